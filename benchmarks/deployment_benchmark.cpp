@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a trial costs beside its engine's own time: from asking for it to the first request of its load, and from the
-// word to stop until nothing of the engine is left. The engine is simengine, ready as soon as it has read its
-// catalogue.
+// What a trial costs beside its engine's own time: from asking for it to the first request of its
+// load, and from the word to stop until nothing of the engine is left. The engine is simengine,
+// ready as soon as it has read its catalogue.
 #include "support/temporary_folder.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/deploy/deployment.hpp"
-#include "servetune/load/load_generator.hpp"
-#include "servetune/study_file/catalogue.hpp"
+#include "servetune/catalogue.hpp"
+#include "servetune/deployment.hpp"
+#include "servetune/detail/load/load_generator.hpp"
+#include "servetune/error.hpp"
 
 #include <time.h>
 
@@ -50,8 +50,8 @@ Times one_trial(const Engine& engine, const std::filesystem::path& folder) {
     return {ready - asked, sent - asked, now() - told};
 }
 
-/// simengine's own part of `ready`: until it has said what is wrong with its words, which it does after reading its
-/// catalogue.
+/// simengine's own part of `ready`: until it has said what is wrong with its words, which it does
+/// after reading its catalogue.
 double own_start(const std::filesystem::path& folder) {
     const double begin = now();
     Process process({.argv = {SIMENGINE_PROGRAM, "--misbehave", "exit_at_once", "vllm", "serve", model}, .folder = folder / "own"});

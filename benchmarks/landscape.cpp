@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a simulated study looks like as a landscape: how many configurations fail and why, where the default lies, what
-// the best single changes give and what all parameters together give. Prints figures and draws them: landscape
-// STUDY.yaml [OUTPUT.svg] [SAMPLES]
-#include "servetune/base/error.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/predict/prediction.hpp"
-#include "servetune/study_file/study_file.hpp"
+// What a simulated study looks like as a landscape: how many configurations fail and why, where the
+// default lies, what the best single changes give and what all parameters together give. Prints
+// figures and draws them: landscape STUDY.yaml [OUTPUT.svg] [SAMPLES]
+#include "base/files.hpp"
+#include "predict/prediction.hpp"
+#include "servetune/error.hpp"
+#include "servetune/study_file.hpp"
 
 #include <fmt/format.h>
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Timings of the library's own work: counting, listing, drawing and stepping through spaces, and durable journal
-// events. What they were on one machine is in docs/explanation/performance.md; compare ratios, not seconds.
-#include "servetune/engine/composition.hpp"
-#include "servetune/io/sqlite_journal.hpp"
-#include "servetune/io/yaml.hpp"
-#include "servetune/space/feasible_set.hpp"
-#include "servetune/space/neighbours.hpp"
-#include "servetune/study_file/catalogue.hpp"
+// Timings of the library's own work: counting, listing, drawing and stepping through spaces, and
+// durable journal events. What they were on one machine is in docs/explanation/performance.md;
+// compare ratios, not seconds.
+#include "servetune/catalogue.hpp"
+#include "servetune/detail/engine/composition.hpp"
+#include "servetune/detail/space/feasible_set.hpp"
+#include "servetune/detail/space/neighbours.hpp"
+#include "servetune/sqlite_journal.hpp"
+#include "study_file/yaml.hpp"
 
 #include <benchmark/benchmark.h>
 
@@ -60,7 +61,8 @@ void draw_from_chain(benchmark::State& state) {
 }
 BENCHMARK(draw_from_chain)->Unit(benchmark::kMicrosecond);
 
-/// A table of measured rows that excludes everything else: twice the rows may cost little more than twice the time.
+/// A table of measured rows that excludes everything else: twice the rows may cost little more than
+/// twice the time.
 void count_rows(benchmark::State& state) {
     std::vector<Parameter> parameters;
     for (const char* name : {"a", "b", "c", "d", "e"}) parameters.push_back(Parameter::integer(name, 1, 10));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one ask of the Bayesian strategy costs: everything fitted anew after a result, and only one more trial under
-// way.
-#include "servetune/optimizer/model_cache.hpp"
-#include "servetune/strategy/bayesian.hpp"
+// What one ask of the Bayesian strategy costs: everything fitted anew after a result, and only one
+// more trial under way.
+#include "search/model_cache.hpp"
+#include "servetune/bayesian.hpp"
 
 #include <benchmark/benchmark.h>
 

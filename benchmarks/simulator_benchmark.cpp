@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a simulated load test costs: the records of 1000 requests as long as ShareGPT's, all at once and in a closed
-// loop, and their statistics. What they were on one machine is in docs/explanation/performance.md; compare ratios, not
-// seconds.
-#include "servetune/load/statistics.hpp"
-#include "servetune/perf/simulator.hpp"
+// What a simulated load test costs: the records of 1000 requests as long as ShareGPT's, all at once
+// and in a closed loop, and their statistics. What they were on one machine is in
+// docs/explanation/performance.md; compare ratios, not seconds.
+#include "servetune/detail/load/statistics.hpp"
+#include "servetune/detail/perf/simulator.hpp"
 
 #include <benchmark/benchmark.h>
 
@@ -13,8 +13,8 @@ using namespace servetune;
 
 namespace {
 
-/// Of the size of a dense model of 14 billion parameters on an H100; how near an engine comes to the chip's peaks is no
-/// part of what is timed here.
+/// Of the size of a dense model of 14 billion parameters on an H100; how near an engine comes to
+/// the chip's peaks is no part of what is timed here.
 ServingTarget target() {
     ServingTarget target;
     target.model = {.name = "dense-14b", .parameters_total = 14.8e9, .parameters_active = 14.8e9, .parameters_embedding = 1.56e9};

@@ -2,7 +2,7 @@
 #include "aggregate.hpp"
 
 #include "sample.hpp"
-#include "servetune/base/rng.hpp"
+#include "servetune/detail/base/rng.hpp"
 
 #include <fmt/format.h>
 
@@ -18,7 +18,8 @@ namespace {
 constexpr std::array<std::size_t, 4> looks{10, 20, 40, 60};
 constexpr double near_best = 0.05;
 
-/// regret[contender][task][seed] after so many trials, whole: every contender has every task with the same seeds.
+/// regret[contender][task][seed] after so many trials, whole: every contender has every task with
+/// the same seeds.
 struct Regrets {
     std::vector<std::string> contenders{}, tasks{};
     std::vector<std::vector<std::vector<double>>> of{};

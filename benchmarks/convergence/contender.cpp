@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "contender.hpp"
 
-#include "servetune/optimizer/pending_aware_model.hpp"
-#include "servetune/strategy/bayesian.hpp"
-#include "servetune/strategy/local_search.hpp"
-#include "servetune/strategy/quasi_random.hpp"
-#include "servetune/strategy/random.hpp"
-#include "servetune/strategy/staged.hpp"
+#include "search/pending_aware_model.hpp"
+#include "servetune/bayesian.hpp"
+#include "servetune/quasi_random.hpp"
+#include "servetune/simple_strategies.hpp"
+#include "servetune/staged.hpp"
 
 #include <algorithm>
 #include <functional>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How fast strategies find what is good, side by side: README.md says how it is judged.
 #include "aggregate.hpp"
-#include "servetune/io/files.hpp"
+#include "base/files.hpp"
 #include "summary.hpp"
 
 #include <fmt/format.h>

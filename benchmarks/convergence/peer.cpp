@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A foreign optimizer as a program: one JSON object a line, to its standard input and from its standard output
-// (README.md).
+// A foreign optimizer as a program: one JSON object a line, to its standard input and from its
+// standard output (README.md).
 #include "contender.hpp"
 
-#include "servetune/io/json.hpp"
-#include "servetune/trial/standings.hpp"
+#include "servetune/detail/trial/standings.hpp"
+#include "study/json.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -19,8 +19,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Answers that break a known constraint cost no trial; after so many for one ask an even draw of what is possible is
-/// measured in the peer's place, which it is told.
+/// Answers that break a known constraint cost no trial; after so many for one ask an even draw of
+/// what is possible is measured in the peer's place, which it is told.
 constexpr std::size_t most_rejections = 20;
 
 Json json_value(const Value& value) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run.hpp"
 
-#include "servetune/io/files.hpp"
-#include "servetune/io/table.hpp"
-#include "servetune/study/confirmation.hpp"
+#include "base/files.hpp"
+#include "servetune/detail/study/confirmation.hpp"
+#include "study/table.hpp"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 // Figures of a sample, for tables.
 #pragma once
 
-#include "servetune/load/statistics.hpp"
+#include "servetune/detail/load/statistics.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Landscapes of the simulator, without its noise. Each configuration is simulated once; what came out is kept in a
-// file.
-#include "servetune/io/files.hpp"
-#include "servetune/predict/cost_belief.hpp"
-#include "servetune/study_file/study_file.hpp"
+// Landscapes of the simulator, without its noise. Each configuration is simulated once; what came
+// out is kept in a file.
+#include "base/files.hpp"
+#include "predict/cost_belief.hpp"
+#include "servetune/study_file.hpp"
 #include "task.hpp"
 
 #include <fmt/format.h>
@@ -19,8 +19,8 @@
 namespace servetune::convergence {
 namespace {
 
-/// A part of the simulated study that can be listed: the engine, the weights, the memory and each engine's batch sizes
-/// and cache; all else as by default.
+/// A part of the simulated study that can be listed: the engine, the weights, the memory and each
+/// engine's batch sizes and cache; all else as by default.
 const std::set<std::string> part_of_h100{"engine",
                                          "quantization",
                                          "memory_fraction",
@@ -34,8 +34,8 @@ const std::set<std::string> part_of_h100{"engine",
                                          "tensorrt-llm.max_num_tokens",
                                          "tensorrt-llm.kv_cache_dtype"};
 
-/// Outcomes by the fingerprints of their configurations: a hundred thousand of them in some 10 MB. Metrics that neither
-/// the objective nor a limit asks for are dropped, and the words of a failure.
+/// Outcomes by the fingerprints of their configurations: a hundred thousand of them in some 10 MB.
+/// Metrics that neither the objective nor a limit asks for are dropped, and the words of a failure.
 class Truths {
 public:
     explicit Truths(const Objective& objective) {
@@ -122,8 +122,8 @@ std::string without_objective(const std::string& text) {
     return result;
 }
 
-/// What a trial would take: the start, until it serves or is given up; the warm-up and the stop, together half a
-/// minute; the load, of all workloads, or half a minute of it where it dies.
+/// What a trial would take: the start, until it serves or is given up; the warm-up and the stop,
+/// together half a minute; the load, of all workloads, or half a minute of it where it dies.
 double trial_seconds(const SimulateEvaluator& evaluator, const Configuration& configuration, const Outcome& outcome) {
     constexpr double beside = 30;
     constexpr double until_death = 30;

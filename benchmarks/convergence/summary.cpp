@@ -86,8 +86,8 @@ std::string table_of(const ByContender& contenders, const std::string& title, st
     return text + "\n";
 }
 
-/// One row a task, noise and budget: everybody's median and quartiles, and how `bayesian` stands to the best of the
-/// others, by their means.
+/// One row a task, noise and budget: everybody's median and quartiles, and how `bayesian` stands to
+/// the best of the others, by their means.
 std::string overview_of(const std::map<std::tuple<std::string, double, std::size_t>, ByContender>& tables) {
     std::set<std::string> names;
     for (const auto& [key, contenders] : tables)

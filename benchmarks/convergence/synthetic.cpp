@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of the kind that serving engines are: rates that multiply, cliffs beside the best place, memory that runs
-// out without warning. None copies a real engine's numbers; what they share with one is their shape.
+// Functions of the kind that serving engines are: rates that multiply, cliffs beside the best
+// place, memory that runs out without warning. None copies a real engine's numbers; what they share
+// with one is their shape.
 #include "task.hpp"
 
 #include <algorithm>
@@ -27,9 +28,9 @@ std::vector<Value> texts(std::initializer_list<const char*> list) {
     return values;
 }
 
-/// Memory that runs out: batch sizes want to be large, the cache needs what they and the weights leave, speculation
-/// pays only for small batches and brings two parameters of its own. Conditionals, interactions, a smooth hidden
-/// border; the best lies near it.
+/// Memory that runs out: batch sizes want to be large, the cache needs what they and the weights
+/// leave, speculation pays only for small batches and brings two parameters of its own.
+/// Conditionals, interactions, a smooth hidden border; the best lies near it.
 Task::Definition engine_like() {
     Task::Definition task;
     task.name = "engine";
@@ -70,8 +71,8 @@ Task::Definition engine_like() {
     return task;
 }
 
-/// No order to follow: six unordered parameters of four to six levels whose pairs matter as much as themselves; whole
-/// pairs of levels do not work. The tables are drawn once, from a fixed seed.
+/// No order to follow: six unordered parameters of four to six levels whose pairs matter as much as
+/// themselves; whole pairs of levels do not work. The tables are drawn once, from a fixed seed.
 Task::Definition tangled() {
     Task::Definition task;
     task.name = "tangled";
@@ -116,8 +117,8 @@ Task::Definition tangled() {
     return task;
 }
 
-/// A curved ridge of ordered parameters that ends at a cliff: along it everything must change together, and beyond the
-/// best place it dies.
+/// A curved ridge of ordered parameters that ends at a cliff: along it everything must change
+/// together, and beyond the best place it dies.
 Task::Definition ridge() {
     Task::Definition task;
     task.name = "ridge";
@@ -137,8 +138,8 @@ Task::Definition ridge() {
     return task;
 }
 
-/// Ten parameters of which three matter: most trials say nothing of most parameters. One branch (half of the space at
-/// first sight) dies often.
+/// Ten parameters of which three matter: most trials say nothing of most parameters. One branch
+/// (half of the space at first sight) dies often.
 Task::Definition sparse() {
     Task::Definition task;
     task.name = "sparse";

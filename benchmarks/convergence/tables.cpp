@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables of measurements that others made. What is the load or the machine and no choice is fixed or bounded, so that
-// no optimizer wins by asking for more load.
-#include "servetune/io/files.hpp"
-#include "servetune/io/table.hpp"
+// Tables of measurements that others made. What is the load or the machine and no choice is fixed
+// or bounded, so that no optimizer wins by asking for more load.
+#include "base/files.hpp"
+#include "study/table.hpp"
 #include "task.hpp"
 
 #include <algorithm>
@@ -19,8 +19,8 @@ struct Choice {
     double success_share;                      ///< 0: within 5 %
     /// Strategies were tuned on it before tasks were split.
     bool known_before = true;
-    /// What, with the pairs of levels that occur, says which rows exist: the same constraints as a list of rows, told
-    /// in a form that is quick to decide. Nothing: the list.
+    /// What, with the pairs of levels that occur, says which rows exist: the same constraints as a
+    /// list of rows, told in a form that is quick to decide. Nothing: the list.
     std::optional<std::vector<std::string>> rules{};
 };
 

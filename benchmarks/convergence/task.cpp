@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "task.hpp"
 
-#include "servetune/base/fingerprint.hpp"
-#include "servetune/trial/standings.hpp"
+#include "servetune/detail/base/fingerprint.hpp"
+#include "servetune/detail/trial/standings.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -2,8 +2,8 @@
 // What an optimizer is measured on: a space with a known truth.
 #pragma once
 
-#include "servetune/model/prior_mean.hpp"
-#include "servetune/strategy/strategy.hpp"
+#include "servetune/detail/search/prior_mean.hpp"
+#include "servetune/strategy.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -28,13 +28,16 @@ public:
         std::vector<Constraint> constraints{};  ///< known to every optimizer
         Objective objective{};
         std::function<Outcome(const Configuration&)> truth{};  ///< without noise
-        /// What a trial takes, start to end, failures included. Null: 180 s, and 60 s where it fails.
+        /// What a trial takes, start to end, failures included. Null: 180 s, and 60 s where it
+        /// fails.
         std::function<double(const Configuration&)> seconds{};
         std::shared_ptr<const PriorMean> belief{};  ///< what a cost model expects; null: there is none
-        /// 0: a configuration is good within 5 % of the best; else: among this share of those that pass.
+        /// 0: a configuration is good within 5 % of the best; else: among this share of those that
+        /// pass.
         double success_share = 0;
         bool own_default = false;  ///< the default is the task's own; otherwise each seed draws a passing one
-        /// Strategies were tuned on it before tasks were split, so it is for development, whatever its name.
+        /// Strategies were tuned on it before tasks were split, so it is for development, whatever
+        /// its name.
         bool known_before = false;
     };
 
@@ -55,11 +58,12 @@ public:
     /// Of the space's own default, not that of a seed; 1 where a table does not have it.
     [[nodiscard]] double regret_of_default() const;
 
-    /// The problem that one seed poses: its default configuration, and this noise told to the optimizer as the assumed
-    /// one.
+    /// The problem that one seed poses: its default configuration, and this noise told to the
+    /// optimizer as the assumed one.
     [[nodiscard]] std::shared_ptr<const Problem> problem(double noise_cv, std::uint64_t seed) const;
-    /// One measurement: the truth times exp(cv * normal(seed, trial)). The same (seed, trial) has the same noise for
-    /// every optimizer. What limits bound is told without noise, so that no configuration passes by luck.
+    /// One measurement: the truth times exp(cv * normal(seed, trial)). The same (seed, trial) has
+    /// the same noise for every optimizer. What limits bound is told without noise, so that no
+    /// configuration passes by luck.
     [[nodiscard]] Outcome measured(const Configuration& configuration, double noise_cv, std::uint64_t seed, std::uint64_t trial) const;
     [[nodiscard]] double seconds(const Configuration& configuration) const;
     /// 1 - rate / best rate; 1 for one that does not pass.
@@ -76,8 +80,9 @@ private:
     mutable std::map<std::pair<double, std::uint64_t>, std::shared_ptr<const Problem>> problems_;
 };
 
-/// Whether a task is in the test half, which strategies are compared on; they are tuned on the others. Its name decided
-/// it before anything was run: bit 32 of the name's fingerprint (FNV-1a, whose lowest bit is but a parity) is set.
+/// Whether a task is in the test half, which strategies are compared on; they are tuned on the
+/// others. Its name decided it before anything was run: bit 32 of the name's fingerprint (FNV-1a,
+/// whose lowest bit is but a parity) is set.
 bool held_back(const Task::Definition& task);
 
 /// Functions made up here, the optimum known by listing (synthetic.cpp says what each is like).
@@ -86,8 +91,8 @@ std::vector<Task::Definition> synthetic_tasks();
 std::vector<Task::Definition> table_tasks(const std::filesystem::path& folder);
 /// A part of the simulated study; the truth is kept in a file of `cache`. `threads`: to fill it.
 Task::Definition simulated_h100(const std::filesystem::path& study, const std::filesystem::path& cache, std::size_t threads);
-/// Of the studies in a file of several documents those whose name is wanted; the truth of each in a file of `cache`.
-/// Throws IoError, ParseError, UsageError.
+/// Of the studies in a file of several documents those whose name is wanted; the truth of each in a
+/// file of `cache`. Throws IoError, ParseError, UsageError.
 std::vector<Task::Definition> simulated_tasks(const std::filesystem::path& landscapes, const std::filesystem::path& cache,
                                               std::size_t threads, const std::function<bool(const std::string&)>& wanted);
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two ends of scripts/benchmark-llama-server: makes the model that is served, and a table of what was measured.
-//   llama_landscape model FILE      a model of random weights, 76 MB
-//   llama_landscape table FOLDER... CSV of the studies' journals, one run of all configurations each
+// The two ends of scripts/benchmark-llama-server: makes the model that is served, and a table of
+// what was measured.
+//   llama_landscape model FILE      a model of random weights, 76 MB llama_landscape table
+//   FOLDER... CSV of the studies' journals, one run of all configurations each
+#include "base/files.hpp"
 #include "convergence/sample.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/base/number_text.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/io/sqlite_journal.hpp"
+#include "servetune/detail/base/number_text.hpp"
+#include "servetune/error.hpp"
+#include "servetune/sqlite_journal.hpp"
 #include "support/tiny_model.hpp"
 
 #include <cmath>
@@ -23,7 +24,8 @@ namespace {
 
 const std::string metric = "output_tokens_per_second";
 
-/// Large enough that a step is weights from memory and not the server's own work: threads, batches and caches matter.
+/// Large enough that a step is weights from memory and not the server's own work: threads, batches
+/// and caches matter.
 std::string model() {
     return test::TinyModel{.embedding = 512, .layers = 6, .heads = 8, .kv_heads = 4, .feed_forward = 1536, .context_tokens = 32768}.gguf();
 }
@@ -33,7 +35,8 @@ struct Runs {
     std::vector<std::string> failures;
 };
 
-/// Whether a number counts: one that breaks a limit (all requests must succeed) is this task's failure.
+/// Whether a number counts: one that breaks a limit (all requests must succeed) is this task's
+/// failure.
 std::optional<double> rate_of(const Trial& trial, std::string& failure) {
     if (const Failure* failed = trial.failure()) {
         failure = std::string(name_in(failure_kinds, failed->kind));
@@ -48,7 +51,8 @@ std::optional<double> rate_of(const Trial& trial, std::string& failure) {
     return measured->metrics.at(metric).value;
 }
 
-/// A configuration counts as failed where it failed in most of its runs. `cv`: of one run, from the runs' spread.
+/// A configuration counts as failed where it failed in most of its runs. `cv`: of one run, from the
+/// runs' spread.
 void print_table(const std::vector<std::string>& folders) {
     std::map<Configuration, Runs> all;
     for (const std::string& folder : folders)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the load generator measures, against what a server without a model knows that it sent. Server and generator have
-// a core each. benchmarks/load/README.md says what the columns mean.
+// What the load generator measures, against what a server without a model knows that it sent.
+// Server and generator have a core each. benchmarks/load/README.md says what the columns mean.
 #include "load/peers.hpp"
 #include "load/truth.hpp"
 
-#include "servetune/load/load_generator.hpp"
+#include "servetune/detail/load/load_generator.hpp"
 
 #include <malloc.h>
 #include <sched.h>
@@ -34,7 +34,8 @@ struct Case {
     double seconds = 8;
 };
 
-/// The first four are the sizes of interest at 50 tok/s; 4096 streams at 12.5 tok/s offer what 1024 do at 50.
+/// The first four are the sizes of interest at 50 tok/s; 4096 streams at 12.5 tok/s offer what 1024
+/// do at 50.
 const std::vector<Case>& cases() {
     static const std::vector<Case> all{
         {"64", 64},

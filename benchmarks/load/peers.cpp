@@ -77,7 +77,8 @@ std::vector<std::string> vllm(const std::string& url, const std::string& tokeniz
             "result.json"};
 }
 
-/// Flags as in docs.sglang.io/docs/developer_guide/bench_serving. `random` varies lengths unless its range ratio is 1.
+/// Flags as in docs.sglang.io/docs/developer_guide/bench_serving. `random` varies lengths unless
+/// its range ratio is 1.
 std::vector<std::string> sglang(const std::string& url, const std::string& tokenizer, std::size_t streams,
                                 const std::filesystem::path& folder) {
     return {"python3",

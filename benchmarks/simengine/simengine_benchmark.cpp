@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// simengine against its own plan: does it keep its times under 1000 streams, and does a load test of it measure what
-// the simulator predicts? Server and client have a core each. benchmarks/simengine/README.md says what the columns
-// mean.
+// simengine against its own plan: does it keep its times under 1000 streams, and does a load test
+// of it measure what the simulator predicts? Server and client have a core each.
+// benchmarks/simengine/README.md says what the columns mean.
 #include "support/simengine.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/load/load_test.hpp"
-#include "servetune/perf/simulator.hpp"
-#include "servetune/predict/serving.hpp"
-#include "servetune/study_file/catalogue.hpp"
+#include "servetune/catalogue.hpp"
+#include "servetune/detail/perf/simulator.hpp"
+#include "servetune/detail/predict/serving.hpp"
+#include "servetune/error.hpp"
+#include "servetune/load_test.hpp"
 
 #include <sched.h>
 

@@ -6,9 +6,9 @@
 #include "output.hpp"
 #include "study_journal.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/base/printable.hpp"
-#include "servetune/io/sqlite_journal.hpp"
+#include "servetune/detail/base/printable.hpp"
+#include "servetune/error.hpp"
+#include "servetune/sqlite_journal.hpp"
 #include "servetune/version.hpp"
 
 #include <nlohmann/json.hpp>
@@ -24,7 +24,8 @@ using OrderedJson = nlohmann::ordered_json;
 
 namespace {
 
-/// The next line of standard input without its end; nothing when the input ends. Of a longer one the beginning.
+/// The next line of standard input without its end; nothing when the input ends. Of a longer one
+/// the beginning.
 std::optional<std::string> next_line() {
     std::string line;
     int c = std::getc(stdin);
@@ -63,7 +64,8 @@ int ask_tell(const AskTellArguments& arguments) {
             broken = dynamic_cast<const IoError*>(&error) != nullptr;  // what was told can no longer be kept
             if (broken) put(stderr, "autotune: {}\n", error.what());
         }
-        // A configuration is given as it is, whatever it holds: the program that asks must be able to use it.
+        // A configuration is given as it is, whatever it holds: the program that asks must be able
+        // to use it.
         put_controls(stdout, printable(answer.dump(-1, ' ', false, OrderedJson::error_handler_t::replace)) + "\n");
         if (std::fflush(stdout) != 0) return environment_error;
         if (broken) return environment_error;

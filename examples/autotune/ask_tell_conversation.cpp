@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ask_tell_conversation.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/base/nearest.hpp"
-#include "servetune/base/nesting.hpp"
-#include "servetune/base/printable.hpp"
-#include "servetune/io/json.hpp"
-#include "servetune/report/report.hpp"
-#include "servetune/study_file/suggestions.hpp"
+#include "base/nesting.hpp"
+#include "servetune/detail/base/nearest.hpp"
+#include "servetune/detail/base/printable.hpp"
+#include "servetune/error.hpp"
+#include "servetune/report.hpp"
+#include "study/json.hpp"
+#include "study_file/suggestions.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -52,8 +52,8 @@ double number_in(const OrderedJson& value, const std::string& what) {
     return value.get<double>();
 }
 
-/// A line as a message. JSON has no NaN and no infinity; a result that is none is a failure, and the message says how
-/// to tell it.
+/// A line as a message. JSON has no NaN and no infinity; a result that is none is a failure, and
+/// the message says how to tell it.
 OrderedJson message_of(const std::string& line) {
     if (line.size() > longest_line) throw ParseError(fmt::format("a line has at most {} bytes", longest_line));
     try {
@@ -141,7 +141,7 @@ Outcome outcome_in(const OrderedJson& told, const Problem& problem) {
     return result;
 }
 
-Study::Options options_of(const StudySetup& setup) {
+Study::Options ask_tell_options(const StudySetup& setup) {
     Study::Options options{setup.file.seed};
     options.default_again_every = setup.file.default_again_every();
     options.measured_elsewhere = true;
@@ -151,7 +151,7 @@ Study::Options options_of(const StudySetup& setup) {
 }  // namespace
 
 AskTellConversation::AskTellConversation(const StudySetup& setup, const Budget& budget, Journal& journal)
-    : setup_(setup), budget_(budget), study_(*setup.problem, *setup.strategy, journal, options_of(setup)) {}
+    : setup_(setup), budget_(budget), study_(*setup.problem, *setup.strategy, journal, ask_tell_options(setup)) {}
 
 OrderedJson AskTellConversation::answer(const std::string& line) {
     const OrderedJson message = message_of(line);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/study/study.hpp"
-#include "servetune/study_file/study_file.hpp"
+#include "servetune/study.hpp"
+#include "servetune/study_file.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -21,7 +21,8 @@ public:
     /// All three outlive it.
     AskTellConversation(const servetune::StudySetup& setup, const servetune::Budget& budget, servetune::Journal& journal);
 
-    /// Throws ParseError, SpaceError and UsageError for a bad line, IoError when the journal cannot go on.
+    /// Throws ParseError, SpaceError and UsageError for a bad line, IoError when the journal cannot
+    /// go on.
     nlohmann::ordered_json answer(const std::string& line);
 
 private:

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands.hpp"
+#include "interop/comparable_runs.hpp"
 #include "output.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/io/table.hpp"
-#include "servetune/io/utf8.hpp"
-#include "servetune/results/result_file.hpp"
-#include "servetune/study_file/audit_context.hpp"
-#include "servetune/study_file/import.hpp"
+#include "base/files.hpp"
+#include "base/utf8.hpp"
+#include "interop/import.hpp"
+#include "servetune/error.hpp"
+#include "servetune/result_file.hpp"
+#include "study/table.hpp"
+#include "study_file/audit_context.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -103,7 +104,8 @@ std::vector<Block> rows_of_table(std::string_view text, const std::string& name)
     return blocks;
 }
 
-/// How the tool that wrote a result defines its times; GuideLLM's differ by version, so there the figures decide.
+/// How the tool that wrote a result defines its times; GuideLLM's differ by version, so there the
+/// figures decide.
 Dialect dialect_of(const PublishedResult& result) {
     return result.tool.empty() || result.tool == "guidellm" || result.tool == "gpustack" ? Dialect::unknown : Dialect::vllm;
 }
@@ -179,7 +181,8 @@ std::vector<Audited> audited(const std::filesystem::path& file, const Known& kno
             describe(context, *workload, block.result);
             if (workload->requests && !block.arguments_derived) context.requested_requests = static_cast<double>(*workload->requests);
         }
-        // A model from prose counts where nothing nearer names one: the file for this result, or a heading above it.
+        // A model from prose counts where nothing nearer names one: the file for this result, or a
+        // heading above it.
         std::string beside = known.given_model.empty() ? block.model : known.given_model;
         if (beside.empty()) beside = in_headings(block.headings, known.models);
         if (beside.empty()) beside = model;

@@ -5,18 +5,18 @@
 #include "output.hpp"
 #include "stop_signals.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/base/number_text.hpp"
-#include "servetune/base/present.hpp"
-#include "servetune/base/printable.hpp"
-#include "servetune/base/rng.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/load/warm_up.hpp"
-#include "servetune/results/records.hpp"
-#include "servetune/results/result_export.hpp"
-#include "servetune/results/result_file.hpp"
-#include "servetune/study_file/catalogue.hpp"
-#include "servetune/study_file/import.hpp"
+#include "base/files.hpp"
+#include "interop/import.hpp"
+#include "interop/records.hpp"
+#include "interop/result_export.hpp"
+#include "load/warm_up.hpp"
+#include "servetune/catalogue.hpp"
+#include "servetune/detail/base/number_text.hpp"
+#include "servetune/detail/base/present.hpp"
+#include "servetune/detail/base/printable.hpp"
+#include "servetune/detail/base/rng.hpp"
+#include "servetune/error.hpp"
+#include "servetune/result_file.hpp"
 
 #include <fmt/format.h>
 
@@ -31,8 +31,8 @@ using namespace servetune;
 
 namespace {
 
-/// Both a rate and a concurrency: requests come at the rate, and wait while so many are in flight, as in vLLM's
-/// benchmark.
+/// Both a rate and a concurrency: requests come at the rate, and wait while so many are in flight,
+/// as in vLLM's benchmark.
 void set_arrival(LoadTest& test, const BenchArguments& arguments) {
     Workload& workload = test.workload;
     if (arguments.rate && std::isinf(*arguments.rate)) workload.arrival = {};
@@ -105,8 +105,9 @@ int swept(const BenchArguments& arguments) {
     return capacity(capacities);
 }
 
-/// Requests before the load test until the server is steady; what it accepts and how it counts is known then. Returns
-/// the requests that it answered a second; nothing, with a complaint, where it answered none.
+/// Requests before the load test until the server is steady; what it accepts and how it counts is
+/// known then. Returns the requests that it answered a second; nothing, with a complaint, where it
+/// answered none.
 std::optional<double> warmed_up(LoadTest& test, std::size_t least, LoadProgressLine& line, const std::stop_token& stop) {
     LoadTest before = test;
     before.salt = derive_seed(present(test.salt), 1);
@@ -123,7 +124,8 @@ std::optional<double> warmed_up(LoadTest& test, std::size_t least, LoadProgressL
     return std::nullopt;
 }
 
-/// How many requests take `seconds`: by the rate, or with so many in flight by how fast a first run of some was.
+/// How many requests take `seconds`: by the rate, or with so many in flight by how fast a first run
+/// of some was.
 std::optional<std::size_t> requests_for(double seconds, LoadTest& test, const std::optional<std::size_t>& warmup, LoadProgressLine& line,
                                         const std::stop_token& stop) {
     const Arrival& arrival = test.workload.arrival;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench_report.hpp"
 
-#include "servetune/load/failed_requests.hpp"
-#include "servetune/trial/figure_text.hpp"
+#include "load/failed_requests.hpp"
+#include "servetune/detail/trial/figure_text.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

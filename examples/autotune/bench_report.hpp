@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/load/load_test.hpp"
-#include "servetune/results/published.hpp"
+#include "servetune/detail/interop/published.hpp"
+#include "servetune/load_test.hpp"
 
 #include <string>
 
 namespace autotune {
 
-/// What a load test says to people: the classic block, then what that block cannot say: intervals, histograms, whether
-/// the numbers may be believed, how the client itself kept up, why requests failed.
+/// What a load test says to people: the classic block, then what that block cannot say: intervals,
+/// histograms, whether the numbers may be believed, how the client itself kept up, why requests
+/// failed.
 std::string bench_report(const servetune::LoadTestResult& result, const std::string& block);
 
 /// Another tool's or an earlier result beside this one.
 std::string comparison(const servetune::LoadTestResult& result, const servetune::PublishedResult& other, const std::string& name);
 
-/// The JSON of a result with verdict, findings, intervals and the run's own facts added under `servetune`.
+/// The JSON of a result with verdict, findings, intervals and the run's own facts added under
+/// `servetune`.
 std::string with_verdict(const std::string& json, const servetune::LoadTestResult& result, std::uint64_t salt);
 
 }  // namespace autotune

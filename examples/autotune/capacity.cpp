@@ -5,12 +5,12 @@
 #include "output.hpp"
 #include "stop_signals.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/base/rng.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/load/capacity.hpp"
-#include "servetune/load/warm_up.hpp"
-#include "servetune/study_file/catalogue.hpp"
+#include "base/files.hpp"
+#include "load/capacity.hpp"
+#include "load/warm_up.hpp"
+#include "servetune/catalogue.hpp"
+#include "servetune/detail/base/rng.hpp"
+#include "servetune/error.hpp"
 
 #include <fmt/format.h>
 

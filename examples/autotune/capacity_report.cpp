@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capacity_report.hpp"
 
-#include "servetune/trial/figure_text.hpp"
+#include "servetune/detail/trial/figure_text.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/load/capacity.hpp"
+#include "load/capacity.hpp"
 
 #include <optional>
 #include <string>
@@ -9,7 +9,8 @@
 
 namespace autotune {
 
-/// What a server does under several loads, and the largest that keeps the limits where it was looked for.
+/// What a server does under several loads, and the largest that keeps the limits where it was
+/// looked for.
 struct CapacityReport {
     std::vector<servetune::Limit> limits{};
     servetune::Arrival arrival{};  ///< of the search: which unit its levels have

@@ -5,7 +5,8 @@
 
 namespace autotune {
 
-/// Seconds since 1970 UTC of the next time that the local clock says so many minutes after midnight.
+/// Seconds since 1970 UTC of the next time that the local clock says so many minutes after
+/// midnight.
 inline double next_time_of_day(int minutes) {
     const std::time_t now = std::time(nullptr);
     std::tm day{};

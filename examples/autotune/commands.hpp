@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/study_file/study_file.hpp"
+#include "servetune/study_file.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -11,9 +11,9 @@
 
 namespace autotune {
 
-/// What a program that calls `autotune` can rely on.
-/// `without_results`: a file that was to be read has none; the others were read. `undecided`: a comparison would need
-/// more measurements. `reader_gone`: 128 + SIGPIPE, as a shell shows a program that ends by that signal.
+/// What a program that calls `autotune` can rely on. `without_results`: a file that was to be read
+/// has none; the others were read. `undecided`: a comparison would need more measurements.
+/// `reader_gone`: 128 + SIGPIPE, as a shell shows a program that ends by that signal.
 enum ExitCode {
     done = 0,
     answer_is_no = 1,
@@ -33,9 +33,11 @@ struct StudyArguments {
     std::string strategy{};                            ///< in place of the file's
     bool json = false;
 
-    /// To measure, or to say what would be measured: the machine is asked, once for all that this process loads.
+    /// To measure, or to say what would be measured: the machine is asked, once for all that this
+    /// process loads.
     [[nodiscard]] servetune::StudyFile load(servetune::MeasuredBy by = servetune::MeasuredBy::evaluator) const;
-    /// To read its journal: the machine is the one that the journal was written on. Throws IoError where there is none.
+    /// To read its journal: the machine is the one that the journal was written on. Throws IoError
+    /// where there is none.
     [[nodiscard]] servetune::StudyFile load_to_read() const;
     [[nodiscard]] std::filesystem::path folder(const servetune::StudyFile& file) const { return directory.value_or(file.name); }
 };

@@ -6,13 +6,13 @@
 #include "stop_signals.hpp"
 #include "study_journal.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/base/normal.hpp"
-#include "servetune/base/present.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/report/report.hpp"
-#include "servetune/study/comparison.hpp"
-#include "servetune/study/study.hpp"
+#include "base/files.hpp"
+#include "servetune/detail/base/normal.hpp"
+#include "servetune/detail/base/present.hpp"
+#include "servetune/error.hpp"
+#include "servetune/report.hpp"
+#include "servetune/study.hpp"
+#include "study/comparison.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -44,8 +44,8 @@ struct Measured {
     std::unique_ptr<Study> study{};
     std::size_t first_here = 0;  ///< number of the first trial of this process
 
-    /// `by_journal`: nothing is measured, so the machine is the journal's. False: the journal cannot be opened;
-    /// standard error says why.
+    /// `by_journal`: nothing is measured, so the machine is the journal's. False: the journal
+    /// cannot be opened; standard error says why.
     bool open(bool by_journal) {
         hooks.say = [](const std::string& line) { put_text(stderr, line + "\n"); };
         if (by_journal) arguments.directory = folder;
@@ -148,7 +148,8 @@ std::optional<Ending> ended_early(const Side& a, const Side& b) {
     return std::nullopt;
 }
 
-/// How the lengths of requests of both sides differ, beyond noise, where the goal depends on them; empty: not at all.
+/// How the lengths of requests of both sides differ, beyond noise, where the goal depends on them;
+/// empty: not at all.
 std::string unequal_work(const Side& a, const Side& b) {
     const std::string& metric = a.of->setup.problem->objective.leading().metric;
     for (const auto& [workload, of_b] : b.lengths) {
@@ -252,7 +253,8 @@ bool study_knows(const StudySetup& setup, const std::vector<std::string>& settin
 
 constexpr std::string_view written_here = "# written by `autotune compare`: ";
 
-/// B as a study of its own that starts from A, for flags that A does not search: written into the comparison's folder.
+/// B as a study of its own that starts from A, for flags that A does not search: written into the
+/// comparison's folder.
 std::filesystem::path study_with(const CompareArguments& arguments, const std::filesystem::path& folder, const std::string& name) {
     std::string text = std::string(written_here) +
                        "A with --set\nuse: " + OrderedJson(std::filesystem::absolute(arguments.study).string()).dump() +

@@ -2,8 +2,8 @@
 #include "commands.hpp"
 #include "output.hpp"
 
-#include "servetune/io/yaml.hpp"
-#include "servetune/study_file/flag_facts.hpp"
+#include "study_file/flag_facts.hpp"
+#include "study_file/yaml.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -3,12 +3,12 @@
 
 #include "output.hpp"
 
-#include "servetune/base/printable.hpp"
-#include "servetune/io/json.hpp"
-#include "servetune/report/report.hpp"
-#include "servetune/study/clocks.hpp"
-#include "servetune/study/recommendation.hpp"
-#include "servetune/study/study.hpp"
+#include "servetune/detail/base/printable.hpp"
+#include "servetune/detail/study/clocks.hpp"
+#include "servetune/recommendation.hpp"
+#include "servetune/report.hpp"
+#include "servetune/study.hpp"
+#include "study/json.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/study/observer.hpp"
-#include "servetune/study_file/study_file.hpp"
+#include "servetune/detail/study/observer.hpp"
+#include "servetune/study_file.hpp"
 
 #include <cstdint>
 #include <map>
@@ -13,8 +13,8 @@
 
 namespace autotune {
 
-/// `run --json-lines`: a JSON object in a line of standard output for everything that happens, for programs that watch
-/// a run (docs/reference/json-output.md).
+/// `run --json-lines`: a JSON object in a line of standard output for everything that happens, for
+/// programs that watch a run (docs/reference/json-output.md).
 class EventLines : public servetune::Observer {
 public:
     explicit EventLines(const servetune::StudySetup& setup) : setup_(setup) {}
@@ -22,7 +22,8 @@ public:
     void resumed(std::span<const servetune::Trial> history) override;
     void started(const servetune::Trial& trial) override;
     void told(const servetune::Trial& trial, std::span<const servetune::Trial> history) override;
-    /// What a trial does now: once for each phase, counts within it are left out. Any thread may tell.
+    /// What a trial does now: once for each phase, counts within it are left out. Any thread may
+    /// tell.
     void phase(std::uint64_t trial, const std::string& what);
     /// A line for people.
     void said(const std::string& line);

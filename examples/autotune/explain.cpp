@@ -3,7 +3,7 @@
 #include "output.hpp"
 #include "study_journal.hpp"
 
-#include "servetune/report/explain_report.hpp"
+#include "report/explain_report.hpp"
 
 #include <fmt/format.h>
 

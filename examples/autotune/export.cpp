@@ -4,12 +4,12 @@
 #include "output.hpp"
 #include "study_journal.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/base/printable.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/io/json.hpp"
-#include "servetune/io/table.hpp"
-#include "servetune/report/optuna_export.hpp"
+#include "base/files.hpp"
+#include "interop/optuna_export.hpp"
+#include "servetune/detail/base/printable.hpp"
+#include "servetune/error.hpp"
+#include "study/json.hpp"
+#include "study/table.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -30,7 +30,8 @@ std::string findings_text(const Validity& validity) {
     return result;
 }
 
-/// A table of measured configurations, as `replay` and `knowledge` read it: a row for each told trial of the search.
+/// A table of measured configurations, as `replay` and `knowledge` read it: a row for each told
+/// trial of the search.
 std::string csv_of_trials(const StudySetup& setup, const std::vector<Trial>& trials) {
     std::vector<std::string> head{"block"};
     for (const Parameter& parameter : setup.problem->space.parameters()) head.push_back(parameter.name);

@@ -2,9 +2,9 @@
 #include "commands.hpp"
 #include "output.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/study_file/fit_table.hpp"
+#include "base/files.hpp"
+#include "servetune/error.hpp"
+#include "study_file/fit_table.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -3,9 +3,9 @@
 
 #include "commands.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/base/nearest.hpp"
-#include "servetune/report/report.hpp"
+#include "servetune/detail/base/nearest.hpp"
+#include "servetune/error.hpp"
+#include "servetune/report.hpp"
 #include "servetune/version.hpp"
 
 #include <fmt/core.h>
@@ -57,7 +57,8 @@ std::string words_joined(const std::vector<std::string>& words, const std::strin
 
 bool takes_several(const CLI::Option& option) { return option.get_items_expected_max() > 1; }
 
-/// What stands for an option's value: its words, `N`, `NUMBER`, `TIME` or `VALUE`; empty: it takes none.
+/// What stands for an option's value: its words, `N`, `NUMBER`, `TIME` or `VALUE`; empty: it takes
+/// none.
 std::string value_text(const CLI::Option& option) {
     if (!takes_value(option)) return "";
     const std::string type = option.get_type_name();  // UINT:INTEGER

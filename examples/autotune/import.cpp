@@ -2,13 +2,13 @@
 #include "commands.hpp"
 #include "output.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/io/utf8.hpp"
-#include "servetune/results/result_file.hpp"
-#include "servetune/study_file/import.hpp"
-#include "servetune/study_file/plain_table.hpp"
-#include "servetune/study_file/written_study.hpp"
+#include "base/files.hpp"
+#include "base/utf8.hpp"
+#include "interop/import.hpp"
+#include "interop/plain_table.hpp"
+#include "interop/written_study.hpp"
+#include "servetune/error.hpp"
+#include "servetune/result_file.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -27,7 +27,8 @@ using namespace servetune;
 
 namespace {
 
-/// What was not read: with its values where one block has it, else the names for all blocks that have the same.
+/// What was not read: with its values where one block has it, else the names for all blocks that
+/// have the same.
 void put_unread(const std::vector<PublishedResult>& results) {
     std::vector<std::pair<std::vector<std::string>, std::vector<std::size_t>>> alike;  // labels -> blocks
     std::map<std::vector<std::string>, std::size_t> place;                             // labels -> index into alike
@@ -196,8 +197,8 @@ int import_document(const ImportArguments& arguments) {
         put_unread(results);
         for (const std::string& remark : remarks) put(stderr, "  {}\n", remark);
     }
-    // Nothing may be lost silently: blocks that are no rows need a place of their own. A study that is made of the
-    // results says which it left out.
+    // Nothing may be lost silently: blocks that are no rows need a place of their own. A study that
+    // is made of the results says which it left out.
     if (!arguments.write_study && !imported.unplaced.empty() && !arguments.rest) return answer_is_no;
     return unreadable.empty() ? done : without_results;
 }

@@ -5,15 +5,15 @@
 #include "output.hpp"
 #include "plan.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/base/lower_case.hpp"
-#include "servetune/base/nearest.hpp"
-#include "servetune/base/number_text.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/io/yaml.hpp"
-#include "servetune/io/yaml_text.hpp"
-#include "servetune/perf/hardware_spec.hpp"
-#include "servetune/trial/objective.hpp"
+#include "base/files.hpp"
+#include "base/lower_case.hpp"
+#include "servetune/detail/base/nearest.hpp"
+#include "servetune/detail/base/number_text.hpp"
+#include "servetune/detail/perf/hardware_spec.hpp"
+#include "servetune/error.hpp"
+#include "servetune/objective.hpp"
+#include "study_file/yaml.hpp"
+#include "study_file/yaml_text.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -64,8 +64,8 @@ class Questions {
 public:
     explicit Questions(bool ask) : ask_(ask) {}
 
-    /// What `check` makes of an answer. It throws an Error for a wrong one: a person is asked again, three times in
-    /// all.
+    /// What `check` makes of an answer. It throws an Error for a wrong one: a person is asked
+    /// again, three times in all.
     template <class Check>
     std::string answer(const std::string& given, const std::string& question, const std::string& otherwise, const Check& check) {
         constexpr int most = 3;
@@ -133,8 +133,8 @@ std::string name_of_study(const std::filesystem::path& output) {
     return name.empty() ? "study" : name;
 }
 
-/// `layout`: devices that the model is spread over, by the parameter of this name; 1: it fits one, or nobody knows.
-/// `leave_gpus`: the parameter that becomes 0 so that no GPU is used; empty: none.
+/// `layout`: devices that the model is spread over, by the parameter of this name; 1: it fits one,
+/// or nobody knows. `leave_gpus`: the parameter that becomes 0 so that no GPU is used; empty: none.
 std::string study_text(const InitAnswers& answers, const InitFound& found, const InitArguments& arguments, bool has_preset,
                        const std::string& spread_by, std::size_t layout, const std::string& leave_gpus = "") {
     const std::string file = arguments.output.string();
@@ -210,8 +210,8 @@ std::string goal_answered(const std::string& said) {
     return small;
 }
 
-/// How many devices the model has to be spread over to fit, by the cost model; 1: it fits one, nothing fits, or nobody
-/// knows. Leaves the last study that it tried in the draft.
+/// How many devices the model has to be spread over to fit, by the cost model; 1: it fits one,
+/// nothing fits, or nobody knows. Leaves the last study that it tried in the draft.
 std::size_t devices_needed(const InitAnswers& answers, const InitFound& found, const InitArguments& arguments, const Catalogue& catalogue,
                            bool has_preset, const std::string& spread_by, NewFile& draft) {
     if (spread_by.empty() || answers.gpus < 2 || answers.hardware.empty() || !arguments.attach.empty()) return 1;
@@ -235,7 +235,8 @@ std::string parameter_of(const Engine& engine, std::string_view called) {
     return "";
 }
 
-/// Whether it can leave the GPUs alone and serve from a CPU with the same program: it says how many layers go to GPUs.
+/// Whether it can leave the GPUs alone and serve from a CPU with the same program: it says how many
+/// layers go to GPUs.
 bool serves_without_gpus(const Engine& engine) { return !parameter_of(engine, layers_on_gpus).empty(); }
 
 /// Throws UsageError where `--gpus 0` is no answer.

@@ -5,16 +5,16 @@
 #include "run_log.hpp"
 #include "study_journal.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/engine/help.hpp"
-#include "servetune/engine/load_level.hpp"
-#include "servetune/io/sqlite_journal.hpp"
-#include "servetune/machine/topology.hpp"
-#include "servetune/report/beside.hpp"
-#include "servetune/report/report.hpp"
-#include "servetune/space/neighbours.hpp"
-#include "servetune/study/study.hpp"
-#include "servetune/study_file/flag_facts.hpp"
+#include "engine/help.hpp"
+#include "engine/load_level.hpp"
+#include "report/beside.hpp"
+#include "servetune/detail/host/topology.hpp"
+#include "servetune/detail/space/neighbours.hpp"
+#include "servetune/error.hpp"
+#include "servetune/report.hpp"
+#include "servetune/sqlite_journal.hpp"
+#include "servetune/study.hpp"
+#include "study_file/flag_facts.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -74,8 +74,8 @@ std::string conditions_text(const Parameter& parameter) {
     return result;
 }
 
-/// Engine -> what is known of the flags it takes: the stored facts of the version that the study names, and its own
-/// --help.
+/// Engine -> what is known of the flags it takes: the stored facts of the version that the study
+/// names, and its own --help.
 using KnownFlags = std::multimap<std::string, FlagFacts>;
 
 KnownFlags stored_flags(const StudySetup& setup, const Catalogue& catalogue) {
@@ -103,7 +103,8 @@ std::vector<std::string> ask_installed(const StudySetup& setup, KnownFlags& fact
     return lines;
 }
 
-/// Whether the engines take the study's commands: the default's and those of many random configurations.
+/// Whether the engines take the study's commands: the default's and those of many random
+/// configurations.
 std::vector<std::string> flag_problems(const StudySetup& setup, const KnownFlags& facts) {
     constexpr int draws = 300;
     std::vector<std::string> result;
@@ -248,7 +249,8 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue, const 
     return done;
 }
 
-/// Why a study that ran ended, as far as its journal tells; empty while there is something left to do.
+/// Why a study that ran ended, as far as its journal tells; empty while there is something left to
+/// do.
 std::string_view ended_because(const StudySetup& setup, const std::vector<Trial>& trials) {
     std::size_t told = 0;
     for (const Trial& trial : trials) {
@@ -262,8 +264,8 @@ std::string_view ended_because(const StudySetup& setup, const std::vector<Trial>
     return finished ? name_in(stop_reasons, StopReason::strategy_finished) : "";
 }
 
-/// What became of the last run, of a study that has not ended; lines. The journal cannot hold it: where it could be
-/// written, there was room.
+/// What became of the last run, of a study that has not ended; lines. The journal cannot hold it:
+/// where it could be written, there was room.
 std::string last_run_text(const std::filesystem::path& folder) {
     if (somebody_writes(folder)) return "  a run is under way\n";
     std::string text;

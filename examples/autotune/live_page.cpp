@@ -3,14 +3,14 @@
 
 #include "output.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/base/printable.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/io/sqlite_journal.hpp"
-#include "servetune/report/report.hpp"
-#include "servetune/study/clocks.hpp"
-#include "servetune/study/recommendation.hpp"
-#include "servetune/trial/standings.hpp"
+#include "base/files.hpp"
+#include "servetune/detail/base/printable.hpp"
+#include "servetune/detail/study/clocks.hpp"
+#include "servetune/detail/trial/standings.hpp"
+#include "servetune/error.hpp"
+#include "servetune/recommendation.hpp"
+#include "servetune/report.hpp"
+#include "servetune/sqlite_journal.hpp"
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -211,7 +211,8 @@ public:
         look_ = true;
         news_.notify_one();
         told_end_.wait_for(lock, std::chrono::seconds(1), [this] { return end_is_told_; });
-        // Whoever looks is shown the last trial too: their pages ask for it once they hear of the end.
+        // Whoever looks is shown the last trial too: their pages ask for it once they hear of the
+        // end.
         constexpr std::chrono::seconds patience{3};
         if (server_->readers() == 0) return;
         if (!told_end_.wait_for(lock, patience, [this] { return last_page_is_given_; })) return;

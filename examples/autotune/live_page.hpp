@@ -4,7 +4,7 @@
 #include "live_server.hpp"
 #include "progress.hpp"
 
-#include "servetune/study_file/study_file.hpp"
+#include "servetune/study_file.hpp"
 
 #include <filesystem>
 #include <functional>
@@ -21,24 +21,27 @@ struct LiveOptions {
     std::string token{};  ///< empty: whoever reaches the address may look
 };
 
-/// From the options of a command and `SERVETUNE_TOKEN`. The token joins the secrets that are never printed. Throws
-/// UsageError: an address that others reach without a token, a token that can be guessed.
+/// From the options of a command and `SERVETUNE_TOKEN`. The token joins the secrets that are never
+/// printed. Throws UsageError: an address that others reach without a token, a token that can be
+/// guessed.
 LiveOptions live_options(const std::string& address, const std::optional<std::filesystem::path>& token_file);
 
-/// What Prometheus reads at `/metrics`: trials by state, best value, gain with its interval, time left.
-/// `seconds_left`: nothing where it is not known.
+/// What Prometheus reads at `/metrics`: trials by state, best value, gain with its interval, time
+/// left. `seconds_left`: nothing where it is not known.
 std::string prometheus_text(const servetune::StudySetup& setup, const std::vector<servetune::Trial>& trials, bool running,
                             std::optional<double> seconds_left);
 
-/// The report of a study in a browser while it runs. It reads the study's journal beside whoever writes it, on a thread
-/// of low priority, and only while somebody looks: the study does not wait for it.
+/// The report of a study in a browser while it runs. It reads the study's journal beside whoever
+/// writes it, on a thread of low priority, and only while somebody looks: the study does not wait
+/// for it.
 ///
 ///     /         the page of report.html, which renews itself
 ///     /events   what happens, as server-sent events
 ///     /metrics  for Prometheus
 class LivePage {
 public:
-    /// Takes the port, and reads `folder` from then on. `running`: whether somebody measures. Throws IoError.
+    /// Takes the port, and reads `folder` from then on. `running`: whether somebody measures.
+    /// Throws IoError.
     LivePage(servetune::StudySetup setup, std::filesystem::path folder, const servetune::Budget& budget, const LiveOptions& options,
              std::function<bool()> running);
     ~LivePage();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "live_server.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/base/lower_case.hpp"
-#include "servetune/base/number_text.hpp"
-#include "servetune/base/present.hpp"
-#include "servetune/space/value.hpp"
+#include "base/lower_case.hpp"
+#include "servetune/detail/base/number_text.hpp"
+#include "servetune/detail/base/present.hpp"
+#include "servetune/error.hpp"
+#include "servetune/value.hpp"
 
 #include <fcntl.h>
 #include <boost/asio/io_context.hpp>
@@ -157,8 +157,8 @@ struct LiveServer::State : std::enable_shared_from_this<LiveServer::State> {
     std::thread thread{};
 };
 
-/// One client. Lives in State::connections until it is closed, and in the operations under way. Used on the server's
-/// thread only.
+/// One client. Lives in State::connections until it is closed, and in the operations under way.
+/// Used on the server's thread only.
 class LiveServer::Connection : public std::enable_shared_from_this<Connection> {
 public:
     Connection(tcp::socket socket, const std::shared_ptr<State>& state) : stream_(std::move(socket)), state_(state) {}

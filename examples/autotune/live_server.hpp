@@ -20,14 +20,16 @@ struct LiveAddress {
     [[nodiscard]] bool loopback() const;
 };
 
-/// A small HTTP server for a page that people only look at: GET and HEAD, nothing else. It has a thread of its own, and
-/// nothing that a client does or leaves undone holds up who uses it: requests are at most 8 KiB and have ten seconds to
-/// arrive, an answer has thirty seconds for each part of it, there are at most 64 connections, and of events that a
-/// slow reader has not taken only the last is kept.
+/// A small HTTP server for a page that people only look at: GET and HEAD, nothing else. It has a
+/// thread of its own, and nothing that a client does or leaves undone holds up who uses it:
+/// requests are at most 8 KiB and have ten seconds to arrive, an answer has thirty seconds for each
+/// part of it, there are at most 64 connections, and of events that a slow reader has not taken
+/// only the last is kept.
 ///
-/// On the loopback it refuses requests for other hosts: a page of the web that gives its own name this machine's
-/// address would otherwise read what is served. With a token it refuses whoever does not know it (`Authorization:
-/// Bearer`, a cookie, or once `?token=`, which sets the cookie); tokens are compared in constant time.
+/// On the loopback it refuses requests for other hosts: a page of the web that gives its own name
+/// this machine's address would otherwise read what is served. With a token it refuses whoever does
+/// not know it (`Authorization: Bearer`, a cookie, or once `?token=`, which sets the cookie);
+/// tokens are compared in constant time.
 class LiveServer {
 public:
     struct Answer {
@@ -42,15 +44,16 @@ public:
         std::string token{};  ///< empty: nobody is asked for one
     };
 
-    /// Takes the port. `handle` gets a path on the server's thread, and may answer later; `/events` is not asked for.
-    /// Throws IoError: the port is taken, there is no such address.
+    /// Takes the port. `handle` gets a path on the server's thread, and may answer later; `/events`
+    /// is not asked for. Throws IoError: the port is taken, there is no such address.
     LiveServer(const Options& options, std::function<void(const std::string& path, Reply reply)> handle);
     /// Ends all connections.
     ~LiveServer();
     LiveServer(const LiveServer&) = delete;
     LiveServer& operator=(const LiveServer&) = delete;
 
-    /// Begins to answer. `arrived` is called on the server's thread when somebody begins to read `/events`.
+    /// Begins to answer. `arrived` is called on the server's thread when somebody begins to read
+    /// `/events`.
     void start(std::function<void()> arrived);
     /// To all who read `/events`: a line of JSON. Any thread.
     void broadcast(const std::string& event);
@@ -64,8 +67,8 @@ private:
     std::shared_ptr<State> state_;
 };
 
-/// Whether a token can be used: long enough not to be guessed, of characters that need no escape in an address. Empty:
-/// it can; else what is wrong.
+/// Whether a token can be used: long enough not to be guessed, of characters that need no escape in
+/// an address. Empty: it can; else what is wrong.
 std::string wrong_with_token(const std::string& token);
 
 }  // namespace autotune

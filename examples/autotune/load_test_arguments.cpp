@@ -4,12 +4,12 @@
 #include "output.hpp"
 #include "screen.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/base/nearest.hpp"
-#include "servetune/base/nesting.hpp"
-#include "servetune/base/url.hpp"
-#include "servetune/io/yaml.hpp"
-#include "servetune/load/probe.hpp"
+#include "base/nesting.hpp"
+#include "base/url.hpp"
+#include "servetune/detail/base/nearest.hpp"
+#include "servetune/detail/load/probe.hpp"
+#include "servetune/error.hpp"
+#include "study_file/yaml.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "machine_facts.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/load/probe.hpp"
-#include "servetune/process/process.hpp"
+#include "servetune/detail/host/process.hpp"
+#include "servetune/detail/load/probe.hpp"
+#include "servetune/error.hpp"
 
 #include <netdb.h>
 #include <poll.h>
@@ -36,7 +36,8 @@ std::pair<std::string, std::string> host_and_port(const std::string& url) {
     return {host, colon == std::string::npos ? (url.starts_with("https") ? "443" : "80") : rest.substr(colon + 1)};
 }
 
-/// What a short command prints on its standard output; nothing where it cannot be started, fails or takes too long.
+/// What a short command prints on its standard output; nothing where it cannot be started, fails or
+/// takes too long.
 std::optional<std::string> answer_of(const std::vector<std::string>& argv) {
     try {
         ProcessOptions options;

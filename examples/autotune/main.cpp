@@ -5,10 +5,10 @@
 #include "output.hpp"
 #include "standard_streams.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/io/secrets.hpp"
-#include "servetune/study_file/schema.hpp"
-#include "servetune/study_file/study_file.hpp"
+#include "servetune/error.hpp"
+#include "servetune/study_file.hpp"
+#include "study_file/schema.hpp"
+#include "study_file/secrets.hpp"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>

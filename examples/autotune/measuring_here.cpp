@@ -3,8 +3,8 @@
 
 #include "output.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/process/process.hpp"
+#include "servetune/detail/host/process.hpp"
+#include "servetune/error.hpp"
 #include "servetune/version.hpp"
 
 #include <algorithm>

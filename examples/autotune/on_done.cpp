@@ -3,7 +3,7 @@
 
 #include "output.hpp"
 
-#include "servetune/process/process.hpp"
+#include "servetune/detail/host/process.hpp"
 
 #include <array>
 #include <chrono>

@@ -16,8 +16,8 @@ struct RunEnd {
     std::filesystem::path report{};
 };
 
-/// Runs `words` with `{study}`, `{outcome}`, `{verdict}`, `{reason}` and `{report}` replaced, for a minute at most. A
-/// failure of it is said on standard error; the run's exit code does not change.
+/// Runs `words` with `{study}`, `{outcome}`, `{verdict}`, `{reason}` and `{report}` replaced, for a
+/// minute at most. A failure of it is said on standard error; the run's exit code does not change.
 void tell_that_it_is_done(const std::vector<std::string>& words, const RunEnd& end);
 
 }  // namespace autotune

@@ -13,8 +13,8 @@
 
 namespace autotune {
 
-/// Checks of option values whose messages say what is wanted: "--rate: a number above 0 wanted, got 'abc'". They look
-/// at the text, before it is converted.
+/// Checks of option values whose messages say what is wanted: "--rate: a number above 0 wanted, got
+/// 'abc'". They look at the text, before it is converted.
 
 /// `or_infinite`: "inf" too.
 inline CLI::Validator positive_number(bool or_infinite = false) {
@@ -29,8 +29,8 @@ inline CLI::Validator positive_number(bool or_infinite = false) {
             or_infinite ? "POSITIVE|inf" : "POSITIVE"};
 }
 
-/// Seconds, or a time with its unit (`500ms`), which becomes seconds. A minute or more has to say its unit: 500 is most
-/// often meant as milliseconds.
+/// Seconds, or a time with its unit (`500ms`), which becomes seconds. A minute or more has to say
+/// its unit: 500 is most often meant as milliseconds.
 inline CLI::Validator seconds_or_unit() {
     return {[](std::string& text) {
                 constexpr double needs_unit_from = 60;

@@ -3,9 +3,9 @@
 
 #include "screen.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/base/printable.hpp"
-#include "servetune/io/utf8.hpp"
+#include "base/utf8.hpp"
+#include "servetune/detail/base/printable.hpp"
+#include "servetune/error.hpp"
 
 #include <nlohmann/json.hpp>
 

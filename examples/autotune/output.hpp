@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/base/redactor.hpp"
+#include "servetune/detail/base/redactor.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json_fwd.hpp>
@@ -14,13 +14,15 @@
 
 namespace autotune {
 
-/// The secrets that this process knows: what `${NAME}` gave in its files, keys, passwords, values of headers. `put`
-/// takes them out of all that it prints. They are added before the first thread starts.
+/// The secrets that this process knows: what `${NAME}` gave in its files, keys, passwords, values
+/// of headers. `put` takes them out of all that it prints. They are added before the first thread
+/// starts.
 servetune::Redactor& secrets();
 
-/// Prints text that may hold foreign words (paths, logs, answers of servers): secrets are taken out, and nothing in it
-/// can act on a terminal (base/printable.hpp). Text for standard error goes through the screen (screen.hpp), a whole
-/// line or several. Never throws: a screen that is gone is no reason to lose a trial.
+/// Prints text that may hold foreign words (paths, logs, answers of servers): secrets are taken
+/// out, and nothing in it can act on a terminal (detail/base/printable.hpp). Text for standard
+/// error goes through the screen (screen.hpp), a whole line or several. Never throws: a screen that
+/// is gone is no reason to lose a trial.
 void put_text(std::FILE* to, std::string_view text) noexcept;
 
 /// The same, formatted.
@@ -35,10 +37,12 @@ void complain(fmt::format_string<Arguments...> format, Arguments&&... arguments)
     put_text(stderr, fmt::format(format, std::forward<Arguments>(arguments)...));
 }
 
-/// What is said of an error: `autotune: MESSAGE`; of a file with several, how many and a line for each.
+/// What is said of an error: `autotune: MESSAGE`; of a file with several, how many and a line for
+/// each.
 std::string complaint_of(const std::exception& error);
 
-/// A JSON value and a line end. Secrets are taken out of its texts; bytes that are not UTF-8 become U+FFFD.
+/// A JSON value and a line end. Secrets are taken out of its texts; bytes that are not UTF-8 become
+/// U+FFFD.
 void put_json(const nlohmann::ordered_json& value);
 
 /// Prints words of our own as they are, control characters too (the status line of a terminal).

@@ -4,13 +4,13 @@
 #include "clocks.hpp"
 #include "machine_facts.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/io/sqlite_journal.hpp"
-#include "servetune/load/dataset.hpp"
-#include "servetune/perf/hardware_spec.hpp"
-#include "servetune/study/clocks.hpp"
-#include "servetune/study/confirmation_rounds.hpp"
-#include "servetune/study_file/expected_trial.hpp"
+#include "servetune/detail/load/dataset.hpp"
+#include "servetune/detail/perf/hardware_spec.hpp"
+#include "servetune/detail/study/clocks.hpp"
+#include "servetune/detail/study/confirmation_rounds.hpp"
+#include "servetune/error.hpp"
+#include "servetune/sqlite_journal.hpp"
+#include "study_file/expected_trial.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/study_file/study_file.hpp"
+#include "servetune/study_file.hpp"
 
 #include <filesystem>
 #include <optional>
@@ -29,24 +29,27 @@ struct Plan {
     [[nodiscard]] std::string trials_text() const;
 };
 
-/// Looks at the study's folder where there is one, at the cost model where it knows model and hardware.
+/// Looks at the study's folder where there is one, at the cost model where it knows model and
+/// hardware.
 Plan plan_of(const servetune::StudySetup& setup, const std::filesystem::path& folder);
 
 /// What a trial is expected to take as long as none was told, for a budget of time; 0: not known.
 double first_trial_seconds(const servetune::StudySetup& setup);
-/// How often the default is measured again in a search that tries each configuration once (`default_again_is_due`).
+/// How often the default is measured again in a search that tries each configuration once
+/// (`default_again_is_due`).
 std::size_t default_again_trials(const servetune::StudySetup& setup);
 
-/// The trials after which a search ends at the latest: those of its budget, or each configuration once; nothing where
-/// only a time bounds them. `repeated`: trials of configurations that had one already; at least those of the default
-/// that are due.
+/// The trials after which a search ends at the latest: those of its budget, or each configuration
+/// once; nothing where only a time bounds them. `repeated`: trials of configurations that had one
+/// already; at least those of the default that are due.
 std::optional<std::size_t> most_trials(const servetune::StudySetup& setup, const servetune::Budget& budget, std::size_t repeated = 0);
 
-/// How a study differs from the one that its folder holds, for a person; empty: in nothing, or there is none.
+/// How a study differs from the one that its folder holds, for a person; empty: in nothing, or
+/// there is none.
 std::string changed_since(const servetune::StudySetup& setup, const std::filesystem::path& folder);
 
-/// What the cost model says of memory, of a study that starts engines on hardware that it knows: that the default, or
-/// nothing, would start. Empty: it starts, or is not known.
+/// What the cost model says of memory, of a study that starts engines on hardware that it knows:
+/// that the default, or nothing, would start. Empty: it starts, or is not known.
 std::string memory_text(const servetune::StudySetup& setup);
 
 /// `350`, `about 10^4`.
@@ -54,15 +57,15 @@ std::string size_text(double configurations);
 /// `40 s`, `12 min`, `2 h 10 min`, `1 d 4 h`.
 std::string time_text(double seconds);
 
-/// What `run` would miss on this machine, a sentence each: programs that are not on the PATH, servers that do not
-/// answer, GPUs that are other ones than the study says.
+/// What `run` would miss on this machine, a sentence each: programs that are not on the PATH,
+/// servers that do not answer, GPUs that are other ones than the study says.
 std::vector<std::string> missing_here(const servetune::StudySetup& setup);
 /// Files of workloads that are not there, of a study that sends them to a server.
 std::vector<std::string> missing_data(const servetune::StudyFile& file);
 
-/// What a person should know of the facts that predictions and the audit rest on, a sentence each: figures of the
-/// hardware that nobody saw in a data sheet, and what the model's name was taken for. `hardware`: in place of the
-/// study's.
+/// What a person should know of the facts that predictions and the audit rest on, a sentence each:
+/// figures of the hardware that nobody saw in a data sheet, and what the model's name was taken
+/// for. `hardware`: in place of the study's.
 std::vector<std::string> facts_to_know(const servetune::StudyFile& file, const std::string& hardware = "");
 
 }  // namespace autotune

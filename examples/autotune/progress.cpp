@@ -6,11 +6,11 @@
 #include "plan.hpp"
 #include "screen.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/base/printable.hpp"
-#include "servetune/report/report.hpp"
-#include "servetune/study/recommendation.hpp"
-#include "servetune/study_file/expected_trial.hpp"
+#include "servetune/detail/base/printable.hpp"
+#include "servetune/error.hpp"
+#include "servetune/recommendation.hpp"
+#include "servetune/report.hpp"
+#include "study_file/expected_trial.hpp"
 
 #include <fmt/format.h>
 
@@ -202,8 +202,8 @@ void Progress::told(const Trial& trial, std::span<const Trial> history) {
     const std::string best = incumbent_.empty() ? "nothing passes yet" : incumbent_;
     result = printable_line(secrets()(result));
     if (!screen().terminal()) return put_text(stderr, fitted({{number}, {subject(trial)}, {result}, {best}, {left()}}, std::string::npos));
-    // The best and the time left are in the status lines below. A long reason goes on in the next rows; what was tried
-    // is cut for it.
+    // The best and the time left are in the status lines below. A long reason goes on in the next
+    // rows; what was tried is cut for it.
     const std::size_t columns = screen().width() - 1;
     const std::size_t wanted = columns_of(number) + columns_of(" | ") + columns_of(result);
     const std::string line = fitted({{number, 0}, {result, 0}, {subject(trial), 1}}, std::max(columns, wanted));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/study/observer.hpp"
-#include "servetune/study_file/study_file.hpp"
-#include "servetune/trial/standings.hpp"
+#include "servetune/detail/study/observer.hpp"
+#include "servetune/detail/trial/standings.hpp"
+#include "servetune/study_file.hpp"
 
 #include <condition_variable>
 #include <cstddef>
@@ -30,16 +30,18 @@ struct Spent {
 /// Of a history, without `run_seconds`.
 Spent spent_in(const servetune::StudySetup& setup, const servetune::Budget& budget, std::span<const servetune::Trial> history);
 
-/// How long a run may still take: what the trials that are left cost at the mean cost so far, before the first at the
-/// expected one, or the time until the clock ends it, whichever is less; infinite where neither is known. `now`:
-/// seconds since 1970 UTC, for `until`.
+/// How long a run may still take: what the trials that are left cost at the mean cost so far,
+/// before the first at the expected one, or the time until the clock ends it, whichever is less;
+/// infinite where neither is known. `now`: seconds since 1970 UTC, for `until`.
 double seconds_left(const servetune::Budget& budget, const Spent& spent, double now);
 
-/// What a person sees of a running study on standard error: a line for each trial, and on a terminal two status lines
-/// below that are written anew every second: trial, time left, best with its gain over the default and the interval of
-/// that; what is tried, what happens at the moment, and for how long.
+/// What a person sees of a running study on standard error: a line for each trial, and on a
+/// terminal two status lines below that are written anew every second: trial, time left, best with
+/// its gain over the default and the interval of that; what is tried, what happens at the moment,
+/// and for how long.
 ///
-/// With several workloads of which the worst counts, gains are those of the workload that gains least.
+/// With several workloads of which the worst counts, gains are those of the workload that gains
+/// least.
 class Progress : public servetune::Observer {
 public:
     Progress(const servetune::StudySetup& setup, const servetune::Budget& budget);

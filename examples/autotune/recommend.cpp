@@ -4,10 +4,10 @@
 #include "output.hpp"
 #include "study_journal.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/report/artefact.hpp"
-#include "servetune/report/report.hpp"
+#include "base/files.hpp"
+#include "interop/artefact.hpp"
+#include "servetune/error.hpp"
+#include "servetune/report.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -13,13 +13,13 @@
 #include "stop_signals.hpp"
 #include "study_journal.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/base/printable.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/io/sqlite_journal.hpp"
-#include "servetune/parallel/workers_run.hpp"
-#include "servetune/report/report.hpp"
-#include "servetune/study/study.hpp"
+#include "base/files.hpp"
+#include "servetune/detail/base/printable.hpp"
+#include "servetune/error.hpp"
+#include "servetune/report.hpp"
+#include "servetune/sqlite_journal.hpp"
+#include "servetune/study.hpp"
+#include "servetune/workers.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -36,7 +36,8 @@ using namespace servetune;
 namespace {
 
 void print_conclusion(const Headline& headline, const Summary& summary, const std::filesystem::path& folder) {
-    // Sentences are broken between words on a terminal; the command is not, so that it can be copied.
+    // Sentences are broken between words on a terminal; the command is not, so that it can be
+    // copied.
     const std::size_t columns = isatty(STDOUT_FILENO) == 1 ? columns_of_terminal(STDOUT_FILENO) - 1 : std::string::npos;
     const auto sentence = [&](const std::string& text) { put(stdout, "{}\n", wrapped(printable(secrets()(text)), columns)); };
     sentence(headline.title + "." + (headline.reason.empty() ? "" : " " + headline.reason) +

@@ -3,8 +3,8 @@
 
 #include "output.hpp"
 
-#include "servetune/base/printable.hpp"
-#include "servetune/trial/outcome.hpp"
+#include "servetune/detail/base/printable.hpp"
+#include "servetune/outcome.hpp"
 
 #include <fmt/format.h>
 #include <spdlog/logger.h>
@@ -57,7 +57,8 @@ RunLog::RunLog(const std::filesystem::path& folder, Observer* next) : next_(next
     const std::filesystem::path file = folder / "run.log";
     std::error_code unknown;  // then opening it says what is wrong
     const std::filesystem::file_status there = std::filesystem::symlink_status(file, unknown);
-    // A FIFO would wait for a reader, a device would be renamed with the older files, a link leads out of the folder.
+    // A FIFO would wait for a reader, a device would be renamed with the older files, a link leads
+    // out of the folder.
     if (std::filesystem::exists(there) && !std::filesystem::is_regular_file(there)) {
         complain("autotune: there will be no run.log: {} is not a regular file; remove it", file.string());
         return;

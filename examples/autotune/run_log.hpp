@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/study/observer.hpp"
+#include "servetune/detail/study/observer.hpp"
 
 #include <filesystem>
 #include <memory>
@@ -14,9 +14,9 @@ class logger;
 
 namespace autotune {
 
-/// What a run does, line by line with times and trials, in `run.log` of the study's folder: for the morning after. 20
-/// MiB at most: of the four files that are kept the oldest goes. Where it cannot be written the run goes on without;
-/// said once on standard error. Passes on what it is told.
+/// What a run does, line by line with times and trials, in `run.log` of the study's folder: for the
+/// morning after. 20 MiB at most: of the four files that are kept the oldest goes. Where it cannot
+/// be written the run goes on without; said once on standard error. Passes on what it is told.
 class RunLog : public servetune::Observer {
 public:
     /// `next`: told the same; may be null.
@@ -38,8 +38,9 @@ private:
     servetune::Observer* next_;
 };
 
-/// How the last run of a study's folder ended, as the last line of its log says: reason and message. Empty: it says
-/// nothing, because a run is under way, was killed, or could not write its log.
+/// How the last run of a study's folder ended, as the last line of its log says: reason and
+/// message. Empty: it says nothing, because a run is under way, was killed, or could not write its
+/// log.
 std::string last_end(const std::filesystem::path& folder);
 
 }  // namespace autotune

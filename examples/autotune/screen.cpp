@@ -152,8 +152,8 @@ void Screen::leave() noexcept {
     }
 }
 
-/// Takes the status lines away, prints `text` and puts them below it, in one write: nothing flickers, and nothing comes
-/// between.
+/// Takes the status lines away, prints `text` and puts them below it, in one write: nothing
+/// flickers, and nothing comes between.
 void Screen::write_with_status(const std::string& text) {
     std::string bytes;
     if (shown_ > 0) {

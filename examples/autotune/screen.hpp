@@ -15,13 +15,14 @@ enum class LineStyle { plain, good, bad, faint };
 /// Columns that a line of a terminal may fill; 80 where it does not tell.
 std::size_t columns_of_terminal(int descriptor) noexcept;
 
-/// Standard error, which this class alone writes to while a command runs: lines, and on a terminal status lines below
-/// them that are written anew in place. A line that comes meanwhile takes the status lines away, is printed, and they
-/// come back under it. Elsewhere than on a terminal there are lines only, without control characters.
+/// Standard error, which this class alone writes to while a command runs: lines, and on a terminal
+/// status lines below them that are written anew in place. A line that comes meanwhile takes the
+/// status lines away, is printed, and they come back under it. Elsewhere than on a terminal there
+/// are lines only, without control characters.
 ///
-/// Nothing here throws, and nothing waits for a reader for longer than a second: a screen that is full, closed or
-/// stopped must not cost a measurement. What could not be printed is counted and told with the next line that can be.
-/// Any thread may call.
+/// Nothing here throws, and nothing waits for a reader for longer than a second: a screen that is
+/// full, closed or stopped must not cost a measurement. What could not be printed is counted and
+/// told with the next line that can be. Any thread may call.
 class Screen {
 public:
     explicit Screen(int descriptor);
@@ -30,13 +31,14 @@ public:
     Screen& operator=(const Screen&) = delete;
 
     [[nodiscard]] bool terminal() const noexcept { return terminal_; }
-    /// Whether lines have colours: on a terminal, unless NO_COLOR is set or TERM says that it is dumb.
+    /// Whether lines have colours: on a terminal, unless NO_COLOR is set or TERM says that it is
+    /// dumb.
     [[nodiscard]] bool colours() const noexcept { return colours_; }
     [[nodiscard]] std::size_t width() const noexcept { return columns_of_terminal(descriptor_); }
     /// Prints `text`, which may have several lines.
     void line(std::string_view text, LineStyle style = LineStyle::plain) noexcept;
-    /// Replaces the status lines; each is cut at the terminal's width. Nothing where this is no terminal. The second
-    /// and further ones are faint.
+    /// Replaces the status lines; each is cut at the terminal's width. Nothing where this is no
+    /// terminal. The second and further ones are faint.
     void status(std::vector<std::string> lines) noexcept;
     /// For a program that is about to leave without ending its threads: no status line stays open.
     void leave() noexcept;
@@ -65,11 +67,12 @@ std::size_t columns_of(std::string_view text) noexcept;
 /// As many columns of it as fit, the last three "..." where it is cut.
 std::string cut_to(std::string_view text, std::size_t columns);
 
-/// Rows of at most so many columns, broken between words; those after the first begin with two blanks. A word that fits
-/// in no row is left to the terminal.
+/// Rows of at most so many columns, broken between words; those after the first begin with two
+/// blanks. A word that fits in no row is left to the terminal.
 std::string wrapped(std::string_view text, std::size_t columns);
 
-/// A part of a line; of those that do not all fit the ones with the highest `rank` are shortened first, then left out.
+/// A part of a line; of those that do not all fit the ones with the highest `rank` are shortened
+/// first, then left out.
 struct LinePart {
     std::string text;
     int rank = 0;

@@ -5,7 +5,7 @@
 #include "output.hpp"
 #include "study_journal.hpp"
 
-#include "servetune/base/error.hpp"
+#include "servetune/error.hpp"
 
 #include <csignal>
 

@@ -4,9 +4,9 @@
 #include "plan.hpp"
 #include "stop_signals.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/base/present.hpp"
-#include "servetune/predict/prediction.hpp"
+#include "predict/prediction.hpp"
+#include "servetune/detail/base/present.hpp"
+#include "servetune/error.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

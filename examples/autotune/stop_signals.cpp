@@ -5,7 +5,7 @@
 #include "output.hpp"
 #include "screen.hpp"
 
-#include "servetune/process/process.hpp"
+#include "servetune/detail/host/process.hpp"
 
 #include <cstdlib>
 #include <ctime>
@@ -13,8 +13,9 @@
 namespace autotune {
 namespace {
 
-/// How this program was started may say that a signal is not for it: nohup ignores SIGHUP, a shell without job control
-/// SIGINT for what it starts in the background. A signal that is ignored and blocked would be delivered all the same.
+/// How this program was started may say that a signal is not for it: nohup ignores SIGHUP, a shell
+/// without job control SIGINT for what it starts in the background. A signal that is ignored and
+/// blocked would be delivered all the same.
 sigset_t stopping() {
     sigset_t set;
     sigemptyset(&set);
@@ -30,7 +31,8 @@ extern "C" void end_engines_and_die(int signal) {
     (void)std::raise(signal);  // by its usual way: SA_RESETHAND
 }
 
-/// A crash takes the engines with it. What somebody else handles already, such as a sanitizer, stays with them.
+/// A crash takes the engines with it. What somebody else handles already, such as a sanitizer,
+/// stays with them.
 void take_engines_along() {
     for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGQUIT}) {
         struct sigaction handler {};
@@ -45,8 +47,8 @@ void take_engines_along() {
 
 StopSignals::StopSignals(const char* promise, bool preparing) : signals_(stopping()), preparing_(preparing) {
     pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
-    // Errors of a write, with a message, and not the end of the program: a file at its size limit, a reader that has
-    // gone.
+    // Errors of a write, with a message, and not the end of the program: a file at its size limit,
+    // a reader that has gone.
     for (const int signal : {SIGXFSZ, SIGPIPE}) std::signal(signal, SIG_IGN);
     take_engines_along();
     waiter_ = std::jthread([this, promise](const std::stop_token& over) {

@@ -8,16 +8,17 @@
 
 namespace autotune {
 
-/// Turns SIGINT, SIGTERM and SIGHUP into a stop request; a second one kills what the program has started and ends it at
-/// once with exit code 130. A signal that was ignored when the program began (nohup, background jobs of scripts) stays
-/// ignored. Must be made before any other thread, so that all inherit the blocked signals; a thread of its own waits
-/// for them. A crash kills what was started too, in a signal handler. SIGPIPE is ignored from here on: a write to a
-/// reader that has gone is an error of that write.
+/// Turns SIGINT, SIGTERM and SIGHUP into a stop request; a second one kills what the program has
+/// started and ends it at once with exit code 130. A signal that was ignored when the program began
+/// (nohup, background jobs of scripts) stays ignored. Must be made before any other thread, so that
+/// all inherit the blocked signals; a thread of its own waits for them. A crash kills what was
+/// started too, in a signal handler. SIGPIPE is ignored from here on: a write to a reader that has
+/// gone is an error of that write.
 class StopSignals {
 public:
-    /// `promise` is printed at the first signal: what happens to the work that is under way. With `preparing` the first
-    /// signal ends the program like a second one, until `prepared` is called: nothing is under way yet, and what reads
-    /// files may take long.
+    /// `promise` is printed at the first signal: what happens to the work that is under way. With
+    /// `preparing` the first signal ends the program like a second one, until `prepared` is called:
+    /// nothing is under way yet, and what reads files may take long.
     explicit StopSignals(const char* promise, bool preparing = false);
     ~StopSignals();
     StopSignals(const StopSignals&) = delete;

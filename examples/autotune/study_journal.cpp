@@ -3,8 +3,8 @@
 
 #include "output.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/study_file/suggestions.hpp"
+#include "servetune/error.hpp"
+#include "study_file/suggestions.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>

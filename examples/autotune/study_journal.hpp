@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/io/sqlite_journal.hpp"
-#include "servetune/study_file/study_file.hpp"
+#include "servetune/sqlite_journal.hpp"
+#include "servetune/study_file.hpp"
 
 #include <filesystem>
 #include <string>
@@ -10,19 +10,21 @@
 
 namespace autotune {
 
-/// Opens a study's journal for reading. Where it was written under another definition (another study, or this one
-/// before it was changed), says so on standard error: what is printed of its trials goes by the study as it is now.
-/// Throws IoError.
+/// Opens a study's journal for reading. Where it was written under another definition (another
+/// study, or this one before it was changed), says so on standard error: what is printed of its
+/// trials goes by the study as it is now. Throws IoError.
 servetune::SqliteJournal read_journal(const servetune::StudySetup& setup, const std::filesystem::path& folder);
 
-/// Whether a process holds a study's lock, by what the kernel lists: trying to take it could keep a run from starting.
+/// Whether a process holds a study's lock, by what the kernel lists: trying to take it could keep a
+/// run from starting.
 bool somebody_writes(const std::filesystem::path& folder);
 
-/// Puts the studies of `--learn-from` beside the file's own knowledge. Throws UsageError for a strategy that cannot
-/// learn.
+/// Puts the studies of `--learn-from` beside the file's own knowledge. Throws UsageError for a
+/// strategy that cannot learn.
 void add_earlier_studies(servetune::StudyFile& file, const std::vector<std::filesystem::path>& learn_from);
 
-/// What `--set name=value` says, with the names and values of a study's space. Throws UsageError, SpaceError.
+/// What `--set name=value` says, with the names and values of a study's space. Throws UsageError,
+/// SpaceError.
 servetune::Assignment settings_of(const servetune::StudyFile& file, const servetune::SearchSpace& space,
                                   const std::vector<std::string>& settings);
 

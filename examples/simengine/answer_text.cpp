@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "answer_text.hpp"
 
-#include "servetune/base/rng.hpp"
+#include "servetune/detail/base/rng.hpp"
 
 #include <array>
 #include <cmath>

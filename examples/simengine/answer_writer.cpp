@@ -67,7 +67,8 @@ void AnswerWriter::tokens(std::string& out, std::int64_t tokens, std::int64_t ca
     if (ended()) end(out);
 }
 
-/// What comes behind the last token: the reason, the usage, the end of the stream and of the HTTP body.
+/// What comes behind the last token: the reason, the usage, the end of the stream and of the HTTP
+/// body.
 void AnswerWriter::end(std::string& out) {
     const std::string reason = fmt::format(R"("logprobs":null,"finish_reason":"{}"}}])", facts_.finish_reason);
     const bool usage_here = dialect_.usage_in_finish && !facts_.chat;

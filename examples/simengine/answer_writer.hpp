@@ -29,14 +29,15 @@ struct AnswerFacts {
     bool breaks_json = false;     ///< a vice: JSON that ends in its middle
 };
 
-/// Writes the answer to one request in the engine's shape: whole, or event by event, each event framed as an HTTP
-/// chunk. What is the same in all events is made once; an event costs a few copies.
+/// Writes the answer to one request in the engine's shape: whole, or event by event, each event
+/// framed as an HTTP chunk. What is the same in all events is made once; an event costs a few
+/// copies.
 class AnswerWriter {
 public:
     AnswerWriter(const Dialect& dialect, AnswerFacts facts);
 
-    /// Appends the events that the next `tokens` tokens are told in; with the first ones what comes before, with the
-    /// last ones what ends the stream. `cached_tokens` counts only with the first.
+    /// Appends the events that the next `tokens` tokens are told in; with the first ones what comes
+    /// before, with the last ones what ends the stream. `cached_tokens` counts only with the first.
     void tokens(std::string& out, std::int64_t tokens, std::int64_t cached_tokens);
     [[nodiscard]] bool ended() const { return sent_ >= facts_.output_tokens; }
     /// The body of a whole answer.

@@ -2,9 +2,9 @@
 #include "command_line.hpp"
 
 #include "dialect.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/engine/composition.hpp"
-#include "servetune/space/value.hpp"
+#include "servetune/detail/engine/composition.hpp"
+#include "servetune/error.hpp"
+#include "servetune/value.hpp"
 
 #include <CLI/CLI.hpp>
 

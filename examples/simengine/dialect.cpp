@@ -101,8 +101,8 @@ std::string refusal_text(const Dialect& dialect, std::string_view program, const
     return fmt::format("{}\n{}: error: {}\n", dialect.usage, program, sentence);
 }
 
-/// vLLM's options belong to the subcommand, which complains by its own name; what nobody knows the program itself
-/// complains about.
+/// vLLM's options belong to the subcommand, which complains by its own name; what nobody knows the
+/// program itself complains about.
 std::string_view option_program(const Dialect& dialect) { return dialect.kind == EngineKind::vllm ? "vllm serve" : dialect.program; }
 
 /// Values as an argument parser prints them: 'a', 'b', 'c'.

@@ -10,9 +10,9 @@ namespace simengine {
 
 enum class EngineKind { vllm, sglang, tensorrt_llm, llama_cpp };
 
-/// What tells one engine from the others, from outside: how its command begins, how it refuses, how its answers are
-/// shaped. Each was read in the engine's own source or seen from it (search_spaces/engines/*.yaml name the versions),
-/// unless said.
+/// What tells one engine from the others, from outside: how its command begins, how it refuses, how
+/// its answers are shaped. Each was read in the engine's own source or seen from it
+/// (search_spaces/engines/*.yaml name the versions), unless said.
 struct Dialect {
     EngineKind kind;
     std::string_view engine;         ///< name of its file in search_spaces/engines
@@ -51,7 +51,8 @@ bool is_engine_program(std::string_view name);
 /// `std::filesystem::path(name).filename()`.
 std::string base_name(std::string_view name);
 
-// ---- what it says of a command line it does not take: whole messages, as they come on standard error
+// ---- what it says of a command line it does not take: whole messages, as they come on standard
+// error
 std::string unknown_flag_text(const Dialect& dialect, const std::vector<std::string>& words);
 std::string bad_value_text(const Dialect& dialect, std::string_view flag, std::string_view value, std::string_view type,
                            const std::vector<std::string>& values);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine_command.hpp"
 
-#include "servetune/io/yaml.hpp"
-#include "servetune/space/value.hpp"
+#include "servetune/value.hpp"
+#include "study_file/yaml.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -166,8 +166,8 @@ private:
         command_.modelled.files[*file] = modelled_options(all, "").dump();
     }
 
-    /// What the engine's file knows of the options. Some of them also have a flag, which is how the engine's file knows
-    /// them; what the engine itself does not know it refuses.
+    /// What the engine's file knows of the options. Some of them also have a flag, which is how the
+    /// engine's file knows them; what the engine itself does not know it refuses.
     OrderedJson modelled_options(const OrderedJson& object, const std::string& before) {
         OrderedJson kept = OrderedJson::object();
         for (const auto& [key, value] : object.items()) {
@@ -188,7 +188,8 @@ private:
         return kept;
     }
 
-    /// The flag that sets the same as an option of trtllm-serve; empty: there is none that matters here.
+    /// The flag that sets the same as an option of trtllm-serve; empty: there is none that matters
+    /// here.
     [[nodiscard]] std::string flag_of_option(const std::string& path) const {
         constexpr std::array<std::pair<std::string_view, std::string_view>, 4> renamed{
             {{"kv_cache_config.free_gpu_memory_fraction", "--kv_cache_free_gpu_memory_fraction"},

@@ -3,9 +3,9 @@
 
 #include "dialect.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/engine/composition.hpp"
-#include "servetune/study_file/flag_facts.hpp"
+#include "servetune/detail/engine/composition.hpp"
+#include "servetune/error.hpp"
+#include "study_file/flag_facts.hpp"
 
 #include <filesystem>
 #include <map>
@@ -38,8 +38,8 @@ struct EngineCommand {
     [[nodiscard]] std::optional<std::string> value(const std::string& flag) const;
 };
 
-/// `words` is everything behind those that name the program. Throws CommandRefused, and IoError or ParseError for an
-/// options file.
+/// `words` is everything behind those that name the program. Throws CommandRefused, and IoError or
+/// ParseError for an options file.
 EngineCommand read_engine_command(const Dialect& dialect, const std::vector<std::string>& words, const servetune::FlagFacts& facts,
                                   const servetune::Engine& engine);
 

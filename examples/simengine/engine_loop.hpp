@@ -2,7 +2,7 @@
 #pragma once
 
 #include "lateness.hpp"
-#include "servetune/perf/engine_core.hpp"
+#include "servetune/detail/perf/engine_core.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -24,11 +24,13 @@ struct EngineLoopOptions {
     double time_scale = 1;  ///< so many times faster than the engine
 };
 
-/// The engine in real time: front ends before and behind the replicas' step loops, as in `servetune::simulate`.
+/// The engine in real time: front ends before and behind the replicas' step loops, as in
+/// `servetune::simulate`.
 ///
-/// It has no timer: whoever owns it calls `run` no later than `next` says. Everything happens at the moment it was
-/// planned for, not at the moment somebody came to do it: a step begins where the one before it ended, so delays do not
-/// add up. Only when it is more than a second behind (the machine slept) it lets the time pass for good.
+/// It has no timer: whoever owns it calls `run` no later than `next` says. Everything happens at
+/// the moment it was planned for, not at the moment somebody came to do it: a step begins where the
+/// one before it ended, so delays do not add up. Only when it is more than a second behind (the
+/// machine slept) it lets the time pass for good.
 class EngineLoop {
 public:
     using Deliver = std::function<void(const servetune::TokenEvent&)>;
@@ -39,7 +41,8 @@ public:
     [[nodiscard]] std::string refusal(std::int64_t input_tokens, std::int64_t output_tokens) const;
     [[nodiscard]] const servetune::CostModel& cost() const { return cores_.front().core.cost(); }
 
-    /// A request that has just been read; `refusal` must have nothing against it, its id must be new.
+    /// A request that has just been read; `refusal` must have nothing against it, its id must be
+    /// new.
     void submit(servetune::EngineRequest request, TimePoint now);
     void cancel(std::size_t id);
     void clear_prefix_cache();
@@ -50,7 +53,8 @@ public:
 
     /// When the next thing is planned.
     [[nodiscard]] std::optional<TimePoint> next() const;
-    /// Does what is planned up to `now`; after so many deliveries it returns, and `next` is in the past.
+    /// Does what is planned up to `now`; after so many deliveries it returns, and `next` is in the
+    /// past.
     void run(TimePoint now, int most_deliveries = 256);
     /// A step did not fit into the device's memory: the engine would have died.
     [[nodiscard]] bool out_of_memory() const { return out_of_memory_; }

@@ -6,9 +6,9 @@
 #include "service.hpp"
 #include "weight_cache.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/base/present.hpp"
-#include "servetune/space/value.hpp"
+#include "servetune/detail/base/present.hpp"
+#include "servetune/error.hpp"
+#include "servetune/value.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>

@@ -6,8 +6,8 @@
 
 namespace simengine {
 
-/// Lives an engine's life: takes its port, loads, says so, serves, and ends when it is told to or when it goes wrong.
-/// Returns the exit code; where an engine dies hard, so does the process.
+/// Lives an engine's life: takes its port, loads, says so, serves, and ends when it is told to or
+/// when it goes wrong. Returns the exit code; where an engine dies hard, so does the process.
 int live(const EngineSetup& setup, const Options& options);
 
 }  // namespace simengine

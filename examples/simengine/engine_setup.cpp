@@ -3,10 +3,10 @@
 
 #include "weight_cache.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/base/nearest.hpp"
-#include "servetune/base/present.hpp"
-#include "servetune/study_file/catalogue.hpp"
+#include "servetune/catalogue.hpp"
+#include "servetune/detail/base/nearest.hpp"
+#include "servetune/detail/base/present.hpp"
+#include "servetune/error.hpp"
 
 #include <fmt/format.h>
 

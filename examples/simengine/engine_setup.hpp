@@ -4,9 +4,9 @@
 #include "command_line.hpp"
 #include "engine_command.hpp"
 
-#include "servetune/perf/cost_model.hpp"
-#include "servetune/perf/start_failure.hpp"
-#include "servetune/predict/serving.hpp"
+#include "servetune/detail/perf/cost_model.hpp"
+#include "servetune/detail/perf/start_failure.hpp"
+#include "servetune/detail/predict/serving.hpp"
 
 #include <optional>
 #include <string>
@@ -32,8 +32,8 @@ struct EngineSetup {
     [[nodiscard]] std::vector<std::string> log_lines(const std::string& event) const;
 };
 
-/// Throws CommandRefused where the engine would refuse, UsageError where no engine's command is given or figures are
-/// missing, IoError and ParseError for the files of the search spaces.
+/// Throws CommandRefused where the engine would refuse, UsageError where no engine's command is
+/// given or figures are missing, IoError and ParseError for the files of the search spaces.
 EngineSetup set_up(const Options& options);
 
 }  // namespace simengine

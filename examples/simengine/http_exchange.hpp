@@ -15,8 +15,8 @@ struct HttpRequest {
     std::string authorization{};
 };
 
-/// The way back to one client, for one request: one whole answer, or a stream. Valid until it has been answered or is
-/// gone.
+/// The way back to one client, for one request: one whole answer, or a stream. Valid until it has
+/// been answered or is gone.
 class Exchange {
 public:
     virtual void answer(int status, std::string_view content_type, std::string_view body) = 0;
@@ -24,7 +24,8 @@ public:
     virtual void begin_stream() = 0;
     virtual void write(std::string_view bytes) = 0;
     virtual void end_stream() = 0;
-    /// Names the work that goes on for it, so that whoever does it can be told when the client leaves.
+    /// Names the work that goes on for it, so that whoever does it can be told when the client
+    /// leaves.
     virtual void set_work(std::size_t id) = 0;
 
 protected:

@@ -17,7 +17,8 @@ public:
         ++count_;
     }
     [[nodiscard]] std::uint64_t count() const { return count_; }
-    /// The upper end of the bucket that this share of all events lies in or below; 0 without events.
+    /// The upper end of the bucket that this share of all events lies in or below; 0 without
+    /// events.
     [[nodiscard]] double quantile_seconds(double share) const {
         std::uint64_t seen = 0;
         for (std::size_t i = 0; i < counts_.size(); ++i)

@@ -5,7 +5,7 @@
 #include "engine_setup.hpp"
 #include "weight_cache.hpp"
 
-#include "servetune/base/error.hpp"
+#include "servetune/error.hpp"
 
 #include <fmt/format.h>
 

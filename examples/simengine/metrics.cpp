@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "metrics.hpp"
 
-#include "servetune/space/value.hpp"
+#include "servetune/value.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -3,7 +3,7 @@
 
 #include "dialect.hpp"
 
-#include "servetune/perf/engine_core.hpp"
+#include "servetune/detail/perf/engine_core.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "misbehaviour.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/base/nearest.hpp"
-#include "servetune/space/value.hpp"
+#include "servetune/detail/base/nearest.hpp"
+#include "servetune/error.hpp"
+#include "servetune/value.hpp"
 
 #include <algorithm>
 #include <array>
@@ -15,8 +15,8 @@ namespace {
 
 using servetune::UsageError;
 
-/// Where a word's value goes, which also says what it may be: nothing, an exit code, a count, seconds or a rate, a
-/// text.
+/// Where a word's value goes, which also says what it may be: nothing, an exit code, a count,
+/// seconds or a rate, a text.
 using Place = std::variant<bool Misbehaviour::*, std::optional<int> Misbehaviour::*, std::int64_t Misbehaviour::*, double Misbehaviour::*,
                            std::string Misbehaviour::*>;
 

@@ -8,7 +8,8 @@
 
 namespace simengine {
 
-/// How this engine is to go wrong, for the tests of whoever starts engines. Real seconds, whatever the time scale.
+/// How this engine is to go wrong, for the tests of whoever starts engines. Real seconds, whatever
+/// the time scale.
 struct Misbehaviour {
     bool never_ready = false;               ///< starts, and goes on starting
     std::optional<int> exit_at_once{};      ///< ends with this code before it does anything
@@ -31,8 +32,8 @@ struct Misbehaviour {
     bool unread_text = false;               ///< the text of streamed answers is in `thoughts`, a field that no interface has
     bool bad_usage = false;                 ///< it counts half the tokens it has sent
 
-    /// From `WORD` or `WORD=VALUE` each. Throws UsageError for unknown words (nearest first), missing and senseless
-    /// values.
+    /// From `WORD` or `WORD=VALUE` each. Throws UsageError for unknown words (nearest first),
+    /// missing and senseless values.
     static Misbehaviour of(const std::vector<std::string>& words);
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/base/present.hpp"
+#include "servetune/detail/base/present.hpp"
+#include "servetune/error.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -229,7 +229,8 @@ void Server::Connection::finish() {
         return;
     }
     if (in_.empty()) return;
-    // Not from here: whoever answers may be in the middle of something, and answers at once would go ever deeper.
+    // Not from here: whoever answers may be in the middle of something, and answers at once would
+    // go ever deeper.
     if (const auto state = state_.lock())
         asio::post(state->context, [self = shared_from_this()] {
             if (self->open_ && !self->answering_) self->process();

@@ -13,11 +13,12 @@
 
 namespace simengine {
 
-/// Listens, reads requests, writes answers; knows nothing of what they say. One thread: that of the io_context.
+/// Listens, reads requests, writes answers; knows nothing of what they say. One thread: that of the
+/// io_context.
 ///
-/// Connections are kept alive; requests that come while one is being answered wait. A client that does not read: at
-/// most 4 MiB wait for it (an answer is a tenth of that), then the connection is closed and its work ends. Out of
-/// descriptors, it stops accepting for a while.
+/// Connections are kept alive; requests that come while one is being answered wait. A client that
+/// does not read: at most 4 MiB wait for it (an answer is a tenth of that), then the connection is
+/// closed and its work ends. Out of descriptors, it stops accepting for a while.
 class Server {
 public:
     struct Handlers {
@@ -29,8 +30,8 @@ public:
     Server(const Server&) = delete;
     Server& operator=(const Server&) = delete;
 
-    /// Takes the port (0: any) without listening yet: connections are refused. Throws IoError where it cannot;
-    /// `port_in_use` is then true when somebody else has it.
+    /// Takes the port (0: any) without listening yet: connections are refused. Throws IoError where
+    /// it cannot; `port_in_use` is then true when somebody else has it.
     void bind(const std::string& host, std::uint16_t port);
     [[nodiscard]] bool port_in_use() const;
     [[nodiscard]] std::uint16_t port() const;

@@ -2,7 +2,7 @@
 #include "service.hpp"
 
 #include "metrics.hpp"
-#include "servetune/base/rng.hpp"
+#include "servetune/detail/base/rng.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -302,7 +302,8 @@ bool Service::handle_text(const HttpRequest& request, Exchange& exchange) {
         refuse(exchange, *wrong);
         return true;
     }
-    // Numbers are hashes: what text had them is not known. Each gets a word of its own, as many tokens as there were.
+    // Numbers are hashes: what text had them is not known. Each gets a word of its own, as many
+    // tokens as there were.
     std::string text;
     for (std::size_t i = 0; i < tokens.size(); ++i) text += AnswerText(static_cast<std::uint64_t>(tokens[i])).token(i == 0 ? 0 : 1);
     exchange.answer(200, json_type, OrderedJson{{"prompt", text}}.dump());

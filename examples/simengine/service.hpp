@@ -9,8 +9,8 @@
 #include "misbehaviour.hpp"
 #include "tokenizer.hpp"
 
-#include "servetune/engine/engine.hpp"
-#include "servetune/space/configuration.hpp"
+#include "servetune/configuration.hpp"
+#include "servetune/engine.hpp"
 
 #include <functional>
 #include <map>
@@ -38,8 +38,8 @@ struct ServiceOptions {
     Misbehaviour vices{};
 };
 
-/// All paths of the engine's HTTP interface, without a socket: requests come in, answers go out through their
-/// exchanges.
+/// All paths of the engine's HTTP interface, without a socket: requests come in, answers go out
+/// through their exchanges.
 class Service {
 public:
     struct Hooks {

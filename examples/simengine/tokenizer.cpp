@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tokenizer.hpp"
 
-#include "servetune/base/fingerprint.hpp"
-#include "servetune/base/rng.hpp"
+#include "servetune/detail/base/fingerprint.hpp"
+#include "servetune/detail/base/rng.hpp"
 
 #include <algorithm>
 

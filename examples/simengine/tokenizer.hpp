@@ -11,10 +11,10 @@ namespace simengine {
 
 using Token = std::int32_t;
 
-/// Text in pieces as byte-pair vocabularies cut it, without a vocabulary: a word of up to eight letters with the blank
-/// before it is one token, longer ones are more, digits come in threes, marks in twos, a run of blanks or of line ends
-/// is one, other characters one each. A token's number is a hash of its text, so texts that begin alike have tokens
-/// that begin alike.
+/// Text in pieces as byte-pair vocabularies cut it, without a vocabulary: a word of up to eight
+/// letters with the blank before it is one token, longer ones are more, digits come in threes,
+/// marks in twos, a run of blanks or of line ends is one, other characters one each. A token's
+/// number is a hash of its text, so texts that begin alike have tokens that begin alike.
 ///
 /// Made so that the load generator's calibration is exact: one token for each of its words.
 class Tokenizer {
@@ -27,10 +27,11 @@ public:
     /// The number of one piece.
     [[nodiscard]] Token token_of(std::string_view piece) const;
 
-    /// A message of a chat as the template writes it: three tokens that name the role, the text, one that ends it.
+    /// A message of a chat as the template writes it: three tokens that name the role, the text,
+    /// one that ends it.
     void encode_message(std::string_view role, std::string_view text, std::vector<Token>& tokens) const;
-    /// What the template writes last, before the answer: exactly what encode_message writes before a text of the
-    /// assistant.
+    /// What the template writes last, before the answer: exactly what encode_message writes before
+    /// a text of the assistant.
     void encode_turn(std::string_view role, std::vector<Token>& tokens) const;
 
 private:

@@ -4,7 +4,7 @@
 #include "claimed_devices.hpp"
 #include "engine_command.hpp"
 
-#include "servetune/base/present.hpp"
+#include "servetune/detail/base/present.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/local/stream_protocol.hpp>

@@ -9,7 +9,8 @@
 
 namespace simengine {
 
-/// `vllm preload`, as its words are read: those of the engine's command, and where the daemon's sockets lie.
+/// `vllm preload`, as its words are read: those of the engine's command, and where the daemon's
+/// sockets lie.
 struct PreloadWords {
     std::vector<std::string> engine_words;
     std::string folder;
@@ -17,8 +18,8 @@ struct PreloadWords {
 /// Throws CommandRefused where vLLM would refuse.
 PreloadWords read_preload(const std::vector<std::string>& words);
 
-/// Lives the life of a daemon that keeps weights: loads them, says so, tells every engine that asks which weights these
-/// are, until it is told to end. Returns the exit code.
+/// Lives the life of a daemon that keeps weights: loads them, says so, tells every engine that asks
+/// which weights these are, until it is told to end. Returns the exit code.
 int hold_weights(const EngineSetup& setup, const Options& options);
 
 /// How an engine's start goes with the weights of a daemon, or beside one.

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// All of servetune::core: header-only, the standard library and Boost headers. Not in it: the strategies of
-// servetune::optimizer (strategy/bayesian.hpp, strategy/quasi_random.hpp). docs/reference/headers.md says where to
-// start.
+// What a tuning program needs: `Study`, the strategies, and a table as evaluator. Header-only but
+// for `Bayesian` and `Study(StudySettings)`, which need servetune::search.
+// docs/reference/headers.md lists all headers.
 
-#include "servetune/evaluate/replay.hpp"
-#include "servetune/space/neighbours.hpp"
-#include "servetune/strategy/exhaustive.hpp"
-#include "servetune/strategy/local_search.hpp"
-#include "servetune/strategy/random.hpp"
-#include "servetune/strategy/staged.hpp"
-#include "servetune/study/study.hpp"
+#include "servetune/bayesian.hpp"
+#include "servetune/replay.hpp"
+#include "servetune/simple_strategies.hpp"
+#include "servetune/staged.hpp"
+#include "servetune/study.hpp"

@@ -8,7 +8,8 @@
 
 namespace servetune {
 
-/// Waits for `time` (none where it is not above 0), or until `stop` is requested. True: stop is requested.
+/// Waits for `time` (none where it is not above 0), or until `stop` is requested. True: stop is
+/// requested.
 inline bool wait_or_stop(std::chrono::duration<double> time, const std::stop_token& stop) {
     std::mutex mutex;
     std::unique_lock lock(mutex);

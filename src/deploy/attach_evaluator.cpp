@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/deploy/attach_evaluator.hpp"
+#include "servetune/attach_evaluator.hpp"
 
-#include "../load/http.hpp"
+#include "base/url.hpp"
+#include "load/http.hpp"
 #include "server_measurement.hpp"
 #include "server_probe.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/base/option_check.hpp"
-#include "servetune/base/url.hpp"
+#include "servetune/detail/base/option_check.hpp"
+#include "servetune/error.hpp"
 
 #include <utility>
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "command_answer.hpp"
 
-#include "../base/text.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/base/nearest.hpp"
-#include "servetune/base/nesting.hpp"
-#include "servetune/base/printable.hpp"
-#include "servetune/space/value.hpp"
+#include "base/nesting.hpp"
+#include "base/text.hpp"
+#include "servetune/detail/base/nearest.hpp"
+#include "servetune/detail/base/printable.hpp"
+#include "servetune/error.hpp"
+#include "servetune/value.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -31,8 +31,8 @@ std::string excerpt(std::string_view text) {
     return "'" + result + (text.size() > most ? "...'" : "'");
 }
 
-/// JSON has no NaN, but Python's json.dumps and others write it: outside of strings NaN, Infinity and -Infinity become
-/// strings, so that the message can say which metric has it.
+/// JSON has no NaN, but Python's json.dumps and others write it: outside of strings NaN, Infinity
+/// and -Infinity become strings, so that the message can say which metric has it.
 std::string with_quoted_nan(std::string_view text) {
     std::string result;
     bool in_string = false;
@@ -51,7 +51,8 @@ std::string with_quoted_nan(std::string_view text) {
     return result;
 }
 
-/// nlohmann's reason without its own numbering: `[json.exception.parse_error.101] parse error at ...`.
+/// nlohmann's reason without its own numbering: `[json.exception.parse_error.101] parse error at
+/// ...`.
 std::string reason_of(const Json::exception& error) {
     const std::string_view what = error.what();
     const auto end = what.find("] ");

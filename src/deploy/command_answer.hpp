@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/trial/outcome.hpp"
+#include "servetune/outcome.hpp"
 
 #include <string_view>
 

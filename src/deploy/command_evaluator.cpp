@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/deploy/command_evaluator.hpp"
+#include "servetune/command_evaluator.hpp"
 
-#include "../base/patient_deadline.hpp"
-#include "../process/process_checks.hpp"
-#include "../space/value_json.hpp"
+#include "base/patient_deadline.hpp"
 #include "command_answer.hpp"
+#include "host/process_checks.hpp"
 #include "hub_tokens.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/base/nearest.hpp"
-#include "servetune/base/option_check.hpp"
-#include "servetune/process/process.hpp"
+#include "servetune/detail/base/nearest.hpp"
+#include "servetune/detail/base/option_check.hpp"
+#include "servetune/detail/host/process.hpp"
+#include "servetune/error.hpp"
+#include "space/value_json.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -32,8 +32,9 @@ const std::vector<std::string>& placeholders() {
     return names;
 }
 
-/// Calls `literal(text)` and `named(name)` for the pieces of a word, in order. {name} with a name of small letters and
-/// '_' is a placeholder, {{name}} the text {name}; other braces, such as those of JSON, are text.
+/// Calls `literal(text)` and `named(name)` for the pieces of a word, in order. {name} with a name
+/// of small letters and '_' is a placeholder, {{name}} the text {name}; other braces, such as those
+/// of JSON, are text.
 template <class Literal, class Named>
 void for_each_piece(std::string_view word, const Literal& literal, const Named& named) {
     constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyz_";
@@ -60,8 +61,8 @@ void for_each_piece(std::string_view word, const Literal& literal, const Named& 
 /// Text of a file or a flag need not be UTF-8; that must not stop a study.
 std::string dumped(const OrderedJson& json) { return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace); }
 
-/// The last lines that it printed on standard error, in one line for a message: reports put it into tables, and the log
-/// has all of them.
+/// The last lines that it printed on standard error, in one line for a message: reports put it into
+/// tables, and the log has all of them.
 std::string last_words(const Process& process) {
     constexpr std::size_t most = 3;  // the end of a Python traceback: where, what, why
     constexpr std::size_t longest = 200;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "container_launcher.hpp"
 
-#include "../machine/nvidia_smi.hpp"
-#include "../process/kept_output.hpp"
-#include "../process/start_program.hpp"
+#include "base/lower_case.hpp"
+#include "host/kept_output.hpp"
+#include "host/nvidia_smi.hpp"
+#include "host/start_program.hpp"
 #include "launch_clients.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/base/lower_case.hpp"
-#include "servetune/base/option_check.hpp"
+#include "servetune/detail/base/option_check.hpp"
+#include "servetune/error.hpp"
 
 #include <algorithm>
 #include <array>
@@ -21,8 +21,8 @@ namespace {
 constexpr std::string_view our_line = "servetune: ";
 constexpr std::string_view study_label = "servetune.study";
 
-// Exit codes of the client (podman-run(1), docker-run(1)): it failed itself; the program could not be started; it was
-// not found.
+// Exit codes of the client (podman-run(1), docker-run(1)): it failed itself; the program could not
+// be started; it was not found.
 constexpr int client_failed = 125;
 constexpr int cannot_be_started = 126;
 constexpr int not_found = 127;
@@ -78,7 +78,8 @@ std::vector<std::string> listed_devices(const std::string& gpus) {
     return gpus.empty() ? std::vector<std::string>{} : named_gpus(gpus).value_or(std::vector<std::string>{});
 }
 
-/// Podman without a specification of the devices (`nvidia-ctk cdi generate`), docker without NVIDIA's runtime.
+/// Podman without a specification of the devices (`nvidia-ctk cdi generate`), docker without
+/// NVIDIA's runtime.
 bool tells_of_no_device(std::string_view words) {
     return words.find("CDI device") != std::string_view::npos || words.find("could not select device driver") != std::string_view::npos;
 }
@@ -182,8 +183,9 @@ Launch ContainerLauncher::launch(const LaunchRequest& request) const {
     std::string cores;
     for (const int core : request.cores) cores += (cores.empty() ? "" : ",") + std::to_string(core);
     if (!cores.empty()) argv.push_back("--cpuset-cpus=" + cores);
-    // Names alone: the client takes the values from its own environment, so that no process list shows them. The last
-    // three are Process's marks, by which its end and the watchdog find the engine.
+    // Names alone: the client takes the values from its own environment, so that no process list
+    // shows them. The last three are Process's marks, by which its end and the watchdog find the
+    // engine.
     result.environment.erase("CUDA_VISIBLE_DEVICES");  // in the container the devices it has are all there are
     for (const auto& [name, value] : result.environment) {
         if (is_of_client(name))

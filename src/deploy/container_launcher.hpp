@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "../process/run_command.hpp"
-#include "servetune/deploy/launcher.hpp"
+#include "host/run_command.hpp"
+#include "servetune/launcher.hpp"
 
 #include <map>
 #include <mutex>
@@ -12,10 +12,11 @@
 
 namespace servetune {
 
-/// What podman and docker have in common; each has a file with what differs. The client of `run` stays in the
-/// foreground: its output is the engine's, its exit code the engine's, and a TERM that it gets goes on to the engine.
-/// The container is not removed by its end, so that it can be asked how it ended; `remove` does it, and `end_leftovers`
-/// where this program was killed first: its label says whose it is.
+/// What podman and docker have in common; each has a file with what differs. The client of `run`
+/// stays in the foreground: its output is the engine's, its exit code the engine's, and a TERM that
+/// it gets goes on to the engine. The container is not removed by its end, so that it can be asked
+/// how it ended; `remove` does it, and `end_leftovers` where this program was killed first: its
+/// label says whose it is.
 class ContainerLauncher : public Launcher {
 public:
     explicit ContainerLauncher(ContainerOptions options);

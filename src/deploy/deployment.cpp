@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/deploy/deployment.hpp"
+#include "servetune/deployment.hpp"
 
-#include "../base/patient_deadline.hpp"
-#include "../load/http.hpp"
-#include "../process/elapsed.hpp"
-#include "../process/process_checks.hpp"
-#include "../process/process_table.hpp"
+#include "base/patient_deadline.hpp"
 #include "engine_log.hpp"
+#include "host/elapsed.hpp"
+#include "host/process_checks.hpp"
+#include "host/process_table.hpp"
+#include "load/http.hpp"
 #include "server_probe.hpp"
-#include "servetune/base/error.hpp"
+#include "servetune/error.hpp"
 
 #include <algorithm>
 #include <array>
@@ -197,7 +197,8 @@ void Deployment::State::start(const std::stop_token& stop) {
     (void)this->stop();
 }
 
-/// Until what was launched is where it will run. A queue's time is not the engine's: its start begins after it.
+/// Until what was launched is where it will run. A queue's time is not the engine's: its start
+/// begins after it.
 std::optional<Failure> Deployment::State::wait_for_turn(const std::stop_token& stop) {
     for (;;) {
         const LaunchedAt at = launcher_of(options).place(launch);
@@ -237,9 +238,9 @@ Failure Deployment::State::failure(FailureKind kind, const std::string& what) co
     return {kind, what, options.folder.empty() ? "" : (options.folder / "engine.log").string(), log.decisive()};
 }
 
-/// The kinds in the order of what they are sure of: the log's words; argparse's and click's way to refuse words; the
-/// kernel's word that memory was out on this machine; an exception that no engine file knows; else an exit code that
-/// says nothing.
+/// The kinds in the order of what they are sure of: the log's words; argparse's and click's way to
+/// refuse words; the kernel's word that memory was out on this machine; an exception that no engine
+/// file knows; else an exit code that says nothing.
 Failure Deployment::State::ended_at_start() const {
     const int code = process.exit_code().value_or(0);
     const std::string what =
@@ -259,8 +260,8 @@ Failure Deployment::State::ended_at_start() const {
     return failure(FailureKind::other, what + last);
 }
 
-/// What was done to an engine on another machine: a job that is preempted gets TERM, and then the engine prints
-/// whatever it prints when it breaks. Nothing: nothing is known, or it runs here.
+/// What was done to an engine on another machine: a job that is preempted gets TERM, and then the
+/// engine prints whatever it prints when it breaks. Nothing: nothing is known, or it runs here.
 std::optional<Failure> Deployment::State::machines_fault() const {
     const Launcher& launcher = launcher_of(options);
     if (launcher.on_this_machine()) return std::nullopt;
@@ -296,8 +297,8 @@ Failure Deployment::State::refused(const ProbeAnswer& answer, const std::stop_to
     return cause ? failure(kind_at_start(*cause), answer.message + "; its log: " + cause->line) : failure(answer.kind, answer.message);
 }
 
-/// Until it is asked again: an eighth of the time that it has taken so far, from 20 ms to 1 s, in its first two seconds
-/// not above 100 ms.
+/// Until it is asked again: an eighth of the time that it has taken so far, from 20 ms to 1 s, in
+/// its first two seconds not above 100 ms.
 void Deployment::State::pause(const std::stop_token& stop, double at_most) const {
     const double so_far = seconds_since(begin);
     const auto until = Clock::now() + milliseconds_of(std::clamp(so_far / 8, 0.02, so_far < 2 ? 0.1 : at_most));

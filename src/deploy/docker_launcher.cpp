@@ -23,8 +23,9 @@ protected:
     }
     [[nodiscard]] std::vector<std::string> removal_words() const override { return {"--force", "--volumes"}; }
     [[nodiscard]] bool tells_of_no_daemon(std::string_view words) const override {
-        // `Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?`; newer
-        // ones `failed to connect to the docker API at unix:///...`; who loses it says `error during connect`.
+        // `Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon
+        // running?`; newer ones `failed to connect to the docker API at unix:///...`; who loses it
+        // says `error during connect`.
         constexpr std::array<std::string_view, 4> known{"Cannot connect to the Docker daemon", "failed to connect to the docker API",
                                                         "error during connect", "Is the docker daemon running"};
         return std::any_of(known.begin(), known.end(), [&](std::string_view one) { return words.find(one) != std::string_view::npos; });

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/deploy/engine_evaluator.hpp"
+#include "servetune/engine_evaluator.hpp"
 
-#include "../engine/command_texts.hpp"
-#include "../machine/nvidia_smi.hpp"
-#include "../process/elapsed.hpp"
-#include "../process/process_table.hpp"
+#include "engine/command_texts.hpp"
+#include "engine/load_level.hpp"
+#include "engine/per_device.hpp"
+#include "host/elapsed.hpp"
+#include "host/nvidia_smi.hpp"
+#include "host/process_table.hpp"
 #include "replicas.hpp"
 #include "server_measurement.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/base/number_text.hpp"
-#include "servetune/base/option_check.hpp"
-#include "servetune/engine/load_level.hpp"
-#include "servetune/engine/per_device.hpp"
+#include "servetune/detail/base/number_text.hpp"
+#include "servetune/detail/base/option_check.hpp"
+#include "servetune/error.hpp"
 #include "trial_folders.hpp"
 #include "weight_cache.hpp"
 
@@ -24,8 +24,8 @@
 namespace servetune {
 namespace {
 
-/// What no engine can be measured without. Where this machine lacks it, that must end the run: told, it would be held
-/// against the configuration.
+/// What no engine can be measured without. Where this machine lacks it, that must end the run:
+/// told, it would be held against the configuration.
 void require_machine(std::uint64_t trial) {
     try {
         require_process_table();
@@ -158,12 +158,14 @@ private:
                                running.calibration);
     }
 
-    /// Whether the engine that runs is what this configuration needs. A replicate is a new start: starts differ.
+    /// Whether the engine that runs is what this configuration needs. A replicate is a new start:
+    /// starts differ.
     [[nodiscard]] bool usable() const {
         return e_.running_ && e_.running_->configuration == without_load_level(configuration_) && e_.running_->last != configuration_ &&
                !(cold_ && e_.running_->cache) && !e_.running_->deployment.changed();
     }
-    /// Whether its weights were to come from the cache, and it serves with its own: two copies leave less memory.
+    /// Whether its weights were to come from the cache, and it serves with its own: two copies
+    /// leave less memory.
     [[nodiscard]] bool took_no_weights() const {
         const Running& running = *e_.running_;
         if (!running.cache || running.deployment.started().failure) return false;
@@ -176,8 +178,9 @@ private:
         return false;
     }
 
-    /// The quality gate compares with the default, and has no answers of it: its trial failed, or was before the gate
-    /// was there. Where it does not serve now either, the gate says so. Answers the seconds that its stop took.
+    /// The quality gate compares with the default, and has no answers of it: its trial failed, or
+    /// was before the gate was there. Where it does not serve now either, the gate says so. Answers
+    /// the seconds that its stop took.
     double ask_default() {
         double seconds = stop();
         measurement_.say("the default is started first: the quality gate has no answers of it");
@@ -282,8 +285,8 @@ EngineEvaluator::EngineEvaluator(const Composition& composition, std::string mod
 
 EngineEvaluator::~EngineEvaluator() = default;
 
-/// Of each copy of the engine exactly as many devices as the layout takes, so that it never touches one that it was not
-/// given. All of `gpus`, once, where flags do not decide how many (llama.cpp).
+/// Of each copy of the engine exactly as many devices as the layout takes, so that it never touches
+/// one that it was not given. All of `gpus`, once, where flags do not decide how many (llama.cpp).
 std::vector<std::string> EngineEvaluator::gpus_for(const Configuration& configuration) {
     const Launcher* launcher = options_.deploy.launcher.get();
     if (launcher != nullptr && launcher->gives_out_devices()) {
@@ -328,7 +331,8 @@ std::vector<std::string> EngineEvaluator::gpus_for(const Configuration& configur
     return result;
 }
 
-/// Where flags do not decide how many devices the engine takes, it is to have all that the study knows of.
+/// Where flags do not decide how many devices the engine takes, it is to have all that the study
+/// knows of.
 std::int64_t EngineEvaluator::devices_to_ask_for(const Configuration& configuration) const {
     const bool by_flags = !composition_.engine_of(configuration).devices.empty();
     return by_flags ? composition_.devices_of(configuration) : options_.most_devices.value_or(0);
@@ -344,9 +348,9 @@ std::vector<std::vector<int>> EngineEvaluator::cores_for(const std::vector<std::
     return result;
 }
 
-/// Why what was measured with weights of the cache is not believed; empty: it is. Memory is counted otherwise with a
-/// cache, so that kind of failure never; of the others a few that failed without it too are evidence enough, for each
-/// such start costs minutes.
+/// Why what was measured with weights of the cache is not believed; empty: it is. Memory is counted
+/// otherwise with a cache, so that kind of failure never; of the others a few that failed without
+/// it too are evidence enough, for each such start costs minutes.
 std::string EngineEvaluator::doubt_of(const Outcome& outcome) const {
     constexpr int enough = 3;
     const auto* failure = std::get_if<Failure>(&outcome);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine_log.hpp"
 
-#include "../process/kept_output.hpp"
+#include "host/kept_output.hpp"
 
 #include <algorithm>
 

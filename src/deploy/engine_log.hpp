@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "../engine/traceback.hpp"
-#include "servetune/engine/failure_reader.hpp"
-#include "servetune/process/process.hpp"
+#include "engine/failure_reader.hpp"
+#include "engine/traceback.hpp"
+#include "servetune/detail/host/process.hpp"
 
 #include <chrono>
 #include <mutex>
@@ -24,13 +24,13 @@ public:
     /// From here on the engine serves: `under_load` counts from now.
     void serving();
 
-    /// Why a start failed: the first line that says a cause, else the exception of the process that failed first, else
-    /// the first line that says that it crashed.
+    /// Why a start failed: the first line that says a cause, else the exception of the process that
+    /// failed first, else the first line that says that it crashed.
     [[nodiscard]] std::optional<DecisiveLine> cause() const;
     /// For how long the cause has been known.
     [[nodiscard]] std::chrono::duration<double> since_cause() const;
-    /// Why it broke under load: the first line since `serving` that says that it crashed, ran out of memory or that the
-    /// machine failed.
+    /// Why it broke under load: the first line since `serving` that says that it crashed, ran out
+    /// of memory or that the machine failed.
     [[nodiscard]] std::optional<DecisiveLine> under_load() const;
     /// The exception that the first process of a server died of since `serving`.
     [[nodiscard]] std::optional<std::string> exception_under_load() const;

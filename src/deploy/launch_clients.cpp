@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch_clients.hpp"
 
-#include "../base/text.hpp"
-#include "../process/kept_output.hpp"
-#include "../process/start_program.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/base/fingerprint.hpp"
-#include "servetune/deploy/launcher.hpp"
+#include "base/text.hpp"
+#include "host/kept_output.hpp"
+#include "host/start_program.hpp"
+#include "servetune/detail/base/fingerprint.hpp"
+#include "servetune/error.hpp"
+#include "servetune/launcher.hpp"
 
 #include <unistd.h>
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What launchers share whose engines are started by the client of something else: containers, jobs, another machine.
+// What launchers share whose engines are started by the client of something else: containers, jobs,
+// another machine.
 
-#include "../process/run_command.hpp"
+#include "host/run_command.hpp"
 
 #include <functional>
 #include <mutex>
@@ -15,17 +16,19 @@ namespace servetune {
 
 /// A study's mark as a label: a path may have characters that a filter would read.
 std::string label_of(const std::string& mark);
-/// The same of this machine: what runs elsewhere may be of another machine's study in a folder of the same name.
+/// The same of this machine: what runs elsewhere may be of another machine's study in a folder of
+/// the same name.
 std::string label_here_of(const std::string& mark);
 /// `servetune-LABEL-RANDOM-N`: nobody else has it.
 std::string new_launch_name(const std::string& label);
 
-/// What was launched elsewhere and could not be removed then: it is tried again before the next launch, so that an
-/// engine never meets the one before it. Any thread.
+/// What was launched elsewhere and could not be removed then: it is tried again before the next
+/// launch, so that an engine never meets the one before it. Any thread.
 class NotRemoved {
 public:
     void add(const std::string& name);
-    /// `remove` says why one would not go; empty: it is gone. Throws IoError for the first that does not.
+    /// `remove` says why one would not go; empty: it is gone. Throws IoError for the first that
+    /// does not.
     void try_again(const std::function<std::string(const std::string& name)>& remove);
 
 private:
@@ -33,8 +36,9 @@ private:
     std::set<std::string> names_{};
 };
 
-/// Runs `words`, whose first is a program in PATH, for a minute at most. Throws IoError with `purpose` where there is
-/// no such program: `there is no program 'srun' in $PATH to start jobs with`.
+/// Runs `words`, whose first is a program in PATH, for a minute at most. Throws IoError with
+/// `purpose` where there is no such program: `there is no program 'srun' in $PATH to start jobs
+/// with`.
 RanCommand ask_client(std::vector<std::string> words, const std::string& purpose);
 
 /// What a client says last, without what only tells of its settings.

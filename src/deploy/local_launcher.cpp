@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine as a process of this machine: its command as it is.
 #include "hub_tokens.hpp"
-#include "servetune/deploy/launcher.hpp"
+#include "servetune/launcher.hpp"
 
 #include <cstdlib>
 

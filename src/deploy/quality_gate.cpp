@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/deploy/quality_gate.hpp"
+#include "servetune/detail/deploy/quality_gate.hpp"
 
-#include "../base/plain_file.hpp"
-#include "../load/http.hpp"
-#include "../load/request_body.hpp"
-#include "../load/whole_answer.hpp"
-#include "../process/run_command.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/base/fingerprint.hpp"
-#include "servetune/base/nesting.hpp"
-#include "servetune/base/number_text.hpp"
-#include "servetune/base/option_check.hpp"
-#include "servetune/base/url.hpp"
-#include "servetune/load/probe.hpp"
+#include "base/nesting.hpp"
+#include "base/plain_file.hpp"
+#include "base/url.hpp"
+#include "host/run_command.hpp"
+#include "load/http.hpp"
+#include "load/request_body.hpp"
+#include "load/whole_answer.hpp"
+#include "servetune/detail/base/fingerprint.hpp"
+#include "servetune/detail/base/number_text.hpp"
+#include "servetune/detail/base/option_check.hpp"
+#include "servetune/detail/load/probe.hpp"
+#include "servetune/error.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -83,8 +83,8 @@ std::vector<std::string> table_cells(const std::string& row) {
     return cells;
 }
 
-/// lm-evaluation-harness: `|Tasks|Version|Filter|n-shot|Metric| |Value| |Stderr|`, a task's further rows without its
-/// name.
+/// lm-evaluation-harness: `|Tasks|Version|Filter|n-shot|Metric| |Value| |Stderr|`, a task's further
+/// rows without its name.
 std::optional<double> accuracy_in_table(const std::string& printed, const std::string& metric) {
     std::istringstream lines(printed);
     std::optional<std::size_t> task_at, metric_at, value_at;

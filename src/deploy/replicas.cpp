@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "replicas.hpp"
 
-#include "servetune/machine/gpu_memory.hpp"
+#include "servetune/detail/host/gpu_memory.hpp"
 
 #include <algorithm>
 #include <exception>

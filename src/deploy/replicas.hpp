@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/deploy/deployment.hpp"
-#include "servetune/deploy/server.hpp"
+#include "servetune/deployment.hpp"
+#include "servetune/detail/deploy/server.hpp"
 
 #include <functional>
 #include <memory>
@@ -12,15 +12,16 @@
 
 namespace servetune {
 
-/// One engine, or several with the same flags on devices of their own, as one server. All start at the same time; where
-/// one fails, all are ended, and the failure is that one's. The first one's log is in the trial's folder, the others'
-/// in `replica-1`, `replica-2`, ... below it.
+/// One engine, or several with the same flags on devices of their own, as one server. All start at
+/// the same time; where one fails, all are ended, and the failure is that one's. The first one's
+/// log is in the trial's folder, the others' in `replica-1`, `replica-2`, ... below it.
 class Replicas : public Server {
 public:
     using Render = std::function<Command(int port)>;
 
-    /// One for each entry of `gpus`, at least one; an entry is as `DeployOptions::gpus`. `cores`: of each, in place of
-    /// the options'; empty: the options'. Throws what Deployment throws, after all have ended.
+    /// One for each entry of `gpus`, at least one; an entry is as `DeployOptions::gpus`. `cores`:
+    /// of each, in place of the options'; empty: the options'. Throws what Deployment throws, after
+    /// all have ended.
     Replicas(const Engine& engine, const Render& render, const std::string& served_model, const DeployOptions& options,
              const std::vector<std::string>& gpus, const std::vector<std::vector<int>>& cores, const std::stop_token& stop);
     ~Replicas() override;

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server_measurement.hpp"
 
-#include "../base/patient_deadline.hpp"
-#include "../base/waiting.hpp"
-#include "../process/elapsed.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/base/number_text.hpp"
-#include "servetune/base/option_check.hpp"
-#include "servetune/base/present.hpp"
-#include "servetune/base/rng.hpp"
-#include "servetune/engine/load_level.hpp"
-#include "servetune/load/audit.hpp"
-#include "servetune/load/capacity.hpp"
-#include "servetune/load/failed_requests.hpp"
-#include "servetune/load/load_test.hpp"
-#include "servetune/load/probe.hpp"
-#include "servetune/load/warm_up.hpp"
+#include "base/patient_deadline.hpp"
+#include "base/waiting.hpp"
+#include "engine/load_level.hpp"
+#include "host/elapsed.hpp"
+#include "load/capacity.hpp"
+#include "load/failed_requests.hpp"
+#include "load/warm_up.hpp"
+#include "servetune/audit.hpp"
+#include "servetune/detail/base/number_text.hpp"
+#include "servetune/detail/base/option_check.hpp"
+#include "servetune/detail/base/present.hpp"
+#include "servetune/detail/base/rng.hpp"
+#include "servetune/detail/load/probe.hpp"
+#include "servetune/error.hpp"
+#include "servetune/load_test.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -41,8 +41,8 @@ std::optional<Failure> fruitless(const LoadTestResult& result) {
     return Failure{kind, "no request of " + std::to_string(result.run.records.size()) + " succeeded: " + example->error};
 }
 
-/// An engine that served some requests and then none: more requests stalled than a sound result may miss (1 %), and
-/// nothing moved during the whole time that the last of them were waited for.
+/// An engine that served some requests and then none: more requests stalled than a sound result may
+/// miss (1 %), and nothing moved during the whole time that the last of them were waited for.
 std::optional<Failure> stalled_for_good(const LoadTestResult& result, double stall_timeout_seconds) {
     std::size_t stalled = 0;
     double moved = 0;
@@ -80,14 +80,14 @@ void add_error_of_last(Metrics& whole, const std::vector<WorkloadMetrics>& parts
 
 }  // namespace
 
-/// Looks at a server while it is loaded and stops the load when there is no use in going on: it died, the user stopped,
-/// the trial has taken too long.
+/// Looks at a server while it is loaded and stops the load when there is no use in going on: it
+/// died, the user stopped, the trial has taken too long.
 class ServerMeasurement::Watch {
 public:
     enum class Found { nothing, died, stopped, out_of_time, stalled };
 
-    /// `stalled_after_seconds`: without any answer moving while some are awaited; then the rest of the load would only
-    /// wait as long.
+    /// `stalled_after_seconds`: without any answer moving while some are awaited; then the rest of
+    /// the load would only wait as long.
     Watch(const Server& server, Clock::time_point deadline, double stalled_after_seconds, const std::stop_token& user)
         : stalled_after_seconds_(stalled_after_seconds),
           thread_([this, &server, until = PatientDeadline(deadline), user](const std::stop_token& over) mutable {
@@ -188,8 +188,8 @@ void ServerMeasurement::phase(const std::string& what) const {
     }
 }
 
-/// What the server accepts and how it counts. A server that served and now gives no answer to be counted has failed,
-/// not this machine.
+/// What the server accepts and how it counts. A server that served and now gives no answer to be
+/// counted has failed, not this machine.
 std::optional<Failure> ServerMeasurement::first_answers(Server& server, Watch& watch, std::optional<Calibration>& known) {
     const bool ignore_eos = std::any_of(workloads_.begin(), workloads_.end(), [](const Workload& workload) { return workload.ignore_eos; });
     Endpoint endpoint = server.endpoint();
@@ -213,8 +213,8 @@ std::optional<Failure> ServerMeasurement::first_answers(Server& server, Watch& w
     return interrupted(server, watch);
 }
 
-/// Requests like those of the load test that follows, until the server does not get faster any more. What was
-/// measured once is measured again on a server that is warm.
+/// Requests like those of the load test that follows, until the server does not get faster any
+/// more. What was measured once is measured again on a server that is warm.
 void ServerMeasurement::warm_up(Watch& watch, const std::string& called, const LoadTest& measured) {
     if (options_.warm_up_requests == 0 || run_ > 0) return;
     const auto from = Clock::now();
@@ -280,10 +280,11 @@ void ServerMeasurement::add_power_of(const LoadRun& run, const std::string& call
         say(called + ": power and energy are not known: " + why);
 }
 
-/// What the last workload of a trial has to reach so that the trial is not surely worse than the best so far by
-/// `give_up`, with what the workloads `before` it have reached: the goal is the weighted geometric mean of all
-/// (`combined`). Earlier workloads end nothing: how fast the others will be is not known. Levels of load are measured
-/// in full: how they compare is the question there.
+/// What the last workload of a trial has to reach so that the trial is not surely worse than the
+/// best so far by `give_up`, with what the workloads `before` it have reached: the goal is the
+/// weighted geometric mean of all (`combined`). Earlier workloads end nothing: how fast the others
+/// will be is not known. Levels of load are measured in full: how they compare is the question
+/// there.
 std::optional<RateToReach> ServerMeasurement::rate_to_reach(const Workload& workload, const std::vector<WorkloadMetrics>& before) const {
     const auto& best = context_.to_beat;
     if (!best || !(options_.give_up > 0) || before.size() + 1 != workloads_.size() || !(workload.weight > 0)) return std::nullopt;
@@ -308,7 +309,8 @@ Measurement ServerMeasurement::as_given_up(const std::string& workload, const Ra
     return {{{wanted.metric, {found.value, found.standard_error}}}, {Verdict::suspect, {std::move(finding)}}};
 }
 
-/// The server goes on serving while the load changes; its cache is emptied between the points as between workloads.
+/// The server goes on serving while the load changes; its cache is emptied between the points as
+/// between workloads.
 Outcome ServerMeasurement::at_capacity(Server& server, Watch& watch, const std::string& model, const Calibration& calibration,
                                        const Workload& workload) {
     std::size_t point = 0;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/deploy/measure_options.hpp"
-#include "servetune/deploy/server.hpp"
-#include "servetune/evaluate/evaluator.hpp"
-#include "servetune/load/calibration.hpp"
-#include "servetune/load/load_test.hpp"
-#include "servetune/load/probe.hpp"
-#include "servetune/load/race.hpp"
-#include "servetune/trial/objective.hpp"
+#include "servetune/detail/deploy/measure_options.hpp"
+#include "servetune/detail/deploy/server.hpp"
+#include "servetune/detail/load/calibration.hpp"
+#include "servetune/detail/load/probe.hpp"
+#include "servetune/detail/load/race.hpp"
+#include "servetune/evaluator.hpp"
+#include "servetune/load_test.hpp"
+#include "servetune/objective.hpp"
 
 #include <chrono>
 #include <functional>
@@ -20,22 +20,23 @@
 
 namespace servetune {
 
-/// What one trial does with a server that serves: a warm-up and a load test per workload with the prefix cache emptied
-/// before it and a salt of its own, the audit, and a watch meanwhile over the server and the machine. What the machine
-/// disturbed, or what was not steady, is measured once more, then flagged.
+/// What one trial does with a server that serves: a warm-up and a load test per workload with the
+/// prefix cache emptied before it and a salt of its own, the audit, and a watch meanwhile over the
+/// server and the machine. What the machine disturbed, or what was not steady, is measured once
+/// more, then flagged.
 class ServerMeasurement {
 public:
     /// `attempt`: of this trial, so that no prompt is sent twice. All must outlive it.
     ServerMeasurement(const MeasureOptions& options, const StudyWorkloads& workloads, const Configuration& configuration,
                       const EvaluationContext& context, std::size_t attempt);
 
-    /// `model`: what the server was told to serve, and `devices`: on how many accelerators, for the physics. `known`:
-    /// how it counts, filled where it is empty.
-    /// Throws IoError where the client's machine is at fault.
+    /// `model`: what the server was told to serve, and `devices`: on how many accelerators, for the
+    /// physics. `known`: how it counts, filled where it is empty. Throws IoError where the client's
+    /// machine is at fault.
     Outcome of(Server& server, const std::string& model, double devices, std::optional<Calibration>& known);
 
-    /// `trial_warm_up_seconds` and `trial_measure_seconds`, as far as it got; `trial_saved_seconds` of a load test that
-    /// was ended early.
+    /// `trial_warm_up_seconds` and `trial_measure_seconds`, as far as it got; `trial_saved_seconds`
+    /// of a load test that was ended early.
     [[nodiscard]] const Metrics& costs() const { return costs_; }
     /// So long the engine stood in a queue, or waited for its weight cache: no time of the trial.
     void waited(double seconds) { deadline_ += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)); }
@@ -84,8 +85,9 @@ private:
     std::unique_ptr<MachineWatch> machine_{};  ///< over one round of workloads
 };
 
-/// Tries again what is the machine's fault and not the configuration's (Failure{infrastructure} and IoError), after 1
-/// s, 4 s, 16 s; where it stays, throws IoError: told, it would be held against the configuration.
+/// Tries again what is the machine's fault and not the configuration's (Failure{infrastructure} and
+/// IoError), after 1 s, 4 s, 16 s; where it stays, throws IoError: told, it would be held against
+/// the configuration.
 Outcome with_retries(const MeasureOptions& options, const EvaluationContext& context,
                      const std::function<Outcome(std::size_t attempt)>& evaluate);
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server_probe.hpp"
 
-#include "../load/http.hpp"
-#include "../load/model_list.hpp"
-#include "../load/request_body.hpp"
-#include "servetune/base/nesting.hpp"
-#include "servetune/base/printable.hpp"
-#include "servetune/space/value.hpp"
+#include "base/nesting.hpp"
+#include "load/http.hpp"
+#include "load/model_list.hpp"
+#include "load/request_body.hpp"
+#include "servetune/detail/base/printable.hpp"
+#include "servetune/value.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/engine/engine.hpp"
-#include "servetune/load/load_generator.hpp"
-#include "servetune/trial/outcome.hpp"
+#include "servetune/detail/load/load_generator.hpp"
+#include "servetune/engine.hpp"
+#include "servetune/outcome.hpp"
 
 #include <functional>
 #include <optional>
@@ -28,7 +28,8 @@ public:
 
     /// Ready path, list of models and a first completion, as far as it gets.
     [[nodiscard]] ProbeAnswer ask(double timeout_seconds) const;
-    /// Why its list of models, if it has one, does not hold the model now: no answer, or another model. Empty: it does.
+    /// Why its list of models, if it has one, does not hold the model now: no answer, or another
+    /// model. Empty: it does.
     [[nodiscard]] std::string why_not_listed() const;
     /// When the server says its process began; nothing where it does not tell.
     [[nodiscard]] std::optional<double> process_start_seconds() const;
@@ -46,8 +47,8 @@ private:
 Endpoint endpoint_of(const Engine& engine, const std::string& url, const std::string& model);
 Endpoint endpoint_of(const Engine& engine, int port, const std::string& model);
 
-/// What of the flags in `argv` the server has otherwise, by its `server_info`, a line each; empty where it does not
-/// tell.
+/// What of the flags in `argv` the server has otherwise, by its `server_info`, a line each; empty
+/// where it does not tell.
 std::vector<std::string> flags_not_in_force(const Engine& engine, const Endpoint& endpoint, const std::vector<std::string>& argv);
 
 }  // namespace servetune

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Engines as jobs of Slurm, by srun in the foreground.
-#include "../base/descriptor.hpp"
-#include "../process/kept_output.hpp"
-#include "../process/start_program.hpp"
+#include "base/descriptor.hpp"
+#include "host/kept_output.hpp"
+#include "host/start_program.hpp"
 #include "hub_tokens.hpp"
 #include "launch_clients.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/base/option_check.hpp"
-#include "servetune/deploy/remote_launchers.hpp"
+#include "servetune/detail/base/option_check.hpp"
+#include "servetune/detail/deploy/remote_launchers.hpp"
+#include "servetune/error.hpp"
 
 #include <netdb.h>
 #include <poll.h>
@@ -84,7 +84,8 @@ bool takes_connection(const std::string& host, const std::string& port) {
     return false;
 }
 
-/// What the machine did to a job, by its state, or by the reason that squeue gives while it is still being cleaned up.
+/// What the machine did to a job, by its state, or by the reason that squeue gives while it is
+/// still being cleaned up.
 std::optional<Failure> of_machine(const std::string& job, std::string_view state) {
     constexpr std::string_view out_of_time =
         "ran into its time limit: give it more with --time among the `options` of `slurm`, "
@@ -110,9 +111,9 @@ std::optional<Failure> of_machine(const std::string& job, std::string_view state
     return Failure{FailureKind::infrastructure, job + " " + std::string(found->second)};
 }
 
-/// `env` and what it takes away: a client of Slurm takes options from its environment too, and inside of a job srun
-/// would only start a step of that job. Slurm's own programs are looked for in this program's PATH, not in the
-/// engine's.
+/// `env` and what it takes away: a client of Slurm takes options from its environment too, and
+/// inside of a job srun would only start a step of that job. Slurm's own programs are looked for in
+/// this program's PATH, not in the engine's.
 std::vector<std::string> client(const std::string& program) {
     const auto file = find_program(program);
     const auto env = find_program("env");
@@ -295,7 +296,8 @@ private:
     }
     static std::string told_of_node(const std::string& node) { return told("scontrol", {"show", "node", node, "--oneliner"}); }
 
-    /// The port of a node's slurmd; empty: not known. A node tells it only where it is not the cluster's.
+    /// The port of a node's slurmd; empty: not known. A node tells it only where it is not the
+    /// cluster's.
     static std::string port_in(const std::string& node) {
         std::string port = field_in(node, "Port");
         if (!port.empty()) return port;
@@ -306,8 +308,8 @@ private:
         return port;
     }
 
-    /// Cancels it and waits. Why it would not go, after twice the time that clusters give a deaf one (KillWait, 30 s by
-    /// default); empty: it is gone.
+    /// Cancels it and waits. Why it would not go, after twice the time that clusters give a deaf
+    /// one (KillWait, 30 s by default); empty: it is gone.
     static std::string removed(const std::string& name) {
         try {
             std::optional<Job> job = job_of(name);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Engines on another machine, by OpenSSH's client.
-#include "../process/kept_output.hpp"
+#include "base/variable_name.hpp"
+#include "host/kept_output.hpp"
 #include "launch_clients.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/base/option_check.hpp"
-#include "servetune/base/variable_name.hpp"
-#include "servetune/deploy/remote_launchers.hpp"
+#include "servetune/detail/base/option_check.hpp"
+#include "servetune/detail/deploy/remote_launchers.hpp"
+#include "servetune/error.hpp"
 #include "ssh_scripts.hpp"
 
 #include <algorithm>
@@ -101,7 +101,8 @@ public:
         return result;
     }
 
-    /// The script over there ends the engine when we hang up, and then hands its last words and its exit code on.
+    /// The script over there ends the engine when we hang up, and then hands its last words and its
+    /// exit code on.
     bool ask_to_end(const Launch& /*launch*/, Process& process) const override {
         process.hang_up();
         return true;
@@ -136,7 +137,8 @@ public:
 private:
     [[nodiscard]] std::vector<std::string> words(const std::vector<std::string>& command, const std::vector<std::string>& more = {}) const {
         std::vector<std::string> result = options_.program.empty() ? std::vector<std::string>{"ssh"} : options_.program;
-        // A connection of its own, without a terminal, an agent or questions; nothing is said but errors.
+        // A connection of its own, without a terminal, an agent or questions; nothing is said but
+        // errors.
         std::vector<std::string> always{"-T", "-x", "-S", "none"};
         for (const char* option : {"BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=5", "ServerAliveCountMax=3", "LogLevel=ERROR",
                                    "RemoteCommand=none", "ForwardAgent=no", "SendEnv=-*"})
@@ -165,7 +167,8 @@ private:
         }
     }
 
-    /// What a script answers to `told`, a line each. Throws IoError where it does not come to its end.
+    /// What a script answers to `told`, a line each. Throws IoError where it does not come to its
+    /// end.
     [[nodiscard]] std::vector<std::string> answers(std::string_view script, const std::string& told) const {
         ProcessOptions options;
         options.argv = words({remote_command(script)}, {"-o", "ClearAllForwardings=yes"});

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What runs on the other machine of `launcher: ssh`. sshd hands one string to the login shell of the user there. These
-// strings are constants without a single quote or a backslash, so that every login shell but csh hands them on as they
-// are. Everything that differs from launch to launch comes by standard input, where `read -r` takes it as data.
+// What runs on the other machine of `launcher: ssh`. sshd hands one string to the login shell of
+// the user there. These strings are constants without a single quote or a backslash, so that every
+// login shell but csh hands them on as they are. Everything that differs from launch to launch
+// comes by standard input, where `read -r` takes it as data.
 
 #include <string>
 #include <string_view>
@@ -19,8 +20,8 @@ inline constexpr int remote_folder_failed = 254;
 /// What the scripts need there beside a POSIX shell.
 inline constexpr std::string_view remote_tools = "setsid timeout head grep tr mktemp mkdir dirname sleep rm";
 
-/// Prints `servetune: TOOL` for each word of the line that standard input brings that is no program there, at last
-/// `servetune. all`.
+/// Prints `servetune: TOOL` for each word of the line that standard input brings that is no program
+/// there, at last `servetune. all`.
 inline constexpr std::string_view tools_script = R"sh(
 IFS= read -r tools
 for tool in $tools; do command -v "$tool" > /dev/null || echo "servetune: $tool"; done
@@ -95,8 +96,9 @@ done
 exit "$st_code"
 )sh";
 
-/// Ends every process whose environment has the line that standard input brings: TERM, 10 s later KILL. After a first
-/// line `look` it ends none. Prints `servetune: ID WORDS` for each that is left, at last `servetune. all`.
+/// Ends every process whose environment has the line that standard input brings: TERM, 10 s later
+/// KILL. After a first line `look` it ends none. Prints `servetune: ID WORDS` for each that is
+/// left, at last `servetune. all`.
 inline constexpr std::string_view find_script = R"sh(
 IFS= read -r what; IFS= read -r mark
 all() { for p in $(grep -lszx "$mark" /proc/[0-9]*/environ); do p=${p#/proc/}; echo "${p%/environ}"; done; }

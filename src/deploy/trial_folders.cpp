@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trial_folders.hpp"
 
-#include "servetune/space/value.hpp"
+#include "servetune/value.hpp"
 
 #include <system_error>
 #include <utility>

@@ -13,10 +13,11 @@ namespace servetune {
 /// The folders of a study's trials, for all evaluators that measure it at once.
 class TrialFolders {
 public:
-    /// `folder` is in use from now on. Makes room for the log of its trial: while the folders of other trials have more
-    /// than `all_bytes` less `one_bytes` together, the one that is oldest by its number goes, unless it is in use. A
-    /// failed trial's decisive lines are in the journal, so what goes is the rest. Folders whose name is no number are
-    /// somebody else's. What cannot be removed stays.
+    /// `folder` is in use from now on. Makes room for the log of its trial: while the folders of
+    /// other trials have more than `all_bytes` less `one_bytes` together, the one that is oldest by
+    /// its number goes, unless it is in use. A failed trial's decisive lines are in the journal, so
+    /// what goes is the rest. Folders whose name is no number are somebody else's. What cannot be
+    /// removed stays.
     void begin(const std::filesystem::path& folder, std::size_t all_bytes, std::size_t one_bytes);
     /// The trial in `folder` is over.
     void end(const std::filesystem::path& folder);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weight_cache.hpp"
 
-#include "../process/elapsed.hpp"
 #include "checkpoint_files.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/deploy/launcher.hpp"
-#include "servetune/machine/gpu_memory.hpp"
+#include "host/elapsed.hpp"
+#include "servetune/detail/host/gpu_memory.hpp"
+#include "servetune/error.hpp"
+#include "servetune/launcher.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -33,7 +33,8 @@ OwnFolders& own_folders() {
     return folders;
 }
 
-/// For sockets, and for this user alone. Folders of the same study whose tuner was killed are removed.
+/// For sockets, and for this user alone. Folders of the same study whose tuner was killed are
+/// removed.
 fs::path make_private_folder(const std::string& mark) {
     constexpr std::size_t longest = 40;  // a socket's path has at most 107 bytes, and its name up to 60
     const std::scoped_lock lock(own_folders().mutex);
@@ -124,7 +125,8 @@ std::optional<WeightCacheCommands> WeightCache::hold(const Composition& composit
     return commands;
 }
 
-/// Ends daemons that are of no use, starts those that are missing and waits for them. Empty: all hold the weights.
+/// Ends daemons that are of no use, starts those that are missing and waits for them. Empty: all
+/// hold the weights.
 std::string WeightCache::why_not_ready(const std::vector<std::string>& gpus, const WeightCacheCommands& commands,
                                        const std::stop_token& stop) {
     const std::set<std::string> wanted(gpus.begin(), gpus.end());

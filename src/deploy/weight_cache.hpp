@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/engine/composition.hpp"
-#include "servetune/process/process.hpp"
-#include "servetune/process/watchdog.hpp"
+#include "servetune/detail/engine/composition.hpp"
+#include "servetune/detail/host/process.hpp"
+#include "servetune/detail/host/watchdog.hpp"
 
 #include <cstddef>
 #include <filesystem>
@@ -17,10 +17,11 @@
 
 namespace servetune {
 
-/// The daemons of an engine's weight cache, so that its next start maps the weights and reads no checkpoint. One runs
-/// on each set of devices, for as long as configurations come that take the same checkpoint with the same flags that
-/// weights depend on. It is started anew when one of these changes, or a file of the checkpoint: engines compare what
-/// kind of weights a daemon holds, not which (vllm-project/vllm issue 59647).
+/// The daemons of an engine's weight cache, so that its next start maps the weights and reads no
+/// checkpoint. One runs on each set of devices, for as long as configurations come that take the
+/// same checkpoint with the same flags that weights depend on. It is started anew when one of these
+/// changes, or a file of the checkpoint: engines compare what kind of weights a daemon holds, not
+/// which (vllm-project/vllm issue 59647).
 class WeightCache {
 public:
     struct Options {
@@ -39,13 +40,14 @@ public:
     WeightCache(const WeightCache&) = delete;
     WeightCache& operator=(const WeightCache&) = delete;
 
-    /// Daemons that hold this configuration's weights, one on each entry of `gpus` (as DeployOptions::gpus); those that
-    /// hold others end first. Nothing: this start is to load them itself, why is in `why_not`, and no daemon runs.
-    /// Throws as `release`.
+    /// Daemons that hold this configuration's weights, one on each entry of `gpus` (as
+    /// DeployOptions::gpus); those that hold others end first. Nothing: this start is to load them
+    /// itself, why is in `why_not`, and no daemon runs. Throws as `release`.
     std::optional<WeightCacheCommands> hold(const Composition& composition, const Configuration& configuration, const std::string& model,
                                             const std::vector<std::string>& gpus, const std::stop_token& stop);
-    /// Ends all daemons, so that an engine that loads its weights itself has the devices to itself. Throws IoError
-    /// where one would not go, or the devices' memory stays in use: no engine can be measured then.
+    /// Ends all daemons, so that an engine that loads its weights itself has the devices to itself.
+    /// Throws IoError where one would not go, or the devices' memory stays in use: no engine can be
+    /// measured then.
     void release();
     /// Whether every daemon that was held last still runs.
     [[nodiscard]] bool alive() const;

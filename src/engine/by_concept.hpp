@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/base/whole_number.hpp"
-#include "servetune/engine/engine.hpp"
-#include "servetune/perf/engine_traits.hpp"
-#include "servetune/perf/hardware_spec.hpp"
-#include "servetune/space/configuration.hpp"
+#include "base/whole_number.hpp"
+#include "servetune/configuration.hpp"
+#include "servetune/detail/perf/engine_traits.hpp"
+#include "servetune/detail/perf/hardware_spec.hpp"
+#include "servetune/engine.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "command_texts.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/base/nesting.hpp"
+#include "base/nesting.hpp"
+#include "servetune/error.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/engine/composition.hpp"
+#include "servetune/detail/engine/composition.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/base/nearest.hpp"
-#include "servetune/base/present.hpp"
-#include "servetune/engine/engine_value.hpp"
-#include "servetune/engine/load_level.hpp"
-#include "servetune/engine/version.hpp"
-#include "servetune/space/expression_parser.hpp"
-#include "servetune/space/expression_rewriting.hpp"
-#include "servetune/space/rule_values.hpp"
+#include "engine_value.hpp"
+#include "load_level.hpp"
+#include "servetune/detail/base/nearest.hpp"
+#include "servetune/detail/base/present.hpp"
+#include "servetune/detail/space/expression_parser.hpp"
+#include "servetune/detail/space/rule_values.hpp"
+#include "servetune/error.hpp"
+#include "space/expression_rewriting.hpp"
+#include "version.hpp"
 
 #include <algorithm>
 #include <set>
@@ -21,7 +21,8 @@ bool contains(const std::vector<Value>& values, const Value& value) {
     return std::find(values.begin(), values.end(), value) != values.end();
 }
 
-/// Values that a rule names, and `Unset` where that stands for one of them: no flag gives the engine's own default.
+/// Values that a rule names, and `Unset` where that stands for one of them: no flag gives the
+/// engine's own default.
 std::vector<Value> with_unset(std::vector<Value> values, const Parameter& declared) {
     if (!is_unset(declared.default_value) && contains(values, declared.default_value)) values.emplace_back(Unset{});
     return values;
@@ -63,7 +64,8 @@ Composition::Composition(SpaceDescription description) : description_(std::move(
 
     merge_same_commands();
 
-    // A condition may only ask for values its parent still has; what can never be active leaves the space.
+    // A condition may only ask for values its parent still has; what can never be active leaves the
+    // space.
     for (bool changed = true; changed;) {
         changed = false;
         for (auto at = parameters_.begin(); at != parameters_.end(); ++at) {
@@ -130,7 +132,8 @@ void Composition::check_values(const Constraint& constraint) const {
     });
 }
 
-/// Puts figures of the model in place of their names in rules. A rule that needs one that is not known says nothing.
+/// Puts figures of the model in place of their names in rules. A rule that needs one that is not
+/// known says nothing.
 void Composition::state_model(Engine& engine) const {
     for (Constraint& constraint : engine.constraints)
         if (auto* rule = std::get_if<Require>(&constraint)) rule->expression = with_model_facts(rule->expression, description_.model_facts);
@@ -339,8 +342,8 @@ void Composition::add_constraints(const Engine& engine) {
     }
 }
 
-/// The rule where the parameter has a number of its scale: a word such as -1 (`EngineParameter::also`) says nothing of
-/// how much.
+/// The rule where the parameter has a number of its scale: a word such as -1
+/// (`EngineParameter::also`) says nothing of how much.
 Expression Composition::where_a_number(const Expression& rule, const EngineParameter& declared, const std::string& in_space) const {
     const auto* range = std::get_if<IntegerDomain>(&declared.parameter.domain);
     const auto* words = declared.also ? std::get_if<ChoiceDomain>(&declared.also->domain) : nullptr;

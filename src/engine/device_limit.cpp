@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many devices a layout may take: a rule made of the engine's own factors.
-#include "servetune/base/error.hpp"
-#include "servetune/engine/composition.hpp"
-#include "servetune/engine/engine_value.hpp"
-#include "servetune/space/expression_parser.hpp"
+#include "engine_value.hpp"
+#include "servetune/detail/engine/composition.hpp"
+#include "servetune/detail/space/expression_parser.hpp"
+#include "servetune/error.hpp"
 
 #include <algorithm>
 
@@ -24,7 +24,8 @@ std::string text_of_conditions(const std::vector<Condition>& conditions) {
     return result;
 }
 
-/// What a flag is set to by words that stand in every command; the last one counts, as for the engines' own parsers.
+/// What a flag is set to by words that stand in every command; the last one counts, as for the
+/// engines' own parsers.
 std::optional<std::int64_t> count_in_words(const std::vector<std::string>& words, const EngineParameter& declared,
                                            const std::string& flag) {
     std::optional<std::int64_t> result;
@@ -93,8 +94,8 @@ std::int64_t Composition::devices_of(const Configuration& configuration) const {
     return devices;
 }
 
-/// Adds the rule that a layout fits the machine. Without a stated count one device is taken, and what asks for more is
-/// an error.
+/// Adds the rule that a layout fits the machine. Without a stated count one device is taken, and
+/// what asks for more is an error.
 void Composition::bound_devices(Engine& engine) const {
     if (!description_.devices || engine.devices.empty()) return;
     const DeviceLimit& limit = *description_.devices;

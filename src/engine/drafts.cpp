@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draft models that follow the method of speculation: `drafts: {eagle3: org/head}` at the method's parameter. The draft
-// model is then no parameter of the space; the method decides it, in the command and in the engine's rules.
-#include "servetune/base/error.hpp"
-#include "servetune/engine/composition.hpp"
+// Draft models that follow the method of speculation: `drafts: {eagle3: org/head}` at the method's
+// parameter. The draft model is then no parameter of the space; the method decides it, in the
+// command and in the engine's rules.
+#include "servetune/detail/engine/composition.hpp"
+#include "servetune/error.hpp"
 
 #include <algorithm>
 #include <set>
@@ -52,8 +53,8 @@ std::vector<std::string> Composition::further_models() const {
     return {found.begin(), found.end()};
 }
 
-/// The rule without draft models that follow a method: what it says of them, it says of the methods that have them (or,
-/// with `engine`, have none). Nothing when no method is left that it speaks of.
+/// The rule without draft models that follow a method: what it says of them, it says of the methods
+/// that have them (or, with `engine`, have none). Nothing when no method is left that it speaks of.
 std::optional<Forbid> Composition::without_drafts(const Engine& engine, const Forbid& rule) const {
     const auto& locals = names_.at(engine.name).locals;
     Forbid result = rule;

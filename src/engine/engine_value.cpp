@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/engine/engine_value.hpp"
+#include "engine_value.hpp"
 
-#include "servetune/engine/version.hpp"
+#include "version.hpp"
 
 #include <algorithm>
 #include <cmath>

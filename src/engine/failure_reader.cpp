@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/engine/failure_reader.hpp"
+#include "failure_reader.hpp"
 
 #include <algorithm>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/engine/help.hpp"
+#include "help.hpp"
 
-#include "../process/run_command.hpp"
-#include "../process/start_program.hpp"
+#include "host/run_command.hpp"
+#include "host/start_program.hpp"
 
 #include <fmt/format.h>
 
@@ -14,8 +14,8 @@
 namespace servetune {
 namespace {
 
-/// The flag at the front of `text`: one or two dashes, a letter, and what else names are made of; empty when none is
-/// there.
+/// The flag at the front of `text`: one or two dashes, a letter, and what else names are made of;
+/// empty when none is there.
 std::string_view flag_at_front(std::string_view text) {
     const std::size_t dashes = std::min(text.find_first_not_of('-'), text.size());
     if (dashes < 1 || dashes > 2 || dashes == text.size() || std::isalpha(static_cast<unsigned char>(text[dashes])) == 0) return {};
@@ -32,8 +32,8 @@ std::string_view without_leading_blanks(std::string_view text) {
     return text;
 }
 
-/// From behind one spelling to the next one of the line: it stands behind a comma or a slash, before the two blanks or
-/// the tab that begin the description. Empty: there is none.
+/// From behind one spelling to the next one of the line: it stands behind a comma or a slash,
+/// before the two blanks or the tab that begin the description. Empty: there is none.
 std::string_view next_spelling(std::string_view rest) {
     for (; !rest.empty() && !rest.starts_with("  ") && !rest.starts_with('\t'); rest.remove_prefix(1)) {
         if (rest.front() != ',' && rest.front() != '/') continue;
@@ -52,7 +52,8 @@ void for_each_line(std::string_view text, const Visit& visit) {
     }
 }
 
-/// What switches off what `flag` switches on, where the two are listed as a pair: `--disable-x` of `--enable-x`.
+/// What switches off what `flag` switches on, where the two are listed as a pair: `--disable-x` of
+/// `--enable-x`.
 std::string other_of_pair(std::string_view flag) {
     for (const auto& [prefix, inverse] : {std::pair("--enable-", "--disable-"), std::pair("--disable-", "--enable-")})
         if (flag.starts_with(prefix)) return inverse + std::string(flag.substr(std::string_view(prefix).size()));
@@ -61,7 +62,8 @@ std::string other_of_pair(std::string_view flag) {
 
 bool looks_like_flag(const std::string& word) { return word.starts_with('-'); }
 
-/// The words of the launch command that start the program, before what they tell it: `python3 -m sglang.launch_server`.
+/// The words of the launch command that start the program, before what they tell it: `python3 -m
+/// sglang.launch_server`.
 std::vector<std::string> help_program(const Engine& engine) {
     const auto has_place = [](const std::string& word) { return word.find('{') != std::string::npos; };
     std::vector<std::string> result(engine.launch.begin(), std::find_if(engine.launch.begin(), engine.launch.end(), has_place));
@@ -95,7 +97,8 @@ std::string refusal(const RanCommand& ran, const HelpLimits& limits, const std::
 std::set<std::string> flags_in_help(std::string_view text, const std::vector<std::string>& of_removed) {
     std::set<std::string> flags;
     for_each_line(text, [&](std::string_view line) {
-        // argparse and click indent flags by 2, llama.cpp by none; all indent the lines of a description by 24 or more.
+        // argparse and click indent flags by 2, llama.cpp by none; all indent the lines of a
+        // description by 24 or more.
         if (line.starts_with("         ")) return;
         if (std::any_of(of_removed.begin(), of_removed.end(),
                         [&](const std::string& words) { return line.find(words) != std::string_view::npos; }))
@@ -104,7 +107,8 @@ std::set<std::string> flags_in_help(std::string_view text, const std::vector<std
         for (std::string_view rest = without_leading_blanks(line); !flag_at_front(rest).empty();) {
             const std::string_view flag = flag_at_front(rest);
             flags.emplace(flag);
-            // Of such a pair the older spelling `--no-enable-x` is taken too and listed nowhere (vLLM 0.33).
+            // Of such a pair the older spelling `--no-enable-x` is taken too and listed nowhere
+            // (vLLM 0.33).
             if (flag == other_of_pair(first)) flags.insert("--no-" + std::string(first.substr(2)));
             rest = next_spelling(rest.substr(flag.size()));
         }

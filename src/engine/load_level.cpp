@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/engine/load_level.hpp"
+#include "load_level.hpp"
 
-#include "servetune/base/error.hpp"
+#include "servetune/error.hpp"
 
 #include <utility>
 #include <vector>

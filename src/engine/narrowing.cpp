@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a study makes of the engine's parameters: narrowed, fixed, added, without the values that its chip refuses.
-#include "servetune/base/error.hpp"
-#include "servetune/base/nearest.hpp"
-#include "servetune/base/present.hpp"
-#include "servetune/engine/composition.hpp"
-#include "servetune/engine/engine_value.hpp"
+// What a study makes of the engine's parameters: narrowed, fixed, added, without the values that
+// its chip refuses.
+#include "engine_value.hpp"
+#include "servetune/detail/base/nearest.hpp"
+#include "servetune/detail/base/present.hpp"
+#include "servetune/detail/engine/composition.hpp"
+#include "servetune/error.hpp"
 
 #include <algorithm>
 #include <map>
@@ -35,14 +36,16 @@ std::string taken_text(const EngineParameter& declared) {
     return result + (declared.suffixes ? "; 8k is 8000, 8K is 8192" : "");
 }
 
-/// Of a bool that has a flag for true only: `false` passes nothing, so it is what the engine does by itself.
+/// Of a bool that has a flag for true only: `false` passes nothing, so it is what the engine does
+/// by itself.
 bool false_passes_nothing(const EngineParameter& declared) {
     const Destination& to = declared.destination;
     return std::holds_alternative<BoolDomain>(declared.parameter.domain) && !to.flag.empty() && to.off_flag.empty() &&
            to.environment.empty() && to.option.empty();
 }
 
-/// Whether the parameter is a part of a JSON flag that has no place for "not set": its value is always written.
+/// Whether the parameter is a part of a JSON flag that has no place for "not set": its value is
+/// always written.
 bool always_written(const Engine& engine, const Parameter& declared) {
     if (declared.offers_unset) return false;
     const auto decides = [&](const JsonFlag& flag) {
@@ -56,8 +59,8 @@ bool always_written(const Engine& engine, const Parameter& declared) {
 
 }  // namespace
 
-/// Parameters that no engine file has. Which of their values the engine uses by itself is not known, so every value is
-/// passed: their `default` is that of trial 0.
+/// Parameters that no engine file has. Which of their values the engine uses by itself is not
+/// known, so every value is passed: their `default` is that of trial 0.
 void Composition::add_own_parameters() {
     for (const SpaceEntry& entry : description_.entries) {
         if (!entry.added) continue;
@@ -78,7 +81,8 @@ void Composition::add_own_parameters() {
     }
 }
 
-/// What a study says of a parameter, in the values that the engine makes of it: 8K and 8192 are one.
+/// What a study says of a parameter, in the values that the engine makes of it: 8K and 8192 are
+/// one.
 void Composition::read_entries(const Engine& engine) {
     for (SpaceEntry& entry : description_.entries) {
         const auto declared = std::find_if(engine.parameters.begin(), engine.parameters.end(),
@@ -119,8 +123,9 @@ void Composition::keep_architecture(Engine& engine) const {
             });
 }
 
-/// A preset is for all chips and versions: what this engine does not take is not searched. Of what is left without a
-/// value the engine's own default stays. A study that names such a value itself is told.
+/// A preset is for all chips and versions: what this engine does not take is not searched. Of what
+/// is left without a value the engine's own default stays. A study that names such a value itself
+/// is told.
 void Composition::keep_preset(const Engine& engine) {
     for (const EngineParameter& declared : engine.parameters)
         for (SpaceEntry& entry : description_.entries) {
@@ -138,8 +143,9 @@ void Composition::keep_preset(const Engine& engine) {
         }
 }
 
-/// The parameter as the study wants it: narrowed, fixed or as declared. What it is narrowed to never decides trial 0:
-/// where the engine's own default is not among the values, passing no flag is a level too, and the default.
+/// The parameter as the study wants it: narrowed, fixed or as declared. What it is narrowed to
+/// never decides trial 0: where the engine's own default is not among the values, passing no flag
+/// is a level too, and the default.
 Parameter Composition::narrowed(const Engine& engine, const EngineParameter& of_engine, const SpaceEntry& entry) const {
     const Parameter& declared = of_engine.parameter;
     std::string wrong;  // a line for each value
@@ -189,7 +195,8 @@ Parameter Composition::narrowed(const Engine& engine, const EngineParameter& of_
     return result;
 }
 
-/// What a value adds to the commands of the engines that have the parameter; nothing where it adds no words of its own.
+/// What a value adds to the commands of the engines that have the parameter; nothing where it adds
+/// no words of its own.
 std::optional<std::string> Composition::contribution(const Parameter& parameter, const Value& value) const {
     std::string result;
     for (const Engine& engine : description_.engines) {

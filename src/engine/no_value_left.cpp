@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parameters of which the study's chip or version takes no value: they leave the space, and what names them goes on
-// without them.
-#include "servetune/base/error.hpp"
-#include "servetune/base/nearest.hpp"
-#include "servetune/engine/composition.hpp"
-#include "servetune/space/expression_rewriting.hpp"
+// Parameters of which the study's chip or version takes no value: they leave the space, and what
+// names them goes on without them.
+#include "servetune/detail/base/nearest.hpp"
+#include "servetune/detail/engine/composition.hpp"
+#include "servetune/error.hpp"
+#include "space/expression_rewriting.hpp"
 
 #include <algorithm>
 #include <map>
@@ -42,8 +42,8 @@ struct LeftOut {
     [[nodiscard]] bool has(const std::string& name) const { return held.contains(name) || inactive.contains(name); }
 };
 
-/// The rule with what is known of those that left; nothing where it can no longer be broken. A rule that is always
-/// broken stays: whoever adds it to the space says so.
+/// The rule with what is known of those that left; nothing where it can no longer be broken. A rule
+/// that is always broken stays: whoever adds it to the space says so.
 std::optional<Constraint> without(const Constraint& constraint, const LeftOut& left) {
     if (const auto* rule = std::get_if<Require>(&constraint)) {
         Expression expression = rule->expression;
@@ -86,8 +86,8 @@ void Composition::refuse_emptied(const Engine& engine, const EngineParameter& de
                                           listed(std::vector<std::string>(chips.begin(), chips.end()))));
 }
 
-/// Takes out the parameters of choices without a value, and those that then can never be active. Where only the default
-/// is refused, no flag takes its place.
+/// Takes out the parameters of choices without a value, and those that then can never be active.
+/// Where only the default is refused, no flag takes its place.
 void Composition::leave_out_emptied(Engine& engine) {
     LeftOut left;
     for (EngineParameter& declared : engine.parameters) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "not_about_speed.hpp"
 
-#include "servetune/space/value.hpp"
+#include "servetune/value.hpp"
 
 #include <algorithm>
 

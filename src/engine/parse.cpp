@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a command back to the parameters it sets.
-#include "servetune/base/lower_case.hpp"
-#include "servetune/base/nesting.hpp"
-#include "servetune/engine/composition.hpp"
-#include "servetune/engine/engine_value.hpp"
+#include "base/lower_case.hpp"
+#include "base/nesting.hpp"
+#include "engine_value.hpp"
+#include "servetune/detail/engine/composition.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -69,7 +69,8 @@ Composition::Parsed Composition::parse(const Command& command, const std::string
     return result;
 }
 
-/// False: the study cannot have that value. What the study holds at its default may be said, and says nothing.
+/// False: the study cannot have that value. What the study holds at its default may be said, and
+/// says nothing.
 bool Composition::set_parsed(Parsed& parsed, const std::string& local_name, const Value& value) const {
     const Local& local = names_.at(parsed.engine->name).locals.at(local_name);
     const Value taken = as_engine_takes(*local.parameter, value);
@@ -126,7 +127,8 @@ Composition::Parsed Composition::parse_flags(const Engine& engine, const std::ve
         }
         const auto group =
             std::find_if(engine.json_flags.begin(), engine.json_flags.end(), [&](const JsonFlag& g) { return g.flag == flag; });
-        // Two parameters may share a flag under different conditions; which of them counts, the conditions decide.
+        // Two parameters may share a flag under different conditions; which of them counts, the
+        // conditions decide.
         std::vector<const EngineParameter*> sharing;
         for (const EngineParameter& declared : engine.parameters) {
             const Destination& to = destination_of(engine, declared);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the commands of a study pass by themselves, so that nothing else may set it.
-#include "servetune/engine/composition.hpp"
+#include "servetune/detail/engine/composition.hpp"
 
 #include <algorithm>
 

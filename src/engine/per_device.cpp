@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/engine/per_device.hpp"
+#include "per_device.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a configuration to a command.
-#include "../space/value_json.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/base/present.hpp"
-#include "servetune/base/variable_name.hpp"
-#include "servetune/engine/composition.hpp"
-#include "servetune/engine/version.hpp"
+#include "base/variable_name.hpp"
+#include "servetune/detail/base/present.hpp"
+#include "servetune/detail/engine/composition.hpp"
+#include "servetune/error.hpp"
+#include "space/value_json.hpp"
+#include "version.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/trial/outcome.hpp"
+#include "servetune/outcome.hpp"
 
 #include <cstddef>
 #include <optional>
@@ -15,11 +15,11 @@ namespace servetune {
 /// the others said when they noticed it.
 ///
 /// Reads a log line by line. Engines write Python tracebacks in three ways, and several processes
-/// write at once: each line behind the process's prefix ("(EngineCore pid=902) ERROR ..."), only the
-/// first line behind it, or no prefix at all. The first complete traceback counts. Of a chain
-/// ("During handling of the above exception, ...") its last exception counts. Tracebacks in messages
-/// below the level of an error are skipped, and so are those of a program that is told to end.
-/// C++ programs say "terminate called after throwing" and `what()`.
+/// write at once: each line behind the process's prefix ("(EngineCore pid=902) ERROR ..."), only
+/// the first line behind it, or no prefix at all. The first complete traceback counts. Of a chain
+/// ("During handling of the above exception, ...") its last exception counts. Tracebacks in
+/// messages below the level of an error are skipped, and so are those of a program that is told to
+/// end. C++ programs say "terminate called after throwing" and `what()`.
 class TracebackReader {
 public:
     void read(std::string_view line);

@@ -3,7 +3,7 @@
 
 #include "audit_text.hpp"
 #include "audit_tolerances.hpp"
-#include "servetune/load/audit.hpp"
+#include "servetune/audit.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -14,7 +14,8 @@ namespace {
 
 using namespace audit_tolerances;
 
-/// Successful answers in which a client that reads every field sees text: one token may be the end of sequence alone.
+/// Successful answers in which a client that reads every field sees text: one token may be the end
+/// of sequence alone.
 bool should_show_text(const RequestRecord& record) { return record.succeeded() && record.output_tokens.value_or(2) >= 2; }
 
 bool shows_no_text(const RequestRecord& record) { return !record.last_token || !record.unread_field.empty(); }

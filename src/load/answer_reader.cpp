@@ -2,9 +2,9 @@
 #include "answer_reader.hpp"
 
 #include "finish_reason.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/base/printable.hpp"
-#include "servetune/load/calibration.hpp"
+#include "servetune/detail/base/printable.hpp"
+#include "servetune/detail/load/calibration.hpp"
+#include "servetune/error.hpp"
 #include "whole_answer.hpp"
 
 #include <algorithm>
@@ -31,8 +31,8 @@ constexpr std::size_t other_bytes = 16U << 20U;
 constexpr std::size_t most_whole_bytes = 64U << 20U;  ///< of an event, or of an answer that comes whole
 std::size_t tokens_at_most(std::int64_t asked) { return asked > 0 ? static_cast<std::size_t>(asked) : most_asked; }
 
-/// Fields that hold the text of an answer, in OpenAI's interface and in those made like it. A chunk carries tokens when
-/// one of them holds text: the chunk that only names the role does not.
+/// Fields that hold the text of an answer, in OpenAI's interface and in those made like it. A chunk
+/// carries tokens when one of them holds text: the chunk that only names the role does not.
 constexpr std::array answer_fields{"content"sv, "text"sv};
 constexpr std::array reasoning_fields{"reasoning"sv, "reasoning_content"sv, "reasoning_text"sv, "reasoning_details"sv, "thinking"sv};
 constexpr std::array other_fields{"refusal"sv, "tool_calls"sv, "function_call"sv, "audio"sv};
@@ -62,7 +62,8 @@ constexpr std::array fields_without_text{"role"sv,
                                          "content_filter_results"sv};
 /// Status reports in a field of their own are rare; text is in every event.
 constexpr double most_unread = 0.05;
-/// Reasoning counted in chunks is off by less: a chunk of reasoning holds about as many tokens as one of the answer.
+/// Reasoning counted in chunks is off by less: a chunk of reasoning holds about as many tokens as
+/// one of the answer.
 constexpr double reasoning_is_hidden = 1.5;
 
 template <std::size_t Size>
@@ -75,7 +76,8 @@ std::string_view string_in(const auto& object, const char* key) {
     return object[key].get_string().get(text) == simdjson::SUCCESS ? text : std::string_view();
 }
 
-/// The message of OpenAI's error object, of a plain string, or the beginning of the JSON. Never empty.
+/// The message of OpenAI's error object, of a plain string, or the beginning of the JSON. Never
+/// empty.
 std::string message_in(const dom::element& error) {
     std::string_view text;
     if (error.get_string().get(text) != simdjson::SUCCESS) text = string_in(error, "message");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/load/load_generator.hpp"
+#include "servetune/detail/load/load_generator.hpp"
 #include "sse_parser.hpp"
 
 #include <simdjson.h>
@@ -12,16 +12,16 @@
 
 namespace servetune {
 
-/// Reads the answer to one request, byte by byte as it comes, into its record. One object serves one request after the
-/// other.
+/// Reads the answer to one request, byte by byte as it comes, into its record. One object serves
+/// one request after the other.
 class AnswerReader {
 public:
     /// What is asked of every answer.
     struct Expected {
         bool stream = true;
         bool usage = true;
-        /// The tokens asked for. An answer that the model ended earlier is a shorter one, not a failed
-        /// one: its server takes `ignore_eos` and does nothing with it.
+        /// The tokens asked for. An answer that the model ended earlier is a shorter one, not a
+        /// failed one: its server takes `ignore_eos` and does nothing with it.
         bool exact_length = false;
         bool keep_text = false;  ///< a later turn repeats it
         bool estimate = false;   ///< where the server counts no tokens, estimate them from the text
@@ -32,8 +32,8 @@ public:
 
     /// The status and content type are known; comes before the first `feed`.
     void begin(int status, std::string_view content_type);
-    /// Bytes of the body that one read at `now` brought (several calls may belong to one read). False: no need to read
-    /// on, it has failed.
+    /// Bytes of the body that one read at `now` brought (several calls may belong to one read).
+    /// False: no need to read on, it has failed.
     bool feed(std::string_view bytes, double now, bool same_read);
     /// The answer ended at `now`: by itself, or by `failure` of the connection with `error`.
     void end(double now, RequestEnd failure = RequestEnd::success, std::string_view error = {});

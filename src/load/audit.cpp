@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/load/audit.hpp"
+#include "servetune/audit.hpp"
 
 #include "audit_order.hpp"
 #include "audit_rate.hpp"
 #include "audit_text.hpp"
 #include "audit_tolerances.hpp"
 #include "load_clock.hpp"
-#include "servetune/base/number_text.hpp"
-#include "servetune/base/present.hpp"
-#include "servetune/perf/roofline.hpp"
+#include "perf/roofline.hpp"
+#include "servetune/detail/base/number_text.hpp"
+#include "servetune/detail/base/present.hpp"
 
 #include <algorithm>
 #include <array>
@@ -67,7 +67,8 @@ private:
     }
     void skip(const char* id, std::string reason) { skipped.push_back({id, std::move(reason)}); }
 
-    /// Told, or seen from the figures: a whole number of tokens per request over a hundred requests is no accident.
+    /// Told, or seen from the figures: a whole number of tokens per request over a hundred requests
+    /// is no accident.
     [[nodiscard]] std::optional<bool> lengths_are_equal() const {
         if (c_.hidden_output_tokens > 0) return false;  // how much an answer hides differs
         if (c_.equal_output_lengths) return c_.equal_output_lengths;
@@ -75,9 +76,9 @@ private:
         return std::nullopt;
     }
 
-    /// guidellm's figures satisfy T o = F + G (o-1) whatever was seen of the stream, because both sides are its
-    /// latency; vLLM's satisfy it only when F is small. So that is asked first: the other way round a guidellm block
-    /// can fit vLLM's by accident.
+    /// guidellm's figures satisfy T o = F + G (o-1) whatever was seen of the stream, because both
+    /// sides are its latency; vLLM's satisfy it only when F is small. So that is asked first: the
+    /// other way round a guidellm block can fit vLLM's by accident.
     [[nodiscard]] Dialect spoken() const {
         if (c_.dialect != Dialect::unknown) return c_.dialect;
         if (!F_ || !T_ || !G_ || !(o_ > 1)) return Dialect::unknown;
@@ -85,7 +86,8 @@ private:
         const double parts = *F_ + *G_ * (o_ - 1);
         const double slack = dialect_tolerance * whole + 0.005 * in_milliseconds * 2 * o_;
         const bool as_guidellm = std::abs(whole - parts) <= slack;
-        // vLLM's gaps count the chunk that opens an answer: between (o - 1) / o of the TPOT and all of it.
+        // vLLM's gaps count the chunk that opens an answer: between (o - 1) / o of the TPOT and all
+        // of it.
         const bool as_vllm = *G_ <= *T_ * (1 + exact_tolerance) + 0.01 * in_milliseconds &&
                              *G_ >= *T_ * (1 - exact_tolerance) * (o_ - 1) / o_ - 0.01 * in_milliseconds;
         if (as_guidellm && !as_vllm) return Dialect::guidellm;
@@ -93,7 +95,7 @@ private:
         return Dialect::unknown;
     }
 
-    // ----------------------------------------------------------------------------------------------------------
+    // ---------------------------------------------------------------------------------------------
     // identities
 
     void window() {
@@ -117,7 +119,8 @@ private:
         const Rate* worst = nullptr;
         double furthest = 0;
         for (const Rate& rate : rates) {
-            // Half a printed unit is an amount, however small the true rate is: 0.02 is what 0.0150 is printed as.
+            // Half a printed unit is an amount, however small the true rate is: 0.02 is what 0.0150
+            // is printed as.
             const double computed = rate.amount / D_;
             const double off = (std::abs(rate.printed - computed) - half_a_unit) / computed - rounding(D_);
             if (off > window_tolerance && off > furthest) {
@@ -143,8 +146,8 @@ private:
         const double slack = (equal ? exact_tolerance : mixed_tolerance) + printed_error;
         const double vllm = (*F_ + *T_ * (o_ - 1)) / *L_;
         const double guidellm = *T_ * o_ / *L_;
-        // With mixed lengths vLLM's unweighted mean TPOT is that of the short requests, which queue most: too much is
-        // no fault.
+        // With mixed lengths vLLM's unweighted mean TPOT is that of the short requests, which queue
+        // most: too much is no fault.
         const bool fits_vllm = vllm >= 1 - slack && (vllm <= 1 + slack || !equal);
         const bool fits_guidellm = std::abs(guidellm - 1) <= slack;
         if (dialect_ == Dialect::guidellm ? fits_guidellm : fits_vllm) return;
@@ -167,7 +170,8 @@ private:
             return skip("hidden_decode", "answers are not known to have equal lengths of 16 tokens or more");
         const double seen = *F_ + *G_ * (o_ - 1);
         const double hidden = 1 - seen / *L_ - rounding(*L_) - 0.005 * in_milliseconds * o_ / *L_;
-        // Chunks without tokens make small gaps, but nothing is hidden when TPOT explains the latency.
+        // Chunks without tokens make small gaps, but nothing is hidden when TPOT explains the
+        // latency.
         const bool empty_chunks = T_ && *G_ < *T_ * (1 - chunk_tolerance) && std::abs(*F_ + *T_ * (o_ - 1) - *L_) <= exact_tolerance * *L_;
         if (hidden <= hidden_tolerance || empty_chunks) return;
         find(Verdict::unsound, "hidden_decode", "F + G (o - 1) = " + figure_shown(seen) + " s",
@@ -230,7 +234,8 @@ private:
         if (*highest > peak_times_mean * *mean || *highest > peak_highest)
             find(Verdict::suspect, "peak", left, right,
                  "time collapsed: many tokens carry one time stamp, so the peak is a rate over an instant, not over a second");
-        // A peak of chunks lies below a mean of tokens by as many as come in a chunk: ITL / TPOT says how many.
+        // A peak of chunks lies below a mean of tokens by as many as come in a chunk: ITL / TPOT
+        // says how many.
         else if (const double in_chunk = G_ && T_ && *T_ > 0 ? std::max(1.0, *G_ / *T_) : 1;
                  *highest * in_chunk < *mean * (1 - (in_chunk > 1 ? chunk_tolerance : window_tolerance)))
             find(Verdict::suspect, "peak", left, right, "the peak lies below the mean: it counts chunks, or another window");
@@ -294,8 +299,8 @@ private:
         if (L_) latency = *L_;
         else if (F_ && T_ && o_ > 0) latency = *F_ + *T_ * (o_ - 1);
         if (latency > arriving) return;  // all came before one was answered: a burst, whatever its rate
-        // The last answers end after the last arrival. But a latency under overload is the queue itself, and would
-        // explain any duration.
+        // The last answers end after the last arrival. But a latency under overload is the queue
+        // itself, and would explain any duration.
         const double expected = n_ / (arriving + std::min(latency, tail_longest * arriving));
         if (n_ / D_ < rate_reached * expected) return;
         find(c_.rate_is_the_point ? Verdict::sound : Verdict::suspect, "load_bound", "n / D = " + figure_shown(n_ / D_) + " requests/s",
@@ -341,9 +346,11 @@ private:
                                : "the server generated more than the client counts: others used it, or tokens were not observed");
         }
         if (!counters.prefix_hit_tokens || c_.prefix_cache_intended.value_or(false)) return;
-        // Some engines count prompt tokens without those from the cache, so the client's count may be the larger one.
+        // Some engines count prompt tokens without those from the cache, so the client's count may
+        // be the larger one.
         const double sent = std::max(counters.input_tokens.value_or(0), r_.input_tokens.value_or(0));
-        // All prompts begin with the words of the chat template, which the run's own first request leaves in the cache.
+        // All prompts begin with the words of the chat template, which the run's own first request
+        // leaves in the cache.
         const double most = prefix_hits_most * sent + template_tokens * n_;
         if (sent > 0 && *counters.prefix_hit_tokens > most)
             find(Verdict::suspect, "server",
@@ -352,7 +359,7 @@ private:
                  "cache contamination: an earlier run left these prompts in the prefix cache");
     }
 
-    // -------------------------------------------------------------------------------------------------------------
+    // ---------------------------------------------------------------------------------------------
     // physics
 
     /// The weights served; nothing, with the reason, where they are not known.
@@ -374,8 +381,8 @@ private:
         if (!c_.tokens_per_step) return skip("physics", "how many tokens a step of speculation gives is not known (decode)");
         const HardwareSpec& hardware = present(c_.hardware);
         const double floor = least_seconds_per_token(*of, hardware, c_.devices, *c_.tokens_per_step);
-        // Where the first token took longer than all the others, later ones may have waited behind it: then the whole
-        // answer is bound.
+        // Where the first token took longer than all the others, later ones may have waited behind
+        // it: then the whole answer is bound.
         const bool held_back = F_ && *F_ > *T_ * (o_ - 1);
         const double per_token = held_back ? (*F_ + *T_ * (o_ - 1)) / o_ : *T_;
         if (per_token * (1 + physics_tolerance + rounding(*T_, in_milliseconds)) >= floor) return;
@@ -415,8 +422,8 @@ private:
 
     const BenchmarkResult& r_;
     const AuditContext& c_;
-    // As in docs/explanation/measuring.md: successes, duration, mean TTFT, TPOT, ITL and latency, tokens out per
-    // success.
+    // As in docs/explanation/measuring.md: successes, duration, mean TTFT, TPOT, ITL and latency,
+    // tokens out per success.
     double n_;
     double D_;
     std::optional<double> F_;

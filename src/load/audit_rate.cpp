@@ -4,7 +4,7 @@
 
 #include "audit_text.hpp"
 #include "audit_tolerances.hpp"
-#include "servetune/base/number_text.hpp"
+#include "servetune/detail/base/number_text.hpp"
 
 #include <algorithm>
 #include <string>

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/load/audit.hpp"
+#include "servetune/audit.hpp"
 
 #include <vector>
 
 namespace servetune {
 
-/// The findings `sent_late` (the client sent requests after their schedule) and `rate` (the server ended long after the
-/// last arrival). Notes where the load is what is looked for.
+/// The findings `sent_late` (the client sent requests after their schedule) and `rate` (the server
+/// ended long after the last arrival). Notes where the load is what is looked for.
 Validity falling_behind(const BenchmarkResult& result, const AuditContext& context);
 
 /// Whether every identity lacks a figure that it needs.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What runs that are compared must share.
-#include "servetune/load/audit.hpp"
+#include "servetune/audit.hpp"
 
 #include "audit_text.hpp"
 #include "audit_tolerances.hpp"
@@ -41,7 +41,8 @@ std::vector<Validity> audit_together(std::span<const BenchmarkResult> results) {
         if (!result.input_tokens || !result.output_tokens) return std::nullopt;
         return *result.input_tokens + *result.output_tokens;
     };
-    // A hundred answers that end a little earlier beside millions of prompt tokens are the same work.
+    // A hundred answers that end a little earlier beside millions of prompt tokens are the same
+    // work.
     const double all = usual_of(total);
     const auto compare = [&](const char* what, Amount amount) {
         const double usual = usual_of(amount);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// How far figures may be apart before the audit says so. docs/explanation/measuring.md has the reason of each number.
+// How far figures may be apart before the audit says so. docs/explanation/measuring.md has the
+// reason of each number.
 
 namespace servetune::audit_tolerances {
 
@@ -47,7 +48,8 @@ inline constexpr double physics_tolerance = 0.03;      ///< of a bound that noth
 inline constexpr double lengths_shown_by = 100;        ///< requests from which whole tokens per request are no accident
 inline constexpr double hardly_zero_seconds = 0.0001;  ///< mean TPOT above which a median gap of 0 is impossible
 
-/// How far a figure printed with two decimals may be from the truth, and as a share of what is printed.
+/// How far a figure printed with two decimals may be from the truth, and as a share of what is
+/// printed.
 inline constexpr double half_a_unit = 0.005;
 inline double rounding(double printed, double unit = 1) { return printed > 0 ? half_a_unit * unit / printed : 0; }
 inline constexpr double in_milliseconds = 1e-3;

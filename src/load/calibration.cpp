@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/load/calibration.hpp"
+#include "servetune/detail/load/calibration.hpp"
 
-#include "servetune/base/error.hpp"
+#include "servetune/error.hpp"
 #include "vocabulary.hpp"
 
 #include <algorithm>
@@ -16,7 +16,8 @@ constexpr std::uint32_t last_id = 31'999;
 constexpr int most_questions = 64;        ///< a word that is left out takes at most eight
 constexpr std::size_t fewest_words = 64;  ///< with fewer prompts would look too much alike
 
-/// Prose, a list, numbers and code: what the factor between our estimate and a server's count is taken from.
+/// Prose, a list, numbers and code: what the factor between our estimate and a server's count is
+/// taken from.
 constexpr std::string_view sample_text =
     "Could you explain why the second query is slower than the first one? I've already added an index on `customer_id`, but "
     "the planner still chooses a sequential scan.\n\n"
@@ -59,8 +60,9 @@ private:
     int questions_ = 0;
 };
 
-/// The words from `begin` to `end` that are not one token, by halves: together they are `excess` tokens more than
-/// words. False where there are too many to ask for, or where halves do not add up.
+/// The words from `begin` to `end` that are not one token, by halves: together they are `excess`
+/// tokens more than words. False where there are too many to ask for, or where halves do not add
+/// up.
 bool find_left_out(AskedServer& asked, std::int64_t overhead, std::size_t begin, std::size_t end, std::int64_t excess,
                    std::vector<std::uint16_t>& left_out) {
     if (excess == 0) return true;
@@ -132,7 +134,8 @@ Calibration calibrate(const TokenCount& count) {
     AskedServer asked(count);
     Calibration result;
     const auto words = static_cast<std::int64_t>(vocabulary_words.size());
-    // The same words once and twice: the difference is what they count, the rest what is counted beside them.
+    // The same words once and twice: the difference is what they count, the rest what is counted
+    // beside them.
     std::vector<std::string_view> all = words_from(1, vocabulary_words.size());
     const std::int64_t once = asked(all);
     std::vector<std::string_view> twice = all;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/load/capacity.hpp"
+#include "capacity.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/base/number_text.hpp"
-#include "servetune/load/audit.hpp"
+#include "servetune/audit.hpp"
+#include "servetune/detail/base/number_text.hpp"
+#include "servetune/error.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -15,14 +15,15 @@ namespace {
 
 constexpr double infinite_load = std::numeric_limits<double>::infinity();
 
-/// A request that fails keeps no limit: where nothing is said of failures, more than one in a hundred is no load that a
-/// server bears.
+/// A request that fails keeps no limit: where nothing is said of failures, more than one in a
+/// hundred is no load that a server bears.
 constexpr double least_success = 0.99;
 
 /// Far beyond a limit a secant would only say where the limit is not.
 constexpr double most_log_strain = 2;
 
-/// A load that did not arrive, or that the server fell behind, is not sustained, whatever limits it keeps.
+/// A load that did not arrive, or that the server fell behind, is not sustained, whatever limits it
+/// keeps.
 constexpr double fell_behind = 1.5;
 bool kept_up(const Validity& validity) {
     return std::none_of(validity.findings.begin(), validity.findings.end(),
@@ -178,7 +179,8 @@ void CapacitySearch::tell(LoadPoint point) {
     points_.insert(at, std::move(point));
 }
 
-/// Pool adjacent violators, each point with the same weight. All at once is no level of a curve: it stays as it is.
+/// Pool adjacent violators, each point with the same weight. All at once is no level of a curve: it
+/// stays as it is.
 std::vector<double> CapacitySearch::smooth_log_strains() const {
     struct Block {
         double sum;
@@ -210,7 +212,8 @@ CapacitySearch::Bracket CapacitySearch::bracket() const {
     return result;
 }
 
-/// A little more than the most requests a second that the server ended; nothing where it is not known.
+/// A little more than the most requests a second that the server ended; nothing where it is not
+/// known.
 std::optional<double> CapacitySearch::most_served() const {
     constexpr double a_little_more = 1.02;
     double most = 0;
@@ -243,7 +246,8 @@ double CapacitySearch::below(std::size_t broken) const {
     return std::max(as_a_queue, least);
 }
 
-/// Where log strain would cross 0. `margin`: how far it stays off the ends of the bracket, as a share of it.
+/// Where log strain would cross 0. `margin`: how far it stays off the ends of the bracket, as a
+/// share of it.
 double CapacitySearch::between(std::size_t kept, std::size_t broken, double margin) const {
     const double low = points_[kept].level;
     const double high = points_[broken].level;

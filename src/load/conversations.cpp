@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data_files.hpp"
 #include "json_line.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/base/rng.hpp"
-#include "servetune/load/calibration.hpp"
+#include "servetune/detail/base/rng.hpp"
+#include "servetune/detail/load/calibration.hpp"
+#include "servetune/error.hpp"
 #include "text_stream.hpp"
 
 #include <nlohmann/json.hpp>
@@ -28,8 +28,8 @@ int skip_blanks(TextStream& stream) {
     return stream.peek();
 }
 
-/// Goes past the object that begins here; its text, where it is `wanted`. Only brackets and quotes are looked at; the
-/// parser says what else is wrong.
+/// Goes past the object that begins here; its text, where it is `wanted`. Only brackets and quotes
+/// are looked at; the parser says what else is wrong.
 void read_object(TextStream& stream, bool wanted, std::string& text) {
     const std::size_t start = stream.line_number();
     text.clear();
@@ -84,8 +84,8 @@ std::optional<std::pair<std::string, std::string>> first_turns(const TextStream&
     return result;
 }
 
-/// Those with the smallest keys, smallest first: keys that are a function of seed and position make it a random sample
-/// in random order, in one pass and with no more in memory than what is kept.
+/// Those with the smallest keys, smallest first: keys that are a function of seed and position make
+/// it a random sample in random order, in one pass and with no more in memory than what is kept.
 class Sample {
 public:
     explicit Sample(std::size_t most) : most_(most) {}

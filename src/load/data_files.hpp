@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/traffic/workload.hpp"
+#include "servetune/workload.hpp"
 
 #include <cstdint>
 #include <optional>

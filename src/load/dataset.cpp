@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/load/dataset.hpp"
+#include "servetune/detail/load/dataset.hpp"
 
+#include "arrival_process.hpp"
 #include "data_files.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/base/present.hpp"
-#include "servetune/load/arrival_process.hpp"
+#include "servetune/detail/base/present.hpp"
+#include "servetune/error.hpp"
 #include "vocabulary.hpp"
 
 #include <algorithm>
@@ -99,8 +99,8 @@ private:
         return overhead_ + std::llround(static_cast<double>(symbols) * per_word_);
     }
 
-    /// Adds a request of these symbols. Its header is written last, by what the salt and `name` say; the fingerprint
-    /// knows only what comes after it.
+    /// Adds a request of these symbols. Its header is written last, by what the salt and `name`
+    /// say; the fingerprint knows only what comes after it.
     void add(std::vector<std::uint32_t>& symbols, std::uint64_t name, bool header, PlannedRequest request) {
         const std::size_t from = header ? std::min(symbols.size(), symbols_.header_end()) : 0;
         note("sym", symbols.size());
@@ -221,7 +221,8 @@ private:
         }
         describe(std::to_string(rows.size()) + " requests of " + dataset_.path + ", their texts random words");
     }
-    /// A prompt of named blocks: equal names, equal text, so that requests share what they shared in the trace.
+    /// A prompt of named blocks: equal names, equal text, so that requests share what they shared
+    /// in the trace.
     void add_blocks(std::size_t i, const TraceRow& row, std::int64_t output) {
         std::vector<std::uint32_t> symbols(symbols_for(row.input_tokens));
         const auto block = static_cast<std::size_t>(std::max(1.0, std::floor(static_cast<double>(block_tokens) / per_word_)));

@@ -2,8 +2,8 @@
 #include "event_loop.hpp"
 
 #include "request_body.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/base/present.hpp"
+#include "servetune/detail/base/present.hpp"
+#include "servetune/error.hpp"
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -26,11 +26,12 @@ namespace {
 constexpr double tick_seconds = 0.001;
 constexpr double never = std::numeric_limits<double>::infinity();
 constexpr std::size_t most_lags = 1U << 20U;
-/// Time for the end of an answer after its `[DONE]`. A busy server sends it some milliseconds later; a connection kept
-/// is worth more than a connection made anew.
+/// Time for the end of an answer after its `[DONE]`. A busy server sends it some milliseconds
+/// later; a connection kept is worth more than a connection made anew.
 constexpr double ending_seconds = 0.25;
 
-/// Bytes of one read are handed over faster one after the other; what comes later in a turn may be from another read.
+/// Bytes of one read are handed over faster one after the other; what comes later in a turn may be
+/// from another read.
 constexpr double one_read_seconds = 5e-6;
 
 timespec timespec_of(double seconds) {
@@ -40,7 +41,8 @@ timespec timespec_of(double seconds) {
     return result;
 }
 
-/// At an absolute time of CLOCK_MONOTONIC, then every `interval` seconds (0: once). A time in the past is now.
+/// At an absolute time of CLOCK_MONOTONIC, then every `interval` seconds (0: once). A time in the
+/// past is now.
 void arm(int timer, double at, double interval = 0) {
     const itimerspec when{timespec_of(interval), timespec_of(std::max(at, 1e-9))};
     timerfd_settime(timer, TFD_TIMER_ABSTIME, &when, nullptr);
@@ -154,8 +156,8 @@ std::unique_ptr<EventLoop::Transfer> EventLoop::make_transfer() {
     return transfer;
 }
 
-// ------------------------------------------------------------------------------------------------------ libcurl's
-// callbacks
+// -------------------------------------------------------------------------------------------------
+// libcurl's callbacks
 
 int EventLoop::on_socket(CURL*, curl_socket_t socket, int what, void* loop, void* known) {
     auto* self = static_cast<EventLoop*>(loop);
@@ -196,8 +198,9 @@ std::size_t EventLoop::on_body(char* bytes, std::size_t size, std::size_t count,
         self->answer().begin(static_cast<int>(status), type == nullptr ? "" : type);
         self->answer_began = true;
     }
-    // Stamped after the read: a stamp from before it would be older than what was read, and older than the request
-    // where libcurl sends and reads in one turn, if the kernel took the core away in between.
+    // Stamped after the read: a stamp from before it would be older than what was read, and older
+    // than the request where libcurl sends and reads in one turn, if the kernel took the core away
+    // in between.
     const bool same_read = self->last_read == loop.read_number_;
     if (const double time = loop.now(); !same_read || time - self->last_byte > one_read_seconds) self->last_byte = time;
     self->last_read = loop.read_number_;
@@ -209,8 +212,8 @@ std::size_t EventLoop::on_body(char* bytes, std::size_t size, std::size_t count,
     return reads_on ? size * count : 0;
 }
 
-// -------------------------------------------------------------------------------------------------------------- the
-// loop
+// -------------------------------------------------------------------------------------------------
+// the loop
 
 void EventLoop::act(curl_socket_t socket, int bits) {
     ++read_number_;
@@ -218,8 +221,8 @@ void EventLoop::act(curl_socket_t socket, int bits) {
     curl_multi_socket_action(multi_.get(), socket, bits, &running);
 }
 
-/// libcurl moves its timer at every turn, mostly to later, and setting one costs as much as a read. So it is set only
-/// to come sooner; when it comes too soon, nothing is due yet.
+/// libcurl moves its timer at every turn, mostly to later, and setting one costs as much as a read.
+/// So it is set only to come sooner; when it comes too soon, nothing is due yet.
 void EventLoop::arm_curl_timer() {
     if (curl_due_ >= curl_armed_) return;
     curl_armed_ = curl_due_;
@@ -468,8 +471,8 @@ void EventLoop::abort_late() {
     }
 }
 
-/// An answer is over with its `[DONE]`, whatever its server goes on to send; the connection cannot serve another
-/// request.
+/// An answer is over with its `[DONE]`, whatever its server goes on to send; the connection cannot
+/// serve another request.
 void EventLoop::drop_left_open() {
     const double time = now();
     for (Transfer* transfer : std::vector<Transfer*>(ending_)) {

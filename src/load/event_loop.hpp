@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "../base/descriptor.hpp"
 #include "answer_reader.hpp"
+#include "base/descriptor.hpp"
 #include "http.hpp"
 #include "load_clock.hpp"
 
@@ -36,18 +36,19 @@ struct LoadTask {
     std::atomic<std::uint64_t> token_chunks{0};
 };
 
-/// One thread's share of a run: its requests, its connections, its clock. libcurl's multi_socket interface on epoll,
-/// timers as timerfd with absolute times.
+/// One thread's share of a run: its requests, its connections, its clock. libcurl's multi_socket
+/// interface on epoll, timers as timerfd with absolute times.
 class EventLoop {
 public:
-    /// `mine`: indices into the plan, a turn in the same loop as the one it follows. `places`: requests in flight at
-    /// most.
+    /// `mine`: indices into the plan, a turn in the same loop as the one it follows. `places`:
+    /// requests in flight at most.
     EventLoop(LoadTask& task, const std::vector<std::size_t>& mine, std::size_t places);
     ~EventLoop();
     EventLoop(const EventLoop&) = delete;
     EventLoop& operator=(const EventLoop&) = delete;
 
-    /// Opens `connections` and leaves them in the pool; what cannot be opened the requests will tell.
+    /// Opens `connections` and leaves them in the pool; what cannot be opened the requests will
+    /// tell.
     void warm(std::size_t connections);
     /// Until every request has ended or `stop` was called; time 0 of the records is `epoch`.
     void run(double epoch);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "http.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/base/nesting.hpp"
-#include "servetune/base/printable.hpp"
-#include "servetune/base/url.hpp"
-#include "servetune/space/value.hpp"
+#include "base/nesting.hpp"
+#include "base/url.hpp"
+#include "servetune/detail/base/printable.hpp"
+#include "servetune/error.hpp"
+#include "servetune/value.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/base/error.hpp"
-#include "servetune/base/nesting.hpp"
+#include "base/nesting.hpp"
+#include "servetune/error.hpp"
 #include "text_stream.hpp"
 
 #include <nlohmann/json.hpp>
@@ -12,7 +12,8 @@
 
 namespace servetune {
 
-/// The JSON in a line of a file. Throws ParseError `file:line:` where it is none, or nests too deep.
+/// The JSON in a line of a file. Throws ParseError `file:line:` where it is none, or nests too
+/// deep.
 inline nlohmann::json json_of_line(const TextStream& stream, std::size_t line, const std::string& text) {
     try {
         return nlohmann::json::parse(text, RefuseDeep());

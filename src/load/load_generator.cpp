@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/load/load_generator.hpp"
+#include "servetune/detail/load/load_generator.hpp"
 
 #include "event_loop.hpp"
 #include "request_body.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/load/statistics.hpp"
+#include "servetune/detail/load/statistics.hpp"
+#include "servetune/error.hpp"
 
 #include <sys/resource.h>
 
@@ -52,7 +52,8 @@ std::size_t open_descriptors() {
     return count;
 }
 
-/// Raises the soft limit of open files as far as the hard one allows. Throws UsageError when that is not enough.
+/// Raises the soft limit of open files as far as the hard one allows. Throws UsageError when that
+/// is not enough.
 void allow_connections(std::size_t connections) {
     constexpr rlim_t comfort = 256;  // files, look-ups of names, whatever else the program does meanwhile
     constexpr rlim_t at_least = 64;  // a loop has five of its own, and there are few loops
@@ -66,8 +67,8 @@ void allow_connections(std::size_t connections) {
                          " open files, the system allows " + std::to_string(limit.rlim_max) + " (ulimit -n)");
 }
 
-/// Requests in flight at once that the arrival process may lead to; how many of them to connect before the clock
-/// starts.
+/// Requests in flight at once that the arrival process may lead to; how many of them to connect
+/// before the clock starts.
 struct Places {
     std::size_t most = 1;
     std::size_t warm = 1;
@@ -78,8 +79,8 @@ Places places_for(std::span<const PlannedRequest> plan, const Arrival& arrival, 
         return {most, most};
     }
     const std::size_t most = std::min(options.most_in_flight.value_or(plan.size()), plan.size());
-    // Those of the first second: a burst finds its connections, and a slow rate does not open thousands that it never
-    // needs.
+    // Those of the first second: a burst finds its connections, and a slow rate does not open
+    // thousands that it never needs.
     const auto first_second = static_cast<std::size_t>(
         std::count_if(plan.begin(), plan.end(), [](const PlannedRequest& r) { return !r.follows && r.at_seconds < 1; }));
     return {most, std::min(most, std::max<std::size_t>(first_second, 16))};

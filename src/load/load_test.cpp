@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/load/load_test.hpp"
+#include "servetune/load_test.hpp"
 
 #include "answer_audit.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/load/failed_requests.hpp"
+#include "failed_requests.hpp"
+#include "servetune/error.hpp"
 #include "steadiness.hpp"
 
 #include <algorithm>
@@ -14,7 +14,8 @@ namespace servetune {
 
 namespace {
 
-/// The workload says most of it, the plan how many requests there are and how long they are for certain.
+/// The workload says most of it, the plan how many requests there are and how long they are for
+/// certain.
 AuditContext context_of(const LoadTest& test, const Plan& plan, const LoadRun& run, const BenchmarkResult& result, bool may_end_early) {
     AuditContext context = test.known;
     context.dialect = Dialect::vllm;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model_list.hpp"
-#include "servetune/base/nesting.hpp"
+#include "base/nesting.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -8,8 +8,8 @@
 
 namespace servetune {
 
-/// What a server answers to a GET of `Endpoint::models_path`, in the form of OpenAI's interface: `{"data": [{"id":
-/// NAME}, ...]}`.
+/// What a server answers to a GET of `Endpoint::models_path`, in the form of OpenAI's interface:
+/// `{"data": [{"id": NAME}, ...]}`.
 struct ModelList {
     enum class State {
         listed,        ///< `names` has the models, perhaps none

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/load/statistics.hpp"
+#include "servetune/detail/load/statistics.hpp"
 
 #include <boost/math/distributions/binomial.hpp>
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/load/probe.hpp"
+#include "servetune/detail/load/probe.hpp"
 
+#include "base/nesting.hpp"
+#include "base/url.hpp"
 #include "http.hpp"
 #include "model_list.hpp"
 #include "request_body.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/base/nesting.hpp"
-#include "servetune/base/printable.hpp"
-#include "servetune/base/url.hpp"
+#include "servetune/detail/base/printable.hpp"
+#include "servetune/error.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -42,11 +42,11 @@ Reply asked_for_one_token(const Endpoint& endpoint, const std::string& text) {
     return reply;
 }
 
-// ------------------------------------------------------------------------------------------------- what of a request
-// is accepted
+// -------------------------------------------------------------------------------------------------
+// what of a request is accepted
 
-/// Statuses by which servers refuse a request that they do not understand: FastAPI's and transformers' 422, hosted
-/// interfaces' 400.
+/// Statuses by which servers refuse a request that they do not understand: FastAPI's and
+/// transformers' 422, hosted interfaces' 400.
 bool refuses_fields(const RequestRecord& record) { return record.http_status == 400 || record.http_status == 422; }
 
 /// One request of the load test's kind, sent and read as the load test does it.
@@ -92,8 +92,8 @@ std::vector<std::string> without_field(std::vector<std::string> fields, const st
     return fields;
 }
 
-/// Finds the fields without which the server accepts the request, and the answer that it gives then. At most twelve
-/// requests.
+/// Finds the fields without which the server accepts the request, and the answer that it gives
+/// then. At most twelve requests.
 RequestRecord find_refused(TriedRequest& request, RequestRecord record, Handshake& result) {
     std::vector<std::string> left = request.optional_fields();
     const auto refuse = [&](const std::string& field) {
@@ -158,8 +158,8 @@ Endpoint as_agreed(Endpoint endpoint, const Handshake& handshake) {
     return endpoint;
 }
 
-// ------------------------------------------------------------------------------------------------------------ how it
-// counts
+// -------------------------------------------------------------------------------------------------
+// how it counts
 
 std::int64_t count_prompt_tokens(const Endpoint& endpoint, const std::string& text) {
     const Reply reply = asked_for_one_token(endpoint, text);

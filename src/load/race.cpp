@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/load/race.hpp"
+#include "servetune/detail/load/race.hpp"
 
-#include "servetune/load/statistics.hpp"
+#include "servetune/detail/load/statistics.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -38,7 +38,8 @@ double planned_work(const CountedWork& counted, const Plan& plan) {
     return (counted.input ? input : 0) + (counted.output ? output : 0);
 }
 
-/// Answers that were cut off have no count: their pieces hold as many tokens as those of the whole ones.
+/// Answers that were cut off have no count: their pieces hold as many tokens as those of the whole
+/// ones.
 double output_done(const std::vector<RequestRecord>& records) {
     const std::vector<double> tokens = output_tokens_of(records);
     double whole_tokens = 0;

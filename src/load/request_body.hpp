@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/load/load_generator.hpp"
+#include "servetune/detail/load/load_generator.hpp"
 
 #include <string>
 #include <vector>
 
 namespace servetune {
 
-/// Where this server is asked for answers: `/v1/chat/completions` or `/v1/completions`, unless the endpoint has another
-/// path.
+/// Where this server is asked for answers: `/v1/chat/completions` or `/v1/completions`, unless the
+/// endpoint has another path.
 std::string path_of(const Endpoint& endpoint);
 
 /// Whether this field of ours is sent: the server has not refused it.
 bool takes_field(const Endpoint& endpoint, const std::string& field);
 
-/// The JSON that asks for `request`; `turns` is what its conversation has said before it: user, answer, user, answer,
-/// ...
+/// The JSON that asks for `request`; `turns` is what its conversation has said before it: user,
+/// answer, user, answer, ...
 std::string request_body(const Endpoint& endpoint, const PlannedRequest& request, const std::vector<std::string>& turns, bool ignore_eos);
 
 }  // namespace servetune

@@ -8,9 +8,10 @@
 
 namespace servetune {
 
-/// Splits a stream of server-sent events (WHATWG HTML, 9.2) as it comes, wherever the network cut it: lines end with
-/// LF, CRLF or CR, an empty line ends an event, a line beginning with a colon is a comment, the `data` lines of an
-/// event are joined by LF. Other fields are read and ignored. What follows the last empty line is no event.
+/// Splits a stream of server-sent events (WHATWG HTML, 9.2) as it comes, wherever the network cut
+/// it: lines end with LF, CRLF or CR, an empty line ends an event, a line beginning with a colon is
+/// a comment, the `data` lines of an event are joined by LF. Other fields are read and ignored.
+/// What follows the last empty line is no event.
 class SseParser {
 public:
     /// Memory that one event may take; more makes `feed` return false for ever after.
@@ -40,7 +41,8 @@ public:
     }
 
 private:
-    /// The first CR or LF; two searches for one character each are many times faster than one for either.
+    /// The first CR or LF; two searches for one character each are many times faster than one for
+    /// either.
     static std::size_t line_end(std::string_view bytes) {
         const std::size_t line_feed = bytes.find('\n');
         return std::min(line_feed, bytes.substr(0, line_feed).find('\r'));

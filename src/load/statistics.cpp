@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/load/statistics.hpp"
+#include "servetune/detail/load/statistics.hpp"
 
 #include <boost/math/distributions/students_t.hpp>
 
@@ -161,7 +161,8 @@ private:
                  " answers came in one piece: their first token is the whole answer, their time per output token is not known");
     }
 
-    /// What a total would vary by with other requests of this kind, sqrt(n) s: whether two runs did the same work.
+    /// What a total would vary by with other requests of this kind, sqrt(n) s: whether two runs did
+    /// the same work.
     void add_error_of_total(const std::string& name, const std::vector<double>& lengths) {
         const auto n = static_cast<double>(lengths.size());
         if (n > 1) statistics_.standard_errors[name] = std::sqrt(n * squares_of(lengths, mean_of(lengths)) / (n - 1));
@@ -297,7 +298,8 @@ private:
         if (closed_loop()) steady_state();
     }
 
-    /// Standard error of the mean and intervals of the percentiles of times in the order of sending.
+    /// Standard error of the mean and intervals of the percentiles of times in the order of
+    /// sending.
     void sample(const std::string& family, std::vector<double> values) {
         if (values.size() < 2) return;
         const auto n = static_cast<double>(values.size());

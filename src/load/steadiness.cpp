@@ -2,8 +2,8 @@
 #include "steadiness.hpp"
 
 #include "audit_text.hpp"
-#include "servetune/base/number_text.hpp"
-#include "servetune/load/statistics.hpp"
+#include "servetune/detail/base/number_text.hpp"
+#include "servetune/detail/load/statistics.hpp"
 
 #include <algorithm>
 #include <array>
@@ -35,9 +35,9 @@ struct Series {
     std::vector<double> in_flight{};  ///< requests beside it; empty: always as many
 };
 
-/// How many standard deviations of the blocks the best split of 8 to 20 blocks is wide, at most, in 99.5 % of rows
-/// without a step (40 000 rows each). `rounds`: blocks are whole rounds of a closed loop, taken as correlated by 0.5
-/// from one to the next; else by 0.75.
+/// How many standard deviations of the blocks the best split of 8 to 20 blocks is wide, at most, in
+/// 99.5 % of rows without a step (40 000 rows each). `rounds`: blocks are whole rounds of a closed
+/// loop, taken as correlated by 0.5 from one to the next; else by 0.75.
 double critical(std::size_t blocks, bool rounds) {
     constexpr std::array<double, 13> of_rounds{8.20, 7.23, 6.47, 5.84, 5.60, 5.21, 4.93, 4.74, 4.54, 4.37, 4.17, 4.16, 4.02};
     constexpr std::array<double, 13> of_others{10.18, 9.09, 8.36, 7.66, 7.26, 6.95, 6.56, 6.37, 6.16, 5.91, 5.82, 5.63, 5.52};
@@ -87,8 +87,8 @@ struct Split {
     double left = 0;        ///< sum of squares around both
 };
 
-/// `beside`: what else moves the blocks (requests in flight); of that, what a straight line explains within the parts
-/// is taken out.
+/// `beside`: what else moves the blocks (requests in flight); of that, what a straight line
+/// explains within the parts is taken out.
 Split split_at(std::size_t at, std::vector<double> blocks, std::vector<double> beside) {
     const auto centered = [at](std::vector<double>& values) {
         const double first = average_of(std::span(values).first(at));
@@ -183,8 +183,9 @@ public:
 private:
     static Steadiness missing(std::string why) { return {std::nullopt, NotChecked{"steady", std::move(why)}}; }
 
-    /// While the loop fills and drains, fewer requests share the engine: a closed loop's first and last ones, one for
-    /// each place; at a rate those sent before the first answer and answered after the last arrival.
+    /// While the loop fills and drains, fewer requests share the engine: a closed loop's first and
+    /// last ones, one for each place; at a rate those sent before the first answer and answered
+    /// after the last arrival.
     void leave_out_start_and_end(bool closed) {
         if (requests_.empty()) return;
         if (closed) {
@@ -233,7 +234,8 @@ private:
         std::size_t size = 1;  ///< requests of each
         bool rounds = false;   ///< each holds whole rounds of a closed loop
     };
-    /// Requests of one round go together, so blocks hold whole rounds where there are enough of them.
+    /// Requests of one round go together, so blocks hold whole rounds where there are enough of
+    /// them.
     [[nodiscard]] Blocks blocks_for(std::size_t values) const {
         Blocks result;
         std::size_t unit = 1;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/load/audit.hpp"
-#include "servetune/load/load_generator.hpp"
-#include "servetune/traffic/workload.hpp"
+#include "servetune/audit.hpp"
+#include "servetune/detail/load/load_generator.hpp"
+#include "servetune/workload.hpp"
 
 #include <optional>
 
@@ -16,10 +16,10 @@ struct Steadiness {
 };
 
 /// Compares the first part of a run with the rest, split where the two differ most: by the time per
-/// output token and, in a closed loop, by the latency. A finding needs a difference that at most one
-/// in a hundred steady runs has, and one that moves the run's mean by more than 5 %. Not checked:
-/// bursts, ramps and traces, which have no steady state, and runs that are too short. Formula and
-/// reasons: docs/explanation/measuring.md.
+/// output token and, in a closed loop, by the latency. A finding needs a difference that at most
+/// one in a hundred steady runs has, and one that moves the run's mean by more than 5 %. Not
+/// checked: bursts, ramps and traces, which have no steady state, and runs that are too short.
+/// Formula and reasons: docs/explanation/measuring.md.
 Steadiness steadiness_of(const LoadRun& run, const Arrival& arrival);
 
 }  // namespace servetune

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text_stream.hpp"
 
-#include "servetune/base/error.hpp"
+#include "servetune/error.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -9,7 +9,8 @@
 
 namespace servetune {
 
-/// A file read from front to back in pieces; it knows where it is. Throws IoError where it cannot be read.
+/// A file read from front to back in pieces; it knows where it is. Throws IoError where it cannot
+/// be read.
 class TextStream {
 public:
     explicit TextStream(std::string file);
@@ -27,11 +28,11 @@ public:
         if (at_ == end_ && !refill()) return -1;
         return static_cast<unsigned char>(buffer_[at_]);
     }
-    /// What comes before the next of these two bytes, as far as it is in the buffer; valid until the next call. Empty:
-    /// one of them is next, or the end.
+    /// What comes before the next of these two bytes, as far as it is in the buffer; valid until
+    /// the next call. Empty: one of them is next, or the end.
     std::string_view before(char one, char other);
-    /// The next line without its end, and the line before it counted; false at the end. Throws ParseError for one of
-    /// more than `most` bytes.
+    /// The next line without its end, and the line before it counted; false at the end. Throws
+    /// ParseError for one of more than `most` bytes.
     bool line(std::string& into, std::size_t most);
 
     [[nodiscard]] std::size_t line_number() const { return line_; }  ///< of the next byte, from 1

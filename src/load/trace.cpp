@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data_files.hpp"
 #include "json_line.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/base/nearest.hpp"
+#include "servetune/detail/base/nearest.hpp"
+#include "servetune/error.hpp"
 #include "text_stream.hpp"
 
 #include <nlohmann/json.hpp>
@@ -45,7 +45,8 @@ std::string names_of(const Columns& columns) {
     return listed(names);
 }
 
-/// Days from 1970-01-01 in the proleptic Gregorian calendar (Hinnant, "chrono-Compatible Low-Level Date Algorithms").
+/// Days from 1970-01-01 in the proleptic Gregorian calendar (Hinnant, "chrono-Compatible Low-Level
+/// Date Algorithms").
 std::int64_t days_from_civil(std::int64_t year, int month, int day) {
     year -= month <= 2 ? 1 : 0;
     const std::int64_t era = (year >= 0 ? year : year - 399) / 400;

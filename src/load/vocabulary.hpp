@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/base/rng.hpp"
-#include "servetune/load/calibration.hpp"
+#include "servetune/detail/base/rng.hpp"
+#include "servetune/detail/load/calibration.hpp"
 
 #include <array>
 #include <cstdint>
@@ -12,7 +12,8 @@
 
 namespace servetune {
 
-/// One token each, with and without a blank before it, in r50k, cl100k, o200k and Llama 2's vocabulary.
+/// One token each, with and without a blank before it, in r50k, cl100k, o200k and Llama 2's
+/// vocabulary.
 inline constexpr std::array<std::string_view, 256> vocabulary_words{
     "the",    "in",     "to",     "of",     "and",   "for",    "be",     "on",     "it",     "that",  "as",    "you",    "with",
     "this",   "or",     "at",     "he",     "are",   "from",   "was",    "we",     "by",     "if",    "have",  "not",    "can",
@@ -37,23 +38,24 @@ inline constexpr std::array<std::string_view, 256> vocabulary_words{
 
 /// What prompts of our own are made of: words, or token ids.
 ///
-/// A prompt of words begins with the same word always: the first has no blank before it, and a vocabulary may count it
-/// differently.
+/// A prompt of words begins with the same word always: the first has no blank before it, and a
+/// vocabulary may count it differently.
 class Symbols {
 public:
     static Symbols of_words(const Calibration& calibration);
-    /// Ids 1000 ... 31999: below are bytes and control tokens (Mistral: 0-999), above nothing in vocabularies of 32
-    /// 000.
+    /// Ids 1000 ... 31999: below are bytes and control tokens (Mistral: 0-999), above nothing in
+    /// vocabularies of 32 000.
     static Symbols of_token_ids();
 
-    /// Symbols at the start of a prompt that a salt changes, or the numbers that stand for it; what comes before them
-    /// is always the same.
+    /// Symbols at the start of a prompt that a salt changes, or the numbers that stand for it; what
+    /// comes before them is always the same.
     [[nodiscard]] std::size_t header_begin() const { return words_.empty() ? 0 : 1; }
     [[nodiscard]] std::size_t header_end() const { return header_begin() + digits_; }
 
     /// Draws symbols `from` ... `to` - 1.
     void fill(std::vector<std::uint32_t>& symbols, std::size_t from, std::size_t to, Rng rng) const;
-    /// Writes `key` as digits from `at` on, as far as there is room; different keys, different digits.
+    /// Writes `key` as digits from `at` on, as far as there is room; different keys, different
+    /// digits.
     void write_key(std::vector<std::uint32_t>& symbols, std::size_t at, std::uint64_t key) const;
     [[nodiscard]] std::string text(const std::vector<std::uint32_t>& symbols) const;
     [[nodiscard]] std::vector<std::int32_t> ids(const std::vector<std::uint32_t>& symbols) const;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/load/warm_up.hpp"
+#include "warm_up.hpp"
 
-#include "servetune/base/number_text.hpp"
-#include "servetune/base/present.hpp"
-#include "servetune/base/rng.hpp"
+#include "servetune/detail/base/number_text.hpp"
+#include "servetune/detail/base/present.hpp"
+#include "servetune/detail/base/rng.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -8,13 +8,13 @@
 
 namespace servetune {
 
-/// The blocks of one replica's cache of keys and values. Only how many a request has is kept, not which: identity
-/// matters only to blocks whose content can be found again. These stand in units (`unit_blocks` blocks each) that have
-/// a name and a count of users.
+/// The blocks of one replica's cache of keys and values. Only how many a request has is kept, not
+/// which: identity matters only to blocks whose content can be found again. These stand in units
+/// (`unit_blocks` blocks each) that have a name and a count of users.
 ///
-/// Blocks that nobody uses stand in a queue, the longest unused first. A unit in it keeps its content until its blocks
-/// are needed; blocks without a name wait their turn among them, as they do in an engine, so that a prefix ages while
-/// other requests come and go.
+/// Blocks that nobody uses stand in a queue, the longest unused first. A unit in it keeps its
+/// content until its blocks are needed; blocks without a name wait their turn among them, as they
+/// do in an engine, so that a prefix ages while other requests come and go.
 class BlockPool {
 public:
     using Unit = std::uint32_t;
@@ -25,8 +25,8 @@ public:
     [[nodiscard]] std::int64_t available() const { return blocks_ - used_; }  ///< used by nobody, with a name or without
     [[nodiscard]] std::int64_t used() const { return used_; }
 
-    /// Blocks without a name; false, and nothing taken, when fewer are available. Units that nobody uses give way, the
-    /// oldest first.
+    /// Blocks without a name; false, and nothing taken, when fewer are available. Units that nobody
+    /// uses give way, the oldest first.
     bool take(std::int64_t count);
     void give_back(std::int64_t count);
 
@@ -34,8 +34,8 @@ public:
     [[nodiscard]] bool in_use(Unit unit) const { return nodes_[unit].users > 0; }
     void acquire(Unit unit);
     void release(Unit unit);
-    /// Makes `unit_blocks` blocks that were taken into a unit with one user. Nothing when the name is taken: the same
-    /// content was computed twice, and the later copy stays without a name.
+    /// Makes `unit_blocks` blocks that were taken into a unit with one user. Nothing when the name
+    /// is taken: the same content was computed twice, and the later copy stays without a name.
     std::optional<Unit> name(std::uint64_t name);
 
     /// Units that nobody uses are forgotten, their blocks stay available.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/perf/cost_model.hpp"
+#include "servetune/detail/perf/cost_model.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/base/nearest.hpp"
-#include "servetune/base/present.hpp"
-#include "servetune/base/whole_number.hpp"
+#include "base/whole_number.hpp"
+#include "servetune/detail/base/nearest.hpp"
+#include "servetune/detail/base/present.hpp"
+#include "servetune/error.hpp"
 
 #include <algorithm>
 #include <array>
@@ -89,15 +89,16 @@ const AttentionTraits& attention_of(const EngineTraits& traits, const std::strin
                      "' is not known; known: " + listed(nearest_first(name, known)));
 }
 
-/// How many sizes an engine records graphs for up to `most` tokens: 1, 2, 4, then every 8 up to 256, then every 16.
+/// How many sizes an engine records graphs for up to `most` tokens: 1, 2, 4, then every 8 up to
+/// 256, then every 16.
 double graph_sizes(std::int64_t most) {
     if (most <= 0) return 0;
     const auto m = static_cast<double>(most);
     return std::min(3.0, std::floor(std::log2(m)) + 1) + std::floor(std::min(m, 256.0) / 8) + std::floor(std::max(0.0, m - 256) / 16);
 }
 
-/// Whether keys and values are kept in a compressed form that all heads share (MLA): then devices cannot share them
-/// out.
+/// Whether keys and values are kept in a compressed form that all heads share (MLA): then devices
+/// cannot share them out.
 bool latent_cache(const ModelSpec& model) {
     const auto whole = static_cast<double>(2 * model.attention_layers * model.kv_heads * model.head_dim) * bytes_16bit;
     return model.kv_bytes_per_token_16bit < 0.99 * whole;
@@ -123,8 +124,9 @@ CostModel::CostModel(const ServingTarget& target, const ServingSettings& setting
     check_positive(attention_.prefill_efficiency, "prefill_efficiency of the attention back end");
     check_positive(attention_.decode_efficiency, "decode_efficiency of the attention back end");
 
-    // A step reads each expert that one of its tokens chose; the rest of the weights it reads whole. Both follow from
-    // what one token reads (per_token = shared + experts k/E) and what all tokens read (all = shared + experts).
+    // A step reads each expert that one of its tokens chose; the rest of the weights it reads
+    // whole. Both follow from what one token reads (per_token = shared + experts k/E) and what all
+    // tokens read (all = shared + experts).
     const double embedding = model.tied_embeddings ? 0 : static_cast<double>(model.vocabulary * model.hidden_size) * bytes_16bit;
     const double all = std::max(weights_.bytes - embedding, weights_.per_token);
     const double chosen = model.experts > 0 ? static_cast<double>(model.experts_per_token) / static_cast<double>(model.experts) : 1;
@@ -209,7 +211,8 @@ double CostModel::linear_seconds(double tokens, double sampled) const {
     const double passes = settings_.micro_batch_tokens > 0 ? std::ceil(tokens / static_cast<double>(settings_.micro_batch_tokens)) : 1;
     double bytes = shared_bytes_ / tensor;
     if (expert_bytes_ > 0) {
-        // A token chooses k of E experts; the share of all that n tokens choose, evenly: 1 - (1 - k/E)^n.
+        // A token chooses k of E experts; the share of all that n tokens choose, evenly: 1 - (1 -
+        // k/E)^n.
         const double replicas = settings_.expert_parallel ? static_cast<double>(settings_.data_parallel) : 1;
         const double missed = 1 - static_cast<double>(model.experts_per_token) / static_cast<double>(model.experts);
         bytes += expert_bytes_ / (tensor * replicas) * (1 - std::pow(missed, tokens / passes * replicas));
@@ -276,8 +279,8 @@ StepTime CostModel::step(const StepWork& work) const {
     const auto decoding = static_cast<double>(work.decode_sequences);
     const double checked = 1 + static_cast<double>(settings_.speculation.tokens);
 
-    // Stages of a pipeline work on different sequences at the same time: in a round, `streams` batches pass through all
-    // stages.
+    // Stages of a pipeline work on different sequences at the same time: in a round, `streams`
+    // batches pass through all stages.
     const double streams = static_cast<double>(std::min(settings_.pipeline_parallel, sequences));
     const double tokens = (decoding * checked + static_cast<double>(work.prefill_tokens)) / streams;
     const double sampled = (decoding * checked + static_cast<double>(work.prefill_finished)) / streams;

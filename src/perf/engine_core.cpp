@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/perf/engine_core.hpp"
+#include "servetune/detail/perf/engine_core.hpp"
 
 #include "block_pool.hpp"
-#include "servetune/base/error.hpp"
+#include "servetune/error.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::int64_t no_token = std::numeric_limits<std::int64_t>::max();
 
-/// Streams of random numbers, each of its own seed: how often one is asked changes none of the others.
+/// Streams of random numbers, each of its own seed: how often one is asked changes none of the
+/// others.
 enum NoiseStream : std::uint64_t { of_run, of_steps, of_guesses };
 
 /// The logarithm's standard deviation of a lognormal variable with this coefficient of variation.
@@ -27,7 +28,8 @@ double log_deviation(double cv) { return std::sqrt(std::log1p(cv * cv)); }
 /// A lognormal factor with mean 1.
 double factor(double deviation, Rng& rng) { return deviation > 0 ? std::exp(deviation * rng.normal() - deviation * deviation / 2) : 1; }
 
-/// Tokens `from + 1 ... from + count`, each attending to itself and all before it, at most `window` (0: no limit).
+/// Tokens `from + 1 ... from + count`, each attending to itself and all before it, at most `window`
+/// (0: no limit).
 double attended(std::int64_t from, std::int64_t count, std::int64_t window) {
     const auto triangle = [](std::int64_t first, std::int64_t n) {  // first + (first + 1) + ..., n terms
         return static_cast<double>(n) * (static_cast<double>(first) + static_cast<double>(n - 1) / 2);
@@ -244,9 +246,11 @@ EngineStep EngineCore::State::step() {
     return result;
 }
 
-// ------------------------------------------------------------------------------------------------------------ one step
+// -------------------------------------------------------------------------------------------------
+// one step
 
-/// One token, and guesses, for each running sequence that has its prompt computed, the oldest first.
+/// One token, and guesses, for each running sequence that has its prompt computed, the oldest
+/// first.
 void EngineCore::State::decode() {
     const std::int64_t wanted = 1 + static_cast<std::int64_t>(chances.size());
     for (std::size_t i = 0; i < running.size() && budget > 0; ++i) {
@@ -262,7 +266,8 @@ void EngineCore::State::decode() {
     }
 }
 
-/// Blocks for so many tokens, from younger sequences where none are free. False when it had to be preempted itself.
+/// Blocks for so many tokens, from younger sequences where none are free. False when it had to be
+/// preempted itself.
 bool EngineCore::State::make_room(Slot slot, std::int64_t tokens) {
     Sequence& sequence = sequences[slot];
     const std::int64_t more = blocks_for(tokens) - sequence.capacity / settings.block_tokens;
@@ -315,8 +320,9 @@ std::int64_t EngineCore::State::promised_blocks(const Sequence& sequence) const 
     return std::max<std::int64_t>(0, blocks_for(tokens) - sequence.capacity / settings.block_tokens);
 }
 
-/// Gives a waiting sequence the blocks of its whole prompt, those that hold its beginning already among them. False
-/// when they are not there, or its prompt is longer than what is left of the step and is not to be cut.
+/// Gives a waiting sequence the blocks of its whole prompt, those that hold its beginning already
+/// among them. False when they are not there, or its prompt is longer than what is left of the step
+/// and is not to be cut.
 bool EngineCore::State::admit(Sequence& sequence) {
     // The last token of a prompt is computed in any case: the next one follows from it.
     const std::int64_t most_found = std::min(named_units(sequence), (sequence.prompt - 1) / unit_tokens);
@@ -331,7 +337,8 @@ bool EngineCore::State::admit(Sequence& sequence) {
         free -= pool.in_use(*unit) ? 0 : unit_blocks;
     }
     free -= (most_found - found) * unit_blocks;
-    // A sequence that starts again may have grown longer than a step; uncut it would never run again.
+    // A sequence that starts again may have grown longer than a step; uncut it would never run
+    // again.
     const bool whole = !settings.chunked_prefill && !(sequence.restarted && sequence.prompt > settings.max_batched_tokens);
     if (whole && sequence.prompt - found * unit_tokens > budget) return false;
     if (settings.reserved_share > 0) {
@@ -404,16 +411,16 @@ void EngineCore::State::collect_finished() {
     running.resize(kept);
 }
 
-// ------------------------------------------------------------------------------------------------- blocks of a
-// sequence
+// -------------------------------------------------------------------------------------------------
+// blocks of a sequence
 
 void EngineCore::State::plan_naming(Sequence& sequence) const {
     const auto next = static_cast<std::int64_t>(sequence.seen_units);
     sequence.names_next_at = next < named_units(sequence) ? (next + 1) * unit_tokens : no_token;
 }
 
-/// Units that have become whole can be found by others from now on: those admitted to the same step too, as vLLM does,
-/// for each layer writes its keys and values before it reads any.
+/// Units that have become whole can be found by others from now on: those admitted to the same step
+/// too, as vLLM does, for each layer writes its keys and values before it reads any.
 void EngineCore::State::name_units(Sequence& sequence) {
     while (sequence.computed >= sequence.names_next_at) {
         if (const auto unit = pool.name(unit_name(sequence, sequence.seen_units))) {
@@ -425,8 +432,8 @@ void EngineCore::State::name_units(Sequence& sequence) {
     }
 }
 
-/// What a preempted sequence leaves in the cache is found again when it starts again before others have taken the
-/// blocks. Its pieces beyond those that others know get names that nobody else has.
+/// What a preempted sequence leaves in the cache is found again when it starts again before others
+/// have taken the blocks. Its pieces beyond those that others know get names that nobody else has.
 void EngineCore::State::name_the_rest(Sequence& sequence) {
     const std::uint64_t own = mix64(~sequence.serial);
     while (static_cast<std::int64_t>(sequence.pieces.size() + 1) * prefix_piece_tokens <= sequence.computed)
@@ -435,8 +442,8 @@ void EngineCore::State::name_the_rest(Sequence& sequence) {
     name_units(sequence);
 }
 
-/// Gives the blocks back so that the end of the sequence is needed again before its beginning, which more requests may
-/// have in common.
+/// Gives the blocks back so that the end of the sequence is needed again before its beginning,
+/// which more requests may have in common.
 void EngineCore::State::release(Sequence& sequence) {
     pool.give_back(sequence.unnamed_blocks);
     for (auto unit = sequence.units.rbegin(); unit != sequence.units.rend(); ++unit) pool.release(*unit);
@@ -451,7 +458,8 @@ void EngineCore::State::forget(Slot slot) {
     spare.push_back(slot);
 }
 
-// -------------------------------------------------------------------------------------------------------------- chance
+// -------------------------------------------------------------------------------------------------
+// chance
 
 /// Guesses that are right before the first wrong one, each with the same chance.
 std::int64_t EngineCore::State::accepted_guesses() {
@@ -470,8 +478,8 @@ double EngineCore::State::noise_factor() {
     return run_factor * factor(step_deviation, step_rng) * drift;
 }
 
-// ------------------------------------------------------------------------------------------------------------ the
-// public
+// -------------------------------------------------------------------------------------------------
+// the public
 
 EngineCore::EngineCore(CostModel cost, std::uint64_t seed, const StepNoise& noise)
     : state_(std::make_unique<State>(std::move(cost), seed, noise)) {}

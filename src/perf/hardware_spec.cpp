@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/perf/hardware_spec.hpp"
+#include "servetune/detail/perf/hardware_spec.hpp"
 
 #include <algorithm>
 #include <array>

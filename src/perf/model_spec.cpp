@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/perf/model_spec.hpp"
+#include "servetune/detail/perf/model_spec.hpp"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,8 @@
 namespace servetune {
 namespace {
 
-/// Lower case; dots and underscores are dashes, so that `quantized.w4a16` and `quantized-w4a16` are one spelling.
+/// Lower case; dots and underscores are dashes, so that `quantized.w4a16` and `quantized-w4a16` are
+/// one spelling.
 std::string normal(std::string_view name) {
     std::string result;
     for (const char c : name) result += c == '_' || c == '.' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -47,7 +48,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 21> spelling
                                                                                    {"bfloat16", "bf16"},
                                                                                    {"fp16", "bf16"},
                                                                                    {"mxfp4-moe", "mxfp4"}}};
-/// Quantizations that exist, so that a name with one of them is this model, though its bytes may not be known.
+/// Quantizations that exist, so that a name with one of them is this model, though its bytes may
+/// not be known.
 constexpr std::array<std::string_view, 25> quantizations{
     "fp8",  "fp4",  "awq",      "awq-4bit", "awq-8bit",       "gptq-int4", "gptq-int8", "int4-w4a16", "int8-w8a16",
     "gguf", "bf16", "mxfp4",    "gptq",     "bnb-4bit",       "w8a8",      "int8",      "int4",       "quantized-w8a8",
@@ -60,7 +62,8 @@ std::string gguf_type(std::string_view word) {
     return std::regex_match(word.begin(), word.end(), types) ? std::string(word) : "";
 }
 
-/// What the words after the stem mean: a quantization, empty for none; nothing when they mean something else.
+/// What the words after the stem mean: a quantization, empty for none; nothing when they mean
+/// something else.
 std::optional<std::string> quantization_of(std::string rest, const ModelSpec& model) {
     for (bool again = true; again;) {
         again = false;
@@ -90,7 +93,8 @@ std::map<std::string, std::int64_t> facts_of(const ModelSpec& model) {
     std::map<std::string, std::int64_t> facts{
         {"model.layers", model.layers}, {"model.attention_heads", model.attention_heads}, {"model.experts", model.experts}};
     if (model.context_tokens > 0) facts["model.context_tokens"] = model.context_tokens;
-    // Latent attention keeps less than keys and values of its heads: what is asked of these does not hold for it.
+    // Latent attention keeps less than keys and values of its heads: what is asked of these does
+    // not hold for it.
     const auto cached = static_cast<double>(4 * model.attention_layers * model.kv_heads * model.head_dim);
     if (model.kv_heads > 0 && model.kv_bytes_per_token_16bit >= cached) {
         facts["model.kv_heads"] = model.kv_heads;

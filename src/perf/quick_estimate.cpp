@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/perf/quick_estimate.hpp"
+#include "quick_estimate.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/base/error.hpp"
-#include "servetune/base/rng.hpp"
-#include "servetune/perf/simulator.hpp"
+#include "servetune/detail/base/rng.hpp"
+#include "servetune/detail/perf/simulator.hpp"
+#include "servetune/error.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -14,8 +14,8 @@ namespace {
 constexpr auto piece_tokens = static_cast<std::size_t>(EngineCore::prefix_piece_tokens);
 constexpr std::uint64_t no_text = 0x9ae16a3b2f90404fULL;  ///< the name of nothing; any number
 
-/// FNV-1a goes on from what came before, so a name depends on all bytes up to its end; mixed, because its last byte
-/// shows otherwise.
+/// FNV-1a goes on from what came before, so a name depends on all bytes up to its end; mixed,
+/// because its last byte shows otherwise.
 class Chain {
 public:
     void add(std::uint64_t value) { hash_ = (hash_ ^ value) * 0x100000001b3ULL; }
@@ -63,8 +63,8 @@ void check_traffic(const std::vector<SimulatedTraffic::Request>& requests, const
     }
 }
 
-/// Gives every turn of a conversation the names of all that is said up to its end. What is said after the first text is
-/// of this conversation alone.
+/// Gives every turn of a conversation the names of all that is said up to its end. What is said
+/// after the first text is of this conversation alone.
 void name_conversations(std::vector<SimulatedTraffic::Request>& requests) {
     std::vector<std::int64_t> said(requests.size());  // up to the end of its answer
     std::vector<std::size_t> root(requests.size());

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/perf/simulator.hpp"
+#include "servetune/detail/perf/simulator.hpp"
 
-#include "servetune/base/number_text.hpp"
-#include "servetune/base/present.hpp"
-#include "servetune/base/rng.hpp"
+#include "servetune/detail/base/number_text.hpp"
+#include "servetune/detail/base/present.hpp"
+#include "servetune/detail/base/rng.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::size_t nobody = ~std::size_t{0};
 
-/// Something that happens at a moment. What happens at one moment happens in the order in which it was decided.
+/// Something that happens at a moment. What happens at one moment happens in the order in which it
+/// was decided.
 struct Event {
     enum class Kind { send, enter, step_end, answered, give_up, death };
     double at;
@@ -115,7 +116,8 @@ Simulation::Simulation(const CostModel& cost, const SimulatedTraffic& traffic, c
 SimulatedRun Simulation::run() {
     plan_arrivals();
     while (left_ > 0) {
-        // All that happens at one moment happens before a step begins: it sees every request that is there.
+        // All that happens at one moment happens before a step begins: it sees every request that
+        // is there.
         now_ = events_.top().at;
         while (left_ > 0 && !events_.empty() && events_.top().at == now_) {
             const Event event = events_.top();
@@ -142,7 +144,7 @@ void Simulation::happen(const Event& event) {
     }
 }
 
-// ----------------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // client
 
 double Simulation::first_arrival() const {
@@ -219,14 +221,14 @@ void Simulation::end(std::size_t index, RequestEnd how, std::string error) {
     fill_places();
 }
 
-/// The next turn of a conversation: in the place of the one before it, or when it is scheduled and that one was
-/// answered.
+/// The next turn of a conversation: in the place of the one before it, or when it is scheduled and
+/// that one was answered.
 void Simulation::follow(std::size_t index) {
     push(closed_loop() ? now_ : std::max(traffic_.requests()[index].at_seconds, now_), Kind::send, index);
 }
 
-// ------------------------------------------------------------------------------------------------- front end and
-// engine
+// -------------------------------------------------------------------------------------------------
+// front end and engine
 
 void Simulation::enter(std::size_t index) {
     Flight& flight = flights_[index];
@@ -292,7 +294,7 @@ void Simulation::deliver(const TokenEvent& event) {
     if (event.finished) push(free_at, Kind::answered, event.id);
 }
 
-// -----------------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // death
 
 /// All replicas end together: they are one server to their clients.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/perf/speed_factors.hpp"
+#include "servetune/detail/perf/speed_factors.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/perf/start_failure.hpp"
+#include "servetune/detail/perf/start_failure.hpp"
 
-#include "servetune/base/number_text.hpp"
+#include "servetune/detail/base/number_text.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -101,8 +101,8 @@ std::optional<StartResult> out_of_memory(const CostModel& cost) {
         return exits(cost, "context", loaded,
                      "one request of " + std::to_string(cost.max_context_tokens()) + " tokens does not fit the cache of " +
                          std::to_string(plan.cache_tokens));
-    // Activations were seen in a trial step, except where the share is of weights and cache alone: there only the load
-    // finds out.
+    // Activations were seen in a trial step, except where the share is of weights and cache alone:
+    // there only the load finds out.
     const bool tried = traits.fraction_of != EngineTraits::FractionOf::weights_cache;
     const double left = plan.free_bytes + (tried ? 0 : plan.activation_bytes);
     if (left < 0)

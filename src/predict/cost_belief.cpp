@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/predict/cost_belief.hpp"
+#include "cost_belief.hpp"
 
-#include "servetune/engine/load_level.hpp"
-#include "servetune/load/capacity.hpp"
+#include "engine/load_level.hpp"
+#include "load/capacity.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +15,8 @@ namespace {
 
 constexpr double surely = 3;  ///< standard deviations: as far as a margin goes
 
-/// The largest load that keeps the limits goes with what the engine does at most; a prior mean's level is learned.
+/// The largest load that keeps the limits goes with what the engine does at most; a prior mean's
+/// level is learned.
 std::string believed(std::string metric) {
     return metric == sustained_requests_per_second || metric == "goodput_requests_per_second" ? "requests_per_second" : std::move(metric);
 }
@@ -28,7 +29,8 @@ double memory_margin(const MemoryPlan& plan, double least_tokens) {
     return std::clamp(std::min(cache, plan.free_bytes) / tenth, -surely, surely);
 }
 
-/// What commands mean, read once: reading takes ten times as long as estimating, and is the same under all factors.
+/// What commands mean, read once: reading takes ten times as long as estimating, and is the same
+/// under all factors.
 class CostBelief::Plans {
 public:
     Plans(std::unique_ptr<SimulateEvaluator> evaluator, std::string metric, const std::vector<std::pair<std::string, double>>& weights)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/predict/fit.hpp"
+#include "fit.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/base/nearest.hpp"
-#include "servetune/base/option_check.hpp"
-#include "servetune/load/statistics.hpp"
+#include "servetune/detail/base/nearest.hpp"
+#include "servetune/detail/base/option_check.hpp"
+#include "servetune/detail/load/statistics.hpp"
+#include "servetune/error.hpp"
 
 #include <algorithm>
 #include <array>
@@ -17,7 +17,8 @@ namespace {
 
 using Point = std::vector<double>;  // logarithms of the factors
 
-/// The figure of a factor, readable and settable; of all number types together it is the first one's.
+/// The figure of a factor, readable and settable; of all number types together it is the first
+/// one's.
 double get(const EngineTraits& traits, const std::string& factor) {
     if (factor == "bandwidth_efficiency") return traits.bandwidth_efficiency;
     if (factor == "step_overhead_seconds") return traits.step_overhead_seconds;
@@ -59,7 +60,8 @@ Metrics predicted(const FitRow& row, const EngineTraits& traits) {
     return metrics_of(statistics_of(load, {row.traffic.requests().size(), row.traffic.arrival(), {}}));
 }
 
-/// The lowest point that the simplex finds (Nelder and Mead 1965, with their coefficients 1, 2, 1/2, 1/2).
+/// The lowest point that the simplex finds (Nelder and Mead 1965, with their coefficients 1, 2,
+/// 1/2, 1/2).
 Point minimised(const std::function<double(const Point&)>& cost, const Point& start, std::size_t evaluations) {
     struct Vertex {
         Point at;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/predict/prediction.hpp"
+#include "prediction.hpp"
 
-#include "servetune/base/number_text.hpp"
-#include "servetune/space/neighbours.hpp"
+#include "servetune/detail/base/number_text.hpp"
+#include "servetune/detail/space/neighbours.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -123,7 +123,8 @@ std::vector<std::string> figures_of(const Outcome& outcome, const Objective& obj
     return result;
 }
 
-/// The same prediction of fewer flags: whatever changes none of its figures goes back to its default.
+/// The same prediction of fewer flags: whatever changes none of its figures goes back to its
+/// default.
 PredictedTrial without_idle(const SimulateEvaluator& evaluator, const Problem& problem, PredictedTrial trial) {
     const SearchSpace& space = problem.space;
     const auto figures = figures_of(trial.outcome, problem.objective);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the words of a command to the few figures of the cost model: parameters by their concepts, defaults by device
-// and model.
-#include "servetune/predict/serving.hpp"
+// From the words of a command to the few figures of the cost model: parameters by their concepts,
+// defaults by device and model.
+#include "servetune/detail/predict/serving.hpp"
 
-#include "../engine/by_concept.hpp"
-#include "../engine/command_texts.hpp"
-#include "../engine/not_about_speed.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/base/nearest.hpp"
+#include "engine/by_concept.hpp"
+#include "engine/command_texts.hpp"
+#include "engine/not_about_speed.hpp"
+#include "servetune/detail/base/nearest.hpp"
+#include "servetune/error.hpp"
 
 #include <algorithm>
 #include <array>
@@ -34,8 +34,8 @@ void with_further_values(EngineParameter& declared) {
         } else if (auto* choice = std::get_if<ChoiceDomain>(&domain)) choice->values.push_back(value);
 }
 
-/// A search may only look at powers of two; a person may write any number. Counts, that is; of sizes in bytes the
-/// powers stay.
+/// A search may only look at powers of two; a person may write any number. Counts, that is; of
+/// sizes in bytes the powers stay.
 Engine widened(Engine engine) {
     constexpr std::int64_t largest_count = 1 << 24;
     for (EngineParameter& declared : engine.parameters) {
@@ -52,7 +52,8 @@ Engine widened(Engine engine) {
     return engine;
 }
 
-/// No more levels than a search space may have: it is here for the rules, which say nothing of larger counts.
+/// No more levels than a search space may have: it is here for the rules, which say nothing of
+/// larger counts.
 std::vector<Parameter> bounded(std::vector<Parameter> parameters) {
     constexpr std::int64_t most_levels = (1 << 20) - 1;
     for (Parameter& parameter : parameters)
@@ -70,7 +71,8 @@ bool speaks_of_texts(const Engine& engine, const Constraint& constraint) {
     });
 }
 
-/// Rules about the model's shape: the space does not know the model, so they are looked at apart too.
+/// Rules about the model's shape: the space does not know the model, so they are looked at apart
+/// too.
 bool speaks_of_the_model(const Require& rule) {
     const std::vector<std::string>& names = rule.expression.names();
     return std::any_of(names.begin(), names.end(), [](const std::string& name) { return name.starts_with("model."); });
@@ -83,7 +85,8 @@ SpaceDescription described(const Engine& engine, const std::string& version) {
     return description;
 }
 
-/// Bits that one key or value takes in a type of cache, its scales included; nothing where the type is not known.
+/// Bits that one key or value takes in a type of cache, its scales included; nothing where the type
+/// is not known.
 std::optional<double> bits_of(const std::string& type) {
     constexpr std::array<std::pair<std::string_view, double>, 19> known{{{"bf16", 16},
                                                                          {"f16", 16},
@@ -121,7 +124,8 @@ StartResult refuses(const EngineTraits& traits, const char* event, const std::ve
     return result;
 }
 
-/// Weights of 16 bits that are held and computed in 32: twice the bytes, in memory and in each step.
+/// Weights of 16 bits that are held and computed in 32: twice the bytes, in memory and in each
+/// step.
 void widen_to_fp32(Serving& serving) {
     auto& weights = serving.target.model.weights;
     const auto native = weights.find(serving.settings.quantization);
@@ -206,9 +210,10 @@ void read_scheduling(ServingSettings& settings, ByConcept& by, const EngineTrait
     }
 }
 
-/// Where nobody named a back end and the usual one has no kernels for this cache, engines take another: here the one
-/// that reads the cache fastest. (vLLM: platforms/cuda.py asks its back ends in turn. SGLang: server_args.py goes from
-/// fa3 to triton for fp8_e5m2.) Empty where the usual one will do, or none does.
+/// Where nobody named a back end and the usual one has no kernels for this cache, engines take
+/// another: here the one that reads the cache fastest. (vLLM: platforms/cuda.py asks its back ends
+/// in turn. SGLang: server_args.py goes from fa3 to triton for fp8_e5m2.) Empty where the usual one
+/// will do, or none does.
 std::string that_takes(const std::string& cache_type, const std::string& usual, const ServingTarget& target) {
     const auto takes = [&](const AttentionTraits& attention) {
         const auto& types = attention.cache_types;
@@ -251,7 +256,8 @@ void read_parallel(ServingSettings& settings, ByConcept& by) {
     settings.tensor_parallel = by.integer("tensor_parallel_size", 1);
     settings.pipeline_parallel = by.integer("pipeline_parallel_size", 1);
     settings.data_parallel = by.integer("data_parallel_size", 1);
-    // Attention that is split by request shares the tensor-parallel ranks: no more devices, and no more copies.
+    // Attention that is split by request shares the tensor-parallel ranks: no more devices, and no
+    // more copies.
     if (settings.data_parallel > 1 && by.flag("attention_data_parallel", false)) settings.data_parallel = 1;
     settings.expert_parallel = by.flag("expert_parallel", false) || by.integer("expert_parallel_size", 1) > 1;
     settings.weight_offload_bytes = by.number("weight_offload_gib").value_or(0) * gib;

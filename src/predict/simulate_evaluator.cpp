@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/predict/simulate_evaluator.hpp"
+#include "servetune/simulate_evaluator.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/base/fingerprint.hpp"
-#include "servetune/base/option_check.hpp"
-#include "servetune/base/present.hpp"
-#include "servetune/base/rng.hpp"
-#include "servetune/engine/failure_reader.hpp"
-#include "servetune/engine/load_level.hpp"
-#include "servetune/engine/per_device.hpp"
-#include "servetune/load/audit.hpp"
-#include "servetune/load/capacity.hpp"
-#include "servetune/trial/objective.hpp"
+#include "engine/failure_reader.hpp"
+#include "engine/load_level.hpp"
+#include "engine/per_device.hpp"
+#include "load/capacity.hpp"
+#include "servetune/audit.hpp"
+#include "servetune/detail/base/fingerprint.hpp"
+#include "servetune/detail/base/option_check.hpp"
+#include "servetune/detail/base/present.hpp"
+#include "servetune/detail/base/rng.hpp"
+#include "servetune/error.hpp"
+#include "servetune/objective.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/predict/study_fit.hpp"
+#include "study_fit.hpp"
 
-#include "servetune/engine/load_level.hpp"
-#include "servetune/perf/quick_estimate.hpp"
+#include "engine/load_level.hpp"
+#include "perf/quick_estimate.hpp"
 
 #include <algorithm>
 #include <array>
@@ -14,9 +14,10 @@
 namespace servetune {
 namespace {
 
-/// A figure that the model is held against: its names in the order of preference, and the standard deviation of ln of
-/// what a fitted model says of it (1.48 x the median residual over seven published tables: 0.08, 0.89 and 0.09). The
-/// first token's is large: an estimate of means knows no bursts.
+/// A figure that the model is held against: its names in the order of preference, and the standard
+/// deviation of ln of what a fitted model says of it (1.48 x the median residual over seven
+/// published tables: 0.08, 0.89 and 0.09). The first token's is large: an estimate of means knows
+/// no bursts.
 struct SpeedFigure {
     std::array<std::string_view, 3> names;
     double deviation;
@@ -123,7 +124,8 @@ SpeedFactors factors_of(const SimulateEvaluator& evaluator, const std::vector<Me
             SpeedRow row{target, started.cost->settings(), TrafficMeans::of(workload.traffic),
                          at_load_level(workload.workload, one.configuration).arrival, figures->second};
             if (!started.serving.unknown.empty()) row.weight = 0.5;
-            // The times of a load that was looked for are those at that load, which nobody predicts.
+            // The times of a load that was looked for are those at that load, which nobody
+            // predicts.
             if (row.arrival.searched()) std::erase_if(row.measured, [](const auto& figure) { return figure.first.ends_with("_seconds"); });
             rows.emplace_back([row = std::move(row)](const SpeedFactors& factors) { return row.errors(factors); });
         }

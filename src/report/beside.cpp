@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/report/beside.hpp"
+#include "beside.hpp"
 
 #include "markdown.hpp"
 #include "report_view.hpp"
-#include "servetune/base/student.hpp"
+#include "servetune/detail/base/student.hpp"
 
 #include <nlohmann/json.hpp>
 

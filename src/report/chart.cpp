@@ -2,7 +2,7 @@
 #include "chart.hpp"
 
 #include "html_text.hpp"
-#include "servetune/report/report.hpp"
+#include "servetune/report.hpp"
 
 #include <fmt/format.h>
 

@@ -20,13 +20,15 @@ struct ChartAxis {
 /// The axis that holds these values with some room; `from_zero`: it begins there.
 ChartAxis axis_for(std::string label, const std::vector<double>& values, bool from_zero = false);
 
-/// Values at even, round distances: 1, 2 or 5 times a power of ten, `least_step` at least. At least two.
+/// Values at even, round distances: 1, 2 or 5 times a power of ten, `least_step` at least. At least
+/// two.
 std::vector<double> round_ticks(double low, double high, std::size_t about = 6, double least_step = 0);
 /// A tick's number with as many digits as the distance of the ticks asks for.
 std::string tick_text(double value, double step);
 
-/// A drawing in SVG that needs no program to be seen: axes with round ticks, points, lines. Colours come from classes
-/// of the page (`html_style.cpp`), so that it is seen in light, in dark and on paper. All labels are escaped here.
+/// A drawing in SVG that needs no program to be seen: axes with round ticks, points, lines. Colours
+/// come from classes of the page (`html_style.cpp`), so that it is seen in light, in dark and on
+/// paper. All labels are escaped here.
 class Chart {
 public:
     struct Point {
@@ -36,8 +38,8 @@ public:
     /// `title` and `description` are what a screen reader says.
     Chart(std::string title, std::string description, ChartAxis x, ChartAxis y, double width = 720, double height = 300);
 
-    /// `kind`: a class, such as `passing`, `failed`; `label`: shown when it is pointed at. A `cross` is seen without
-    /// colours too.
+    /// `kind`: a class, such as `passing`, `failed`; `label`: shown when it is pointed at. A
+    /// `cross` is seen without colours too.
     void point(Point at, std::string_view kind, std::string_view label, bool cross = false);
     /// A line from point to point; `stepped`: flat until the next one.
     void line(const std::vector<Point>& points, std::string_view kind, bool stepped = false);
@@ -66,8 +68,8 @@ struct IntervalRow {
     double high = 0;
     std::string kind{};  ///< a class
 };
-/// Gains as shares, each with its interval, below each other around a line at zero: a table with drawings in it, which
-/// is as wide as there is room.
+/// Gains as shares, each with its interval, below each other around a line at zero: a table with
+/// drawings in it, which is as wide as there is room.
 std::string interval_chart(std::string_view title, std::string_view description, const std::vector<IntervalRow>& rows);
 
 /// A line across all axes.

@@ -5,7 +5,8 @@
 
 namespace servetune {
 
-/// What draws the charts of the page in a browser. The build makes it from npm's packages (cmake/charts.cmake).
+/// What draws the charts of the page in a browser. The build makes it from npm's packages
+/// (cmake/charts.cmake).
 struct ChartLibrary {
     std::string_view name;  ///< empty: there is none, and the page keeps its SVG
     std::string_view version;

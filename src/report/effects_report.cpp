@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "effects_report.hpp"
 
-#include "../io/json_values.hpp"
 #include "markdown.hpp"
-#include "servetune/optimizer/effects.hpp"
-#include "servetune/report/report.hpp"
+#include "search/effects.hpp"
+#include "servetune/report.hpp"
+#include "study/json_values.hpp"
 
 #include <fmt/format.h>
 

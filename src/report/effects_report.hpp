@@ -2,7 +2,7 @@
 #pragma once
 
 #include "report_view.hpp"
-#include "servetune/optimizer/effects_floor.hpp"
+#include "servetune/detail/search/effects_floor.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What of the surroundings changed between trials: a part of a difference in speed may be theirs.
+#include "host/environment.hpp"
 #include "report_view.hpp"
-#include "servetune/machine/environment.hpp"
 
 #include <set>
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/report/explain_report.hpp"
+#include "explain_report.hpp"
 
 #include "effects_report.hpp"
-#include "servetune/base/number_text.hpp"
-#include "servetune/base/printable.hpp"
-#include "servetune/optimizer/explanation.hpp"
-#include "servetune/report/report.hpp"
+#include "servetune/detail/base/number_text.hpp"
+#include "servetune/detail/base/printable.hpp"
+#include "servetune/explanation.hpp"
+#include "servetune/report.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

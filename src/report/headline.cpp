@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report_view.hpp"
-#include "servetune/report/report.hpp"
-#include "servetune/study/confirmation_rounds.hpp"
+#include "servetune/detail/study/confirmation_rounds.hpp"
+#include "servetune/report.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../io/json_values.hpp"
 #include "html_text.hpp"
 #include "html_view.hpp"
+#include "study/json_values.hpp"
 
 #include <cmath>
 #include <map>
@@ -9,7 +9,8 @@
 namespace servetune {
 namespace {
 
-/// Six digits are more than a measurement has, and five hundred trials of a hundred metrics stay small.
+/// Six digits are more than a measurement has, and five hundred trials of a hundred metrics stay
+/// small.
 nlohmann::ordered_json short_number(std::optional<double> value) {
     if (!value || !std::isfinite(*value)) return nullptr;
     if (*value == 0) return 0;

@@ -5,7 +5,7 @@
 #include "html_style.hpp"
 #include "html_text.hpp"
 #include "html_view.hpp"
-#include "servetune/base/number_text.hpp"
+#include "servetune/detail/base/number_text.hpp"
 
 #include <fmt/format.h>
 
@@ -365,7 +365,8 @@ private:
     [[nodiscard]] std::string whole() const {
         const std::string title =
             file_.name + (file_.model.empty() ? "" : ": " + file_.model) + (file_.hardware.empty() ? "" : " on " + file_.hardware);
-        // What the server gives out beside the page is asked for once, and not again with each trial.
+        // What the server gives out beside the page is asked for once, and not again with each
+        // trial.
         const bool beside = live() && !chart_library.script.empty();
         std::string out =
             "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "

@@ -10,8 +10,8 @@
 
 namespace servetune {
 
-/// The page; `effects` and `report_json` as the other reports have them. `live_version`: of a page that a server
-/// renews; empty: a file.
+/// The page; `effects` and `report_json` as the other reports have them. `live_version`: of a page
+/// that a server renews; empty: a file.
 std::string html_of(const ReportView& view, std::string_view stop_reason, const nlohmann::ordered_json& effects,
                     const std::string& report_json, std::string_view live_version = "");
 

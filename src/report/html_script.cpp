@@ -283,7 +283,8 @@ const std::string_view html_live_script = R"js(
     return (pressed || Date.now() - touched < patience) && Date.now() - due < most;
   };
 
-  // Where the keys go: an element with a name of its own, or one that says the same at the same place.
+  // Where the keys go: an element with a name of its own, or one that says the same at the same
+  // place.
   const said = (one) => (one.getAttribute('aria-label') || one.textContent).split(':')[0].trim();
   const placeOf = (one) => {
     if (!one || one === document.body) return null;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "html_text.hpp"
 
-#include "servetune/base/printable.hpp"
-#include "servetune/trial/figure_text.hpp"
+#include "servetune/detail/base/printable.hpp"
+#include "servetune/detail/trial/figure_text.hpp"
 
 #include <array>
 #include <utility>

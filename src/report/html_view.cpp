@@ -31,7 +31,8 @@ std::string verdict_of_row(const ReportView& view, const HtmlRow& row) {
     return "";
 }
 
-/// Those that decide, then what people look at, then the rest by name; not those of single workloads, which are many.
+/// Those that decide, then what people look at, then the rest by name; not those of single
+/// workloads, which are many.
 std::vector<std::string> metrics_shown(const ReportView& view, const std::vector<HtmlRow>& rows) {
     std::set<std::string> all;
     for (const HtmlRow& row : rows)

@@ -17,7 +17,8 @@ namespace servetune {
 struct HtmlRow {
     const Standing* standing = nullptr;
     std::string name{};  ///< what it changes; `the default`
-    /// A class of the page: recommended, usual (the default), passing, refused, failed (it gave no number).
+    /// A class of the page: recommended, usual (the default), passing, refused, failed (it gave no
+    /// number).
     std::string kind{};
     std::string verdict{};
     Metrics means{};
@@ -69,7 +70,8 @@ std::string drift_figure(const HtmlView& page);
 std::string predicted_figure(const HtmlView& page);
 std::string latency_figure(const HtmlView& page);
 
-// The data of a drawing as a table that can be opened, for who cannot see the drawing or wants the figures.
+// The data of a drawing as a table that can be opened, for who cannot see the drawing or wants the
+// figures.
 std::string search_table(const HtmlView& page);
 /// Two metrics, by their place in `page.metrics`; the page's program writes others into it.
 std::string trade_table(const HtmlView& page, std::size_t x, std::size_t y);
@@ -79,8 +81,8 @@ std::string effects_table(const HtmlView& page);
 std::string html_figure(const std::string& drawing, const std::string& caption, std::string_view chart = "",
                         const std::string& attributes = "");
 
-/// What the page's program reads and a person can download: configurations, trials, metrics, and `report` as
-/// docs/reference/json-output.md has it.
+/// What the page's program reads and a person can download: configurations, trials, metrics, and
+/// `report` as docs/reference/json-output.md has it.
 std::string html_data(const HtmlView& page, const std::string& report_json);
 
 }  // namespace servetune

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../io/json_values.hpp"
 #include "predicted.hpp"
 #include "report_view.hpp"
-#include "servetune/report/report.hpp"
+#include "servetune/report.hpp"
+#include "study/json_values.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -27,7 +27,8 @@ OrderedJson gain_json(const Gain& gain) {
     return {{"value", scale.stated(gain.value)}, {"low", scale.stated(gain.low)}, {"high", scale.stated(gain.high)}};
 }
 
-/// Every told configuration with the figures that decide: goals and limited metrics, each workload's own too.
+/// Every told configuration with the figures that decide: goals and limited metrics, each
+/// workload's own too.
 void add_deciding_figures(OrderedJson& object, const ReportView& view) {
     const Problem& problem = *view.setup.problem;
     object["limits"] = OrderedJson::array();

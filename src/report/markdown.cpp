@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "markdown.hpp"
 
-#include "servetune/base/printable.hpp"
+#include "servetune/detail/base/printable.hpp"
 
 #include <algorithm>
 #include <cctype>

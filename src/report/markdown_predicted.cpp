@@ -2,7 +2,7 @@
 #include "markdown_page.hpp"
 #include "markdown_sections.hpp"
 #include "predicted.hpp"
-#include "servetune/report/report.hpp"
+#include "servetune/report.hpp"
 
 #include <algorithm>
 #include <cstddef>

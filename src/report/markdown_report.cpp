@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/url.hpp"
 #include "markdown_page.hpp"
 #include "markdown_sections.hpp"
 #include "report_view.hpp"
-#include "servetune/base/url.hpp"
-#include "servetune/report/report.hpp"
+#include "servetune/report.hpp"
 
 #include <fmt/format.h>
 
@@ -213,7 +213,8 @@ private:
         return {verdict == "recommended" || verdict == "carried on" ? "**" + verdict + "**" : shown(verdict)};
     }
 
-    /// A configuration's figures under a limit, those that break it in bold: one, or one for each workload.
+    /// A configuration's figures under a limit, those that break it in bold: one, or one for each
+    /// workload.
     [[nodiscard]] std::string limited_cell(const Standing& standing, const Limit& limit) const {
         std::string result;
         for (const auto& [workload, value] : limited_figures(standing, limit, problem_.decision)) {

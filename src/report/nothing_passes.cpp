@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What to say of a study in which no configuration passes: what came nearest, or what most of them failed of.
+// What to say of a study in which no configuration passes: what came nearest, or what most of them
+// failed of.
 #include "report_view.hpp"
-#include "servetune/base/printable.hpp"
-#include "servetune/report/report.hpp"
+#include "servetune/detail/base/printable.hpp"
+#include "servetune/report.hpp"
 
 #include <fmt/format.h>
 
@@ -97,7 +98,8 @@ std::string broken_text(const BrokenLimit& broken) {
                        broken.workload.empty() ? "" : " on " + broken.workload);
 }
 
-/// The limits as they would have to be, each metric's once with the bound that all its workloads keep.
+/// The limits as they would have to be, each metric's once with the bound that all its workloads
+/// keep.
 std::string loosened_text(const Closest& closest) {
     std::vector<Limit> limits;
     for (const BrokenLimit& broken : closest.broken) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What reports say of the lengths of requests: configurations that did other work than the default, and the work of the
-// recommendation.
+// What reports say of the lengths of requests: configurations that did other work than the default,
+// and the work of the recommendation.
 #include "report_view.hpp"
-#include "servetune/report/report.hpp"
-#include "servetune/study/unequal_work.hpp"
+#include "servetune/detail/study/unequal_work.hpp"
+#include "servetune/report.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "predicted.hpp"
 
-#include "servetune/perf/quick_estimate.hpp"
+#include "perf/quick_estimate.hpp"
 
 #include <algorithm>
 #include <cmath>

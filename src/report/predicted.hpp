@@ -23,8 +23,8 @@ struct Predicted {
     double fitted_error = 0;   ///< the same after the fit
 };
 
-/// Nothing where no source of the study can be fitted, or the goal's figure is not what the source predicts (a
-/// percentile above the median, a load that was looked for).
+/// Nothing where no source of the study can be fitted, or the goal's figure is not what the source
+/// predicts (a percentile above the median, a load that was looked for).
 std::optional<Predicted> predicted_of(const ReportView& view);
 
 }  // namespace servetune

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/report/report.hpp"
+#include "servetune/report.hpp"
 
 #include "chart_library.hpp"
 #include "effects_report.hpp"
 #include "html_report.hpp"
 #include "report_view.hpp"
-#include "servetune/base/number_text.hpp"
+#include "servetune/detail/base/number_text.hpp"
 
 #include <fmt/format.h>
 

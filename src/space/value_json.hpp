@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values and configurations as JSON: in journals, `--json`, ask-tell, requests of the command evaluator and option
-// files.
+// Values and configurations as JSON: in journals, `--json`, ask-tell, requests of the command
+// evaluator and option files.
 #pragma once
 
-#include "servetune/space/configuration.hpp"
+#include "servetune/configuration.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -31,7 +31,8 @@ inline nlohmann::ordered_json to_json(const Configuration& configuration) {
     return result;
 }
 
-/// Nothing for an array or an object. Integers and reals stay apart: `3` is an integer, `3.0` a real.
+/// Nothing for an array or an object. Integers and reals stay apart: `3` is an integer, `3.0` a
+/// real.
 template <class Json>
 std::optional<Value> value_from_json(const Json& json) {
     if (json.is_null()) return Unset{};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/study_file/audit_context.hpp"
+#include "audit_context.hpp"
 
-#include "servetune/study_file/catalogue.hpp"
+#include "servetune/catalogue.hpp"
 
 #include <algorithm>
 #include <cmath>

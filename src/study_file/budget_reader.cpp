@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "budget_reader.hpp"
 
+#include "key_reader.hpp"
 #include "keys.hpp"
-#include "servetune/base/number_text.hpp"
-#include "servetune/base/option_check.hpp"
-#include "servetune/io/key_reader.hpp"
-#include "servetune/study_file/study_file.hpp"
+#include "servetune/detail/base/number_text.hpp"
+#include "servetune/detail/base/option_check.hpp"
+#include "servetune/study_file.hpp"
 
 #include <algorithm>
 #include <optional>

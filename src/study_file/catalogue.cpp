@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/study_file/catalogue.hpp"
+#include "servetune/catalogue.hpp"
 
-#include "../io/all_errors.hpp"
+#include "all_errors.hpp"
+#include "base/files.hpp"
+#include "base/lower_case.hpp"
+#include "key_reader.hpp"
 #include "keys.hpp"
 #include "parameter_reader.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/base/lower_case.hpp"
-#include "servetune/base/nearest.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/io/key_reader.hpp"
-#include "servetune/io/yaml_text.hpp"
-#include "servetune/space/search_space.hpp"
-#include "servetune/trial/outcome.hpp"
+#include "servetune/detail/base/nearest.hpp"
+#include "servetune/error.hpp"
+#include "servetune/outcome.hpp"
+#include "servetune/search_space.hpp"
+#include "yaml_text.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -24,7 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Conditions, constraints and json flags may only name the engine's own parameters; said where they stand.
+/// Conditions, constraints and json flags may only name the engine's own parameters; said where
+/// they stand.
 void check_names(const Engine& engine, const Yaml& file) {
     std::vector<std::string> known;
     for (const EngineParameter& parameter : engine.parameters) known.push_back(parameter.parameter.name);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/study_file/command_reader.hpp"
+#include "command_reader.hpp"
 
-#include "servetune/base/variable_name.hpp"
-#include "servetune/space/value.hpp"
-#include "servetune/study_file/flag_facts.hpp"
+#include "base/variable_name.hpp"
+#include "flag_facts.hpp"
+#include "servetune/value.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -13,7 +13,8 @@
 namespace servetune {
 namespace {
 
-/// A flag with its value, written `--flag=value` or `--flag value`; a word without a flag has an empty one.
+/// A flag with its value, written `--flag=value` or `--flag value`; a word without a flag has an
+/// empty one.
 struct Argument {
     std::string flag;
     std::string value;

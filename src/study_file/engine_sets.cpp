@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine_sets.hpp"
 
-#include "servetune/engine/version.hpp"
+#include "engine/version.hpp"
 
 #include <variant>
 

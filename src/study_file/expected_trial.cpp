@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/study_file/expected_trial.hpp"
+#include "expected_trial.hpp"
 
-#include "servetune/predict/study_fit.hpp"
+#include "predict/study_fit.hpp"
 
 #include <algorithm>
 

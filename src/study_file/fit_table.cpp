@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/study_file/fit_table.hpp"
+#include "fit_table.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/base/number_text.hpp"
-#include "servetune/base/present.hpp"
-#include "servetune/base/whole_number.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/io/table.hpp"
-#include "servetune/load/audit.hpp"
-#include "servetune/load/dataset.hpp"
-#include "servetune/study_file/audit_context.hpp"
+#include "audit_context.hpp"
+#include "base/files.hpp"
+#include "base/whole_number.hpp"
+#include "servetune/audit.hpp"
+#include "servetune/detail/base/number_text.hpp"
+#include "servetune/detail/base/present.hpp"
+#include "servetune/detail/load/dataset.hpp"
+#include "servetune/error.hpp"
+#include "study/table.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/study_file/flag_facts.hpp"
+#include "flag_facts.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/base/nearest.hpp"
-#include "servetune/base/nesting.hpp"
-#include "servetune/engine/version.hpp"
-#include "servetune/io/files.hpp"
+#include "base/files.hpp"
+#include "base/nesting.hpp"
+#include "engine/version.hpp"
+#include "servetune/detail/base/nearest.hpp"
+#include "servetune/error.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -84,7 +84,8 @@ std::vector<std::string> FlagFacts::problems(const Command& command, const Engin
         if (!is_flag(word) || std::find(by.launch.begin(), by.launch.end(), word) != by.launch.end()) continue;
         const auto equals = word.find('=');
         const std::string flag = word.substr(0, equals);
-        // A dotted flag sets a part of a JSON flag; `--no-x` switches off a flag that can be negated.
+        // A dotted flag sets a part of a JSON flag; `--no-x` switches off a flag that can be
+        // negated.
         const std::string base = flag.substr(0, flag.find('.'));
         auto known = flags.find(base);
         if (known == flags.end() && base.starts_with("--no-")) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "found_hardware.hpp"
 
-#include "servetune/base/nearest.hpp"
+#include "servetune/detail/base/nearest.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/machine/devices.hpp"
-#include "servetune/perf/hardware_spec.hpp"
+#include "servetune/detail/host/devices.hpp"
+#include "servetune/detail/perf/hardware_spec.hpp"
 
 #include <string>
 #include <vector>
@@ -15,9 +15,9 @@ struct FoundHardware {
     std::string why_not{};  ///< for a person, with the nearest names; empty: recognised, or no device was found
 };
 
-/// The chip that all visible devices are, by the names of search_spaces/hardware (what nvidia-smi and rocm-smi print is
-/// among them). A device with another amount of memory (more than 15 % apart) is another chip: a part of one, or a card
-/// that its name does not tell apart.
+/// The chip that all visible devices are, by the names of search_spaces/hardware (what nvidia-smi
+/// and rocm-smi print is among them). A device with another amount of memory (more than 15 % apart)
+/// is another chip: a part of one, or a card that its name does not tell apart.
 [[nodiscard]] FoundHardware hardware_of(const FoundDevices& found, const std::vector<HardwareSpec>& known);
 
 /// Why a chip that a study names is not known, with the nearest names; empty: it is known.

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "goals_reader.hpp"
 
-#include "../io/all_errors.hpp"
+#include "all_errors.hpp"
+#include "engine/per_device.hpp"
+#include "key_reader.hpp"
 #include "keys.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/engine/per_device.hpp"
-#include "servetune/io/key_reader.hpp"
-#include "servetune/load/capacity.hpp"
-#include "servetune/study_file/study_file.hpp"
+#include "load/capacity.hpp"
+#include "servetune/error.hpp"
+#include "servetune/study_file.hpp"
 
 #include <algorithm>
 #include <array>
@@ -16,7 +16,8 @@
 namespace servetune {
 namespace {
 
-/// Goals that ask for the most load that keeps the limits: the word, the metric, and the arrival that finds it.
+/// Goals that ask for the most load that keeps the limits: the word, the metric, and the arrival
+/// that finds it.
 struct LoadGoal {
     std::string_view word;
     std::string_view metric;

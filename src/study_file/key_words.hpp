@@ -3,15 +3,15 @@
 
 // Words that stand under keys, with what they stand for, and types that several tables have.
 
-#include "servetune/engine/engine.hpp"
-#include "servetune/io/key.hpp"
-#include "servetune/perf/engine_traits.hpp"
-#include "servetune/perf/hardware_spec.hpp"
-#include "servetune/space/parameter.hpp"
-#include "servetune/strategy/bayesian_options.hpp"
-#include "servetune/traffic/workload.hpp"
-#include "servetune/trial/decision.hpp"
-#include "servetune/trial/outcome.hpp"
+#include "key.hpp"
+#include "servetune/detail/perf/engine_traits.hpp"
+#include "servetune/detail/perf/hardware_spec.hpp"
+#include "servetune/detail/search/bayesian_options.hpp"
+#include "servetune/detail/trial/decision.hpp"
+#include "servetune/engine.hpp"
+#include "servetune/outcome.hpp"
+#include "servetune/parameter.hpp"
+#include "servetune/workload.hpp"
 
 #include <array>
 #include <string_view>

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Every key that users may write, one table for each kind of mapping. Readers name a key as a member
-// (`root.find(keys::study.model)`) and read by its type; `autotune schema` and search_spaces/FORMAT.md are made from
-// the same rows (a test compares them). A table stands behind those that it refers to. Mappings whose names are free
-// (parameters, counters) have types for what stands under the names.
+// Every key that users may write, one table for each kind of mapping. Readers name a key as a
+// member (`root.find(keys::study.model)`) and read by its type; `autotune schema` and
+// search_spaces/FORMAT.md are made from the same rows (a test compares them). A table stands behind
+// those that it refers to. Mappings whose names are free (parameters, counters) have types for what
+// stands under the names.
 
 #include "key_words.hpp"
 

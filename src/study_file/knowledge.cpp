@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/study_file/knowledge.hpp"
+#include "knowledge.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/base/nearest.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/io/json.hpp"
-#include "servetune/io/sqlite_journal.hpp"
-#include "servetune/io/table.hpp"
-#include "servetune/optimizer/earlier_results.hpp"
-#include "servetune/predict/cost_belief.hpp"
+#include "base/files.hpp"
+#include "predict/cost_belief.hpp"
+#include "search/earlier_results.hpp"
+#include "servetune/detail/base/nearest.hpp"
+#include "servetune/error.hpp"
+#include "servetune/sqlite_journal.hpp"
+#include "study/json.hpp"
+#include "study/table.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -25,7 +25,8 @@ struct Source {
     std::vector<std::string> warnings{};
 };
 
-/// Flags under `arguments` of which nobody here knows whether they have a part in speed, a sentence each.
+/// Flags under `arguments` of which nobody here knows whether they have a part in speed, a sentence
+/// each.
 std::vector<std::string> flags_left_out(const StudyFile& study, const SimulateEvaluator& evaluator, const SearchSpace& space) {
     std::vector<std::string> result;
     const std::vector<Engine>& engines = study.composition->engines();

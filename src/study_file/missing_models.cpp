@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be said before an engine is started: models that are not there, power that nothing measures, versions that
-// nobody has checked.
-#include "measuring/kind.hpp"
-#include "servetune/engine/version.hpp"
-#include "servetune/study_file/flag_facts.hpp"
-#include "servetune/study_file/study_file.hpp"
+// What can be said before an engine is started: models that are not there, power that nothing
+// measures, versions that nobody has checked.
+#include "engine/version.hpp"
+#include "flag_facts.hpp"
+#include "servetune/study_file.hpp"
+#include "study_file/measuring/kind.hpp"
 
 #include <filesystem>
 

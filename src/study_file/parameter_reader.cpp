@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parameter_reader.hpp"
 
+#include "base/files.hpp"
+#include "engine/engine_value.hpp"
+#include "key_reader.hpp"
 #include "keys.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/base/nearest.hpp"
-#include "servetune/engine/engine_value.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/io/key_reader.hpp"
-#include "servetune/perf/hardware_spec.hpp"
+#include "servetune/detail/base/nearest.hpp"
+#include "servetune/detail/perf/hardware_spec.hpp"
+#include "servetune/error.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -136,7 +136,8 @@ std::string text_with_home(const Yaml& node) {
     }
 }
 
-/// The keys of a mapping must be values of the choice that the parameter is; `no_choice`: the error where it is none.
+/// The keys of a mapping must be values of the choice that the parameter is; `no_choice`: the error
+/// where it is none.
 void check_values(const Yaml& mapping, const Domain& domain, const std::string& no_choice) {
     const auto* choice = std::get_if<ChoiceDomain>(&domain);
     if (choice == nullptr) mapping.fail(no_choice);

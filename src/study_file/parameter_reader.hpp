@@ -3,9 +3,9 @@
 
 // The parts that engine files and studies have in common: parameters, conditions, constraints.
 
-#include "servetune/engine/composition.hpp"
-#include "servetune/engine/engine.hpp"
-#include "servetune/io/yaml.hpp"
+#include "servetune/detail/engine/composition.hpp"
+#include "servetune/engine.hpp"
+#include "yaml.hpp"
 
 #include <optional>
 #include <string>
@@ -13,7 +13,8 @@
 
 namespace servetune {
 
-/// What stands under bool, int, real or choice; nothing when none of them does. Throws ParseError when two do.
+/// What stands under bool, int, real or choice; nothing when none of them does. Throws ParseError
+/// when two do.
 struct ReadDomain {
     Domain domain;
     bool offers_unset = false;

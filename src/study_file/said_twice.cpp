@@ -2,13 +2,13 @@
 // Fixed beats searched: an engine takes one of two values, and then every trial is the same server.
 #include "said_twice.hpp"
 
-#include "../io/all_errors.hpp"
+#include "all_errors.hpp"
+#include "base/lower_case.hpp"
+#include "base/variable_name.hpp"
+#include "command_reader.hpp"
+#include "flag_facts.hpp"
 #include "keys.hpp"
 #include "seen_flags.hpp"
-#include "servetune/base/lower_case.hpp"
-#include "servetune/base/variable_name.hpp"
-#include "servetune/study_file/command_reader.hpp"
-#include "servetune/study_file/flag_facts.hpp"
 
 #include <unistd.h>
 
@@ -176,7 +176,8 @@ std::string why_variable(const std::string& name, const StudyFile& study) {
     return "";
 }
 
-/// The variables that words of `podman run` or `docker run` set, with the word; `--env-file` has an empty name.
+/// The variables that words of `podman run` or `docker run` set, with the word; `--env-file` has an
+/// empty name.
 std::vector<std::pair<std::string, const Yaml*>> variables_in(const Yaml& options) {
     std::vector<std::pair<std::string, const Yaml*>> result;
     const std::vector<Yaml>& items = options.items();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/io/yaml.hpp"
-#include "servetune/study_file/study_file.hpp"
+#include "servetune/study_file.hpp"
+#include "yaml.hpp"
 
 #include <filesystem>
 #include <string>
@@ -13,9 +13,9 @@ namespace servetune {
 /// The words of `arguments` of an engine in the spelling of its file (CommandReader::spelled_out).
 std::vector<std::string> spelled_arguments(const Engine& engine, const std::vector<std::string>& words, const std::filesystem::path& root);
 
-/// What the study says outside of `space` of something that its commands set themselves: under `arguments`, in the
-/// evaluator's `environment` and in the options of its containers. The engine would take one of the two, in every trial
-/// the same. A message for each, with its place.
+/// What the study says outside of `space` of something that its commands set themselves: under
+/// `arguments`, in the evaluator's `environment` and in the options of its containers. The engine
+/// would take one of the two, in every trial the same. A message for each, with its place.
 std::vector<std::string> said_twice(const Yaml& root, const StudyFile& study);
 
 }  // namespace servetune

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/study_file/schema.hpp"
+#include "schema.hpp"
 
 #include "fact_keys.hpp"
 #include "keys.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/base/nearest.hpp"
+#include "servetune/detail/base/nearest.hpp"
+#include "servetune/error.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -102,7 +102,8 @@ private:
         return {{"$ref", "#/$defs/" + std::string(type.table)}};
     }
 
-    /// Below free names and in lists `true` is a text as good as any: `environment: {USE_IT: true}`.
+    /// Below free names and in lists `true` is a text as good as any: `environment: {USE_IT:
+    /// true}`.
     OrderedJson of_element(const KeyType& type) { return of_type(type.form == KeyType::Form::text ? is::value : type); }
 
     std::vector<const KeyType*> wanted_;

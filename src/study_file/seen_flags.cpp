@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "seen_flags.hpp"
 
-#include "servetune/base/nesting.hpp"
-#include "servetune/engine/engine_value.hpp"
-#include "servetune/engine/version.hpp"
+#include "base/nesting.hpp"
+#include "engine/engine_value.hpp"
+#include "engine/version.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/engine/composition.hpp"
+#include "servetune/detail/engine/composition.hpp"
 
 #include <map>
 #include <string>
@@ -25,8 +25,8 @@ struct SeenFlags {
     std::vector<std::string> unread{};  ///< words that are neither
 };
 
-/// Reads a command that is spelled as the engine file spells it (CommandReader::spelled_out). `version` decides how
-/// values are passed; empty: the newest.
+/// Reads a command that is spelled as the engine file spells it (CommandReader::spelled_out).
+/// `version` decides how values are passed; empty: the newest.
 SeenFlags seen_flags(const Engine& engine, const Command& command, const std::string& version);
 
 }  // namespace servetune

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// The space of a study: its engines, its preset, what it narrows and fixes, and the machine that it is for.
+// The space of a study: its engines, its preset, what it narrows and fixes, and the machine that it
+// is for.
 #include "space_reader.hpp"
 
-#include "../io/all_errors.hpp"
+#include "all_errors.hpp"
+#include "base/files.hpp"
+#include "engine/version.hpp"
 #include "found_hardware.hpp"
+#include "key_reader.hpp"
 #include "keys.hpp"
-#include "measuring/kind.hpp"
 #include "parameter_reader.hpp"
 #include "said_twice.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/base/nearest.hpp"
-#include "servetune/base/present.hpp"
-#include "servetune/engine/version.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/io/key_reader.hpp"
-#include "servetune/io/sqlite_journal.hpp"
-#include "servetune/io/yaml_text.hpp"
-#include "servetune/machine/found_machine.hpp"
+#include "servetune/detail/base/nearest.hpp"
+#include "servetune/detail/base/present.hpp"
+#include "servetune/detail/host/found_machine.hpp"
+#include "servetune/error.hpp"
+#include "servetune/sqlite_journal.hpp"
+#include "study_file/measuring/kind.hpp"
+#include "yaml_text.hpp"
 
 #include <algorithm>
 #include <sstream>
@@ -47,8 +48,8 @@ std::vector<std::string> presets_for(const Engine& engine, const Catalogue& cata
     return result;
 }
 
-/// A preset's entries for the engines of the study, but for what the study says itself and what the version does not
-/// have.
+/// A preset's entries for the engines of the study, but for what the study says itself and what the
+/// version does not have.
 void add_preset(const Yaml& named, const Catalogue& catalogue, const Yaml* versions, SpaceDescription& description) {
     fs::path file;
     try {
@@ -90,8 +91,9 @@ void add_preset(const Yaml& named, const Catalogue& catalogue, const Yaml* versi
 
 constexpr const char* quick_preset = "quick";
 
-/// Whether a study that says nothing of what is searched gets the quick preset: not all flags of an engine, which would
-/// make a space of 10^40 configurations. Engines without a part in it are searched whole.
+/// Whether a study that says nothing of what is searched gets the quick preset: not all flags of an
+/// engine, which would make a space of 10^40 configurations. Engines without a part in it are
+/// searched whole.
 bool searches_quick(const Yaml& root, bool own, ServedBy served_by, const SpaceDescription& description, const Catalogue& catalogue) {
     if (own || served_by != ServedBy::a_new_start) return false;
     if (root.find(keys::study.space) != nullptr || root.find(keys::study.others) != nullptr) return false;
@@ -315,7 +317,8 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
             if (version_numbers(version.text()).empty()) version.fail_wanted("a version such as 0.17.0");
         }
     }
-    // Of what could be read, too: what is wrong with one parameter does not hide what is wrong with another.
+    // Of what could be read, too: what is wrong with one parameter does not hide what is wrong with
+    // another.
     std::vector<std::string> read_entries;
     for (const SpaceEntry& entry : description.entries) read_entries.push_back("'" + entry.name + "'");
     const auto of_entry = [&](const std::string& line) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Facts of accelerators and models: search_spaces/hardware/*.yaml and models/*.yaml.
 #include "fact_keys.hpp"
+#include "key_reader.hpp"
 #include "parameter_reader.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/base/nearest.hpp"
-#include "servetune/io/key_reader.hpp"
-#include "servetune/io/yaml_text.hpp"
-#include "servetune/study_file/catalogue.hpp"
+#include "servetune/catalogue.hpp"
+#include "servetune/detail/base/nearest.hpp"
+#include "servetune/error.hpp"
+#include "yaml_text.hpp"
 
 #include <algorithm>
 
@@ -15,7 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A figure that the file has: `memory_bytes`, `flops_per_second` with all its types, or `flops_per_second.fp8`.
+/// A figure that the file has: `memory_bytes`, `flops_per_second` with all its types, or
+/// `flops_per_second.fp8`.
 void check_figure(const Yaml& file, const HardwareSpec& spec, const std::string& key) {
     const auto& table = keys::hardware;
     std::vector<std::string> known;

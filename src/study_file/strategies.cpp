@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strategies.hpp"
 
-#include "servetune/strategy/bayesian.hpp"
-#include "servetune/strategy/exhaustive.hpp"
-#include "servetune/strategy/local_search.hpp"
-#include "servetune/strategy/quasi_random.hpp"
+#include "servetune/bayesian.hpp"
+#include "servetune/quasi_random.hpp"
+#include "servetune/simple_strategies.hpp"
 
 #include <algorithm>
 #include <array>

@@ -2,7 +2,7 @@
 // The strategies that a study file can name.
 #pragma once
 
-#include "servetune/study_file/study_file.hpp"
+#include "servetune/study_file.hpp"
 
 #include <memory>
 #include <string_view>
@@ -18,7 +18,8 @@ struct StrategyKind {
 /// Names of those that take several goals.
 [[nodiscard]] std::vector<std::string> strategies_for_several_goals();
 
-/// The row of a name that `read_strategy` has let pass. Throws std::logic_error where the table lacks a key's row.
+/// The row of a name that `read_strategy` has let pass. Throws std::logic_error where the table
+/// lacks a key's row.
 [[nodiscard]] const StrategyKind& strategy_kind(std::string_view name);
 
 }  // namespace servetune

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strategy_reader.hpp"
 
+#include "key_reader.hpp"
 #include "keys.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/base/nearest.hpp"
-#include "servetune/io/key_reader.hpp"
+#include "servetune/detail/base/nearest.hpp"
+#include "servetune/error.hpp"
 
 #include <algorithm>
 #include <span>

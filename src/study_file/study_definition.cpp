@@ -2,14 +2,14 @@
 // A study in words: what decides it, for the journal, and what a person is told to do.
 #include "study_definition.hpp"
 
+#include "base/files.hpp"
+#include "engine/load_level.hpp"
 #include "keys.hpp"
-#include "measuring/kind.hpp"
-#include "servetune/base/fingerprint.hpp"
-#include "servetune/engine/load_level.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/io/sqlite_journal.hpp"
-#include "servetune/load/dataset.hpp"
-#include "servetune/study_file/study_file.hpp"
+#include "servetune/detail/base/fingerprint.hpp"
+#include "servetune/detail/load/dataset.hpp"
+#include "servetune/sqlite_journal.hpp"
+#include "servetune/study_file.hpp"
+#include "study_file/measuring/kind.hpp"
 
 #include <algorithm>
 #include <array>
@@ -20,8 +20,8 @@
 namespace servetune {
 namespace {
 
-/// Keys of which the definition has what they come to, with everything below them. Those of an evaluator are in its row
-/// (measuring/kind.hpp).
+/// Keys of which the definition has what they come to, with everything below them. Those of an
+/// evaluator are in its row (measuring/kind.hpp).
 constexpr std::array<std::string_view, 25> said_by_what_they_come_to{"study",
                                                                      "use",
                                                                      "model",
@@ -51,7 +51,8 @@ constexpr std::array<std::string_view, 25> said_by_what_they_come_to{"study",
 /// The same where they are no mapping.
 constexpr std::array<std::string_view, 2> short_forms{"hardware", "strategy"};
 
-/// Keys that change neither what is asked nor what is measured: with another value it is the same study.
+/// Keys that change neither what is asked nor what is measured: with another value it is the same
+/// study.
 constexpr std::array<std::string_view, 4> of_no_consequence{"budget", "notes", "on_done", "published"};
 
 bool listed_in(std::span<const std::string_view> paths, std::string_view path) {
@@ -68,7 +69,8 @@ void add_written(const Yaml& node, const std::string& path, std::map<std::string
     else result[of_later_versions + path] = node.is_scalar() ? node.text() : "";
 }
 
-/// The keys of the evaluator, but for those that its row names; its short form is what `define` says.
+/// The keys of the evaluator, but for those that its row names; its short form is what `define`
+/// says.
 void add_written_evaluator(const Yaml& root, const MeasuringKind& kind, std::map<std::string, std::string>& result) {
     const Yaml* node = root.at(keys::study.evaluator).entry(kind.name);
     if (node == nullptr || !node->is_mapping()) return;
@@ -109,8 +111,8 @@ std::string text_of_workload(const Workload& workload) {
 
 std::string text_of_assignment(const Assignment& assignment) { return Configuration::of(assignment).text(); }
 
-/// Which words each parameter adds to the command: a fingerprint of all its levels, one at a time on top of the
-/// default.
+/// Which words each parameter adds to the command: a fingerprint of all its levels, one at a time
+/// on top of the default.
 void add_flags(const StudySetup& setup, std::map<std::string, std::string>& result) {
     if (!setup.file.has_commands()) return;
     constexpr std::size_t most_levels = 64;
@@ -178,7 +180,8 @@ Command StudySetup::launched(const Configuration& configuration, const LaunchTar
     LaunchRequest request{engine, deploy->options.deploy.environment};
     const Value* image = configuration.find(image_parameter);
     if (launcher.in_containers()) request.image = image != nullptr ? text_of(*image) : launcher.images().front();
-    // As in the trials: the first of `gpus` that the layout takes; all of them where the flags do not say.
+    // As in the trials: the first of `gpus` that the layout takes; all of them where the flags do
+    // not say.
     const std::string& gpus = deploy->options.deploy.gpus;
     const std::int64_t count = file.composition->devices_of(configuration);
     if (!gpus.empty()) {

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/study_file/study_file.hpp"
+#include "servetune/study_file.hpp"
 
-#include "../io/all_errors.hpp"
+#include "all_errors.hpp"
+#include "base/files.hpp"
 #include "budget_reader.hpp"
+#include "engine/version.hpp"
 #include "goals_reader.hpp"
+#include "key_reader.hpp"
 #include "keys.hpp"
-#include "measuring/kind.hpp"
-#include "measuring/load_test.hpp"
 #include "parameter_reader.hpp"
 #include "said_twice.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/engine/version.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/io/key_reader.hpp"
-#include "servetune/io/secrets.hpp"
+#include "secrets.hpp"
+#include "servetune/error.hpp"
 #include "space_reader.hpp"
 #include "strategy_reader.hpp"
 #include "study_definition.hpp"
+#include "study_file/measuring/kind.hpp"
+#include "study_file/measuring/load_test.hpp"
 
 #include <algorithm>
 #include <set>
@@ -27,7 +27,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// `use:` chains, the nearest file last; a circle ends at the depth bound. Keys are checked once all is laid together.
+/// `use:` chains, the nearest file last; a circle ends at the depth bound. Keys are checked once
+/// all is laid together.
 Yaml resolved(const Yaml& node, int depth = 0) {
     if (!node.is_mapping()) node.fail_wanted("a mapping of keys");
     const Yaml* use = node.find(keys::study.use);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/url.hpp"
 #include "budget_reader.hpp"
-#include "measuring/kind.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/base/nearest.hpp"
-#include "servetune/base/printable.hpp"
-#include "servetune/base/url.hpp"
-#include "servetune/io/secrets.hpp"
-#include "servetune/study_file/knowledge.hpp"
-#include "servetune/study_file/study_file.hpp"
-#include "servetune/study_file/suggestions.hpp"
+#include "knowledge.hpp"
+#include "secrets.hpp"
+#include "servetune/detail/base/nearest.hpp"
+#include "servetune/detail/base/printable.hpp"
+#include "servetune/error.hpp"
+#include "servetune/study_file.hpp"
 #include "strategies.hpp"
+#include "study_file/measuring/kind.hpp"
+#include "suggestions.hpp"
 
 namespace servetune {
 namespace {
@@ -69,8 +69,8 @@ std::map<std::string, std::string> StudySetup::environment() const {
 
 BayesianOptions StudySetup::bayesian_options() const {
     BayesianOptions options = file.strategy.bayesian;
-    // A time alone says nothing of how many trials it is enough for: start and confirmation are those of the usual
-    // budget, and then the search goes on.
+    // A time alone says nothing of how many trials it is enough for: start and confirmation are
+    // those of the usual budget, and then the search goes on.
     options.trials = file.budget.trials == trials_of_a_time ? Budget{}.trials : file.budget.trials;
     if (file.budget.when_not_worth_it) options.serves_seconds = file.budget.serves_seconds;
     options.beliefs = beliefs;

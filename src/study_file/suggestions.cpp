@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/study_file/suggestions.hpp"
+#include "suggestions.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/io/yaml.hpp"
+#include "servetune/error.hpp"
+#include "yaml.hpp"
 
 #include <cmath>
 #include <cstdint>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the cost model knows of engines: search_spaces/traits/*.yaml.
 #include "fact_keys.hpp"
+#include "key_reader.hpp"
 #include "parameter_reader.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/base/nearest.hpp"
-#include "servetune/io/key_reader.hpp"
-#include "servetune/space/expression_parser.hpp"
-#include "servetune/study_file/catalogue.hpp"
-#include "servetune/trial/outcome.hpp"
+#include "servetune/catalogue.hpp"
+#include "servetune/detail/base/nearest.hpp"
+#include "servetune/detail/space/expression_parser.hpp"
+#include "servetune/error.hpp"
+#include "servetune/outcome.hpp"
 
 #include <algorithm>
 #include <array>

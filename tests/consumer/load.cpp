@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <servetune/load/load_generator.hpp>
+#include <servetune/detail/load/load_generator.hpp>
 
 #include <cstdio>
 

@@ -3,16 +3,14 @@
 #include "contract/journal_contract.hpp"
 #include "contract/strategy_contract.hpp"
 
-#include "servetune/evaluate/replay.hpp"
-#include "servetune/io/sqlite_journal.hpp"
-#include "servetune/io/table.hpp"
-#include "servetune/strategy/bayesian.hpp"
-#include "servetune/strategy/exhaustive.hpp"
-#include "servetune/strategy/local_search.hpp"
-#include "servetune/strategy/quasi_random.hpp"
-#include "servetune/strategy/random.hpp"
-#include "servetune/strategy/staged.hpp"
-#include "servetune/study_file/study_file.hpp"
+#include "servetune/bayesian.hpp"
+#include "servetune/quasi_random.hpp"
+#include "servetune/replay.hpp"
+#include "servetune/simple_strategies.hpp"
+#include "servetune/sqlite_journal.hpp"
+#include "servetune/staged.hpp"
+#include "servetune/study_file.hpp"
+#include "study/table.hpp"
 
 using namespace servetune;
 using namespace servetune::test;

@@ -3,15 +3,15 @@
 
 #include "support/test.hpp"
 
-#include "servetune/evaluate/evaluator.hpp"
-#include "servetune/space/feasible_set.hpp"
+#include "servetune/detail/space/feasible_set.hpp"
+#include "servetune/evaluator.hpp"
 
 #include <cmath>
 
 namespace servetune::test {
 
-/// What every evaluator keeps: it answers every feasible configuration without throwing, with finite numbers or a
-/// failure that says why, and the same again for the same seed.
+/// What every evaluator keeps: it answers every feasible configuration without throwing, with
+/// finite numbers or a failure that says why, and the same again for the same seed.
 inline void check_evaluator(Evaluator& evaluator, const SearchSpace& space) {
     const FeasibleSet feasible(space);
     Rng rng(1);

@@ -3,11 +3,12 @@
 
 #include "support/test.hpp"
 
-#include "servetune/trial/journal.hpp"
+#include "servetune/journal.hpp"
 
 namespace servetune::test {
 
-/// What every journal keeps: a trial is asked once, started any number of times, told once, and comes back as it was.
+/// What every journal keeps: a trial is asked once, started any number of times, told once, and
+/// comes back as it was.
 inline void check_journal(Journal& journal) {
     Trial trial{0,
                 Configuration({{"a", Unset{}}, {"b", true}, {"c", std::int64_t{-3}}, {"d", 0.1}, {"e", "text \"with\" quotes\nand lines"}}),

@@ -6,9 +6,9 @@
 #include "support/test.hpp"
 #include "support/waiting.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/deploy/launcher.hpp"
-#include "servetune/process/process.hpp"
+#include "servetune/detail/host/process.hpp"
+#include "servetune/error.hpp"
+#include "servetune/launcher.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -21,7 +21,8 @@
 
 namespace servetune::test {
 
-/// A launcher where it works: `shell` and `sleep` are programs that it can start, `image` what it starts them from.
+/// A launcher where it works: `shell` and `sleep` are programs that it can start, `image` what it
+/// starts them from.
 struct LauncherWorld {
     std::shared_ptr<const Launcher> launcher;
     std::string image{};
@@ -100,9 +101,10 @@ private:
     Process process_;
 };
 
-/// What every launcher keeps: output, exit code, environment and words come through unchanged; no process list shows
-/// what the environment holds; TERM reaches the program, what does not go by it is killed; nothing is left by an end,
-/// and what a killed client has left is found by the study's mark and removed; a program that is missing is named.
+/// What every launcher keeps: output, exit code, environment and words come through unchanged; no
+/// process list shows what the environment holds; TERM reaches the program, what does not go by it
+/// is killed; nothing is left by an end, and what a killed client has left is found by the study's
+/// mark and removed; a program that is missing is named.
 inline void check_launcher(const LauncherWorld& world) {
     using namespace std::chrono_literals;
     const Launcher& launcher = *world.launcher;

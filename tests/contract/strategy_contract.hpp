@@ -3,7 +3,7 @@
 
 #include "support/test.hpp"
 
-#include "servetune/strategy/strategy.hpp"
+#include "servetune/strategy.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -12,8 +12,9 @@
 
 namespace servetune::test {
 
-/// What every strategy keeps: only feasible proposals, the same answer to the same history from a fresh object and in
-/// any order of telling, patience with pending trials, an end on a finite space.
+/// What every strategy keeps: only feasible proposals, the same answer to the same history from a
+/// fresh object and in any order of telling, patience with pending trials, an end on a finite
+/// space.
 inline void check_strategy(const std::function<std::unique_ptr<Strategy>()>& make, const Problem& problem) {
     const auto outcome_of = [](const Configuration& configuration) -> Outcome {
         const std::uint64_t bits = configuration.fingerprint().bits;
@@ -37,7 +38,8 @@ inline void check_strategy(const std::function<std::unique_ptr<Strategy>()>& mak
             CHECK(proposal->configuration == std::get<Proposal>(again).configuration);
             CHECK(problem.space.feasible(proposal->configuration));
             CHECK_FALSE(proposal->why.empty());
-            // While it is pending the strategy waits or goes on elsewhere; it does not ask the same again.
+            // While it is pending the strategy waits or goes on elsewhere; it does not ask the same
+            // again.
             history.push_back({history.size(), proposal->configuration});
             Rng third(history.size());
             const Answer meanwhile = used->ask(problem, history, third);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as the answer to a request, cut where the bytes say: the same however it is cut, and a success only with
-// all it needs.
-#include "answer_reader.hpp"
+// Any bytes as the answer to a request, cut where the bytes say: the same however it is cut, and a
+// success only with all it needs.
 #include "fuzz/target.hpp"
+#include "load/answer_reader.hpp"
 
 #include <algorithm>
 

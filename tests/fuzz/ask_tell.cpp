@@ -2,7 +2,7 @@
 // Any bytes as the lines of a program that asks and tells: each line has one answer or is refused.
 #include "ask_tell_conversation.hpp"
 #include "fuzz/target.hpp"
-#include "servetune/trial/journal.hpp"
+#include "servetune/journal.hpp"
 #include "support/temporary_folder.hpp"
 
 #include <nlohmann/json.hpp>

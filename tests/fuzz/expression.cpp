@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as an expression: what parses prints to what parses to the same, and can be evaluated over values of all
-// types.
+// Any bytes as an expression: what parses prints to what parses to the same, and can be evaluated
+// over values of all types.
 #include "fuzz/target.hpp"
-#include "servetune/space/expression_parser.hpp"
-#include "servetune/space/expression_rewriting.hpp"
+#include "servetune/detail/space/expression_parser.hpp"
+#include "space/expression_rewriting.hpp"
 
 #include <array>
 #include <functional>

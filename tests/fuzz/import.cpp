@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as a published document: what is found becomes tables that can be read.
-#include "servetune/study_file/import.hpp"
+#include "interop/import.hpp"
+#include "base/utf8.hpp"
 #include "fuzz/target.hpp"
-#include "servetune/io/table.hpp"
-#include "servetune/io/utf8.hpp"
+#include "study/table.hpp"
 
 #include <string>
 

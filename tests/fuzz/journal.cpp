@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as a journal: a file of SQLite, or (without its header) one event a line: name, space, body.
+// Any bytes as a journal: a file of SQLite, or (without its header) one event a line: name, space,
+// body.
 #include "fuzz/target.hpp"
-#include "journal_event.hpp"
-#include "servetune/io/sqlite_journal.hpp"
+#include "servetune/sqlite_journal.hpp"
+#include "study/journal_event.hpp"
 #include "support/temporary_folder.hpp"
 
 #include <sstream>

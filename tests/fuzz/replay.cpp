@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives the files (of the folders) on the command line to a target, one after the other, without a fuzzer.
+// Gives the files (of the folders) on the command line to a target, one after the other, without a
+// fuzzer.
+#include "base/files.hpp"
 #include "fuzz/target.hpp"
-#include "servetune/io/files.hpp"
 
 #include <filesystem>
 #include <string>

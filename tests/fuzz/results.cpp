@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as a benchmark's results: what is found can be written as a table, as vLLM's JSON and as a block, and read
-// again.
+// Any bytes as a benchmark's results: what is found can be written as a table, as vLLM's JSON and
+// as a block, and read again.
+#include "base/utf8.hpp"
 #include "fuzz/target.hpp"
-#include "servetune/io/table.hpp"
-#include "servetune/io/utf8.hpp"
-#include "servetune/results/result_export.hpp"
-#include "servetune/results/result_file.hpp"
-#include "servetune/study_file/catalogue.hpp"
-#include "servetune/study_file/import.hpp"
+#include "interop/import.hpp"
+#include "interop/result_export.hpp"
+#include "servetune/catalogue.hpp"
+#include "servetune/result_file.hpp"
+#include "study/table.hpp"
 
 #include <cmath>
 #include <map>

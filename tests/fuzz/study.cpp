@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as a study, an engine, a preset or a workload, whichever they look like, among files that are right.
+// Any bytes as a study, an engine, a preset or a workload, whichever they look like, among files
+// that are right.
 #include "fuzz/target.hpp"
-#include "servetune/io/yaml.hpp"
-#include "servetune/study_file/study_file.hpp"
+#include "servetune/study_file.hpp"
+#include "study_file/yaml.hpp"
 #include "support/temporary_folder.hpp"
 
 #include <map>

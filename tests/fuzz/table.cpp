@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as CSV and as a table of measurements: rows fit their columns, and what is written again reads the same.
-#include "servetune/io/table.hpp"
+// Any bytes as CSV and as a table of measurements: rows fit their columns, and what is written
+// again reads the same.
+#include "study/table.hpp"
 #include "fuzz/target.hpp"
-#include "servetune/io/yaml.hpp"
-#include "servetune/study_file/plain_table.hpp"
+#include "interop/plain_table.hpp"
+#include "study_file/yaml.hpp"
 
 #include <cmath>
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/base/error.hpp"
+#include "servetune/error.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -9,8 +9,8 @@
 #include <cstdlib>
 #include <string_view>
 
-/// What a target defines: reads any bytes and returns 0. Whatever else happens (another exception, a property that does
-/// not hold, a sanitizer's report, a leak, a hang) is a finding.
+/// What a target defines: reads any bytes and returns 0. Whatever else happens (another exception,
+/// a property that does not hold, a sanitizer's report, a leak, a hang) is a finding.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
 namespace servetune::fuzz {
@@ -28,7 +28,8 @@ bool accepted(const Action& action) {
     return true;
 }
 
-/// A property of every input. A false one ends the process, as a crash does, so that the fuzzer keeps the input.
+/// A property of every input. A false one ends the process, as a crash does, so that the fuzzer
+/// keeps the input.
 inline void must_hold(bool property, const char* what) {
     if (property) return;
     std::fprintf(stderr, "property does not hold: %s\n", what);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as YAML: every node can be asked for everything, and line ends and a byte order mark change nothing.
-#include "servetune/io/yaml.hpp"
+// Any bytes as YAML: every node can be asked for everything, and line ends and a byte order mark
+// change nothing.
+#include "study_file/yaml.hpp"
 #include "fuzz/target.hpp"
 
 #include <set>

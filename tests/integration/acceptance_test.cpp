@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// scripts/acceptance-gpu without a GPU: simengine takes the engine's place, so that the script itself is known to work
-// before somebody spends an hour of a GPU on it.
-#include "servetune/io/files.hpp"
+// scripts/acceptance-gpu without a GPU: simengine takes the engine's place, so that the script
+// itself is known to work before somebody spends an hour of a GPU on it.
+#include "base/files.hpp"
 #include "support/process.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/test.hpp"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// docs/guides/add-an-engine.md promises that an engine is a YAML file and a file of its version's flags. Here one is
-// added that nobody knows: its flags, its program and its paths are its own. What stands behind it is simengine,
-// started by the engine file itself.
+// docs/guides/add-an-engine.md promises that an engine is a YAML file and a file of its version's
+// flags. Here one is added that nobody knows: its flags, its program and its paths are its own.
+// What stands behind it is simengine, started by the engine file itself.
 #include "support/deployed_study.hpp"
 #include "support/test.hpp"
 
-#include "servetune/io/files.hpp"
+#include "base/files.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -100,8 +100,8 @@ Json answer_of(const Ran& ran) {
     return Json::parse(ran.out);
 }
 
-/// 10 answers of 100 tokens, one after the other, 2 ms a token: faster than one H100 can read 16 bits of each weight of
-/// 8B.
+/// 10 answers of 100 tokens, one after the other, 2 ms a token: faster than one H100 can read 16
+/// bits of each weight of 8B.
 std::string measured(const std::vector<std::string>& commands) {
     std::string table =
         "status,successful_requests,requested_requests,duration_seconds,maximum_concurrency,input_tokens,output_tokens,"

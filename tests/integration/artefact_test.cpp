@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// `autotune recommend --as ...`: each file is read by a reader of its own kind, where one is at hand.
-#include "servetune/report/artefact.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/io/yaml.hpp"
+// `autotune recommend --as ...`: each file is read by a reader of its own kind, where one is at
+// hand.
+#include "interop/artefact.hpp"
+#include "base/files.hpp"
+#include "servetune/error.hpp"
+#include "study_file/yaml.hpp"
 #include "support/autotune.hpp"
 #include "support/process.hpp"
 #include "support/shipped.hpp"
@@ -28,7 +29,8 @@ const std::string planted = "hf_Plantedf0rArtefacts";
 
 bool artefact_has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-/// A study of a simulated engine, run to its end: the recommendation is `quantization = fp8` on one GPU of two.
+/// A study of a simulated engine, run to its end: the recommendation is `quantization = fp8` on one
+/// GPU of two.
 struct FinishedStudy {
     explicit FinishedStudy(const std::string& engine = "vllm", const std::string& space = "{quantization: {choice: [none, fp8]}}",
                            const std::string& more = "") {
@@ -40,7 +42,8 @@ struct FinishedStudy {
         const Ran run = autotune({"run", "study.yaml", "--quiet", "--directory", "out"}, folder.path());
         INFO(run.out << run.err);
         REQUIRE(run.code == 0);
-        // What runs engines for real has an environment too: the same trials, told to another evaluator.
+        // What runs engines for real has an environment too: the same trials, told to another
+        // evaluator.
     }
     [[nodiscard]] Ran recommend(std::vector<std::string> words) const {
         words.insert(words.begin(), {"recommend", "study.yaml", "--directory", "out"});

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// `autotune ask-tell` as a program in another language has it: lines over pipes (docs/reference/ask-tell.md).
+// `autotune ask-tell` as a program in another language has it: lines over pipes
+// (docs/reference/ask-tell.md).
 #include "support/autotune.hpp"
 #include "support/conversation.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/base/rng.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/io/json.hpp"
-#include "servetune/io/sqlite_journal.hpp"
-#include "servetune/study/study.hpp"
-#include "servetune/study_file/study_file.hpp"
+#include "base/files.hpp"
+#include "servetune/detail/base/rng.hpp"
+#include "servetune/error.hpp"
+#include "servetune/sqlite_journal.hpp"
+#include "servetune/study.hpp"
+#include "servetune/study_file.hpp"
+#include "study/json.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A server that somebody else runs: only the load is ours. The server is simengine on a fast clock.
-#include "servetune/base/error.hpp"
-#include "servetune/deploy/attach_evaluator.hpp"
-#include "servetune/engine/load_level.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/study_file/catalogue.hpp"
+#include "base/files.hpp"
+#include "engine/load_level.hpp"
+#include "servetune/attach_evaluator.hpp"
+#include "servetune/catalogue.hpp"
+#include "servetune/error.hpp"
 #include "support/process.hpp"
 #include "support/simengine.hpp"
 #include "support/stream_server.hpp"

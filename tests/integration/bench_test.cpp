@@ -4,9 +4,9 @@
 #include "support/stream_server.hpp"
 #include "support/test.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/results/records.hpp"
+#include "base/files.hpp"
+#include "interop/records.hpp"
+#include "servetune/error.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page in a real browser, driven by playwright-core: what it looks like and what it does, at a desk, on a phone, in
-// the dark and on paper. The cases are in tests/browser/page_test.mjs. $SERVETUNE_TEST_PICTURES: a folder that gets
-// pictures to look at. Debian's chromium and packages from npm are needed; without them this is skipped.
+// The page in a real browser, driven by playwright-core: what it looks like and what it does, at a
+// desk, on a phone, in the dark and on paper. The cases are in tests/browser/page_test.mjs.
+// $SERVETUNE_TEST_PICTURES: a folder that gets pictures to look at. Debian's chromium and packages
+// from npm are needed; without them this is skipped.
 #include "support/autotune.hpp"
 #include "support/process.hpp"
 #include "support/test.hpp"
 
-#include "servetune/io/files.hpp"
-#include "servetune/report/report.hpp"
+#include "base/files.hpp"
+#include "servetune/report.hpp"
 
 #include <unistd.h>
 
@@ -36,8 +37,9 @@ bool drives_charts() {
     return drawn_by_library();
 }
 
-/// A table of results, as many as there are combinations of four parameters, with latencies at four percentiles. Where
-/// `fails`, all ran out of memory; else those of the largest batch did. Words of the log look like markup.
+/// A table of results, as many as there are combinations of four parameters, with latencies at four
+/// percentiles. Where `fails`, all ran out of memory; else those of the largest batch did. Words of
+/// the log look like markup.
 void write_results(const TemporaryFolder& folder, int sizes, bool fails) {
     std::string table = "max_num_seqs,kv_cache_dtype,max_num_batched_tokens,enable_prefix_caching,status,total_tokens_per_second";
     for (const char* family : {"time_to_first_token", "time_per_output_token", "latency"})

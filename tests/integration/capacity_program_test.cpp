@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `autotune capacity` from outside, and studies that look for the largest load of each configuration.
-#include "servetune/io/files.hpp"
+// `autotune capacity` from outside, and studies that look for the largest load of each
+// configuration.
+#include "base/files.hpp"
 #include "support/autotune.hpp"
 #include "support/deployed_study.hpp"
 #include "support/simengine.hpp"

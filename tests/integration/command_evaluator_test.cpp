@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program of the user's as the evaluator: what it gets, what of its answers is believed, and how it ends.
-#include "servetune/deploy/command_evaluator.hpp"
+// A program of the user's as the evaluator: what it gets, what of its answers is believed, and how
+// it ends.
+#include "servetune/command_evaluator.hpp"
 
+#include "base/files.hpp"
 #include "contract/evaluator_contract.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/process/process.hpp"
+#include "servetune/detail/host/process.hpp"
+#include "servetune/error.hpp"
 #include "support/lines_in.hpp"
 #include "support/process.hpp"
 #include "support/script.hpp"
@@ -175,7 +176,8 @@ TEST_CASE("command: what is no answer is refused with the reason") {
     CHECK(of_metric("{\"value\": 1, \"standard_error\": -1}") == "the standard_error of metric 'tokens_per_second' is below 0");
     CHECK(of_metric("5, \"x\": NaN") == "metric 'x' must be a finite number, got '\"NaN\"'");
     CHECK(of_metric("5, \"\": 1") == "a metric needs a name (name or name@workload), got ''");
-    // Whether the metrics of the objective are there is for the study to see; any finite number is one.
+    // Whether the metrics of the objective are there is for the study to see; any finite number is
+    // one.
     CHECK(measurement_of(R"({"metrics": {"tokens_per_second": null}})").metrics.empty());
     for (const char* number : {"0", "-3.5"})
         CHECK(measurement_of("{\"metrics\": {\"profit\": " + std::string(number) + "}}").metrics.contains("profit"));

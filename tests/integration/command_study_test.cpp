@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole studies by autotune whose trials a program of the user's measures: how it is named, killed, gone on with and
-// stopped.
-#include "servetune/deploy/command_evaluator.hpp"
+// Whole studies by autotune whose trials a program of the user's measures: how it is named, killed,
+// gone on with and stopped.
+#include "servetune/command_evaluator.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/io/sqlite_journal.hpp"
-#include "servetune/process/process.hpp"
-#include "servetune/study_file/catalogue.hpp"
-#include "servetune/study_file/study_file.hpp"
+#include "base/files.hpp"
+#include "servetune/catalogue.hpp"
+#include "servetune/detail/host/process.hpp"
+#include "servetune/error.hpp"
+#include "servetune/sqlite_journal.hpp"
+#include "servetune/study_file.hpp"
 #include "support/lines_in.hpp"
 #include "support/process.hpp"
 #include "support/script.hpp"
@@ -50,8 +50,8 @@ int watchdog_of(int tuner) {
     return 0;
 }
 
-/// A study whose script measures a made-up function: most at 256 sequences, more with fp8, out of memory at 1024 of
-/// them.
+/// A study whose script measures a made-up function: most at 256 sequences, more with fp8, out of
+/// memory at 1024 of them.
 struct StudyInFolder {
     explicit StudyInFolder(const std::string& more_script = "", const std::string& evaluator = R"({command: [./measure, "{config}"]})") {
         script(folder, R"(seqs=$(printf '%s' "$1" | sed 's/.*"max_num_seqs":\([0-9]*\).*/\1/')

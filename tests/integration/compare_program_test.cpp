@@ -3,7 +3,7 @@
 #include "support/autotune.hpp"
 #include "support/test.hpp"
 
-#include "servetune/io/files.hpp"
+#include "base/files.hpp"
 
 #include <nlohmann/json.hpp>
 

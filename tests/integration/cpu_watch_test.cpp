@@ -2,9 +2,9 @@
 // The watch over the cores: a folder in /proc's place, and this machine's own.
 #include "support/test.hpp"
 
-#include "../src/machine/cpu_use.hpp"
-#include "servetune/machine/machine_watch.hpp"
-#include "servetune/process/process.hpp"
+#include "host/cpu_use.hpp"
+#include "servetune/detail/host/machine_watch.hpp"
+#include "servetune/detail/host/process.hpp"
 #include "support/waiting.hpp"
 #include "support/watched_machine.hpp"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trials on real processes: the evaluator by itself, and autotune from outside. The engine is simengine on a fast
-// clock.
-#include "../src/deploy/trial_folders.hpp"
-#include "servetune/deploy/engine_evaluator.hpp"
-#include "servetune/engine/load_level.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/study_file/catalogue.hpp"
+// Trials on real processes: the evaluator by itself, and autotune from outside. The engine is
+// simengine on a fast clock.
+#include "base/files.hpp"
+#include "deploy/trial_folders.hpp"
+#include "engine/load_level.hpp"
+#include "servetune/catalogue.hpp"
+#include "servetune/engine_evaluator.hpp"
 #include "support/autotune.hpp"
 #include "support/process.hpp"
 #include "support/temporary_folder.hpp"
@@ -211,7 +211,8 @@ TEST_CASE("deploy: a trial that takes too long is hung, one that the user stops 
 }
 
 TEST_CASE("deploy: an engine that dies while it is warmed up has failed, not this machine") {
-    // The first completion is the readiness probe's, the next count tokens, then come those of the warm-up.
+    // The first completion is the readiness probe's, the next count tokens, then come those of the
+    // warm-up.
     for (const char* when : {"die_at_requests=2", "die_at_requests=8"}) {
         StudySetting setting(std::string("--misbehave ") + when);
         setting.options.measure.infrastructure_retries = 0;
@@ -338,8 +339,8 @@ TEST_CASE("deploy: autotune tunes engines that it starts, goes on after kill -9,
     const TemporaryFolder folder;
     link_engines(folder.path() / "bin");
     const std::string path = (folder.path() / "bin").string() + ":" + std::getenv("PATH");
-    // Slow enough for a machine that does other things as well: at 20 times real time and 300 requests the
-    // recommendation is its own.
+    // Slow enough for a machine that does other things as well: at 20 times real time and 300
+    // requests the recommendation is its own.
     std::string study = read_file(source / "search_spaces/studies/simengine.yaml");
     const std::string requests = "requests: 300";
     study.replace(study.find(requests), requests.size(), "requests: 60");

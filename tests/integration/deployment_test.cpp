@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Deployments of simengine, well-behaved and not: what each start comes to, and that nothing is left of it.
+// Deployments of simengine, well-behaved and not: what each start comes to, and that nothing is
+// left of it.
 #include "support/http.hpp"
 #include "support/process.hpp"
 #include "support/test.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/deploy/deployment.hpp"
-#include "servetune/load/load_generator.hpp"
-#include "servetune/study_file/catalogue.hpp"
+#include "servetune/catalogue.hpp"
+#include "servetune/deployment.hpp"
+#include "servetune/detail/load/load_generator.hpp"
+#include "servetune/error.hpp"
 #include "support/waiting.hpp"
 
 #include <sys/resource.h>
@@ -73,7 +74,8 @@ public:
         group_ = deployment_->process_id();
         return *deployment_;
     }
-    /// The failure of a start that must fail; after it nothing may be left though nobody has asked for that.
+    /// The failure of a start that must fail; after it nothing may be left though nobody has asked
+    /// for that.
     Failure failure(const Words& flags = {}) {
         const Deployment& deployment = deploy(flags);
         REQUIRE(deployment.started().failure);

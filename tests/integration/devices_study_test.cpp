@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Studies on a machine with several devices. There is none here: a script stands in for nvidia-smi, and simengine takes
-// devices in a folder (`--devices`).
-#include "servetune/engine/composition.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/io/sqlite_journal.hpp"
-#include "servetune/study_file/study_file.hpp"
+// Studies on a machine with several devices. There is none here: a script stands in for nvidia-smi,
+// and simengine takes devices in a folder (`--devices`).
+#include "base/files.hpp"
+#include "servetune/detail/engine/composition.hpp"
+#include "servetune/sqlite_journal.hpp"
+#include "servetune/study_file.hpp"
 #include "support/autotune.hpp"
 #include "support/process.hpp"
 #include "support/temporary_folder.hpp"

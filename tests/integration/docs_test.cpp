@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the pages show is what happens: their commands are run, one page after the other, and their links are followed.
+// What the pages show is what happens: their commands are run, one page after the other, and their
+// links are followed.
 //
-// A block of commands is a fence with the language `sh` or `bash` (all of it) or `console` (what follows `$ `; the
-// rest is output, which is not compared). A page's blocks run in order, in one shell, in a folder like a checkout.
-// A block of another language whose paragraph says "Save this as `NAME`" becomes that file. A comment that readers do
-// not see, directly above the fence, says what else there is to know of it:
+// A block of commands is a fence with the language `sh` or `bash` (all of it) or `console` (what
+// follows `$ `; the rest is output, which is not compared). A page's blocks run in order, in one
+// shell, in a folder like a checkout. A block of another language whose paragraph says "Save this
+// as `NAME`" becomes that file. A comment that readers do not see, directly above the fence, says
+// what else there is to know of it:
 //     <!-- not run: REASON -->                    it cannot be run here
 //     <!-- exit code: N -->                       of its last command, where it is not 0
 //     <!-- in the background until: TEXT -->      a server that runs until the page's end, used once it has said TEXT
 // and `<!-- first: OTHER.md -->`, anywhere: that page's blocks are run before, in the same folder.
-#include "servetune/io/files.hpp"
+#include "base/files.hpp"
 #include "support/http.hpp"
 #include "support/process.hpp"
 #include "support/test.hpp"
@@ -192,7 +194,8 @@ std::string with_free_ports(std::string script) {
     return script;
 }
 
-/// A checkout with built programs, as the pages assume it: `work` in `folder`, and `bin` for the PATH beside it.
+/// A checkout with built programs, as the pages assume it: `work` in `folder`, and `bin` for the
+/// PATH beside it.
 void lay_out(const fs::path& folder) {
     for (const char* name : {"bin", "home", "work"}) fs::create_directory(folder / name);
     for (const auto& entry : fs::directory_iterator(checkout))

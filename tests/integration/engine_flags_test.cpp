@@ -4,8 +4,8 @@
 #include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 
-#include "servetune/io/files.hpp"
-#include "servetune/study_file/flag_facts.hpp"
+#include "base/files.hpp"
+#include "study_file/flag_facts.hpp"
 
 #include <nlohmann/json.hpp>
 

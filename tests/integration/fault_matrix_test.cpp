@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole studies, run by the program from outside, in which one of three configurations misbehaves: what a person reads
-// of it, that nothing of it is left, that the study goes on to its end, and that its recommendation is that of the
-// study without the fault.
+// Whole studies, run by the program from outside, in which one of three configurations misbehaves:
+// what a person reads of it, that nothing of it is left, that the study goes on to its end, and
+// that its recommendation is that of the study without the fault.
 #include "support/deployed_study.hpp"
 #include "support/test.hpp"
 
-#include "servetune/io/files.hpp"
+#include "base/files.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -19,7 +19,8 @@ namespace fs = std::filesystem;
 
 const std::string middle = "--max-num-seqs=3";  // the second trial: one before it, one after it
 
-/// One that misbehaves. `kind` empty: it is measured all the same; "refused": measured, and not believed.
+/// One that misbehaves. `kind` empty: it is measured all the same; "refused": measured, and not
+/// believed.
 struct Fault {
     std::string vice;
     std::string kind;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first hour of a new user: `init`, all errors at once, what `validate` and `run --dry-run` promise.
+// The first hour of a new user: `init`, all errors at once, what `validate` and `run --dry-run`
+// promise.
 #include "support/autotune.hpp"
 #include "support/process.hpp"
 #include "support/stream_server.hpp"
 #include "support/terminal.hpp"
 #include "support/test.hpp"
 
-#include "servetune/io/files.hpp"
+#include "base/files.hpp"
 
 #include <nlohmann/json.hpp>
 

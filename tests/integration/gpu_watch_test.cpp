@@ -2,8 +2,8 @@
 // The watch over the GPUs, and the wait until their memory is free: a script in nvidia-smi's place.
 #include "support/test.hpp"
 
-#include "servetune/machine/gpu_memory.hpp"
-#include "servetune/machine/machine_watch.hpp"
+#include "servetune/detail/host/gpu_memory.hpp"
+#include "servetune/detail/host/machine_watch.hpp"
 #include "support/waiting.hpp"
 #include "support/watched_machine.hpp"
 

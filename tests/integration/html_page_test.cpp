@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page of a study in a real browser: no message of the console, nothing wider than a phone, and its program does
-// what it offers. Debian's chromium; without it nothing is tested here.
+// The page of a study in a real browser: no message of the console, nothing wider than a phone, and
+// its program does what it offers. Debian's chromium; without it nothing is tested here.
 #include "support/autotune.hpp"
 #include "support/process.hpp"
 #include "support/test.hpp"
 
-#include "servetune/io/files.hpp"
+#include "base/files.hpp"
 
 #include <unistd.h>
 #include <nlohmann/json.hpp>
@@ -27,7 +27,8 @@ bool has_browser() {
     return false;
 }
 
-/// A page of twelve configurations, two of which run out of memory with words that look like markup.
+/// A page of twelve configurations, two of which run out of memory with words that look like
+/// markup.
 fs::path page_of_study(const TemporaryFolder& folder) {
     std::string table = "max_num_seqs,kv_cache_dtype,status,total_tokens_per_second,time_to_first_token_p95_seconds,message\n";
     int n = 0;

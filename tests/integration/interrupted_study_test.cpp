@@ -6,9 +6,9 @@
 #include "support/test.hpp"
 #include "support/waiting.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/base/rng.hpp"
-#include "servetune/io/sqlite_journal.hpp"
+#include "servetune/detail/base/rng.hpp"
+#include "servetune/error.hpp"
+#include "servetune/sqlite_journal.hpp"
 
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -98,7 +98,8 @@ TEST_CASE("a disk that fills up: every size at which writing stops leaves a stud
             ++refused;
             CHECK(process.err().starts_with("autotune: "));
         }
-        // With room again the study goes on where it was, unless not even its journal could be made: then it begins.
+        // With room again the study goes on where it was, unless not even its journal could be
+        // made: then it begins.
         if (autotune({"run", study, "--directory", "d", "--quiet"}, folder.path()).code != 0) {
             CHECK(limit < 20'000);
             continue;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A deployed study that is killed again and again, and one that runs for long. `scripts/test --all` kills it a hundred
-// times (SERVETUNE_TEST_KILLS) and runs the soak, which is hidden else.
+// A deployed study that is killed again and again, and one that runs for long. `scripts/test --all`
+// kills it a hundred times (SERVETUNE_TEST_KILLS) and runs the soak, which is hidden else.
 #include "support/deployed_study.hpp"
 #include "support/test.hpp"
 
-#include "servetune/base/rng.hpp"
+#include "servetune/detail/base/rng.hpp"
 #include "support/waiting.hpp"
 
 #include <algorithm>
@@ -43,7 +43,8 @@ std::vector<Trial> kept_trials(const DeployedStudy& study, const std::vector<Tri
     return now;
 }
 
-/// A run to the end: once it has started an engine of its own, nothing of an earlier run is there any more.
+/// A run to the end: once it has started an engine of its own, nothing of an earlier run is there
+/// any more.
 void runs_to_its_end(const DeployedStudy& study) {
     ChildProcess process(study.words("run", {"--quiet"}), study.folder());
     const auto self = seen_process(std::to_string(process.id()));
@@ -89,8 +90,8 @@ TEST_CASE("a deployed study is killed with -9 at any moment: no told trial is lo
     DeployedStudy::Text text;
     text.workload = "{kind: random, input_tokens: 64, output_tokens: 24}, requests: 24, arrival: {rate: inf}";
     text.deploy = "ready_within: 20s, stop_within: 300ms, stall_timeout: 5s, trial_within: 60s, warm_up: 1";
-    // An engine that goes at once, one that TERM does not end, and one whose child keeps its port: what a killed tuner
-    // leaves.
+    // An engine that goes at once, one that TERM does not end, and one whose child keeps its port:
+    // what a killed tuner leaves.
     const std::vector<std::pair<std::string, std::string>> vices{{"--max-num-seqs=3", "ignore_term"},
                                                                  {"--max-num-seqs=32", "grandchild_keeps_port"}};
     std::vector<Trial> whole;
@@ -207,13 +208,14 @@ TEST_CASE("soak: hundreds of trials take no more memory, no more descriptors, an
     }
     std::cout << "  outside of these: " << outside << " s, " << outside / loop * 100 << " % (" << between
               << " s between trials; median of the trials " << median_outside * 100 << " %)\n";
-    // The aim is 5 % over 300 trials. The history itself is more: a told trial with its 61 metrics weighs 9 KiB, and
-    // study, journal and whoever asks the strategy have a copy each. Observed over 300 trials: 35 KiB a trial, 37 %. A
-    // leak on top of that fails.
+    // The aim is 5 % over 300 trials. The history itself is more: a told trial with its 61 metrics
+    // weighs 9 KiB, and study, journal and whoever asks the strategy have a copy each. Observed
+    // over 300 trials: 35 KiB a trial, 37 %. A leak on top of that fails.
     CHECK_NOFAIL(growth < 0.05);
     CHECK(growth_kib < 48);
     CHECK(descriptors_after <= descriptors_before);
-    // All of it only where nothing else runs: beside other tests, trials wait for a core, and some are measured again.
+    // All of it only where nothing else runs: beside other tests, trials wait for a core, and some
+    // are measured again.
     CHECK_NOFAIL(outside / loop < 0.02);
     CHECK(median_outside < 0.02);
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How engines are started: as processes, in podman's containers for real, in docker's with podman behind its words.
+// How engines are started: as processes, in podman's containers for real, in docker's with podman
+// behind its words.
+#include "base/files.hpp"
 #include "contract/launcher_contract.hpp"
-#include "servetune/deploy/engine_evaluator.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/study_file/study_file.hpp"
+#include "servetune/engine_evaluator.hpp"
+#include "servetune/study_file.hpp"
 #include "support/autotune.hpp"
 #include "support/container_world.hpp"
 #include "support/http.hpp"
@@ -31,8 +32,8 @@ using WordList = std::vector<std::string>;
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 bool holds(const WordList& words, const std::string& word) { return std::find(words.begin(), words.end(), word) != words.end(); }
 
-/// A script in the place of the docker client: it answers `image inspect` and records all words. `behind`: what it
-/// hands over to, without what only docker knows; empty: nothing.
+/// A script in the place of the docker client: it answers `image inspect` and records all words.
+/// `behind`: what it hands over to, without what only docker knows; empty: nothing.
 std::string docker_script(const TemporaryFolder& folder, const WordList& behind = {}) {
     std::string script = "#!/bin/bash\nprintf '%q ' \"$@\" >> '" + (folder.path() / "calls").string() + "'; echo >> '" +
                          (folder.path() / "calls").string() + "'\n";
@@ -317,7 +318,8 @@ TEST_CASE("launcher: a container that is killed for want of memory has run out o
     tight.memory_bytes = 32L << 20L;
     tight.options.push_back("--memory-swap=33554432");
     const LauncherWorld bounded{container_launcher(tight), PodmanWorld::image};
-    // With control groups of version 1 podman does not say that it was this; the kernel's count does.
+    // With control groups of version 1 podman does not say that it was this; the kernel's count
+    // does.
     const Failure eaten = start_failure_of(bounded, {"/bin/sh", "-c", "x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done"}, ReservedPort());
     INFO(eaten.message);
     CHECK(eaten.kind == FailureKind::out_of_memory);

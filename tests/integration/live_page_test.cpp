@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The report of a study in a browser while it runs: what is served, to whom, and that the study does not notice.
+// The report of a study in a browser while it runs: what is served, to whom, and that the study
+// does not notice.
 #include "support/autotune.hpp"
 #include "support/http.hpp"
 #include "support/process.hpp"
 #include "support/test.hpp"
 #include "support/waiting.hpp"
 
-#include "servetune/io/files.hpp"
-#include "servetune/report/report.hpp"
+#include "base/files.hpp"
+#include "servetune/report.hpp"
 
 #include <unistd.h>
 #include <nlohmann/json.hpp>
@@ -331,7 +332,8 @@ TEST_CASE("live page: a browser renews it while the study runs") {
     REQUIRE(comes_to_trial(folder.path() / "page", 3));
     const std::string loaded_by_then = exchanged(port, get("/"));
     const TemporaryFolder at;
-    // The browser's clock stands still as long as it reads events: it shows the page as it is after the last one.
+    // The browser's clock stands still as long as it reads events: it shows the page as it is after
+    // the last one.
     const Ran shown = ran({browser.string(), "--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--v=0",
                            "--user-data-dir=" + (at.path() / "profile").string(), "--virtual-time-budget=3000", "--dump-dom",
                            "http://127.0.0.1:" + std::to_string(port) + "/"},

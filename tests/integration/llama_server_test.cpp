@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// What we say of llama.cpp, asked of llama.cpp itself: its --help, its argument parser, and servers that answer.
+// What we say of llama.cpp, asked of llama.cpp itself: its --help, its argument parser, and servers
+// that answer.
 #include "support/llama_server.hpp"
 #include "support/http.hpp"
 #include "support/process.hpp"
 #include "support/test.hpp"
 #include "support/tiny_model.hpp"
 
-#include "servetune/engine/help.hpp"
-#include "servetune/io/yaml.hpp"
-#include "servetune/load/load_test.hpp"
-#include "servetune/space/feasible_set.hpp"
-#include "servetune/study_file/catalogue.hpp"
-#include "servetune/study_file/flag_facts.hpp"
+#include "engine/help.hpp"
+#include "servetune/catalogue.hpp"
+#include "servetune/detail/space/feasible_set.hpp"
+#include "servetune/load_test.hpp"
+#include "study_file/flag_facts.hpp"
+#include "study_file/yaml.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -47,8 +48,8 @@ std::string build_of(const std::string& program, const fs::path& folder) {
     return at == std::string::npos ? "" : "b" + text.substr(at + 7, text.find_first_not_of("0123456789", at + 7) - at - 7);
 }
 
-/// What is promised holds for the builds that were read. Debian goes on to others without asking us: those are reported
-/// only.
+/// What is promised holds for the builds that were read. Debian goes on to others without asking
+/// us: those are reported only.
 class Findings {
 public:
     explicit Findings(std::string build) : build_(std::move(build)) {
@@ -69,8 +70,8 @@ private:
     std::vector<std::string> findings_;
 };
 
-/// Why the argument parser refuses a command with a model that is not there; empty when it does not: then the server
-/// got as far as opening the model.
+/// Why the argument parser refuses a command with a model that is not there; empty when it does
+/// not: then the server got as far as opening the model.
 std::string parser_refusal(const std::vector<std::string>& argv, const fs::path& folder) {
     ChildProcess process(argv, folder);
     const auto code = process.wait_at_most(60s);
@@ -224,8 +225,8 @@ TEST_CASE("llama-server: 8 random configurations serve a tiny model and stop whe
     }
 }
 
-/// This thread, and what it starts from here on, runs on one core while this lives: client and server do not wait for
-/// each other.
+/// This thread, and what it starts from here on, runs on one core while this lives: client and
+/// server do not wait for each other.
 class OnCore {
 public:
     explicit OnCore(std::size_t core) {
@@ -266,8 +267,8 @@ TEST_CASE("llama-server: a load test of it counts what it counts, and is sound")
     test.endpoint.url = "http://127.0.0.1:" + std::to_string(port);
     test.endpoint.model = "tiny";
     test.endpoint.counters.assign(llama.counters.begin(), llama.counters.end());
-    // Random weights answer with bytes that are half a character, which the server holds back: a chunk is a token
-    // without these.
+    // Random weights answer with bytes that are half a character, which the server holds back: a
+    // chunk is a token without these.
     Json bias = Json::array();
     for (int token = 128; token < 256; ++token) bias.push_back({token, false});
     test.endpoint.extra_body = Json{{"cache_prompt", false}, {"logit_bias", bias}}.dump();
@@ -284,8 +285,8 @@ TEST_CASE("llama-server: a load test of it counts what it counts, and is sound")
     CHECK(figures.server.output_tokens == figures.output_tokens);
     CHECK(figures.server.input_tokens == figures.input_tokens);
     std::string found, late;
-    // On a machine that is busy with other things the client may be late, and then many tokens come in one read (order:
-    // a median gap of 0); what it says of the server still has to fit.
+    // On a machine that is busy with other things the client may be late, and then many tokens come
+    // in one read (order: a median gap of 0); what it says of the server still has to fit.
     const auto& findings = result.validity.findings;
     const bool was_late = std::any_of(findings.begin(), findings.end(), [](const Finding& finding) { return finding.id == "client"; });
     for (const Finding& finding : findings)

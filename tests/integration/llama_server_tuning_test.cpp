@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A real engine tuned end to end: `autotune run` starts llama-server, loads it, reads why it fails, ends it. Which
-// configuration wins on a machine that does other things meanwhile is not asked.
+// A real engine tuned end to end: `autotune run` starts llama-server, loads it, reads why it fails,
+// ends it. Which configuration wins on a machine that does other things meanwhile is not asked.
 #include "support/autotune.hpp"
 #include "support/http.hpp"
 #include "support/llama_server.hpp"
@@ -9,11 +9,11 @@
 #include "support/test.hpp"
 #include "support/tiny_model.hpp"
 
-#include "servetune/deploy/deployment.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/io/sqlite_journal.hpp"
-#include "servetune/io/yaml.hpp"
-#include "servetune/study_file/catalogue.hpp"
+#include "base/files.hpp"
+#include "servetune/catalogue.hpp"
+#include "servetune/deployment.hpp"
+#include "servetune/sqlite_journal.hpp"
+#include "study_file/yaml.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -34,8 +34,8 @@ using Json = nlohmann::json;
 using namespace std::chrono_literals;
 const fs::path shipped_spaces = fs::path(SERVETUNE_SOURCE) / "search_spaces";
 
-/// The engine file without its rule against a quantized V cache that has no flash attention: what forbids it here is
-/// the engine itself.
+/// The engine file without its rule against a quantized V cache that has no flash attention: what
+/// forbids it here is the engine itself.
 std::string without_the_rule(std::string yaml) {
     const auto at = yaml.find("  - forbid: {flash_attention: \"off\", cache_type_v:");
     REQUIRE(at != std::string::npos);
@@ -121,9 +121,9 @@ TEST_CASE("llama-server tuned: eight trials, the one that it refuses read rightl
         for (const Json& finding : audited.at("findings")) {
             INFO(finding.dump());
             CHECK(finding.at("id") != "complete");
-            // "server" also tells of prompt tokens from the cache, and here it may: a slot that has served before keeps
-            // the words that the chat template puts before every prompt. That its count of generated tokens is another
-            // than ours it must not say.
+            // "server" also tells of prompt tokens from the cache, and here it may: a slot that has
+            // served before keeps the words that the chat template puts before every prompt. That
+            // its count of generated tokens is another than ours it must not say.
             CHECK(finding.at("left").get<std::string>().find("server generated") == std::string::npos);
         }
 

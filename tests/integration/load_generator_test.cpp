@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The load generator against a server that knows what it sent when, and misbehaves on request: the right numbers or the
-// right error, never a wrong number.
-#include "servetune/load/load_generator.hpp"
-#include "../src/load/event_loop.hpp"
+// The load generator against a server that knows what it sent when, and misbehaves on request: the
+// right numbers or the right error, never a wrong number.
+#include "servetune/detail/load/load_generator.hpp"
+#include "load/event_loop.hpp"
 #include "support/stream_server.hpp"
 #include "support/test.hpp"
 #include "support/waiting.hpp"
 
-#include "../src/load/http.hpp"
+#include "load/http.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/base/url.hpp"
-#include "servetune/load/load_test.hpp"
-#include "servetune/load/probe.hpp"
+#include "base/url.hpp"
+#include "servetune/detail/load/probe.hpp"
+#include "servetune/error.hpp"
+#include "servetune/load_test.hpp"
 
 #include <sys/resource.h>
 
@@ -244,7 +244,8 @@ TEST_CASE("load: requests are spread over replicas, a conversation stays with it
     CHECK(a.totals().completions > 0);
     CHECK(b.totals().completions > 0);
 
-    // One of them does not listen: its requests fail with their reason, and nothing is summed of a part.
+    // One of them does not listen: its requests fail with their reason, and nothing is summed of a
+    // part.
     const StreamServer gone({.listening = false});
     endpoint.replicas = {gone.url()};
     const LoadRun half = generate_load(endpoint, plan_of(20), closed(4), {.ignore_eos = true});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A study that was made on a machine with GPUs is read on one without: its journal holds the machine.
-#include "servetune/io/sqlite_journal.hpp"
+// A study that was made on a machine with GPUs is read on one without: its journal holds the
+// machine.
+#include "servetune/sqlite_journal.hpp"
 #include "support/autotune.hpp"
 #include "support/process.hpp"
 #include "support/temporary_folder.hpp"

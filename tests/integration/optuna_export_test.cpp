@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A study as a storage of Optuna, read back by Optuna itself (python3-optuna of Debian; without it nothing is tested).
+// A study as a storage of Optuna, read back by Optuna itself (python3-optuna of Debian; without it
+// nothing is tested).
 #include "support/autotune.hpp"
 #include "support/process.hpp"
 #include "support/test.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/io/sqlite_journal.hpp"
+#include "base/files.hpp"
+#include "servetune/error.hpp"
+#include "servetune/sqlite_journal.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -1,9 +1,10 @@
-// SPDX-License-Identifier: Apache-2.0 Every output of the program at places where something else
-// is: a file of the user, a FIFO, a link, a device.
+// SPDX-License-Identifier: Apache-2.0
+// Every output of the program at places where something else is: a file of the user, a FIFO, a
+// link, a device.
 #include "support/autotune.hpp"
 #include "support/test.hpp"
 
-#include "servetune/io/files.hpp"
+#include "base/files.hpp"
 
 #include <sys/stat.h>
 #include <sys/sysmacros.h>

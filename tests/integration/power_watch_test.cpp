@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The power of an engine's GPUs while it is measured: scripts in the place of nvidia-smi and of other makers' tools.
+// The power of an engine's GPUs while it is measured: scripts in the place of nvidia-smi and of
+// other makers' tools.
 #include "support/test.hpp"
 
-#include "servetune/io/files.hpp"
-#include "servetune/machine/machine_watch.hpp"
+#include "base/files.hpp"
+#include "servetune/detail/host/machine_watch.hpp"
 #include "support/waiting.hpp"
 #include "support/watched_machine.hpp"
 
@@ -35,8 +36,8 @@ std::string power_text(const MachineWatch& machine, double begin) {
            std::to_string(std::lround(std::get<PowerUse>(power).peak_watts)) + " W at most";
 }
 
-/// The same, once the samples cover enough of the time. On a busy machine answers come late, and as unevenly as they
-/// come late: then of a second from now on, again and again.
+/// The same, once the samples cover enough of the time. On a busy machine answers come late, and as
+/// unevenly as they come late: then of a second from now on, again and again.
 std::string power_when_covered(const MachineWatch& machine, double begin) {
     std::string text = power_text(machine, begin);
     for (int second = 0; second < 60 && text.find("wanted") != std::string::npos; ++second) {

@@ -3,9 +3,9 @@
 #include "support/script.hpp"
 #include "support/test.hpp"
 
-#include "../src/process/start_program.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/process/process.hpp"
+#include "host/start_program.hpp"
+#include "servetune/detail/host/process.hpp"
+#include "servetune/error.hpp"
 #include "support/in_child.hpp"
 
 #include <fcntl.h>
@@ -46,7 +46,8 @@ TEST_CASE("process: an empty word is a word, and none of this process's descript
     // No O_CLOEXEC: as a library may open it.
     const int ours = open("/dev/null", O_RDONLY);  // NOLINT(android-cloexec-open)
     REQUIRE(ours >= 0);
-    // printf(1) takes the arguments two by two. The shell has 0, 1 and 2; `ls` opens the folder itself.
+    // printf(1) takes the arguments two by two. The shell has 0, 1 and 2; `ls` opens the folder
+    // itself.
     Process process({.argv = {"/bin/sh", "-c", "printf '[%s|%s]\\n' \"$@\"; ls /proc/self/fd | wc -l", "sh", "", "a", "b", ""}});
     REQUIRE(process.wait(5s));
     CHECK(process.lines() == Words{"[|a]", "[b|]", "4"});

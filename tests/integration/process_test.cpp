@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Processes from outside: what they get, what is kept of what they print, and that nothing of them is left.
+// Processes from outside: what they get, what is kept of what they print, and that nothing of them
+// is left.
 #include "support/process.hpp"
 #include "support/script.hpp"
 #include "support/test.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/process/port.hpp"
-#include "servetune/process/process.hpp"
+#include "servetune/detail/host/port.hpp"
+#include "servetune/detail/host/process.hpp"
+#include "servetune/error.hpp"
 #include "support/http.hpp"
 #include "support/in_child.hpp"
 #include "support/waiting.hpp"
@@ -283,8 +284,9 @@ TEST_CASE("process: what a killed tuner leaves behind is recognised and ended, a
     int group = 0;
     const auto has_left = [&](const Leftover& one) { return one.group != group; };
     std::vector<Leftover> left;
-    // The leader, both children in its group (one forgot the mark), the one that left it. A process that is about to
-    // become another program shows no environment for a moment: so it is looked at again.
+    // The leader, both children in its group (one forgot the mark), the one that left it. A process
+    // that is about to become another program shows no environment for a moment: so it is looked at
+    // again.
     const auto all_are_there = [&] {
         left = leftovers(mark);
         return shells(left) == 4 && std::any_of(left.begin(), left.end(), has_left) &&

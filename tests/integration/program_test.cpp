@@ -5,8 +5,8 @@
 #include "support/published.hpp"
 #include "support/test.hpp"
 
-#include "servetune/io/files.hpp"
-#include "servetune/io/table.hpp"
+#include "base/files.hpp"
+#include "study/table.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -285,7 +285,8 @@ TEST_CASE("import: a person's own table becomes a study in one command, and its 
 TEST_CASE("import and audit: a sweep of vLLM becomes a study, and files of other tools are audited") {
     const TemporaryFolder folder;
     const std::string results = SERVETUNE_SOURCE "/tests/data/results/";
-    // A study: the sweep's files name the server's settings that it changed. Two combinations, one with two runs.
+    // A study: the sweep's files name the server's settings that it changed. Two combinations, one
+    // with two runs.
     Json sweep = Json::parse(read_file(results + "sweep-summary.json"));
     sweep[2]["max_concurrency"] = 8;
     folder.write("summary.json", sweep.dump());

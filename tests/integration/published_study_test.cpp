@@ -4,9 +4,9 @@
 #include "support/published.hpp"
 #include "support/test.hpp"
 
-#include "servetune/io/files.hpp"
-#include "servetune/io/sqlite_journal.hpp"
-#include "servetune/io/table.hpp"
+#include "base/files.hpp"
+#include "servetune/sqlite_journal.hpp"
+#include "study/table.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -204,7 +204,8 @@ TEST_CASE("published: the tables hold every block of their documents") {
     CHECK(read_table(published / "qwen3-14b-h100/results.csv").rows.size() == 15);
     CHECK(read_table(published / "qwen3-8b-jetson-thor/results.csv").rows.size() == 18);
     CHECK(read_table(published / "qwen3-8b-jetson-thor/other-models.csv").rows.size() == 14);
-    // What a document does not print is absent: the success ratio of workloads whose number of requests is not given.
+    // What a document does not print is absent: the success ratio of workloads whose number of
+    // requests is not given.
     const MeasuredTable table = read_table(published / "qwen3-14b-h100/results.csv");
     CHECK(std::get<Measurement>(table.rows[0].outcome).metrics.at("success_ratio").value == 1);
     CHECK_FALSE(std::get<Measurement>(table.rows[7].outcome).metrics.contains("success_ratio"));

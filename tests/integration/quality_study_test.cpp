@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A deployed study that compares what its configurations answer.
-#include "servetune/io/files.hpp"
+#include "base/files.hpp"
 #include "support/deployed_study.hpp"
 #include "support/test.hpp"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A load test that cannot reach a rate any more: when that is certain, what is recorded of it, and what never ends one.
-#include "servetune/load/load_test.hpp"
+// A load test that cannot reach a rate any more: when that is certain, what is recorded of it, and
+// what never ends one.
+#include "servetune/load_test.hpp"
 #include "support/stream_server.hpp"
 #include "support/test.hpp"
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Engines on other machines: by ssh in another network namespace, as jobs of a real Slurm of several nodes.
+// Engines on other machines: by ssh in another network namespace, as jobs of a real Slurm of
+// several nodes.
+#include "base/files.hpp"
 #include "contract/launcher_contract.hpp"
-#include "servetune/base/present.hpp"
-#include "servetune/deploy/engine_evaluator.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/study_file/study_file.hpp"
+#include "servetune/detail/base/present.hpp"
+#include "servetune/engine_evaluator.hpp"
+#include "servetune/study_file.hpp"
 #include "support/deployed_study.hpp"
 #include "support/slurm_world.hpp"
 #include "support/ssh_world.hpp"

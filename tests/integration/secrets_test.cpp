@@ -4,8 +4,8 @@
 #include "support/simengine.hpp"
 #include "support/test.hpp"
 
-#include "servetune/base/secret_forms.hpp"
-#include "servetune/io/files.hpp"
+#include "base/files.hpp"
+#include "servetune/detail/base/secret_forms.hpp"
 
 #include <algorithm>
 #include <chrono>

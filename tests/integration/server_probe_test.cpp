@@ -3,7 +3,7 @@
 #include "support/http.hpp"
 #include "support/test.hpp"
 
-#include "../src/deploy/server_probe.hpp"
+#include "deploy/server_probe.hpp"
 
 #include <atomic>
 #include <map>

@@ -4,8 +4,8 @@
 #include "support/simengine_commands.hpp"
 #include "support/test.hpp"
 
-#include "servetune/load/load_generator.hpp"
-#include "servetune/load/probe.hpp"
+#include "servetune/detail/load/load_generator.hpp"
+#include "servetune/detail/load/probe.hpp"
 
 #include <sys/types.h>
 #include <nlohmann/json.hpp>
@@ -75,8 +75,8 @@ TEST_CASE("simengine misbehaves: under load") {
     SimEngine restarting(program, misbehaving("restart_mid_run=6"));
     REQUIRE(restarting.wait_until_ready());
     const LoadRun broken = load(restarting, 12, 400, 3);
-    // Which answers had begun is a matter of timing; libcurl sends the others again. Slowed down by a sanitizer, none
-    // may have.
+    // Which answers had begun is a matter of timing; libcurl sends the others again. Slowed down by
+    // a sanitizer, none may have.
     if (!sanitized)
         CHECK(std::any_of(broken.records.begin(), broken.records.end(), [](const RequestRecord& r) { return r.end == RequestEnd::reset; }));
     CHECK(succeeded(broken) >= 9);

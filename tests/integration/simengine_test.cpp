@@ -7,12 +7,12 @@
 #include "support/test.hpp"
 #include "support/waiting.hpp"
 
-#include "servetune/engine/help.hpp"
-#include "servetune/load/load_test.hpp"
-#include "servetune/load/probe.hpp"
-#include "servetune/perf/simulator.hpp"
-#include "servetune/predict/serving.hpp"
-#include "servetune/study_file/catalogue.hpp"
+#include "engine/help.hpp"
+#include "servetune/catalogue.hpp"
+#include "servetune/detail/load/probe.hpp"
+#include "servetune/detail/perf/simulator.hpp"
+#include "servetune/detail/predict/serving.hpp"
+#include "servetune/load_test.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -293,7 +293,8 @@ TEST_CASE("simengine: a client that leaves takes its request with it") {
     CHECK(comes_true(engine, "running", 0));
     CHECK(comes_true(engine, "waiting", 0));
     CHECK(comes_true(engine, "cache_use", 0));
-    // In the middle of a step, of the queue and of the front end: whatever is cut off, the next one is served.
+    // In the middle of a step, of the queue and of the front end: whatever is cut off, the next one
+    // is served.
     for (int i = 0; i < 30; ++i) {
         const auto brief = begun(engine, body);
         std::this_thread::sleep_for(std::chrono::milliseconds(i));
@@ -394,7 +395,8 @@ TEST_CASE("simengine: llama-server answers 503 while it loads, the others refuse
 }
 
 TEST_CASE("simengine: a load test of it measures what the simulator predicts") {
-    // A machine that is busy makes both late: the bound is loose. benchmarks/simengine has the figures.
+    // A machine that is busy makes both late: the bound is loose. benchmarks/simengine has the
+    // figures.
     const Words flags{"--max-num-seqs=64"};
     SimEngine engine(program, joined({"--start-scale", "100000"}, joined(vllm, flags)));
     REQUIRE(engine.wait_until_ready());

@@ -3,7 +3,7 @@
 #include "support/autotune.hpp"
 #include "support/test.hpp"
 
-#include "servetune/io/files.hpp"
+#include "base/files.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -135,7 +135,8 @@ TEST_CASE("simulate: kernels that a chip refuses are not proposed, ties are one 
             if (std::string(hardware) != "h100-sxm") CHECK_FALSE(has(row["command"], "fa3"));
             if (std::string(hardware) == "mi300x") CHECK_FALSE(has(row["command"], "flashinfer"));
             CHECK(figures.insert(row["predicted"].dump()).second);  // no two rows with the same figure
-            // 60 requests at once never need room for 128, nor does any cap from there on: such a flag is idle.
+            // 60 requests at once never need room for 128, nor does any cap from there on: such a
+            // flag is idle.
             CHECK_FALSE(has(row["command"], "--max-running-requests"));
         }
     }

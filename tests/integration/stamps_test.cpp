@@ -3,7 +3,7 @@
 #include "support/stream_server.hpp"
 #include "support/test.hpp"
 
-#include "servetune/load/load_generator.hpp"
+#include "servetune/detail/load/load_generator.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -35,7 +35,8 @@ std::vector<PlannedRequest> labelled_plan(std::size_t count, std::int64_t output
 
 Arrival in_flight(std::int64_t places) { return {.kind = Arrival::Kind::concurrency, .in_flight = places}; }
 
-/// Compares every stamp of a run with the time at which its token was sent, and returns the middle error in seconds.
+/// Compares every stamp of a run with the time at which its token was sent, and returns the middle
+/// error in seconds.
 double compared_with_truth(const StreamServer& server, const LoadRun& run) {
     std::map<std::string, RequestTruth> truth;
     for (const RequestTruth& one : server.truth()) truth[one.label] = one;

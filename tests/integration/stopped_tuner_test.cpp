@@ -4,7 +4,7 @@
 #include "support/stream_server.hpp"
 #include "support/test.hpp"
 
-#include "servetune/load/load_test.hpp"
+#include "servetune/load_test.hpp"
 
 #include <unistd.h>
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens to a study when its run has ended: who is told (`on_done`), and another study beside it.
+// What happens to a study when its run has ended: who is told (`on_done`), and another study beside
+// it.
 #include "support/autotune.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 
-#include "servetune/io/files.hpp"
+#include "base/files.hpp"
 
 #include <nlohmann/json.hpp>
 

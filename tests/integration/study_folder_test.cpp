@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A study's folder from outside: read by others, moved in mid-run, with something else in the place of its files.
+// A study's folder from outside: read by others, moved in mid-run, with something else in the place
+// of its files.
 #include "support/autotune.hpp"
 #include "support/process.hpp"
 #include "support/test.hpp"
 #include "support/waiting.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/io/sqlite_journal.hpp"
+#include "base/files.hpp"
+#include "servetune/error.hpp"
+#include "servetune/sqlite_journal.hpp"
 
 #include <sys/stat.h>
 #include <sys/sysmacros.h>

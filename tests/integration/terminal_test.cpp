@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `autotune` shows: on terminals of several widths, into files, and into what cannot be written to.
+// What `autotune` shows: on terminals of several widths, into files, and into what cannot be
+// written to.
 #include "support/terminal.hpp"
 #include "support/autotune.hpp"
 #include "support/process.hpp"
 #include "support/test.hpp"
 #include "support/waiting.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/io/sqlite_journal.hpp"
+#include "base/files.hpp"
+#include "servetune/error.hpp"
+#include "servetune/sqlite_journal.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -26,7 +27,8 @@ namespace fs = std::filesystem;
 
 const std::string failure_reason = "CUDA out of memory: tried to allocate 20.00 GiB on GPU 0";
 
-/// A replayed study of six configurations with long names, one of which runs out of memory, slow enough to be watched.
+/// A replayed study of six configurations with long names, one of which runs out of memory, slow
+/// enough to be watched.
 fs::path watched_study(const TemporaryFolder& folder, const std::string& delay = "150ms") {
     folder.write("t.csv",
                  "max_num_batched_tokens,max_num_seqs,status,total_tokens_per_second,message\n"
@@ -220,7 +222,8 @@ TEST_CASE("terminal: log lines stand above the status lines, time left, best and
         const auto seen = [&](const std::string& one, const std::string& other) {
             return std::any_of(status.begin(), status.end(), [&](const auto& row) { return has(row, one) && has(row, other); });
         };
-        // Before a trial has told what one takes the clock counts; then what is left of six configurations.
+        // Before a trial has told what one takes the clock counts; then what is left of six
+        // configurations.
         CHECK(seen("trial 0 of at most 6", "at most 5 min left"));
         CHECK(seen(" s left", "best 1000.00"));
         CHECK(seen(" s left", "best 1300.00 (+30.0 %)"));

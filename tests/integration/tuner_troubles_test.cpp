@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens to a deployed study when it is the tuner's own machine that fails: a full disk, a folder that cannot be
-// written, few descriptors, a second run, a run that was killed, engines that never start. Told trials stay, the
-// message says what to do, and the next run goes on.
+// What happens to a deployed study when it is the tuner's own machine that fails: a full disk, a
+// folder that cannot be written, few descriptors, a second run, a run that was killed, engines that
+// never start. Told trials stay, the message says what to do, and the next run goes on.
 #include "support/deployed_study.hpp"
 #include "support/test.hpp"
 
-#include "servetune/io/files.hpp"
+#include "base/files.hpp"
 #include "support/waiting.hpp"
 
 #include <sys/mount.h>
@@ -197,8 +197,8 @@ TEST_CASE("tuner's troubles: nothing starts, so it stops and says what to mend, 
 }
 
 TEST_CASE("tuner's troubles: its engines do not outlive it: kill -9, a second Ctrl-C, a crash, a reader that has gone") {
-    // A wrapper that does not exec, and an engine behind it that is deaf to TERM from its start: the kernel's word ends
-    // the wrapper only.
+    // A wrapper that does not exec, and an engine behind it that is deaf to TERM from its start:
+    // the kernel's word ends the wrapper only.
     DeployedStudy::Text text;
     text.deploy = "ready_within: 60s, stop_within: 500ms, stall_timeout: 1s, trial_within: 90s, warm_up: 1";
     const DeployedStudy study(text);

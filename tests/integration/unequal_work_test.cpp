@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// An engine that answers half as long with one of its settings, under natural lengths: that is not faster.
+// An engine that answers half as long with one of its settings, under natural lengths: that is not
+// faster.
 #include "support/autotune.hpp"
 #include "support/test.hpp"
 
-#include "servetune/io/files.hpp"
+#include "base/files.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights that stay in the devices' memory between trials: the daemons alone, and whole studies with simengine in the
-// part of vLLM and of its daemon.
-#include "../src/deploy/weight_cache.hpp"
-#include "../src/deploy/checkpoint_files.hpp"
+// Weights that stay in the devices' memory between trials: the daemons alone, and whole studies
+// with simengine in the part of vLLM and of its daemon.
+#include "deploy/weight_cache.hpp"
+#include "deploy/checkpoint_files.hpp"
 
-#include "servetune/engine/composition.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/study_file/catalogue.hpp"
+#include "base/files.hpp"
+#include "servetune/catalogue.hpp"
+#include "servetune/detail/engine/composition.hpp"
 #include "support/deployed_study.hpp"
 #include "support/test.hpp"
 #include "support/waiting.hpp"

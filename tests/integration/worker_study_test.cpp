@@ -3,8 +3,8 @@
 #include "support/deployed_study.hpp"
 #include "support/test.hpp"
 
-#include "servetune/base/present.hpp"
-#include "servetune/io/files.hpp"
+#include "base/files.hpp"
+#include "servetune/detail/base/present.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -37,8 +37,8 @@ Scratch& scratch() {
     return buffers;
 }
 
-/// Spaces after colons and commas that are outside of strings. `json` may be a piece that begins and ends outside of
-/// them.
+/// Spaces after colons and commas that are outside of strings. `json` may be a piece that begins
+/// and ends outside of them.
 std::string with_spaces(const std::string& json) {
     std::string result;
     bool inside = false;

@@ -21,8 +21,8 @@ struct CompletionRequest {
     Behaviour behaviour{};
 };
 
-/// The bytes of one answer, in vLLM's shape (events of about 230 bytes). Appends to buffers; nothing is allocated for a
-/// token once these are large enough.
+/// The bytes of one answer, in vLLM's shape (events of about 230 bytes). Appends to buffers;
+/// nothing is allocated for a token once these are large enough.
 class AnswerWriter {
 public:
     explicit AnswerWriter(const CompletionRequest& request);
@@ -61,7 +61,8 @@ private:
     std::string line_end_;
 };
 
-/// When the token was sent, by its text: after " t" the 20 digits of CLOCK_MONOTONIC in nanoseconds. -1: there is none.
+/// When the token was sent, by its text: after " t" the 20 digits of CLOCK_MONOTONIC in
+/// nanoseconds. -1: there is none.
 std::int64_t stamp_in(std::string_view text);
 
 /// Whole answers without a stream.

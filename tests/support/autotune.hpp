@@ -4,8 +4,8 @@
 #include "support/process.hpp"
 #include "support/waiting.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/io/sqlite_journal.hpp"
+#include "servetune/error.hpp"
+#include "servetune/sqlite_journal.hpp"
 
 #include <cstddef>
 #include <filesystem>
@@ -27,7 +27,8 @@ inline Ran ran(const std::vector<std::string>& argv, const std::filesystem::path
     return {code, process.out(), process.err()};
 }
 
-/// `autotune` with these words, in `folder`, to its end. The test's target says which program (SERVETUNE_PROGRAM).
+/// `autotune` with these words, in `folder`, to its end. The test's target says which program
+/// (SERVETUNE_PROGRAM).
 inline Ran autotune(std::vector<std::string> words, const std::filesystem::path& folder) {
     words.insert(words.begin(), SERVETUNE_PROGRAM);
     return ran(words, folder);

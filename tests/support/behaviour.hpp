@@ -9,7 +9,8 @@
 namespace servetune::test {
 
 /// How the test server answers one request: its timing and its vices. Written as words,
-/// `crlf,no_usage,first=0.2,reset=3`; a word's number may be left out where `behaviour_words` has one. Absent: not so.
+/// `crlf,no_usage,first=0.2,reset=3`; a word's number may be left out where `behaviour_words` has
+/// one. Absent: not so.
 struct Behaviour {
     std::optional<double> first{}, gap{}, tokens{}, chunk_tokens{};
     std::optional<double> share{}, cold{}, cold_times{};
@@ -122,7 +123,8 @@ inline constexpr std::array<BehaviourWord, 66> behaviour_words{{
     {"endless", &Behaviour::endless, 0.01, "after [DONE] comments follow, this many seconds apart, for ever"},
 }};
 
-/// Throws std::invalid_argument for an unknown word (and lists the known ones), a missing or a negative number.
+/// Throws std::invalid_argument for an unknown word (and lists the known ones), a missing or a
+/// negative number.
 Behaviour parse_behaviour(std::string_view words);
 
 /// `over`'s words where it has them, else `under`'s.

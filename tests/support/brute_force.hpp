@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/space/search_space.hpp"
+#include "servetune/search_space.hpp"
 
 #include <set>
 #include <utility>

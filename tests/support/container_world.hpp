@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Podman in a place of its own (images, containers, settings), with an image of simengine and a shell.
+// Podman in a place of its own (images, containers, settings), with an image of simengine and a
+// shell.
 
 #include "support/autotune.hpp"
 #include "support/process.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 
-#include "servetune/deploy/launcher.hpp"
+#include "servetune/launcher.hpp"
 
 #include <sys/mount.h>
 #include <unistd.h>
@@ -66,7 +67,8 @@ public:
     PodmanWorld(const PodmanWorld&) = delete;
     PodmanWorld& operator=(const PodmanWorld&) = delete;
 
-    /// Empty, and said so (ctest looks for this line to call the test skipped), where containers cannot run.
+    /// Empty, and said so (ctest looks for this line to call the test skipped), where containers
+    /// cannot run.
     [[nodiscard]] bool works() const {
         if (why_not_.empty()) return true;
         WARN("skipped: podman does not run here: " << why_not_);
@@ -125,7 +127,8 @@ private:
             fs::copy_file(library, root / library.substr(1), fs::copy_options::skip_existing);
         }
     }
-    /// Programs with the libraries that they load, and the search spaces; false: `why_not_` is empty.
+    /// Programs with the libraries that they load, and the search spaces; false: `why_not_` is
+    /// empty.
     bool make_image() {
         namespace fs = std::filesystem;
         const fs::path root = folder_.path() / "image";

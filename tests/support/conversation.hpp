@@ -13,7 +13,8 @@
 
 namespace servetune::test {
 
-/// A program that answers each line with a line, over pipes. Killed and waited for at the end of its life.
+/// A program that answers each line with a line, over pipes. Killed and waited for at the end of
+/// its life.
 class ConversationProcess {
 public:
     ConversationProcess(const std::vector<std::string>& argv, const std::filesystem::path& folder) {

@@ -5,8 +5,8 @@
 #include "support/process.hpp"
 #include "support/temporary_folder.hpp"
 
-#include "servetune/io/sqlite_journal.hpp"
-#include "servetune/process/process.hpp"
+#include "servetune/detail/host/process.hpp"
+#include "servetune/sqlite_journal.hpp"
 
 #include <cstdint>
 #include <cstdlib>
@@ -24,7 +24,8 @@ namespace servetune::test {
 
 inline const std::string best_command = "vllm serve Qwen/Qwen3-8B --max-num-seqs=32";
 
-/// Who listens on a port of this machine: the environments of the processes that hold the socket, those of this user.
+/// Who listens on a port of this machine: the environments of the processes that hold the socket,
+/// those of this user.
 inline std::vector<std::string> listeners(std::uint16_t port) {
     std::vector<std::string> result;
     for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
@@ -49,12 +50,13 @@ inline std::vector<std::string> listeners(std::uint16_t port) {
     return result;
 }
 
-/// A study of three configurations of a simulated vLLM that `autotune run` deploys for real, in a folder of its own.
-/// The second is the slowest, the third ten times faster, all requests come at once and none waits for another: a
-/// machine that is busy changes no order. Without a fault the recommendation is `--max-num-seqs=32`; the machine is not
-/// watched, so that what else it does makes no verdict inconclusive. Each configuration is measured once: nothing is
-/// confirmed (`decision: published`). `vllm` is a small script in front of simengine
-/// that lets engines with certain flags misbehave, so that nothing of autotune's own path is replaced.
+/// A study of three configurations of a simulated vLLM that `autotune run` deploys for real, in a
+/// folder of its own. The second is the slowest, the third ten times faster, all requests come at
+/// once and none waits for another: a machine that is busy changes no order. Without a fault the
+/// recommendation is `--max-num-seqs=32`; the machine is not watched, so that what else it does
+/// makes no verdict inconclusive. Each configuration is measured once: nothing is confirmed
+/// (`decision: published`). `vllm` is a small script in front of simengine that lets engines with
+/// certain flags misbehave, so that nothing of autotune's own path is replaced.
 class DeployedStudy {
 public:
     struct Text {
@@ -83,14 +85,16 @@ public:
     DeployedStudy(const DeployedStudy&) = delete;
     DeployedStudy& operator=(const DeployedStudy&) = delete;
 
-    /// From now on engines whose words hold `flag` do `vice` (`--misbehave` of simengine); an empty flag: all engines.
+    /// From now on engines whose words hold `flag` do `vice` (`--misbehave` of simengine); an empty
+    /// flag: all engines.
     void misbehave(const std::vector<std::pair<std::string, std::string>>& vices) const {
         std::string script = "#!/bin/sh\necho \"$$ $*\" >> '" + record().string() + "'\ncase \" $* \" in\n";
         for (const auto& [flag, vice] : vices)
             script += (flag.empty() ? "*" : "*' " + flag + " '*") + (") SIMENGINE_OPTIONS=\"$SIMENGINE_OPTIONS --misbehave " + vice) +
                       "\"; export SIMENGINE_OPTIONS ;;\n";
         script += "esac\nexec '" SIMENGINE_PROGRAM "' vllm \"$@\"\n";
-        // Written beside it and moved there: a shell that is reading the old one goes on with the old one.
+        // Written beside it and moved there: a shell that is reading the old one goes on with the
+        // old one.
         namespace fs = std::filesystem;
         const fs::path file = folder_.write("bin/vllm.new", script);
         fs::permissions(file, fs::perms::owner_all);
@@ -144,7 +148,8 @@ public:
         for (const StartedEngine& engine : engines()) {
             if (!living_in_group(engine.id).empty())
                 result += "of group " + std::to_string(engine.id) + " something lives: " + engine.words + "\n";
-            // A port that has been free may by now be that of another study, of a test beside this one.
+            // A port that has been free may by now be that of another study, of a test beside this
+            // one.
             for (const std::string& environment : listeners(engine.port))
                 if (environment.find("SERVETUNE_STUDY=") == std::string::npos ||
                     environment.find("SERVETUNE_STUDY=" + mark() + std::string(1, '\0')) != std::string::npos)

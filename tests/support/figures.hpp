@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/traffic/benchmark_result.hpp"
+#include "servetune/benchmark_result.hpp"
 
 #include <map>
 #include <optional>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/engine/composition.hpp"
+#include "servetune/detail/engine/composition.hpp"
 
 #include <string>
 #include <utility>

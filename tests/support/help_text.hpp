@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/io/files.hpp"
+#include "base/files.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -10,8 +10,9 @@
 
 namespace servetune::test {
 
-/// A help text as Python's argparse writes it, of the stored facts of a version: a switch with its listed way off
-/// (`--enable-x, --disable-x`, else `--x, --no-x`), other flags with their values. No word of the engine's own.
+/// A help text as Python's argparse writes it, of the stored facts of a version: a switch with its
+/// listed way off (`--enable-x, --disable-x`, else `--x, --no-x`), other flags with their values.
+/// No word of the engine's own.
 inline std::string help_text_of(const std::filesystem::path& facts) {
     const auto file = nlohmann::json::parse(read_file(facts));
     std::string text = "usage: serve [-h] [model]\n\noptions:\n  -h, --help            show this\n  --model MODEL\n";

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// `hold_process MARK WATCHDOG PROGRAM WORDS...`: starts a Process, says its id and waits to be killed, as a tuner may
-// be. WATCHDOG: milliseconds that a watchdog leaves between TERM and KILL, its id is said too; 0: none.
-#include "servetune/process/process.hpp"
+// `hold_process MARK WATCHDOG PROGRAM WORDS...`: starts a Process, says its id and waits to be
+// killed, as a tuner may be. WATCHDOG: milliseconds that a watchdog leaves between TERM and KILL,
+// its id is said too; 0: none.
+#include "servetune/detail/host/process.hpp"
 
 #include <unistd.h>
 

@@ -10,8 +10,9 @@
 
 namespace servetune::test {
 
-/// What `action` returns, or the message of what it throws, in a child process: for what would change this process (its
-/// user, its mounts, its limits). "ended by signal N" when it did not come to its end.
+/// What `action` returns, or the message of what it throws, in a child process: for what would
+/// change this process (its user, its mounts, its limits). "ended by signal N" when it did not come
+/// to its end.
 template <class Action>
 std::string in_child(const Action& action) {
     int ends[2];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/io/files.hpp"
+#include "base/files.hpp"
 
 #include <filesystem>
 #include <sstream>

@@ -10,8 +10,8 @@
 
 namespace servetune::test {
 
-/// The real llama-server: `$SERVETUNE_LLAMA_SERVER`, else where scripts/get-llama-server puts it. Empty, and said so
-/// (ctest looks for this line to call the test skipped), when there is none.
+/// The real llama-server: `$SERVETUNE_LLAMA_SERVER`, else where scripts/get-llama-server puts it.
+/// Empty, and said so (ctest looks for this line to call the test skipped), when there is none.
 inline std::string llama_server() {
     const char* given = std::getenv("SERVETUNE_LLAMA_SERVER");
     const std::filesystem::path file =

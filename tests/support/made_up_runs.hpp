@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/load/load_generator.hpp"
-#include "servetune/traffic/workload.hpp"
+#include "servetune/detail/load/load_generator.hpp"
+#include "servetune/workload.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -22,8 +22,8 @@ struct MadeUpEngine {
     double slow_times = 1;      ///< ... it is so many times slower
 };
 
-/// What is sent to it. Lengths are uniform around their means by +- `spread`; answers that end by themselves
-/// (`natural`) have lengths of a geometric distribution.
+/// What is sent to it. Lengths are uniform around their means by +- `spread`; answers that end by
+/// themselves (`natural`) have lengths of a geometric distribution.
 struct MadeUpLoad {
     Arrival arrival{};
     std::size_t requests = 200;

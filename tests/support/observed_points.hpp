@@ -3,8 +3,8 @@
 
 // Points of a space, numbers at them, and a kernel: what tests of the models need.
 
-#include "servetune/model/gaussian_process.hpp"
-#include "servetune/space/feasible_set.hpp"
+#include "search/gaussian_process.hpp"
+#include "servetune/detail/space/feasible_set.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace servetune::test {
 
-/// Every kind of dimension: numbers, ordered and unordered choices, unset known and unknown, conditions, a concept of
-/// two engines.
+/// Every kind of dimension: numbers, ordered and unordered choices, unset known and unknown,
+/// conditions, a concept of two engines.
 inline SearchSpace mixed_space() {
     Parameter seqs = Parameter::integer("a.seqs", 16, 1024, Scale::log2).or_unset(std::int64_t{256}).when("engine", {"a"});
     Parameter running = Parameter::integer("b.running", 32, 2048, Scale::log2).or_unset().when("engine", {"b"});

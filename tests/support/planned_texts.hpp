@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The texts of planned requests: where they begin alike, and which of two plans are the same but for their words.
+// The texts of planned requests: where they begin alike, and which of two plans are the same but
+// for their words.
 
-#include "servetune/load/dataset.hpp"
+#include "servetune/detail/load/dataset.hpp"
 #include "support/test.hpp"
 #include "support/tokenize_server.hpp"
 

@@ -23,7 +23,8 @@
 
 namespace servetune::test {
 
-/// A program run by a test, from an argument vector, its output in files. Killed and waited for at the end of its life.
+/// A program run by a test, from an argument vector, its output in files. Killed and waited for at
+/// the end of its life.
 class ChildProcess {
 public:
     /// `largest_file`: bytes after which its writes fail, as on a full disk; 0: no limit.
@@ -40,7 +41,8 @@ public:
             if (chdir(folder.c_str()) != 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0) _exit(126);
             const rlimit limit{largest_file, largest_file};
             if (largest_file > 0 && setrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(126);
-            // The tests may themselves have been started in the background of a script, where INT is ignored.
+            // The tests may themselves have been started in the background of a script, where INT
+            // is ignored.
             for (const int number : {SIGHUP, SIGINT, SIGTERM, SIGPIPE}) ::signal(number, SIG_DFL);
             execv(words[0], words.data());
             _exit(127);
@@ -96,8 +98,9 @@ private:
 struct SeenProcess {
     int group = 0;
     std::uint64_t start_ticks = 0;  ///< since boot
-    /// A zombie: it has ended. When it goes from the process table is up to its parent; for one whose parent has ended
-    /// that is init, which may look for zombies every few seconds only (2 s was seen).
+    /// A zombie: it has ended. When it goes from the process table is up to its parent; for one
+    /// whose parent has ended that is init, which may look for zombies every few seconds only (2 s
+    /// was seen).
     bool dead = false;
 };
 

@@ -5,9 +5,9 @@
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/results/result_file.hpp"
+#include "base/files.hpp"
+#include "servetune/error.hpp"
+#include "servetune/result_file.hpp"
 
 #include <filesystem>
 #include <map>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/perf/serving_settings.hpp"
+#include "servetune/detail/perf/serving_settings.hpp"
 
 #include <string>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/study_file/catalogue.hpp"
+#include "servetune/catalogue.hpp"
 
 #include <filesystem>
 

@@ -15,7 +15,8 @@
 
 namespace servetune::test {
 
-/// `simengine` as a process of a test, ended with it. `words`: its options, then the engine's command with `--port 0`.
+/// `simengine` as a process of a test, ended with it. `words`: its options, then the engine's
+/// command with `--port 0`.
 class SimEngine {
 public:
     SimEngine(const std::string& program, const std::vector<std::string>& words) : process_(argv(program, words), folder_.path()) {}

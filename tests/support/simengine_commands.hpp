@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The commands that simengine takes each engine's place with, what it is asked, and how a load on it went. The test's
-// target says which program (SIMENGINE_PROGRAM).
+// The commands that simengine takes each engine's place with, what it is asked, and how a load on
+// it went. The test's target says which program (SIMENGINE_PROGRAM).
 
 #include "support/simengine.hpp"
 
-#include "servetune/load/load_generator.hpp"
+#include "servetune/detail/load/load_generator.hpp"
 
 #include <nlohmann/json.hpp>
 

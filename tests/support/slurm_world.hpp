@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A cluster of Slurm on this machine: a controller, and nodes of two cores and two devices each, that are no GPUs.
+// A cluster of Slurm on this machine: a controller, and nodes of two cores and two devices each,
+// that are no GPUs.
 
 #include "support/container_world.hpp"
 
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#include "servetune/process/port.hpp"
-#include "servetune/process/process.hpp"
+#include "servetune/detail/host/port.hpp"
+#include "servetune/detail/host/process.hpp"
 #include "support/waiting.hpp"
 
 #include <csignal>
@@ -31,7 +32,8 @@ public:
         for (int i = 0; i < 1024; ++i) key.put(static_cast<char>(i * 37));
         key.close();
         std::filesystem::permissions(at + "/munge.key", std::filesystem::perms::owner_read);
-        // An engine on the same machine would be found by the marks in its environment; on a node it could not be.
+        // An engine on the same machine would be found by the marks in its environment; on a node
+        // it could not be.
         std::filesystem::permissions(folder_.write("prolog", "#!/bin/sh\necho unset SERVETUNE_STUDY\necho unset SERVETUNE_GROUP\n"),
                                      std::filesystem::perms::owner_all);
         for (const char* name : {"gpu0", "gpu1"}) (void)mknod((at + "/" + name).c_str(), S_IFCHR | 0600, makedev(1, 3));

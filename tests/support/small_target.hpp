@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/perf/cost_model.hpp"
+#include "servetune/detail/perf/cost_model.hpp"
 
 #include <cstdint>
 
@@ -9,8 +9,9 @@ namespace servetune::test {
 
 inline constexpr double us = 1e-6;  ///< seconds
 
-/// A made-up model on a made-up chip whose times can be added up by hand: a step reads the weights in 1 ms and each
-/// token of context in 0.1 us, computes in no time, and nothing else costs anything.
+/// A made-up model on a made-up chip whose times can be added up by hand: a step reads the weights
+/// in 1 ms and each token of context in 0.1 us, computes in no time, and nothing else costs
+/// anything.
 inline ServingTarget small_target() {
     ServingTarget target;
     target.model.name = "made/up";

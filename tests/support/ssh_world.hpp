@@ -5,7 +5,7 @@
 
 #include "support/container_world.hpp"
 
-#include "servetune/deploy/remote_launchers.hpp"
+#include "servetune/detail/deploy/remote_launchers.hpp"
 
 namespace servetune::test {
 

@@ -11,19 +11,21 @@
 
 namespace servetune::test {
 
-/// A server on the loopback that speaks OpenAI's HTTP interface as vLLM does, has no model, and knows exactly what it
-/// sent when: the load generator's tests and benchmarks compare with that. Each token's text holds the nanoseconds of
-/// CLOCK_MONOTONIC at which it was sent. Prompt tokens are the words of the prompt, or the ids.
+/// A server on the loopback that speaks OpenAI's HTTP interface as vLLM does, has no model, and
+/// knows exactly what it sent when: the load generator's tests and benchmarks compare with that.
+/// Each token's text holds the nanoseconds of CLOCK_MONOTONIC at which it was sent. Prompt tokens
+/// are the words of the prompt, or the ids.
 ///
 ///     StreamServer server({.behaviour = parse_behaviour("first=0.01,gap=0.001")});
 ///     ... a client of server.url() ...
 ///     server.wait_for_ended(1, 10);
 ///     server.truth().at(0).chunk_sent_ns
 ///
-/// A request may behave otherwise than the server (`Behaviour`): by words in the header `X-Behave`, or in the name of
-/// the model after "behave:". Unknown words are answered with 400.
+/// A request may behave otherwise than the server (`Behaviour`): by words in the header `X-Behave`,
+/// or in the name of the model after "behave:". Unknown words are answered with 400.
 ///
-/// Paths: /v1/chat/completions, /v1/completions, /v1/models, /health, /metrics, GET /truth (JSON), DELETE /truth.
+/// Paths: /v1/chat/completions, /v1/completions, /v1/models, /health, /metrics, GET /truth (JSON),
+/// DELETE /truth.
 struct StreamServerOptions {
     /// When tokens are due, counted from the request's receipt.
     enum class Pace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The stream server's connections: what is read from one and written to it, and the answer that is under way. Of the
-// server's own sources only.
+// The stream server's connections: what is read from one and written to it, and the answer that is
+// under way. Of the server's own sources only.
 
 #include "support/answers.hpp"
 #include "support/behaviour.hpp"

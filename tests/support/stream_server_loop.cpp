@@ -77,8 +77,8 @@ void StreamServer::Loop::run() {
     }
 }
 
-/// Few at a time: of many requests that come at once, the last is stamped when it comes and not when the others have
-/// been answered.
+/// Few at a time: of many requests that come at once, the last is stamped when it comes and not
+/// when the others have been answered.
 void StreamServer::Loop::look_at_input() {
     for (int i = 0; i < 16 && !ready_.empty(); ++i) {
         const auto [slot, generation] = ready_.front();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The stream server's event loop, of which it has one or several, and what they share. Of the server's own sources
-// only.
+// The stream server's event loop, of which it has one or several, and what they share. Of the
+// server's own sources only.
 
 #include "support/behaviour.hpp"
 #include "support/http.hpp"

@@ -19,9 +19,9 @@
 
 namespace servetune::test {
 
-/// The rows that a terminal of so many columns shows of a stream of bytes, what has scrolled away included. It knows
-/// what `autotune` prints: text, \r, \n, ESC [ A (up), ESC [ J (clear to the end of the screen), ESC [ K (clear to
-/// the end of the row) and four colours.
+/// The rows that a terminal of so many columns shows of a stream of bytes, what has scrolled away
+/// included. It knows what `autotune` prints: text, \r, \n, ESC [ A (up), ESC [ J (clear to the end
+/// of the screen), ESC [ K (clear to the end of the row) and four colours.
 class ShownRows {
 public:
     explicit ShownRows(std::size_t columns) : columns_(columns) {}
@@ -120,7 +120,8 @@ public:
     void type(const std::string& text) const {
         if (write(ours_, text.data(), text.size()) != static_cast<ssize_t>(text.size())) throw std::runtime_error("cannot type");
     }
-    /// Reads what comes until its end, a minute at most, and calls `look` after each piece. The exit code.
+    /// Reads what comes until its end, a minute at most, and calls `look` after each piece. The
+    /// exit code.
     template <class Look>
     int watch(const Look& look) {
         const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);

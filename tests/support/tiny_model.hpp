@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/base/rng.hpp"
+#include "servetune/detail/base/rng.hpp"
 
 #include <bit>
 #include <cmath>
@@ -13,9 +13,9 @@
 
 namespace servetune::test {
 
-/// A model small enough to be made on the spot, with random weights: its answers mean nothing, serving them is real.
-/// Llama's architecture, 32 bit floats, one token per byte (GPT-2's way of writing bytes), output tied to the
-/// embedding.
+/// A model small enough to be made on the spot, with random weights: its answers mean nothing,
+/// serving them is real. Llama's architecture, 32 bit floats, one token per byte (GPT-2's way of
+/// writing bytes), output tied to the embedding.
 struct TinyModel {
     std::uint32_t embedding = 128;
     std::uint32_t layers = 2;
@@ -25,8 +25,8 @@ struct TinyModel {
     std::uint32_t context_tokens = 4096;
     std::uint64_t seed = 1;
 
-    /// The bytes of a GGUF file, version 3 (github.com/ggml-org/ggml, docs/gguf.md): header, metadata, tensor infos,
-    /// tensors. The same wherever it is made. 1.4 MB as it stands.
+    /// The bytes of a GGUF file, version 3 (github.com/ggml-org/ggml, docs/gguf.md): header,
+    /// metadata, tensor infos, tensors. The same wherever it is made. 1.4 MB as it stands.
     [[nodiscard]] std::string gguf() const;
 };
 
@@ -96,8 +96,8 @@ private:
     std::string data_;
 };
 
-/// The 256 bytes as GPT-2 writes them: printable ones as themselves, the others as the characters from U+0100 on; in
-/// UTF-8.
+/// The 256 bytes as GPT-2 writes them: printable ones as themselves, the others as the characters
+/// from U+0100 on; in UTF-8.
 inline std::vector<std::string> byte_tokens() {
     std::vector<std::string> result;
     std::uint32_t next = 256;

@@ -3,7 +3,7 @@
 
 // A made-up server that counts the tokens of a text, to be calibrated against.
 
-#include "servetune/load/calibration.hpp"
+#include "servetune/detail/load/calibration.hpp"
 
 #include <cstdint>
 #include <set>

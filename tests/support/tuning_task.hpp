@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A made-up tuning job with a known best: 1344 configurations of five parameters, one conditional; 96 need too much
-// memory and fail.
+// A made-up tuning job with a known best: 1344 configurations of five parameters, one conditional;
+// 96 need too much memory and fail.
 
-#include "servetune/strategy/strategy.hpp"
-#include "servetune/study/study.hpp"
+#include "servetune/strategy.hpp"
+#include "servetune/study.hpp"
 
 #include <algorithm>
 #include <cmath>

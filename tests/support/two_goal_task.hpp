@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A made-up tuning job with two goals that pull apart: the configurations of TuningTask, of which those with many
-// sequences and long steps serve more tokens a second and let the first token wait longer.
+// A made-up tuning job with two goals that pull apart: the configurations of TuningTask, of which
+// those with many sequences and long steps serve more tokens a second and let the first token wait
+// longer.
 
-#include "servetune/acquisition/hypervolume.hpp"
-#include "servetune/study/recommendation.hpp"
+#include "search/hypervolume.hpp"
+#include "servetune/recommendation.hpp"
 #include "support/tuning_task.hpp"
 
 #include <cmath>
@@ -39,8 +40,8 @@ struct TwoGoalTask {
     static Staircase::Point point_of(const Configuration& configuration) {
         return {std::log(rate_of(configuration)), -std::log(wait_of(configuration))};
     }
-    /// The area in logarithms that configurations truly have over a third of the best rate and thrice the shortest
-    /// wait, as a share of that of the whole space.
+    /// The area in logarithms that configurations truly have over a third of the best rate and
+    /// thrice the shortest wait, as a share of that of the whole space.
     static double share_of_area(const Problem& problem, const std::vector<FrontPoint>& front) {
         std::vector<Staircase::Point> all;
         problem.feasible.for_each([&](const Configuration& configuration) {

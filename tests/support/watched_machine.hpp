@@ -3,7 +3,7 @@
 
 // A machine to watch: a script in nvidia-smi's place, a folder in /proc's, and an engine in them.
 
-#include "servetune/machine/machine_watch.hpp"
+#include "servetune/detail/host/machine_watch.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 #include "support/waiting.hpp"
@@ -44,9 +44,9 @@ inline std::string app(int process, int gpu, const std::string& mib) {
     return std::to_string(process) + ", " + uuid(gpu) + ", " + mib + "\n";
 }
 
-/// What nvidia-smi answers: `gpus` and `apps`, for the n-th question about GPUs `gpus.n` where it is there; with `old`
-/// it knows only the old field's name, with `hang` it never ends, with `code` it ends with that where GPUs are asked
-/// for.
+/// What nvidia-smi answers: `gpus` and `apps`, for the n-th question about GPUs `gpus.n` where it
+/// is there; with `old` it knows only the old field's name, with `hang` it never ends, with `code`
+/// it ends with that where GPUs are asked for.
 class FakeSmi {
 public:
     FakeSmi() {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// All configurations are equal but for noise: then the default is what is recommended, whoever searched.
-#include "servetune/strategy/bayesian.hpp"
-#include "servetune/strategy/local_search.hpp"
-#include "servetune/strategy/random.hpp"
-#include "servetune/study/recommendation.hpp"
+// All configurations are equal but for noise: then the default is what is recommended, whoever
+// searched.
+#include "servetune/bayesian.hpp"
+#include "servetune/recommendation.hpp"
+#include "servetune/simple_strategies.hpp"
 #include "support/test.hpp"
 #include "support/tuning_task.hpp"
 
@@ -15,8 +15,8 @@ using namespace servetune::test;
 
 namespace {
 
-/// How many of `seeds` studies of 30 trials recommend a change, where a tenth of the configurations fail and none is
-/// better.
+/// How many of `seeds` studies of 30 trials recommend a change, where a tenth of the configurations
+/// fail and none is better.
 std::size_t false_gains(const std::string& strategy, double cv, std::size_t seeds) {
     const Problem problem(TuningTask::space(), {metric}, {Decision::Rule::significant, 0.01, cv});
     const auto equal = [cv](const Configuration& configuration, Rng& noise) -> Outcome {

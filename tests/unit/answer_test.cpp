@@ -2,11 +2,11 @@
 // The reader of answers: streams of events cut anywhere, and every way an answer can go wrong.
 #include "support/test.hpp"
 
-#include "answer_reader.hpp"
-#include "request_body.hpp"
-#include "whole_answer.hpp"
+#include "load/answer_reader.hpp"
+#include "load/request_body.hpp"
+#include "load/whole_answer.hpp"
 
-#include "servetune/base/error.hpp"
+#include "servetune/error.hpp"
 
 #include <nlohmann/json.hpp>
 

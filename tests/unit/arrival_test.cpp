@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/test.hpp"
 
-#include "servetune/load/arrival_process.hpp"
+#include "load/arrival_process.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -22,8 +22,8 @@ std::vector<double> gaps_of(const std::vector<double>& times) {
     return gaps;
 }
 
-/// sqrt(n) times the largest distance from the exponential distribution of this mean: above 1.63 once in a hundred
-/// samples.
+/// sqrt(n) times the largest distance from the exponential distribution of this mean: above 1.63
+/// once in a hundred samples.
 double kolmogorov_smirnov(std::vector<double> sample, double mean) {
     std::sort(sample.begin(), sample.end());
     const auto n = static_cast<double>(sample.size());
@@ -96,8 +96,8 @@ TEST_CASE("arrivals: a ramp's rate changes evenly in time") {
                  .requests_per_second = 2,
                  .burstiness = std::numeric_limits<double>::infinity(),
                  .to_requests_per_second = 6};
-    // 40 gaps at 4 a second on average: 10 s; by the time t, 2 t + 0.2 t^2 requests: 10 after t = 3.66 s, 20 after 6.18
-    // s.
+    // 40 gaps at 4 a second on average: 10 s; by the time t, 2 t + 0.2 t^2 requests: 10 after t =
+    // 3.66 s, 20 after 6.18 s.
     const std::vector<double> times = arrival_times(ramp, 41, Rng(1));
     CHECK(times.front() == 0);
     CHECK(times.back() == Approx(10).epsilon(1e-12));

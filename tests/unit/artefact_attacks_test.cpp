@@ -1,15 +1,16 @@
-// SPDX-License-Identifier: Apache-2.0 Text of a study that tries to become a directive, a variable
-// or another word in a file that starts an engine.
+// SPDX-License-Identifier: Apache-2.0
+// Text of a study that tries to become a directive, a variable or another word in a file that
+// starts an engine.
 #include "support/process.hpp"
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/io/yaml.hpp"
-#include "servetune/io/yaml_text.hpp"
-#include "servetune/report/artefact.hpp"
-#include "servetune/study_file/study_file.hpp"
+#include "base/files.hpp"
+#include "interop/artefact.hpp"
+#include "servetune/error.hpp"
+#include "servetune/study_file.hpp"
+#include "study_file/yaml.hpp"
+#include "study_file/yaml_text.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the audit knows of a measurement besides its figures: models, accelerators, and what commands say.
+// What the audit knows of a measurement besides its figures: models, accelerators, and what
+// commands say.
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/load/audit.hpp"
-#include "servetune/study_file/audit_context.hpp"
-#include "servetune/study_file/catalogue.hpp"
+#include "servetune/audit.hpp"
+#include "servetune/catalogue.hpp"
+#include "servetune/error.hpp"
+#include "study_file/audit_context.hpp"
 
 using namespace servetune;
 using namespace servetune::test;
@@ -90,8 +91,8 @@ TEST_CASE("facts: what the shipped files say hangs together") {
     for (const ModelSpec& model : Catalogue(search_spaces).all_models())
         for (const auto& [quantization, weights] : model.weights) {
             INFO(model.name << " " << quantization);
-            // Every active parameter but the input embedding is read, at 3.9 bits or more; never more than the
-            // checkpoint.
+            // Every active parameter but the input embedding is read, at 3.9 bits or more; never
+            // more than the checkpoint.
             const double read = model.parameters_active - (model.tied_embeddings ? 0 : model.parameters_embedding / 2);
             CHECK(weights.per_token >= read * 3.9 / 8);
             CHECK(weights.per_token <= read * 2.01);
@@ -129,7 +130,8 @@ TEST_CASE("audit: commands say the model, its quantization, devices and speculat
     CHECK(c.tokens_per_step == 5);
     CHECK_FALSE(described({"--speculative-algorithm", "EAGLE"}, "Qwen/Qwen3-8B").tokens_per_step.has_value());
     CHECK_FALSE(described({"vllm", "serve", "org/unknown"}, "Qwen/Qwen3-8B").served.has_value());  // not what the study serves
-    // The same said otherwise: by other programs, with other spellings, with the engine's own options.
+    // The same said otherwise: by other programs, with other spellings, with the engine's own
+    // options.
     c = described({"/opt/bin/python", "-m", "vllm.entrypoints.openai.api_server", "--model=Qwen/Qwen3-8B", "-tp", "4", "-q", "fp8"});
     CHECK((c.served && c.served->model.name == "Qwen/Qwen3-8B" && c.served->quantization == "fp8"));
     CHECK(c.devices == 4);

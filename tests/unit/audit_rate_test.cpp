@@ -2,8 +2,8 @@
 // Loads that did not arrive, servers that fell behind, and results of which nothing can be checked.
 #include "support/test.hpp"
 
-#include "servetune/load/audit.hpp"
-#include "servetune/load/capacity.hpp"
+#include "load/capacity.hpp"
+#include "servetune/audit.hpp"
 
 #include <algorithm>
 #include <string>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/test.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/io/table.hpp"
-#include "servetune/load/audit.hpp"
-#include "servetune/study/recommendation.hpp"
-#include "servetune/study_file/audit_context.hpp"
-#include "servetune/study_file/catalogue.hpp"
+#include "servetune/audit.hpp"
+#include "servetune/catalogue.hpp"
+#include "servetune/error.hpp"
+#include "servetune/recommendation.hpp"
+#include "study/table.hpp"
+#include "study_file/audit_context.hpp"
 #include "support/shipped.hpp"
 
 #include <cmath>
@@ -20,8 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// 800 requests of 1000 tokens in and 100 out through 8 slots on an H100, measured by a flawless client: every identity
-/// holds.
+/// 800 requests of 1000 tokens in and 100 out through 8 slots on an H100, measured by a flawless
+/// client: every identity holds.
 BenchmarkResult flawless() {
     BenchmarkResult r;
     r.successful_requests = 800;
@@ -336,7 +336,8 @@ TEST_CASE("audit: what is missing is said, never guessed") {
     CHECK(reason("physics") == "the bytes of org/Model-8B as gguf are not known");
     c.hardware->memory_bandwidth_bytes_per_second = 1;
     CHECK(audit(flawless(), c) == Validity{});
-    // Speculation lowers the floor by the tokens of a step; when that number is not known there is no floor.
+    // Speculation lowers the floor by the tokens of a step; when that number is not known there is
+    // no floor.
     c = all_known();
     c.hardware->memory_bandwidth_bytes_per_second = 1e12;  // 15 ms a step
     CHECK(audit(flawless(), c).verdict == Verdict::unsound);

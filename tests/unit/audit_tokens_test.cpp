@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the audit says of times below zero, of chunks of hardly more than a token, and of tokens that were not sent.
+// What the audit says of times below zero, of chunks of hardly more than a token, and of tokens
+// that were not sent.
 #include "support/test.hpp"
 
-#include "servetune/load/audit.hpp"
+#include "servetune/audit.hpp"
 
 #include <optional>
 #include <set>

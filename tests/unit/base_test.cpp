@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/test.hpp"
 
-#include "../src/base/waiting.hpp"
-#include "servetune/base/fingerprint.hpp"
-#include "servetune/base/nearest.hpp"
-#include "servetune/base/normal.hpp"
-#include "servetune/base/number_text.hpp"
-#include "servetune/base/present.hpp"
-#include "servetune/base/rng.hpp"
-#include "servetune/base/whole_number.hpp"
+#include "base/waiting.hpp"
+#include "base/whole_number.hpp"
+#include "servetune/detail/base/fingerprint.hpp"
+#include "servetune/detail/base/nearest.hpp"
+#include "servetune/detail/base/normal.hpp"
+#include "servetune/detail/base/number_text.hpp"
+#include "servetune/detail/base/present.hpp"
+#include "servetune/detail/base/rng.hpp"
 
 #include <chrono>
 #include <cmath>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The optimizer as a whole: what it finds, what it never does, and what it bears.
-#include "servetune/strategy/bayesian.hpp"
-#include "servetune/optimizer/model_cache.hpp"
-#include "servetune/strategy/random.hpp"
-#include "servetune/study/recommendation.hpp"
+#include "servetune/bayesian.hpp"
+#include "search/model_cache.hpp"
+#include "servetune/recommendation.hpp"
+#include "servetune/simple_strategies.hpp"
 #include "support/test.hpp"
 #include "support/tuning_task.hpp"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/test.hpp"
 
-#include "block_pool.hpp"
-#include "servetune/base/rng.hpp"
+#include "perf/block_pool.hpp"
+#include "servetune/detail/base/rng.hpp"
 
 #include <map>
 #include <vector>

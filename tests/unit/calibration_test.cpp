@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many tokens a text has: as a server counts it, once calibrated, and as it is estimated where no server was asked.
+// How many tokens a text has: as a server counts it, once calibrated, and as it is estimated where
+// no server was asked.
 #include "support/test.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/load/calibration.hpp"
-#include "servetune/load/dataset.hpp"
+#include "servetune/detail/load/calibration.hpp"
+#include "servetune/detail/load/dataset.hpp"
+#include "servetune/error.hpp"
 #include "support/planned_texts.hpp"
 #include "support/tokenize_server.hpp"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The largest load that keeps the limits: found closely with few points, also from noisy answers; what has no such edge
-// is said to have none.
-#include "servetune/load/capacity.hpp"
+// The largest load that keeps the limits: found closely with few points, also from noisy answers;
+// what has no such edge is said to have none.
+#include "load/capacity.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/base/rng.hpp"
-#include "servetune/study_file/study_file.hpp"
+#include "servetune/detail/base/rng.hpp"
+#include "servetune/error.hpp"
+#include "servetune/study_file.hpp"
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 
@@ -25,7 +25,8 @@ Arrival arrival_looked_for(Arrival::Kind kind, LoadSearch search = {}) {
     return arrival;
 }
 
-/// A server that waits as a queue with one place does: time to first token = 0.1 s / (1 - load / most).
+/// A server that waits as a queue with one place does: time to first token = 0.1 s / (1 - load /
+/// most).
 struct OnePlaceQueue {
     double most = 10;  ///< requests a second
     double cv = 0;     ///< of an answer
@@ -83,7 +84,8 @@ private:
     }
 };
 
-/// The rate at which the limit breaks, by halving, each rate measured as a workload of its own, without noise.
+/// The rate at which the limit breaks, by halving, each rate measured as a workload of its own,
+/// without noise.
 double true_rate(const std::string& limit_text) {
     const Limit limit = Limit::parse(limit_text, true);
     double low = 0.5;

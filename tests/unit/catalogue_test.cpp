@@ -3,14 +3,14 @@
 #include "support/fixed_entry.hpp"
 #include "support/test.hpp"
 
-#include "keys.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/engine/version.hpp"
-#include "servetune/io/yaml.hpp"
-#include "servetune/space/feasible_set.hpp"
-#include "servetune/study_file/catalogue.hpp"
-#include "servetune/study_file/flag_facts.hpp"
-#include "servetune/study_file/study_file.hpp"
+#include "engine/version.hpp"
+#include "servetune/catalogue.hpp"
+#include "servetune/detail/space/feasible_set.hpp"
+#include "servetune/error.hpp"
+#include "servetune/study_file.hpp"
+#include "study_file/flag_facts.hpp"
+#include "study_file/keys.hpp"
+#include "study_file/yaml.hpp"
 #include "support/shipped.hpp"
 
 #include <set>

@@ -2,7 +2,7 @@
 // Axes of any figures: a chart comes to its end, whatever is drawn.
 #include "support/test.hpp"
 
-#include "chart.hpp"
+#include "report/chart.hpp"
 
 #include <cmath>
 #include <limits>

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every shipped chip with every engine and preset: the study is valid, its commands can be written, and it ends. The
-// same for every engine version whose flags are stored.
+// Every shipped chip with every engine and preset: the study is valid, its commands can be written,
+// and it ends. The same for every engine version whose flags are stored.
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/evaluate/evaluator.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/io/yaml.hpp"
-#include "servetune/predict/prediction.hpp"
-#include "servetune/predict/simulate_evaluator.hpp"
-#include "servetune/strategy/random.hpp"
-#include "servetune/study/study.hpp"
-#include "servetune/study_file/flag_facts.hpp"
-#include "servetune/study_file/study_file.hpp"
+#include "base/files.hpp"
+#include "predict/prediction.hpp"
+#include "servetune/error.hpp"
+#include "servetune/evaluator.hpp"
+#include "servetune/simple_strategies.hpp"
+#include "servetune/simulate_evaluator.hpp"
+#include "servetune/study.hpp"
+#include "servetune/study_file.hpp"
+#include "study_file/flag_facts.hpp"
+#include "study_file/yaml.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -76,7 +76,8 @@ std::string chip_study(const std::string& chip, const std::string& engine, const
            "objective: {maximize: total_tokens_per_second}\ndecision: published\nbudget: 8 trials\nstrategy: random\nevaluator: simulate\n";
 }
 
-/// What is found on the way over many studies; spaces that are the same are counted and rendered once.
+/// What is found on the way over many studies; spaces that are the same are counted and rendered
+/// once.
 class Tour {
 public:
     void visit(const std::string& text, const std::string& engine, bool runs) {
@@ -99,7 +100,8 @@ public:
         if (!runs) return;
         const auto evaluator = simulated(*study);
         if (const std::string why = why_nothing_starts(*evaluator, problem); !why.empty()) {
-            // By the cost model: TensorRT-LLM, whose cache leaves too little for its activations on 24 GB.
+            // By the cost model: TensorRT-LLM, whose cache leaves too little for its activations on
+            // 24 GB.
             CHECK(has(why, "where the least memory is missing"));
             CHECK(engine == "tensorrt-llm");
             CHECK(shipped_catalogue.hardware(study->hardware).memory_bytes < 26e9);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The load of a block that the block does not say: of the client's command and of the lines above the title.
+// The load of a block that the block does not say: of the client's command and of the lines above
+// the title.
 #include "support/test.hpp"
 
-#include "servetune/results/published.hpp"
+#include "servetune/detail/interop/published.hpp"
 
 #include <optional>
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which results of a document can be held against each other.
+#include "interop/comparable_runs.hpp"
 #include "support/test.hpp"
 
-#include "servetune/study_file/audit_context.hpp"
+#include "study_file/audit_context.hpp"
 
 using namespace servetune;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/study/comparison.hpp"
-#include "servetune/base/rng.hpp"
+#include "study/comparison.hpp"
+#include "servetune/detail/base/rng.hpp"
 #include "support/test.hpp"
 
 #include <cmath>

@@ -2,9 +2,9 @@
 #include "support/fixed_entry.hpp"
 #include "support/test.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/engine/composition.hpp"
-#include "servetune/space/feasible_set.hpp"
+#include "servetune/detail/engine/composition.hpp"
+#include "servetune/detail/space/feasible_set.hpp"
+#include "servetune/error.hpp"
 
 using namespace servetune;
 using namespace servetune::test;
@@ -112,8 +112,8 @@ TEST_CASE("rules that speak of parameters held at their defaults keep their mean
     description.others_searched = false;
     description.entries = {narrowed("max_num_seqs", {Unset{}, std::int64_t{4096}, std::int64_t{1024}})};
     const Composition composition(description);
-    // max_tokens is held at the engine's own 8192: the rule is about max_num_seqs alone. The forbidden pair cannot
-    // happen.
+    // max_tokens is held at the engine's own 8192: the rule is about max_num_seqs alone. The
+    // forbidden pair cannot happen.
     REQUIRE(composition.constraints().size() == 1);
     CHECK(text_of(composition.constraints()[0]) == "require 8192 >= max_num_seqs");
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// After the search: what looks best and the default in turn, until it is settled or the budget is spent.
-#include "servetune/study/confirmation.hpp"
-#include "servetune/space/neighbours.hpp"
-#include "servetune/strategy/bayesian.hpp"
-#include "servetune/strategy/exhaustive.hpp"
+// After the search: what looks best and the default in turn, until it is settled or the budget is
+// spent.
+#include "servetune/detail/study/confirmation.hpp"
+#include "servetune/bayesian.hpp"
+#include "servetune/detail/space/neighbours.hpp"
+#include "servetune/simple_strategies.hpp"
 #include "support/test.hpp"
 #include "support/tuning_task.hpp"
 

@@ -2,8 +2,8 @@
 // Memory and time of one step: what physics forbids whatever the figures are, by random cases.
 #include "support/test.hpp"
 
-#include "servetune/base/rng.hpp"
-#include "servetune/perf/cost_model.hpp"
+#include "servetune/detail/base/rng.hpp"
+#include "servetune/detail/perf/cost_model.hpp"
 #include "support/settings_for.hpp"
 
 #include <algorithm>
@@ -321,7 +321,8 @@ TEST_CASE("cost model: no step beats the roofline") {
         const double flops = 2 * (model.parameters_active - model.parameters_embedding) * tokens;
         const ModelWeights& weights = model.weights.at("some");
         REQUIRE(time.total >= flops / devices / *chip.flops(weights.computes_in) * rounding);
-        // Experts that are spread over replicas are read by each for all: a replica's own device reads fewer.
+        // Experts that are spread over replicas are read by each for all: a replica's own device
+        // reads fewer.
         const double replicas = c.settings.expert_parallel ? static_cast<double>(c.settings.data_parallel) : 1;
         REQUIRE(time.total >= weights.per_token / tensor / replicas / chip.memory_bandwidth_bytes_per_second * rounding);
         const auto sliding = static_cast<double>(model.sliding_layers) / static_cast<double>(model.attention_layers);

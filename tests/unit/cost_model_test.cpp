@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory and time of one step: by hand, against logs of real engines, and which figures are refused.
+// Memory and time of one step: by hand, against logs of real engines, and which figures are
+// refused.
 #include "support/test.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/perf/cost_model.hpp"
-#include "servetune/study_file/catalogue.hpp"
+#include "servetune/catalogue.hpp"
+#include "servetune/detail/perf/cost_model.hpp"
+#include "servetune/error.hpp"
 #include "support/settings_for.hpp"
 #include "support/shipped.hpp"
 #include "support/small_target.hpp"
@@ -74,10 +75,11 @@ TEST_CASE("cost model: one step by hand") {
     ServingSettings settings = round_settings();
     settings.graph_max_tokens = 1000;
     const StepTime time = CostModel(round_target(), settings).step(work);
-    // 520 tokens x 1e9 operations and 9 samples x 2e6, at 5e13 a second: 10.40036 ms; the weights are read in 1e9 /
-    // 0.8e12 = 1.25 ms.
+    // 520 tokens x 1e9 operations and 9 samples x 2e6, at 5e13 a second: 10.40036 ms; the weights
+    // are read in 1e9 / 0.8e12 = 1.25 ms.
     CHECK(time.linear == exactly(10.40036e-3));
-    // Pairs: 131328 x 1e5 operations at 5e13. Cache: 8000 x 1e5 bytes at 0.5e12 (and 8000 x 1e5 operations, less).
+    // Pairs: 131328 x 1e5 operations at 5e13. Cache: 8000 x 1e5 bytes at 0.5e12 (and 8000 x 1e5
+    // operations, less).
     CHECK(time.attention == exactly(0.262656e-3 + 1.6e-3));
     CHECK(time.communication == 0);
     CHECK(time.draft == 0);
@@ -104,7 +106,8 @@ TEST_CASE("cost model: four devices exchange twice a layer, and each has a quart
     const StepTime time = CostModel(round_target(), settings).step({.decode_sequences = 8, .decode_context_tokens = 8000});
     CHECK(time.linear == exactly(1.25e-3 / 4));
     CHECK(time.attention == exactly(1.6e-3 / 4));
-    // 8 tokens x 1000 wide x 2 bytes, 2 x 3/4 of them over 1e11 a second in one direction, 20 times.
+    // 8 tokens x 1000 wide x 2 bytes, 2 x 3/4 of them over 1e11 a second in one direction, 20
+    // times.
     CHECK(time.communication == exactly(20 * (1e-5 + 16'000 * 1.5 / 1e11)));
 
     settings.tensor_parallel = 1;
@@ -123,7 +126,8 @@ TEST_CASE("cost model: guesses are checked in the same pass and cost their draft
     const StepWork one{.decode_sequences = 1, .decode_context_tokens = 100};
     CHECK(CostModel(target, settings).step(one).draft == 0);
     settings.speculation = {"eagle3", 3, 0};
-    // One more layer and the output head: 1e8 + 2e6 bytes, and the launches of a layer, three times in a row.
+    // One more layer and the output head: 1e8 + 2e6 bytes, and the launches of a layer, three times
+    // in a row.
     CHECK(CostModel(target, settings).step(one).draft == exactly(3 * (1.02e8 / 0.8e12 + 5e-4)));
     settings.speculation = {"eagle3", 3, 4e9};
     CHECK(CostModel(target, settings).step(one).draft == exactly(3 * (4e9 / 0.8e12 + 5e-4)));
@@ -131,8 +135,8 @@ TEST_CASE("cost model: guesses are checked in the same pass and cost their draft
 }
 
 TEST_CASE("cost model: a memory plan by hand for each thing that an engine's fraction is a share of") {
-    // Loaded: 1 + 16 GB; activations: 1000 tokens x 1000 wide x 1000 + 100 x 1000 x 10 bytes; graphs for 1 2 4 8 16 ...
-    // 64, 11 sizes.
+    // Loaded: 1 + 16 GB; activations: 1000 tokens x 1000 wide x 1000 + 100 x 1000 x 10 bytes;
+    // graphs for 1 2 4 8 16 ... 64, 11 sizes.
     struct Expected {
         EngineTraits::FractionOf of;
         double usable_bytes;
@@ -225,9 +229,9 @@ TEST_CASE("cost model: layers with a sliding window keep no more than the window
 TEST_CASE("cost model: memory as engines logged it") {
     ServingSettings settings = settings_for("bf16");
     {
-        // vLLM, Llama-3.1-8B, bf16, H100 (79.14 GiB seen), utilization 0.9, 8192 tokens, 256 sequences: "model weights
-        // take 14.99GiB; ... activation peak memory takes 1.19GiB; the rest of the memory reserved for KV Cache is
-        // 54.93GiB" (published log).
+        // vLLM, Llama-3.1-8B, bf16, H100 (79.14 GiB seen), utilization 0.9, 8192 tokens, 256
+        // sequences: "model weights take 14.99GiB; ... activation peak memory takes 1.19GiB; the
+        // rest of the memory reserved for KV Cache is 54.93GiB" (published log).
         const MemoryPlan plan = CostModel(shipped("meta-llama/Llama-3.1-8B-Instruct", "h100-sxm", "vllm"), settings).memory();
         CHECK(plan.weights_bytes / gib == Approx(14.99).epsilon(0.005));
         CHECK(plan.activation_bytes / gib == Approx(1.19).margin(0.2));
@@ -235,7 +239,8 @@ TEST_CASE("cost model: memory as engines logged it") {
         CHECK(plan.cache_bytes_per_token == 128 * 1024);  // vLLM issue 10517 and others: 43,296 tokens in 5.29 GiB
     }
     {
-        // SGLang 0.4.4, the same model and chip, static fraction 0.88: 442,750 tokens (a log in its own tests).
+        // SGLang 0.4.4, the same model and chip, static fraction 0.88: 442,750 tokens (a log in its
+        // own tests).
         settings.memory_fraction = 0.88;
         settings.block_tokens = 1;
         const MemoryPlan plan = CostModel(shipped("meta-llama/Llama-3.1-8B-Instruct", "h100-sxm", "sglang"), settings).memory();
@@ -244,9 +249,9 @@ TEST_CASE("cost model: memory as engines logged it") {
     // SGLang logs 27.57 GB (these are GiB) for Qwen3-14B (xinference issue 3481).
     CHECK(CostModel(shipped("Qwen/Qwen3-14B", "h100-sxm", "sglang"), settings).memory().weights_bytes / gib ==
           Approx(27.57).epsilon(0.005));
-    // gpt-oss-120b takes 64.38 GiB with vLLM's Triton kernels (issue 33155) and up to 65.97 (23278): its experts are
-    // padded to whole tiles while they are loaded. The checkpoint itself has 60.77, and padding is not modelled: 6 to 8
-    // % too little.
+    // gpt-oss-120b takes 64.38 GiB with vLLM's Triton kernels (issue 33155) and up to 65.97
+    // (23278): its experts are padded to whole tiles while they are loaded. The checkpoint itself
+    // has 60.77, and padding is not modelled: 6 to 8 % too little.
     const double weights =
         CostModel(shipped("openai/gpt-oss-120b", "h100-sxm", "vllm"), settings_for("mxfp4")).memory().weights_bytes / gib;
     CHECK(weights == Approx(60.77).epsilon(0.001));
@@ -264,7 +269,8 @@ TEST_CASE("cost model: a sequence gets as many tokens of a step as guesses hold 
             for (std::int64_t i = 1; i <= guesses; ++i) expected += std::pow(chance, i);
             CHECK(CostModel(target, settings).tokens_per_step() == exactly(expected));
         }
-    // EAGLE-3, Llama-3.1-8B on MT-bench: 2.36 tokens a step with 2 guesses, 3.08 with 4 (vLLM issue 20780).
+    // EAGLE-3, Llama-3.1-8B on MT-bench: 2.36 tokens a step with 2 guesses, 3.08 with 4 (vLLM issue
+    // 20780).
     ServingSettings settings = settings_for("bf16");
     for (const auto& [guesses, tokens] : {std::pair{2, 2.36}, {4, 3.08}}) {
         settings.speculation = {"eagle3", guesses, 0};

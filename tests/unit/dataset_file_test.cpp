@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests that are read from files: ShareGPT's conversations, prompts, traces, and what is wrong with a file.
+// Requests that are read from files: ShareGPT's conversations, prompts, traces, and what is wrong
+// with a file.
 #include "support/test.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/io/yaml.hpp"
-#include "servetune/load/dataset.hpp"
-#include "servetune/study_file/catalogue.hpp"
+#include "servetune/catalogue.hpp"
+#include "servetune/detail/load/dataset.hpp"
+#include "servetune/error.hpp"
+#include "study_file/yaml.hpp"
 #include "support/planned_texts.hpp"
 #include "support/shipped.hpp"
 #include "support/tokenize_server.hpp"

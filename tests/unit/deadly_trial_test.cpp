@@ -1,12 +1,13 @@
-// SPDX-License-Identifier: Apache-2.0 A trial that kills the process which measures it, and what is
-// no death: a stop, an error, an orderly end.
+// SPDX-License-Identifier: Apache-2.0
+// A trial that kills the process which measures it, and what is no death: a stop, an error, an
+// orderly end.
 #include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/io/sqlite_journal.hpp"
-#include "servetune/strategy/exhaustive.hpp"
-#include "servetune/study/study.hpp"
+#include "servetune/error.hpp"
+#include "servetune/simple_strategies.hpp"
+#include "servetune/sqlite_journal.hpp"
+#include "servetune/study.hpp"
 
 #include <memory>
 #include <stop_token>

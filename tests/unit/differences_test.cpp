@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Objectives at or below zero are compared by differences; a measurement without a metric of the objective is refused.
-#include "servetune/base/error.hpp"
-#include "servetune/strategy/exhaustive.hpp"
-#include "servetune/strategy/random.hpp"
-#include "servetune/study/study.hpp"
+// Objectives at or below zero are compared by differences; a measurement without a metric of the
+// objective is refused.
+#include "servetune/error.hpp"
+#include "servetune/simple_strategies.hpp"
+#include "servetune/study.hpp"
 #include "support/test.hpp"
 
 #include <cmath>

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Serving commands in documents as people write them (tests/data/documents): the right one, or none and why.
+// Serving commands in documents as people write them (tests/data/documents): the right one, or none
+// and why.
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 
-#include "servetune/io/files.hpp"
-#include "servetune/io/table.hpp"
-#include "servetune/load/audit.hpp"
-#include "servetune/results/published.hpp"
-#include "servetune/study_file/import.hpp"
+#include "base/files.hpp"
+#include "interop/import.hpp"
+#include "servetune/audit.hpp"
+#include "servetune/detail/interop/published.hpp"
+#include "study/table.hpp"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A machine that changes its speed while it is measured.
-#include "servetune/trial/drift.hpp"
-#include "servetune/base/rng.hpp"
+#include "servetune/detail/trial/drift.hpp"
+#include "servetune/detail/base/rng.hpp"
 #include "support/test.hpp"
 
 #include <boost/math/distributions/students_t.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Studies on a machine that changes its speed: what they conclude, beside what is true.
-#include "servetune/strategy/bayesian.hpp"
-#include "servetune/strategy/random.hpp"
-#include "servetune/study/study.hpp"
+#include "servetune/bayesian.hpp"
+#include "servetune/simple_strategies.hpp"
+#include "servetune/study.hpp"
 #include "support/test.hpp"
 #include "support/tuning_task.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the parameters do over a whole space: against functions whose effects are known.
-#include "servetune/optimizer/effects.hpp"
-#include "servetune/strategy/random.hpp"
+#include "search/effects.hpp"
+#include "servetune/simple_strategies.hpp"
 #include "support/test.hpp"
 #include "support/tuning_task.hpp"
 
@@ -20,8 +20,8 @@ SearchSpace known_space() {
                         Parameter::choice("mode", {"x", "y"})});
 }
 
-/// ln of the objective: backend, size and depth act alone; cache helps where the size is large and costs where it is
-/// small. `mode` does nothing.
+/// ln of the objective: backend, size and depth act alone; cache helps where the size is large and
+/// costs where it is small. `mode` does nothing.
 double logarithm(const Configuration& configuration) {
     const std::string backend = text_of(*configuration.find("backend"));
     const double size = std::log2(number(configuration, "size")) - 2;
@@ -33,7 +33,8 @@ double logarithm(const Configuration& configuration) {
            0.05 * size + 0.02 * number(configuration, "depth") + (cache ? 0.08 : -0.08) * size;
 }
 
-/// The average of ln(objective) over the space with a parameter at a level, less the average over all.
+/// The average of ln(objective) over the space with a parameter at a level, less the average over
+/// all.
 double true_effect(const Problem& problem, const std::string& parameter, const Value& level) {
     double all = 0, with = 0, count = 0, count_with = 0;
     problem.feasible.for_each([&](const Configuration& configuration) {

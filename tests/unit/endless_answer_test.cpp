@@ -1,14 +1,15 @@
-// SPDX-License-Identifier: Apache-2.0 Answers without an end, and JSON that nests without one: what
-// a server may take of this program has a bound.
+// SPDX-License-Identifier: Apache-2.0
+// Answers without an end, and JSON that nests without one: what a server may take of this program
+// has a bound.
 #include "support/test.hpp"
 
-#include "answer_reader.hpp"
-#include "http.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/base/nesting.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/io/json.hpp"
-#include "servetune/machine/found_machine.hpp"
+#include "base/files.hpp"
+#include "base/nesting.hpp"
+#include "load/answer_reader.hpp"
+#include "load/http.hpp"
+#include "servetune/detail/host/found_machine.hpp"
+#include "servetune/error.hpp"
+#include "study/json.hpp"
 
 #include <nlohmann/json.hpp>
 

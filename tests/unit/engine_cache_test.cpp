@@ -2,7 +2,7 @@
 // The engine's cache: prefixes that are found again, and who gives way where there is no room.
 #include "support/test.hpp"
 
-#include "servetune/perf/engine_core.hpp"
+#include "servetune/detail/perf/engine_core.hpp"
 #include "support/small_engine.hpp"
 #include "support/small_target.hpp"
 

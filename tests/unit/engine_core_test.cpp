@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine's steps: what each has of prefill and decoding, what it takes, and what cannot be served.
+// The engine's steps: what each has of prefill and decoding, what it takes, and what cannot be
+// served.
 #include "support/test.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/base/rng.hpp"
-#include "servetune/perf/engine_core.hpp"
+#include "servetune/detail/base/rng.hpp"
+#include "servetune/detail/perf/engine_core.hpp"
+#include "servetune/error.hpp"
 #include "support/small_engine.hpp"
 #include "support/small_target.hpp"
 

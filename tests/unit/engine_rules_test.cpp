@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Combinations that an engine refuses, or changes by itself without a word: without our rules we would render the
-// command, with them it is never proposed.
+// Combinations that an engine refuses, or changes by itself without a word: without our rules we
+// would render the command, with them it is never proposed.
 #include "support/fixed_entry.hpp"
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/space/search_space.hpp"
-#include "servetune/study_file/study_file.hpp"
+#include "servetune/error.hpp"
+#include "servetune/search_space.hpp"
+#include "servetune/study_file.hpp"
 
 #include <map>
 

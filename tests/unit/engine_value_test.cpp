@@ -3,12 +3,12 @@
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/engine/engine_value.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/space/feasible_set.hpp"
-#include "servetune/study_file/command_reader.hpp"
-#include "servetune/study_file/study_file.hpp"
+#include "base/files.hpp"
+#include "engine/engine_value.hpp"
+#include "servetune/detail/space/feasible_set.hpp"
+#include "servetune/error.hpp"
+#include "servetune/study_file.hpp"
+#include "study_file/command_reader.hpp"
 
 #include <string>
 #include <vector>

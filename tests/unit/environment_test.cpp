@@ -3,12 +3,12 @@
 #include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 
-#include "servetune/base/variable_name.hpp"
-#include "servetune/io/sqlite_journal.hpp"
-#include "servetune/machine/environment.hpp"
-#include "servetune/machine/found_machine.hpp"
-#include "servetune/report/report.hpp"
-#include "servetune/study_file/study_file.hpp"
+#include "base/variable_name.hpp"
+#include "host/environment.hpp"
+#include "servetune/detail/host/found_machine.hpp"
+#include "servetune/report.hpp"
+#include "servetune/sqlite_journal.hpp"
+#include "servetune/study_file.hpp"
 
 #include <chrono>
 #include <cstdlib>

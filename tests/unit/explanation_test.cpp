@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a history says of parameters, and what was expected of a trial when it was asked.
-#include "servetune/optimizer/explanation.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/base/normal.hpp"
-#include "servetune/optimizer/effects.hpp"
-#include "servetune/optimizer/held_levels.hpp"
-#include "servetune/strategy/random.hpp"
+#include "servetune/explanation.hpp"
+#include "search/effects.hpp"
+#include "search/held_levels.hpp"
+#include "servetune/detail/base/normal.hpp"
+#include "servetune/error.hpp"
+#include "servetune/simple_strategies.hpp"
 #include "support/test.hpp"
 #include "support/tuning_task.hpp"
 

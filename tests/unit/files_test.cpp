@@ -3,9 +3,9 @@
 #include "support/in_child.hpp"
 #include "support/test.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/results/records.hpp"
+#include "base/files.hpp"
+#include "interop/records.hpp"
+#include "servetune/error.hpp"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -40,7 +40,8 @@ std::future<std::string> reader_of(const fs::path& file) {
     return std::async(std::launch::async, [file] { return read_file(file); });
 }
 
-/// A device of our own, with the numbers of one of the machine's; nothing where this user may not make or open one.
+/// A device of our own, with the numbers of one of the machine's; nothing where this user may not
+/// make or open one.
 std::optional<fs::path> device_in(const TemporaryFolder& folder, const char* name, unsigned minor_number) {
     fs::path file = folder.path() / name;
     if (mknod(file.c_str(), S_IFCHR | 0600, makedev(1, minor_number)) != 0) return std::nullopt;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fitting: known factors are found again in tables that the simulator made with them, and the physics holds on
-// published results.
+// Fitting: known factors are found again in tables that the simulator made with them, and the
+// physics holds on published results.
 #include "support/test.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/base/rng.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/io/table.hpp"
-#include "servetune/load/statistics.hpp"
-#include "servetune/predict/fit.hpp"
-#include "servetune/study_file/fit_table.hpp"
+#include "base/files.hpp"
+#include "predict/fit.hpp"
+#include "servetune/detail/base/rng.hpp"
+#include "servetune/detail/load/statistics.hpp"
+#include "servetune/error.hpp"
+#include "study/table.hpp"
+#include "study_file/fit_table.hpp"
 #include "support/shipped.hpp"
 #include "support/small_target.hpp"
 
@@ -33,7 +33,8 @@ EngineTraits start_traits() {
     return traits;
 }
 
-/// What the simulator measures with these traits, for rows that together say something of every factor.
+/// What the simulator measures with these traits, for rows that together say something of every
+/// factor.
 std::vector<FitRow> rows_of(const EngineTraits& truth, double noise = 0) {
     Rng rng(5);
     std::vector<FitRow> rows;

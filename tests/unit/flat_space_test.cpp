@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nearly flat spaces: how far the recommended configuration is from the best observed one, and why
 // (docs/decisions/005-what-is-recommended.md).
-#include "servetune/strategy/bayesian.hpp"
-#include "servetune/strategy/random.hpp"
-#include "servetune/study/recommendation.hpp"
+#include "servetune/bayesian.hpp"
+#include "servetune/recommendation.hpp"
+#include "servetune/simple_strategies.hpp"
 #include "support/test.hpp"
 #include "support/tuning_task.hpp"
 
@@ -16,8 +16,8 @@ using namespace servetune::test;
 
 namespace {
 
-/// 192 configurations. Each level but the default's has an effect, normal with deviation `spread`, and each
-/// configuration one of half of that.
+/// 192 configurations. Each level but the default's has an effect, normal with deviation `spread`,
+/// and each configuration one of half of that.
 class FlatSpace {
 public:
     FlatSpace(std::uint64_t seed, double spread)
@@ -46,7 +46,8 @@ public:
     std::map<Configuration, double> truth;
 };
 
-/// True gains over the default, in percent, and what other rules would have had from the same measurements.
+/// True gains over the default, in percent, and what other rules would have had from the same
+/// measurements.
 struct FlatResult {
     double best_observed = 0, recommended = 0, not_reduced = 0, no_min_gain = 0, published = 0;
     bool kept = false;

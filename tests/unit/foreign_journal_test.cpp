@@ -1,12 +1,13 @@
-// SPDX-License-Identifier: Apache-2.0 A journal in which others have put something, whose
-// definition is damaged, or which another process has locked.
+// SPDX-License-Identifier: Apache-2.0
+// A journal in which others have put something, whose definition is damaged, or which another
+// process has locked.
 #include "support/test.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/base/fingerprint.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/io/json.hpp"
-#include "servetune/io/sqlite_journal.hpp"
+#include "base/files.hpp"
+#include "servetune/detail/base/fingerprint.hpp"
+#include "servetune/error.hpp"
+#include "servetune/sqlite_journal.hpp"
+#include "study/json.hpp"
 
 #include <sqlite3.h>
 #include <sys/stat.h>

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// What logs, servers and files of others may hold, before it reaches a terminal or a report; and what must never reach
-// either.
+// What logs, servers and files of others may hold, before it reaches a terminal or a report; and
+// what must never reach either.
 #include "support/test.hpp"
 
-#include "http.hpp"
-#include "markdown.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/base/printable.hpp"
-#include "servetune/base/redactor.hpp"
-#include "servetune/base/url.hpp"
-#include "servetune/io/secrets.hpp"
-#include "servetune/io/yaml.hpp"
-#include "servetune/report/report.hpp"
-#include "servetune/results/result_file.hpp"
-#include "servetune/study_file/catalogue.hpp"
-#include "servetune/study_file/study_file.hpp"
+#include "base/url.hpp"
+#include "load/http.hpp"
+#include "report/markdown.hpp"
+#include "servetune/catalogue.hpp"
+#include "servetune/detail/base/printable.hpp"
+#include "servetune/detail/base/redactor.hpp"
+#include "servetune/error.hpp"
+#include "servetune/report.hpp"
+#include "servetune/result_file.hpp"
+#include "servetune/study_file.hpp"
+#include "study_file/secrets.hpp"
+#include "study_file/yaml.hpp"
 
 #include <nlohmann/json.hpp>
 

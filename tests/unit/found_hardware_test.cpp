@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What nvidia-smi and rocm-smi call a chip, and which of the known ones it is.
-#include "../src/study_file/found_hardware.hpp"
-#include "servetune/study_file/catalogue.hpp"
+#include "study_file/found_hardware.hpp"
+#include "servetune/catalogue.hpp"
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A study as people write it: short forms mean what the long ones do, and all that is wrong is said at once.
-#include "servetune/base/error.hpp"
-#include "servetune/study_file/study_file.hpp"
+// A study as people write it: short forms mean what the long ones do, and all that is wrong is said
+// at once.
+#include "servetune/error.hpp"
+#include "servetune/study_file.hpp"
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A study with several goals from its file to its reports.
-#include "servetune/base/error.hpp"
-#include "servetune/report/report.hpp"
-#include "servetune/study/study.hpp"
-#include "servetune/study_file/study_file.hpp"
+#include "servetune/error.hpp"
+#include "servetune/report.hpp"
+#include "servetune/study.hpp"
+#include "servetune/study_file.hpp"
 #include "support/test.hpp"
 
 #include <nlohmann/json.hpp>

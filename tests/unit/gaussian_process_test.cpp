@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The models of the optimizer against dense references, finite differences and brute force.
-#include "servetune/acquisition/expected_improvement.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/model/output_scale.hpp"
-#include "servetune/model/surrogate.hpp"
+#include "search/expected_improvement.hpp"
+#include "search/output_scale.hpp"
+#include "search/surrogate.hpp"
+#include "servetune/error.hpp"
 #include "support/observed_points.hpp"
 #include "support/test.hpp"
 
@@ -365,7 +365,8 @@ TEST_CASE("feasibility: Laplace's mode is one, crashes spread to what is alike, 
         CHECK(agree / 200 > 0.95);
     }
 
-    // One observation: the posterior mean of the probability by numerical integration of prior times likelihood.
+    // One observation: the posterior mean of the probability by numerical integration of prior
+    // times likelihood.
     const FeasibilityModel one(geometry, {points.front()}, {false}, {});
     const double sd = std::sqrt(one.prior_variance());
     double mass = 0;

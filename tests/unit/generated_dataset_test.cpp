@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests of texts that are made up: random words, shared prefixes, conversations of several turns.
+// Requests of texts that are made up: random words, shared prefixes, conversations of several
+// turns.
 #include "support/test.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/load/dataset.hpp"
+#include "servetune/detail/load/dataset.hpp"
+#include "servetune/error.hpp"
 #include "support/planned_texts.hpp"
 #include "support/tokenize_server.hpp"
 
@@ -60,8 +61,8 @@ TEST_CASE("random: no two prompts of any runs begin alike") {
     std::vector<std::string> texts;
     for (std::uint64_t salt = 0; salt < 5; ++salt)
         for (const std::string& text : texts_of(plan_requests(random_workload(400, 40, 8), {.salt = salt}))) texts.push_back(text);
-    // 2000 prompts have 2 million pairs; the header's 8 words are a bijection of the salt, so 9 words never agree, and
-    // 5 by luck rarely.
+    // 2000 prompts have 2 million pairs; the header's 8 words are a bijection of the salt, so 9
+    // words never agree, and 5 by luck rarely.
     CHECK(longest_common_start(texts) <= 5);
     CHECK(longest_common_start(texts) >= 1);  // the first word is always the same
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A configuration that wins one workload and loses another.
-#include "servetune/strategy/random.hpp"
-#include "servetune/study/recommendation.hpp"
+#include "servetune/recommendation.hpp"
+#include "servetune/simple_strategies.hpp"
 #include "support/test.hpp"
 
 using namespace servetune;
@@ -31,8 +31,8 @@ Recommendation guarded_result(const std::vector<Trial>& history, std::optional<d
 }  // namespace
 
 TEST_CASE("a gain on one workload does not pay for a loss on another where the guard forbids it", "[decision]") {
-    // GLM-5.2 on H200 as published by GPUStack: +219.7 % with prompts of 8 thousand tokens, 6041 -> 2845 tokens a
-    // second on ShareGPT.
+    // GLM-5.2 on H200 as published by GPUStack: +219.7 % with prompts of 8 thousand tokens, 6041 ->
+    // 2845 tokens a second on ShareGPT.
     const std::vector<Trial> history{on_both(0, "none", 1000, 6041), on_both(1, "big", 3197, 2845), on_both(2, "small", 1300, 5980)};
     const Recommendation naive = guarded_result(history, std::nullopt);
     CHECK(text_of(*naive.recommended.find("cache")) != "none");

@@ -5,7 +5,7 @@
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 
-#include "servetune/engine/help.hpp"
+#include "engine/help.hpp"
 
 #include <sys/types.h>
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that nobody means to write, and files that other systems write differently: an exact message, or the same
-// result.
+// Files that nobody means to write, and files that other systems write differently: an exact
+// message, or the same result.
 #include "support/test.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/engine/composition.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/io/table.hpp"
-#include "servetune/io/utf8.hpp"
-#include "servetune/io/yaml.hpp"
-#include "servetune/study_file/import.hpp"
+#include "base/files.hpp"
+#include "base/utf8.hpp"
+#include "interop/import.hpp"
+#include "servetune/detail/engine/composition.hpp"
+#include "servetune/error.hpp"
+#include "study/table.hpp"
+#include "study_file/yaml.hpp"
 #include "support/shipped.hpp"
 
 #include <unistd.h>

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page for a browser: what stands in it for good studies, large ones and failed ones, and that text of others stays
-// text. What it looks like is checked in a browser (tests/integration/html_page_test.cpp).
+// The page for a browser: what stands in it for good studies, large ones and failed ones, and that
+// text of others stays text. What it looks like is checked in a browser
+// (tests/integration/html_page_test.cpp).
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 
-#include "chart.hpp"
-#include "chart_library.hpp"
-#include "html_text.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/report/report.hpp"
-#include "servetune/study/study.hpp"
-#include "servetune/study_file/study_file.hpp"
+#include "base/files.hpp"
+#include "report/chart.hpp"
+#include "report/chart_library.hpp"
+#include "report/html_text.hpp"
+#include "servetune/report.hpp"
+#include "servetune/study.hpp"
+#include "servetune/study_file.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -191,7 +192,8 @@ TEST_CASE("page: says what draws its charts, with the licences of that") {
         CHECK(has(page, "<summary>Licences of the charts</summary>") == !chart_library.name.empty());
     }
     CHECK(has(html_report(study.setup, trials, ""), "window.servetuneCharts=") == !chart_library.name.empty());
-    // A page that is renewed after each trial does not bring the library each time: its server has it.
+    // A page that is renewed after each trial does not bring the library each time: its server has
+    // it.
     const std::string live = live_page(study.setup, trials, "", true, "1");
     CHECK_FALSE(has(live, "window.servetuneCharts="));
     CHECK(has(live, "<script src=\"charts.js\"></script>") == !chart_library.name.empty());

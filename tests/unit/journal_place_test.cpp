@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A journal where it lies: read by those that may not write, written by one process, and what happens to its files
-// meanwhile.
+// A journal where it lies: read by those that may not write, written by one process, and what
+// happens to its files meanwhile.
 #include "support/in_child.hpp"
 #include "support/test.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/io/sqlite_journal.hpp"
+#include "base/files.hpp"
+#include "servetune/error.hpp"
+#include "servetune/sqlite_journal.hpp"
 
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -155,7 +155,8 @@ TEST_CASE("without its lock file a study still has one writer, which locks it ag
         CHECK(has(message_of<IoError>([&] { SqliteJournal::open(folder.path(), place_identity); }),
                   "(process " + std::to_string(getpid()) + " holds " + lock.string() + ")"));
     }
-    // Somebody else has the new one, as on a filesystem that locks no folders: then one of the two must end.
+    // Somebody else has the new one, as on a filesystem that locks no folders: then one of the two
+    // must end.
     fs::remove(lock);
     const int other = open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     REQUIRE(flock(other, LOCK_EX | LOCK_NB) == 0);

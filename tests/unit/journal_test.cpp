@@ -2,10 +2,10 @@
 #include "support/in_child.hpp"
 #include "support/test.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/io/json.hpp"
-#include "servetune/io/sqlite_journal.hpp"
+#include "base/files.hpp"
+#include "servetune/error.hpp"
+#include "servetune/sqlite_journal.hpp"
+#include "study/json.hpp"
 
 #include <sqlite3.h>
 #include <sys/resource.h>

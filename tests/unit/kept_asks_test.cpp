@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same history and seed give the same asks whatever compiled them: tests/data/asks/bayesian.txt was written by g++
-// 12 (optimizer_tests "[.asks]" prints it anew).
-#include "servetune/strategy/bayesian.hpp"
+// The same history and seed give the same asks whatever compiled them: tests/data/asks/bayesian.txt
+// was written by g++ 12 (optimizer_tests "[.asks]" prints it anew).
+#include "servetune/bayesian.hpp"
 #include "support/test.hpp"
 #include "support/tuning_task.hpp"
 
@@ -19,14 +19,16 @@ namespace {
 
 constexpr std::size_t asks = 25;
 
-/// A wobble of some per cent that depends on nothing but the configuration and how often it was measured; and figures
-/// with three decimals, so that the last bit of an exponential decides nothing.
+/// A wobble of some per cent that depends on nothing but the configuration and how often it was
+/// measured; and figures with three decimals, so that the last bit of an exponential decides
+/// nothing.
 double told_value(double truth, const Configuration& configuration, std::size_t id) {
     const auto wobble = static_cast<double>(derive_seed(configuration.fingerprint().bits, id) % 2001) / 1000 - 1;
     return std::round(truth * (1 + 0.02 * wobble) * 1000) / 1000;
 }
 
-/// Each ask from an object of its own and from the history turned round: as after a resume, in any order of telling.
+/// Each ask from an object of its own and from the history turned round: as after a resume, in any
+/// order of telling.
 std::vector<std::string> asks_of(const std::string& name, const Problem& problem, const Bayesian::Options& options,
                                  const std::function<Outcome(const Configuration&, std::size_t)>& measure) {
     std::vector<Trial> history;

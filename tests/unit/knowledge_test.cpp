@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known before anything is measured: the cost model, earlier studies, tables; what it gains and what it costs
-// when it is wrong.
-#include "servetune/study_file/knowledge.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/io/sqlite_journal.hpp"
-#include "servetune/io/table.hpp"
-#include "servetune/optimizer/earlier_results.hpp"
-#include "servetune/predict/cost_belief.hpp"
-#include "servetune/strategy/bayesian.hpp"
-#include "servetune/strategy/random.hpp"
+// What is known before anything is measured: the cost model, earlier studies, tables; what it gains
+// and what it costs when it is wrong.
+#include "study_file/knowledge.hpp"
+#include "predict/cost_belief.hpp"
+#include "search/earlier_results.hpp"
+#include "servetune/bayesian.hpp"
+#include "servetune/error.hpp"
+#include "servetune/simple_strategies.hpp"
+#include "servetune/sqlite_journal.hpp"
+#include "study/table.hpp"
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 #include "support/tuning_task.hpp"

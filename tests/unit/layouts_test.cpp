@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which layouts of several devices can be: as many devices as there are, heads and experts that can be shared out.
-#include "servetune/base/error.hpp"
-#include "servetune/machine/topology.hpp"
-#include "servetune/space/feasible_set.hpp"
-#include "servetune/study_file/study_file.hpp"
+// Which layouts of several devices can be: as many devices as there are, heads and experts that can
+// be shared out.
+#include "servetune/detail/host/topology.hpp"
+#include "servetune/detail/space/feasible_set.hpp"
+#include "servetune/error.hpp"
+#include "servetune/study_file.hpp"
 #include "support/shipped.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/test.hpp"

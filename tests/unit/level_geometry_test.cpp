@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How far apart the levels of parameters are to the optimizer.
-#include "servetune/model/level_geometry.hpp"
+#include "search/level_geometry.hpp"
 #include "support/observed_points.hpp"
 #include "support/test.hpp"
 
@@ -27,8 +27,8 @@ TEST_CASE("level geometry: distances are Euclidean, inactive meets inactive, a c
         const Eigen::MatrixXd& table = geometry.table(d);
         CHECK(table.diagonal().cwiseAbs().maxCoeff() == 0);
         CHECK((table - table.transpose()).cwiseAbs().maxCoeff() == 0);
-        // Squared Euclidean distances: -1/2 J T J has no negative eigenvalue (Schoenberg 1935), and so no Matern of
-        // them has.
+        // Squared Euclidean distances: -1/2 J T J has no negative eigenvalue (Schoenberg 1935), and
+        // so no Matern of them has.
         const Eigen::Index n = table.rows();
         const Eigen::MatrixXd centring = Eigen::MatrixXd::Identity(n, n) - Eigen::MatrixXd::Constant(n, n, 1.0 / static_cast<double>(n));
         CHECK(Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(-0.5 * centring * table * centring).eigenvalues().minCoeff() > -1e-12);

@@ -3,10 +3,10 @@
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 
-#include "servetune/engine/composition.hpp"
-#include "servetune/optimizer/level_rows.hpp"
-#include "servetune/space/feasible_set.hpp"
-#include "servetune/space/neighbours.hpp"
+#include "search/level_rows.hpp"
+#include "servetune/detail/engine/composition.hpp"
+#include "servetune/detail/space/feasible_set.hpp"
+#include "servetune/detail/space/neighbours.hpp"
 
 #include <algorithm>
 #include <set>

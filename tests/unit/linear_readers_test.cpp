@@ -1,13 +1,14 @@
-// SPDX-License-Identifier: Apache-2.0 Whoever reads a file of others does work in proportion to its
-// size: twice the input takes about twice the time. Each attack has siblings. The time is that of
-// this thread's processor, of inputs that the quadratic way reads for minutes.
-#include "servetune/base/error.hpp"
-#include "servetune/io/table.hpp"
-#include "servetune/io/yaml.hpp"
-#include "servetune/model/level_geometry.hpp"
-#include "servetune/results/result_file.hpp"
-#include "servetune/study_file/plain_table.hpp"
-#include "servetune/study_file/study_file.hpp"
+// SPDX-License-Identifier: Apache-2.0
+// Whoever reads a file of others does work in proportion to its size: twice the input takes about
+// twice the time. Each attack has siblings. The time is that of this thread's processor, of inputs
+// that the quadratic way reads for minutes.
+#include "interop/plain_table.hpp"
+#include "search/level_geometry.hpp"
+#include "servetune/error.hpp"
+#include "servetune/result_file.hpp"
+#include "servetune/study_file.hpp"
+#include "study/table.hpp"
+#include "study_file/yaml.hpp"
 #include "support/shipped.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/test.hpp"

@@ -2,8 +2,8 @@
 // The Bayesian strategy on integers whose ratios count.
 #include "support/test.hpp"
 
+#include "servetune/bayesian.hpp"
 #include "servetune/servetune.hpp"
-#include "servetune/strategy/bayesian.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -2,10 +2,10 @@
 // The table of what can measure a study (src/study_file/measuring/).
 #include "support/test.hpp"
 
-#include "keys.hpp"
-#include "measuring/kind.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/io/yaml.hpp"
+#include "servetune/error.hpp"
+#include "study_file/keys.hpp"
+#include "study_file/measuring/kind.hpp"
+#include "study_file/yaml.hpp"
 
 #include <algorithm>
 #include <set>

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a study says in which nothing passes: the nearest configuration, its limits and what to loosen, or what failed.
-// Beside it what reports say of work that cannot be compared, and of gains that are differences.
-#include "servetune/evaluate/replay.hpp"
-#include "servetune/report/report.hpp"
-#include "servetune/study/study.hpp"
-#include "servetune/study_file/study_file.hpp"
+// What a study says in which nothing passes: the nearest configuration, its limits and what to
+// loosen, or what failed. Beside it what reports say of work that cannot be compared, and of gains
+// that are differences.
+#include "servetune/replay.hpp"
+#include "servetune/report.hpp"
+#include "servetune/study.hpp"
+#include "servetune/study_file.hpp"
 #include "support/test.hpp"
 
 #include <nlohmann/json.hpp>

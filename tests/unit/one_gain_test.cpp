@@ -1,9 +1,9 @@
-// SPDX-License-Identifier: Apache-2.0 A report states one gain of the recommended configuration:
-// the headline's, by the rounds after the search, also where the trials of the search say something
-// else.
-#include "servetune/report/report.hpp"
-#include "servetune/study/study.hpp"
-#include "servetune/study_file/study_file.hpp"
+// SPDX-License-Identifier: Apache-2.0
+// A report states one gain of the recommended configuration: the headline's, by the rounds after
+// the search, also where the trials of the search say something else.
+#include "servetune/report.hpp"
+#include "servetune/study.hpp"
+#include "servetune/study_file.hpp"
 #include "support/shipped.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/test.hpp"

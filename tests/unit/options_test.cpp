@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Options that cannot be are refused where they are given, all that is wrong with them at once.
-#include "servetune/deploy/attach_evaluator.hpp"
-#include "servetune/deploy/command_evaluator.hpp"
-#include "servetune/deploy/engine_evaluator.hpp"
-#include "servetune/evaluate/replay.hpp"
-#include "servetune/load/load_generator.hpp"
-#include "servetune/predict/fit.hpp"
-#include "servetune/predict/simulate_evaluator.hpp"
-#include "servetune/strategy/random.hpp"
-#include "servetune/strategy/staged.hpp"
-#include "servetune/study/study.hpp"
-#include "servetune/study_file/study_file.hpp"
+#include "predict/fit.hpp"
+#include "servetune/attach_evaluator.hpp"
+#include "servetune/command_evaluator.hpp"
+#include "servetune/detail/load/load_generator.hpp"
+#include "servetune/engine_evaluator.hpp"
+#include "servetune/replay.hpp"
+#include "servetune/simple_strategies.hpp"
+#include "servetune/simulate_evaluator.hpp"
+#include "servetune/staged.hpp"
+#include "servetune/study.hpp"
+#include "servetune/study_file.hpp"
 #include "support/shipped.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/test.hpp"
@@ -28,8 +28,8 @@ namespace {
 constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
-/// Each double of some options in turn: NaN, below what can be, infinite, and so large that a clock overflows, where
-/// `allows_infinity` says otherwise.
+/// Each double of some options in turn: NaN, below what can be, infinite, and so large that a clock
+/// overflows, where `allows_infinity` says otherwise.
 template <class Options>
 void check_refused(Options options, std::initializer_list<double Options::*> members, bool allows_infinity = false, bool a_share = false) {
     CHECK(options.why_invalid().empty());

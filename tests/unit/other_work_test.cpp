@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Configurations whose requests have other lengths than the default's: what of their figures counts.
-#include "servetune/study/recommendation.hpp"
+// Configurations whose requests have other lengths than the default's: what of their figures
+// counts.
+#include "servetune/recommendation.hpp"
 #include "support/test.hpp"
 
 #include <cmath>
@@ -16,8 +17,8 @@ SearchSpace styles() {
     return SearchSpace({Parameter::choice("style", {"plain", "other", "third"}), std::move(bits)});
 }
 
-/// A load test of 400 requests. `spread`: of the answers' lengths, as a share of their mean; the prompts have one
-/// length.
+/// A load test of 400 requests. `spread`: of the answers' lengths, as a share of their mean; the
+/// prompts have one length.
 Metrics work_of(double requests_per_second, double input, double output, double spread = 0, const std::string& at = "") {
     constexpr double n = 400;
     return {{"requests_per_second" + at, {requests_per_second}},
@@ -70,11 +71,13 @@ TEST_CASE("other work: answers of half the length are no gain in requests a seco
 }
 
 TEST_CASE("other work: a gain counts as far as it is one in requests and in tokens alike", "[decision]") {
-    // Twice as many tokens in all, with answers that are a tenth shorter: 1.8 times is left of the requests.
+    // Twice as many tokens in all, with answers that are a tenth shorter: 1.8 times is left of the
+    // requests.
     const Recommendation shorter = concluded_of_work(twice(work_of(10, 20, 320, 0.5), work_of(20, 20, 270, 0.5)), requests);
     CHECK(shorter.conclusion == Conclusion::recommended);
     CHECK(shorter.gain.value == Approx(2 * 270.0 / 320 - 1));
-    // Longer answers have a larger share of the cheap tokens: what is left of 1.5 times the tokens is 0.75 in requests.
+    // Longer answers have a larger share of the cheap tokens: what is left of 1.5 times the tokens
+    // is 0.75 in requests.
     const Recommendation longer = concluded_of_work(twice(work_of(10, 20, 100), work_of(7.5, 20, 200)), {"output_tokens_per_second"});
     CHECK(longer.doubt == Doubt::unequal_work);
     CHECK(longer.keep_default);
@@ -94,7 +97,8 @@ TEST_CASE("other work: a goal or a limit that does not say what equal work gives
     CHECK(concluded_of_work(history, first_token).doubt == Doubt::unequal_work);
     CHECK(Standings(history, first_token, {}).all()[1].refused ==
           "other work than the default: 16 output tokens a request, 32 with the default");
-    // 30 requests a second are a gain with equal work too (15 for 10), but the limit is kept by shorter answers.
+    // 30 requests a second are a gain with equal work too (15 for 10), but the limit is kept by
+    // shorter answers.
     Objective limited("requests_per_second", Direction::maximize, {Limit::parse("latency_mean_seconds <= 0.5")});
     const auto fast = twice(work_of(10, 20, 32), work_of(30, 20, 16));
     CHECK(concluded_of_work(fast, limited).doubt == Doubt::unequal_work);
@@ -110,7 +114,8 @@ TEST_CASE("other work: a goal or a limit that does not say what equal work gives
 }
 
 TEST_CASE("other work: within the noise of natural lengths, or without counts, nothing changes", "[decision]") {
-    // 400 answers that spread as much as their mean: 5 % each, 7 % together. 1.96 of these are 14 %.
+    // 400 answers that spread as much as their mean: 5 % each, 7 % together. 1.96 of these are 14
+    // %.
     const auto natural = twice(work_of(10, 20, 320, 1), work_of(12, 20, 300, 1));
     CHECK(concluded_of_work(natural, requests).gain.value == Approx(0.2));
     CHECK(Standings(natural, requests, {}).all()[1].other_work.empty());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who runs out of memory where another did: more of what takes memory, all else equal.
-#include "servetune/optimizer/model_cache.hpp"
-#include "servetune/space/feasible_set.hpp"
-#include "servetune/strategy/bayesian.hpp"
+#include "search/model_cache.hpp"
+#include "servetune/bayesian.hpp"
+#include "servetune/detail/space/feasible_set.hpp"
 #include "support/test.hpp"
 #include "support/tuning_task.hpp"
 

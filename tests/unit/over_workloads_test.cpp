@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of the figures of several workloads: their mean, the one that gains least, or each a goal.
-#include "servetune/study/recommendation.hpp"
-#include "servetune/study_file/study_file.hpp"
+// What becomes of the figures of several workloads: their mean, the one that gains least, or each a
+// goal.
+#include "servetune/recommendation.hpp"
+#include "servetune/study_file.hpp"
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/base/rng.hpp"
+#include "servetune/detail/base/rng.hpp"
+#include "servetune/error.hpp"
 
 #include <cmath>
 #include <string>
@@ -120,7 +121,8 @@ TEST_CASE("over workloads: a study file says which, and each is a goal of every 
 }
 
 TEST_CASE("over workloads: which one is the worst is decided by means, so that noise makes no gain of its own") {
-    // The default measured often: the smallest of three noisy figures is 2 % below their mean, and that is no loss.
+    // The default measured often: the smallest of three noisy figures is 2 % below their mean, and
+    // that is no loss.
     Rng noise(1);
     std::vector<Trial> history;
     for (std::uint64_t id = 0; id < 40; ++id) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The start of a performance engineer: each engine at its own defaults, before anything else is changed.
-#include "servetune/optimizer/start_design.hpp"
-#include "servetune/strategy/bayesian.hpp"
+// The start of a performance engineer: each engine at its own defaults, before anything else is
+// changed.
+#include "search/start_design.hpp"
+#include "servetune/bayesian.hpp"
 #include "support/test.hpp"
 #include "support/tuning_task.hpp"
 

@@ -3,13 +3,13 @@
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 
+#include "base/files.hpp"
 #include "base/plain_file.hpp"
 #include "deploy/trial_folders.hpp"
-#include "process/log_file.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/results/result_file.hpp"
-#include "servetune/study_file/written_study.hpp"
+#include "host/log_file.hpp"
+#include "interop/written_study.hpp"
+#include "servetune/error.hpp"
+#include "servetune/result_file.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>

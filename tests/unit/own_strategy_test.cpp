@@ -1,13 +1,13 @@
-// SPDX-License-Identifier: Apache-2.0 What a study does for a strategy and an evaluator of somebody
-// else: it refuses what cannot be measured, passes on its seed and budget, and measures nothing
-// again where that tells nothing new.
+// SPDX-License-Identifier: Apache-2.0
+// What a study does for a strategy and an evaluator of somebody else: it refuses what cannot be
+// measured, passes on its seed and budget, and measures nothing again where that tells nothing new.
 #include "support/test.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/strategy/bayesian.hpp"
-#include "servetune/strategy/quasi_random.hpp"
-#include "servetune/strategy/random.hpp"
-#include "servetune/study/study.hpp"
+#include "servetune/bayesian.hpp"
+#include "servetune/error.hpp"
+#include "servetune/quasi_random.hpp"
+#include "servetune/simple_strategies.hpp"
+#include "servetune/study.hpp"
 
 #include <functional>
 #include <optional>

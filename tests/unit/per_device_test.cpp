@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layouts of several sizes: how many devices they take, and what makes them comparable.
-#include "servetune/engine/per_device.hpp"
-#include "servetune/study_file/study_file.hpp"
+#include "engine/per_device.hpp"
+#include "servetune/study_file.hpp"
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 

@@ -1,10 +1,11 @@
-// SPDX-License-Identifier: Apache-2.0 A person's own table of configurations and figures: what each
-// column is taken for, and which configuration wins.
-#include "servetune/study_file/plain_table.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/io/sqlite_journal.hpp"
-#include "servetune/study/study.hpp"
-#include "servetune/study_file/study_file.hpp"
+// SPDX-License-Identifier: Apache-2.0
+// A person's own table of configurations and figures: what each column is taken for, and which
+// configuration wins.
+#include "interop/plain_table.hpp"
+#include "servetune/error.hpp"
+#include "servetune/sqlite_journal.hpp"
+#include "servetune/study.hpp"
+#include "servetune/study_file.hpp"
 #include "support/shipped.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/test.hpp"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A search that gains nothing: when it looks far away, how far, and when it does not.
-#include "servetune/model/level_geometry.hpp"
-#include "servetune/optimizer/start_design.hpp"
-#include "servetune/strategy/bayesian.hpp"
-#include "servetune/study/recommendation.hpp"
+#include "search/level_geometry.hpp"
+#include "search/start_design.hpp"
+#include "servetune/bayesian.hpp"
+#include "servetune/recommendation.hpp"
 #include "support/test.hpp"
 #include "support/tuning_task.hpp"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said of a whole pool of candidates, in single precision, against what is said of each point.
-#include "servetune/optimizer/candidate_ranking.hpp"
+// What is said of a whole pool of candidates, in single precision, against what is said of each
+// point.
+#include "search/candidate_ranking.hpp"
 #include "support/observed_points.hpp"
 #include "support/test.hpp"
 

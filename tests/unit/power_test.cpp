@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The mean power of a load test from samples, and what a token takes.
-#include "servetune/machine/power.hpp"
-#include "power_tool.hpp"
-#include "servetune/study_file/study_file.hpp"
-#include "servetune/trial/metric_word.hpp"
+#include "servetune/detail/host/power.hpp"
+#include "host/power_tool.hpp"
+#include "servetune/detail/trial/metric_word.hpp"
+#include "servetune/study_file.hpp"
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 

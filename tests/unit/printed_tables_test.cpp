@@ -4,9 +4,9 @@
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/results/published.hpp"
-#include "servetune/results/result_file.hpp"
+#include "servetune/detail/interop/published.hpp"
+#include "servetune/error.hpp"
+#include "servetune/result_file.hpp"
 
 #include <chrono>
 #include <map>
@@ -204,7 +204,8 @@ TEST_CASE("printed tables: GenAI-Perf's, new and of 2024, and the server that wa
                                     "│ Request Latency (ms) │ 30.00 │ 1 │ 2 │ 3 │ 3 │ 3 │\n");
     REQUIRE(whole.size() == 1);
     CHECK_FALSE(whole[0].result.time_to_first_token.mean);
-    // A value that a narrow terminal broke is whole again; a row of GPUs, or one without numbers, is no result.
+    // A value that a narrow terminal broke is whole again; a row of GPUs, or one without numbers,
+    // is no result.
     const auto narrow = read_printed(header + "│ Request Latency │ 1,2 │ 1 │ 2 │ 3 │ 3 │ 3 │\n│ (ms) │ 50.00 │ │ │ │ │ │\n");
     CHECK(narrow.at(0).result.latency.mean == 1.25);
     CHECK_THROWS_AS(read_printed(header), ParseError);

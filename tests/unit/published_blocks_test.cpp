@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a printed block begins and ends in a document that somebody copied by hand, and what its zeros mean.
+// Where a printed block begins and ends in a document that somebody copied by hand, and what its
+// zeros mean.
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 
-#include "servetune/load/audit.hpp"
-#include "servetune/results/published.hpp"
-#include "servetune/study_file/catalogue.hpp"
+#include "servetune/audit.hpp"
+#include "servetune/catalogue.hpp"
+#include "servetune/detail/interop/published.hpp"
 
 using namespace servetune;
 using namespace servetune::test;

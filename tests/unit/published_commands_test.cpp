@@ -3,9 +3,9 @@
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/results/published.hpp"
-#include "servetune/results/result_file.hpp"
+#include "servetune/detail/interop/published.hpp"
+#include "servetune/error.hpp"
+#include "servetune/result_file.hpp"
 
 using namespace servetune;
 using namespace servetune::test;

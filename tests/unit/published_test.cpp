@@ -2,9 +2,9 @@
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 
-#include "servetune/results/published.hpp"
-#include "servetune/study_file/catalogue.hpp"
-#include "servetune/study_file/import.hpp"
+#include "interop/import.hpp"
+#include "servetune/catalogue.hpp"
+#include "servetune/detail/interop/published.hpp"
 
 using namespace servetune;
 using namespace servetune::test;

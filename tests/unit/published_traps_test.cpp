@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases in which published tuning studies concluded something that their numbers do not say. The figures are theirs
-// (GPUStack's performance lab, 2025 and 2026); what ours concludes from them must stay right.
-#include "servetune/load/audit.hpp"
-#include "servetune/study/recommendation.hpp"
+// Cases in which published tuning studies concluded something that their numbers do not say. The
+// figures are theirs (GPUStack's performance lab, 2025 and 2026); what ours concludes from them
+// must stay right.
+#include "servetune/audit.hpp"
+#include "servetune/recommendation.hpp"
 #include "support/test.hpp"
 
 #include <algorithm>
@@ -38,7 +39,8 @@ Recommendation concluded_from(const PrintedRows& rows, const Decision& decision 
 }  // namespace
 
 TEST_CASE("traps: the fastest result is that of the requests that survived") {
-    // Qwen3.5-9B with speculation: 15059.89 tokens a second, 514 of 1000 requests answered; 11532 without.
+    // Qwen3.5-9B with speculation: 15059.89 tokens a second, 514 of 1000 requests answered; 11532
+    // without.
     BenchmarkResult survivors;
     survivors.successful_requests = 514;
     survivors.total_tokens_per_second = 15059.89;
@@ -58,8 +60,8 @@ TEST_CASE("traps: the fastest result is that of the requests that survived") {
 }
 
 TEST_CASE("traps: the same command, printed twice, differs by 16 %") {
-    // GLM-5.2 on H200: one command at 7011.17 and at 5881.79. The gain of what was then chosen was stated against the
-    // lower one.
+    // GLM-5.2 on H200: one command at 7011.17 and at 5881.79. The gain of what was then chosen was
+    // stated against the lower one.
     const Recommendation large = concluded_from({{"usual", 5881.79}, {"fraction 0.85", 13786}, {"usual", 7011.17}});
     CHECK(large.conclusion == Conclusion::recommended);
     CHECK(large.gain.value == Approx(13786 / 6446.48 - 1).epsilon(0.02));  // not 134 % over the lucky one
@@ -89,8 +91,8 @@ TEST_CASE("traps: at a fixed rate every configuration looks alike") {
 }
 
 TEST_CASE("traps: a stream that came in one piece has no time per token") {
-    // A mean TPOT of 0.12 ms of a model whose weights alone take 4.8 ms to read, behind a first token that was held
-    // back.
+    // A mean TPOT of 0.12 ms of a model whose weights alone take 4.8 ms to read, behind a first
+    // token that was held back.
     BenchmarkResult collapsed;
     collapsed.successful_requests = 1000;
     collapsed.output_tokens = 128'000;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What answers are worth: how two of them compare, what accuracy a program printed, once for each set of values.
-#include "servetune/deploy/quality_gate.hpp"
+// What answers are worth: how two of them compare, what accuracy a program printed, once for each
+// set of values.
+#include "servetune/detail/deploy/quality_gate.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 
-#include "servetune/base/error.hpp"
+#include "servetune/error.hpp"
 
 #include <filesystem>
 #include <string>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What one start for all workloads and an early end of lost load tests save, on a simulated clock.
-#include "servetune/io/files.hpp"
-#include "servetune/strategy/bayesian.hpp"
-#include "servetune/study/to_beat.hpp"
-#include "servetune/study_file/study_file.hpp"
+#include "base/files.hpp"
+#include "servetune/bayesian.hpp"
+#include "servetune/detail/study/to_beat.hpp"
+#include "servetune/study_file.hpp"
 #include "support/shipped.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/test.hpp"
@@ -38,8 +38,8 @@ std::string raced_study(bool two) {
     return text.replace(noise, text.find('\n', noise) - noise, "{simulate: {noise: 1%}}");
 }
 
-/// One search. `raced`: all workloads on one start, and a last load test that is lost ends early; else each workload on
-/// a start of its own, in full.
+/// One search. `raced`: all workloads on one start, and a last load test that is lost ends early;
+/// else each workload on a start of its own, in full.
 struct RacedSearch {
     std::vector<Trial> history{};
     std::vector<double> seconds{};  ///< on the clock, after each trial
@@ -106,8 +106,8 @@ private:
         }
         return result;
     }
-    /// As a deployment does it (src/deploy/server_measurement.cpp): the planned work / the rate that is wanted of the
-    /// last workload, all of the same weight.
+    /// As a deployment does it (src/deploy/server_measurement.cpp): the planned work / the rate
+    /// that is wanted of the last workload, all of the same weight.
     static double saved(Measurement& measurement, const std::vector<Figures>& figures, const ToBeat& beaten, RacedSearch& result) {
         double wanted = std::log(beaten.value / (1 + give_up_share)) * static_cast<double>(figures.size());
         for (std::size_t i = 0; i + 1 < figures.size(); ++i) wanted -= std::log(figures[i].rate);

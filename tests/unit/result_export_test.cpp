@@ -2,10 +2,10 @@
 #include "support/figures.hpp"
 #include "support/test.hpp"
 
-#include "servetune/base/rng.hpp"
-#include "servetune/results/result_export.hpp"
-#include "servetune/results/result_file.hpp"
-#include "servetune/space/value.hpp"
+#include "interop/result_export.hpp"
+#include "servetune/detail/base/rng.hpp"
+#include "servetune/result_file.hpp"
+#include "servetune/value.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -110,7 +110,8 @@ TEST_CASE("export: without our own part the JSON is one of vLLM, with its keys a
     }
     std::set<std::string> keys;
     for (const auto& [key, value] : json.items()) keys.insert(key);
-    // serve.py of 2026-09 for --percentile-metrics ttft,tpot,itl,e2el --metric-percentiles 90,95,99.
+    // serve.py of 2026-09 for --percentile-metrics ttft,tpot,itl,e2el --metric-percentiles
+    // 90,95,99.
     std::set<std::string> vllm{"date",
                                "endpoint_type",
                                "backend",

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// One sample of every format (tests/data/results): each figure against what it should be, and no figure more.
+// One sample of every format (tests/data/results): each figure against what it should be, and no
+// figure more.
 #include "support/figures.hpp"
 #include "support/test.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/io/table.hpp"
-#include "servetune/results/result_export.hpp"
-#include "servetune/results/result_file.hpp"
-#include "servetune/study_file/import.hpp"
+#include "base/files.hpp"
+#include "interop/import.hpp"
+#include "interop/result_export.hpp"
+#include "servetune/error.hpp"
+#include "servetune/result_file.hpp"
+#include "study/table.hpp"
 #include "support/shipped.hpp"
 
 #include <nlohmann/json.hpp>
@@ -42,8 +43,8 @@ std::string vllm_result(const std::string& more = "") {
 }  // namespace
 
 TEST_CASE("result files: every figure of every sample, and none that its file does not have") {
-    // What the expectations leave to us: counts that follow from others, and what only the arrays of a detailed file
-    // say.
+    // What the expectations leave to us: counts that follow from others, and what only the arrays
+    // of a detailed file say.
     const std::map<std::string, std::vector<Figures>> more{
         {"vllm-0.9.json", {{{"requested_requests", 24}}}},
         {"vllm-new.json", {{{"requested_requests", 25}}}},
@@ -107,7 +108,8 @@ TEST_CASE("result files: the figures of each sample fit together as their tool m
             const BenchmarkResult& r = published.result;
             CHECK(*r.requests_per_second == Approx(*r.successful_requests / *r.duration_seconds).epsilon(1e-6));
             const bool guidellm = published.tool == "guidellm" || published.tool == "gpustack";
-            // GuideLLM's tokens a second have a window of their own, a few percent off in runs as short as these.
+            // GuideLLM's tokens a second have a window of their own, a few percent off in runs as
+            // short as these.
             CHECK(*r.output_tokens_per_second == Approx(*r.output_tokens / *r.duration_seconds).epsilon(guidellm ? 0.05 : 1e-6));
             if (!r.latency.mean) continue;
             const double tokens = *r.output_tokens / *r.successful_requests;
@@ -248,7 +250,8 @@ TEST_CASE("result files of vLLM: zeros that were not measured, old spellings, te
     CHECK(first(R"(, "p99_e2el_ms": 7.5)").latency.p99 == 0.0075);
     CHECK(read_all(vllm_result(R"(, "p99.9_ttft_ms": 7.5)")).front().unread ==
           std::map<std::string, std::string>{{"p99.9_ttft_ms", "7.5"}});
-    // num_prompts is what was asked for: taken only when nothing says how many failed, and never below the successes.
+    // num_prompts is what was asked for: taken only when nothing says how many failed, and never
+    // below the successes.
     CHECK(first(R"(, "num_prompts": 6)").requested_requests == 6);
     CHECK(first(R"(, "num_prompts": 6, "failed": 1)").requested_requests == 5);
     CHECK_FALSE(first(R"(, "num_prompts": 3)").requested_requests);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Formats of results that came after the first seven: InferenceX, evalscope, the newest of inference-perf, GuideLLM and
-// llama-bench; and hostile files of every later format.
+// Formats of results that came after the first seven: InferenceX, evalscope, the newest of
+// inference-perf, GuideLLM and llama-bench; and hostile files of every later format.
 #include "support/result_samples.hpp"
 
-#include "servetune/io/table.hpp"
-#include "servetune/study_file/import.hpp"
+#include "interop/import.hpp"
+#include "study/table.hpp"
 
 #include <nlohmann/json.hpp>
 

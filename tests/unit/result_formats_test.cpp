@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Formats of results that came after the first seven: sweeps of vLLM, AIPerf's configuration of 2026, its records and
-// sweeps, GenAI-Perf's table.
+// Formats of results that came after the first seven: sweeps of vLLM, AIPerf's configuration of
+// 2026, its records and sweeps, GenAI-Perf's table.
 #include "support/result_samples.hpp"
 
-#include "servetune/io/table.hpp"
-#include "servetune/study_file/import.hpp"
+#include "interop/import.hpp"
+#include "study/table.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -105,7 +105,8 @@ TEST_CASE("result files of AIPerf 0.10 to 0.13: the load and the model of the ne
     CHECK(result.tool_version == "0.13.0");
     CHECK(result.unread ==
           Unread{{"input_sequence_length", "100 tokens"}, {"output_sequence_length", "50 tokens"}, {"time_to_second_token", "10 ms"}});
-    // Of two measured phases neither is the run's load; a schema from the future is read with a note.
+    // Of two measured phases neither is the run's load; a schema from the future is read with a
+    // note.
     Json changed = Json::parse(sample_text("aiperf-0.13.json"));
     changed["input_config"]["phases"].push_back({{"name", "peak"}, {"kind", "profiling"}, {"concurrency", 64}});
     changed["schema_version"] = "2.0";

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fixed beats searched: what `arguments` or `environment` sets of what a study searches or its launch passes.
+// Fixed beats searched: what `arguments` or `environment` sets of what a study searches or its
+// launch passes.
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/study_file/study_file.hpp"
+#include "servetune/error.hpp"
+#include "servetune/study_file.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -174,7 +175,8 @@ TEST_CASE("fixed beats searched: arguments that fix what is not searched stay, a
     // A preset searches too.
     CHECK(has(fixed_refusal("vllm", "{}", "[--max-num-batched-tokens, \"4096\"]", "preset: quick\n"),
               "this study searches max_num_batched_tokens"));
-    // They count in rules, however they are spelled: two devices here, so data parallelism of two does not fit.
+    // They count in rules, however they are spelled: two devices here, so data parallelism of two
+    // does not fit.
     for (const char* words : {"[-tp, \"2\"]", "[--tensor_parallel_size=2]", "[--tensor-parallel-size, \"2\"]"}) {
         INFO(words);
         const StudyFile study =

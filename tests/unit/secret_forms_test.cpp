@@ -1,16 +1,17 @@
-// SPDX-License-Identifier: Apache-2.0 Secrets that a study does not name: in no child's
-// environment, and in no text that we write, in whatever form.
+// SPDX-License-Identifier: Apache-2.0
+// Secrets that a study does not name: in no child's environment, and in no text that we write, in
+// whatever form.
 #include "support/process.hpp"
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 
-#include "process/run_command.hpp"
-#include "servetune/base/redactor.hpp"
-#include "servetune/deploy/launcher.hpp"
-#include "servetune/io/secrets.hpp"
-#include "servetune/process/process.hpp"
-#include "servetune/report/report.hpp"
-#include "servetune/study_file/study_file.hpp"
+#include "host/run_command.hpp"
+#include "servetune/detail/base/redactor.hpp"
+#include "servetune/detail/host/process.hpp"
+#include "servetune/launcher.hpp"
+#include "servetune/report.hpp"
+#include "servetune/study_file.hpp"
+#include "study_file/secrets.hpp"
 
 #include <cctype>
 #include <chrono>

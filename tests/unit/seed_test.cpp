@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `seed:` of a study reaches every strategy that draws.
-#include "servetune/optimizer/start_design.hpp"
-#include "servetune/study_file/study_file.hpp"
+#include "search/start_design.hpp"
+#include "servetune/study_file.hpp"
 #include "support/shipped.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/test.hpp"

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// From commands to the cost model's figures: every concept in, its setting out; defaults by device; what an engine
-// would refuse.
+// From commands to the cost model's figures: every concept in, its setting out; defaults by device;
+// what an engine would refuse.
 #include "support/test.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/engine/failure_reader.hpp"
-#include "servetune/perf/cost_model.hpp"
-#include "servetune/predict/serving.hpp"
-#include "servetune/space/feasible_set.hpp"
-#include "servetune/study_file/catalogue.hpp"
-#include "servetune/study_file/flag_facts.hpp"
+#include "engine/failure_reader.hpp"
+#include "servetune/catalogue.hpp"
+#include "servetune/detail/perf/cost_model.hpp"
+#include "servetune/detail/predict/serving.hpp"
+#include "servetune/detail/space/feasible_set.hpp"
+#include "servetune/error.hpp"
+#include "study_file/flag_facts.hpp"
 #include "support/shipped.hpp"
 
 #include <functional>

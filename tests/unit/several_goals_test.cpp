@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several goals: fronts, what a point is expected to add to one, what the optimizer makes of it and what is
-// recommended.
-#include "servetune/acquisition/chebyshev.hpp"
-#include "servetune/acquisition/hypervolume.hpp"
-#include "servetune/base/dominance.hpp"
-#include "servetune/strategy/bayesian.hpp"
-#include "servetune/strategy/random.hpp"
-#include "servetune/study/recommendation.hpp"
+// Several goals: fronts, what a point is expected to add to one, what the optimizer makes of it and
+// what is recommended.
+#include "search/chebyshev.hpp"
+#include "search/hypervolume.hpp"
+#include "servetune/bayesian.hpp"
+#include "servetune/detail/base/dominance.hpp"
+#include "servetune/recommendation.hpp"
+#include "servetune/simple_strategies.hpp"
 #include "support/test.hpp"
 #include "support/two_goal_task.hpp"
 
@@ -113,7 +113,8 @@ TEST_CASE("expected hypervolume improvement: of one step whose other goal is kno
         const Prediction known{2 - 1e-8, 1e-20};  // as high as the step: only what is beyond it in the first goal counts, by 2 - 1
         CHECK(staircase.log_expected_improvement(first, known) == Approx(log_expected_improvement(first, 0.5)).margin(1e-7).epsilon(1e-12));
     }
-    // Far to the right of all, the second goal decides alone: EI over the reference, times the distance.
+    // Far to the right of all, the second goal decides alone: EI over the reference, times the
+    // distance.
     const Prediction far{1e6, 1};
     const Prediction second{1.4, 0.2};
     const double area = staircase.improvement({1e6, 0}) + (1e6 + 3) * std::exp(log_expected_improvement(second, 2)) +
@@ -131,7 +132,8 @@ TEST_CASE("expected hypervolume improvement: finite, and in order, wherever the 
         CHECK(value > last);
         last = value;
     }
-    // There the best way in is below all steps of one goal: over the reference in both, and over a step in one.
+    // There the best way in is below all steps of one goal: over the reference in both, and over a
+    // step in one.
     const Prediction low{-40, 1};
     const double beyond_last = log_expected_improvement(low, 2) + log_expected_improvement(low, -1);
     CHECK(staircase.log_expected_improvement(low, low) >= beyond_last);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// simengine's parts without a socket: tokens, texts, commands, words of misbehaviour, the loop on a clock of the test.
+// simengine's parts without a socket: tokens, texts, commands, words of misbehaviour, the loop on a
+// clock of the test.
 #include "support/test.hpp"
 
 #include "answer_text.hpp"
@@ -7,8 +8,8 @@
 #include "engine_loop.hpp"
 #include "engine_setup.hpp"
 #include "misbehaviour.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/perf/simulator.hpp"
+#include "servetune/detail/perf/simulator.hpp"
+#include "servetune/error.hpp"
 #include "tokenizer.hpp"
 
 #include <map>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The simulator as an evaluator: repeatable, noisy as asked, honest about failures, and said before anything runs where
-// nothing would.
+// The simulator as an evaluator: repeatable, noisy as asked, honest about failures, and said before
+// anything runs where nothing would.
 #include "support/test.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/predict/prediction.hpp"
-#include "servetune/space/feasible_set.hpp"
-#include "servetune/strategy/strategy.hpp"
-#include "servetune/study_file/study_file.hpp"
+#include "predict/prediction.hpp"
+#include "servetune/detail/space/feasible_set.hpp"
+#include "servetune/error.hpp"
+#include "servetune/strategy.hpp"
+#include "servetune/study_file.hpp"
 #include "support/shipped.hpp"
 
 #include <cmath>

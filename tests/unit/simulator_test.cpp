@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/test.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/load/statistics.hpp"
-#include "servetune/perf/simulator.hpp"
+#include "servetune/detail/load/statistics.hpp"
+#include "servetune/detail/perf/simulator.hpp"
+#include "servetune/error.hpp"
 #include "support/small_target.hpp"
 
 #include <algorithm>
@@ -81,8 +81,9 @@ std::size_t count_of(const SimulatedRun& run, RequestEnd end) {
 TEST_CASE("simulator: records of three requests, added up by hand") {
     ServingSettings settings = small_settings();
     settings.max_batched_tokens = 100;
-    // Steps: 1000 us (100 tokens of the first prompt), 1010 (its other 50 read 100, and the second), 1018 (contexts 150
-    // and 30), 1015.1 (context 151, and the third prompt, which came in the third step).
+    // Steps: 1000 us (100 tokens of the first prompt), 1010 (its other 50 read 100, and the
+    // second), 1018 (contexts 150 and 30), 1015.1 (context 151, and the third prompt, which came in
+    // the third step).
     const std::vector<Request> requests{{.input_tokens = 150, .output_tokens = 3},
                                         {.input_tokens = 30, .output_tokens = 2},
                                         {.input_tokens = 10, .output_tokens = 1, .at_seconds = 2500 * us}};
@@ -110,7 +111,8 @@ TEST_CASE("simulator: records of three requests, added up by hand") {
 }
 
 TEST_CASE("simulator: the front end takes its time before and behind the engine") {
-    // Both are sent at 0 and enter at 100 and 200. The first step begins at 100, the second at 1100 with both.
+    // Both are sent at 0 and enter at 100 and 200. The first step begins at 100, the second at 1100
+    // with both.
     const SimulatedRun one = simulate(cost_of(small_settings(), 100 * us, 10 * us), at_once(2, 10, 2));
     CHECK(one.records[0].first_token == at(1110));
     CHECK(one.records[0].done == at(2111));         // 1100 + 1001 + 10

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first of the last trials: the best command without the flags that seem to do nothing, measured itself.
-#include "servetune/strategy/bayesian.hpp"
-#include "servetune/study/recommendation.hpp"
+// The first of the last trials: the best command without the flags that seem to do nothing,
+// measured itself.
+#include "servetune/bayesian.hpp"
+#include "servetune/recommendation.hpp"
 #include "support/test.hpp"
 #include "support/tuning_task.hpp"
 

@@ -2,9 +2,9 @@
 #include "support/brute_force.hpp"
 #include "support/test.hpp"
 
-#include "servetune/space/expression_rewriting.hpp"
-#include "servetune/space/feasible_set.hpp"
-#include "servetune/space/neighbours.hpp"
+#include "servetune/detail/space/feasible_set.hpp"
+#include "servetune/detail/space/neighbours.hpp"
+#include "space/expression_rewriting.hpp"
 
 #include <array>
 #include <map>
@@ -16,7 +16,8 @@ using namespace servetune::test;
 
 namespace {
 
-/// Conditions (nested, two parents), a constraint over three parameters, a forbidden pair: 3 x 9 x 7 and branches.
+/// Conditions (nested, two parents), a constraint over three parameters, a forbidden pair: 3 x 9 x
+/// 7 and branches.
 SearchSpace rich_space() {
     return SearchSpace(
         {Parameter::choice("backend", {"fa3", "flashinfer", "triton"}), Parameter::integer("seqs", 16, 4096, Scale::log2).with_default(256),
@@ -26,8 +27,8 @@ SearchSpace rich_space() {
         {require("tokens >= seqs"), Forbid{{{"backend", {"triton"}}, {"speculate", {true}}}, "triton cannot verify guesses"}});
 }
 
-/// Two to six parameters of every kind, conditions on earlier ones, up to three rules; nothing when it contradicts
-/// itself.
+/// Two to six parameters of every kind, conditions on earlier ones, up to three rules; nothing when
+/// it contradicts itself.
 std::optional<SearchSpace> random_space(Rng& rng) {
     std::vector<Parameter> parameters;
     const std::size_t count = 2 + rng.index(5);
@@ -222,7 +223,8 @@ TEST_CASE("only known combinations: rows of a table as a constraint, inactive ce
 }
 
 TEST_CASE("sampling is uniform over feasible configurations, not over the product") {
-    // 1 configuration without speculation, 8 with it: a draw parameter by parameter would give each branch one half.
+    // 1 configuration without speculation, 8 with it: a draw parameter by parameter would give each
+    // branch one half.
     const SearchSpace space({Parameter::boolean("speculate"), Parameter::integer("guesses", 1, 8).when("speculate", {true})});
     const FeasibleSet feasible(space);
     Rng rng(3);
@@ -321,8 +323,8 @@ TEST_CASE("one in three million of a product is feasible, a real is mixed in, an
     const SearchSpace space(parameters, constraints);
     const FeasibleSet feasible(space);
     REQUIRE(feasible.size() == 293930);
-    // With p11 = k the other eleven are a multiset out of 1..k: C(k + 10, 11) of them. 20 000 draws, judged in two
-    // ways.
+    // With p11 = k the other eleven are a multiset out of 1..k: C(k + 10, 11) of them. 20 000
+    // draws, judged in two ways.
     const std::array<double, 10> ways{1, 12, 78, 364, 1365, 4368, 12376, 31824, 75582, 167960};
     std::array<double, 10> drawn{};
     std::array<double, 10> halves{};
@@ -352,7 +354,8 @@ TEST_CASE("unset sits beside the engine's own value") {
     CHECK(around.front().text() == "tokens=8192");
 }
 
-// --------------------------------------------------------------------------------------------------------- expressions
+// -------------------------------------------------------------------------------------------------
+// expressions
 
 namespace {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cost model is fitted to what a study has measured: three factors of the machine.
-#include "servetune/base/error.hpp"
-#include "servetune/predict/cost_belief.hpp"
-#include "servetune/predict/study_fit.hpp"
-#include "servetune/report/report.hpp"
-#include "servetune/strategy/bayesian.hpp"
-#include "servetune/study_file/expected_trial.hpp"
-#include "servetune/study_file/fit_table.hpp"
+#include "predict/cost_belief.hpp"
+#include "predict/study_fit.hpp"
+#include "servetune/bayesian.hpp"
+#include "servetune/error.hpp"
+#include "servetune/report.hpp"
+#include "study_file/expected_trial.hpp"
+#include "study_file/fit_table.hpp"
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 
@@ -95,7 +95,8 @@ TEST_CASE("speed fit: the factors of a machine are found again, and one wild fig
     for (const Configuration& one : all_of(h100.setup)) trials.push_back(measured_trial(trials.size(), one, figures_of(*faster, one)));
     const auto fitted_by = [&] { return factors_of(*evaluator, measured_speeds(trials, {}, {"w"})); };
     const SpeedFactors found = fitted_by();
-    // Factors trade against each other, and their priors draw them towards 1: what they predict is what counts.
+    // Factors trade against each other, and their priors draw them towards 1: what they predict is
+    // what counts.
     const auto fitted = evaluator->with(found);
     for (const Configuration& one : all_of(h100.setup))
         for (const auto& [name, metric] : figures_of(*faster, one))
@@ -162,7 +163,8 @@ TEST_CASE("speed fit: after the first trial on an H100 the model has the right s
     CHECK(std::abs(after / 4937.5 - 1) < 0.15);
     CHECK(fitted->name().starts_with("the cost model fitted to 1 configuration (compute x "));
     CHECK(fitted->belief(h100.usual).margin == shipped.belief(h100.usual).margin);
-    // A pure function: the same history, the same belief, from a fresh object too; a fitted one is not fitted again.
+    // A pure function: the same history, the same belief, from a fresh object too; a fitted one is
+    // not fitted again.
     CHECK(shipped.fitted_to(trials, {}) == fitted);
     CHECK(predicted_by(*H100().setup.beliefs[0].fitted_to(trials, {}), h100.usual) == after);
     CHECK_FALSE(fitted->fitted_to(trials, {}));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Engines that die on paper: each way with the lines that the engine would print, and these read back by the engine
-// file's patterns.
+// Engines that die on paper: each way with the lines that the engine would print, and these read
+// back by the engine file's patterns.
 #include "support/test.hpp"
 
-#include "servetune/engine/failure_reader.hpp"
-#include "servetune/perf/start_failure.hpp"
-#include "servetune/space/expression_parser.hpp"
-#include "servetune/study_file/catalogue.hpp"
+#include "engine/failure_reader.hpp"
+#include "servetune/catalogue.hpp"
+#include "servetune/detail/perf/start_failure.hpp"
+#include "servetune/detail/space/expression_parser.hpp"
 #include "support/shipped.hpp"
 #include "support/small_target.hpp"
 
@@ -21,8 +21,8 @@ namespace {
 const std::vector<std::string> engines{"vllm", "sglang", "tensorrt-llm", "llama.cpp"};
 using End = StartResult::End;
 
-/// The small model on a chip of 80 GB, with an engine's log lines and what its fraction means. Weights 1 GB, a token of
-/// cache 0.1 MB.
+/// The small model on a chip of 80 GB, with an engine's log lines and what its fraction means.
+/// Weights 1 GB, a token of cache 0.1 MB.
 ServingTarget target_of(const std::string& engine) {
     const EngineTraits shipped = shipped_catalogue.traits(engine);
     ServingTarget target = small_target();

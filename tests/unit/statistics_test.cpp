@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/test.hpp"
 
-#include "servetune/base/rng.hpp"
-#include "servetune/load/failed_requests.hpp"
-#include "servetune/load/statistics.hpp"
+#include "load/failed_requests.hpp"
+#include "servetune/detail/base/rng.hpp"
+#include "servetune/detail/load/statistics.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -59,8 +59,8 @@ bool has_note(const LoadStatistics& statistics, const std::string& part) {
                        [&](const std::string& note) { return note.find(part) != std::string::npos; });
 }
 
-/// A closed loop whose every request takes an exponential time of mean 1 s and gives `tokens` tokens evenly, one piece
-/// each.
+/// A closed loop whose every request takes an exponential time of mean 1 s and gives `tokens`
+/// tokens evenly, one piece each.
 LoadRun simulated_loop(std::size_t places, std::size_t requests, int tokens, Rng& rng) {
     std::priority_queue<double, std::vector<double>, std::greater<>> free;
     for (std::size_t i = 0; i < places; ++i) free.push(0);
@@ -121,7 +121,8 @@ TEST_CASE("a run summarised by hand") {
     CHECK(*r.time_per_output_token.mean == Approx((1.0 / 7 + 0.75 / 3) / 2));
     CHECK(*r.inter_token_latency.mean == Approx((0.5 + 0.25 + 0.25 + 0.75) / 4));
     CHECK(*r.inter_token_latency.p50 == Approx(0.375));
-    // Pieces: 2 tokens at 1, 1.5, 1.75, 2; 2 tokens at 1.25, 2. In [1.25, 2.25): 2 + 2 + 2 + 2 + 2; [1, 2) has 8.
+    // Pieces: 2 tokens at 1, 1.5, 1.75, 2; 2 tokens at 1.25, 2. In [1.25, 2.25): 2 + 2 + 2 + 2 + 2;
+    // [1, 2) has 8.
     CHECK(r.peak_output_tokens_per_second == 10.0);
     // In flight: 0.5-2, 1-2, 0.25-3.5.
     CHECK(r.peak_concurrent_requests == 3.0);
@@ -306,8 +307,8 @@ TEST_CASE("peaks and concurrency agree with brute force") {
 }
 
 TEST_CASE("ranks of percentiles: exact binomial cases, and how many samples they need") {
-    // Tables of the sign test: median of 10 lies between the 2nd and the 9th with 97.9 %; of 6 between the extremes
-    // with 96.9 %.
+    // Tables of the sign test: median of 10 lies between the 2nd and the 9th with 97.9 %; of 6
+    // between the extremes with 96.9 %.
     const auto median = percentile_ranks(10, 0.5);
     REQUIRE(median);
     CHECK(median->low == 2);
@@ -359,7 +360,8 @@ TEST_CASE("open loop: nineteen of twenty intervals cover the truth, and small sa
         p90 += covers("p90", std::log(10));
         p99 += covers("p99", std::log(100));
     }
-    // 95 % of 400 is 380, with a standard deviation of 4.4; order statistics cover a little more than asked.
+    // 95 % of 400 is 380, with a standard deviation of 4.4; order statistics cover a little more
+    // than asked.
     for (const int covered : {mean, p50, p90, p99}) {
         CHECK(covered >= 365);
         CHECK(covered <= 398);

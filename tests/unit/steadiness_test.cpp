@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a run that changes is told from one that is only noisy. The runs are made up by a model of an engine.
+// Whether a run that changes is told from one that is only noisy. The runs are made up by a model
+// of an engine.
 #include "support/made_up_runs.hpp"
 #include "support/test.hpp"
 
-#include "steadiness.hpp"
+#include "load/steadiness.hpp"
 
 #include <string>
 #include <vector>
@@ -22,8 +23,8 @@ struct Situation {
     MadeUpEngine engine{};
 };
 
-/// Loops with few and many rounds, lockstep and natural lengths, Poisson arrivals up to an engine that is nearly full,
-/// and noise that stays for many steps.
+/// Loops with few and many rounds, lockstep and natural lengths, Poisson arrivals up to an engine
+/// that is nearly full, and noise that stays for many steps.
 std::vector<Situation> situations() {
     MadeUpEngine noisy;
     noisy.noise = 0.08;

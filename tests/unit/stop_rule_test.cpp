@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// `budget: {stop: when_not_worth_it}`: a search that ends when what is left to gain is worth less than it costs.
-#include "servetune/strategy/bayesian.hpp"
-#include "servetune/study_file/study_file.hpp"
+// `budget: {stop: when_not_worth_it}`: a search that ends when what is left to gain is worth less
+// than it costs.
+#include "servetune/bayesian.hpp"
+#include "servetune/study_file.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 #include "support/tuning_task.hpp"

@@ -1,10 +1,11 @@
-// SPDX-License-Identifier: Apache-2.0 A program that is stopped, or whose machine sleeps, measures
-// nothing meanwhile: nobody is blamed for that time.
+// SPDX-License-Identifier: Apache-2.0
+// A program that is stopped, or whose machine sleeps, measures nothing meanwhile: nobody is blamed
+// for that time.
 #include "support/test.hpp"
 
 #include "base/patient_deadline.hpp"
-#include "servetune/load/audit.hpp"
-#include "servetune/load/capacity.hpp"
+#include "load/capacity.hpp"
+#include "servetune/audit.hpp"
 
 #include <chrono>
 #include <set>

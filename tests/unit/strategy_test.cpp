@@ -31,7 +31,8 @@ private:
 
 Outcome tokens(double value) { return Measurement{{{"total_tokens_per_second", {value}}}}; }
 
-/// The 9B study in small: each flag alone gains little or loses, tokens wins early, mode with seqs wins in the end.
+/// The 9B study in small: each flag alone gains little or loses, tokens wins early, mode with seqs
+/// wins in the end.
 Outcome interacting(const Configuration& configuration, const EvaluationContext&) {
     const bool mode = number(configuration, "mode") == 1;
     const bool seqs = number(configuration, "seqs") == 512;
@@ -99,8 +100,8 @@ TEST_CASE("a doubtful gain that later stages build on is measured again, one of 
         Rng unused(1);
         std::map<Configuration, int> times;
         for (;;) {
-            // Errors of 0.5 %: the first look at the flag is lucky and at the default unlucky, the second the other way
-            // round.
+            // Errors of 0.5 %: the first look at the flag is lucky and at the default unlucky, the
+            // second the other way round.
             const Configuration& asked = history.back().configuration;
             const double lucky = (times[asked]++ % 2 == 0) == (number(asked, "flag") == 1) ? 0.005 : -0.005;
             history.back().outcome = tokens(1000 * (1 + lucky));
@@ -276,7 +277,8 @@ TEST_CASE("a run ends by trials, by the clock, by the user, by an evaluator that
 }
 
 TEST_CASE("a run whose proposal cannot be checked ends with an error, not an exception") {
-    // Constraints on reals are checked only for configurations that are proposed: this one throws for mode=auto.
+    // Constraints on reals are checked only for configurations that are proposed: this one throws
+    // for mode=auto.
     const SearchSpace space({Parameter::real("share", 0, 1), Parameter::choice("mode", {std::int64_t{1}, "auto"})},
                             {require("share * mode >= 0")});
     const Problem problem(space, {}, {});
@@ -333,7 +335,8 @@ TEST_CASE("a wall clock that jumps an hour, either way, spends no budget and mak
             REQUIRE(journal.trials().size() == 3);  // a fourth would end after 400 s
             for (const Trial& trial : journal.trials()) CHECK(trial.cost_seconds() == 100);
         }
-        // A deadline is a time of day: what counts is what the clock says then, and a trial's length is still 100 s.
+        // A deadline is a time of day: what counts is what the clock says then, and a trial's
+        // length is still 100 s.
         wall = 1'700'000'000;
         MemoryJournal journal;
         Budget budget;

@@ -18,8 +18,8 @@ using namespace servetune::test;
 
 namespace {
 
-/// A client that knows nothing of HTTP: what it sends, and what it has read up to the end of the connection or of its
-/// patience.
+/// A client that knows nothing of HTTP: what it sends, and what it has read up to the end of the
+/// connection or of its patience.
 class Client {
 public:
     explicit Client(const StreamServer& server, long patience_ms = 20'000) {
@@ -40,7 +40,8 @@ public:
         say(std::string("POST /v1/") + (chat ? "chat/" : "") + "completions HTTP/1.1\r\nHost: x\r\nX-Behave: " + behave +
             "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
     }
-    /// Reads until what has come ends in `ending`; with an empty one until the connection ends or patience does.
+    /// Reads until what has come ends in `ending`; with an empty one until the connection ends or
+    /// patience does.
     std::string read(std::string_view ending = "") {
         std::array<char, 65536> buffer{};
         std::string all;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What makes a study another one: every key of the format, changed, against a table of what it must do.
-#include "keys.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/io/sqlite_journal.hpp"
-#include "servetune/study_file/study_file.hpp"
+// What makes a study another one: every key of the format, changed, against a table of what it must
+// do.
+#include "base/files.hpp"
+#include "servetune/sqlite_journal.hpp"
+#include "servetune/study_file.hpp"
+#include "study_file/keys.hpp"
 #include "support/shipped.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/test.hpp"

@@ -3,12 +3,12 @@
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 
-#include "keys.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/io/yaml.hpp"
-#include "servetune/study_file/study_file.hpp"
-#include "strategies.hpp"
+#include "base/files.hpp"
+#include "servetune/error.hpp"
+#include "servetune/study_file.hpp"
+#include "study_file/keys.hpp"
+#include "study_file/strategies.hpp"
+#include "study_file/yaml.hpp"
 
 using namespace servetune;
 using namespace servetune::test;

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a study makes of its engines' parameters: trial 0, commands that are one, chips, the number of devices.
+// What a study makes of its engines' parameters: trial 0, commands that are one, chips, the number
+// of devices.
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/io/yaml.hpp"
-#include "servetune/space/expression_parser.hpp"
-#include "servetune/space/expression_rewriting.hpp"
-#include "servetune/space/feasible_set.hpp"
-#include "servetune/study_file/study_file.hpp"
+#include "base/files.hpp"
+#include "servetune/detail/space/expression_parser.hpp"
+#include "servetune/detail/space/feasible_set.hpp"
+#include "servetune/error.hpp"
+#include "servetune/study_file.hpp"
+#include "space/expression_rewriting.hpp"
+#include "study_file/yaml.hpp"
 
 #include <cstdlib>
 #include <set>
@@ -54,7 +55,8 @@ TEST_CASE("trial 0 is the engine's own default: neither a preset nor a narrowed 
     CHECK(command_of(narrowed) == "llama-server --model org/m --metrics");
     CHECK(command_of(narrowed, {{"threads", std::int64_t{1}}}) == "llama-server --model org/m --metrics --threads 1");
     CHECK(FeasibleSet(space_of(narrowed)).size() == 3);
-    // A bool that is narrowed to itself was `false` by its order alone, which passed --no-enable-prefix-caching.
+    // A bool that is narrowed to itself was `false` by its order alone, which passed
+    // --no-enable-prefix-caching.
     CHECK(command_of(study_of("vllm", "space: {enable_prefix_caching: {bool: {}}}\nothers: default\n")) == "vllm serve org/m");
     // What the study fixes or calls the default stays.
     CHECK(command_of(study_of("llama.cpp", "space: {threads: 1}\nothers: default\n")) ==
@@ -161,7 +163,8 @@ TEST_CASE("layouts of several devices need a count, and fit it") {
     CHECK(most_devices(study_of("vllm", "preset: moe\nmachine: {device: h100-sxm, count: 8}\n", "{deploy: {gpus: \"0,1\"}}"), of_vllm) ==
           2);
     CHECK(most_devices(study_of("vllm", "preset: full\n"), of_vllm) == 1);  // nobody asked for a layout
-    // Data parallel attention shares the devices of tensor parallelism, data parallelism without it does not.
+    // Data parallel attention shares the devices of tensor parallelism, data parallelism without it
+    // does not.
     const SearchSpace sglang = space_of(
         study_of("sglang",
                  "machine: {count: 4}\nspace: {tp_size: 4, dp_size: {choice: [1, 4]}, enable_dp_attention: {choice: [false, true]}}\n"

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A study by hand and by `run`: resuming after a crash, clocks, report workloads, what a journal must be able to read
-// again.
-#include "servetune/study/study.hpp"
+// A study by hand and by `run`: resuming after a crash, clocks, report workloads, what a journal
+// must be able to read again.
+#include "servetune/study.hpp"
 
 #include "support/test.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/io/sqlite_journal.hpp"
-#include "servetune/strategy/exhaustive.hpp"
-#include "servetune/strategy/staged.hpp"
+#include "servetune/error.hpp"
+#include "servetune/simple_strategies.hpp"
+#include "servetune/sqlite_journal.hpp"
+#include "servetune/staged.hpp"
 
 #include <chrono>
 #include <cmath>
@@ -427,7 +427,8 @@ TEST_CASE("study: a configuration that is measured for the first time is told th
 
 namespace {
 
-/// Weights come from a cache at a first measurement, as with `weight_cache`; what is measured with them may be wrong.
+/// Weights come from a cache at a first measurement, as with `weight_cache`; what is measured with
+/// them may be wrong.
 class WithCachedWeights : public Evaluator {
 public:
     explicit WithCachedWeights(double flattery, bool cold_fails = false) : flattery_(flattery), cold_fails_(cold_fails) {}
@@ -472,7 +473,8 @@ TEST_CASE("study: what was measured with cached weights only is confirmed from a
     REQUIRE(published.journal.trials().size() == 5);
     CHECK(published.journal.trials().back().why == "confirmed from a cold start");
     CHECK(published.summary.recommendation.gain.value == Approx(0.15).epsilon(0.01));
-    // All three look better than the default by a quarter and more, which only the cache makes them.
+    // All three look better than the default by a quarter and more, which only the cache makes
+    // them.
     const ConfirmedStudy flattered(1.2);
     CHECK(flattered.summary.recommendation.conclusion == Conclusion::recommended);
     CHECK(flattered.summary.recommendation.gain.value == Approx(0.15).epsilon(0.01));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/test.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/io/table.hpp"
-#include "servetune/space/feasible_set.hpp"
+#include "servetune/detail/space/feasible_set.hpp"
+#include "servetune/error.hpp"
+#include "study/table.hpp"
 
 using namespace servetune;
 using namespace servetune::test;

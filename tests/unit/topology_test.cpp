@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How GPUs are joined, as nvidia-smi's table tells it, and which ones an engine gets for that.
-#include "servetune/machine/topology.hpp"
-#include "servetune/base/error.hpp"
+#include "servetune/detail/host/topology.hpp"
+#include "servetune/error.hpp"
 #include "support/test.hpp"
 
 #include <sched.h>
@@ -18,7 +18,8 @@ namespace {
 
 using NameGroups = std::vector<std::vector<std::string>>;
 
-/// The table of `links[a][b]`, as nvidia-smi prints it; `nodes`: of each GPU, CPU and NUMA affinity.
+/// The table of `links[a][b]`, as nvidia-smi prints it; `nodes`: of each GPU, CPU and NUMA
+/// affinity.
 std::string topology_table(const std::vector<std::vector<std::string>>& links, const std::vector<std::string>& nodes,
                            const std::vector<std::string>& adapters = {}) {
     std::string text;
@@ -138,7 +139,8 @@ TEST_CASE("topology: devices that NVLink joins are together, then those of a nod
     CHECK(grouped(bridged, 4, 2) == "0,2 1,3");
     CHECK(grouped(bridged, 4, 2, "0,1,3") == "1,3");
     CHECK(grouped(bridged, 4, 4) == "0,1,2,3");
-    // A chain 0 - 1 - 2 - 3, whose middle is joined twice: two joined pairs are better than the best one.
+    // A chain 0 - 1 - 2 - 3, whose middle is joined twice: two joined pairs are better than the
+    // best one.
     const DeviceTopology chain = parse_topology(
         topology_table({{"X", "NV1", "SYS", "SYS"}, {"NV1", "X", "NV2", "SYS"}, {"SYS", "NV2", "X", "NV1"}, {"SYS", "SYS", "NV1", "X"}},
                        {"0-23\t0", "0-23\t0", "0-23\t0", "0-23\t0"}));

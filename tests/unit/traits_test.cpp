@@ -2,9 +2,9 @@
 // Files of traits and hardware: every complaint says where and what was wanted.
 #include "support/test.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/study_file/catalogue.hpp"
+#include "base/files.hpp"
+#include "servetune/catalogue.hpp"
+#include "servetune/error.hpp"
 #include "support/shipped.hpp"
 
 using namespace servetune;

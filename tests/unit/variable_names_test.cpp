@@ -4,16 +4,16 @@
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 
+#include "base/files.hpp"
+#include "base/variable_name.hpp"
 #include "deploy/ssh_scripts.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/base/variable_name.hpp"
-#include "servetune/deploy/remote_launchers.hpp"
-#include "servetune/engine/composition.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/io/yaml.hpp"
-#include "servetune/io/yaml_text.hpp"
-#include "servetune/process/process.hpp"
-#include "servetune/study_file/study_file.hpp"
+#include "servetune/detail/deploy/remote_launchers.hpp"
+#include "servetune/detail/engine/composition.hpp"
+#include "servetune/detail/host/process.hpp"
+#include "servetune/error.hpp"
+#include "servetune/study_file.hpp"
+#include "study_file/yaml.hpp"
+#include "study_file/yaml_text.hpp"
 
 #include <filesystem>
 #include <string>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a study concludes, and that every output says the same: replicates, broken limits, disturbed machines, what a
-// smaller command gives away.
-#include "servetune/evaluate/replay.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/io/json.hpp"
-#include "servetune/io/table.hpp"
-#include "servetune/report/report.hpp"
-#include "servetune/study/study.hpp"
-#include "servetune/study_file/study_file.hpp"
+// What a study concludes, and that every output says the same: replicates, broken limits, disturbed
+// machines, what a smaller command gives away.
+#include "base/files.hpp"
+#include "servetune/replay.hpp"
+#include "servetune/report.hpp"
+#include "servetune/study.hpp"
+#include "servetune/study_file.hpp"
+#include "study/json.hpp"
+#include "study/table.hpp"
 #include "support/test.hpp"
 
 #include <nlohmann/json.hpp>
@@ -243,7 +243,7 @@ TEST_CASE("verdict: what rests on a disturbed machine is inconclusive") {
 TEST_CASE("verdict: the disturbances are what the machine's watch and its document name") {
     const std::string source = SERVETUNE_SOURCE;
     const std::set<std::string, std::less<>> known(disturbances.begin(), disturbances.end());
-    const std::string watch = read_file(source + "/src/machine/machine_watch.cpp") + read_file(source + "/src/load/audit.cpp");
+    const std::string watch = read_file(source + "/src/host/machine_watch.cpp") + read_file(source + "/src/load/audit.cpp");
     const std::string document = read_file(source + "/docs/explanation/measuring.md");
     static const std::regex id(R"rx("((?:gpu|cpu|client)_[a-z]+)",)rx");
     static const std::regex row(R"rx(\n\| `((?:gpu|cpu|client)_[a-z]+)` \|)rx");

@@ -1,10 +1,11 @@
-// SPDX-License-Identifier: Apache-2.0 Spaces of long integers under rules, of more configurations
-// than a double counts, and of integers on logarithmic scales.
+// SPDX-License-Identifier: Apache-2.0
+// Spaces of long integers under rules, of more configurations than a double counts, and of integers
+// on logarithmic scales.
 #include "support/brute_force.hpp"
 #include "support/test.hpp"
 
-#include "servetune/space/feasible_set.hpp"
-#include "servetune/space/neighbours.hpp"
+#include "servetune/detail/space/feasible_set.hpp"
+#include "servetune/detail/space/neighbours.hpp"
 
 #include <cmath>
 #include <map>

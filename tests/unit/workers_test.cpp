@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several trials at once: who is asked when, neighbours that disturb each other, and what ends such a run.
-#include "servetune/parallel/workers_run.hpp"
-#include "servetune/strategy/random.hpp"
+// Several trials at once: who is asked when, neighbours that disturb each other, and what ends such
+// a run.
+#include "servetune/workers.hpp"
+#include "servetune/simple_strategies.hpp"
 #include "support/test.hpp"
 #include "support/tuning_task.hpp"
 

@@ -3,12 +3,12 @@
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 
-#include "servetune/base/error.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/io/table.hpp"
-#include "servetune/io/yaml.hpp"
-#include "servetune/results/result_file.hpp"
-#include "servetune/study_file/written_study.hpp"
+#include "base/files.hpp"
+#include "interop/written_study.hpp"
+#include "servetune/error.hpp"
+#include "servetune/result_file.hpp"
+#include "study/table.hpp"
+#include "study_file/yaml.hpp"
 
 #include <algorithm>
 
@@ -26,7 +26,8 @@ std::string printed_block(double rate, int input, int output, int requests = 100
 }
 std::string command(const std::string& text) { return "```bash\n" + text + "\n```\n"; }
 
-/// Two engines, another checkpoint, a flag that is varied and one that is not in the engine file; two workloads.
+/// Two engines, another checkpoint, a flag that is varied and one that is not in the engine file;
+/// two workloads.
 const std::string document = "# Tuning of a model\n\nOn one NVIDIA H100 SXM. vLLM: v0.17.0, SGLang: v0.5.9.\n\n## Engines\n" +
                              command("vllm serve org/Model-8B --unheard-of x") + printed_block(1000, 512, 128) +
                              command("python3 -m sglang.launch_server --model-path org/Model-8B") + printed_block(1100, 512, 128) +

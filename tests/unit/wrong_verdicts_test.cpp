@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole studies on a machine that drifts by 8 %: how often a change is recommended that is none, how often one of 10 %
-// is found with twelve trials more than there are configurations, and how often stated intervals hold the truth.
-#include "servetune/strategy/bayesian.hpp"
-#include "servetune/strategy/exhaustive.hpp"
-#include "servetune/strategy/random.hpp"
-#include "servetune/strategy/staged.hpp"
-#include "servetune/study/study.hpp"
+// Whole studies on a machine that drifts by 8 %: how often a change is recommended that is none,
+// how often one of 10 % is found with twelve trials more than there are configurations, and how
+// often stated intervals hold the truth.
+#include "servetune/bayesian.hpp"
+#include "servetune/simple_strategies.hpp"
+#include "servetune/staged.hpp"
+#include "servetune/study.hpp"
 #include "support/test.hpp"
 #include "support/tuning_task.hpp"
 

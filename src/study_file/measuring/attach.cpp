@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // `evaluator: {attach: ...}`: a load test of a server that somebody else runs.
-#include "../keys.hpp"
+#include "base/url.hpp"
 #include "kind.hpp"
 #include "load_test.hpp"
-#include "servetune/base/url.hpp"
-#include "servetune/io/key_reader.hpp"
-#include "servetune/io/secrets.hpp"
+#include "study_file/key_reader.hpp"
+#include "study_file/keys.hpp"
+#include "study_file/secrets.hpp"
 
 namespace servetune {
 namespace {
@@ -16,7 +16,8 @@ void hide_user_info(const std::string& url) {
     CollectSecrets::found(password);
 }
 
-/// The key itself stays in the environment until the study is set up: nothing that prints a study can print it.
+/// The key itself stays in the environment until the study is set up: nothing that prints a study
+/// can print it.
 MeasuringChoice read_attach(const Yaml& node) {
     AttachChoice result;
     if (!node.is_mapping()) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // `evaluator: {command: ...}`: a program of the user's measures.
-#include "../keys.hpp"
-#include "../parameter_reader.hpp"
-#include "../study_definition.hpp"
 #include "kind.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/io/key_reader.hpp"
+#include "servetune/error.hpp"
+#include "study_file/key_reader.hpp"
+#include "study_file/keys.hpp"
+#include "study_file/parameter_reader.hpp"
+#include "study_file/study_definition.hpp"
 
 namespace servetune {
 namespace {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // `evaluator: {deploy: ...}`: the engine is started here for each trial, and load-tested.
-#include "../../deploy/trial_folders.hpp"
-#include "../../machine/nvidia_smi.hpp"
-#include "../keys.hpp"
-#include "../study_definition.hpp"
+#include "deploy/trial_folders.hpp"
+#include "host/nvidia_smi.hpp"
 #include "kind.hpp"
 #include "load_test.hpp"
-#include "servetune/base/fingerprint.hpp"
-#include "servetune/io/sqlite_journal.hpp"
+#include "servetune/detail/base/fingerprint.hpp"
+#include "servetune/sqlite_journal.hpp"
+#include "study_file/keys.hpp"
+#include "study_file/study_definition.hpp"
 
 #include <algorithm>
 #include <array>
@@ -111,7 +111,8 @@ std::vector<T> part_of(const std::vector<T>& all, std::size_t number, std::size_
     return {from, from + static_cast<std::ptrdiff_t>(size)};
 }
 
-/// The GPUs of each worker, as lists: those that NVLink or a NUMA node joins stay together, as far as that is known.
+/// The GPUs of each worker, as lists: those that NVLink or a NUMA node joins stay together, as far
+/// as that is known.
 std::vector<std::string> parts_of_gpus(const std::string& gpus, std::size_t workers, const FoundMachine& machine) {
     std::vector<std::string> result;
     if (workers < 2 || gpus.empty()) return result;

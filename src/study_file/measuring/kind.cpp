@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kind.hpp"
 
-#include "../keys.hpp"
-#include "servetune/base/nearest.hpp"
-#include "servetune/io/yaml.hpp"
+#include "servetune/detail/base/nearest.hpp"
+#include "study_file/keys.hpp"
+#include "study_file/yaml.hpp"
 
 #include <algorithm>
 #include <array>

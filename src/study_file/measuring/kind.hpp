@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/machine/environment.hpp"
-#include "servetune/study_file/study_file.hpp"
+#include "host/environment.hpp"
+#include "servetune/study_file.hpp"
 
 #include <array>
 #include <cstdint>
@@ -25,8 +25,8 @@ enum class ServedBy {
     a_running_server,  ///< a server that keeps its flags
 };
 
-/// A row of the table of kinds: all that is particular to one kind of measuring. Each `file` holds the kind's own
-/// alternative of `MeasuringChoice`.
+/// A row of the table of kinds: all that is particular to one kind of measuring. Each `file` holds
+/// the kind's own alternative of `MeasuringChoice`.
 struct MeasuringKind {
     std::string_view name;     ///< its key under `evaluator`, and what a journal calls it
     bool measures = false;     ///< numbers come from something that runs, not from a table or a model
@@ -37,8 +37,8 @@ struct MeasuringKind {
 
     /// What stands under its key. Throws ParseError. Null: no key, as the file names no evaluator.
     MeasuringChoice (*read)(const Yaml& node) = nullptr;
-    /// Makes `problem` and, unless somebody else measures, `evaluator`. Throws as set_up. What it finds out (folder,
-    /// key) it keeps in `file`.
+    /// Makes `problem` and, unless somebody else measures, `evaluator`. Throws as set_up. What it
+    /// finds out (folder, key) it keeps in `file`.
     void (*build)(StudySetup& setup, StudyFile& file, const std::filesystem::path& folder, const RunHooks& hooks) = nullptr;
     /// Adds to StudySetup::definition what its `defined` keys come to.
     void (*define)(const StudySetup& setup, std::map<std::string, std::string>& definition) = nullptr;
@@ -73,17 +73,20 @@ inline constexpr std::array<const MeasuringKind*, std::variant_size_v<MeasuringC
 /// The row of what measures this study.
 const MeasuringKind& kind_of(const StudyFile& file);
 
-/// `evaluator: deploy` as `evaluator: {deploy: {}}`; any other node as it is. Throws ParseError for a word that is no
-/// evaluator, or one that needs options.
+/// `evaluator: deploy` as `evaluator: {deploy: {}}`; any other node as it is. Throws ParseError for
+/// a word that is no evaluator, or one that needs options.
 Yaml spelled_out_evaluator(const Yaml& node);
 
-/// Reads `evaluator`, which has one kind; an empty one where somebody else measures. Throws ParseError.
+/// Reads `evaluator`, which has one kind; an empty one where somebody else measures. Throws
+/// ParseError.
 MeasuringChoice read_measuring(const Yaml& evaluator, bool outside);
 
-/// The driver of the machine's accelerators, as it was found with them; and the beginnings of the engines' variables.
+/// The driver of the machine's accelerators, as it was found with them; and the beginnings of the
+/// engines' variables.
 EnvironmentOptions environment_of_machine(const StudyFile& file);
 
-/// The space of a study with its objective and decision, without more constraints than the study's own.
+/// The space of a study with its objective and decision, without more constraints than the study's
+/// own.
 std::unique_ptr<Problem> problem_of(const StudyFile& file);
 /// The same with these constraints. An error names the study's file.
 std::unique_ptr<Problem> problem_of(const StudyFile& file, std::vector<Constraint> constraints);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "load_test.hpp"
 
-#include "../../io/all_errors.hpp"
-#include "../../load/http.hpp"
-#include "../keys.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/base/nearest.hpp"
-#include "servetune/deploy/quality_gate.hpp"
-#include "servetune/engine/per_device.hpp"
-#include "servetune/io/secrets.hpp"
-#include "servetune/load/capacity.hpp"
-#include "servetune/machine/power.hpp"
-#include "servetune/traffic/benchmark_result.hpp"
+#include "engine/per_device.hpp"
+#include "load/capacity.hpp"
+#include "load/http.hpp"
+#include "servetune/benchmark_result.hpp"
+#include "servetune/detail/base/nearest.hpp"
+#include "servetune/detail/deploy/quality_gate.hpp"
+#include "servetune/detail/host/power.hpp"
+#include "servetune/error.hpp"
+#include "study_file/all_errors.hpp"
+#include "study_file/keys.hpp"
+#include "study_file/secrets.hpp"
 
 #include <algorithm>
 #include <cstdlib>

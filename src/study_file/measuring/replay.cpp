@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // `evaluator: {replay: ...}`: a table of measured configurations answers.
-#include "../../base/waiting.hpp"
-#include "../keys.hpp"
-#include "../space_reader.hpp"
+#include "base/files.hpp"
+#include "base/waiting.hpp"
 #include "kind.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/base/nearest.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/io/key_reader.hpp"
-#include "servetune/io/sqlite_journal.hpp"
-#include "servetune/io/table.hpp"
-#include "servetune/study_file/audit_context.hpp"
+#include "servetune/detail/base/nearest.hpp"
+#include "servetune/error.hpp"
+#include "servetune/sqlite_journal.hpp"
+#include "study/table.hpp"
+#include "study_file/audit_context.hpp"
+#include "study_file/key_reader.hpp"
+#include "study_file/keys.hpp"
+#include "study_file/space_reader.hpp"
 
 #include <chrono>
 #include <set>

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // `evaluator: {simulate: ...}`: the cost model and the simulator answer.
-#include "../keys.hpp"
-#include "../space_reader.hpp"
+#include "base/files.hpp"
+#include "engine/load_level.hpp"
 #include "kind.hpp"
 #include "load_test.hpp"
-#include "servetune/base/error.hpp"
-#include "servetune/engine/load_level.hpp"
-#include "servetune/io/files.hpp"
-#include "servetune/io/key_reader.hpp"
-#include "servetune/io/sqlite_journal.hpp"
-#include "servetune/load/dataset.hpp"
-#include "servetune/predict/simulate_evaluator.hpp"
-#include "servetune/study_file/command_reader.hpp"
+#include "servetune/detail/load/dataset.hpp"
+#include "servetune/error.hpp"
+#include "servetune/simulate_evaluator.hpp"
+#include "servetune/sqlite_journal.hpp"
+#include "study_file/command_reader.hpp"
+#include "study_file/key_reader.hpp"
+#include "study_file/keys.hpp"
+#include "study_file/space_reader.hpp"
 
 #include <algorithm>
 #include <memory>

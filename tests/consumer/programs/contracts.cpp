@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 A strategy, an evaluator and a journal of somebody else, held
-// against the contracts that are installed beside the library.
+// SPDX-License-Identifier: Apache-2.0
+// A strategy, an evaluator and a journal of somebody else, held against the contracts that are
+// installed beside the library.
 #if !__has_include(<catch2/catch_test_macros.hpp>)
 #define CATCH_CONFIG_MAIN  // of Catch2 2, whose one header has the main function
 #endif
@@ -7,8 +8,8 @@
 #include "contract/journal_contract.hpp"
 #include "contract/strategy_contract.hpp"
 
+#include <servetune/detail/space/neighbours.hpp>
 #include <servetune/servetune.hpp>
-#include <servetune/space/neighbours.hpp>
 
 using namespace servetune;
 

@@ -1,9 +1,10 @@
-// SPDX-License-Identifier: Apache-2.0 The edges of a study: figures of any sign, names that are
-// wrong, seeds, journals that fail, many open trials.
+// SPDX-License-Identifier: Apache-2.0
+// The edges of a study: figures of any sign, names that are wrong, seeds, journals that fail, many
+// open trials.
 #include "expect.hpp"
 
+#include <servetune/bayesian.hpp>
 #include <servetune/servetune.hpp>
-#include <servetune/strategy/bayesian.hpp>
 
 #include <cmath>
 #include <limits>

@@ -2,8 +2,8 @@
 // An integer on a logarithmic scale is drawn and searched by ratio.
 #include "expect.hpp"
 
+#include <servetune/bayesian.hpp>
 #include <servetune/servetune.hpp>
-#include <servetune/strategy/bayesian.hpp>
 
 #include <cmath>
 #include <string>

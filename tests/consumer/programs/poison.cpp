@@ -1,9 +1,10 @@
-// SPDX-License-Identifier: Apache-2.0 An evaluator that ends the process, in a child each time:
-// after the second death a trial is failed, and the study goes on to its end.
+// SPDX-License-Identifier: Apache-2.0
+// An evaluator that ends the process, in a child each time: after the second death a trial is
+// failed, and the study goes on to its end.
 #include "expect.hpp"
 
-#include <servetune/io/sqlite_journal.hpp>
 #include <servetune/servetune.hpp>
+#include <servetune/sqlite_journal.hpp>
 
 #include <sys/wait.h>
 #include <unistd.h>

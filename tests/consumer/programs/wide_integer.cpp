@@ -1,9 +1,10 @@
-// SPDX-License-Identifier: Apache-2.0 A storage server, no engine of language models: an integer
-// with 65 thousand levels under rules that only compare.
+// SPDX-License-Identifier: Apache-2.0
+// A storage server, no engine of language models: an integer with 65 thousand levels under rules
+// that only compare.
 #include "expect.hpp"
 
+#include <servetune/bayesian.hpp>
 #include <servetune/servetune.hpp>
-#include <servetune/strategy/bayesian.hpp>
 
 #include <chrono>
 #include <cmath>

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/detail/perf/engine_traits.hpp"
+#include "servetune/detail/perf/hardware_spec.hpp"
+#include "servetune/detail/perf/model_spec.hpp"
+#include "servetune/engine.hpp"
+#include "servetune/workload.hpp"
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace servetune {
+
+class Yaml;
+
+/// Finds the files that ship with servetune (engines, workloads, hardware, models, traits) by name
+/// and reads them.
+///
+/// A name with a `/` or ending in `.yaml` is a file, relative to the folder of the file that names
+/// it. Any other name is looked for as `NAME.yaml` in that folder, except a study (`vllm.yaml` may
+/// tune vllm), then as `KIND/NAME.yaml` in the search spaces' folder.
+class Catalogue {
+public:
+    /// `root` holds `engines/`, `workloads/`, `hardware/`, `models/` and `traits/`.
+    explicit Catalogue(std::filesystem::path root) : root_(std::move(root)) {}
+
+    /// The folder in $SERVETUNE_SEARCH_SPACES, else `share/servetune/search_spaces` or
+    /// `search_spaces` beside or above the running program. Throws IoError when there is none.
+    static Catalogue standard();
+
+    [[nodiscard]] const std::filesystem::path& root() const { return root_; }
+
+    /// Throws IoError for an unknown name, listing the known ones nearest first.
+    [[nodiscard]] std::filesystem::path find(const std::string& kind, const std::string& name, const std::filesystem::path& beside) const;
+    [[nodiscard]] Engine engine(const Yaml& named) const;
+    [[nodiscard]] Engine engine(const std::string& name) const;
+    /// What the cost model knows of an engine: `traits/NAME.yaml`, or a file. Throws IoError for an
+    /// engine without.
+    [[nodiscard]] EngineTraits traits(const std::string& engine) const;
+    /// All that ship, by file name.
+    [[nodiscard]] std::vector<Engine> engines() const;
+    /// A name, or a mapping (with `use:`, on top of another).
+    [[nodiscard]] Workload workload(const Yaml& described) const;
+
+    /// By file name, by any other name it is known by, or by a text that mentions it alone. Throws
+    /// IoError, the nearest names first.
+    [[nodiscard]] HardwareSpec hardware(const std::string& name) const;
+    /// By file name or by the name of a checkpoint. Throws IoError, the nearest names first.
+    [[nodiscard]] ServedModel model(const std::string& name) const;
+    /// All that ship, by file name; before them those of `use_hardware` and `use_model`, in place
+    /// of one of that name.
+    [[nodiscard]] std::vector<HardwareSpec> all_hardware() const;
+    [[nodiscard]] std::vector<ModelSpec> all_models() const;
+
+    /// Files of the user's own, in the form of `hardware/*.yaml` and `models/*.yaml`.
+    void use_hardware(std::filesystem::path file) { own_hardware_.push_back(std::move(file)); }
+    void use_model(std::filesystem::path file) { own_models_.push_back(std::move(file)); }
+
+private:
+    std::filesystem::path root_;
+    std::vector<std::filesystem::path> own_hardware_{}, own_models_{};
+};
+
+}  // namespace servetune

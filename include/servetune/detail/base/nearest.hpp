@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <numeric>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace servetune {
+
+/// Number of insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`
+/// (optimal string alignment; Damerau 1964). O(|a| |b|).
+inline std::size_t edit_distance(std::string_view a, std::string_view b) {
+    std::vector<std::size_t> two_back(b.size() + 1);
+    std::vector<std::size_t> back(b.size() + 1);
+    std::vector<std::size_t> row(b.size() + 1);
+    std::iota(back.begin(), back.end(), std::size_t{0});
+    for (std::size_t i = 1; i <= a.size(); ++i) {
+        row[0] = i;
+        for (std::size_t j = 1; j <= b.size(); ++j) {
+            const std::size_t replaced = back[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+            row[j] = std::min({back[j] + 1, row[j - 1] + 1, replaced});
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) row[j] = std::min(row[j], two_back[j - 2] + 1);
+        }
+        two_back = back;
+        back = row;
+    }
+    return back[b.size()];
+}
+
+/// The known names, nearest to `wanted` first (ties in the order given): for "unknown key"
+/// messages.
+inline std::vector<std::string> nearest_first(std::string_view wanted, std::span<const std::string> known) {
+    std::vector<std::string> result(known.begin(), known.end());
+    std::stable_sort(result.begin(), result.end(),
+                     [&](const std::string& a, const std::string& b) { return edit_distance(wanted, a) < edit_distance(wanted, b); });
+    return result;
+}
+
+/// `a, b, c`, at most `most` names and then how many more there are.
+inline std::string listed(std::span<const std::string> names, std::size_t most = 12) {
+    std::string result;
+    for (std::size_t i = 0; i < std::min(most, names.size()); ++i) result += (i == 0 ? "" : ", ") + names[i];
+    if (names.size() > most) result += ", ... (" + std::to_string(names.size() - most) + " more)";
+    return result;
+}
+
+}  // namespace servetune

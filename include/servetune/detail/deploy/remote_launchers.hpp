@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/launcher.hpp"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace servetune {
+
+/// Processes of another machine, by OpenSSH's client. Keys only: nobody is there to type a
+/// password.
+///
+/// The words of the engine, its environment and its files travel through the client's standard
+/// input, so no process list shows the environment, and no shell reads the words. The other machine
+/// needs sshd and a POSIX shell with coreutils, util-linux (setsid, taskset) and grep. The engine
+/// ends when the connection does: a small script beside it hears from us every few seconds, and
+/// ends the engine's process group when it does not for half a minute.
+struct SshOptions {
+    std::string host{};                  ///< as `ssh` takes it: a name, user@name, or a Host of ssh_config
+    std::vector<std::string> program{};  ///< the client and its options, such as {"ssh", "-p", "2222"}; empty: `ssh`
+    /// The address of that machine that the engine listens on and the load test goes to. Empty: the
+    /// engine listens on that machine's loopback, and the requests go through the connection (`ssh
+    /// -L`).
+    std::string address{};
+    double unheard_within_seconds = 30;  ///< the other side ends the engine where it has not heard from us for so long
+
+    /// What cannot be in these options, for a person; empty: nothing.
+    [[nodiscard]] std::string why_invalid() const;
+};
+
+/// Jobs of Slurm, one for each engine, by `srun` in the foreground: its output is the engine's, its
+/// exit code too, and no shell or shared file is between. A job that waits in the queue has not
+/// begun to start. The job is found by its name (squeue), which carries the study's mark, and ended
+/// by scancel, which sends TERM, then KILL after the cluster's KillWait. Preemption, a time limit
+/// and a node that is gone are the machine's fault. The nodes must see the programs and the model
+/// under the same paths; a job's environment is this program's own and the study's.
+struct SlurmOptions {
+    /// The address of the node that the engine listens on: 0.0.0.0 for all, since nobody knows the
+    /// node before. The load test goes to the node's NodeAddr.
+    std::string listen{};
+    std::vector<std::string> options{};  ///< further words of `srun`, such as --partition=gpu and --time=4:00:00
+    std::string gres = "gpu";            ///< the name of the devices, such as gpu:h100; empty: none are asked for
+
+    /// What cannot be in these options, for a person; empty: nothing.
+    [[nodiscard]] std::string why_invalid() const;
+};
+
+/// Throw UsageError where the options cannot be.
+[[nodiscard]] std::shared_ptr<const Launcher> ssh_launcher(SshOptions options);
+[[nodiscard]] std::shared_ptr<const Launcher> slurm_launcher(SlurmOptions options);
+
+}  // namespace servetune

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/configuration.hpp"
+#include "servetune/engine.hpp"
+#include "servetune/search_space.hpp"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace servetune {
+
+/// What a study says of one parameter: it narrows, fixes or adds.
+struct SpaceEntry {
+    std::string name;                    ///< `max_num_seqs`, `vllm.max_num_seqs`, or a concept
+    std::optional<Domain> domain{};      ///< nothing: the engine's own
+    std::optional<bool> offers_unset{};  ///< nothing: the engine's own, or false where a domain is given
+    std::optional<Value> default_value{};
+    bool fixed = false;                                ///< always `default_value`
+    std::optional<bool> grows_memory{};                ///< nothing: as the engine's own
+    std::map<std::string, std::string> checkpoints{};  ///< value (as text) -> model to serve instead of passing a flag
+    std::map<std::string, std::string> drafts{};       ///< of the method of speculation: value -> the draft model it works with
+    std::optional<EngineParameter> added{};            ///< a parameter that no engine file has; its default is of trial 0, not the engine's
+    bool of_preset = false;                            ///< says what is worth a search; the study itself fixes nothing with it
+};
+
+/// How many devices a layout (tensor x pipeline x data parallel) may take.
+struct DeviceLimit {
+    std::int64_t count = 1;
+    bool stated = false;  ///< false: the study does not say how many there are, so one is taken, and asking for more is an error
+};
+
+/// A rule with the model's figures in place of their names (`model_facts`), and nothing in place of
+/// those not known.
+[[nodiscard]] Expression with_model_facts(Expression rule, const std::map<std::string, std::int64_t>& known);
+
+/// The engines of a study and what it says of their parameters.
+struct SpaceDescription {
+    std::vector<Engine> engines;
+    std::vector<SpaceEntry> entries{};
+    bool others_searched = true;  ///< false: parameters without an entry stay at their defaults and out of the space
+    std::vector<Constraint> constraints{};
+    std::map<std::string, std::vector<std::string>> arguments{};  ///< engine -> words at the end of each of its commands
+    /// The same words in the spelling of the engine file, for what they say of parameters; none: as
+    /// they are.
+    std::map<std::string, std::vector<std::string>> spelled_arguments{};
+    std::map<std::string, std::string> versions{};      ///< engine -> its version; without: the newest that its file covers
+    std::vector<Parameter> load_levels{};               ///< `load.concurrency` or `load.request_rate` (engine/load_level.hpp)
+    std::map<std::string, std::int64_t> model_facts{};  ///< of `model_facts` (engine.hpp), those that are known of the model
+    std::vector<std::string> images{};                  ///< of containers; several: `container.image` is a parameter, the first its default
+    std::string architecture{};  ///< of the chip (detail/perf/hardware_spec.hpp): values that it refuses leave the space; empty: not known
+    std::optional<DeviceLimit> devices{};  ///< nothing: no device is allocated for a trial (a table answers)
+    bool adds_engine_default = true;  ///< a narrowed parameter keeps the engine's own default; false: the table's rows are all there is
+};
+
+/// A command to start: words, never a shell line.
+struct Command {
+    std::vector<std::string> argv;
+    std::map<std::string, std::string> environment{};
+    std::map<std::string, std::string> files{};  ///< name, as it stands in argv -> content, to be written where it is started
+
+    /// As a person types it into a POSIX shell, quoted where needed; environment first.
+    [[nodiscard]] std::string text() const;
+    /// What its files (JSON) say: dotted path -> text.
+    [[nodiscard]] std::map<std::string, std::string> options() const;
+};
+
+/// One way in which commands of a study set something by themselves. What else sets it would win
+/// over it, or lose.
+struct PassedSetting {
+    std::string place{};            ///< of the launch command: `{model}`, `{host}`, `{port}`; empty: of a parameter
+    std::string parameter{};        ///< its name in the space
+    std::string declared{};         ///< its name in the engine file
+    std::string flag{};             ///< also a JSON flag as a whole
+    std::string environment{};      ///< the variable
+    std::string option{};           ///< dotted path in the options file
+    std::optional<Value> always{};  ///< the only value that the space has; nothing: it is searched
+};
+
+/// What a weight cache takes to start (WeightCacheDaemon).
+struct WeightCacheCommands {
+    std::string model;  ///< the study's, or a checkpoint's
+    Command daemon{};
+    Command engine_adds{};  ///< words at the end of the engine's command, and environment
+    std::string ready{};    ///< in the daemon's line that says that it holds the weights
+    std::string used{};     ///< in the engine's line that says that it mapped them
+    double ready_within_seconds = 0;
+};
+
+/// Fills the launch template: which model, and where to listen (no address flags when `host` is
+/// empty).
+struct LaunchTarget {
+    std::string model;
+    std::string host{};
+    int port = 0;
+};
+
+/// The search space of a study, and the way back from its configurations to commands.
+///
+/// One engine: its parameters keep their names. Several: `engine` is the first parameter (its
+/// default the first engine named), an engine's own parameters are called `engine.parameter` and
+/// are active under it, and an entry without an engine is one parameter shared by all the engines
+/// that know its name or concept. Parameters of different engines with one concept keep it as
+/// `concept_name`, which links them.
+class Composition {
+public:
+    /// Throws SpaceError: an entry no engine knows (in the version named), values outside an
+    /// engine's domain (unless a checkpoint serves them), an entry that could never be active.
+    explicit Composition(SpaceDescription description);
+    Composition(const Composition&) = delete;  // it points into itself
+    Composition& operator=(const Composition&) = delete;
+    Composition(Composition&&) = default;
+    Composition& operator=(Composition&&) = default;
+    ~Composition() = default;
+
+    [[nodiscard]] const std::vector<Engine>& engines() const { return description_.engines; }
+    /// The version that the study names; empty: the newest.
+    [[nodiscard]] std::string version_of(const Engine& engine) const {
+        const auto named = description_.versions.find(engine.name);
+        return named == description_.versions.end() ? "" : named->second;
+    }
+    [[nodiscard]] const std::vector<Parameter>& parameters() const { return parameters_; }
+    [[nodiscard]] const std::vector<Constraint>& constraints() const { return constraints_; }
+    /// What a person should know of the space: values left out because they give the command of
+    /// another value, parameters left out because the chip or the version takes none of their
+    /// values.
+    [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
+
+    /// Models that its commands may name beside the study's own: checkpoints and draft models, each
+    /// once.
+    [[nodiscard]] std::vector<std::string> further_models() const;
+
+    /// The engine that a configuration runs on.
+    [[nodiscard]] const Engine& engine_of(const Configuration& configuration) const;
+    [[nodiscard]] Command render(const Configuration& configuration, const LaunchTarget& target) const;
+    /// What commands of this engine set by themselves: the launch's own flags, and all parameters
+    /// in the space.
+    [[nodiscard]] std::vector<PassedSetting> passed(const Engine& engine) const;
+    /// Why this engine has no weight cache in the study's version; empty: it has one.
+    [[nodiscard]] std::string why_no_weight_cache(const Engine& engine) const;
+    /// Why its engine cannot take this configuration's weights from a weight cache; empty: it can.
+    [[nodiscard]] std::string why_no_weight_cache(const Configuration& configuration) const;
+    /// The daemon that keeps this configuration's weights, with its sockets in `folder`, and what
+    /// the engine's command has more. Only where `why_no_weight_cache` is empty.
+    [[nodiscard]] WeightCacheCommands render_weight_cache(const Configuration& configuration, const std::string& model,
+                                                          const std::string& folder) const;
+    /// The study's own words at the end of each command of this engine.
+    [[nodiscard]] std::vector<std::string> arguments_of(const Engine& engine) const;
+    /// How many devices its layout takes; 1 where the engine's flags do not decide it.
+    [[nodiscard]] std::int64_t devices_of(const Configuration& configuration) const;
+
+    /// The parameters that a command of ours or of a person sets, under the names of this space;
+    /// the reverse of `render`.
+    struct Parsed {
+        const Engine* engine = nullptr;  ///< null: no engine's command and flags of no single engine
+        Assignment values{};
+        std::vector<std::string> unknown{};  ///< words that no parameter explains
+    };
+    /// `words`: a whole command, or its flags only (then the engine is the only one that knows all
+    /// of them, else the first).
+    [[nodiscard]] Parsed parse(const std::vector<std::string>& words, const std::string& model) const;
+    /// The same with its environment and options file.
+    [[nodiscard]] Parsed parse(const Command& command, const std::string& model) const;
+
+    /// A value that a person gives a parameter of this space, as its engine takes it: 8K is 8192
+    /// where it takes that.
+    [[nodiscard]] Value as_taken(const std::string& name_in_space, const Value& value) const;
+    /// What an entry or a stage calls a parameter -> its name in the space. Throws SpaceError with
+    /// the nearest names.
+    [[nodiscard]] std::string resolve(std::string_view name) const;
+
+private:
+    struct Local {
+        const EngineParameter* parameter;
+        std::string name_in_space;  ///< empty: not in the space, held at its default
+        std::map<std::string, std::string> checkpoints{};
+        std::string drafted_by{};                     ///< of a draft model that follows the method of speculation: the method
+        std::map<std::string, std::string> drafts{};  ///< its value (as text) -> draft model
+    };
+    struct EngineNames {
+        std::map<std::string, Local, std::less<>> locals;
+    };
+    void state_model(Engine& engine) const;
+    void keep_version(Engine& engine) const;
+    void keep_architecture(Engine& engine) const;
+    void read_entries(const Engine& engine);
+    void keep_preset(const Engine& engine);
+    void leave_out_emptied(Engine& engine);
+    void refuse_emptied(const Engine& engine, const EngineParameter& declared) const;
+    void add_own_parameters();
+    void bound_devices(Engine& engine) const;
+    [[nodiscard]] std::optional<std::int64_t> said_in_arguments(const Engine& engine, const EngineParameter& declared) const;
+    void merge_same_commands();
+    [[nodiscard]] std::optional<std::string> contribution(const Parameter& parameter, const Value& value) const;
+    [[nodiscard]] Parameter narrowed(const Engine& engine, const EngineParameter& declared, const SpaceEntry& entry) const;
+    void add_engine(std::size_t which);
+    void add_parameter(const Engine& engine, const EngineParameter& declared, const SpaceEntry* entry);
+    [[nodiscard]] const SpaceEntry* entry_for(const Engine& engine, const EngineParameter& declared) const;
+    [[nodiscard]] bool knows(const Engine& engine, const SpaceEntry& entry) const;
+    void add_constraints(const Engine& engine);
+    void check_values(const Constraint& constraint) const;
+    [[nodiscard]] Expression where_a_number(const Expression& rule, const EngineParameter& declared, const std::string& in_space) const;
+    void add_drafts(const Engine& engine);
+    [[nodiscard]] std::optional<Forbid> without_drafts(const Engine& engine, const Forbid& rule) const;
+    void check_entries() const;
+    [[nodiscard]] std::string prefix(const Engine& engine) const { return description_.engines.size() > 1 ? engine.name + "." : ""; }
+    [[nodiscard]] const Destination& destination_of(const Engine& engine, const EngineParameter& declared) const;
+    struct Words {
+        std::string model;  ///< of the target, or a checkpoint's
+        std::vector<std::string> flags{};
+        std::map<std::string, std::string> environment{}, files{};
+    };
+    /// What the configuration adds to the words of a launch; `only`: of these parameters, null: of
+    /// all.
+    [[nodiscard]] Words words_of(const Engine& engine, const Configuration& configuration, const std::string& model,
+                                 const std::vector<std::string>* only) const;
+    /// `where_unset`: a condition holds on a parameter that is inactive or not passed.
+    [[nodiscard]] bool conditions_hold(const Engine& engine, const std::vector<Condition>& conditions, const Configuration& configuration,
+                                       bool where_unset) const;
+    [[nodiscard]] Value value_of_local(const Engine& engine, std::string_view local, const Configuration& configuration,
+                                       bool& active) const;
+    [[nodiscard]] Parsed parse_flags(const Engine& engine, const std::vector<std::string>& words, std::size_t from,
+                                     const std::string& model) const;
+    bool set_parsed(Parsed& parsed, const std::string& local_name, const Value& value) const;
+
+    SpaceDescription description_;
+    std::map<std::string, EngineNames> names_;
+    std::vector<Parameter> parameters_;
+    std::vector<Constraint> constraints_;
+    std::vector<std::string> notes_;
+};
+
+/// The words of a command as documents print it: blanks separate, '...' and "..." hold together, a
+/// backslash before a newline (or the blank that is left of one) joins lines. Unlike in a shell, a
+/// quote inside a word stays, but for one behind `=`: `--config={"a":1}` is printed so, and
+/// `--config='{"a": 1}'`.
+std::vector<std::string> shell_words(std::string_view line);
+
+}  // namespace servetune

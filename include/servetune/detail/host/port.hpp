@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace servetune {
+
+/// Throws IoError where this machine's loopback (127.0.0.1) takes no connections, as in a new
+/// network namespace: then no engine can be reached.
+void require_loopback();
+
+/// A TCP port of the loopback that nobody listens on, reserved for us: no other study on this
+/// machine gets it while this object lives. The engine itself must be able to bind it, so it cannot
+/// be bound meanwhile; a name in the kernel stands for it, which leaves no file behind. The port is
+/// outside of the range that the kernel gives to connections, so that none takes it before the
+/// engine does.
+class ReservedPort {
+public:
+    /// Throws IoError where none of a hundred was free.
+    ReservedPort();
+    ~ReservedPort();
+    ReservedPort(const ReservedPort&) = delete;
+    ReservedPort& operator=(const ReservedPort&) = delete;
+    [[nodiscard]] int number() const { return number_; }
+    [[nodiscard]] bool listening() const;  ///< whether somebody does now
+
+private:
+    int number_ = 0;
+    int holder_ = -1;  ///< the socket with the name
+};
+
+}  // namespace servetune

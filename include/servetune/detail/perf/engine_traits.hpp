@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/detail/space/expression.hpp"
+#include "servetune/value.hpp"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace servetune {
+
+/// An attention back end: how near it comes to the chip's peaks, and what it takes.
+struct AttentionTraits {
+    double prefill_efficiency = 0;             ///< of the peak FLOP/s, of the products of queries, keys and values
+    double decode_efficiency = 0;              ///< of the memory bandwidth, reading the cache
+    std::vector<std::string> cache_types{};    ///< of keys and values that it has kernels for; empty: all
+    std::vector<std::string> needs{};          ///< number types a chip must compute in (fp8: Hopper, Ada and newer); empty: any chip
+    std::vector<std::string> architectures{};  ///< the chips that these figures are of (detail/perf/hardware_spec.hpp); empty: any
+};
+
+/// Something that goes wrong with certain flags though every rule allows them: a hang, a crash, a
+/// start that takes too long.
+struct Defect {
+    std::string kind;                  ///< slow_start, hang, exit, crash_under_load, hang_under_load
+    Expression when;                   ///< over the engine's own parameters
+    double seconds = 0;                ///< slow_start: longer; else: into the start or the load
+    std::vector<std::string> lines{};  ///< of the log
+    std::string because{};             ///< for people, with the source
+};
+
+/// What an engine uses by itself for a parameter that is not set; the first of a list that fits
+/// counts.
+struct DefaultRule {
+    Value value;
+    double from_memory_bytes = 0;         ///< on devices with at least so much
+    std::vector<std::string> hardware{};  ///< on these only; empty: any
+};
+
+/// What the cost model knows of an engine: a handful of factors, each measured, fitted (`autotune
+/// simulate --fit`) or taken from a source that search_spaces/traits/<engine>.yaml names. All are
+/// of one device unless said.
+struct EngineTraits {
+    /// What ServingSettings::memory_fraction is a share of.
+    enum class FractionOf {
+        device,         ///< all the engine may use, everything in it (vLLM)
+        weights_cache,  ///< weights and cache together; activations and graphs take the rest of the device (SGLang)
+        free,           ///< the cache alone, of what is free after loading (TensorRT-LLM)
+        none            ///< the cache is as large as asked for (llama.cpp)
+    };
+
+    std::string engine;
+    FractionOf fraction_of = FractionOf::device;
+
+    // ---- speed
+    std::map<std::string, double, std::less<>>
+        compute_efficiency{};              ///< number type -> share of its peak FLOP/s in large products; `other`
+    double bandwidth_efficiency = 0;       ///< share of the memory bandwidth while weights are read
+    double step_overhead_seconds = 0;      ///< host: scheduling, launching, sampling, of every step
+    double sequence_overhead_seconds = 0;  ///< host: more for each sequence in a step
+    double eager_layer_seconds = 0;        ///< launching the kernels of one layer without a graph
+    double uncompiled_factor = 1;          ///< of the device's time without torch.compile, >= 1
+    double request_overhead_seconds = 0;   ///< front end: parsing, template, tokenizer; one request after the other per process
+    double chunk_overhead_seconds = 0;     ///< front end: detokenizer and one streamed event
+    double all_reduce_seconds = 0;         ///< latency of one exchange between devices
+    double link_efficiency = 0;            ///< share of the link's bandwidth in large exchanges
+    std::string default_attention{};       ///< a key of `attention`
+    std::map<std::string, AttentionTraits, std::less<>> attention{};
+    std::map<std::string, double, std::less<>> acceptance{};  ///< method of speculation -> chance that a guess is right, in [0, 1)
+
+    // ---- memory
+    double context_bytes = 0;                         ///< CUDA context, libraries, workspaces
+    double activation_bytes_per_token_and_width = 0;  ///< x tokens of a step x hidden size
+    double logits_bytes_per_entry = 0;                ///< x sequences of a step x vocabulary
+    double graph_bytes = 0;                           ///< of recording graphs at all
+    double graph_bytes_per_size = 0;                  ///< more for each recorded size
+    bool checks_context = false;                      ///< refuses to start when one request of max_context_tokens does not fit the cache
+
+    // ---- start
+    double start_seconds = 0;          ///< imports, processes, connections
+    double load_bytes_per_second = 0;  ///< weights from disk to device
+    double compile_seconds = 0;        ///< once
+    double graph_seconds_per_size = 0;
+
+    // ---- what it does by itself, where no parameter of its engine file says otherwise
+    bool chunked_prefill = true;
+    bool whole_prompts_raise_budget = false;  ///< without chunked prefill a step holds the longest context, unless told otherwise
+    bool mixed_steps = true;
+    bool overlap = true;
+    double reserved_share = 0;
+    bool graphs = true;
+    std::int64_t graph_max_tokens = 0;  ///< 0: twice the sequences of a step, at most 512
+    bool compiled = false;
+    std::map<std::string, std::vector<DefaultRule>, std::less<>> defaults{};  ///< by device, of the engine's own parameters
+
+    std::map<std::string, std::vector<std::string>, std::less<>> log{};  ///< event -> lines as the engine prints them, {figures} to fill in
+    std::vector<Defect> defects{};
+
+    [[nodiscard]] double compute(std::string_view type) const {
+        const auto found = compute_efficiency.find(type);
+        return found != compute_efficiency.end() ? found->second : compute_efficiency.at("other");
+    }
+};
+
+}  // namespace servetune

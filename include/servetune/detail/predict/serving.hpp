@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/detail/engine/composition.hpp"
+#include "servetune/detail/perf/cost_model.hpp"
+#include "servetune/detail/perf/start_failure.hpp"
+#include "servetune/search_space.hpp"
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace servetune {
+
+class NotAboutSpeed;
+
+/// What a command means to the cost model.
+struct Serving {
+    std::string model;        ///< as the command names it
+    std::string served_name;  ///< what clients ask for: --served-model-name, else `model`
+    ServingTarget target{};
+    ServingSettings settings{};
+    Assignment parameters{};                  ///< the engine's own, those at their defaults included where a default is known
+    std::vector<std::string> not_modelled{};  ///< parameters set to something else than their default that the cost model does not know
+    /// Words that the engine's file does not know, where they are kept (UnknownFlags): what they do
+    /// is not known.
+    std::vector<std::string> unknown{};
+    StartResult refused{};  ///< `exits` where the engine would refuse: flags that exclude each other, a type this checkpoint is not in
+};
+
+/// What becomes of flags that the engine's file does not know.
+enum class UnknownFlags {
+    refused,  ///< an error: the command may mean anything
+    kept      ///< in Serving::unknown; the rest counts as it is
+};
+
+/// The cost model's view of one engine: its parameters by their concepts, its defaults by hardware
+/// and model.
+class ServingReader {
+public:
+    /// `version`: of the engine; empty: the newest that its file covers.
+    ServingReader(Engine engine, EngineTraits traits, std::vector<ModelSpec> models, HardwareSpec hardware,
+                  const std::string& version = "");
+
+    /// Reads a command for this engine, rendered by us or written by a person. Flags that the
+    /// engine's file lists under `not_about_speed` are passed over. Throws UsageError for a model
+    /// whose figures are not known (nearest names) and, unless they are kept, for words that are no
+    /// flags of this engine (nearest first) and values outside their domains.
+    [[nodiscard]] Serving read(const Command& command, UnknownFlags unknown = UnknownFlags::refused) const;
+
+    [[nodiscard]] const Engine& engine() const { return engine_; }
+    [[nodiscard]] const HardwareSpec& hardware() const { return hardware_; }
+
+private:
+    Engine engine_;
+    EngineTraits traits_;
+    std::vector<ModelSpec> models_;
+    HardwareSpec hardware_;
+    std::shared_ptr<const NotAboutSpeed> not_about_speed_;
+    Composition composition_;
+    SearchSpace space_;  ///< all of the engine's own parameters, with its rules
+
+    [[nodiscard]] std::string unknown_word(const std::string& word) const;
+    void check_rules(Serving& serving) const;
+};
+
+}  // namespace servetune

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/configuration.hpp"
+#include "servetune/detail/trial/decision.hpp"
+#include "servetune/trial.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace servetune {
+
+/// What is believed of a configuration before it is measured.
+struct PriorBelief {
+    std::optional<double> log_value{};  ///< ln of the objective, right up to a factor; nothing: not known
+    /// How surely it gives a number at all, in standard deviations: a memory model's margin over
+    /// its error, say; -3 to 3. Nothing: not known.
+    std::optional<double> margin{};
+
+    friend bool operator==(const PriorBelief&, const PriorBelief&) = default;
+};
+
+/// Knowledge from outside of the study: a cost model, an earlier study, a published table. It
+/// enters the surrogate as a regressor whose coefficient is fitted, so that knowledge that is wrong
+/// is noticed and dropped (search/surrogate.hpp). Pure: the same configuration, the same belief.
+class PriorMean {
+public:
+    virtual ~PriorMean() = default;
+    /// For people: `the cost model of h100-sxm`.
+    [[nodiscard]] virtual std::string name() const = 0;
+    [[nodiscard]] virtual PriorBelief belief(const Configuration& configuration) const = 0;
+    /// The same knowledge, corrected by what a study has measured: a pure function of the history.
+    /// Null: it stays as it is.
+    [[nodiscard]] virtual std::shared_ptr<const PriorMean> fitted_to(std::span<const Trial> /*history*/,
+                                                                     const Decision& /*decision*/) const {
+        return nullptr;
+    }
+};
+
+/// Several of them, asked together.
+class Beliefs {
+public:
+    Beliefs() = default;
+    explicit Beliefs(std::vector<std::shared_ptr<const PriorMean>> sources) : sources_(std::move(sources)) {}
+
+    [[nodiscard]] std::size_t size() const { return sources_.size(); }
+    [[nodiscard]] const PriorMean& operator[](std::size_t i) const { return *sources_[i]; }
+    /// Each corrected by what was measured, where it can be.
+    [[nodiscard]] Beliefs fitted_to(std::span<const Trial> history, const Decision& decision) const {
+        Beliefs result;
+        for (const auto& source : sources_) {
+            auto fitted = source->fitted_to(history, decision);
+            result.sources_.push_back(fitted ? std::move(fitted) : source);
+        }
+        return result;
+    }
+    /// One of each.
+    [[nodiscard]] std::vector<PriorBelief> of(const Configuration& configuration) const {
+        std::vector<PriorBelief> result;
+        for (const auto& source : sources_) result.push_back(source->belief(configuration));
+        return result;
+    }
+
+    /// Whether the sources are the same objects.
+    friend bool operator==(const Beliefs&, const Beliefs&) = default;
+
+private:
+    std::vector<std::shared_ptr<const PriorMean>> sources_{};
+};
+
+/// How surely a configuration works by what is believed: the first margin that any source has,
+/// within +-3; 0 where none has one.
+inline double believed_margin(const std::vector<PriorBelief>& beliefs) {
+    for (const PriorBelief& belief : beliefs)
+        if (belief.margin) return std::clamp(*belief.margin, -3.0, 3.0);
+    return 0;
+}
+
+}  // namespace servetune

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/constraint.hpp"
+#include "servetune/parameter.hpp"
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <variant>
+
+namespace servetune {
+
+/// Whether a parameter can have a value. `exactly`: of that type; else as expressions compare,
+/// where 512 is 512.0 and what the engine does without a flag counts.
+inline bool can_have(const Parameter& parameter, const Value& value, bool exactly) {
+    if (parameter.contains(value)) return true;
+    if (exactly) return false;
+    if (parameter.value_when_unset == value) return true;
+    const auto number = number_of(value);
+    constexpr double widest = 9007199254740992.0;  // 2^53: beyond it not every integer is a double
+    if (!number || std::abs(*number) > widest) return false;
+    const auto unset = parameter.value_when_unset ? number_of(*parameter.value_when_unset) : std::nullopt;
+    return unset == number || parameter.contains(*number) ||
+           (*number == std::floor(*number) && parameter.contains(static_cast<std::int64_t>(*number)));
+}
+
+/// Calls `found(name, value, exactly)` for each value that a rule names of a parameter.
+template <class Found>
+void for_each_value(const Constraint& constraint, const Found& found) {
+    if (const auto* require = std::get_if<Require>(&constraint))
+        for (const auto& [name, value] : require->expression.values_compared()) found(name, value, false);
+    if (const auto* forbid = std::get_if<Forbid>(&constraint))
+        for (const auto& [name, values] : forbid->values)
+            for (const Value& value : values) found(name, value, true);
+    if (const auto* allow = std::get_if<Allow>(&constraint))
+        for (const Allow::Row& row : allow->rows)
+            for (std::size_t i = 0; i < row.size() && i < allow->names.size(); ++i)
+                if (row[i]) found(allow->names[i], *row[i], true);
+}
+
+/// Whether a rule may name values that its space does not have.
+inline bool of_larger_space(const Constraint& constraint) {
+    return std::visit([](const auto& rule) { return rule.of_larger_space; }, constraint);
+}
+
+/// Says that a rule names a value which does not exist: without it the rule would silently say
+/// nothing.
+[[noreturn]] inline void refuse_value(const Constraint& constraint, const std::string& name, const Value& value,
+                                      const std::string& domain) {
+    throw SpaceError("constraint '" + text_of(constraint) + "' names " + name + "=" + text_of(value) + ", but '" + name + "' is " + domain);
+}
+
+}  // namespace servetune

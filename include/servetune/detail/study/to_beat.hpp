@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/detail/trial/standings.hpp"
+#include "servetune/evaluator.hpp"
+#include "servetune/strategy.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <utility>
+#include <vector>
+
+namespace servetune {
+
+/// What a configuration that is measured for the first time has to beat. Nothing for all others: a
+/// replicate, the default, a workload that is only reported, a study of several goals or of the
+/// workload that gains least, and as long as nothing passes.
+inline std::optional<ToBeat> to_beat(const Problem& problem, std::span<const Trial> trials, const Trial& trial) {
+    if (!trial.of_search() || problem.objective.several() || problem.objective.over == Objective::Over::worst ||
+        trial.configuration == problem.space.default_configuration())
+        return std::nullopt;
+    std::vector<Trial> others;
+    for (const Trial& other : trials)
+        if (other.id != trial.id) others.push_back(other);
+    const std::vector<Trial> history = search_history(problem, others);
+    const Standings standings(history, problem.objective, problem.decision, problem.space.default_configuration());
+    const Standing* best = standings.best();
+    const Standing* mine = standings.find(trial.configuration);
+    if (best == nullptr || (mine != nullptr && mine->measured() > 0)) return std::nullopt;
+    // What a load test prints now: the estimate is without the machine's drift.
+    const double now = std::exp(standings.drift().offset(static_cast<double>(trial.id)));
+    return ToBeat{problem.objective.leading(), standings.scale().figure(best->estimate().judged() * now)};
+}
+
+/// What an evaluator is told of a trial. `trials`: all, this one among them.
+inline EvaluationContext context_of(const Problem& problem, std::span<const Trial> trials, const Trial& trial, std::stop_token stop) {
+    const bool again = std::any_of(trials.begin(), trials.end(), [&](const Trial& other) {
+        return other.id < trial.id && other.workload == trial.workload && other.configuration == trial.configuration;
+    });
+    return {trial.id, trial.seed, trial.workload, std::move(stop), to_beat(problem, trials, trial), again};
+}
+
+}  // namespace servetune

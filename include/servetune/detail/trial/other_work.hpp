@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/detail/base/number_text.hpp"
+#include "servetune/outcome.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace servetune {
+
+/// How the reason begins why a configuration cannot win whose requests had other lengths than the
+/// default's.
+inline constexpr std::string_view other_work_words = "other work than the default";
+
+/// One workload in which the requests of a configuration had other lengths than those of the
+/// default.
+struct OtherWork {
+    std::string workload{};  ///< empty: the only one
+    bool output = true;      ///< the answers; false: the prompts
+    double mine = 0;         ///< mean tokens a request
+    double usual = 0;        ///< the same of the default
+
+    friend bool operator==(const OtherWork&, const OtherWork&) = default;
+    /// `16 output tokens a request on chat, 32 with the default`.
+    [[nodiscard]] std::string text() const {
+        return short_number_text(mine) + (output ? " output" : " input") + " tokens a request" +
+               (workload.empty() ? "" : " on " + workload) + ", " + short_number_text(usual) + " with the default";
+    }
+};
+
+/// The mean number of tokens of a request, and how sure that is.
+struct RequestLength {
+    double tokens = 0;
+    double requests = 0;
+    double variance = 0;  ///< of `tokens`
+
+    [[nodiscard]] double mean() const { return tokens / requests; }
+    [[nodiscard]] double relative_error() const { return std::sqrt(variance) / tokens; }
+
+    /// Adds one measurement. The spread of lengths is known where our load generator counted; a
+    /// total without an error is taken as one of lengths that spread as much as their mean (an
+    /// exponential distribution).
+    void add(const Metric& total, double successes) {
+        tokens += total.value;
+        requests += successes;
+        const bool known = total.standard_error && (total.replicates < 2 || *total.standard_error == 0);
+        variance += known ? *total.standard_error * *total.standard_error : total.value * total.value / successes;
+    }
+};
+
+/// Input and output lengths of one workload.
+struct WorkLengths {
+    RequestLength input{};
+    RequestLength output{};
+
+    /// The lengths in one measurement, by workload; those of single workloads where there are
+    /// several.
+    static void add(std::map<std::string, WorkLengths>& lengths, const Metrics& metrics) {
+        constexpr std::string_view answers = "output_tokens";
+        bool several = false;
+        for (auto at = metrics.lower_bound(answers); at != metrics.end() && at->first.starts_with(answers); ++at)
+            several = several || at->first.substr(answers.size()).starts_with('@');
+        for (auto at = metrics.lower_bound(answers); at != metrics.end() && at->first.starts_with(answers); ++at) {
+            const std::string suffix = at->first.substr(answers.size());
+            if (several ? !suffix.starts_with('@') : !suffix.empty()) continue;
+            const auto successes = metrics.find("successful_requests" + suffix);
+            if (successes == metrics.end() || !(successes->second.value > 0) || !(at->second.value > 0)) continue;
+            WorkLengths& mine = lengths[suffix.substr(suffix.empty() ? 0 : 1)];
+            mine.output.add(at->second, successes->second.value);
+            const auto input = metrics.find("input_tokens" + suffix);
+            if (input != metrics.end() && input->second.value > 0) mine.input.add(input->second, successes->second.value);
+        }
+    }
+};
+
+/// Whether two lengths differ by more than `deviations` of their noise, and by more than the audit
+/// allows compared runs (`equal_work`: 0.5 %; 5 % of what is less than a tenth of all tokens).
+inline bool other_length(const RequestLength& mine, const RequestLength& usual, double share_of_all, double deviations) {
+    if (!(mine.tokens > 0) || !(usual.tokens > 0)) return false;
+    const double tolerance = share_of_all < 0.1 ? 0.05 : 0.005;
+    const double apart = std::abs(std::log(mine.mean() / usual.mean()));
+    return apart > tolerance && apart > deviations * std::hypot(mine.relative_error(), usual.relative_error());
+}
+
+/// What is left of a figure where a configuration did other work than the default, at most 1: a
+/// gain counts as far as it is one in requests, in input tokens and in output tokens alike.
+/// Nothing: the figure does not say what that is, as the time to the first token does not.
+inline std::optional<double> share_of_equal_work(std::string_view metric, const WorkLengths& mine, const WorkLengths& usual) {
+    const std::string_view name = metric.substr(0, metric.find('@'));
+    const auto ratio = [](const RequestLength& a, const RequestLength& b) {
+        return a.tokens > 0 && b.tokens > 0 ? a.mean() / b.mean() : 1.0;
+    };
+    const double input = ratio(mine.input, usual.input);
+    const double output = ratio(mine.output, usual.output);
+    const double least = std::min({1.0, input, output});
+    const bool both = mine.input.tokens > 0 && usual.input.tokens > 0;
+    if (name == "requests_per_second" || name == "latency_mean_seconds" || name == "duration_seconds") return least;
+    if (name.starts_with("output_tokens_per_second") && !name.ends_with("_per_user")) return least / output;
+    if (name.starts_with("input_tokens_per_second")) return least / input;
+    if (name.starts_with("total_tokens_per_second") && both)
+        return least * (usual.input.mean() + usual.output.mean()) / (mine.input.mean() + mine.output.mean());
+    const bool of_load = name.find("tokens_per_second") != std::string_view::npos || name.ends_with("requests_per_second") ||
+                         name.starts_with("sustained_") || name.starts_with("latency_") || name.starts_with("time_to_first_token") ||
+                         name.starts_with("time_per_output_token") || name.starts_with("inter_token_latency") ||
+                         name.starts_with("joules_per_") || name.starts_with("usd_per_");
+    return of_load ? std::nullopt : std::optional(1.0);
+}
+
+}  // namespace servetune

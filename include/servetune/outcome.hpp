@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace servetune {
+
+/// A measured number, in the unit that ends its metric's name, and the standard error of it where
+/// the measurement knows one.
+struct Metric {
+    double value = 0;
+    std::optional<double> standard_error{};
+    /// Runs of the same configuration that the value is the mean of. From 2 on `standard_error`
+    /// comes from the spread of these runs.
+    std::size_t replicates = 1;
+
+    friend bool operator==(const Metric&, const Metric&) = default;
+};
+
+/// By name, such as `total_tokens_per_second`. What was not measured is absent, never 0. When
+/// several workloads make one outcome, `name@workload` is that workload's own figure and the plain
+/// `name` is the combined one (see `combined`).
+using Metrics = std::map<std::string, Metric, std::less<>>;
+
+/// May this number be believed? From best to worst. `unchecked`: nothing beside it that it could be
+/// held against, used like a sound one; `suspect` is usable but flagged; `unsound` never wins and
+/// never teaches under `audit: enforce`.
+enum class Verdict { sound, unchecked, suspect, unsound };
+
+/// One broken identity of a measurement: which, both of its sides as printed, and the likely cause
+/// in words.
+struct Finding {
+    std::string id;
+    std::string left{};
+    std::string right{};
+    std::string cause{};
+
+    friend bool operator==(const Finding&, const Finding&) = default;
+};
+
+/// Findings that say: something else used or slowed the machine during the measurement. Such a
+/// figure is not the configuration's own. `MachineWatch` gives them, the audit gives
+/// `client_stopped`; docs/explanation/measuring.md says what each looks at.
+inline constexpr std::array<std::string_view, 6> disturbances{"gpu_throttled", "gpu_shared", "gpu_lost",
+                                                              "cpu_stolen",    "cpu_shared", "client_stopped"};
+
+[[nodiscard]] inline bool is_disturbance(const Finding& finding) {
+    return std::find(disturbances.begin(), disturbances.end(), finding.id) != disturbances.end();
+}
+
+struct Validity {
+    Verdict verdict = Verdict::sound;
+    std::vector<Finding> findings{};
+
+    [[nodiscard]] bool disturbed() const { return std::any_of(findings.begin(), findings.end(), is_disturbance); }
+
+    /// Whether its load test was ended early, as it was lost (`given_up`): the figure is
+    /// approximate and no limit was judged.
+    [[nodiscard]] bool ended_early() const {
+        return std::any_of(findings.begin(), findings.end(), [](const Finding& finding) { return finding.id == "given_up"; });
+    }
+
+    friend bool operator==(const Validity&, const Validity&) = default;
+};
+
+/// Of a trial whose load test was ended early, the figure of the leading goal that it could not
+/// reach any more.
+inline constexpr std::string_view trial_had_to_reach = "trial_had_to_reach";
+
+/// 1: the engine took its weights from those that a daemon kept in the devices' memory; 0: it
+/// loaded them itself. Not there: the study has no weight cache.
+inline constexpr std::string_view weight_cache_metric = "weight_cache";
+
+struct Measurement {
+    Metrics metrics;
+    Validity validity{};
+
+    [[nodiscard]] bool with_cached_weights() const {
+        const auto found = metrics.find(weight_cache_metric);
+        return found != metrics.end() && found->second.value == 1;
+    }
+
+    friend bool operator==(const Measurement&, const Measurement&) = default;
+};
+
+/// Why a trial has no measurement. The names below are written to journals and tables.
+enum class FailureKind {
+    rejected_flags,  ///< the engine refused its command line
+    out_of_memory,   ///< at load, or for the cache
+    unsupported,     ///< a back end, type or size that the engine or device does not have
+    not_ready_in_time,
+    crashed_under_load,
+    hung,
+    load_test_failed,
+    invalid_result,  ///< the evaluator returned a number that is none (NaN, infinite)
+    wrong_model,
+    not_in_table,    ///< replay: this configuration was never measured
+    infrastructure,  ///< not the configuration's fault: port taken, disk full
+    cancelled,       ///< stopped by the user before it was done
+    other
+};
+
+inline constexpr std::array<std::pair<FailureKind, std::string_view>, 13> failure_kinds{{
+    {FailureKind::rejected_flags, "rejected_flags"},
+    {FailureKind::out_of_memory, "out_of_memory"},
+    {FailureKind::unsupported, "unsupported"},
+    {FailureKind::not_ready_in_time, "not_ready_in_time"},
+    {FailureKind::crashed_under_load, "crashed_under_load"},
+    {FailureKind::hung, "hung"},
+    {FailureKind::load_test_failed, "load_test_failed"},
+    {FailureKind::invalid_result, "invalid_result"},
+    {FailureKind::wrong_model, "wrong_model"},
+    {FailureKind::not_in_table, "not_in_table"},
+    {FailureKind::infrastructure, "infrastructure"},
+    {FailureKind::cancelled, "cancelled"},
+    {FailureKind::other, "other"},
+}};
+
+/// Whether a failure says something of the configuration. Those of the machine, the user and a
+/// wrong server say nothing.
+inline bool teaches(FailureKind kind) {
+    return kind != FailureKind::infrastructure && kind != FailureKind::cancelled && kind != FailureKind::wrong_model;
+}
+
+inline constexpr std::array<std::pair<Verdict, std::string_view>, 4> verdicts{
+    {{Verdict::sound, "sound"}, {Verdict::unchecked, "unchecked"}, {Verdict::suspect, "suspect"}, {Verdict::unsound, "unsound"}}};
+
+/// The name of an enumerator in one of the tables above, and back.
+template <class Enum, std::size_t n>
+constexpr std::string_view name_in(const std::array<std::pair<Enum, std::string_view>, n>& table, Enum value) {
+    for (const auto& [enumerator, name] : table)
+        if (enumerator == value) return name;
+    return "unknown";
+}
+template <class Enum, std::size_t n>
+constexpr std::optional<Enum> named_in(const std::array<std::pair<Enum, std::string_view>, n>& table, std::string_view wanted) {
+    for (const auto& [enumerator, name] : table)
+        if (name == wanted) return enumerator;
+    return std::nullopt;
+}
+
+/// A trial that gave no number. It is data: it teaches where not to go.
+struct Failure {
+    FailureKind kind = FailureKind::other;
+    std::string message{};
+    std::string log_path{};
+    std::vector<std::string> log_lines{};  ///< the log's lines that decide, then its last: ten at most
+
+    friend bool operator==(const Failure&, const Failure&) = default;
+};
+
+using Outcome = std::variant<Measurement, Failure>;
+
+}  // namespace servetune

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/error.hpp"
+#include "servetune/value.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace servetune {
+
+/// How the numbers of a domain are spread. `log`: ratios count, not differences, where numbers are
+/// drawn, stepped and compared. `log2`: only low, 2 low, 4 low, ...
+enum class Scale { linear, log, log2 };
+
+struct BoolDomain {};
+
+/// low, low + step, ... up to high (included when a step lands on it); with Scale::log2: low, 2
+/// low, 4 low, ...
+struct IntegerDomain {
+    std::int64_t low = 0;
+    std::int64_t high = 0;
+    std::int64_t step = 1;
+    Scale scale = Scale::linear;
+};
+
+/// The closed interval [low, high]; Scale::log2 is read as Scale::log.
+struct RealDomain {
+    double low = 0;
+    double high = 0;
+    Scale scale = Scale::linear;
+};
+
+/// One of a list. `ordered`: the list goes from less to more, and neighbours in it are alike.
+struct ChoiceDomain {
+    std::vector<Value> values;
+    bool ordered = false;
+};
+
+/// Any text but the empty one, such as a path: it can be fixed, but has no levels to search.
+struct TextDomain {};
+
+using Domain = std::variant<BoolDomain, IntegerDomain, RealDomain, ChoiceDomain, TextDomain>;
+
+/// "The parent is active and has one of these values." A parameter is active when all its
+/// conditions hold.
+struct Condition {
+    std::string parent;
+    std::vector<Value> values;
+};
+
+/// One thing that can be set: a name, the values it can take, its default, and when it exists at
+/// all.
+///
+/// Its *levels* are its discrete values, numbered from 0: first `Unset` when `offers_unset`, then
+/// the domain's in ascending (or listed) order. A real parameter has no levels but `Unset`; it is
+/// `continuous()`.
+///
+///     Parameter seqs = Parameter::integer("max_num_seqs", 16, 4096, Scale::log2).or_unset();
+///     Parameter tokens = Parameter::integer("num_speculative_tokens", 1, 8).with_default(3)
+///                            .when("speculative_method", {"ngram", "mtp"});
+struct Parameter {
+    std::string name;
+    Domain domain;
+    Value default_value;
+    bool offers_unset = false;                ///< whether "pass no flag" is a level
+    std::optional<Value> value_when_unset{};  ///< what the engine does by itself, where known: the place of `Unset` on the scale
+    std::vector<Condition> active_when{};     ///< all must hold; empty: always active
+    std::string concept_name{};               ///< the concept shared across engines ("max_concurrent_sequences"); empty: none
+    std::string doc{};                        ///< one sentence for people
+    bool grows_memory = false;                ///< more of it never takes less of the device's memory, all else equal
+
+    static Parameter boolean(std::string name, bool default_value = false) { return {std::move(name), BoolDomain{}, default_value}; }
+    static Parameter integer(std::string name, std::int64_t low, std::int64_t high, Scale scale = Scale::linear) {
+        return {std::move(name), IntegerDomain{low, high, 1, scale}, low};
+    }
+    static Parameter real(std::string name, double low, double high, Scale scale = Scale::linear) {
+        return {std::move(name), RealDomain{low, high, scale}, low};
+    }
+    /// The first value is the default.
+    static Parameter choice(std::string name, std::vector<Value> values, bool ordered = false) {
+        const Value first = values.empty() ? Value{} : values.front();
+        return {std::move(name), ChoiceDomain{std::move(values), ordered}, first};
+    }
+    /// Always this value: in every configuration, never searched.
+    static Parameter fixed(std::string name, Value value) { return choice(std::move(name), {std::move(value)}); }
+
+    /// Integers low, 2 low, 4 low, ...
+    Parameter log2() && { return std::move(*this).scaled(Scale::log2); }
+    /// Numbers whose ratios count.
+    Parameter log() && { return std::move(*this).scaled(Scale::log); }
+    Parameter with_default(Value value) && {
+        default_value = std::move(value);
+        return std::move(*this);
+    }
+    /// Adds the level `Unset` and makes it the default.
+    Parameter or_unset(std::optional<Value> engine_default = std::nullopt) && {
+        offers_unset = true;
+        default_value = Unset{};
+        value_when_unset = std::move(engine_default);
+        return std::move(*this);
+    }
+    Parameter growing_memory() && {
+        grows_memory = true;
+        return std::move(*this);
+    }
+    Parameter when(std::string parent, std::vector<Value> values) && {
+        active_when.push_back({std::move(parent), std::move(values)});
+        return std::move(*this);
+    }
+
+    [[nodiscard]] bool continuous() const { return std::holds_alternative<RealDomain>(domain); }
+    /// Whether neighbouring levels are alike (numbers, ordered choices).
+    [[nodiscard]] bool ordered() const {
+        const auto* choice = std::get_if<ChoiceDomain>(&domain);
+        return choice != nullptr ? choice->ordered : std::holds_alternative<IntegerDomain>(domain) || continuous();
+    }
+
+    /// Whether it is an integer whose levels differ by ratios and are not spread so themselves.
+    [[nodiscard]] bool by_ratio() const {
+        const auto* range = std::get_if<IntegerDomain>(&domain);
+        return range != nullptr && range->scale == Scale::log;
+    }
+
+    /// Number of levels, `Unset` included; of a continuous parameter 0 or 1.
+    [[nodiscard]] std::size_t level_count() const { return (offers_unset ? 1U : 0U) + domain_levels(); }
+    /// Level `i` of [0, level_count()).
+    [[nodiscard]] Value level(std::size_t i) const;
+    /// Which level `value` is; nothing when it is none (always so for the reals of a continuous
+    /// parameter).
+    [[nodiscard]] std::optional<std::size_t> level_of(const Value& value) const;
+    [[nodiscard]] bool contains(const Value& value) const;
+
+    /// How much lies below level `i` of [0, level_count()], in levels: `i`. Only integers on a
+    /// logarithmic scale weigh by their ratios, each up to the geometric means with its neighbours,
+    /// and all together as many as they are.
+    [[nodiscard]] double share_below(std::size_t i) const;
+    /// The level in which a share of [0, level_count()) lies.
+    [[nodiscard]] std::size_t level_at_share(double share) const;
+    /// The level of an integer that is nearest to position `u` of [0, 1] on the domain's scale.
+    [[nodiscard]] std::size_t level_at_position(double u) const;
+
+    /// The real at position `u` of [0, 1] on the domain's scale. Continuous parameters only.
+    [[nodiscard]] double at_position(double u) const;
+    /// Where a number is on the domain's scale, in [0, 1] inside of it; not finite for one that a
+    /// logarithmic scale has no place for. Reals and integers only.
+    [[nodiscard]] double position_of(double value) const;
+
+    /// `integer 16..4096 (log2)`, `one of none, fp8`, with `engine` where no flag is a level.
+    [[nodiscard]] std::string domain_text() const;
+
+private:
+    [[nodiscard]] std::size_t domain_levels() const;
+    Parameter scaled(Scale scale) &&;
+};
+
+inline Parameter flag(std::string name, bool default_value = false) { return Parameter::boolean(std::move(name), default_value); }
+inline Parameter integer(std::string name, std::int64_t low, std::int64_t high) { return Parameter::integer(std::move(name), low, high); }
+inline Parameter real(std::string name, double low, double high) { return Parameter::real(std::move(name), low, high); }
+/// The first value is the default.
+inline Parameter choice(std::string name, std::vector<Value> values) { return Parameter::choice(std::move(name), std::move(values)); }
+
+inline Parameter Parameter::scaled(Scale scale) && {
+    if (auto* whole = std::get_if<IntegerDomain>(&domain)) whole->scale = scale;
+    else if (auto* range = std::get_if<RealDomain>(&domain)) range->scale = scale;
+    else throw SpaceError("'" + name + "' has no numbers that a logarithmic scale could spread");
+    return std::move(*this);
+}
+
+inline std::size_t Parameter::domain_levels() const {
+    struct {
+        std::size_t operator()(BoolDomain) const { return 2; }
+        std::size_t operator()(const RealDomain&) const { return 0; }
+        std::size_t operator()(TextDomain) const { return 0; }
+        std::size_t operator()(const ChoiceDomain& choice) const { return choice.values.size(); }
+        std::size_t operator()(const IntegerDomain& range) const {
+            if (range.scale != Scale::log2) return static_cast<std::size_t>((range.high - range.low) / range.step) + 1;
+            std::size_t count = 1;
+            for (std::int64_t ratio = range.high / range.low; ratio >= 2; ratio /= 2) ++count;
+            return count;
+        }
+    } visitor;
+    return std::visit(visitor, domain);
+}
+
+inline Value Parameter::level(std::size_t i) const {
+    if (offers_unset && i-- == 0) return Unset{};
+    if (const auto* range = std::get_if<IntegerDomain>(&domain))
+        return range->scale == Scale::log2 ? range->low << i : range->low + static_cast<std::int64_t>(i) * range->step;
+    if (const auto* choice = std::get_if<ChoiceDomain>(&domain)) return choice->values[i];
+    return i == 1;
+}
+
+inline std::optional<std::size_t> Parameter::level_of(const Value& value) const {
+    const std::size_t first = offers_unset ? 1 : 0;
+    if (is_unset(value)) return offers_unset ? std::optional<std::size_t>(0) : std::nullopt;
+    if (const auto* choice = std::get_if<ChoiceDomain>(&domain)) {
+        const auto found = std::find(choice->values.begin(), choice->values.end(), value);
+        if (found == choice->values.end()) return std::nullopt;
+        return first + static_cast<std::size_t>(found - choice->values.begin());
+    }
+    if (const auto* range = std::get_if<IntegerDomain>(&domain)) {
+        const auto* integer = std::get_if<std::int64_t>(&value);
+        if (integer == nullptr || *integer < range->low || *integer > range->high) return std::nullopt;
+        if (range->scale != Scale::log2) {
+            if ((*integer - range->low) % range->step != 0) return std::nullopt;
+            return first + static_cast<std::size_t>((*integer - range->low) / range->step);
+        }
+        for (std::size_t i = first; i < level_count(); ++i)
+            if (level(i) == value) return i;
+        return std::nullopt;
+    }
+    const auto* boolean = std::get_if<bool>(&value);
+    if (boolean == nullptr || !std::holds_alternative<BoolDomain>(domain)) return std::nullopt;
+    return first + (*boolean ? 1U : 0U);
+}
+
+inline bool Parameter::contains(const Value& value) const {
+    if (const auto* range = std::get_if<RealDomain>(&domain); range != nullptr && !is_unset(value)) {
+        const auto* number = std::get_if<double>(&value);
+        return number != nullptr && *number >= range->low && *number <= range->high;
+    }
+    if (const auto* text = std::get_if<std::string>(&value); text != nullptr && std::holds_alternative<TextDomain>(domain))
+        return !text->empty();
+    return level_of(value).has_value();
+}
+
+inline double Parameter::share_below(std::size_t i) const {
+    const std::size_t first = offers_unset ? 1 : 0;
+    const std::size_t count = domain_levels();
+    if (!by_ratio() || i <= first || count < 2) return static_cast<double>(i);
+    const auto log_of = [&](std::size_t k) { return std::log(static_cast<double>(std::get<std::int64_t>(level(first + k)))); };
+    const auto edge = [&](std::size_t k) {  // between k - 1 and k; at the ends as far as to the other side
+        if (k == 0) return 1.5 * log_of(0) - 0.5 * log_of(1);
+        if (k == count) return 1.5 * log_of(count - 1) - 0.5 * log_of(count - 2);
+        return 0.5 * (log_of(k - 1) + log_of(k));
+    };
+    const double low = edge(0);
+    return static_cast<double>(first) + static_cast<double>(count) * (edge(i - first) - low) / (edge(count) - low);
+}
+
+inline std::size_t Parameter::level_at_share(double share) const {
+    std::size_t below = std::min(static_cast<std::size_t>(share), level_count() - 1);
+    if (!by_ratio() || share < (offers_unset ? 1 : 0)) return below;
+    below = offers_unset ? 1 : 0;
+    for (std::size_t above = level_count(); above - below > 1;) {
+        const std::size_t middle = below + (above - below) / 2;
+        if (share_below(middle) <= share) below = middle;
+        else above = middle;
+    }
+    return below;
+}
+
+inline std::size_t Parameter::level_at_position(double u) const {
+    const std::size_t last = level_count() - 1;
+    const std::size_t first = offers_unset ? 1 : 0;
+    if (!by_ratio()) return first + static_cast<std::size_t>(std::llround(u * static_cast<double>(last - first)));
+    const auto& range = std::get<IntegerDomain>(domain);
+    const auto low = static_cast<double>(range.low);
+    const double steps = low * (std::pow(static_cast<double>(range.high) / low, u) - 1) / static_cast<double>(range.step);
+    return std::min(first + static_cast<std::size_t>(std::llround(steps)), last);
+}
+
+inline double Parameter::at_position(double u) const {
+    const auto& range = std::get<RealDomain>(domain);
+    if (range.scale == Scale::linear) return std::clamp(range.low + u * (range.high - range.low), range.low, range.high);
+    return std::clamp(range.low * std::pow(range.high / range.low, u), range.low, range.high);
+}
+
+inline double Parameter::position_of(double value) const {
+    const auto position = [value](double low, double high, Scale scale) {
+        if (low == high) return 0.0;
+        return scale == Scale::linear ? (value - low) / (high - low) : std::log(value / low) / std::log(high / low);
+    };
+    if (const auto* range = std::get_if<IntegerDomain>(&domain))
+        return position(static_cast<double>(range->low), static_cast<double>(range->high), range->low > 0 ? range->scale : Scale::linear);
+    const auto& range = std::get<RealDomain>(domain);
+    return position(range.low, range.high, range.scale);
+}
+
+}  // namespace servetune
+
+#include "servetune/detail/space/domain_text.hpp"

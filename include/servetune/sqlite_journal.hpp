@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/detail/base/fingerprint.hpp"
+#include "servetune/journal.hpp"
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace servetune {
+
+/// How paths of a definition begin that journals did not have before 2026-11-23: a journal without
+/// any says nothing of them.
+inline const std::string of_later_versions = "file.";
+
+/// Paths of a definition: the machine that the study's engines start on, in words and in full
+/// (`json_of` of FoundMachine). The first is compared where both definitions have it, the second
+/// never: another device of the same kind is the same machine.
+inline const std::string machine_found_path = "machine.found";
+inline const std::string machine_devices_path = "machine.devices";
+
+/// What a journal belongs to.
+struct StudyIdentity {
+    std::string name;
+    std::map<std::string, std::string> definition;  ///< StudySetup::definition()
+    std::string tool_version;
+
+    [[nodiscard]] Fingerprint fingerprint() const;
+};
+
+/// What could still be read of a damaged journal.
+struct RescuedJournal {
+    std::vector<Trial> trials;
+    std::filesystem::path file;         ///< a whole journal with exactly these trials
+    std::string stopped_by;             ///< the damage that hides all events after it; empty: none does
+    std::vector<std::string> left_out;  ///< single events that were damaged, trials that have another number without them
+};
+
+/// The journal of a study in `FOLDER/study.db` (SQLite, write-ahead log, one durable transaction
+/// per event). The format, and what it promises to other tools, is in
+/// docs/reference/journal-format.md. One process writes at a time (a lock that dies with it); any
+/// number may read, also those that may not write. Each event has a checksum: damage is an error,
+/// never another figure. Not thread safe.
+class SqliteJournal : public Journal {
+public:
+    /// Opens for writing; makes the folder and the journal when they are not there. Throws IoError:
+    /// an unwritable folder, another process at work, a file that is no journal, is damaged, or is
+    /// of a newer schema. Throws UsageError when the journal belongs to a different definition,
+    /// saying what changed, unless `accept_changes`, which records the new one. Each call that
+    /// records something throws IoError when the journal's files have been removed, moved or
+    /// replaced since, or hold what this class did not make (a trigger, a view). Where another
+    /// process holds SQLite's lock each call waits for up to ten minutes; `say` gets a line then.
+    static SqliteJournal open(const std::filesystem::path& folder, const StudyIdentity& identity, bool accept_changes = false,
+                              std::function<void(const std::string&)> say = {});
+    /// What is recorded now, read beside a running writer: a study's folder, or a journal's file
+    /// under any name. Changes nothing there and needs no permission to write. Throws IoError.
+    static SqliteJournal read(const std::filesystem::path& folder_or_file);
+    /// What the study in a journal last ran under, as `definition()` of `read`, without its trials.
+    /// Throws IoError.
+    static std::map<std::string, std::string> definition_of(const std::filesystem::path& folder_or_file);
+    /// The journal that `read` opens.
+    static std::filesystem::path file_of(const std::filesystem::path& folder_or_file);
+
+    /// Copies what is whole in a damaged `FOLDER/study.db` to `FOLDER/study.rescued.db`, which can
+    /// take its place. Events after a damaged page are lost, and a trial that a lost event told is
+    /// measured again. A definition that does not match its fingerprint, and what others put there,
+    /// is left out. An earlier rescued journal is replaced once the new one is whole. Throws
+    /// IoError when not even the beginning can be read, or the new file cannot be written.
+    static RescuedJournal rescue(const std::filesystem::path& folder);
+
+    SqliteJournal(SqliteJournal&&) noexcept;
+    SqliteJournal& operator=(SqliteJournal&&) noexcept;
+    ~SqliteJournal() override;
+
+    void asked(const Trial& trial) override;
+    void started(std::uint64_t id, double at) override;
+    void interrupted(std::uint64_t id, double at) override;
+    void told(std::uint64_t id, const ToldOutcome& outcome, double at) override;
+    [[nodiscard]] std::vector<Trial> trials() const override;
+
+    /// From now on each trial that starts is kept with what this gives then (Trial::environment).
+    /// UTF-8, no secrets.
+    void keep_environment(std::function<std::map<std::string, std::string>()> now);
+
+    /// Whether the files that were opened for writing are still where they were.
+    [[nodiscard]] bool in_place() const;
+    /// Of the study it belongs to.
+    [[nodiscard]] std::string study_name() const;
+    /// What that study last ran under (StudySetup::definition()).
+    [[nodiscard]] std::map<std::string, std::string> definition() const;
+    /// How another definition differs from that, a line each after a line break; empty: in nothing.
+    [[nodiscard]] std::string changes_in(const std::map<std::string, std::string>& definition) const;
+
+    static constexpr int schema_version = 3;
+
+private:
+    class Database;
+    explicit SqliteJournal(std::unique_ptr<Database> database);
+    std::unique_ptr<Database> database_;
+};
+
+}  // namespace servetune

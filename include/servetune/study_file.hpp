@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/budget.hpp"
+#include "servetune/catalogue.hpp"
+#include "servetune/detail/base/redactor.hpp"
+#include "servetune/detail/engine/composition.hpp"
+#include "servetune/detail/host/found_machine.hpp"
+#include "servetune/detail/host/watchdog.hpp"
+#include "servetune/detail/search/bayesian_options.hpp"
+#include "servetune/detail/study_file/measuring.hpp"
+#include "servetune/detail/trial/decision.hpp"
+#include "servetune/evaluator.hpp"
+#include "servetune/objective.hpp"
+#include "servetune/replay.hpp"
+#include "servetune/simulate_evaluator.hpp"
+#include "servetune/staged.hpp"
+#include "servetune/workload.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace servetune {
+
+/// How a study searches.
+struct StrategyChoice {
+    std::string name = "bayesian";
+    Staged::Options staged{};
+    BayesianOptions bayesian{};  ///< its budget is the study's
+};
+
+/// `knowledge:`, one source: what is believed before anything is measured.
+struct KnowledgeChoice {
+    enum class Kind { cost_model, study, table };
+    Kind kind = Kind::cost_model;
+    std::filesystem::path path{};  ///< of a study its folder or its journal, of a table its file
+    bool by_default = false;       ///< nobody asked for it: where it knows nothing, nothing is said of it
+};
+
+/// `quality:`: what of answers is compared, by which parameters.
+struct QualityChoice {
+    QualityOptions options{};
+    std::vector<std::string> parameters{};  ///< as written; empty: those whose concept touches answers
+};
+
+/// The processes that a study's trials start.
+struct TrialProcesses {
+    std::string mark{};                          ///< finds what a killed tuner has left of them (`leftovers`)
+    double stop_within_seconds = 0;              ///< how long they get to end by themselves once they were told
+    std::shared_ptr<const Launcher> launcher{};  ///< what knows of containers that it has left; none: there are processes only
+};
+
+/// A study as a user wrote it: one YAML file, with the engine and workload files that it names.
+struct StudyFile {
+    std::filesystem::path file;
+    std::filesystem::path search_spaces;  ///< the catalogue's folder, with the facts for the audit
+    std::string name;
+    std::string model;
+    std::string hardware;
+    std::filesystem::path model_file{};     ///< of the user's own model, where the study names one: its facts, and `model` is its name
+    std::filesystem::path hardware_file{};  ///< the same of an accelerator
+    std::optional<std::int64_t> devices;    ///< how many of them a trial may take: as the study says, else as nvidia-smi finds
+    std::string machine_found;              ///< what nvidia-smi found (`FoundDevices::text`), where engines start here; empty: nothing
+    std::optional<FoundMachine> machine{};  ///< the machine that engines start on; nothing: they start elsewhere, or none does
+    /// The chip that nvidia-smi found, by its name here, where the study names none; empty: none
+    /// that is known.
+    std::string hardware_found{};
+    std::optional<double> usd_per_device_hour;  ///< the machine's price / its devices
+    std::vector<Workload> workloads;
+    std::vector<Workload> report_workloads;
+    Objective objective;
+    Decision decision;
+    std::optional<QualityChoice> quality{};
+    std::optional<std::size_t> default_again;  ///< as the file says it; see `default_again_every`
+    std::string audit = "enforce";
+    StrategyChoice strategy;
+    std::vector<KnowledgeChoice> knowledge;            ///< of `bayesian`; the cost model unless the file says otherwise
+    std::vector<std::filesystem::path> suggestions{};  ///< files of `--suggest` (suggestions.hpp)
+    MeasuringChoice measuring;                         ///< what measures
+    Budget budget;
+    std::optional<int> budget_until;  ///< minutes after midnight, local time: whoever runs the study knows which day
+    std::uint64_t seed = 0;
+    std::vector<std::string> notes;
+    std::vector<std::string> on_done{};          ///< a program and its words; empty: nobody is told
+    std::string preset_by_default;               ///< what is searched where the file does not say it; empty: it does
+    std::vector<std::string> warnings;           ///< what a person should know before trial 0
+    std::string document;                        ///< published: what it is
+    std::map<std::string, std::string> printed;  ///< published: stage -> gain as printed
+    std::map<std::string, std::string> written;  ///< what else the file says that decides what is asked or measured (definition())
+    Redactor secrets;                            ///< what `${NAME}` gave, keys, passwords: in no journal, report or log
+    /// What its journal was written under (StudySetup::definition), where the study is only read.
+    /// What was found then counts, and this machine is not asked. Empty: it is to measure.
+    std::map<std::string, std::string> kept{};
+    std::vector<std::string> said_twice{};     ///< of a study that is only read; one that is to measure is refused
+    std::unique_ptr<Composition> composition;  ///< the engines, and the way from configurations to commands
+
+    /// What the cost model and the audit take the chip for: `hardware`, else what was found. The
+    /// space depends on `hardware` only.
+    [[nodiscard]] const std::string& chip() const { return hardware.empty() ? hardware_found : hardware; }
+    /// What ships, and the files of the study's own hardware and model.
+    [[nodiscard]] Catalogue catalogue() const;
+    /// Whether whoever asks and tells measures: the file names no evaluator.
+    [[nodiscard]] bool measured_outside() const { return std::holds_alternative<MeasuredOutside>(measuring); }
+    /// Whether numbers come from something that runs, not from a table or a model.
+    [[nodiscard]] bool measures() const;
+    /// After how many trials of others the default is measured again (`Study::Options`); 0: never.
+    /// A tenth of a budget where something runs that may drift, unless the file says otherwise;
+    /// published studies did not do it.
+    [[nodiscard]] std::size_t default_again_every() const;
+    /// Whether its trials start processes here.
+    [[nodiscard]] bool starts_processes() const;
+    /// Those processes, with their mark once the study is set up; an empty mark and 0 seconds where
+    /// it starts none.
+    [[nodiscard]] TrialProcesses processes() const;
+    /// One sentence on what measured, for the report; empty: nothing to say.
+    [[nodiscard]] std::string measured_by() const;
+    /// Whether its configurations are commands of an engine; a study that somebody else measures
+    /// may have a space of its own.
+    [[nodiscard]] bool has_commands() const { return !composition->engines().front().launch.empty(); }
+    /// `combined` metrics need names: those of the search workloads with their weights.
+    [[nodiscard]] std::vector<std::pair<std::string, double>> weighted_workloads() const;
+    /// One of the search's or the report's, by its name or by what documents call it (printed_as);
+    /// null: none.
+    [[nodiscard]] const Workload* workload_called(std::string_view wanted) const;
+};
+
+/// Who measures. Where it is done outside (`autotune ask-tell`), a file needs neither evaluator nor
+/// study name, model, workloads or engine.
+enum class MeasuredBy {
+    evaluator,  ///< that of the file, which must have one
+    outside,    ///< whoever asks; an evaluator that the file has is not looked at
+    either,     ///< as the file has it: outside when it names no evaluator
+};
+
+/// The strategies that a study file can name, in the order in which they are shown.
+[[nodiscard]] std::vector<std::string> strategy_names();
+
+/// Where the machine comes from that a study is for.
+struct MachineSource {
+    /// Asked at most once, and only where the study starts engines on this machine.
+    std::function<FoundMachine()> find = find_machine;
+    /// Of a study that is only read: what its journal was written under, by its name. The machine
+    /// is the one that is kept there; `find` is asked where the journal is of a version that kept
+    /// none. Null: the study is to measure.
+    std::function<std::map<std::string, std::string>(const StudyFile&)> kept{};
+};
+
+/// Throws IoError and ParseError (`file:line:column: ...`). `strategy` replaces the file's, as
+/// `--strategy` does.
+StudyFile load_study(const std::filesystem::path& file, const Catalogue& catalogue, const std::string& strategy = "",
+                     MeasuredBy by = MeasuredBy::evaluator, const MachineSource& machine = {});
+
+/// Engines of which the study names a version that is newer than all whose flags are known, each
+/// with what was checked last.
+std::vector<std::string> unchecked_versions(const Composition& composition, const Catalogue& catalogue);
+/// What keeps the study from running on this machine, each with what was looked for: models whose
+/// path leads nowhere.
+std::vector<std::string> missing_models(const StudyFile& file);
+/// What the environment of this program sets of what the study's commands set: engines inherit it.
+std::vector<std::string> set_by_own_environment(const StudyFile& file);
+/// The same of an objective that names power or energy where nothing measures it. Asks a tool only
+/// then.
+std::vector<std::string> missing_power(const StudyFile& file);
+
+/// A study file made ready to run: its table read, its space counted.
+struct StudySetup {
+    StudyFile file;
+    std::unique_ptr<Problem> problem;
+    std::unique_ptr<Strategy> strategy;
+    std::unique_ptr<Evaluator> evaluator;  ///< null: somebody else measures
+    /// What measures beside it, each on its own part of the machine; empty: one trial at a time.
+    /// `WorkersRun` uses all.
+    std::vector<std::unique_ptr<Evaluator>> neighbours{};
+    /// What of a trial's surroundings can change its speed, now (host/environment.hpp), without the
+    /// study's secrets; empty: it measures nothing here.
+    [[nodiscard]] std::map<std::string, std::string> environment() const;
+    Beliefs beliefs{};  ///< what `knowledge` came to, also the strategy's
+    /// The strategy holds them too: what is added here, its next ask sees.
+    std::shared_ptr<std::vector<Configuration>> suggestions = std::make_shared<std::vector<Configuration>>();
+    std::vector<std::string> knowledge{};  ///< each source in words, with what it holds as a fingerprint; also those that know nothing here
+
+    /// Everything that decides what the study does, as `path -> text`: what the file's keys come to
+    /// (parameters, flags, constraints, objective, strategy, knowledge, workloads), fingerprints of
+    /// what stands in tables and data sets, and whatever else the file says, as it is written. Not
+    /// the budget: a longer run of the same study is the same study. Secrets are told apart by four
+    /// digits of a fingerprint.
+    [[nodiscard]] std::map<std::string, std::string> definition() const;
+    [[nodiscard]] Command command(const Configuration& configuration) const {
+        return file.composition->render(configuration, {file.model.empty() ? "MODEL" : file.model, {}, 0});
+    }
+    /// The same as a person starts it: of a study whose engines run in containers, the container's
+    /// command. `target`: where it listens.
+    [[nodiscard]] Command launched(const Configuration& configuration, const LaunchTarget& target) const;
+    [[nodiscard]] Command launched(const Configuration& configuration) const {
+        return launched(configuration, {file.model.empty() ? "MODEL" : file.model, {}, 0});
+    }
+    /// Of the Bayesian strategy of this study, with its budget and what is known; whatever strategy
+    /// it uses.
+    [[nodiscard]] BayesianOptions bayesian_options() const;
+    /// What a person is told to do: the command and the load to send it, as lines of a shell. Of a
+    /// server that somebody else runs: its address. Without the secrets: `${NAME}` stands where its
+    /// value was.
+    [[nodiscard]] std::string advice(const Configuration& configuration) const;
+};
+
+/// What the program that runs the trials lends to what measures them.
+struct RunHooks {
+    std::function<void(const std::string&)> say{};  ///< lines for a person while a trial runs; empty: silent
+    /// What a trial does at this moment (MeasureOptions::phase).
+    std::function<void(std::uint64_t trial, const std::string& what)> phase{};
+    std::shared_ptr<Watchdog> watchdog{};  ///< ends a trial's processes where this program dies first; none: only their leader is told
+};
+
+/// Throws as load_study, and SpaceError when the space is empty or does not fit the table, or when
+/// no configuration would start (with the memory plan of the nearest). `folder`: the study's, where
+/// trials that start processes leave their logs; made when it is needed.
+StudySetup set_up(StudyFile file, const std::filesystem::path& folder = {}, const RunHooks& hooks = {});
+
+/// The same of containers: images that are not here, nobody who runs them.
+std::vector<std::string> missing_images(const StudySetup& setup);
+
+/// The traits file of an engine of this study: the one that it names under `traits`, else the one
+/// that ships. Throws IoError.
+std::filesystem::path traits_file(const StudyFile& file, const Catalogue& catalogue, const std::string& engine);
+/// What is known of an engine of this study: the file that it names under `traits`, else the one
+/// that ships.
+EngineTraits traits_of(const StudyFile& file, const Catalogue& catalogue, const std::string& engine);
+
+/// The evaluator of a study that is simulated, whatever the file says measures it; `hardware`: in
+/// place of the file's. Throws IoError for unknown hardware or an engine without traits, UsageError
+/// for a workload whose requests cannot be planned.
+std::unique_ptr<SimulateEvaluator> simulated(const StudyFile& file, const std::string& hardware = "");
+
+/// One sentence and a memory plan where no configuration of the space would start; empty where one
+/// does. Looks at the default, at every configuration of a space of at most `most`, else at that
+/// many drawn evenly (and says so).
+std::string why_nothing_starts(const SimulateEvaluator& evaluator, const Problem& problem, std::size_t most = 2000);
+
+}  // namespace servetune

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nvidia_smi.hpp"
+
+#include "base/text.hpp"
+#include "kept_output.hpp"
+#include "run_command.hpp"
+#include "servetune/error.hpp"
+#include "start_program.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <string_view>
+
+namespace servetune {
+namespace {
+
+using CsvFields = std::vector<std::string_view>;
+
+CsvFields fields_of(std::string_view line) {
+    CsvFields result;
+    for (std::size_t end = 0; end != std::string_view::npos; line.remove_prefix(std::min(line.size(), end + 1))) {
+        end = line.find(',');
+        result.push_back(trimmed(line.substr(0, end)));
+    }
+    return result;
+}
+
+template <class Number, class... Base>
+std::optional<Number> number_from(std::string_view text, Base... base) {
+    Number value{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base...);
+    if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+    return value;
+}
+
+/// A bit mask, `0x0000000000000004`.
+std::optional<std::uint64_t> mask(std::string_view text) {
+    if (!text.starts_with("0x")) return std::nullopt;
+    return number_from<std::uint64_t>(text.substr(2), 16);
+}
+
+std::optional<GpuState> gpu_of(const CsvFields& fields) {
+    if (fields.size() != 9) return std::nullopt;
+    const auto index = number_from<int>(fields[0]);
+    if (!index || fields[1].empty()) return std::nullopt;
+    const auto real = [&](std::size_t at) { return number_from<double>(fields[at]); };
+    return GpuState{*index, std::string(fields[1]), real(2), real(3), real(4), real(5), real(6), real(7), mask(fields[8])};
+}
+
+std::optional<GpuProcess> process_of(const CsvFields& fields) {
+    if (fields.size() != 3) return std::nullopt;
+    const auto id = number_from<int>(fields[0]);
+    if (!id) return std::nullopt;
+    return GpuProcess{*id, std::string(fields[1]), number_from<double>(fields[2])};
+}
+
+/// As nvidia-smi says it when a GPU does not answer any more: `Unable to determine the device
+/// handle for GPU 0000:02:00.0: GPU is lost. Reboot the system to recover this GPU`, or `...:
+/// Unknown Error`; after the driver has let go of the last one `No devices were found`.
+bool tells_of_a_loss(std::string_view line) {
+    static constexpr std::array<std::string_view, 3> words{"GPU is lost", "Unable to determine the device handle", "No devices were found"};
+    return std::any_of(words.begin(), words.end(), [&](std::string_view one) { return line.find(one) != std::string_view::npos; });
+}
+
+RanCommand ran(const std::vector<std::string>& argv, std::chrono::milliseconds within) {
+    constexpr std::size_t output_bytes = 1UL << 20UL;  // a line is 100 bytes, a process has at most one a GPU
+    return run_command(argv, within, output_bytes);
+}
+
+template <class Row>
+SmiAnswer<Row> read_rows(const RanCommand& command, std::optional<Row> (*row_of)(const CsvFields&)) {
+    SmiAnswer<Row> answer;
+    if (command.end == RanCommand::End::out_of_time) answer.trouble = {SmiTrouble::Kind::out_of_time, "it did not answer in time"};
+    else if (command.end == RanCommand::End::too_much_output) answer.trouble = {SmiTrouble::Kind::failed, "it said too much"};
+    if (answer.trouble.kind != SmiTrouble::Kind::none) return answer;
+    std::string other;
+    for (const std::string& line : lines_of(command.output)) {
+        if (tells_of_a_loss(line)) answer.trouble = {SmiTrouble::Kind::lost, line};
+        else if (const auto row = row_of(fields_of(line))) answer.rows.push_back(*row);
+        else if (other.empty()) other = line.substr(0, 200);
+    }
+    const bool complains = command.exit_code != 0 || !other.empty();
+    if (answer.trouble.kind == SmiTrouble::Kind::none && answer.rows.empty() && complains)
+        answer.trouble = {SmiTrouble::Kind::failed,
+                          (other.empty() ? std::string() : "'" + other + "', ") + "exit code " + std::to_string(command.exit_code)};
+    return answer;
+}
+
+}  // namespace
+
+NvidiaSmi::NvidiaSmi(const std::string& program, std::chrono::milliseconds within) : file_(find_program(program)), within_(within) {}
+
+SmiAnswer<GpuState> NvidiaSmi::gpus() {
+    // nvidia-smi --help-query-gpu; drivers up to 525 call clocks_event_reasons
+    // clocks_throttle_reasons (NVML references R525 and R550). All have power.draw;
+    // power.draw.average and power.draw.instant, which newer ones have beside it, are absent in
+    // older ones, and the average on a GA100.
+    const auto ask = [&] {
+        return ran({file_.string(),
+                    std::string("--query-gpu=index,uuid,memory.used,memory.total,clocks.sm,clocks.max.sm,temperature.gpu,power.draw,") +
+                        (old_name_ ? "clocks_throttle_reasons" : "clocks_event_reasons") + ".active",
+                    "--format=csv,noheader,nounits"},
+                   within_);
+    };
+    try {
+        RanCommand command = ask();
+        if (!old_name_ && command.output.find("\"clocks_event_reasons.active\" is not a valid field") != std::string::npos) {
+            old_name_ = true;
+            command = ask();
+        }
+        return read_rows(command, gpu_of);
+    } catch (const IoError& error) {
+        return {{}, {SmiTrouble::Kind::failed, error.what()}};
+    }
+}
+
+SmiAnswer<GpuProcess> NvidiaSmi::processes() {
+    try {
+        // A question of its own: it takes one --query-... at a time.
+        return read_rows(ran({file_.string(), "--query-compute-apps=pid,gpu_uuid,used_memory", "--format=csv,noheader,nounits"}, within_),
+                         process_of);
+    } catch (const IoError& error) {
+        return {{}, {SmiTrouble::Kind::failed, error.what()}};
+    }
+}
+
+std::optional<std::vector<std::string>> named_gpus(const std::string& text) {
+    std::string list = text;
+    if (list.empty()) {
+        const char* own = std::getenv("CUDA_VISIBLE_DEVICES");  // NOLINT(concurrency-mt-unsafe)
+        if (own == nullptr) return std::nullopt;
+        list = own;
+    }
+    std::vector<std::string> names;
+    for (const std::string_view name : fields_of(list))
+        if (!name.empty()) names.emplace_back(name);
+    return names;
+}
+
+std::vector<GpuState> only_named(const std::optional<std::vector<std::string>>& names, std::vector<GpuState> gpus) {
+    if (!names) return gpus;
+    std::vector<GpuState> result;
+    for (std::string name : *names) {
+        // A part of a GPU, MIG-GPU-<uuid>/1/0, is watched with the whole of it; newer names of
+        // parts do not tell whose they are.
+        if (name.starts_with("MIG-GPU-")) name = name.substr(4, name.find('/') - 4);
+        const auto index = number_from<int>(std::string_view(name));
+        const auto found = std::find_if(gpus.begin(), gpus.end(), [&](const GpuState& gpu) {
+            return index ? gpu.index == *index : name.starts_with("GPU-") && gpu.uuid.starts_with(name);
+        });
+        if (found == gpus.end()) break;
+        result.push_back(*found);
+    }
+    return result;
+}
+
+}  // namespace servetune

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace servetune {
+
+/// A GPU as nvidia-smi tells of it; what it does not tell ([N/A], [Not Supported]) is absent.
+struct GpuState {
+    int index = 0;
+    std::string uuid{};
+    std::optional<double> used_mib{}, total_mib{}, sm_mhz{}, max_sm_mhz{}, celsius{};
+    std::optional<double> watts{};           ///< of the board; a GPU decides whether now or over the last second
+    std::optional<std::uint64_t> reasons{};  ///< NVML's clocks event reasons: why its clocks are where they are
+};
+
+/// A process that computes on a GPU.
+struct GpuProcess {
+    int id = 0;
+    std::string uuid{};
+    std::optional<double> used_mib{};
+};
+
+/// Why nvidia-smi did not tell all.
+struct SmiTrouble {
+    enum class Kind { none, lost, out_of_time, failed };
+    Kind kind = Kind::none;
+    std::string words{};  ///< its own, or what happened to it
+};
+
+template <class Row>
+struct SmiAnswer {
+    std::vector<Row> rows{};
+    SmiTrouble trouble{};  ///< beside rows, when it has lost one GPU of several
+};
+
+/// Asks nvidia-smi, never through a shell, within a time limit each. Throws nothing that nvidia-smi
+/// is to blame for. One thread.
+class NvidiaSmi {
+public:
+    NvidiaSmi(const std::string& program, std::chrono::milliseconds within);
+    [[nodiscard]] bool present() const { return !file_.empty(); }
+    SmiAnswer<GpuState> gpus();
+    SmiAnswer<GpuProcess> processes();
+
+private:
+    std::filesystem::path file_;
+    std::chrono::milliseconds within_;
+    bool old_name_ = false;  ///< this driver calls event reasons throttle reasons
+};
+
+/// The GPUs that CUDA_VISIBLE_DEVICES names: `text`, else this process's own variable; nothing
+/// where there is none: all.
+std::optional<std::vector<std::string>> named_gpus(const std::string& text);
+/// Those of `gpus` that are named, by number, UUID or its beginning, as CUDA reads it: the first
+/// name that is none ends the list.
+std::vector<GpuState> only_named(const std::optional<std::vector<std::string>>& names, std::vector<GpuState> gpus);
+
+}  // namespace servetune

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "servetune/detail/host/port.hpp"
+
+#include "base/descriptor.hpp"
+#include "servetune/error.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <fstream>
+#include <random>
+#include <system_error>
+#include <vector>
+
+namespace servetune {
+namespace {
+
+/// Above the well-known services, below the range that Linux gives to connections by itself (32768
+/// on).
+constexpr int first_port = 20'000;
+constexpr int last_port = 31'999;
+
+sockaddr_in loopback(int port) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<std::uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    return address;
+}
+
+/// The ports that may be had; all of them where the kernel's range leaves none.
+std::vector<int> candidates() {
+    int low = 0;
+    int high = 0;
+    std::ifstream("/proc/sys/net/ipv4/ip_local_port_range") >> low >> high;
+    std::vector<int> result;
+    for (int port = first_port; port <= last_port; ++port)
+        if (port < low || port > high) result.push_back(port);
+    if (result.empty())
+        for (int port = first_port; port <= last_port; ++port) result.push_back(port);
+    return result;
+}
+
+bool can_be_bound(int port) {
+    const Descriptor probe(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const sockaddr_in address = loopback(port);
+    return bind(probe.id(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+}
+
+/// A socket with the port's name in the kernel's own list of names (unix(7), "abstract"), which
+/// belongs to the same network namespace as the port and is free again when its holder ends,
+/// however it ends. None where somebody else has it.
+Descriptor port_name_holder(int port) {
+    Descriptor holder(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (holder.id() < 0) throw IoError("cannot reserve a port: " + std::generic_category().message(errno));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    const std::string name = "servetune-port-" + std::to_string(port);
+    name.copy(address.sun_path + 1, name.size());  // its first byte stays 0: no file
+    const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+    if (bind(holder.id(), reinterpret_cast<const sockaddr*>(&address), size) == 0) return holder;
+    if (errno == EADDRINUSE) return Descriptor();
+    throw IoError("cannot reserve port " + std::to_string(port) + ": " + std::generic_category().message(errno));
+}
+
+}  // namespace
+
+void require_loopback() {
+    const Descriptor server(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const Descriptor client(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    sockaddr_in address = loopback(0);
+    socklen_t size = sizeof address;
+    auto* const any = reinterpret_cast<sockaddr*>(&address);
+    int error = 0;
+    if (server.id() < 0 || client.id() < 0 || bind(server.id(), any, size) != 0 || listen(server.id(), 1) != 0 ||
+        getsockname(server.id(), any, &size) != 0)
+        error = errno;
+    else if (connect(client.id(), any, size) != 0) {
+        if (errno != EINPROGRESS) error = errno;
+        else {
+            constexpr int patience_milliseconds = 2000;
+            pollfd waiting{client.id(), POLLOUT, 0};
+            size = sizeof error;
+            if (poll(&waiting, 1, patience_milliseconds) == 0) error = ETIMEDOUT;
+            else getsockopt(client.id(), SOL_SOCKET, SO_ERROR, &error, &size);
+        }
+    }
+    if (error != 0)
+        throw IoError("engines cannot be reached here: the loopback, 127.0.0.1, takes no connections: " +
+                      std::generic_category().message(error) + "; set it up (ip link set lo up) and run again");
+}
+
+ReservedPort::ReservedPort() {
+    const std::vector<int> ports = candidates();
+    std::random_device chance;  // two tuners that start together must not look at the same ports
+    constexpr int tries = 100;
+    for (int i = 0; i < tries; ++i) {
+        number_ = ports[chance() % ports.size()];
+        Descriptor holder = port_name_holder(number_);
+        if (holder.id() < 0 || !can_be_bound(number_)) continue;
+        holder_ = holder.release();
+        return;
+    }
+    throw IoError("no free port: none of " + std::to_string(tries) + " between " + std::to_string(first_port) + " and " +
+                  std::to_string(last_port) + " can be reserved and bound");
+}
+
+ReservedPort::~ReservedPort() { close(holder_); }
+
+bool ReservedPort::listening() const {
+    const Descriptor probe(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (probe.id() < 0) return false;
+    const sockaddr_in address = loopback(number_);
+    if (connect(probe.id(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return true;
+    if (errno != EINPROGRESS) return false;
+    pollfd waiting{probe.id(), POLLOUT, 0};
+    if (poll(&waiting, 1, 1000) == 0) return true;  // nobody refused: a queue that is full
+    int error = 0;
+    socklen_t size = sizeof error;
+    getsockopt(probe.id(), SOL_SOCKET, SO_ERROR, &error, &size);
+    return error == 0;
+}
+
+}  // namespace servetune

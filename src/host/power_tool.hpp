@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace servetune {
+
+/// Watts by the name of a device; nothing where its tool does not tell.
+using DeviceWatts = std::map<std::string, std::optional<double>>;
+
+/// What `amd-smi metric --power --json` tells, by the GPU's number. Nothing for what is no such
+/// answer.
+[[nodiscard]] std::optional<DeviceWatts> read_amd_smi(const std::string& text);
+/// What `rocm-smi --showpower --json` tells, by the card's number.
+[[nodiscard]] std::optional<DeviceWatts> read_rocm_smi(const std::string& text);
+/// What the last whole line of `tegrastats` tells of the module, as device `0`.
+[[nodiscard]] std::optional<DeviceWatts> read_tegrastats(const std::string& text);
+
+/// The programs that are asked for power where nvidia-smi tells none: files, or names in PATH.
+struct PowerPrograms {
+    std::string amd_smi{}, rocm_smi{}, tegrastats{};
+};
+
+/// A program that tells the power of accelerators. Never started through a shell. One thread.
+class PowerTool {
+public:
+    /// The first of them that is there.
+    [[nodiscard]] static std::optional<PowerTool> find(const PowerPrograms& programs);
+
+    [[nodiscard]] const std::string& name() const { return name_; }
+    /// Of all devices now; nothing where it does not answer in that time: `trouble` says why.
+    [[nodiscard]] std::optional<DeviceWatts> read(std::chrono::milliseconds within);
+    [[nodiscard]] const std::string& trouble() const { return trouble_; }
+    /// Whether it is a board with one device, which belongs to the engine whatever numbers are
+    /// named.
+    [[nodiscard]] bool one_device() const { return never_ends_; }
+
+private:
+    using Reader = std::optional<DeviceWatts> (*)(const std::string& text);
+    PowerTool(std::string name, std::filesystem::path file, std::vector<std::string> words, Reader reader, bool never_ends)
+        : name_(std::move(name)), file_(std::move(file)), words_(std::move(words)), reader_(reader), never_ends_(never_ends) {}
+
+    std::string name_;
+    std::filesystem::path file_;
+    std::vector<std::string> words_;
+    Reader reader_;
+    bool never_ends_;  ///< it prints lines until it is killed
+    std::string trouble_{};
+};
+
+}  // namespace servetune

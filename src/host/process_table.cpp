@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "process_table.hpp"
+
+#include "base/descriptor.hpp"
+#include "servetune/error.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <memory>
+#include <set>
+#include <sstream>
+#include <string_view>
+
+namespace servetune {
+namespace {
+
+std::string path_of(int id, const char* file) { return "/proc/" + std::to_string(id) + file; }
+
+std::string proc_content(int id, const char* file) {
+    const Descriptor from(open(path_of(id, file).c_str(), O_RDONLY | O_CLOEXEC));
+    std::string text;
+    std::array<char, 16384> buffer{};
+    ssize_t got = 0;
+    while (from.id() >= 0 && (got = read(from.id(), buffer.data(), buffer.size())) > 0)
+        text.append(buffer.data(), static_cast<std::size_t>(got));
+    return text;
+}
+
+struct FolderDeleter {
+    void operator()(DIR* folder) const { closedir(folder); }
+};
+
+}  // namespace
+
+// proc(5): "pid (name) state parent group session ... start time", the 22nd; the name may hold
+// anything.
+std::optional<RunningProcess> running_process(int id) {
+    const std::string text = proc_content(id, "/stat");
+    const std::size_t name_end = text.rfind(')');
+    if (name_end == std::string::npos) return std::nullopt;
+    std::istringstream fields(text.substr(name_end + 1));
+    char state = 0;
+    long skipped = 0;
+    RunningProcess process{.id = id};
+    fields >> state >> skipped >> process.group;
+    constexpr long kernel_thread = 0x00200000;  // PF_KTHREAD, include/linux/sched.h
+    for (int field = 6; field < 22; ++field) {
+        fields >> skipped;
+        if (field == 9) process.kernel = (skipped & kernel_thread) != 0;
+    }
+    if (!(fields >> process.start_ticks)) return std::nullopt;
+    process.dead = state == 'Z' || state == 'X';
+    return process;
+}
+
+void require_process_table() {
+    std::array<char, 32> self{};
+    const ssize_t got = readlink("/proc/self", self.data(), self.size());
+    const std::string id(self.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
+    if (id == std::to_string(getpid()) && running_process(getpid())) return;
+    throw IoError("engines cannot be watched here: /proc " +
+                  std::string(id.empty() ? "is not mounted" : "shows other process ids than ours") +
+                  "; mount it (mount -t proc proc /proc) and run again");
+}
+
+std::vector<RunningProcess> own_processes() {
+    std::vector<RunningProcess> result;
+    const std::unique_ptr<DIR, FolderDeleter> folder(opendir("/proc"));
+    const int self = getpid();
+    while (const dirent* entry = folder ? readdir(folder.get()) : nullptr) {  // NOLINT(concurrency-mt-unsafe): our own stream
+        const std::string_view name = entry->d_name;
+        int id = 0;
+        if (std::from_chars(name.data(), name.data() + name.size(), id).ptr != name.data() + name.size() || id == self) continue;
+        struct stat owner {};
+        if (stat(path_of(id, "").c_str(), &owner) != 0 || owner.st_uid != geteuid()) continue;
+        if (const auto process = running_process(id)) result.push_back(*process);
+    }
+    return result;
+}
+
+bool has_in_environment(int id, const std::string& name_and_value) {
+    const std::string text = '\0' + proc_content(id, "/environ");
+    return text.find('\0' + name_and_value + '\0') != std::string::npos;
+}
+
+bool has_no_environment(const RunningProcess& process) {
+    return !process.kernel && !process.dead && proc_content(process.id, "/environ").empty() && running_process(process.id);
+}
+
+std::string command_of(int id) {
+    std::string words = proc_content(id, "/cmdline");
+    while (!words.empty() && words.back() == '\0') words.pop_back();
+    std::replace(words.begin(), words.end(), '\0', ' ');
+    return words;
+}
+
+void signal_process(const RunningProcess& process, int signal) {
+    const Descriptor handle(static_cast<int>(syscall(SYS_pidfd_open, process.id, 0U)));
+    const bool no_handles = handle.id() < 0 && errno == ENOSYS;
+    const auto now = running_process(process.id);
+    if (!now || now->start_ticks != process.start_ticks) return;
+    if (no_handles) kill(process.id, signal);
+    else if (handle.id() >= 0) (void)syscall(SYS_pidfd_send_signal, handle.id(), signal, nullptr, 0U);
+}
+
+std::vector<RunningProcess> signal_until_gone(const Condemned& condemned, int signal, std::chrono::milliseconds patience) {
+    using namespace std::chrono_literals;
+    const auto deadline = std::chrono::steady_clock::now() + patience;
+    std::set<std::pair<int, std::uint64_t>> told;
+    for (auto pause = 1ms;; pause = std::min(2 * pause, 20ms)) {
+        const std::vector<RunningProcess> left = condemned.living();
+        for (const RunningProcess& one : left)
+            if (told.emplace(one.id, one.start_ticks).second && !(condemned.heard && condemned.heard(one))) signal_process(one, signal);
+        const auto remaining = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+        if (left.empty() || remaining <= 0ms) return left;
+        condemned.wait(std::min(pause, remaining));
+    }
+}
+
+}  // namespace servetune

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace servetune {
+
+/// A process that this machine runs, as /proc has it.
+struct RunningProcess {
+    int id = 0;
+    int group = 0;
+    std::uint64_t start_ticks = 0;  ///< since boot; with `id` the identity of a process
+    bool dead = false;              ///< a zombie: it holds nothing but its id
+    bool kernel = false;            ///< a thread of the kernel's own
+};
+
+std::optional<RunningProcess> running_process(int id);
+/// Throws IoError where /proc is not mounted, or is that of other process ids (another
+/// namespace's): then nothing here can be found again.
+void require_process_table();
+/// Those of this process's user, itself left out.
+std::vector<RunningProcess> own_processes();
+/// Whether its environment, as it was given at its start, has exactly this `NAME=value`.
+bool has_in_environment(int id, const std::string& name_and_value);
+/// Whether its environment reads as empty although it is a program of a user's: so it is while
+/// execve makes it one (the kernel tells none until the program is loaded: environ_read in
+/// fs/proc/base.c), or where it was given none.
+bool has_no_environment(const RunningProcess& process);
+/// Its words, with blanks between.
+std::string command_of(int id);
+/// Signals it if it is still that process; nobody else who was given its id meanwhile.
+void signal_process(const RunningProcess& process, int signal);
+
+/// Processes that are to go, and how to wait for them.
+struct Condemned {
+    std::function<std::vector<RunningProcess>()> living;    ///< those of them that are left
+    std::function<void(std::chrono::milliseconds)> wait;    ///< that long, or less where one has ended
+    std::function<bool(const RunningProcess&)> heard = {};  ///< got the signal already, with its group
+};
+/// Signals each of them once and looks again, after 1 ms and then less and less often, until none
+/// is left or `patience` is over: those left.
+std::vector<RunningProcess> signal_until_gone(const Condemned& condemned, int signal, std::chrono::milliseconds patience);
+
+}  // namespace servetune

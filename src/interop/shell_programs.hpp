@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace servetune {
+
+template <std::size_t n>
+bool is_one_of(std::string_view word, const std::array<std::string_view, n>& list) {
+    return std::find(list.begin(), list.end(), word) != list.end();
+}
+
+/// Without its folder.
+inline std::string_view program_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+/// Programs that start another one, whose words stand behind theirs.
+constexpr std::array<std::string_view, 29> wrappers{
+    "sudo",    "nohup",      "time",   "env",  "exec",      "uv",          "uvx",     "numactl", "taskset",
+    "setsid",  "stdbuf",     "screen", "tmux", "srun",      "mpirun",      "mpiexec", "poetry",  "conda",
+    "mamba",   "micromamba", "pixi",   "nice", "apptainer", "singularity", "bash",    "sh",      "trtllm-llmapi-launch",
+    "kubectl", "command"};
+
+constexpr std::array<std::string_view, 3> container_programs{"docker", "podman", "nerdctl"};
+
+/// Options of these whose value is a name or a place, never a program: `--name llama-server`.
+constexpr std::array<std::string_view, 18> container_names{"--name",  "--hostname", "-h",    "--network", "--net",     "--network-alias",
+                                                           "--label", "-l",         "-v",    "--volume",  "--mount",   "-w",
+                                                           "--user",  "-u",         "--pod", "-p",        "--publish", "--workdir"};
+
+/// Devices, access to hubs, logging: two commands that differ in these alone are one configuration.
+bool changes_nothing(std::string_view variable);
+/// Where the program begins that `docker exec NAME` or `kubectl exec POD --` starts, from `first`
+/// on; the number of words where none is named, 0: they are no such command.
+std::size_t executed_at(const std::vector<std::string>& words, std::size_t first);
+/// Words of a shell that begin lines without a program.
+/// A command that prints what it can do, or its version, and ends.
+bool says_only_help(std::string_view command);
+bool is_shell_keyword(std::string_view word);
+/// A line without what prepares a command before `&&` or `;`: `cd x && vllm serve` begins with
+/// `vllm`.
+std::string_view without_preparation(std::string_view line);
+
+/// What starts no engine: clients that measure, downloads, what looks around. Their lines say
+/// nothing of the serving command.
+bool serves_nothing(std::string_view line);
+/// Whether a line that is not said to be shell may be a serving command: a program, and words of
+/// one.
+bool says_that_it_serves(std::string_view line);
+
+}  // namespace servetune

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "candidate_pool.hpp"
+#include "level_rows.hpp"
+#include "servetune/detail/search/bayesian_options.hpp"
+#include "servetune/detail/search/prior_mean.hpp"
+#include "servetune/strategy.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace servetune {
+
+/// What can be proposed: the whole space where it can be listed, else an even sample of it, the
+/// same one for one seed; and what is believed of each.
+class Candidates {
+public:
+    using Options = CandidateOptions;
+
+    Candidates(const Problem& problem, const Beliefs& beliefs, const Options& options, std::uint64_t seed = 0)
+        : geometry_(problem.space), pool_(geometry_), configurations_(problem.space) {
+        const std::size_t most = beliefs.size() == 0 ? options.listed_at_most : options.believed_at_most;
+        if (problem.feasible.finite() && problem.feasible.size() <= static_cast<double>(most)) {
+            listed_ = true;
+            const bool keep = problem.feasible.size() <= static_cast<double>(options.kept_at_most);
+            problem.feasible.for_each([&](const Configuration& configuration) {
+                add(configuration, beliefs);
+                if (keep) configurations_.add(configuration);
+                return true;
+            });
+            return;
+        }
+        Rng rng(reseeded(fingerprint_of(key_of(problem)).bits, seed));
+        LevelRowSet drawn(problem.space);
+        constexpr std::size_t most_values = 2'500'000;  // of all parameters together: each takes some 500 ns
+        const std::size_t parameters = std::max<std::size_t>(problem.space.parameters().size(), 1);
+        const std::size_t sample = std::min(options.sample, std::max<std::size_t>(most_values / parameters, 1));
+        for (std::size_t i = 0; i < 2 * sample && drawn.size() < sample; ++i) drawn.insert(problem.feasible.sample(rng));
+        drawn.for_each([&](const Configuration& configuration) {
+            add(configuration, beliefs);
+            configurations_.add(configuration);
+        });
+    }
+
+    /// Asks again what is believed of each, where that has changed.
+    void believe(const Problem& problem, const Beliefs& beliefs) {
+        beliefs_.clear();
+        for (std::size_t i = 0; i < pool_.size(); ++i)
+            for (PriorBelief& belief : beliefs.of(configuration(problem, i))) beliefs_.push_back(belief);
+    }
+
+    /// Decides where draws begin: spaces that differ have different ones.
+    static std::string key_of(const Problem& problem) {
+        std::string key = problem.space.default_configuration().text() + " of " + text_of(problem.feasible.size());
+        for (const Parameter& parameter : problem.space.parameters()) {
+            key +=
+                "|" + parameter.name + " " + parameter.domain_text() + " " + parameter.concept_name + (parameter.grows_memory ? "+" : "");
+            if (parameter.value_when_unset) key += "~" + text_of(*parameter.value_when_unset);
+        }
+        for (const Constraint& constraint : problem.space.constraints()) key += "|" + text_of(constraint);
+        return key;
+    }
+
+    [[nodiscard]] const LevelGeometry& geometry() const { return geometry_; }
+    [[nodiscard]] const CandidatePool& pool() const { return pool_; }
+    [[nodiscard]] bool listed() const { return listed_; }
+    [[nodiscard]] Configuration configuration(const Problem& problem, std::size_t i) const {
+        return configurations_.size() == 0 ? problem.feasible.at(static_cast<double>(i)) : configurations_[i];
+    }
+    /// Of candidate i; empty where there are no sources.
+    [[nodiscard]] std::vector<PriorBelief> beliefs(std::size_t i) const {
+        const std::size_t sources = pool_.size() == 0 ? 0 : beliefs_.size() / pool_.size();
+        const auto from = beliefs_.begin() + static_cast<std::ptrdiff_t>(i * sources);
+        return {from, from + static_cast<std::ptrdiff_t>(sources)};
+    }
+
+private:
+    void add(const Configuration& configuration, const Beliefs& beliefs) {
+        pool_.add(geometry_, geometry_.encode(configuration));
+        for (PriorBelief& belief : beliefs.of(configuration)) beliefs_.push_back(belief);
+    }
+
+    LevelGeometry geometry_;
+    CandidatePool pool_;
+    bool listed_ = false;
+    LevelRows configurations_;
+    std::vector<PriorBelief> beliefs_{};
+};
+
+}  // namespace servetune

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fitted_models.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace servetune {
+
+/// (m - centre) / spread, held softly within +-3 so that none claims fifty times as much; 0 where
+/// nothing is believed, or nothing yet to compare it with.
+Eigen::MatrixXd FittedModels::columns(const std::vector<std::vector<PriorBelief>>& beliefs) const {
+    const auto sources = static_cast<Eigen::Index>(belief_centres_.size());
+    Eigen::MatrixXd result = Eigen::MatrixXd::Zero(static_cast<Eigen::Index>(beliefs.size()), sources);
+    constexpr double farthest = 3;
+    for (std::size_t j = 0; j < belief_centres_.size(); ++j) {
+        const std::optional<double>& centre = belief_centres_[j];
+        for (std::size_t i = 0; i < beliefs.size() && centre; ++i)
+            if (const auto& m = beliefs[i][j].log_value)
+                result(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j)) =
+                    farthest * std::tanh((scale_.turned(*m) - *centre) / scale_.spread() / farthest);
+    }
+    return result;
+}
+
+void FittedModels::learn_objective(double noise_cv, const Options& options, std::uint64_t seed) {
+    const std::size_t sources = evidence_.empty() ? 0 : evidence_.front().beliefs.size();
+    for (std::size_t j = 0; j < sources; ++j) {
+        std::vector<double> known;
+        for (const ConfigurationEvidence& entry : evidence_)
+            if (const auto& log_value = entry.beliefs[j].log_value; entry.measured() && log_value)
+                known.push_back(scale_.turned(*log_value));
+        belief_centres_.push_back(known.empty() ? std::nullopt : std::optional(median_of(std::move(known))));
+    }
+    GoalData of_goal = goal_data(evidence_, 0, scale_, noise_cv, options);
+    std::vector<std::vector<PriorBelief>> beliefs;
+    for (const std::size_t i : of_goal.rows) beliefs.push_back(evidence_[i].beliefs);
+    of_goal.data.beliefs = columns(beliefs);
+    objective_ = std::make_unique<Surrogate>(geometry_, of_goal.data, seed, options.search);
+}
+
+/// Margins in units of their spread, at least 5 %: what separates runs of one configuration at high
+/// percentiles.
+void FittedModels::learn_limits(std::size_t limits, const Options& options, std::uint64_t seed) {
+    for (std::size_t j = 0; j < limits; ++j) {
+        LimitModel& model = limits_.emplace_back();
+        SurrogateData data;
+        std::vector<double> margins;
+        std::vector<double> factors;
+        for (const ConfigurationEvidence& entry : evidence_)
+            if (const auto& margin = entry.margins[j]) {
+                data.points.push_back(entry.point);
+                margins.push_back(*margin);
+                factors.push_back(1 / std::max(entry.replicates, 1.0));
+            }
+        if (margins.empty()) continue;
+        std::vector<double> sizes;
+        for (const double margin : margins) sizes.push_back(std::abs(margin));
+        const double unit = std::max(median_of(sizes), 0.05);
+        const auto n = static_cast<Eigen::Index>(margins.size());
+        data.values = Eigen::Map<Eigen::VectorXd>(margins.data(), n) / unit;
+        data.values = (data.values.array() / 3).tanh() * 3;  // how far beyond does not matter
+        data.noise_factors = Eigen::Map<Eigen::VectorXd>(factors.data(), n);
+        data.beliefs.resize(n, 0);
+        model.margin =
+            std::make_unique<Surrogate>(geometry_, data, derive_seed(seed, j), HyperparameterSearch{2, 1, options.search.iterations});
+    }
+}
+
+void FittedModels::learn_what_works(const Options& options) {
+    if (options.failures == FailureModel::penalty) return;
+    std::vector<EncodedPoint> points;
+    std::vector<bool> works;
+    std::vector<double> margins;
+    for (const ConfigurationEvidence& entry : evidence_) {
+        if (!entry.measured() && entry.works) continue;  // under way, or its failure was not its own
+        points.push_back(entry.point);
+        works.push_back(entry.works);
+        margins.push_back(believed_margin(entry.beliefs));
+    }
+    const auto nothing = [](double margin) { return margin == 0; };
+    if (std::find(works.begin(), works.end(), false) == works.end() && std::all_of(margins.begin(), margins.end(), nothing)) return;
+    works_ = std::make_unique<FeasibilityModel>(geometry_, std::move(points), works, FeasibilityModel::Options{}, margins);
+}
+
+void FittedModels::find_incumbent() {
+    std::vector<EncodedPoint> points;
+    std::vector<std::vector<PriorBelief>> beliefs;
+    for (const ConfigurationEvidence& entry : evidence_) {
+        points.push_back(entry.point);
+        beliefs.push_back(entry.beliefs);
+    }
+    const std::vector<Prediction> predictions = objective_->mixed(points, columns(beliefs));
+    for (std::size_t i = 0; i < evidence_.size(); ++i)
+        if (evidence_[i].passes && (!incumbent_ || predictions[i].mean > predictions[*incumbent_].mean)) incumbent_ = i;
+    if (!incumbent_) return;
+    const std::vector<EncodedPoint>& observed = objective_->experts().front().process.data().points;
+    observed_ = std::find(observed.begin(), observed.end(), evidence_[*incumbent_].point) - observed.begin();
+}
+
+}  // namespace servetune

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model_cache.hpp"
+
+#include <cstddef>
+
+namespace servetune {
+
+std::uint64_t seed_of_fits(const Problem& problem, const Standings& standings, std::uint64_t seed) {
+    std::size_t told = 0;
+    for (const Standing& standing : standings.all()) told += standing.told() ? 1 : 0;
+    return reseeded(derive_seed(fingerprint_of(Candidates::key_of(problem)).bits, told), seed);
+}
+
+std::shared_ptr<const FittedModels> fitted_models(const Problem& problem, const Standings& standings,
+                                                  const std::vector<ConfigurationEvidence>& evidence, const LevelGeometry& geometry,
+                                                  const LearningOptions& options) {
+    return std::make_shared<const FittedModels>(problem, without_pending(evidence), geometry, standings.noise(), options,
+                                                seed_of_fits(problem, standings, options.seed.value_or(problem.seed)));
+}
+
+PendingAwareModel learned_from(const Problem& problem, const Standings& standings, std::shared_ptr<const FittedModels> told,
+                               std::vector<ConfigurationEvidence> evidence, const LearningOptions& options) {
+    return {problem,
+            std::move(told),
+            std::move(evidence),
+            standings.noises(),
+            options,
+            seed_of_fits(problem, standings, options.seed.value_or(problem.seed))};
+}
+
+}  // namespace servetune

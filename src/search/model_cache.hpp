@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "candidate_ranking.hpp"
+#include "pending_aware_model.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace servetune {
+
+/// Start points of the fits depend on the study's seed, the space and the amount told.
+[[nodiscard]] std::uint64_t seed_of_fits(const Problem& problem, const Standings& standings, std::uint64_t seed);
+
+/// The models of what was told. `geometry` must outlive them.
+[[nodiscard]] std::shared_ptr<const FittedModels> fitted_models(const Problem& problem, const Standings& standings,
+                                                                const std::vector<ConfigurationEvidence>& evidence,
+                                                                const LevelGeometry& geometry, const LearningOptions& options);
+
+/// The same, with the trials under way in the evidence.
+[[nodiscard]] PendingAwareModel learned_from(const Problem& problem, const Standings& standings, std::shared_ptr<const FittedModels> told,
+                                             std::vector<ConfigurationEvidence> evidence, const LearningOptions& options);
+
+/// What one ask keeps for the next: the list of candidates while the space is the same, the models
+/// and the ranking while nothing was told. The cache never changes an answer.
+class ModelCache {
+public:
+    const Candidates& candidates(const Problem& problem, const BayesianOptions& options) {
+        const std::uint64_t seed = options.learning.seed.value_or(problem.seed);
+        if (std::string key = identity_of(problem) + "|" + std::to_string(seed); !candidates_ || space_ != key) {
+            ranking_.reset();
+            told_.reset();
+            candidates_ = std::make_unique<Candidates>(problem, options.beliefs, options.candidates, seed);
+            space_ = std::move(key);
+        } else if (beliefs_ != options.beliefs) {
+            ranking_.reset();
+            told_.reset();
+            candidates_->believe(problem, options.beliefs);
+        }
+        beliefs_ = options.beliefs;
+        return *candidates_;
+    }
+
+    PendingAwareModel learned(const Problem& problem, const Standings& standings, const BayesianOptions& options) {
+        const LevelGeometry& geometry = candidates(problem, options).geometry();
+        std::vector<ConfigurationEvidence> evidence = evidence_of(problem, standings, geometry, options.beliefs);
+        if (!told_ || objective_ != problem.objective || noises_ != standings.noises() || told_->evidence() != without_pending(evidence)) {
+            ranking_.reset();
+            told_ = fitted_models(problem, standings, evidence, geometry, options.learning);
+            objective_ = problem.objective;
+            noises_ = standings.noises();
+        }
+        return learned_from(problem, standings, told_, std::move(evidence), options.learning);
+    }
+
+    /// Of all candidates by what was learned last.
+    const CandidateRanking& ranking(double least_chance) {
+        if (!ranking_ || least_chance_ != least_chance) {
+            ranking_ = std::make_unique<const CandidateRanking>(*told_, *candidates_, least_chance);
+            least_chance_ = least_chance;
+        }
+        return *ranking_;
+    }
+
+private:
+    /// All that decides the candidates, and their distances.
+    static std::string identity_of(const Problem& problem) {
+        std::string result = Candidates::key_of(problem);
+        for (const Parameter& parameter : problem.space.parameters()) {
+            result += parameter.ordered() ? "|<" : "|";
+            for (const Condition& condition : parameter.active_when) {
+                result += "&" + condition.parent;
+                for (const Value& value : condition.values) result += "=" + text_of(value);
+            }
+        }
+        return result;
+    }
+
+    std::string space_{};
+    std::unique_ptr<Candidates> candidates_{};
+    Beliefs beliefs_{};  ///< of the candidates
+    Objective objective_{};
+    std::vector<double> noises_{};
+    std::shared_ptr<const FittedModels> told_{};
+    std::unique_ptr<const CandidateRanking> ranking_{};
+    double least_chance_ = 0;  ///< of `ranking_`
+};
+
+}  // namespace servetune

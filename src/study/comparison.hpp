@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/detail/base/option_check.hpp"
+#include "servetune/detail/base/student.hpp"
+#include "servetune/detail/trial/decision.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace servetune {
+
+/// Whether B is better than A, by pairs of measurements that are made right after each other: what
+/// the machine does meanwhile, it does to both.
+///
+///     Comparison comparison({.margin = 0.01, .least_pairs = 3, .most_pairs = 10});
+///     while (comparison.open()) comparison.add(std::log(measure_b() / measure_a()));
+///
+/// The 95 % interval is valid although it is looked at after every pair, the first look that
+/// decides ends it, and more pairs may be allowed later: look k has the part 1 / (k (k + 1)) of the
+/// 5 %, and all parts add to 1 (Bonferroni). Student's t needs no assumption about the noise.
+class Comparison {
+public:
+    enum class Verdict {
+        undecided,  ///< more pairs would tell
+        better,     ///< the interval of B's gain is above 0, and reaches beyond the margin
+        worse,      ///< below 0, and beyond the margin
+        same        ///< within the margin, either way
+    };
+    static constexpr std::array<std::pair<Verdict, std::string_view>, 4> verdicts{
+        {{Verdict::undecided, "undecided"}, {Verdict::better, "better"}, {Verdict::worse, "worse"}, {Verdict::same, "same"}}};
+
+    struct Options {
+        double margin = 0.01;         ///< a smaller difference is none
+        std::size_t least_pairs = 3;  ///< before the first look
+        std::size_t most_pairs = 10;
+
+        /// What cannot be in these options, for a person; empty: nothing.
+        [[nodiscard]] std::string why_invalid() const {
+            return OptionCheck()
+                .within("margin", margin, 0, 1)
+                .at_least("least_pairs", least_pairs, 2)
+                .at_least("most_pairs", most_pairs, least_pairs)
+                .text();
+        }
+    };
+
+    /// Throws UsageError where the options cannot be.
+    explicit Comparison(Options options) : options_(options) { check_options("the comparison", options_.why_invalid()); }
+
+    /// One pair: ln of B's figure over A's, turned so that more is better.
+    void add(double log_ratio) { log_ratios_.push_back(log_ratio); }
+
+    [[nodiscard]] std::size_t pairs() const { return log_ratios_.size(); }
+    /// Of B over A, as a share. Before two pairs the interval is infinite.
+    [[nodiscard]] Gain gain() const {
+        const auto n = static_cast<double>(log_ratios_.size());
+        double mean = 0;
+        for (const double value : log_ratios_) mean += value / n;
+        if (log_ratios_.size() < 2) return {std::expm1(mean), -1, std::numeric_limits<double>::infinity()};
+        double squares = 0;
+        for (const double value : log_ratios_) squares += (value - mean) * (value - mean);
+        const double error = std::sqrt(squares / (n - 1) / n);
+        const double look = std::max(1.0, n + 1 - static_cast<double>(options_.least_pairs));
+        const double reach = error * student_quantile(0.05 / (look * (look + 1)), log_ratios_.size() - 1);
+        return {std::expm1(mean), std::expm1(mean - reach), std::expm1(mean + reach)};
+    }
+    [[nodiscard]] Verdict verdict() const {
+        if (log_ratios_.size() < options_.least_pairs) return Verdict::undecided;
+        const Gain of_b = gain();
+        if (of_b.low > -options_.margin && of_b.high < options_.margin) return Verdict::same;
+        return of_b.low > 0 ? Verdict::better : of_b.high < 0 ? Verdict::worse : Verdict::undecided;
+    }
+    /// Whether another pair is to be measured.
+    [[nodiscard]] bool open() const { return pairs() < options_.most_pairs && verdict() == Verdict::undecided; }
+
+private:
+    Options options_;
+    std::vector<double> log_ratios_{};
+};
+
+}  // namespace servetune

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "journal_schema.hpp"
+
+#include "servetune/sqlite_journal.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <set>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+namespace servetune {
+
+const char* const journal_tables = R"(
+CREATE TABLE study (name TEXT NOT NULL, created_by TEXT NOT NULL);
+CREATE TABLE definitions (fingerprint TEXT NOT NULL, path TEXT NOT NULL, text TEXT NOT NULL, PRIMARY KEY (fingerprint, path));
+CREATE TABLE events (
+  sequence INTEGER PRIMARY KEY,
+  trial INTEGER NOT NULL,
+  event TEXT NOT NULL CHECK (event IN ('asked', 'started', 'told')),
+  at REAL NOT NULL,
+  body TEXT NOT NULL,
+  study_fingerprint TEXT NOT NULL,
+  tool_version TEXT NOT NULL,
+  checksum TEXT NOT NULL);
+CREATE UNIQUE INDEX once ON events (trial, event) WHERE event IN ('asked', 'told');
+)";
+
+const char* const journal_view = R"(
+CREATE VIEW trials AS
+  SELECT a.trial AS id, json_extract(a.body, '$.configuration') AS configuration, json_extract(a.body, '$.workload') AS workload,
+         json_extract(a.body, '$.seed') AS seed, json_extract(a.body, '$.why') AS why, json_extract(t.body, '$.metrics') AS metrics,
+         json_extract(t.body, '$.verdict') AS verdict, json_extract(t.body, '$.findings') AS findings,
+         json_extract(t.body, '$.failure') AS failure, json_extract(t.body, '$.message') AS message, a.at AS asked_at,
+         (SELECT max(at) FROM events s WHERE s.trial = a.trial AND s.event = 'started') AS started_at, t.at AS told_at
+  FROM events a LEFT JOIN events t ON t.trial = a.trial AND t.event = 'told' WHERE a.event = 'asked';
+)";
+
+namespace {
+
+using Statement = SqliteConnection::Statement;
+
+constexpr int first_with_this_view = 2;
+constexpr std::size_t most_of_a_name = 60;
+
+/// Without blanks: SQLite keeps the text as it was written.
+std::string squeezed(std::string_view text) {
+    std::string result;
+    std::copy_if(text.begin(), text.end(), std::back_inserter(result),
+                 [](char c) { return std::isspace(static_cast<unsigned char>(c)) == 0; });
+    return result;
+}
+
+/// (kind, name) -> the texts that it may have.
+using Known = std::map<std::pair<std::string, std::string>, std::set<std::string>>;
+
+Known known_things() {
+    Known result{{{"index", "sqlite_autoindex_definitions_1"}, {""}}};
+    std::string_view rest = journal_tables;
+    const auto next = [&] {
+        const auto end = rest.find(';');
+        std::string text = squeezed(rest.substr(0, end));
+        rest.remove_prefix(end + 1);
+        return text;
+    };
+    result[{"table", "study"}] = {next()};
+    result[{"table", "definitions"}] = {next()};
+    const std::string events = next();
+    const std::string checksum = ",checksumTEXTNOTNULL";
+    const std::string before = events.substr(0, events.size() - checksum.size() - 1);        // and the bracket
+    result[{"table", "events"}] = {events, before + ")", before + checksum + "DEFAULT'')"};  // of version 3, older ones, brought up to it
+    result[{"index", "once"}] = {next()};
+    rest = journal_view;
+    result[{"view", "trials"}] = {next()};
+    return result;
+}
+
+}  // namespace
+
+std::vector<std::string> foreign_in_journal(SqliteConnection& connection) {
+    static const Known known = known_things();
+    const bool has_this_view = connection.number("PRAGMA user_version") >= first_with_this_view;
+    std::vector<std::string> result;
+    Statement rows(connection, "SELECT type, name, sql FROM sqlite_master");
+    while (rows.step()) {
+        const std::string kind = rows.text(0);
+        const std::string name = rows.text(1);
+        if (kind == "table" && (name == "sqlite_stat1" || name == "sqlite_stat4")) continue;  // of ANALYZE
+        if (!has_this_view && kind == "view" && name == "trials") continue;                   // an older one, which nobody here reads
+        const auto found = known.find({kind, name});
+        if (found != known.end() && found->second.contains(squeezed(rows.text(2)))) continue;
+        result.push_back((found == known.end() ? "the " : "another ") + kind + " '" + name.substr(0, most_of_a_name) + "'");
+    }
+    return result;
+}
+
+bool has_real_tables(SqliteConnection& connection) {
+    Statement rows(connection, "SELECT name, sql FROM sqlite_master WHERE type = 'table'");
+    std::set<std::string> real;
+    while (rows.step())
+        if (squeezed(rows.text(1)).starts_with("CREATETABLE")) real.insert(rows.text(0));  // no virtual one
+    return real.contains("study") && real.contains("definitions") && real.contains("events");
+}
+
+void check_own_journal(SqliteConnection& connection, const std::filesystem::path& file) {
+    const std::vector<std::string> foreign = foreign_in_journal(connection);
+    if (foreign.empty()) return;
+    constexpr std::size_t most_named = 5;
+    std::string text;
+    for (std::size_t i = 0; i < std::min(foreign.size(), most_named); ++i) text += (i == 0 ? "" : ", ") + foreign[i];
+    if (foreign.size() > most_named) text += " and " + std::to_string(foreign.size() - most_named) + " more";
+    throw IoError("journal " + file.string() + " holds what servetune did not make: " + text +
+                  "; drop it there, or let 'autotune status STUDY --rescue' make a journal without it");
+}
+
+int journal_version(SqliteConnection& connection, const std::filesystem::path& file) {
+    if (connection.number("SELECT count(*) FROM sqlite_master") == 0) return 0;
+    if (static_cast<int>(connection.number("PRAGMA application_id")) != journal_application_id)
+        throw IoError("journal " + file.string() + ": this is an SQLite file, but not a journal of servetune");
+    const auto version = static_cast<int>(connection.number("PRAGMA user_version"));
+    if (version > SqliteJournal::schema_version)
+        throw IoError("journal " + file.string() + " has schema version " + std::to_string(version) + ", this program knows up to " +
+                      std::to_string(SqliteJournal::schema_version) + "; use the newer program that wrote it");
+    return version;
+}
+
+int checked_journal_version(SqliteConnection& connection, const std::filesystem::path& file) {
+    const int version = journal_version(connection, file);
+    if (version != 0) check_own_journal(connection, file);
+    return version;
+}
+
+void check_rescued_place(const std::filesystem::path& file) {
+    namespace fs = std::filesystem;
+    std::error_code error;
+    const fs::file_status there = fs::symlink_status(file, error);
+    const auto refuse = [&](const std::string& why) { throw IoError(file.string() + " " + why + "; move it away, then rescue again"); };
+    if (fs::exists(there) && !fs::is_regular_file(there)) refuse("is in the way");
+    for (const char* suffix : {"-wal", "-journal"})
+        if (fs::exists(fs::symlink_status(file.string() + suffix, error))) refuse("is in use: there is " + file.string() + suffix);
+}
+
+}  // namespace servetune

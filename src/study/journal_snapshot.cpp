@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "journal_snapshot.hpp"
+
+#include "base/own_folder.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <thread>
+
+namespace servetune {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What changes with a file's content.
+struct FileStamp {
+    dev_t device = 0;
+    ino_t inode = 0;
+    off_t bytes = 0;
+    std::int64_t seconds = 0;
+    std::int64_t nanoseconds = 0;
+
+    friend bool operator==(const FileStamp&, const FileStamp&) = default;
+};
+
+std::optional<FileStamp> stamp_of(const fs::path& file) {
+    struct stat there {};
+    if (::stat(file.c_str(), &there) != 0) return std::nullopt;
+    return FileStamp{there.st_dev, there.st_ino, there.st_size, there.st_mtim.tv_sec, there.st_mtim.tv_nsec};
+}
+
+/// The journal's file and SQLite's own beside it.
+struct JournalStamps {
+    std::optional<FileStamp> database;
+    std::optional<FileStamp> log;      ///< the write-ahead log: what is recorded and not yet in the database
+    std::optional<FileStamp> old_log;  ///< the rollback journal, of a journal that is being made
+
+    friend bool operator==(const JournalStamps&, const JournalStamps&) = default;
+};
+
+fs::path beside(const fs::path& file, const char* suffix) { return file.string() + suffix; }
+
+JournalStamps stamps_of(const fs::path& file) {
+    return {stamp_of(file), stamp_of(beside(file, "-wal")), stamp_of(beside(file, "-journal"))};
+}
+
+/// A copy in a folder of its own, which goes with it.
+class CopiedJournal {
+public:
+    explicit CopiedJournal(const fs::path& file) : folder_(fs::temp_directory_path() / "servetune-journal-") {
+        for (const char* suffix : {"", "-wal"}) {
+            std::error_code error;
+            fs::copy_file(beside(file, suffix), beside(this->file(), suffix), error);
+            if (error)
+                throw IoError("cannot copy " + beside(file, suffix).string() + " to " + folder_.path().string() + ": " + error.message());
+        }
+    }
+    [[nodiscard]] fs::path file() const { return folder_.path() / "study.db"; }
+
+private:
+    OwnFolder folder_;
+};
+
+using ReadJournal = std::function<void(SqliteConnection&)>;
+
+void read_with(const fs::path& file, SqliteConnection::Access access, const fs::path& named, const ReadJournal& read) {
+    SqliteConnection connection(file, access, named);
+    read(connection);
+}
+
+/// Whether SQLite can read it where it lies, beside the process that writes.
+bool readable_in_place(const fs::path& file) {
+    try {
+        read_with(file, SqliteConnection::Access::read, file,
+                  [](SqliteConnection& connection) { (void)connection.number("SELECT count(*) FROM sqlite_master"); });
+        return true;
+    } catch (const IoError&) {
+        return false;
+    }
+}
+
+}  // namespace
+
+void check_journal_file(const fs::path& file) {
+    struct stat there {};
+    if (::stat(file.c_str(), &there) != 0) {
+        if (errno == ENOENT || errno == ENOTDIR) throw IoError("there is no journal " + file.string() + "; has the study been run?");
+        throw IoError("cannot read journal " + file.string() + ": " + std::generic_category().message(errno));
+    }
+    if (!S_ISREG(there.st_mode)) throw IoError("cannot read journal " + file.string() + ": it is not a regular file");
+    if (::access(file.c_str(), R_OK) != 0)
+        throw IoError("cannot read journal " + file.string() + ": " + std::generic_category().message(errno));
+}
+
+void read_snapshot(const fs::path& file, const ReadJournal& read) {
+    check_journal_file(file);
+    constexpr int most_tries = 20;
+    for (int i = 1;; ++i) {
+        const JournalStamps before = stamps_of(file);
+        const bool all_in_database = (!before.log || before.log->bytes == 0) && !before.old_log;
+        // SQLite reads beside a writer by way of the file `-shm`; it would make one, and in a
+        // folder that it cannot write it cannot.
+        if (!all_in_database && (before.old_log || stamp_of(beside(file, "-shm"))) && readable_in_place(file))
+            return read_with(file, SqliteConnection::Access::read, file, read);
+        try {
+            if (all_in_database) read_with(file, SqliteConnection::Access::read_unchanged, file, read);
+            else {
+                const CopiedJournal copy(file);
+                read_with(copy.file(), SqliteConnection::Access::read, file, read);
+            }
+            if (stamps_of(file) == before || i == most_tries) return;
+        } catch (const IoError&) {
+            if (stamps_of(file) == before || i == most_tries) throw;
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+}
+
+}  // namespace servetune

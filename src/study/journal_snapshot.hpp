@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "sqlite_connection.hpp"
+
+#include <filesystem>
+#include <functional>
+
+namespace servetune {
+
+/// Calls `read` with a journal's file as it is at one moment. No lock is taken and nothing in its
+/// folder changes, so neither may have to be writable; a process may write to the journal
+/// meanwhile. `read` is called again where the file changed under it. Throws IoError.
+void read_snapshot(const std::filesystem::path& file, const std::function<void(SqliteConnection&)>& read);
+
+/// Throws IoError where a journal's path leads to nothing or to something else than a regular file.
+void check_journal_file(const std::filesystem::path& file);
+
+}  // namespace servetune

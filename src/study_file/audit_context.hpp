@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "command_reader.hpp"
+#include "servetune/audit.hpp"
+#include "servetune/benchmark_result.hpp"
+#include "servetune/outcome.hpp"
+#include "servetune/replay.hpp"
+#include "servetune/study_file.hpp"
+#include "servetune/workload.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace servetune {
+
+// What files, workloads and commands say for the audit (audit.hpp).
+
+/// The figures among metrics, by their names; `requested_requests` also from a `success_ratio`.
+BenchmarkResult result_of(const Metrics& metrics);
+
+/// Of a serving command: model and quantization, devices, speculation, whether the prefix cache is
+/// off. `model` is what is served when the command names none.
+void describe(AuditContext& context, const CommandFacts& facts, const std::string& model, const std::vector<ModelSpec>& known);
+
+/// Whether all goals are times: then a server that keeps up with the rate offered is measured as it
+/// should be.
+bool compares_times(const Objective& objective);
+
+/// The only model that the words of a text name; nothing when they name none or several.
+std::optional<std::string> model_in(std::string_view text, const std::vector<ModelSpec>& known);
+
+/// The same, of a document: nothing also where one of its commands (`serve X`, `--model X`,
+/// `--model-path X`) names another model, as then the figures may be that model's. Words that stand
+/// for a name (`$MODEL`, `<model>`) name none.
+std::optional<std::string> model_in_prose(std::string_view text, const std::vector<ModelSpec>& known);
+
+/// Audits the measured rows of a study's table, each by itself and those of a workload together,
+/// and adds what it finds to their validity. Throws as Catalogue.
+void audit_rows(MeasuredTable& table, const StudyFile& study);
+
+}  // namespace servetune

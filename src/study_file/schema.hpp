@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "key.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace servetune {
+
+/// The kinds of file that have a schema: engine, workload, study, preset, hardware, model.
+std::vector<std::string> schema_kinds();
+
+/// A JSON Schema (draft 2020-12) of one kind of file, made from the table of keys that its reader
+/// accepts, so that an editor completes and checks what users write. Throws UsageError for an
+/// unknown kind. The files in search_spaces/schema/ are these texts (`autotune schema KIND`); a
+/// test keeps them equal.
+std::string json_schema(std::string_view kind);
+
+/// Every table of keys: those of the kinds of file, each before the tables that stand below it.
+std::vector<const KeyType*> key_tables();
+
+}  // namespace servetune

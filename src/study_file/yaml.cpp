@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "yaml.hpp"
+
+#include "all_errors.hpp"
+#include "base/files.hpp"
+#include "base/utf8.hpp"
+#include "secrets.hpp"
+#include "servetune/detail/base/nearest.hpp"
+#include "servetune/detail/base/option_check.hpp"
+#include "servetune/detail/base/printable.hpp"
+#include "servetune/error.hpp"
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <utility>
+
+namespace servetune {
+
+/// Makes our tree from yaml-cpp's, within bounds: an alias may make a small file large, in nodes
+/// and, where it repeats a long text or stands below a long key, in bytes.
+class YamlBuilder {
+public:
+    explicit YamlBuilder(std::string name) : file_(std::make_shared<const std::string>(std::move(name))) {}
+
+    Yaml build(const YAML::Node& node, const std::string& path, int depth) {
+        constexpr std::size_t most_nodes = 1'000'000;
+        constexpr std::size_t most_bytes = 32U << 20U;
+        constexpr int deepest = 100;
+        Yaml result;
+        result.file_ = file_;
+        result.secrets_ = secrets_;
+        result.path_ = path;
+        result.line_ = node.Mark().line + 1;
+        result.column_ = node.Mark().column + 1;
+        if (++nodes_ > most_nodes) result.fail("the file expands to more than " + std::to_string(most_nodes) + " nodes");
+        bytes_ += path.size() + (node.IsScalar() ? node.Scalar().size() : 0);
+        if (bytes_ > most_bytes) result.fail("the file expands to more than " + std::to_string(most_bytes) + " bytes");
+        if (depth > deepest) result.fail("nested more than " + std::to_string(deepest) + " deep");
+        if (node.IsScalar()) {
+            result.kind_ = Yaml::Kind::scalar;
+            result.quoted_ = node.Tag() == "!";
+            result.scalar_ = expanded(node.Scalar(), result);
+            if (result.scalar_.find('\0') != std::string::npos) result.fail("a NUL character, which no flag or path can have");
+        } else if (node.IsSequence()) {
+            result.kind_ = Yaml::Kind::sequence;
+            for (std::size_t i = 0; i < node.size(); ++i)
+                result.items_.push_back(build(node[i], path + "[" + std::to_string(i) + "]", depth + 1));
+        } else if (node.IsMap()) {
+            result.kind_ = Yaml::Kind::mapping;
+            std::set<std::string> seen;
+            for (const auto& entry : node) {
+                if (!entry.first.IsScalar()) result.fail("a key must be a plain word");
+                const std::string key = entry.first.Scalar();
+                Yaml child = build(entry.second, path.empty() ? key : path + "." + key, depth + 1);
+                if (entry.second.Mark().line < 0 || entry.second.IsNull()) {
+                    child.line_ = entry.first.Mark().line + 1;
+                    child.column_ = entry.first.Mark().column + 1;
+                }
+                if (!seen.insert(key).second) {
+                    child.line_ = entry.first.Mark().line + 1;
+                    child.column_ = entry.first.Mark().column + 1;
+                    child.fail("the key stands twice");
+                }
+                result.entries_.emplace_back(key, std::move(child));
+            }
+        }
+        return result;
+    }
+
+private:
+    std::string expanded(const std::string& text, const Yaml& at) {
+        std::string result;
+        for (std::size_t i = 0; i < text.size();) {
+            const auto dollar = std::min(text.find('$', i), text.size());
+            result.append(text, i, dollar - i);
+            i = dollar;
+            if (text.compare(i, 3, "$${") == 0) {
+                result += "${";
+                i += 3;
+            } else if (text.compare(i, 2, "${") == 0) {
+                const auto end = text.find('}', i);
+                if (end == std::string::npos) at.fail("'${' without '}'");
+                const std::string inside = text.substr(i + 2, end - i - 2);
+                const auto dash = inside.find(":-");
+                const std::string name = inside.substr(0, dash);
+                if (!is_variable_name(name))
+                    at.fail("'${" + inside + "}': '" + name + "' is no name of an environment variable; write $${ for a plain ${");
+                if (const char* value = std::getenv(name.c_str())) {
+                    for (std::string_view rest = value; !rest.empty(); rest.remove_prefix(character_length(rest)))
+                        if (character_length(rest) == 0) at.fail("the environment variable '" + name + "' is not UTF-8 text");
+                    keep_secret(value, name);
+                    result += value;
+                } else if (dash != std::string::npos) result += inside.substr(dash + 2);
+                else at.fail("the environment variable '" + name + "' is not set; set it, or write ${" + name + ":-default}");
+                i = end + 1;
+            } else if (i < text.size()) result += text[i++];
+        }
+        return result;
+    }
+
+    /// Whoever reads the file hears of it, and messages about the file do not have it. What would
+    /// be found by chance is left out (study_file/secrets.hpp).
+    void keep_secret(const std::string& value, const std::string& name) {
+        constexpr std::size_t long_number = 8;
+        if (!std::holds_alternative<std::string>(value_of(value)) && value.size() < long_number) return;
+        const std::string shown = "${" + name + "}";
+        secrets_->add(value, shown);
+        CollectSecrets::found(value, shown);
+    }
+
+    std::shared_ptr<const std::string> file_;
+    std::shared_ptr<Redactor> secrets_ = std::make_shared<Redactor>();
+    std::size_t nodes_ = 0;
+    std::size_t bytes_ = 0;
+};
+
+namespace {
+
+/// Remembers where the content of a document begins.
+class ContentStart : public YAML::EventHandler {
+public:
+    void OnDocumentStart(const YAML::Mark& mark) override { document = mark.line + 1; }
+    void OnDocumentEnd() override {}
+    void OnNull(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
+    void OnAlias(const YAML::Mark& mark, YAML::anchor_t /*anchor*/) override { begin(mark); }
+    void OnScalar(const YAML::Mark& mark, const std::string& /*tag*/, YAML::anchor_t /*anchor*/, const std::string& /*value*/) override {
+        begin(mark);
+    }
+    void OnSequenceStart(const YAML::Mark& mark, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
+                         YAML::EmitterStyle::value /*style*/) override {
+        begin(mark);
+    }
+    void OnSequenceEnd() override {}
+    void OnMapStart(const YAML::Mark& mark, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
+                    YAML::EmitterStyle::value /*style*/) override {
+        begin(mark);
+    }
+    void OnMapEnd() override {}
+
+    int document = 0;           ///< where it begins, from 1
+    std::optional<int> line{};  ///< of its first content, from 1; none: it is empty
+
+private:
+    void begin(const YAML::Mark& mark) {
+        if (!line) line = mark.line + 1;
+    }
+};
+
+/// Throws where text follows the first document. Reads three documents and no more: where a broken
+/// text goes on after its document, as in `{},`, yaml-cpp 0.7 finds empty documents without end,
+/// and its `LoadAll` takes all memory (found by the fuzzer).
+void check_one_document(const std::string& text, const std::string& name) {
+    std::istringstream stream(text);
+    YAML::Parser parser(stream);
+    ContentStart first, second, third;
+    if (!parser.HandleNextDocument(first) || !parser.HandleNextDocument(second)) return;
+    if (!second.line && parser.HandleNextDocument(third))
+        throw ParseError(name + ":" + std::to_string(third.document) + ": not YAML: text after the end of the document");
+    throw ParseError(name + ":" + std::to_string(second.line.value_or(second.document)) +
+                     ": a second YAML document, and a file has one; remove the '---' (or '...') above it, or make two files");
+}
+
+/// yaml-cpp names neither tabs nor indentation where they are the reason.
+std::string indentation_hint(std::string_view text, const YAML::Exception& error) {
+    for (int at = 0; at < error.mark.line; ++at) {
+        const auto end = text.find('\n');
+        if (end == std::string_view::npos) return "";
+        text.remove_prefix(end + 1);
+    }
+    const std::string_view indentation = text.substr(0, text.find_first_not_of(" \t"));
+    if (indentation.find('\t') != std::string_view::npos) return "; a tab is in front of this line, and YAML indents with blanks";
+    const bool of_map = error.msg.find("map") != std::string::npos;
+    return indentation.empty() || !of_map ? "" : "; are the lines of one mapping indented alike?";
+}
+
+}  // namespace
+
+Yaml Yaml::load(const std::filesystem::path& file) { return parse(read_file(file), file.string()); }
+
+Yaml Yaml::parse(std::string_view text, const std::string& name) {
+    // Measured with yaml-cpp 0.7: 1 MiB of one list takes 0.8 s and 257 MB, of one text 0.1 s and
+    // 18 MB. The largest file of the search spaces has 34 kB.
+    constexpr std::size_t largest = 1U << 20U;
+    if (text.size() > largest)
+        throw ParseError(name + ": a YAML file has at most " + std::to_string(largest) + " bytes, got " + std::to_string(text.size()));
+    text = utf8_text(text, name);
+    try {
+        const std::string copy(text);
+        check_one_document(copy, name);
+        return YamlBuilder(name).build(YAML::Load(copy), "", 0);
+    } catch (const YAML::Exception& error) {
+        throw ParseError(name + ":" + std::to_string(error.mark.line + 1) + ":" + std::to_string(error.mark.column + 1) +
+                         ": not YAML: " + error.msg + indentation_hint(text, error));
+    }
+}
+
+std::string Yaml::place() const { return *file_ + ":" + std::to_string(line_) + ":" + std::to_string(column_); }
+
+void Yaml::fail(const std::string& message) const {
+    // A key or a text may be as long as the file. A message names it and does not repeat it.
+    constexpr std::size_t longest_path = 500, longest_message = 2000;
+    const std::string where = path_.empty() ? "" : "'" + start_of(path_, longest_path) + "': ";
+    throw ParseError((*secrets_)(place() + ": " + where + start_of(message, longest_message)));
+}
+
+void Yaml::fail_wanted(std::string_view wanted) const {
+    constexpr std::size_t longest_quote = 100;
+    const std::string got = kind_ == Kind::null       ? "nothing"
+                            : kind_ == Kind::scalar   ? "'" + start_of(scalar_.substr(0, scalar_.find('\n')), longest_quote) + "'"
+                            : kind_ == Kind::sequence ? "a list"
+                                                      : "a mapping";
+    fail(std::string(wanted) + " wanted, got " + got);
+}
+
+namespace {
+
+/// What may stand in place of an unknown key: those that are spelled alike first; where none is,
+/// the required ones and others that come first in the table.
+std::string known_keys_text(const std::string& wrong, const std::vector<std::string>& names, std::span<const Key> known) {
+    constexpr std::size_t few = 8, longest_name = 64;  // a whole text is like no name
+    if (names.empty()) return "none is known here";
+    const std::string_view word = std::string_view(wrong).substr(0, longest_name);
+    const std::vector<std::string> nearest = nearest_first(word, names);
+    const bool alike = 2 * edit_distance(word, nearest.front()) <= word.size();
+    if (alike || names.size() <= few) return "known: " + listed(nearest);
+    std::vector<std::string> likely;
+    for (const bool required : {true, false})
+        for (const Key& key : known)
+            if (key.required == required && likely.size() < few) likely.emplace_back(key.name);
+    return "known are " + listed(likely) + " and others: search_spaces/FORMAT.md lists all " + std::to_string(names.size());
+}
+
+}  // namespace
+
+void Yaml::check_keys(std::span<const Key> known) const {
+    std::vector<std::string> names;
+    for (const Key& key : known) names.emplace_back(key.name);
+    AllErrors errors;
+    for (const auto& [key, child] : entries())
+        if (!errors.full() && std::find(names.begin(), names.end(), key) == names.end())
+            errors.in([&, key = key, &child = child] { child.fail("unknown key; " + known_keys_text(key, names, known)); });
+    for (const Key& key : known)
+        if (key.required) errors.in([&] { (void)at(key); });
+    errors.throw_any();
+}
+
+const Yaml& Yaml::at(const Key& key) const {
+    if (const Yaml* child = find(key)) return *child;
+    fail("the key '" + std::string(key.name) + "' is missing (" + std::string(key.doc) + ")");
+}
+
+const Yaml* Yaml::entry(std::string_view name) const {
+    for (const auto& [key, child] : entries_)
+        if (key == name) return &child;
+    return nullptr;
+}
+
+const std::vector<std::pair<std::string, Yaml>>& Yaml::entries() const {
+    if (!is_mapping()) fail_wanted("a mapping");
+    return entries_;
+}
+
+const std::vector<Yaml>& Yaml::items() const {
+    if (!is_sequence()) fail_wanted("a list");
+    return items_;
+}
+
+std::string Yaml::text() const {
+    if (!is_scalar()) fail_wanted("text");
+    return scalar_;
+}
+
+Value Yaml::value() const {
+    if (!is_scalar()) fail_wanted("a value");
+    return quoted_ ? Value(scalar_) : value_of(scalar_);
+}
+
+bool Yaml::boolean() const {
+    if (is_scalar() && !quoted_ && (scalar_ == "true" || scalar_ == "false")) return scalar_ == "true";
+    fail_wanted("true or false");
+}
+
+std::int64_t Yaml::integer() const {
+    if (is_scalar() && !quoted_)
+        if (const auto result = integer_of(scalar_)) return *result;
+    fail_wanted("an integer");
+}
+
+double Yaml::real() const {
+    if (is_scalar() && !quoted_)
+        if (const auto result = real_of(scalar_)) return *result;
+    fail_wanted("a number");
+}
+
+double Yaml::seconds() const {
+    static constexpr std::array<std::pair<std::string_view, double>, 5> units{
+        {{"ms", 1e-3}, {"min", 60}, {"s", 1}, {"h", 3600}, {"d", 86400}}};
+    for (const auto& [unit, factor] : units) {
+        if (!is_scalar() || !scalar_.ends_with(unit)) continue;
+        const auto number = real_of(std::string_view(scalar_).substr(0, scalar_.size() - unit.size()));
+        if (!number || *number < 0) continue;
+        if (*number * factor > longest_seconds) fail_wanted("a duration of at most a hundred years");
+        return *number * factor;
+    }
+    fail_wanted("a duration such as 500ms, 90s, 20min, 8h or 2d");
+}
+
+double Yaml::positive_seconds() const {
+    const double result = seconds();
+    if (!(result > 0)) fail_wanted("a duration of more than 0");
+    return result;
+}
+
+double Yaml::fraction() const {
+    if (is_scalar()) {
+        const double one = scalar_.ends_with('%') ? 100 : 1;
+        const auto number = real_of(std::string_view(scalar_).substr(0, scalar_.size() - (one > 1 ? 1 : 0)));
+        if (number && *number > one) fail_wanted("a share of at most 100 %");
+        if (number && *number >= 0) return *number / one;
+    }
+    fail_wanted("a share such as 1% or 0.01");
+}
+
+std::vector<Value> Yaml::values() const {
+    if (!is_sequence()) return {value()};
+    std::vector<Value> result;
+    for (const Yaml& item : items()) result.push_back(item.value());
+    return result;
+}
+
+Yaml Yaml::overlaid(const Yaml& over, const Key& merged) const { return laid_under(over, merged.name); }
+
+Yaml Yaml::laid_under(const Yaml& over, std::string_view merged) const {
+    Yaml result = over;
+    result.entries_ = entries();
+    for (const auto& [key, child] : over.entries()) {
+        const auto old =
+            std::find_if(result.entries_.begin(), result.entries_.end(), [k = key](const auto& entry) { return entry.first == k; });
+        if (old == result.entries_.end()) result.entries_.emplace_back(key, child);
+        else old->second = key == merged ? old->second.laid_under(child, "") : child;
+    }
+    return result;
+}
+
+Yaml Yaml::as_mapping_of(const std::string& name) const {
+    Yaml options = *this;
+    options.kind_ = Kind::mapping;
+    options.scalar_.clear();
+    options.entries_.clear();
+    Yaml result = options;
+    options.path_ += "." + name;
+    result.entries_.emplace_back(name, std::move(options));
+    return result;
+}
+
+Yaml Yaml::without(const Key& key) const {
+    Yaml result = *this;
+    std::erase_if(result.entries_, [&](const auto& entry) { return entry.first == key.name; });
+    return result;
+}
+
+}  // namespace servetune

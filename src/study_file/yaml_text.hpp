@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace servetune {
+
+/// A scalar of YAML that reads as this text and nothing else, in our files and by YAML 1.1's rules:
+/// quoted where that is needed, `${` doubled. Bytes that are not UTF-8 become U+FFFD.
+std::string yaml_text(const std::string& text);
+
+/// The same in double quotes, `${` as it is: what YAML does not call printable and what YAML 1.1
+/// takes for a line end (NEL, U+2028) is escaped.
+std::string yaml_quoted(const std::string& text);
+
+/// Whether a name is that of a YAML file and not of something that such a file is about.
+inline bool names_yaml_file(std::string_view name) noexcept { return name.ends_with(".yaml") || name.ends_with(".yml"); }
+
+}  // namespace servetune
