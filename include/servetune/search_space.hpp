@@ -166,7 +166,7 @@ inline void SearchSpace::order_parents_first() {
     enum class Mark { none, on_path, done };
     std::vector<Mark> marks(parameters_.size(), Mark::none);
     std::vector<std::string> path;
-    const auto visit = [&](const auto& self, std::size_t i) -> void {
+    const auto visit = [this, &marks, &path](const auto& self, std::size_t i) -> void {
         if (marks[i] == Mark::done) return;
         path.push_back(parameters_[i].name);
         if (marks[i] == Mark::on_path) {

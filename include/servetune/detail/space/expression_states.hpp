@@ -210,7 +210,7 @@ std::size_t Expression::append_changes(std::size_t name, const StateOf& state_of
             before = answer;
         }
     };
-    const auto look = [&](const auto& self, std::size_t at) -> void {
+    const auto look = [this, name, first, last, &others_decided, &halve, &changes](const auto& self, std::size_t at) -> void {
         if (!mentions(at, name)) return;
         const Node& node = nodes_[at];
         const bool logical = node.kind == Kind::logical_and || node.kind == Kind::logical_or || node.kind == Kind::logical_not;
