@@ -17,7 +17,7 @@ namespace servetune {
 inline std::string missing_metric(const Problem& problem, std::span<const Trial> trials, const Trial& trial, const Outcome& outcome) {
     const auto* measurement = std::get_if<Measurement>(&outcome);
     if (measurement == nullptr || !trial.of_search() || !problem.replicates_inform || !problem.decision.believes(*measurement)) return "";
-    const auto known = [&](const auto& has) {
+    const auto known = [measurement, trials](const auto& has) {
         return has(measurement->metrics) || std::any_of(trials.begin(), trials.end(), [&](const Trial& other) {
                    return other.of_search() && other.measurement() != nullptr && has(other.measurement()->metrics);
                });

@@ -18,7 +18,7 @@ inline std::size_t settings_beyond_default(const SearchSpace& space, const Confi
 /// Whether `small` can be had from `large` by dropping settings: every setting of it is one of
 /// `large`'s or a default.
 inline bool is_reduction_of(const SearchSpace& space, const Configuration& small, const Configuration& large) {
-    return std::all_of(small.entries().begin(), small.entries().end(), [&](const auto& entry) {
+    return std::all_of(small.entries().begin(), small.entries().end(), [&large, &space](const auto& entry) {
         const Value* value = large.find(entry.first);
         return (value != nullptr && *value == entry.second) || entry.second == space.at(entry.first).default_value;
     });

@@ -41,7 +41,7 @@ inline AskResult::Finished Study::search(Evaluator& evaluator, const Budget& bud
 
 inline std::optional<StopReason> Study::confirm_and_report(Evaluator& evaluator, const Budget& budget, double began,
                                                            const std::stop_token& stop, Observer* observer) {
-    const auto measure = [&](const auto& trial) -> std::optional<StopReason> {
+    const auto measure = [this, &evaluator, &budget, began, &stop, observer](const auto& trial) -> std::optional<StopReason> {
         if (stop.stop_requested()) return StopReason::stopped_by_user;
         if (const auto reason = time_spent(budget, options_.steady() - began)) return reason;
         return evaluate(trial(), evaluator, stop, observer) ? std::nullopt : std::optional(StopReason::stopped_by_user);

@@ -66,7 +66,7 @@ inline void take_worst_workload(std::vector<Standing>& standings, const Objectiv
             // small.
             const std::map<std::string, double> mine = mean_logs_by_workload(standing, k, goal.metric);
             auto worst = base_logs.end();
-            const auto gain = [&](const auto& at) { return sign * (mine.at(at->first) - at->second); };
+            const auto gain = [sign, &mine](const auto& at) { return sign * (mine.at(at->first) - at->second); };
             for (auto at = base_logs.begin(); at != base_logs.end(); ++at)
                 if (mine.contains(at->first) && (worst == base_logs.end() || gain(at) < gain(worst))) worst = at;
             if (worst == base_logs.end()) continue;
