@@ -31,9 +31,3 @@ function(servetune_headers name)
   endif()
   target_sources(servetune_${name} ${scope} FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include" FILES ${headers})
 endfunction()
-
-# servetune_sources(LIBRARY FILE...): bodies beside the list that names them.
-function(servetune_sources name)
-  list(TRANSFORM ARGN PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/")
-  target_sources(servetune_${name} PRIVATE ${ARGN})
-endfunction()

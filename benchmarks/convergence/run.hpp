@@ -32,7 +32,7 @@ struct Run {
     double ask_seconds = 0;                    ///< of all asks, the making of the strategy included
     double last_ask_seconds = 0;               ///< median of the last five asks
     std::vector<double> regret_best_mean{};    ///< after each trial: of the configuration with the best mean among those that pass
-    std::vector<double> regret_recommended{};  ///< after each trial: by the program's own rule (recommendation.hpp)
+    std::vector<double> regret_recommended{};  ///< after each trial, of what `recommend` says
     std::vector<double> seconds{};             ///< after each trial: what all trials took, asks not counted
     std::size_t arrived = 0;                   ///< the first trial after which the best mean is truly good; 0: never
     /// Measured configurations that the model predicted from all others, at the look, and how many

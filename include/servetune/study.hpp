@@ -167,7 +167,7 @@ private:
 
     struct Owned;
     static std::shared_ptr<Owned> owned(const StudySettings& settings);
-    explicit Study(std::shared_ptr<Owned> parts);
+    Study(std::shared_ptr<Owned> parts, const StudySettings& settings);
 
     std::shared_ptr<const void> owned_{};  ///< with settings: strategy and journal; outlives the references
     Budget budget_{};

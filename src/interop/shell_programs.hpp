@@ -36,9 +36,9 @@ bool changes_nothing(std::string_view variable);
 /// Where the program begins that `docker exec NAME` or `kubectl exec POD --` starts, from `first`
 /// on; the number of words where none is named, 0: they are no such command.
 std::size_t executed_at(const std::vector<std::string>& words, std::size_t first);
-/// Words of a shell that begin lines without a program.
 /// A command that prints what it can do, or its version, and ends.
 bool says_only_help(std::string_view command);
+/// Words of a shell that begin lines without a program.
 bool is_shell_keyword(std::string_view word);
 /// A line without what prepares a command before `&&` or `;`: `cd x && vllm serve` begins with
 /// `vllm`.

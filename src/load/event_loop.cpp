@@ -30,8 +30,7 @@ constexpr std::size_t most_lags = 1U << 20U;
 /// later; a connection kept is worth more than a connection made anew.
 constexpr double ending_seconds = 0.25;
 
-/// Bytes of one read are handed over faster one after the other; what comes later in a turn may be
-/// from another read.
+/// Longest time between two pieces of one read; a later piece may be of another read.
 constexpr double one_read_seconds = 5e-6;
 
 timespec timespec_of(double seconds) {
@@ -41,8 +40,7 @@ timespec timespec_of(double seconds) {
     return result;
 }
 
-/// At an absolute time of CLOCK_MONOTONIC, then every `interval` seconds (0: once). A time in the
-/// past is now.
+/// Fires at a time of CLOCK_MONOTONIC (past: now), then every `interval` seconds (0: once).
 void arm(int timer, double at, double interval = 0) {
     const itimerspec when{timespec_of(interval), timespec_of(std::max(at, 1e-9))};
     timerfd_settime(timer, TFD_TIMER_ABSTIME, &when, nullptr);
@@ -198,9 +196,8 @@ std::size_t EventLoop::on_body(char* bytes, std::size_t size, std::size_t count,
         self->answer().begin(static_cast<int>(status), type == nullptr ? "" : type);
         self->answer_began = true;
     }
-    // Stamped after the read: a stamp from before it would be older than what was read, and older
-    // than the request where libcurl sends and reads in one turn, if the kernel took the core away
-    // in between.
+    // Stamped after the read. An earlier stamp would be older than what was read, and older than
+    // the request where libcurl sends and reads in one turn.
     const bool same_read = self->last_read == loop.read_number_;
     if (const double time = loop.now(); !same_read || time - self->last_byte > one_read_seconds) self->last_byte = time;
     self->last_read = loop.read_number_;
@@ -455,8 +452,7 @@ void EventLoop::tick() {
     if (lag_count_ % 64 == 0 || expirations > 32) abort_late();
 }
 
-/// Gives up on answers that take too long; what came while this program was stopped has not been
-/// read yet.
+/// Gives up on answers that take too long. Time for which this program was stopped does not count.
 void EventLoop::abort_late() {
     const double time = now();
     for (const auto& transfer : transfers_) {

@@ -18,8 +18,7 @@ namespace {
 
 constexpr std::int64_t no_token = std::numeric_limits<std::int64_t>::max();
 
-/// Streams of random numbers, each of its own seed: how often one is asked changes none of the
-/// others.
+/// Streams of random numbers with seeds of their own, so that they do not depend on each other.
 enum NoiseStream : std::uint64_t { of_run, of_steps, of_guesses };
 
 /// The logarithm's standard deviation of a lognormal variable with this coefficient of variation.
@@ -28,8 +27,7 @@ double log_deviation(double cv) { return std::sqrt(std::log1p(cv * cv)); }
 /// A lognormal factor with mean 1.
 double factor(double deviation, Rng& rng) { return deviation > 0 ? std::exp(deviation * rng.normal() - deviation * deviation / 2) : 1; }
 
-/// Tokens `from + 1 ... from + count`, each attending to itself and all before it, at most `window`
-/// (0: no limit).
+/// Tokens `from + 1 ... from + count`, each attending to at most `window` tokens (0: no limit).
 double attended(std::int64_t from, std::int64_t count, std::int64_t window) {
     const auto triangle = [](std::int64_t first, std::int64_t n) {  // first + (first + 1) + ..., n terms
         return static_cast<double>(n) * (static_cast<double>(first) + static_cast<double>(n - 1) / 2);
@@ -249,8 +247,7 @@ EngineStep EngineCore::State::step() {
 // -------------------------------------------------------------------------------------------------
 // one step
 
-/// One token, and guesses, for each running sequence that has its prompt computed, the oldest
-/// first.
+/// One token, and guesses, for each running sequence whose prompt is computed, the oldest first.
 void EngineCore::State::decode() {
     const std::int64_t wanted = 1 + static_cast<std::int64_t>(chances.size());
     for (std::size_t i = 0; i < running.size() && budget > 0; ++i) {
@@ -266,8 +263,7 @@ void EngineCore::State::decode() {
     }
 }
 
-/// Blocks for so many tokens, from younger sequences where none are free. False when it had to be
-/// preempted itself.
+/// Blocks for so many tokens, from younger sequences where none are free. False: preempted itself.
 bool EngineCore::State::make_room(Slot slot, std::int64_t tokens) {
     Sequence& sequence = sequences[slot];
     const std::int64_t more = blocks_for(tokens) - sequence.capacity / settings.block_tokens;
@@ -320,9 +316,8 @@ std::int64_t EngineCore::State::promised_blocks(const Sequence& sequence) const 
     return std::max<std::int64_t>(0, blocks_for(tokens) - sequence.capacity / settings.block_tokens);
 }
 
-/// Gives a waiting sequence the blocks of its whole prompt, those that hold its beginning already
-/// among them. False when they are not there, or its prompt is longer than what is left of the step
-/// and is not to be cut.
+/// Gives a waiting sequence the blocks of its whole prompt, cached ones included. False when there
+/// are too few, or when the prompt must not be cut and is longer than what is left of the step.
 bool EngineCore::State::admit(Sequence& sequence) {
     // The last token of a prompt is computed in any case: the next one follows from it.
     const std::int64_t most_found = std::min(named_units(sequence), (sequence.prompt - 1) / unit_tokens);
@@ -337,8 +332,7 @@ bool EngineCore::State::admit(Sequence& sequence) {
         free -= pool.in_use(*unit) ? 0 : unit_blocks;
     }
     free -= (most_found - found) * unit_blocks;
-    // A sequence that starts again may have grown longer than a step; uncut it would never run
-    // again.
+    // A sequence that starts again may have grown longer than a step. Uncut it would never run.
     const bool whole = !settings.chunked_prefill && !(sequence.restarted && sequence.prompt > settings.max_batched_tokens);
     if (whole && sequence.prompt - found * unit_tokens > budget) return false;
     if (settings.reserved_share > 0) {
@@ -442,8 +436,7 @@ void EngineCore::State::name_the_rest(Sequence& sequence) {
     name_units(sequence);
 }
 
-/// Gives the blocks back so that the end of the sequence is needed again before its beginning,
-/// which more requests may have in common.
+/// Gives the blocks back, the end of the sequence first: its beginning may be shared.
 void EngineCore::State::release(Sequence& sequence) {
     pool.give_back(sequence.unnamed_blocks);
     for (auto unit = sequence.units.rbegin(); unit != sequence.units.rend(); ++unit) pool.release(*unit);

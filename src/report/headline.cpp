@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report_view.hpp"
 #include "servetune/detail/study/confirmation_rounds.hpp"
+#include "servetune/detail/study/recommendation_text.hpp"
 #include "servetune/report.hpp"
 
 #include <fmt/format.h>
@@ -11,6 +12,11 @@
 
 namespace servetune {
 namespace {
+
+std::string capitalized(std::string text) {
+    if (!text.empty()) text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+    return text;
+}
 
 /// Whether the default has a figure at all, believed or not.
 bool is_measured(const Standing* standing) {
@@ -57,12 +63,12 @@ std::string why_inconclusive(const ReportView& view) {
         case Doubt::default_disturbed:
             return with_count("The default was measured while something else used the machine (" +
                               disturbance_of(view, result.default_configuration) + ")");
-        case Doubt::winner_disturbed: return with_count("The best configuration was measured while something else used the machine");
         case Doubt::not_confirmed:
             return with_count(
                 fmt::format("{} looks better and is not confirmed: after the search it was not measured {} times in turn with the default",
                             result.best ? difference_text(*result.best, result.default_configuration) : "A configuration", least_rounds));
-        case Doubt::most_unreliable: return with_count("Hardly any result can be relied on");
+        case Doubt::winner_disturbed:
+        case Doubt::most_unreliable: return with_count(capitalized(text_of(result.doubt)));
         case Doubt::unequal_work: return why_not_comparable(view, *result.unequal);
         case Doubt::never_cold:
             return "The best configuration was only measured with weights of the engine's cache, and " +
@@ -229,9 +235,7 @@ Headline headline_of(const ReportView& view) {
                                      ? "Recommended: " + percent(result.gain.value) + in_leading + " over the default"
                                      : "Recommended: better by " + short_number_text(result.gain.scale.stated(result.gain.value)) + " in " +
                                            problem.objective.leading().metric + " than the default";
-                headline.reason = with_interval(result.gain);
-                headline.reason[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(headline.reason[0])));
-                headline.reason += '.';
+                headline.reason = capitalized(with_interval(result.gain)) + '.';
             }
             headline.advice = "Serve this.";
             break;

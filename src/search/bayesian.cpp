@@ -155,9 +155,7 @@ Answer Bayesian::Search::ask(const Problem& problem, std::span<const Trial> hist
                                                (models.cost ? ", ln seconds " + rounded(choice->score.log_seconds) : "")};
 }
 
-/// A configuration whose load test was ended early for a best one that is no longer it: a later
-/// measurement of that one broke a limit, or cannot be believed. What is known of it says that it
-/// may be better than all that pass now.
+/// A configuration whose load test was ended early for a best one that has failed since.
 std::optional<Proposal> Bayesian::Search::in_full(const Standings& standings) {
     const Standing* best = standings.best();
     for (const Standing& standing : standings.all()) {
@@ -174,8 +172,7 @@ std::optional<Proposal> Bayesian::Search::in_full(const Standings& standings) {
     return std::nullopt;
 }
 
-/// In the order in which they were made; none where one more would be more than three trials of
-/// ten.
+/// In the order in which they were made, for at most three trials of ten.
 std::vector<Configuration> Bayesian::Search::untried_suggestions(std::span<const Trial> history,
                                                                  const std::set<Configuration>& seen) const {
     std::vector<Configuration> result;
@@ -240,8 +237,7 @@ std::optional<Proposal> Bayesian::Search::start(const Problem& problem, const Ca
 
 /// What is farthest from all that was tried, by its chance to work, at every other new
 /// configuration once `patience` of them in a row gained less than `min_gain`. A model that has
-/// seen a plateau only believes in nothing else, and its own most uncertain candidates lie beside
-/// it.
+/// seen only a plateau believes in nothing else, and its most uncertain candidates lie beside it.
 std::optional<Proposal> Bayesian::Search::far_away(const PendingAwareModel& model, const Problem& problem, const Candidates& all,
                                                    const std::set<Configuration>& seen) {
     if (options_.patience == 0 || problem.objective.several() || !model.incumbent()) return std::nullopt;
@@ -420,9 +416,8 @@ std::vector<Bayesian::Search::Choice> Bayesian::Search::choices_of(const Models&
     return result;
 }
 
-/// The best of those that may work and of which it is not all but sure (two standard deviations)
-/// that the best so far is better. With several goals nothing is sure of that: what is worse in one
-/// may be better in another.
+/// The best of those that may work, unless the best so far is better by two standard deviations.
+/// With several goals that is never sure: what is worse in one may be better in another.
 std::optional<Bayesian::Search::Choice> Bayesian::Search::best_suggestion(const Models& models, const Candidates& all,
                                                                           std::vector<Configuration> suggestions) const {
     const auto incumbent = models.learned.incumbent();
@@ -438,8 +433,7 @@ std::optional<Bayesian::Search::Choice> Bayesian::Search::best_suggestion(const 
     return best;
 }
 
-/// Of sorted choices keeps `most`, the best one among them that is likely enough to work, where
-/// there is one.
+/// Keeps `most` of sorted choices, the best one that is likely enough to work among them.
 void Bayesian::Search::forget_all_but_the_best(std::vector<Choice>& choices, std::size_t most, double least_log_works) {
     if (choices.size() <= most) return;
     const auto kept = choices.begin() + static_cast<std::ptrdiff_t>(most);

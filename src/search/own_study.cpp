@@ -4,6 +4,7 @@
 #include "servetune/sqlite_journal.hpp"
 #include "servetune/study.hpp"
 #include "servetune/version.hpp"
+#include "study/problem_definition.hpp"
 
 namespace servetune {
 
@@ -11,8 +12,6 @@ struct Study::Owned {
     Problem problem;
     Bayesian strategy{};
     std::unique_ptr<Journal> journal{};
-    Budget budget{};
-    std::uint64_t seed = 0;
 };
 
 namespace {
@@ -28,35 +27,26 @@ Problem problem_of(const StudySettings& settings) {
     return {SearchSpace(settings.parameters, std::move(rules)), std::move(objective), Decision{}};
 }
 
-/// What a journal must not be resumed with when it has changed.
-StudyIdentity identity_of(const Problem& problem) {
-    StudyIdentity identity{"study", {}, std::string(library_version)};
-    for (const Parameter& parameter : problem.space.parameters())
-        identity.definition["space." + parameter.name] = parameter.domain_text() + ", default " + text_of(parameter.default_value);
-    std::size_t i = 0;
-    for (const Constraint& rule : problem.space.constraints())
-        identity.definition["constraints[" + std::to_string(i++) + "]"] = text_of(rule);
-    identity.definition["objective"] = problem.objective.leading().text();
-    i = 0;
-    for (const Limit& limit : problem.objective.limits) identity.definition["objective.limits[" + std::to_string(i++) + "]"] = limit.text();
-    return identity;
+std::unique_ptr<Journal> journal_of(const StudySettings& settings, const Problem& problem) {
+    if (settings.journal.empty()) return std::make_unique<MemoryJournal>();
+    StudyIdentity identity{"study", {{"seed", std::to_string(settings.seed)}}, std::string(library_version)};
+    add_definition(problem.space, problem.objective, identity.definition);
+    return std::make_unique<SqliteJournal>(SqliteJournal::open(settings.journal, identity));
 }
 
 }  // namespace
 
 std::shared_ptr<Study::Owned> Study::owned(const StudySettings& settings) {
     auto parts = std::make_shared<Owned>(Owned{problem_of(settings)});
-    parts->budget.trials = settings.trials;
-    parts->seed = settings.seed;
-    if (settings.journal.empty()) parts->journal = std::make_unique<MemoryJournal>();
-    else parts->journal = std::make_unique<SqliteJournal>(SqliteJournal::open(settings.journal, identity_of(parts->problem)));
+    parts->journal = journal_of(settings, parts->problem);
     return parts;
 }
 
-Study::Study(const StudySettings& settings) : Study(owned(settings)) {}
+Study::Study(const StudySettings& settings) : Study(owned(settings), settings) {}
 
-Study::Study(std::shared_ptr<Owned> parts) : Study(parts->problem, parts->strategy, *parts->journal, Options{parts->seed}) {
-    budget_ = parts->budget;
+Study::Study(std::shared_ptr<Owned> parts, const StudySettings& settings)
+    : Study(parts->problem, parts->strategy, *parts->journal, Options{settings.seed}) {
+    budget_.trials = settings.trials;
     owned_ = std::move(parts);
 }
 

@@ -9,6 +9,7 @@
 #include "servetune/detail/load/dataset.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "servetune/study_file.hpp"
+#include "study/problem_definition.hpp"
 #include "study_file/measuring/kind.hpp"
 
 #include <algorithm>
@@ -225,22 +226,10 @@ std::map<std::string, std::string> StudySetup::definition() const {
                                               {"decision", file.decision.rule == Decision::Rule::published ? "published" : "significant"},
                                               {"min_gain", text_of(file.decision.min_gain)},
                                               {"noise_cv", text_of(file.decision.noise_cv)},
-                                              {"objective", file.objective.goals_text()},
                                               {"strategy", file.strategy.name}};
     for (const auto& [what, facts] : {std::pair{"model.facts", file.model_file}, {"hardware.facts", file.hardware_file}})
         if (!facts.empty()) result[what] = fingerprint_of(read_file(facts)).text();
-    for (std::size_t i = 0; i < file.objective.limits.size(); ++i)
-        result["objective.limits[" + std::to_string(i) + "]"] = file.objective.limits[i].text();
-    for (const Parameter& parameter : problem->space.parameters()) {
-        std::string text = parameter.domain_text() + ", default " + text_of(parameter.default_value);
-        for (const Condition& condition : parameter.active_when) {
-            text += ", when " + condition.parent + "=";
-            for (std::size_t i = 0; i < condition.values.size(); ++i) text += (i == 0 ? "" : "|") + text_of(condition.values[i]);
-        }
-        result["space." + parameter.name] = text;
-    }
-    const auto& constraints = problem->space.constraints();
-    for (std::size_t i = 0; i < constraints.size(); ++i) result["constraints[" + std::to_string(i) + "]"] = text_of(constraints[i]);
+    add_definition(problem->space, file.objective, result);
     for (const Workload& workload : file.workloads) result["workloads." + workload.name] = text_of_workload(workload);
     for (const Workload& workload : file.report_workloads) result["report_workloads." + workload.name] = text_of_workload(workload);
     if (file.strategy.name == "staged") {

@@ -20,8 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// 800 requests of 1000 tokens in and 100 out through 8 slots on an H100, measured by a flawless
-/// client: every identity holds.
+/// 800 requests of 1000 tokens in and 100 out through 8 slots on an H100: every identity holds.
 BenchmarkResult flawless() {
     BenchmarkResult r;
     r.successful_requests = 800;

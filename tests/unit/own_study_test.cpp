@@ -94,8 +94,15 @@ TEST_CASE("own study: another space does not go on with a journal") {
     settings.journal = (folder.path() / "tune").string();
     settings.trials = 2;
     (void)Study(settings).optimize(speed);
-    settings.parameters[1] = integer("seqs", 64, 2048).log2().with_default(256);
-    CHECK_THROWS_AS(Study(settings), UsageError);
+    StudySettings wider = settings;
+    wider.parameters[1] = integer("seqs", 64, 2048).log2().with_default(256);
+    CHECK_THROWS_AS(Study(wider), UsageError);
+    StudySettings conditional = settings;
+    conditional.parameters[2] = flag("cache").when("backend", {"b"});
+    CHECK_THROWS_AS(Study(conditional), UsageError);
+    StudySettings reseeded = settings;
+    reseeded.seed = 1;
+    CHECK_THROWS_AS(Study(reseeded), UsageError);
 }
 
 TEST_CASE("own study: settings that cannot be are refused") {
