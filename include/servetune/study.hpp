@@ -24,6 +24,7 @@
 #include <cmath>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -101,9 +102,9 @@ public:
 
     /// Measures trials until what looks best is confirmed or the budget of the settings is spent.
     /// `measure` gives the figure of the objective, or Metrics. An exception of it is a failed
-    /// trial, which the strategy learns from.
-    template <class Measure>
-    Recommendation optimize(const Measure& measure);
+    /// trial, which the strategy learns from. Link servetune::search.
+    Recommendation optimize(const std::function<double(const Configuration&)>& measure);
+    Recommendation optimize(const std::function<Metrics(const Configuration&)>& measure);
 
     /// Evaluates until what looks best is confirmed, the budget is spent or `stop` is set; then the
     /// report workloads, as far as the budget's time allows: where it ends them, that is the run's
@@ -168,6 +169,7 @@ private:
     struct Owned;
     static std::shared_ptr<Owned> owned(const StudySettings& settings);
     Study(std::shared_ptr<Owned> parts, const StudySettings& settings);
+    Recommendation optimize_outcomes(const std::function<Outcome(const Configuration&)>& outcome_of);
 
     std::shared_ptr<const void> owned_{};  ///< with settings: strategy and journal; outlives the references
     Budget budget_{};

@@ -50,4 +50,28 @@ Study::Study(std::shared_ptr<Owned> parts, const StudySettings& settings)
     owned_ = std::move(parts);
 }
 
+Recommendation Study::optimize(const std::function<double(const Configuration&)>& measure) {
+    const std::string& metric = problem_.objective.leading().metric;
+    return optimize_outcomes([&](const Configuration& c) { return Outcome(Measurement{{{metric, {measure(c)}}}}); });
+}
+
+Recommendation Study::optimize(const std::function<Metrics(const Configuration&)>& measure) {
+    return optimize_outcomes([&](const Configuration& c) { return Outcome(Measurement{measure(c)}); });
+}
+
+Recommendation Study::optimize_outcomes(const std::function<Outcome(const Configuration&)>& outcome_of) {
+    const auto outcome_or_failure = [&](const Configuration& configuration) -> Outcome {
+        try {
+            return outcome_of(configuration);
+        } catch (const std::exception& error) {
+            return Failure{FailureKind::other, error.what()};
+        }
+    };
+    while (const AskResult trial = ask(budget_)) {
+        start(trial->id);
+        tell(trial->id, outcome_or_failure(trial->configuration));
+    }
+    return recommendation();
+}
+
 }  // namespace servetune

@@ -4,8 +4,6 @@
 // Study::run and what it is made of. Included by study.hpp.
 #include "servetune/study.hpp"
 
-#include <type_traits>
-
 namespace servetune {
 
 inline bool Study::evaluate(const Trial& trial, Evaluator& evaluator, const std::stop_token& stop, Observer* observer) {
@@ -60,24 +58,6 @@ inline std::optional<StopReason> Study::confirm_and_report(Evaluator& evaluator,
             if (const auto reason = measure(trial)) return reason;
         }
     return std::nullopt;
-}
-
-template <class Measure>
-Recommendation Study::optimize(const Measure& measure) {
-    const auto outcome_of = [&](const Configuration& configuration) -> Outcome {
-        try {
-            if constexpr (std::is_arithmetic_v<std::invoke_result_t<const Measure&, const Configuration&>>)
-                return Measurement{{{problem_.objective.leading().metric, {static_cast<double>(measure(configuration))}}}};
-            else return Measurement{measure(configuration)};
-        } catch (const std::exception& error) {
-            return Failure{FailureKind::other, error.what()};
-        }
-    };
-    while (const AskResult trial = ask(budget_)) {
-        start(trial->id);
-        tell(trial->id, outcome_of(trial->configuration));
-    }
-    return recommendation();
 }
 
 inline Summary Study::run(Evaluator& evaluator, const Budget& budget, const std::stop_token& stop, Observer* observer) {
