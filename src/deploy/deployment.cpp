@@ -101,6 +101,18 @@ std::string gpus_of(const LaunchRequest& request) {
     return visible == request.environment.end() ? "" : visible->second;
 }
 
+/// The GPU that other programs held most of before the engine was started; empty: none. Without
+/// `gpus` an engine begins with the first one.
+std::string held_by_others(const std::string& gpus, const std::vector<GpuMemoryUse>& before) {
+    for (const GpuMemoryUse& gpu : before) {
+        if (gpu.used_bytes > gpu.total_bytes / 2 && gpu.total_bytes > 0)
+            return "GPU " + std::to_string(gpu.index) + " had " + mib_text(gpu.used_bytes) + " of its " + mib_text(gpu.total_bytes) +
+                   " in use";
+        if (gpus.empty()) break;
+    }
+    return "";
+}
+
 const Launcher& launcher_of(const DeployOptions& options) { return options.launcher ? *options.launcher : *local_launcher(); }
 
 }  // namespace
@@ -193,8 +205,14 @@ void Deployment::State::start(const std::stop_token& stop) {
         log.serving();
         return;
     }
-    started.failure = std::move(failed);
     (void)this->stop();
+    if (const std::string held = held_by_others(gpus, gpu_memory_before); failed->kind == FailureKind::out_of_memory && !held.empty())
+        throw IoError(
+            held + " before " + engine.name + " was started, and " + engine.name +
+            " did not get the memory that it asks for. End the programs that hold it (nvidia-smi lists them) or choose other GPUs, "
+            "then start the study again. " +
+            failed->message);
+    started.failure = std::move(failed);
 }
 
 /// Until what was launched is where it will run. A queue's time is not the engine's: its start

@@ -17,8 +17,6 @@ using namespace std::chrono_literals;
 
 std::uint64_t bytes_of(double mib) { return static_cast<std::uint64_t>(std::llround(std::max(mib, 0.0) * (1 << 20))); }
 
-std::string mib(std::uint64_t bytes) { return std::to_string(bytes >> 20U) + " MiB"; }
-
 std::vector<GpuMemoryUse> memory_of(const std::string& named, std::vector<GpuState> gpus) {
     std::vector<GpuMemoryUse> result;
     for (const GpuState& gpu : only_named(named_gpus(named), std::move(gpus)))
@@ -28,6 +26,8 @@ std::vector<GpuMemoryUse> memory_of(const std::string& named, std::vector<GpuSta
 }
 
 }  // namespace
+
+std::string mib_text(std::uint64_t bytes) { return std::to_string(bytes >> 20U) + " MiB"; }
 
 GpuMemory::GpuMemory(std::string gpus, std::string nvidia_smi, std::chrono::milliseconds answers_within)
     : gpus_(std::move(gpus)), nvidia_smi_(std::move(nvidia_smi)), answers_within_(answers_within) {}
@@ -49,9 +49,9 @@ std::string GpuMemory::wait_until_free(const std::vector<GpuMemoryUse>& before, 
         for (const GpuMemoryUse& now : memory_of(gpus_, answer.rows))
             for (const GpuMemoryUse& then : before)
                 if (then.uuid == now.uuid && now.used_bytes > then.used_bytes + slack_bytes)
-                    report += "GPU " + std::to_string(now.index) + ": " + mib(now.used_bytes) + " of its memory are still in use after " +
-                              seconds_text(std::chrono::duration<double>(patience).count()) + ", " + mib(then.used_bytes) +
-                              " were before the start\n";
+                    report += "GPU " + std::to_string(now.index) + ": " + mib_text(now.used_bytes) +
+                              " of its memory are still in use after " + seconds_text(std::chrono::duration<double>(patience).count()) +
+                              ", " + mib_text(then.used_bytes) + " were before the start\n";
         const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
         if (report.empty() || left <= 0ms) return report;
         std::this_thread::sleep_for(std::min(pause, left));

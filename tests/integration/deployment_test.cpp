@@ -10,6 +10,7 @@
 #include "servetune/detail/load/load_generator.hpp"
 #include "servetune/error.hpp"
 #include "support/waiting.hpp"
+#include "support/watched_machine.hpp"
 
 #include <sys/resource.h>
 
@@ -27,7 +28,6 @@ namespace fs = std::filesystem;
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using Words = std::vector<std::string>;
 
 const std::string model = "Qwen/Qwen3-8B";
 
@@ -200,6 +200,22 @@ TEST_CASE("deployment fails: out of memory, and then it hangs") {
     CHECK(failure.kind == FailureKind::out_of_memory);
     CHECK(has(failure.message, "vllm said why it fails and was still there 0.3 s later: "));
     CHECK(has(failure.message, "CUDA out of memory"));
+}
+
+TEST_CASE("deployment fails: what has no memory because others hold the GPU is no failure of the configuration") {
+    OneEngine stage("oom_then_hang");
+    stage.options.failed_line_grace_seconds = 0.3;
+    const FakeSmi smi;
+    stage.options.nvidia_smi = smi.program();
+    smi.say("gpus", row({.used = "70000"}));
+    const std::string message = message_of<IoError>([&] { stage.deploy(); });
+    CHECK(has(message, "GPU 0 had 70000 MiB of its 81559 MiB in use before vllm was started"));
+    CHECK(has(message, "CUDA out of memory"));
+
+    smi.say("gpus", row({.used = "30000"}));
+    CHECK(stage.failure().kind == FailureKind::out_of_memory);
+    smi.say("gpus", row({.used = "30000"}) + row({.index = 1, .used = "70000"}));  // the engine begins with GPU 0
+    CHECK(stage.failure().kind == FailureKind::out_of_memory);
 }
 
 TEST_CASE("deployment: one that answers 503 for a while, listens late or starts slowly is waited for") {

@@ -16,6 +16,8 @@ struct GpuMemoryUse {
     std::uint64_t total_bytes = 0;  ///< 0: not told
 };
 
+[[nodiscard]] std::string mib_text(std::uint64_t bytes);  ///< `20480 MiB`
+
 /// The memory of the GPUs that an engine is started on: asked before its start, and waited for
 /// after its end, for a driver frees the memory of a killed process only some time after the
 /// process is gone; the next engine would find it taken and fail, or take less for its cache. One
