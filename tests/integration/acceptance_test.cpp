@@ -96,6 +96,7 @@ TEST_CASE("acceptance: every step passes on an engine that does as it should, an
     CHECK(not_here(ended.out, 7, "there is no nvidia-smi, amd-smi, rocm-smi or tegrastats on the PATH"));
     CHECK(ended.out.find("step 8  NOT HERE  ") != std::string::npos);  // with a podman or without
     CHECK(not_here(ended.out, 9, "0 GPU(s) seen, two wanted"));
+    CHECK(not_here(ended.out, 10, "vllm's load generator does not start here: "));
     CHECK(ended.out.find("every token counted and by the server's own count") != std::string::npos);
     CHECK(ended.out.find("No available memory for the cache blocks") != std::string::npos);
     CHECK(ended.out.find("unrecognized arguments: --no-such-flag") != std::string::npos);
@@ -104,6 +105,30 @@ TEST_CASE("acceptance: every step passes on an engine that does as it should, an
     CHECK(fs::exists(evidence / "6-study/results/report.md"));
     CHECK(read_file(evidence / "2-default/results/trials/0/engine.log").find("Application startup complete") != std::string::npos);
     CHECK(read_file(evidence / "summary.txt").find("step 5  PASS") != std::string::npos);
+}
+
+TEST_CASE("acceptance: the quick way measures with two clients, fails twice, and resumes a killed study of three trials", "[acceptance]") {
+    const TemporaryFolder folder;
+    fs::create_directories(folder.path() / "bin");
+    fs::create_directories(folder.path() / "engine");
+    fs::create_symlink(SIMENGINE_PROGRAM, folder.path() / "engine/vllm");
+    folder.write("bin/vllm",  // simengine with a load generator of its own, which is ours
+                 "#!/bin/sh\n[ \"$1\" = bench ] || exec " + (folder.path() / "engine/vllm").string() +
+                     " \"$@\"\n"
+                     "while [ $# -gt 0 ]; do case $1 in --help) exit 0;; --base-url) url=$2;; esac; shift; done\n"
+                     "exec " SERVETUNE_PROGRAM " bench --url $url --workload random:512x128 --requests 40 --concurrency 128 --ignore-eos --quiet\n");
+    fs::permissions(folder.path() / "bin/vllm", fs::perms::owner_all);
+    const ScriptRun ended = accept(folder, "vllm", "", {"--quick", "--random-weights", "--requests", "40"});
+    INFO(ended.out);
+    INFO(ended.err);
+    for (int step : {0, 4, 5}) {
+        INFO("step " << step);
+        CHECK(passes(ended.out, step));
+    }
+    CHECK(ended.out.find(" output tokens/s by autotune bench, ") != std::string::npos);  // whether they agree depends on the machine's load
+    CHECK(ended.out.find("resumed: 3 trials told") != std::string::npos);
+    CHECK(ended.out.find("step 6") == std::string::npos);
+    CHECK(read_file(folder.path() / "acceptance/5-killed/study.yaml").find("--load-format=dummy") != std::string::npos);
 }
 
 TEST_CASE("acceptance: an engine that is broken fails the step that finds it, with exit code 1", "[acceptance]") {
