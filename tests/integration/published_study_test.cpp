@@ -160,6 +160,37 @@ TEST_CASE("published: Qwen3-8B on Jetson Thor, nine checkpoints at high and at l
     }
 }
 
+TEST_CASE("published: Qwen3-8B on H200, this project's own measurement, FP8 against the default, and four loads") {
+    const TemporaryFolder folder;
+    const Json result = run_study("qwen3-8b-h200/study.yaml", folder.path());
+    CHECK(rounded(result["default"]["metrics"]["output_tokens_per_second"], 100) == 5847.98);
+    CHECK(result["default"]["verdict"] == "sound");
+    CHECK(rounded(result["recommended"]["metrics"]["output_tokens_per_second"], 100) == 7730.79);
+    CHECK(rounded(result["recommended"]["gain"]["value"], 1000) == 0.322);
+    CHECK(result["recommended"]["command"] == "vllm serve Qwen/Qwen3-8B --quantization=fp8 --load-format=dummy --max-model-len=8192");
+    CHECK(result["trials"] == Json({{"told", 2}, {"failed", 0}, {"unsound", 0}}));
+    REQUIRE(result["audit"].size() == 1);  // FP8: several tokens a chunk
+    CHECK(result["audit"][0]["verdict"] == "suspect");
+    CHECK(result["audit"][0]["findings"][0]["id"] == "chunks");
+    CHECK(read_file(folder.path() / "study/report.md").find("The study that ran was inconclusive") != std::string::npos);
+
+    const TemporaryFolder four;
+    const Json loads = run_study("qwen3-8b-h200/study-loads.yaml", four.path());
+    CHECK(rounded(loads["default"]["metrics"]["output_tokens_per_second"], 100) == 5759.02);
+    CHECK(loads["recommended"]["keep_default"] == true);
+    CHECK(loads["audit"].empty());
+    for (const auto& [workload, measured] : {std::pair{"alone", 187.91}, {"light", 3454.55}, {"heavy", 5576.32}}) {
+        INFO(workload);
+        CHECK(rounded(loads["report_workloads"][workload]["default"]["output_tokens_per_second"], 100) == measured);
+    }
+
+    // What the cost model predicts is on docs/explanation/simulator.md, beside what was measured.
+    const TemporaryFolder paper;
+    const Json predicted = run_study("qwen3-8b-h200/study-predicted.yaml", paper.path());
+    CHECK(predicted["default"]["metrics"]["output_tokens_per_second"].get<double>() == Approx(2950).epsilon(0.01));
+    CHECK(predicted["report_workloads"]["alone"]["default"]["output_tokens_per_second"].get<double>() == Approx(185.7).epsilon(0.01));
+}
+
 TEST_CASE("published: what can be concluded when the audit is enforced and noise decides") {
     const TemporaryFolder thor;
     const Json high = run_study("qwen3-8b-jetson-thor/study-audited.yaml", thor.path());
@@ -204,6 +235,8 @@ TEST_CASE("published: the tables hold every block of their documents") {
     CHECK(read_table(published / "qwen3-14b-h100/results.csv").rows.size() == 15);
     CHECK(read_table(published / "qwen3-8b-jetson-thor/results.csv").rows.size() == 18);
     CHECK(read_table(published / "qwen3-8b-jetson-thor/other-models.csv").rows.size() == 14);
+    CHECK(read_table(published / "qwen3-8b-h200/results.csv").rows.size() == 2);
+    CHECK(read_table(published / "qwen3-8b-h200/loads.csv").rows.size() == 4);
     // What a document does not print is absent: the success ratio of workloads whose number of
     // requests is not given.
     const MeasuredTable table = read_table(published / "qwen3-14b-h100/results.csv");

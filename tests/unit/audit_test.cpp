@@ -459,6 +459,18 @@ TEST_CASE("audit: the published study of Qwen3-14B has nothing unsound") {
     }
 }
 
+TEST_CASE("audit: this project's own study on an H200 has nothing unsound, and FP8's inter-token latency is per chunk") {
+    for (const auto& [row, validity] : audited("qwen3-8b-h200/study-loads.yaml")) {
+        INFO(row.line);
+        CHECK(validity.verdict == Verdict::sound);
+    }
+    const auto rows = audited("qwen3-8b-h200/study.yaml");
+    REQUIRE(rows.size() == 2);
+    CHECK(rows[0].second.verdict == Verdict::sound);
+    CHECK(rows[1].second.verdict == Verdict::suspect);
+    CHECK(ids(rows[1].second) == std::set<std::string>{"chunks"});
+}
+
 TEST_CASE("audit: the published study of the Jetson Thor, FP8 impossible, the low load answered from the prefix cache") {
     const auto rows = audited("qwen3-8b-jetson-thor/study.yaml");
     REQUIRE(rows.size() == 18);
