@@ -116,7 +116,8 @@ TEST_CASE("acceptance: the quick way measures with two clients, fails twice, and
                  "#!/bin/sh\n[ \"$1\" = bench ] || exec " + (folder.path() / "engine/vllm").string() +
                      " \"$@\"\n"
                      "while [ $# -gt 0 ]; do case $1 in --help) exit 0;; --base-url) url=$2;; esac; shift; done\n"
-                     "exec " SERVETUNE_PROGRAM " bench --url $url --workload random:512x128 --requests 40 --concurrency 128 --ignore-eos --quiet\n");
+                     "exec " SERVETUNE_PROGRAM
+                     " bench --url $url --workload random:512x128 --requests 40 --concurrency 128 --ignore-eos --quiet\n");
     fs::permissions(folder.path() / "bin/vllm", fs::perms::owner_all);
     const ScriptRun ended = accept(folder, "vllm", "", {"--quick", "--random-weights", "--requests", "40"});
     INFO(ended.out);
