@@ -459,7 +459,12 @@ std::vector<NotChecked> not_checked(const BenchmarkResult& result, const AuditCo
 
 void add(Validity& to, const Validity& more) {
     to.verdict = std::max(to.verdict, more.verdict);
-    to.findings.insert(to.findings.end(), more.findings.begin(), more.findings.end());
+    for (const Finding& finding : more.findings) {
+        std::erase_if(to.findings, [&](const Finding& known) {  // a table has the id alone
+            return known.id == finding.id && known.left.empty() && known.right.empty() && known.cause.empty();
+        });
+        to.findings.push_back(finding);
+    }
 }
 
 void describe(AuditContext& context, const Workload& workload, const BenchmarkResult& result) {

@@ -491,6 +491,15 @@ TEST_CASE("audit: the published study of the Jetson Thor, FP8 impossible, the lo
     }
 }
 
+TEST_CASE("audit: a finding that a table has only the id of is not counted beside the same one with its numbers") {
+    Validity validity{Verdict::suspect, {{"chunks"}, {"server", "2 tokens"}}};
+    add(validity, {Verdict::unchecked, {{"chunks", "1.3 tokens a chunk"}, {"server", "3 tokens"}}});
+    CHECK(validity.verdict == Verdict::suspect);
+    std::vector<std::string> found;
+    for (const Finding& finding : validity.findings) found.push_back(finding.id + ": " + finding.left);
+    CHECK(found == std::vector<std::string>{"server: 2 tokens", "chunks: 1.3 tokens a chunk", "server: 3 tokens"});
+}
+
 TEST_CASE("recommend: a default whose measurement is unsound is kept, one that breaks a limit is not") {
     Problem problem(SearchSpace({Parameter::choice("a", {"x", "y"})}),
                     Objective{"rate", Direction::maximize, {Limit::parse("success_ratio >= 0.99")}}, Decision{});
