@@ -126,7 +126,6 @@ std::vector<Block> blocks_of_results(std::string_view text, const std::string& n
         block.label = joined(label, ", ");
         block.headings = std::move(result.sections);
         block.arguments = std::move(result.arguments);
-        block.arguments_derived = result.arguments_derived;
         block.model = std::move(result.model);
         block.dialect = dialect_of(result);
         block.result = result.result;

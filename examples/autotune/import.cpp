@@ -6,6 +6,7 @@
 #include "base/utf8.hpp"
 #include "interop/import.hpp"
 #include "interop/plain_table.hpp"
+#include "interop/serving_command.hpp"
 #include "interop/written_study.hpp"
 #include "servetune/error.hpp"
 #include "servetune/result_file.hpp"
@@ -83,7 +84,8 @@ void write_replayed_study(const PlainTable& plain, const std::filesystem::path& 
 }
 
 int import_table(const ImportArguments& arguments, const Catalogue& catalogue) {
-    if (arguments.study || arguments.rest || !arguments.settings.empty() || !arguments.workload.empty() || arguments.json)
+    if (arguments.study || arguments.rest || !arguments.settings.empty() || !arguments.workload.empty() || !arguments.command.empty() ||
+        arguments.json)
         throw UsageError(
             "--objective reads a table of configurations; of the other options it takes --parameter, --output and "
             "--write-study");
@@ -133,6 +135,7 @@ int import_document(const ImportArguments& arguments) {
         }
     }
     if (results.empty()) return without_results;
+    if (!arguments.command.empty()) give_command(results, arguments.command, engines);
     Imported imported;
     std::vector<std::string> remarks;
     if (arguments.write_study) {
@@ -146,13 +149,6 @@ int import_document(const ImportArguments& arguments) {
     } else if (study) imported = import_for_study(results, *study);
     else imported = {csv_of(results), results.size()};
 
-    std::vector<std::size_t> doubtful;
-    for (const PublishedResult& result : results)
-        if (!result.doubt.empty()) doubtful.push_back(result.index);
-    if (!doubtful.empty())
-        remarks.push_back(fmt::format("{} of {} commands are in doubt ({} {}): something above the block may say otherwise (column `note`)",
-                                      doubtful.size(), results.size(), doubtful.size() == 1 ? "block" : "blocks",
-                                      fmt::join(doubtful, ", ")));
     remarks.insert(remarks.begin(), imported.remarks.begin(), imported.remarks.end());
 
     const auto emit = [](const std::optional<std::filesystem::path>& file, const std::string& csv) {
@@ -190,8 +186,8 @@ int import_document(const ImportArguments& arguments) {
             return result.not_recognised.empty() && result.arguments_unknown;
         });
         if (!study && !arguments.write_study && unknown > 0)
-            put(stderr, "  {} of {} have no command: command not in the file (--write-study takes it from --set)\n", unknown,
-                results.size());
+            put(stderr, "  {} of {} have no command: command not in the file (say it with --command, or with --write-study and --set)\n",
+                unknown, results.size());
         for (const Unplaced& unplaced : imported.unplaced)
             put(stderr, "  block {} is no row: {}\n", unplaced.result.index, unplaced.reason);
         put_unread(results);

@@ -313,6 +313,7 @@ int dispatch(int argc, char** argv) {
                      "JSON of vLLM, SGLang, GuideLLM, GPUStack, GenAI-Perf or AIPerf; text or Markdown with what a benchmark printed")
         ->required();
     import_command->add_option("--study", import_arguments.study, "The study whose parameters and workloads the rows get");
+    import_command->add_option("--command", import_arguments.command, "The command that started the engine, of results without one");
     import_command->add_option("--output", import_arguments.output, "The CSV file (default: standard output)");
     CLI::Option* write_study = import_command->add_option("--write-study", import_arguments.write_study,
                                                           "Write a study of the results that replays them, and its table beside it");

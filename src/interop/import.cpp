@@ -98,30 +98,8 @@ std::string why_several(const std::vector<const PublishedResult*>& without_label
 
 /// What a row without a study says of its command.
 std::string note_of(const PublishedResult& result) {
-    std::vector<std::string> notes;
-    if (!result.not_recognised.empty()) notes.push_back("command not recognised: " + result.not_recognised);
-    if (result.not_recognised.empty() && result.arguments_unknown) notes.emplace_back("command not in the file");
-    if (result.arguments_derived) notes.emplace_back("no command is printed for it: derived from an earlier one");
-    if (result.arguments_inherited) notes.emplace_back("no command is printed for it: that of an earlier one");
-    if (!result.quantization.empty()) notes.push_back("the title says " + result.quantization + ", the command does not");
-    if (!result.doubt.empty()) notes.push_back("'" + result.doubt + "' above it may say something else of the server than the command");
-    return joined(notes, "; ");
-}
-
-/// A title's word for the weights, where the command leaves them as they are: a value of the
-/// composition's parameter.
-std::string take_quantization(const std::string& named, const Composition& composition, Composition::Parsed& parsed) {
-    const std::string why_not = "the title says " + named + ", which the command does not";
-    if (parsed.engine == nullptr) return why_not;
-    for (const Parameter& parameter : composition.parameters()) {
-        if (parameter.concept_name != "quantization") continue;
-        const auto given = parsed.values.find(parameter.name);
-        if (given != parsed.values.end() && given->second != parameter.default_value) return "";  // the command says it
-        if (!parameter.contains(Value(named))) return why_not;
-        parsed.values[parameter.name] = Value(named);
-        return "";
-    }
-    return why_not;
+    if (!result.not_recognised.empty()) return "command not recognised: " + result.not_recognised;
+    return result.arguments_unknown ? "command not in the file" : "";
 }
 
 }  // namespace
@@ -146,8 +124,7 @@ ReadCommand read_command(const PublishedResult& result, const Composition& compo
     if (!best.parsed.unknown.empty()) best.why_not = "the study does not know " + joined(best.parsed.unknown, ", ");
     else if (best.parsed.engine == nullptr) best.why_not = "no engine of the study starts so";
     else if (fitting.size() > 1)
-        best.why_not = "flags alone, which " + joined(fitting, " and ") + " both have, and no title says whose they are";
-    else if (!result.quantization.empty()) best.why_not = take_quantization(result.quantization, composition, best.parsed);
+        best.why_not = "flags alone, which " + joined(fitting, " and ") + " both have, and no heading says whose they are";
     return best;
 }
 
@@ -179,11 +156,6 @@ Imported import_for_study(const std::vector<PublishedResult>& results, const Stu
         std::string why_not = read[i].why_not;
         const Workload* workload = named_workload(result, workloads);
         if (workload == nullptr && several.empty()) workload = unnamed;
-        // What may be a flag's value is none where the study calls a workload so.
-        const bool is_label = workload != nullptr && std::find(workload->printed_as.begin(), workload->printed_as.end(), result.doubt) !=
-                                                         workload->printed_as.end();
-        if (why_not.empty() && !result.doubt.empty() && !is_label)
-            why_not = "'" + result.doubt + "' above it may say something else of the server than the command";
         if (!result.failure.empty() && workload == nullptr) workload = workload_of_failure(result, workloads);
         if (!why_not.empty()) imported.unplaced.push_back({result, why_not});
         else if (workload == nullptr)
@@ -196,11 +168,11 @@ Imported import_for_study(const std::vector<PublishedResult>& results, const Stu
             Row row{{&result, workload->name, space.completed(parsed.values)}, result_figures(result.result)};
             const auto& successful = result.result.successful_requests;
             const auto& failed = result.result.failed_requests;
-            const double requested = result.result.requested_requests                  ? *result.result.requested_requests
-                                     : successful && failed                            ? *successful + *failed
-                                     : result.planned_requests                         ? *result.planned_requests
-                                     : workload->requests && !result.arguments_derived ? static_cast<double>(*workload->requests)
-                                                                                       : 0;
+            const double requested = result.result.requested_requests ? *result.result.requested_requests
+                                     : successful && failed           ? *successful + *failed
+                                     : result.planned_requests        ? *result.planned_requests
+                                     : workload->requests             ? static_cast<double>(*workload->requests)
+                                                                      : 0;
             if (successful && requested > 0) row.metrics["success_ratio"] = *successful / requested;
             rows.push_back(std::move(row));
         }
@@ -237,12 +209,10 @@ Imported import_for_study(const std::vector<PublishedResult>& results, const Stu
         cells.push_back(row.source->failure.empty() ? "ok" : row.source->failure);
         append_cells(cells, row.metrics, metrics);
         if (any_failed) cells.push_back(printable(row.source->failure_message));
-        std::string note = row.source->arguments_derived ? "no command is printed for this checkpoint: derived from the first one's" : "";
-        if (!row.source->quantization.empty())
-            note += (note.empty() ? "" : "; ") + std::string("quantization as the title says: ") + row.source->quantization;
+        std::string note;
         auto figures = result_figures(row.source->result);
         if (const auto found = first_with.find(figures); found != first_with.end() && row.source->failure.empty())
-            note += (note.empty() ? "" : "; ") + std::string("printed twice: the same block as ") + std::to_string(found->second);
+            note = "printed twice: the same block as " + std::to_string(found->second);
         else first_with.emplace(std::move(figures), row.source->index);
         cells.insert(cells.end(), {printable(row.source->arguments), note});
         imported.csv += csv_line(cells);

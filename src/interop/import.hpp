@@ -27,10 +27,9 @@ struct Imported {
 /// Turns serving arguments into the study's parameters and labels into its workloads (`printed_as`;
 /// a block without a known label belongs to the only workload that has none, where the figures of
 /// all such blocks are of one workload; else it is unplaced). Every block becomes a row, in the
-/// document's order, but for those whose arguments the study does not know, or nobody. A command
-/// that crashed is a failed row, where the study has only one workload for it. What a title says of
-/// the quantization counts where the command says nothing. `success_ratio` is added where the
-/// workload says how many requests were sent and the arguments are printed, not derived.
+/// document's order, but for those whose arguments the study does not know, or nobody. A run that
+/// failed is a failed row, where the study has only one workload for it. `success_ratio` is added
+/// where the workload says how many requests were sent.
 ///
 /// Results of one configuration and workload are its repeats. Those whose rates differ by more than
 /// 1.25 times are none: something that the document does not say tells them apart, and all of them

@@ -59,13 +59,11 @@ PublishedResult with_surroundings(const Surroundings& surroundings, PublishedRes
     result.sections = std::move(around.sections);
     result.labels.insert(result.labels.end(), around.labels.begin(), around.labels.end());
     if (!measures_server) return result;
-    around.tool = std::move(result.tool);
-    around.tool_version = std::move(result.tool_version);
-    around.sections = std::move(result.sections);
-    around.labels = std::move(result.labels);
-    around.result = result.result;
-    around.unread = std::move(result.unread);
-    return around;
+    result.arguments = std::move(around.arguments);
+    result.arguments_unknown = around.arguments_unknown;
+    result.engine = std::move(around.engine);
+    result.not_recognised = std::move(around.not_recognised);
+    return result;
 }
 
 /// Of a document in which nobody can say whether a command belongs to the block above or below it.
@@ -74,7 +72,6 @@ void take_command(PublishedResult& result) {
         "the first result has no command above it and the last has one below, so this may be of either: " + cut_to(result.arguments, 120);
     result.arguments.clear();
     result.arguments_unknown = true;
-    result.arguments_derived = false;
 }
 
 }  // namespace
@@ -91,7 +88,7 @@ std::vector<PublishedResult> read_published(std::string_view written, const std:
     std::size_t after_last = 0;
     const auto read_between = [&](std::size_t begin) {
         const std::string_view between = text.substr(after_last, begin - after_last);
-        surroundings.read(between, results);
+        surroundings.read(between);
         planned.read(between);
         return between;
     };
@@ -105,8 +102,8 @@ std::vector<PublishedResult> read_published(std::string_view written, const std:
                 results.push_back(with_surroundings(surroundings, std::move(result), table->measures_server));
                 if (table->measures_server) results.back().planned_requests = planned.of(results.back().result);
             }
+            surroundings.end_result();
             if (table->measures_server && !table->results.empty()) {
-                surroundings.end_block();
                 loads.add(between);
                 of_server.push_back(results.size() - 1);
             }
@@ -126,7 +123,7 @@ std::vector<PublishedResult> read_published(std::string_view written, const std:
         const std::size_t end = content + block_size(text.substr(content, next - content));
         PublishedResult result;
         surroundings.describe(result);
-        surroundings.end_block();
+        surroundings.end_result();
         read_block(text.substr(content, end - content), result);
         result.planned_requests = planned.of(result.result);
         of_server.push_back(results.size());
@@ -136,7 +133,7 @@ std::vector<PublishedResult> read_published(std::string_view written, const std:
     }
     read_tables(text.size());
     if (!results.empty()) {
-        surroundings.read(text.substr(after_last), results);  // what crashed last
+        surroundings.read(text.substr(after_last));
         // Blocks above their commands: each took that of the block before it.
         const bool first_has_none = of_server.size() > 1 && results[of_server.front()].arguments_unknown;
         if (first_has_none && results[of_server.front()].not_recognised.empty() && surroundings.has_command())

@@ -4,63 +4,58 @@
 #include "servetune/detail/engine/composition.hpp"
 
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace servetune {
 
-/// The command of an engine in a text that people wrote.
+struct PublishedResult;
+
+/// What a text says of the command that starts an engine.
 struct ServingCommand {
-    std::string text{};                     ///< from the launcher on, its environment before it; flags only where `engine` is empty
-    std::string engine{};                   ///< empty: flags only, or not recognised
-    std::string not_recognised{};           ///< as printed, where it serves and begins with no launcher that we know
-    std::vector<ServingCommand> several{};  ///< not recognised because there are these
+    std::string text{};            ///< from the launcher on, its environment before it; flags only where `engine` is empty
+    std::string engine{};          ///< in lower case; empty: flags only, or no command
+    std::string not_recognised{};  ///< why there is no command, where the text seems to have one
 };
 
-/// Finds serving commands in shell text by what the engine files say: `launch`, `started_as`,
+/// Finds the command in a shell text by what the engine files say: `launch`, `started_as`,
 /// `images`.
 ///
 /// Before the launcher may stand a prompt (`$`), `NAME=value`, `export` lines, `nohup`, `sudo`,
-/// `env`, `uv run`, `docker run ... image`, `docker exec name` and the like. Exported variables
-/// stay in front of the command, but for those that change no measurement (devices, tokens of hubs,
-/// logging). Variables that the text itself sets are put in. What follows `#`, `&&`, `|`, `;`, `&`
-/// or `>` belongs to another command.
+/// `env`, `uv run`, `docker run ... image` and the like. Exported variables stay in front of the
+/// command, except those that change no measurement (devices, tokens of hubs, logging). Variables
+/// that the text sets are filled in.
 class ServingCommands {
 public:
     explicit ServingCommands(const std::vector<Engine>& engines) : engines_(engines) {}
 
-    /// Of a fence with a shell text. Nothing where nothing in it serves; a manifest and several
-    /// different commands are not recognised. `is_shell`: the fence says so; in others only a line
-    /// that says that it serves is taken for an unknown command.
-    [[nodiscard]] std::optional<ServingCommand> in_fence(std::string_view text, bool is_shell) const;
-    /// Of a line of prose: only one that begins with it.
-    [[nodiscard]] std::optional<ServingCommand> in_line(std::string_view line) const;
+    /// The only command of a text. None is taken if there are several, if the text has branches
+    /// or loops, if settings are in a file, or if words come from another command.
+    [[nodiscard]] ServingCommand in_output(std::string_view text) const { return in_text(text, false); }
+    /// The same for a script: every other line must be known to start no server.
+    [[nodiscard]] ServingCommand in_script(std::string_view text) const { return in_text(text, true); }
 
-    /// The only engine that a title names, in lower case; empty when it names none or several.
-    [[nodiscard]] std::string engine_named(std::string_view title) const;
-    /// Whether a word is a value of some flag that chooses among words.
+    /// The only engine that a heading names, in lower case; empty: none or several.
+    [[nodiscard]] std::string engine_named(std::string_view heading) const;
+    /// Whether a word is a value of a flag that chooses among words.
     [[nodiscard]] bool is_choice(std::string_view word) const;
-    /// The command with that word in place of the value of its only flag that could have it;
-    /// nothing where there is none or several.
-    [[nodiscard]] std::optional<std::string> with_choice(const std::string& command, std::string_view word) const;
-    /// Whether a line speaks of a launch that is not `command`: `Server: vllm serve org/model -tp
-    /// 2`.
-    [[nodiscard]] bool names_other_launch(std::string_view line, std::string_view command) const;
-    /// The kind of failure that a line tells of: one of an engine's patterns, or the words of a
-    /// crash. Empty: none.
-    [[nodiscard]] std::string failure_in(std::string_view line) const;
 
 private:
     using Variables = std::map<std::string, std::string>;
-    [[nodiscard]] std::optional<ServingCommand> in_script(std::string_view text, bool is_shell) const;
-    [[nodiscard]] std::optional<ServingCommand> in_segment(std::vector<std::string> words, const Variables& exported) const;
-    [[nodiscard]] std::optional<ServingCommand> in_shell_line(std::string_view line, Variables& shell, Variables& exported) const;
+    struct Script;
+    [[nodiscard]] ServingCommand in_text(std::string_view text, bool is_script) const;
+    void read_line(std::string_view line, Script& script) const;
+    void read_segment(std::vector<std::string> words, Script& script) const;
+    [[nodiscard]] ServingCommand launched_by(const std::vector<std::string>& words, const Variables& exported) const;
     [[nodiscard]] const Engine* launched_at(const std::vector<std::string>& words, std::size_t at) const;
     [[nodiscard]] const Engine* engine_of_image(const std::string& word) const;
 
     std::vector<Engine> engines_;
 };
+
+/// Takes `command` for each result that has no command and no settings of its server. Throws
+/// UsageError if it starts none of `engines`.
+void give_command(std::vector<PublishedResult>& results, const std::string& command, const std::vector<Engine>& engines);
 
 }  // namespace servetune

@@ -33,22 +33,9 @@ constexpr std::array<std::string_view, 18> container_names{"--name",  "--hostnam
 
 /// Devices, access to hubs, logging: two commands that differ in these alone are one configuration.
 bool changes_nothing(std::string_view variable);
-/// Where the program begins that `docker exec NAME` or `kubectl exec POD --` starts, from `first`
-/// on; the number of words where none is named, 0: they are no such command.
-std::size_t executed_at(const std::vector<std::string>& words, std::size_t first);
 /// A command that prints what it can do, or its version, and ends.
 bool says_only_help(std::string_view command);
-/// Words of a shell that begin lines without a program.
-bool is_shell_keyword(std::string_view word);
-/// A line without what prepares a command before `&&` or `;`: `cd x && vllm serve` begins with
-/// `vllm`.
-std::string_view without_preparation(std::string_view line);
-
-/// What starts no engine: clients that measure, downloads, what looks around. Their lines say
-/// nothing of the serving command.
-bool serves_nothing(std::string_view line);
-/// Whether a line that is not said to be shell may be a serving command: a program, and words of
-/// one.
-bool says_that_it_serves(std::string_view line);
+/// What starts no engine: clients that measure, downloads, what looks around.
+bool serves_nothing(std::string_view command);
 
 }  // namespace servetune

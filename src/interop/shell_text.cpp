@@ -22,6 +22,9 @@ bool begins_flag(const std::string& word) {
     return word.size() > 1 && word[0] == '-' && std::isdigit(static_cast<unsigned char>(word[1])) == 0 && word[1] != '.';
 }
 
+/// A word without what stands behind its `=`.
+std::string flag_of(const std::string& word) { return word.substr(0, word.find('=')); }
+
 /// Quotation marks of a text, modulo 2.
 struct OddQuotes {
     bool single = false, twofold = false;
@@ -99,6 +102,22 @@ std::string filled_in(const std::string& word, const std::map<std::string, std::
     return result;
 }
 
+std::vector<std::string> words_of_title(std::string_view title) {
+    std::vector<std::string> words;
+    std::string word;
+    for (const char c : std::string(title) + " ") {
+        const auto u = static_cast<unsigned char>(c);
+        if (std::isalnum(u) != 0 || u >= 0x80 || std::string_view("-_.=").find(c) != std::string_view::npos)
+            word += static_cast<char>(std::tolower(u));
+        else {
+            while (word.ends_with('.') || word.ends_with('-')) word.pop_back();
+            if (!word.empty()) words.push_back(word);
+            word.clear();
+        }
+    }
+    return words;
+}
+
 std::vector<std::string> shell_lines(std::string_view text) {
     std::vector<std::string> lines;
     bool goes_on = false;
@@ -132,141 +151,6 @@ std::vector<std::string> shell_lines(std::string_view text) {
     return lines;
 }
 
-std::vector<std::string> closed_shell_lines(std::string_view text) {
-    constexpr std::size_t most = 100;  // lines of one command
-    std::size_t in_vain = 0;           // lines read for an end that never came: a hostile text has only such
-    std::vector<std::string> lines = shell_lines(text), result;
-    for (std::size_t i = 0; i < lines.size(); ++i) {
-        const bool array = lines[i].find("=(") != std::string::npos;
-        std::string whole = lines[i];
-        if ((!array && whole.find("$(") == std::string::npos) || in_vain > 10 * most) {
-            result.push_back(std::move(whole));
-            continue;
-        }
-        int open = 0;
-        const auto count = [&](const std::string& line) {
-            for (const char c : line) open += c == '(' ? 1 : c == ')' ? -1 : 0;
-        };
-        remove_comment(whole);
-        count(whole);
-        std::size_t last = i;
-        while (open > 0 && last + 1 < lines.size() && last - i < most) {
-            std::string next = lines[++last];
-            remove_comment(next);
-            count(next);
-            whole += (array || next.starts_with(')') ? " " : " ; ") + next;
-        }
-        result.push_back(open <= 0 ? std::move(whole) : lines[i]);
-        if (open <= 0) i = last;
-        else in_vain += last - i;
-    }
-    return result;
-}
-
-Substitutions::Substitutions(std::string_view line) {
-    constexpr char sign = '\x1f';
-    bool parentheses = true, ticks = true;  // one that does not end reads to the end of the line: no more of them
-    bool literal = false;                   // in single quotes, in none of the others
-    bool quoted = false;
-    const auto end_of = [&](std::size_t at) {
-        if (line[at] == '`') return line.find('`', at + 1);
-        int open = 0;
-        char quote = 0;
-        for (std::size_t i = at + 1; i < line.size(); ++i) {
-            if (line[i] == '\\' && quote != '\'') ++i;
-            else if (quote != 0) quote = line[i] == quote ? '\0' : quote;
-            else if (line[i] == '"' || line[i] == '\'') quote = line[i];
-            else if (line[i] == '(') ++open;
-            else if (line[i] == ')' && --open == 0) return i;
-        }
-        return std::string_view::npos;
-    };
-    for (std::size_t i = 0; i < line.size(); ++i) {
-        const char c = line[i];
-        if (c == sign) continue;
-        if (c == '\\' && !literal && i + 1 < line.size()) {
-            line_ += line.substr(i++, 2);
-            continue;
-        }
-        if (c == '\'' && !quoted) literal = !literal;
-        if (c == '"' && !literal) quoted = !quoted;
-        const bool opens = c == '$' && i + 1 < line.size() && line[i + 1] == '(';
-        bool& may = opens ? parentheses : ticks;
-        if (literal || (!opens && c != '`') || !may) {
-            line_ += c;
-            continue;
-        }
-        const std::size_t end = end_of(i);
-        may = end != std::string_view::npos;
-        if (!may) {
-            line_ += c;
-            continue;
-        }
-        line_ += sign + std::to_string(printed_.size()) + sign;
-        printed_.emplace_back(line.substr(i, end + 1 - i));
-        i = end;
-    }
-}
-
-std::string Substitutions::restored(std::string_view part) const {
-    std::string result;
-    for (std::size_t i = 0; i < part.size(); ++i) {
-        const auto end = part[i] == '\x1f' ? part.find('\x1f', i + 1) : std::string_view::npos;
-        if (end == std::string_view::npos) {
-            result += part[i];
-            continue;
-        }
-        result += printed_.at(std::stoul(std::string(part.substr(i + 1, end - i - 1))));
-        i = end;
-    }
-    return result;
-}
-
-std::string Substitutions::inside(std::string_view word) const {
-    const std::string_view name = assigned_name(word);
-    if (name.empty()) return "";
-    const std::string value = unquoted(word.substr(word.find('=') + 1));
-    if (value.find('\x1f') != 0 || value.find('\x1f', 1) != value.size() - 1) return "";
-    const std::string printed = restored(value);
-    const std::size_t front = printed.front() == '`' ? 1 : 2;
-    return printed.substr(front, printed.size() - front - 1);
-}
-
-std::vector<std::string> filled_in_words(const std::string& word, const std::map<std::string, std::string>& variables) {
-    const bool array = word.starts_with("${") && (word.ends_with("[@]}") || word.ends_with("[*]}"));
-    const bool braces = word.starts_with("${") && word.ends_with('}');
-    if (word.starts_with('$') && word.size() > (array ? 6U : braces ? 3U : 1U)) {
-        const std::size_t front = braces ? 2 : 1;
-        const auto known = variables.find(word.substr(front, word.size() - front - (array ? 4 : braces ? 1 : 0)));
-        if (known != variables.end()) {
-            const std::string& value = known->second;
-            const bool flags = value.find(" -") != std::string::npos || (value.starts_with('-') && value.find(' ') != std::string::npos);
-            const bool one = value.starts_with('{') || value.starts_with('$') || value.starts_with('`');
-            if (array || (flags && !one)) return shell_words(value);
-        }
-    }
-    return {filled_in(word, variables)};
-}
-
-bool set_array(std::string_view line, std::map<std::string, std::string>& variables) {
-    line = trimmed(line);
-    for (const std::string_view word : {"export ", "local ", "readonly ", "declare -a ", "declare "})
-        if (line.starts_with(word)) line = trimmed(line.substr(word.size()));
-    const auto equals = line.find("=(");
-    if (equals == std::string_view::npos || !line.ends_with(')')) return false;
-    const std::string name(assigned_name(line.substr(0, equals + 1)));
-    if (name.empty()) return false;
-    const bool adds = line[equals - 1] == '+';
-    std::vector<std::string> words = adds ? shell_words(variables[name]) : std::vector<std::string>();
-    const Substitutions inner(line.substr(equals + 2, line.size() - equals - 3));
-    for (const std::string& word : shell_words(inner.line()))
-        for (const std::string& one : filled_in_words(inner.restored(word), variables)) words.push_back(one);
-    std::string value = joined_words(words);
-    if (value.size() <= longest_filled) variables[name] = std::move(value);
-    else variables.erase(name);
-    return true;
-}
-
 std::string_view assigned_name(std::string_view word) {
     const auto equals = word.find('=');
     if (equals == std::string_view::npos || equals == 0) return {};
@@ -285,8 +169,6 @@ std::string joined_words(const std::vector<std::string>& words) {
     }
     return result;
 }
-
-std::string flag_of(const std::string& word) { return word.substr(0, word.find('=')); }
 
 std::string with_flags(const std::string& command, const std::string& flags) {
     std::vector<std::string> words = shell_words(command);
@@ -311,24 +193,6 @@ std::string with_flags(const std::string& command, const std::string& flags) {
         i = end;
     }
     return joined_words(words);
-}
-
-void OpenQuotes::begin(std::string_view line) {
-    open_ = 0;
-    read(line);
-}
-
-bool OpenQuotes::goes_on(std::string_view line) {
-    if (open_ == 0) return false;
-    read(line);
-    return true;
-}
-
-void OpenQuotes::read(std::string_view line) {
-    for (std::size_t i = 0; i < line.size(); ++i)
-        if (line[i] == '\\' && open_ != '\'') ++i;
-        else if (open_ != 0 && line[i] == open_) open_ = 0;
-        else if (open_ == 0 && (line[i] == '"' || line[i] == '\'')) open_ = line[i];
 }
 
 }  // namespace servetune

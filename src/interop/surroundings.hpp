@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "contradictions.hpp"
-#include "launches.hpp"
 #include "servetune/detail/interop/published.hpp"
 #include "serving_command.hpp"
 
@@ -14,101 +12,68 @@
 
 namespace servetune {
 
-/// Reads the text between blocks from start to end and remembers what was said last.
+/// Reads the text between results from start to end.
+///
+/// A result has the command of its own fence, or of the fence directly above: between the two stand
+/// only blank lines and the titles of boxes (`??? info "Benchmark result"`, `<summary>`). All
+/// results of one fence have its command; a comment of flags (`# --max-num-seqs 512`) changes it
+/// for the result below. If a title or a comment may say something else than the command, the
+/// result has none.
 class Surroundings {
 public:
-    explicit Surroundings(const std::vector<Engine>& engines) : commands_(engines), contradictions_(engines) {}
+    explicit Surroundings(const std::vector<Engine>& engines) : commands_(engines) {}
 
-    /// The text since the last block, up to the next one. The commands in it that crashed are added
-    /// to `failed`.
-    void read(std::string_view text, std::vector<PublishedResult>& failed);
-    /// A block was read: what is launched behind it is not beside what stands above it.
-    void end_block() {
-        launches_.measured();
-        taken_ = true;
-    }
-    /// Whether the text read last starts a server.
-    [[nodiscard]] bool has_command() const { return command_here_ && !base_engine_.empty(); }
+    /// The text since the last result, up to the next one.
+    void read(std::string_view text);
+    /// A result was read.
+    void end_result();
+    /// Whether the text read last has a command.
+    [[nodiscard]] bool has_command() const { return command_here_; }
 
-    /// What the text up to here says of the block that follows, or of the command that crashed.
-    void describe(PublishedResult& result, bool crashed = false) const;
+    /// What the text up to here says of the result that follows.
+    void describe(PublishedResult& result) const;
 
 private:
-    /// A title, label or line that may say whose figures follow it, and when it was read.
-    struct Title {
-        std::size_t level;  ///< of a heading; 0: a line of prose
+    struct Heading {
+        std::size_t level;
         std::string text;
-        std::size_t when;
     };
 
-    [[nodiscard]] DocumentPlace place() const;
-    /// The engine named nearest, behind `after`; nothing said further out counts where a nearer
-    /// title names one.
-    [[nodiscard]] std::string engine_of_titles(std::size_t after) const;
-    [[nodiscard]] std::string quantization_of_titles() const;
-    /// The nearest title behind the command, or a line that introduces the block, that contradicts
-    /// the command.
-    [[nodiscard]] std::string doubt_of_titles() const;
-    [[nodiscard]] std::string doubt_of(const std::vector<Title>& titles) const;
-    void set_command(std::string_view command, const std::string& engine);
-    /// A command that we do not know is not the one before it either.
-    void forget_command(const std::string& why);
-    void take(const ServingCommand& found);
-    /// A fence holds a command, only flags, what a crash printed, or comments that introduce the
-    /// block it goes on to.
-    void read_fence(std::string_view text, bool goes_on_to_block);
-    /// `ValueError: ...`, which begins a paragraph; errors that a sentence speaks of are no crash.
-    static bool is_exception(std::string_view line);
-    /// A program, or an answer that holds one: what it says of errors is no crash.
-    static bool is_program(std::string_view text);
-    /// A comment above a block: flags that were changed, a value of one of them, or a label.
-    void add_label(std::string_view label);
-    void read_comment(std::string_view comment);
-    /// A command that crashed before it was measured is a result, too.
-    void note_failure(std::string_view line);
     void read_prose(std::string_view text);
+    /// Ends what stands directly above, unless the text is blank or the title of a box.
+    void pass(std::string_view prose);
+    /// A fence that is complete and has no result: the command that it says.
+    [[nodiscard]] ServingCommand read_fence(std::string_view text) const;
+    /// The text of a fence above a result in it.
+    void read_own_fence(std::string_view text);
+    void read_comment(std::string_view comment);
+    /// Whether a text above a result may say something else than its command. A comment of several
+    /// words may name a load (`random 4K input`), and `random` is a value of flags, too.
+    [[nodiscard]] bool may_change(std::string_view text, std::string_view command, bool is_box = false) const;
+    /// Remembers a command, for fences behind it and for messages.
+    void note(ServingCommand& found);
+    [[nodiscard]] std::string engine_of_headings() const;
     /// The headings that begin from `at` to `until`, wherever they stand: line breaks may be lost.
     void add_headings(std::string_view text, std::size_t& at, std::size_t until);
-    /// `Baseline Backend Parameters: N/A`: the bare command.
-    static bool says_no_parameters(std::string_view line);
-    /// The last command without its flags, or no flags.
-    void bare_command();
-    /// A title ends with its line, or, where line breaks are lost, with whatever Markdown begins
+    /// A heading ends with its line, or, where line breaks are lost, with whatever Markdown begins
     /// next.
     static std::string title_of(std::string_view rest);
     void add_heading(std::size_t level, std::string title);
-    /// A section that names a model but prints no command: the last command with its model's name
-    /// replaced.
-    void derive();
+    void add_label(std::string_view label);
 
     ServingCommands commands_;
-    Contradictions contradictions_;
-    std::vector<PublishedResult>* failed_ = nullptr;
-    Launches launches_;
-    std::vector<Title> headings_;
-    Title tab_{};                        ///< `=== "name"`: what is indented below it
-    std::vector<Title> other_launches_;  ///< lines since the last block that speak of a launch and are not read as one
-    std::string environment_;            ///< what a fence without a command exports, for one that follows
-    std::string lasting_doubt_;          ///< by a line above this block or an earlier one, up to the next command or title
-    std::vector<Title> introductions_;   ///< lines such as `With --enable-x:` since the last block
+    std::vector<Heading> headings_;
     std::vector<std::string> labels_;
     std::set<std::string> items_;  ///< those of them that are list items: labels of what follows up to the next heading
-    std::size_t now_ = 0;          ///< counts what was read
-    std::string base_;             ///< the last command printed (or derived)
-    std::string base_engine_;      ///< that it starts; empty: flags only
-    std::size_t base_when_ = 0;
-    std::string arguments_;  ///< it, with the flags of the last comment
-    std::string subject_;
-    std::size_t subject_when_ = 0;
-    std::string doubt_;           ///< a comment that may be a value
-    std::string not_recognised_;  ///< the command that took its place, where it is none that we know
-    bool derived_ = false;
+    ServingCommand above_{};       ///< of what stands directly above
+    ServingCommand own_{};         ///< of the fence that is open: its own, or what stands directly above it
+    std::string changes_;          ///< flags of a comment above the result
+    std::string contradiction_;    ///< a comment that may say something else than the command
+    std::string last_;             ///< the last command of the document, wherever it stands
+    std::string environment_;      ///< an export in a fence without a command, for the one that follows
     bool command_here_ = false;
-    bool commanded_ = false;  ///< the text had some command, or flags
-    bool measured_ = false;   ///< the last command has a result
-    bool taken_ = false;      ///< a block had it
-    bool crashed_ = false;    ///< the last command did
     bool in_fence_ = false;
+    bool has_result_ = false;  ///< the open fence
     std::size_t fence_ticks_ = 0;
 };
 

@@ -231,8 +231,6 @@ private:
             }
             row.variant = *suffix;
             if (!suffix->empty()) checkpoints_.emplace(*suffix, served);
-            if (suffix->empty() && !results_[row.index].quantization.empty())
-                row.flags.values["quantization"] = results_[row.index].quantization;
             kept.push_back(std::move(row));
         }
         rows_ = std::move(kept);

@@ -51,7 +51,7 @@ TEST_CASE("audit: tables and documents, what is found and what was not checked, 
     CHECK(study.out.find("tokens not observed: the printed times explain 17.6 % of the latency") != std::string::npos);
 
     folder.write("d.md",
-                 "# On a Jetson Thor\n```bash\nvllm serve /models/Qwen/Qwen3-8B-FP8\n```\n### low\n============ Serving Benchmark Result "
+                 "# On a Jetson Thor\n### low\n```bash\nvllm serve /models/Qwen/Qwen3-8B-FP8\n```\n============ Serving Benchmark Result "
                  "============\nSuccessful requests: 10\nBenchmark duration (s): 11.52\nTotal input tokens: 20431\nTotal generated tokens: "
                  "1280\nMean TTFT (ms): 523.06\nMean TPOT (ms): 8.88\n====================\n");
     const Ran document = autotune({"audit", "d.md"}, folder.path());
@@ -225,7 +225,8 @@ TEST_CASE("import: every block becomes a row or is reported") {
     CHECK(Json::parse(lines.out)["rows"] == 2);
     CHECK(read_table(folder.path() / "lines.csv").rows.size() == 2);
     const Ran rows = autotune({"import", results + "inferencex.json", "--output", "rows.csv"}, folder.path());
-    CHECK(rows.err.find("  3 of 3 have no command: command not in the file (--write-study takes it from --set)\n") != std::string::npos);
+    CHECK(rows.err.find("  3 of 3 have no command: command not in the file (say it with --command, or with --write-study and --set)\n") !=
+          std::string::npos);
     CHECK(read_file(folder.path() / "rows.csv").find(",command not in the file\n") != std::string::npos);
     const Ran unplaced = autotune({"import", results + "vllm-new.json", "--study", study}, folder.path());
     CHECK(unplaced.code == 1);

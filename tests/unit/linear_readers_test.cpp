@@ -63,9 +63,9 @@ double growth(const Read& read, const std::function<std::string(std::size_t)>& t
 }
 
 void read_document(const std::string& text) {
-    static const std::vector<Engine> engines = shipped_catalogue.engines();
+    static const std::vector<Engine> shipped = shipped_catalogue.engines();
     try {
-        (void)read_results(text, "f", engines);
+        (void)read_results(text, "f", shipped);
     } catch (const ParseError&) {
     }
 }

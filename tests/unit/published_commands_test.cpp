@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose command a block has: where documents print several, or other things that look like one.
+// Whose command a result has: that of its own fence, or of the fence directly above. Else none.
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 
+#include "interop/serving_command.hpp"
 #include "servetune/detail/interop/published.hpp"
 #include "servetune/error.hpp"
 #include "servetune/result_file.hpp"
@@ -32,58 +33,142 @@ std::string command_above(const std::string& document) {
 
 }  // namespace
 
-TEST_CASE("published: the benchmark's model says whose command it is") {
-    const std::string two =
-        "## Large\n" + shell_fence("vllm serve org/Large-70B -tp 4") + "## Small\n" + shell_fence("vllm serve org/Small-8B");
-    const auto measured = [&](const std::string& flags) { return "## Run\n" + shell_fence("vllm bench serve " + flags) + figures; };
-    CHECK(command_above(two + measured("--model org/Large-70B")) == "vllm serve org/Large-70B -tp 4");
-    CHECK(command_above(two + measured("--model=mirror/small-8b")) == "vllm serve org/Small-8B");
-    CHECK(command_above(two + measured("--model served --tokenizer org/Large-70B")) == "vllm serve org/Large-70B -tp 4");
-    CHECK(command_above(two + shell_fence("MODEL=org/Large-70B\nvllm bench serve --model $MODEL") + figures) ==
-          "vllm serve org/Large-70B -tp 4");
-    CHECK(command_above(two + measured("--model org/Other-1B")) ==
-          "?the benchmark names model org/Other-1B, and the command above starts org/Small-8B");
-    const std::string one = shell_fence("vllm serve org/Small-8B --served-model-name tiny");
-    CHECK(command_above(one + measured("--model tiny")) == "vllm serve org/Small-8B --served-model-name tiny");
-    CHECK(command_above(shell_fence("vllm serve $MODEL -tp 2") + measured("--model org/Small-8B")) == "vllm serve $MODEL -tp 2");
-    CHECK(command_above(shell_fence("vllm serve /data/weights") + measured("--model org/Small-8B")) == "vllm serve /data/weights");
-    // A run between two launches: the second took the place of the first.
-    CHECK(command_above(shell_fence("vllm serve org/Small-8B") + measured("--model org/Small-8B").substr(0, 60) + "\n```\n" +
-                        shell_fence("vllm serve org/Small-8B -tp 2") + figures) == "vllm serve org/Small-8B -tp 2");
+TEST_CASE("published: a result has the command of its own fence, or of the fence directly above") {
+    const std::string launched = "vllm serve org/M-8B -tp 2";
+    CHECK(command_above(shell_fence(launched) + figures) == launched);
+    CHECK(command_above("??? info \"Serving script\"\n" + shell_fence(launched) + "\n??? info \"Benchmark result\"\n" + figures) ==
+          launched);
+    CHECK(command_above("<details>\n" + shell_fence(launched) + "</details>\n<details>\n<summary>Result</summary>\n\n" + figures) ==
+          launched);
+    CHECK(command_above("```\n" + launched + " > log 2>&1 &\nvllm bench serve --model org/M-8B\nsome output\n" + figures.substr(4)) ==
+          launched);
+    // Not in a fence of its own, directly below one.
+    CHECK(command_above(shell_fence(launched) + figures.substr(4, figures.size() - 8)) == launched);
+    // The fence of the result says another one.
+    CHECK(command_above(shell_fence(launched) + "```\n$ vllm serve org/M-8B -tp 4\n" + figures.substr(4)) == "vllm serve org/M-8B -tp 4");
+    // Or one that nobody knows.
+    CHECK(command_above(shell_fence(launched) + "```\n$ mindie serve org/M-8B\n" + figures.substr(4)) == "?mindie serve org/M-8B");
+    CHECK(command_above(shell_fence("--max-num-seqs=64\n--seed 1") + figures) == "--max-num-seqs=64 --seed 1");
 }
 
-TEST_CASE("published: launches side by side are several, unless one is of the block's section or is named there") {
-    const std::string tabs =
-        "=== \"Chip A\"\n\n    ```bash\n    vllm serve org/M-8B -tp 4\n    ```\n\n=== \"Chip B\"\n\n    ```bash\n"
-        "    vllm serve org/M-8B -tp 8\n    ```\n\n";
-    CHECK(command_above(tabs + "### Benchmark\n" + figures) == "?several commands: vllm serve org/M-8B -tp 4 | vllm serve org/M-8B -tp 8");
-    const std::string sections =
-        "## Hopper\n" + shell_fence("vllm serve org/M-8B -tp 4") + "## Blackwell\n" + shell_fence("vllm serve org/M-8B -tp 8");
-    CHECK(command_above("# G\n" + sections + "## Benchmark\n" + figures).starts_with("?several commands"));
-    CHECK(command_above("# G\n" + sections + "## Benchmark on Hopper\n" + figures) == "vllm serve org/M-8B -tp 4");
-    CHECK(command_above("# G\n" + sections + "### Benchmark\n" + figures) == "vllm serve org/M-8B -tp 8");
-    const auto both = published_in("# G\n" + sections + "## On Hopper\n" + figures + "## On Blackwell\n" + figures);
-    REQUIRE(both.size() == 2);
-    CHECK(both[0].arguments == "vllm serve org/M-8B -tp 4");
-    CHECK(both[1].arguments == "vllm serve org/M-8B -tp 8");
+TEST_CASE("published: a command further away is none, and the result says so") {
+    const std::string launch = shell_fence("vllm serve org/M-8B -tp 2");
+    const std::string why = "?none stands directly above it, the last one before it is: vllm serve org/M-8B -tp 2";
+    for (const std::string& between :
+         {std::string("Again:\n"), std::string("## Results\n"), std::string("- high load\n"), std::string("=== \"Chip B\"\n"),
+          std::string("Same, with `--enforce-eager`:\n"), std::string("### TP = 4\n"), std::string("vllm serve org/M-8B -tp 4\n"),
+          shell_fence("vllm bench serve --model org/M-8B"), shell_fence("pip install vllm"), std::string("```\nsome output\n```\n")}) {
+        INFO(between);
+        const std::string said = command_above(launch + between + figures);
+        CHECK((said == why || said == "?some output"));
+    }
+    // A command in prose is none, and a document without any says nothing more.
+    CHECK(command_above("vllm serve org/M-8B -tp 2\n" + figures).empty());
+    CHECK(command_above("Started by `vllm serve org/M-8B -tp 2`.\n" + figures).empty());
+    const auto results = published_in(launch + figures + figures + "## Again\n" + figures);
+    REQUIRE(results.size() == 3);
+    CHECK_FALSE(results[0].arguments_unknown);
+    for (const std::size_t i : {1U, 2U}) {
+        CHECK(results[i].arguments_unknown);
+        CHECK("?" + results[i].not_recognised == why);
+    }
 }
 
-TEST_CASE("published: what a branch of a shell script sets is not known") {
-    const std::string script = "if [ \"$CHIP\" = new ]; then\n  SETUP=new.yaml\nelse\n  SETUP=old.yaml\nfi\n";
-    CHECK(command_above(shell_fence(script + "vllm serve org/M-8B --config ${SETUP}") + figures) ==
-          "?depends on a branch of the shell script: SETUP");
-    CHECK(command_above(shell_fence(script + "vllm serve org/M-8B") + figures) == "vllm serve org/M-8B");
-    CHECK(command_above(shell_fence("case $CHIP in\n  new) export KERNELS=1 ;;\n  *) export KERNELS=0 ;;\nesac\nvllm serve org/M-8B") +
-                        figures) == "?depends on a branch of the shell script: KERNELS");
+TEST_CASE("published: all results of a fence have its command, changed by a comment of flags") {
+    const std::string block = figures.substr(4, figures.size() - 8);
+    const auto results =
+        published_in(shell_fence("vllm serve org/M-8B --attention-backend=FLASH_ATTN") + "```\n# random 4K input\n" + block +
+                     "\n# --attention-backend=TRITON_ATTN --seed 1\n" + block + "# random 2K input\n" + block + "```\n");
+    REQUIRE(results.size() == 3);
+    CHECK(results[0].arguments == "vllm serve org/M-8B --attention-backend=FLASH_ATTN");
+    CHECK(results[0].labels == std::vector<std::string>{"random 4K input"});
+    CHECK(results[1].arguments == "vllm serve org/M-8B --attention-backend=TRITON_ATTN --seed 1");
+    CHECK(results[2].arguments == "vllm serve org/M-8B --attention-backend=FLASH_ATTN");
 }
 
-TEST_CASE("published: only what a launch printed is a crash") {
-    const std::string launch = shell_fence("vllm serve org/M-8B");
-    CHECK(published_in(launch + "- `--flag`: where it says \"CUDA out of memory\"\nValueError: of prose\n" + figures).size() == 1);
-    CHECK(published_in(launch + "````\nThe answer:\n\n```python\ndef f():\n    \"\"\"\n    ValueError: If n is negative\n```\n````\n" +
-                       figures)
-              .size() == 1);
-    CHECK(published_in(launch + "```\nINFO start\nValueError: no such kernel\n```\n" + figures).size() == 2);
+TEST_CASE("published: a comment or a box title that may say something else than the command leaves none") {
+    const auto commented = [](const std::string& comment, const std::string& flags = "") {
+        return command_above(shell_fence("vllm serve org/M-8B" + flags) + "```\n# " + comment + "\n" + figures.substr(4));
+    };
+    for (const char* comment :
+         {"fp8", "with --enforce-eager", "max_num_seqs 512", "seed=1", "TP4", "now on DP 2", "-tp 4", "vllm serve org/Other"}) {
+        INFO(comment);
+        CHECK(commented(comment) == "?'" + std::string(comment) + "' above it may change: vllm serve org/M-8B");
+    }
+    CHECK(commented("fp8", " --quantization fp8") == "vllm serve org/M-8B --quantization fp8");
+    for (const char* comment : {"random 4K input", "high load", "ShareGPT", "baseline"}) CHECK(commented(comment) == "vllm serve org/M-8B");
+    CHECK(command_above(shell_fence("vllm serve org/M-8B") + "??? info \"Benchmark result (FP8)\"\n" + figures) ==
+          "?'??? info \"Benchmark result (FP8)\"' may change: vllm serve org/M-8B");
+}
+
+TEST_CASE("published: blocks above their commands have none, and blanks and dashes are read as they were typed") {
+    const auto below =
+        published_in("# A\n" + figures + shell_fence("vllm serve org/M-8B -tp 2") + figures + shell_fence("vllm serve org/M-8B -tp 4"));
+    REQUIRE(below.size() == 2);
+    CHECK(below[0].arguments_unknown);
+    CHECK(below[1].arguments_unknown);
+    CHECK(below[1].not_recognised.starts_with("the first result has no command above it and the last has one below"));
+    CHECK(published_in(figures + shell_fence("vllm serve org/M-8B -tp 2") + figures)[1].arguments == "vllm serve org/M-8B -tp 2");
+    CHECK(command_above(shell_fence("vllm\xc2\xa0serve org/M-8B \xe2\x80\x93\xe2\x80\x93max-num-seqs\xc2\xa0"
+                                    "64 \xe2\x80\x93tp 2 "
+                                    "\xe2\x80\x94"
+                                    "enforce-eager") +
+                        figures) == "vllm serve org/M-8B --max-num-seqs 64 -tp 2 --enforce-eager");
+}
+
+TEST_CASE("published: a script whose command is not certain has none, and says why") {
+    const auto why = [](const std::string& script) { return command_above(shell_fence(script) + figures); };
+    CHECK(why("vllm serve org/A\nvllm serve org/B") == "?several commands: vllm serve org/A | vllm serve org/B");
+    CHECK(why("vllm serve org/A > a.log & vllm serve org/B > b.log &").starts_with("?several commands"));
+    CHECK(why("vllm serve org/A -tp 2\nvllm serve org/A -tp 2") == "vllm serve org/A -tp 2");
+    for (const char* branch : {"if [ $NEW ]; then\n  export FAST=1\nfi\nvllm serve org/A",
+                               "case $CHIP in\n*) N=1 ;;\nesac\nvllm serve org/A", "for n in 1 2; do\n  vllm serve org/A -tp $n\ndone",
+                               "start() {\n  vllm serve org/A\n}", "vllm serve org/A &\nuntil curl localhost; do sleep 1; done"})
+        CHECK(why(branch).starts_with("?the script has branches, loops or functions: "));
+    for (const char* file : {"vllm serve org/A --config cfg.yaml", "vllm serve org/A --config=cfg.yml"})
+        CHECK(why(file).starts_with("?its settings are in the file cfg.y"));
+    CHECK(why("vllm serve org/A -tp $(nvidia-smi -L | wc -l)").starts_with("?a part of it is what another command prints"));
+    CHECK(why("ARGS=\"--seed 1 --enforce-eager\"\nvllm serve org/A $ARGS").starts_with("?a variable of several words"));
+    CHECK(why("vllm serve org/A\nTypeError: unexpected keyword") == "?a line beside it is not understood: TypeError: unexpected keyword");
+    CHECK(why("./start_engine.sh 80") == "?./start_engine.sh 80");
+    CHECK(why("mindie serve org/A") == "?mindie serve org/A");
+    CHECK(why("docker run --entrypoint /bin/bash vllm/vllm-openai:v1").starts_with("?a container with another program"));
+    CHECK(why("docker compose up -d") == "?docker compose up -d");
+    CHECK(why("--seed 1\nand more") == "?a line beside its flags is not understood: and more");
+    CHECK(command_above("```yaml\nkind: Pod\n```\n" + figures) == "?a fence of 'yaml' stands directly above it");
+    // An environment in a fence of its own holds for the server behind it.
+    CHECK(command_above(shell_fence("export VLLM_ATTENTION_BACKEND=FLASHINFER") + shell_fence("vllm serve org/A") + figures) ==
+          "?a fence further up sets its environment: export VLLM_ATTENTION_BACKEND=FLASHINFER");
+}
+
+TEST_CASE("published: prompts, variables, pipes and clients beside a command hide none") {
+    const std::string launched = "vllm serve org/M-8B -tp 2";
+    for (const char* script :
+         {"cd /app && source bin/activate; %", "export HF_TOKEN=x\n%", "docker exec -it llm %", "kubectl exec -it pod -- %", "!% &",
+          "+ %\n+ vllm bench serve --model org/M-8B", "NAME=org/M-8B\nvllm serve ${NAME} -tp 2", "PORT=$(shuf -n 1)\n%",
+          "% > bench.log 2>&1 &", "% 2>&1 | tee bench.log", "nohup % > log &", "% & sleep 60 && vllm bench serve --model org/M-8B",
+          "%  # a comment", "vllm serve org/M-8B \\\n  -tp 2", "vllm serve org/M-8B\n-tp 2", "bash -c \"%\"", "sudo env %",
+          "vllm serve --help\n%", "docker run --gpus all vllm/vllm-openai:v1 vllm serve org/M-8B -tp 2"}) {
+        std::string text = script;
+        if (const auto at = text.find('%'); at != std::string::npos) text.replace(at, 1, launched);
+        INFO(text);
+        CHECK(command_above(shell_fence(text) + figures) == launched);
+    }
+    CHECK(command_above(shell_fence("vllm serve org/M-8B --served-model-name bench-model") + figures) ==
+          "vllm serve org/M-8B --served-model-name bench-model");
+}
+
+TEST_CASE("published: a command that a person says is of the results that have none") {
+    auto results = published_in(shell_fence("vllm serve org/M-8B -tp 2") + figures + "## Later\n" + figures);
+    REQUIRE(results.size() == 2);
+    give_command(results, "VLLM_USE_V1=1 vllm serve org/M-8B", shipped_engines);
+    CHECK(results[0].arguments == "vllm serve org/M-8B -tp 2");
+    CHECK(results[1].arguments == "VLLM_USE_V1=1 vllm serve org/M-8B");
+    CHECK(results[1].engine == "vllm");
+    CHECK_FALSE(results[1].arguments_unknown);
+    CHECK(results[1].not_recognised.empty());
+    for (const char* none : {"", "./start.sh", "--seed 1", "vllm serve org/A; vllm serve org/B"})
+        CHECK(message_of<UsageError>([&] { give_command(results, none, shipped_engines); }).starts_with("--command: wanted the command"));
 }
 
 TEST_CASE("published: a list item labels nothing behind a heading") {
@@ -106,172 +191,6 @@ TEST_CASE("published results: a block that only shows what an output looks like 
     CHECK(results.front().result.output_tokens_per_second == 12.5);
 }
 
-TEST_CASE("published: requests, tokens and what programs print are no commands, and sudo and ticks hide none") {
-    const std::string launch = shell_fence("vllm serve org/M-8B");
-    for (const char* between : {"curl http://localhost -d '{\n  \"model\": \"org/M-8B\",\n  \"prompt\": \"hi\"\n}'",
-                                "export HF_TOKEN=<your own token>", "local-completions (model=org/M-8B,url=x), limit: None"})
-        CHECK(command_above(launch + shell_fence(between) + figures) == "vllm serve org/M-8B");
-    CHECK(command_above(shell_fence("sudo docker run --gpus all vllm/vllm-openai:latest --model org/M-8B") + figures) ==
-          "vllm serve --model org/M-8B");
-    CHECK(command_above(shell_fence("docker run --entrypoint vllm vllm/vllm-openai:latest serve org/M-8B") + figures) ==
-          "vllm serve org/M-8B");
-    CHECK(command_above(shell_fence("docker run -it --entrypoint /bin/bash vllm/vllm-openai:latest") + figures).starts_with("?"));
-    CHECK(command_above("Started by\n`./bin/llama-server -m m.gguf -np 1`\n" + figures) == "./bin/llama-server -m m.gguf -np 1");
-    CHECK(command_above(shell_fence("NAME=org/M-8B\nvllm serve $NAME") + figures) == "vllm serve org/M-8B");
-}
-
-TEST_CASE("published: a launch in a substitution, and values out of one") {
-    const std::string launched = "vllm serve org/M-8B -tp 2";
-    for (const char* format :
-         {"PID=$(% > log 2>&1 & echo $!)", "PID=`%`", "export ID=\"$(docker exec -d llm %)\"", "PID=$(\n% &\necho $!\n)"}) {
-        std::string line = format;
-        line.replace(line.find('%'), 1, launched);
-        CHECK(command_above(shell_fence(line) + figures) == launched);
-    }
-    CHECK(command_above(shell_fence("vllm serve org/M-8B -tp $(nvidia-smi -L | wc -l) --port 80") + figures) ==
-          "vllm serve org/M-8B -tp '$(nvidia-smi -L | wc -l)' --port 80");
-    CHECK(command_above(shell_fence("TP=$(nproc --all)\nvllm serve org/M-8B -tp $TP") + figures) ==
-          "vllm serve org/M-8B -tp '$(nproc --all)'");
-    CHECK(command_above(shell_fence("MODEL=org/M-8B\nARGS=$(echo serve $MODEL \\\n  -tp 2\n)\nARGS=($ARGS)\nvllm \"${ARGS[@]}\"") +
-                        figures) == launched);
-    CHECK(
-        command_above(shell_fence("ARGS=(\n  org/M-8B  # the model\n  -tp 2\n)\nARGS+=(--config '{\"a\": 1}')\nvllm serve \"${ARGS[@]}\"") +
-                      figures) == launched + " --config '{\"a\": 1}'");
-    CHECK(command_above(shell_fence("FLAGS=\"-tp 2\"\nFLAGS+=\" --port 80\"\nvllm serve org/M-8B $FLAGS") + figures) ==
-          launched + " --port 80");
-    CHECK(command_above(shell_fence("if [ $NEW ]; then\n  MORE=(--fast)\nfi\nARGS=(-tp 2 \"${MORE[@]}\")\nvllm serve org/M-8B ${ARGS[@]}") +
-                        figures) == "?depends on a branch of the shell script: ARGS");
-    CHECK(command_above(shell_fence("cd /app && source bin/activate; " + launched) + figures) == launched);
-}
-
-TEST_CASE("published: a line that only sets or waits is not the reason why no command is known") {
-    const std::string launch = shell_fence("vllm serve org/M-8B");
-    for (const char* between : {"PORT=$(shuf -i 2000-65000 -n 1)", "export IP=$(hostname -I | head -1)", "HOSTS=(a b)\nHOSTS+=(c)",
-                                "while [ -z \"$IP\" ]; do\n  IP=$(dig host +short)\n  [ -z \"$IP\" ] && sleep 1\ndone", "N=`nproc --all`",
-                                "gcloud compute ssh machine --zone here", "INFO: Started server process [7]",
-                                "kubectl run look --image=web/curl -- sh -c \"sleep 9\"", "> kubectl get pods\n>\n> kubectl get nodes"})
-        CHECK(command_above(launch + shell_fence(between) + figures) == "vllm serve org/M-8B");
-    CHECK(command_above(launch + shell_fence("gcloud compute ssh machine --command ./start.sh") + figures).starts_with("?gcloud"));
-    CHECK(command_above(launch + shell_fence("PORT=$(shuf -n 1)\n./start_engine.sh $PORT") + figures) == "?./start_engine.sh $PORT");
-}
-
-TEST_CASE("published: of several launches in one fence the benchmark's model says which") {
-    const std::string both = shell_fence("vllm serve org/Large-70B -tp 4\nvllm serve org/Small-8B");
-    const std::string none = "?several commands: vllm serve org/Large-70B -tp 4 | vllm serve org/Small-8B";
-    const auto measured = [&](const std::string& model) { return shell_fence("vllm bench serve --model " + model) + figures; };
-    CHECK(command_above(both + figures) == none);
-    CHECK(command_above(both + measured("org/Large-70B")) == "vllm serve org/Large-70B -tp 4");
-    CHECK(command_above(both + measured("org/Small-8B")) == "vllm serve org/Small-8B");
-    CHECK(command_above(both + measured("org/Other-1B")) == none);
-    CHECK(command_above(both + measured("$MODEL")) == none);
-    CHECK(command_above(both + measured("org/Small-8B").substr(0, 50) + "\n```\n" + measured("org/Large-70B")) == none);
-    CHECK(command_above(both + "## SGLang\n" + measured("org/Small-8B")) == none);
-    CHECK(command_above(shell_fence("vllm serve org/Small-8B -tp 4\nvllm serve org/Small-8B") + measured("org/Small-8B"))
-              .starts_with("?several"));
-    CHECK(
-        command_above(shell_fence("vllm serve $MODEL -tp 4\nvllm serve org/Small-8B") + measured("org/Small-8B")).starts_with("?several"));
-    // Each block has its own client.
-    const auto results = published_in(both + measured("org/Small-8B") + measured("org/Large-70B") + figures);
-    REQUIRE(results.size() == 3);
-    CHECK(results[0].arguments == "vllm serve org/Small-8B");
-    CHECK(results[1].arguments == "vllm serve org/Large-70B -tp 4");
-    CHECK(results[2].arguments.empty());
-}
-
-TEST_CASE("published: a server may be called like a client, and a client may start behind it in one line") {
-    const auto of_second = [&](const std::string& line) {
-        const auto results = published_in(shell_fence("vllm serve org/Small-8B -tp 2") + figures + shell_fence(line) + figures);
-        REQUIRE(results.size() == 2);
-        return results[1].not_recognised.empty() ? results[1].arguments : "?" + results[1].not_recognised;
-    };
-    for (const char* server : {"vllm serve org/Small-8B --served-model-name bench-model", "vllm serve org/benchmaxx-8B",
-                               "vllm serve org/Small-8B --chat-template /srv/bench/chat.jinja"})
-        CHECK(of_second(server) == server);
-    CHECK(of_second("vllm serve org/Small-8B -tp 4 > bench.log 2>&1 &") == "vllm serve org/Small-8B -tp 4");
-    CHECK(of_second("vllm serve org/Small-8B -tp 4 | tee bench.log") == "vllm serve org/Small-8B -tp 4");
-    CHECK(of_second("vllm serve org/Small-8B -tp 4 & sleep 60 && vllm bench serve --model org/Small-8B") ==
-          "vllm serve org/Small-8B -tp 4");
-    for (const char* client :
-         {"vllm bench serve --model org/Small-8B", "python3 -m sglang.bench_serving --backend vllm",
-          "docker run a/b:1 python3 bench.py --num-prompts 3", "bash -c 'python3 benchmark_serving.py --model org/Small-8B'",
-          "kubectl apply -f ai/genaiperf-deploy.yaml",
-          "timeout 900 bash -c 'while [ \"$(curl -s localhost:8000/v1/models)\" != 200 ]; do sleep 2; done' || { echo late; exit 1; }"})
-        CHECK(of_second(client) == "vllm serve org/Small-8B -tp 2");
-}
-
-TEST_CASE("published: a title that says something else of the server than the command leaves it in doubt") {
-    const auto doubts = [&](const std::string& title, const std::string& command) {
-        const auto results = published_in(shell_fence(command) + title + "\n" + figures);
-        REQUIRE(results.size() == 1);
-        CHECK(results[0].arguments == command);
-        return results[0].doubt;
-    };
-    const std::string drafts = R"(vllm serve org/Small-8B -tp 8 --speculative-config '{"method": "mtp", "num_speculative_tokens": 3}')";
-    const std::string plain = "vllm serve org/Small-8B";
-    CHECK(doubts("### MTP = 1", drafts) == "MTP = 1");
-    CHECK(doubts("### MTP = 3", drafts).empty());
-    CHECK(doubts("### TP=4", drafts) == "TP=4");
-    CHECK(doubts("### TP8", drafts).empty());
-    CHECK(doubts("### TP8+DP2 on one node", drafts) == "TP8+DP2 on one node");
-    CHECK(doubts("### --max-num-seqs: 64", plain + " --max-num-seqs 640") == "--max-num-seqs: 64");
-    CHECK(doubts("### max_num_seqs = 640", plain + " --max-num-seqs 640").empty());
-    CHECK(doubts("### With `--enable-chunked-prefill`", plain) == "With `--enable-chunked-prefill`");
-    CHECK(doubts("### With `--enable-chunked-prefill`", plain + " --enable-chunked-prefill").empty());
-    CHECK(doubts("### Without --enable-chunked-prefill", plain).empty());
-    CHECK(doubts("### Without --enable-chunked-prefill", plain + " --enable-chunked-prefill") == "Without --enable-chunked-prefill");
-    CHECK(doubts("### enforce-eager", plain) == "enforce-eager");
-    CHECK(doubts("### enforce-eager", plain + " --enforce-eager").empty());
-    CHECK(doubts("### --kv-cache-dtype fp8", plain) == "--kv-cache-dtype fp8");
-    CHECK(doubts("### --kv-cache-dtype fp8", plain + " --kv-cache-dtype=fp8").empty());
-    CHECK(doubts("Same as above but with `--max-num-seqs 512`:\n", plain) == "Same as above but with `--max-num-seqs 512`:");
-    CHECK(doubts("**+ `--enable-expert-parallel`**\n", plain) == "**+ `--enable-expert-parallel`**");
-    CHECK(doubts("Now with VLLM_USE_X=0:\n", "VLLM_USE_X=1 " + plain) == "Now with VLLM_USE_X=0:");
-    CHECK(doubts("Now with VLLM_USE_X=1:\n", "VLLM_USE_X=1 " + plain).empty());
-    for (const char* other :
-         {"### Concurrency = 64", "### Run: 2", "### ISL = 1024", "### MTP = on", "### MTP", "### Results: MTP = 1 of 3", "### = 4",
-          "### MTP =", "### Sweep of --max-num-seqs", "### eager", "With `--num-prompts 100`:",
-          "You may add `--enable-expert-parallel` for large models, as its guide says.\n\nOutput:", "HTTP2 = 1:"})
-        CHECK(doubts(other, drafts).empty());
-    // The command stands behind the title.
-    CHECK(published_in("### TP = 4\n" + shell_fence(plain) + figures)[0].doubt.empty());
-}
-
-TEST_CASE("published: a block below another one has the other's command, and says so, and comments in its fence are titles") {
-    const std::string block = figures.substr(4);  // without the fence
-    const auto results = published_in(shell_fence("vllm serve org/Small-8B") + figures + "Once more:\n" + figures +
-                                      "```\n# now max_num_seqs 512\n" + block + shell_fence("vllm serve org/Small-8B -tp 2") + figures);
-    REQUIRE(results.size() == 4);
-    for (std::size_t i = 0; i < 3; ++i) CHECK(results[i].arguments == "vllm serve org/Small-8B");
-    CHECK_FALSE(results[0].arguments_inherited);
-    CHECK(results[1].arguments_inherited);
-    CHECK(results[1].doubt.empty());
-    CHECK(results[2].doubt == "now max_num_seqs 512");
-    CHECK_FALSE(results[3].arguments_inherited);
-}
-
-TEST_CASE("published: blocks above their commands have none, and blanks and dashes are read as they were typed") {
-    const auto below = published_in("# A\n" + figures + shell_fence("vllm serve org/Small-8B -tp 2") + figures +
-                                    shell_fence("vllm serve org/Small-8B -tp 4"));
-    REQUIRE(below.size() == 2);
-    CHECK(below[0].arguments_unknown);
-    CHECK(below[1].arguments_unknown);
-    CHECK(below[1].not_recognised.starts_with("the first result has no command above it and the last has one below"));
-    CHECK(published_in(figures + shell_fence("vllm serve org/Small-8B -tp 2") + figures)[1].arguments == "vllm serve org/Small-8B -tp 2");
-    CHECK(command_above(shell_fence("vllm\xc2\xa0serve org/Small-8B \xe2\x80\x93\xe2\x80\x93max-num-seqs\xc2\xa0"
-                                    "64 \xe2\x80\x93tp 2 "
-                                    "\xe2\x80\x94"
-                                    "enforce-eager") +
-                        figures) == "vllm serve org/Small-8B --max-num-seqs 64 -tp 2 --enforce-eager");
-}
-
-TEST_CASE("published: of a difference the lines behind it count") {
-    CHECK(command_above("```diff\n@@ -1 +1 @@\n-vllm serve org/Small-8B -tp 2\n+vllm serve org/Small-8B -tp 4\n```\n" + figures) ==
-          "vllm serve org/Small-8B -tp 4");
-    CHECK(command_above("```diff\n vllm serve org/Small-8B \\\n-  -tp 2\n+  -tp 4\n```\n" + figures) == "vllm serve org/Small-8B -tp 4");
-    CHECK(command_above(shell_fence("vllm serve org/Small-8B -tp 2") + "```diff\n-def a():\n+def b():\n```\n" + figures) ==
-          "vllm serve org/Small-8B -tp 2");
-}
-
 TEST_CASE("published: of two blocks side by side no figure is taken that they print differently, and logs name their process") {
     const auto results = published_in(
         "```\n==== Serving Benchmark Result ====    ==== Serving Benchmark ====\n"
@@ -285,50 +204,7 @@ TEST_CASE("published: of two blocks side by side no figure is taken that they pr
     CHECK(results[1].result.successful_requests == 7);
 }
 
-TEST_CASE("published: what else starts a server above a block leaves the command in doubt") {
-    const std::string first = shell_fence("vllm serve org/Small-8B --max-num-seqs 256");
-    const auto doubt = [&](const std::string& between) {
-        const auto results = published_in(first + figures + between + "\n" + figures);
-        REQUIRE(results.size() == 2);
-        return results[1].doubt + results[1].not_recognised;
-    };
-    for (const char* line : {"Server: `vllm serve org/Small-8B -tp 2`\n", "And with `vllm serve org/Small-8B -tp 2` I get\n",
-                             "- Server: `vllm serve org/Small-8B -tp 2`", "| server | `vllm serve org/Small-8B -tp 2` |",
-                             "<pre>vllm serve org/Small-8B -tp 2</pre>", "```\n{\"command\": \"vllm serve org/Small-8B -tp 2\"}\n```"})
-        CHECK(doubt(line).find("vllm serve org/Small-8B -tp 2") != std::string::npos);
-    for (const char* line : {"Again with `vllm serve org/Small-8B --max-num-seqs 256`\n", "`vllm serve` is quick\n",
-                             "see `vllm serve --help`\n", "```\nvllm serve --help\n```"})
-        CHECK(doubt(line).empty());
-    // Two fences with nothing measured between them, in a text without titles.
-    const auto both =
-        published_in("**Before:**\n" + shell_fence("vllm serve org/Small-8B") + "**After:**\n" +
-                     shell_fence("vllm serve org/Small-8B --async-scheduling") + "**Before:**\n" + figures + "**After:**\n" + figures);
-    REQUIRE(both.size() == 2);
-    for (const PublishedResult& result : both) CHECK(result.doubt == "vllm serve org/Small-8B");
-    // An environment in a fence of its own holds for the server behind it.
-    const std::string exported =
-        shell_fence("export VLLM_ATTENTION_BACKEND=FLASHINFER") + "Then:\n" + shell_fence("vllm serve org/Small-8B");
-    CHECK(published_in(exported + figures)[0].doubt == "export VLLM_ATTENTION_BACKEND=FLASHINFER");
-    // Another model's size; a doubt that goes on to the next run.
-    CHECK(published_in(first + "### org/Large-70B\n" + figures)[0].doubt == "org/Large-70B");
-    CHECK(published_in(first + "### Small-8B on one card\n" + figures)[0].doubt.empty());
-    const auto runs = published_in(first + "With `--enforce-eager`, run 1:\n" + figures + "run 2:\n" + figures + "## Plain\n" + figures);
-    CHECK(runs[1].doubt == "With `--enforce-eager`, run 1:");
-    CHECK(runs[2].doubt.empty());
-}
-
-TEST_CASE("published: traces of a shell, lines of short flags, a launch that crashed in its own fence, lines with two values") {
-    CHECK(command_above("```\n+ vllm serve org/Small-8B -tp 2\n+ vllm bench serve --model org/Small-8B\n```\n" + figures) ==
-          "vllm serve org/Small-8B -tp 2");
-    CHECK(command_above(shell_fence("!vllm serve org/Small-8B -tp 2 &") + figures) == "vllm serve org/Small-8B -tp 2");
-    CHECK(command_above(shell_fence("vllm serve org/Small-8B\n  --max-num-seqs 64\n  -tp 2\n  --enforce-eager") + figures) ==
-          "vllm serve org/Small-8B --max-num-seqs 64 -tp 2 --enforce-eager");
-    const auto crashed =
-        published_in("```\nvllm serve org/Small-8B --max-num-seqs 4096\ntorch.OutOfMemoryError: CUDA out of memory.\n```\n" + figures);
-    REQUIRE(crashed.size() == 2);
-    CHECK(crashed[0].failure == "out_of_memory");
-    CHECK(crashed[0].arguments == "vllm serve org/Small-8B --max-num-seqs 4096");
-    CHECK(crashed[1].not_recognised == "the command above it crashed");
+TEST_CASE("published: a line with two values has none") {
     for (const char* duration : {"10.00 -> 8.00", "1 280.00", "10.00 | 8.00", "10.00   8.00", "10.00 vs 8.00"}) {
         const auto results = published_in(
             std::string("==== Serving Benchmark Result ====\nSuccessful requests: 10\nBenchmark duration (s): ") + duration + "\n====\n");

@@ -93,42 +93,6 @@ TEST_CASE("published: headings, profiles and fences of flags where all line brea
     CHECK(results[2].labels.front() == "Throughput Profile");
 }
 
-TEST_CASE("published: a command that is printed once, other checkpoints of the family derived and said so") {
-    const auto results = read_published("vllm serve /models/Model-8B --served-model-name m\nModel-8B\n- high\n" + block("1") + "- low\n" +
-                                            block("2") + "Model-8B-FP8\n- high\n" + block("3") + "Other-8B\n- high\n" + block("4"),
-                                        launchers);
-    REQUIRE(results.size() == 4);
-    CHECK_FALSE(results[0].arguments_derived);
-    CHECK(results[1].labels.front() == "low");
-    CHECK(results[1].arguments == "vllm serve /models/Model-8B --served-model-name m");
-    CHECK(results[2].arguments == "vllm serve /models/Model-8B-FP8 --served-model-name m");
-    CHECK(results[2].arguments_derived);
-    CHECK(results[3].arguments == "vllm serve /models/Model-8B-FP8 --served-model-name m");  // another family: not guessed
-}
-
-TEST_CASE("published: a fence whose launcher is not known takes the command away, and says which it was") {
-    const std::string document = "```bash\nvllm serve org/Model-8B\n```\n```\n" + block("1") +
-                                 "```\n```bash\nunheard-of serve org/Model-70B\n```\n```\n" + block("2") +
-                                 "```\nAgain:\n```\n# --max-num-seqs=512\n" + block("3") +
-                                 "```\n```\ndocker run --gpus all someone/else --model org/Model-8B\n```\n```\n" + block("4") +
-                                 "```\n```bash\npython3 -m sglang.launch_server --model-path org/Model-8B\n```\n```bash\npip install x\n"
-                                 "vllm bench serve --model org/Model-8B\n```\n```\n100%|####| 1000/1000\n" +
-                                 block("5") + "```\n";
-    const auto results = read_published(document, launchers);
-    REQUIRE(results.size() == 5);
-    CHECK(results[0].arguments == "vllm serve org/Model-8B");
-    CHECK_FALSE(results[0].arguments_unknown);
-    for (const std::size_t i : {1U, 2U, 3U}) {
-        CHECK(results[i].arguments.empty());
-        CHECK(results[i].arguments_unknown);
-    }
-    CHECK(results[1].not_recognised == "unheard-of serve org/Model-70B");
-    CHECK(results[2].not_recognised == "unheard-of serve org/Model-70B");
-    CHECK(results[3].not_recognised == "docker run --gpus all someone/else --model org/Model-8B");
-    CHECK(results[4].arguments == "python3 -m sglang.launch_server --model-path org/Model-8B");  // what measures serves nothing
-    CHECK_FALSE(results[4].arguments_unknown);
-}
-
 TEST_CASE("published: what is cut off, empty or no document") {
     CHECK(read_published("", launchers).empty());
     CHECK(read_published("no block here: 5", launchers).empty());
@@ -255,13 +219,12 @@ TEST_CASE("import: a study with one workload takes no blocks of several, and say
                           catalogue);
     };
     const auto of = [](const std::string& label, int input_tokens, int in_flight) {
-        return "- " + label + "\n" +
+        return "- " + label + "\n```bash\nvllm serve org/Model-8B\n```\n" +
                block("1", "Maximum request concurrency: " + std::to_string(in_flight) +
                               "\nTotal input tokens: " + std::to_string(1000 * input_tokens) + "\nTotal generated tokens: 64000\n");
     };
-    const std::string command = "vllm serve org/Model-8B\n";
     const auto imported = [&](const std::string& document, const std::string& printed_as = "") {
-        return import_for_study(read_published(command + document, launchers), study(printed_as));
+        return import_for_study(read_published(document, launchers), study(printed_as));
     };
     CHECK(imported(of("first", 512, 8) + of("second", 530, 8)).rows == 2);  // another draw of the same
     for (const std::string& document : {of("short", 512, 8) + of("long", 4096, 8), of("low", 512, 1) + of("high", 512, 64)}) {
@@ -275,7 +238,7 @@ TEST_CASE("import: a study with one workload takes no blocks of several, and say
     const Imported named = imported(of("short", 512, 8) + of("long", 4096, 8), ", printed_as: short");
     CHECK(named.rows == 1);
     CHECK(named.unplaced.size() == 1);
-    const Imported unknown = imported("```bash\nKERNELS=1 vllm serve org/Model-8B\n```\n" + of("first", 512, 8));
+    const Imported unknown = imported("```bash\nKERNELS=1 vllm serve org/Model-8B\n```\n" + block("1"));
     CHECK(unknown.rows == 0);
     CHECK(unknown.unplaced.at(0).reason == "the study does not know KERNELS=1");
 }

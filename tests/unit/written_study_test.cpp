@@ -34,8 +34,7 @@ const std::string document = "# Tuning of a model\n\nOn one NVIDIA H100 SXM. vLL
                              "## Weights\n" + command("vllm serve org/Model-8B-FP8 --unheard-of x") + printed_block(1500, 512, 128) +
                              "## Sequences\n" + command("vllm serve /models/Model-8B-FP8 --max-num-seqs 64 --unheard-of x") +
                              printed_block(1400, 512, 128) + command("vllm serve org/Model-8B-FP8 --max-num-seqs 512 --unheard-of y") +
-                             printed_block(1700, 512, 128) + command("vllm serve org/Model-8B-FP8 --max-num-seqs 4096 --unheard-of x") +
-                             "```\ntorch.OutOfMemoryError: CUDA out of memory\n```\n" + command("vllm serve org/Other-8B --unheard-of x") +
+                             printed_block(1700, 512, 128) + command("vllm serve org/Other-8B --unheard-of x") +
                              printed_block(900, 512, 128) + "## Long prompts\n" + command("vllm serve org/Model-8B --unheard-of x") +
                              printed_block(2000, 8192, 64, 50);
 
@@ -111,14 +110,14 @@ TEST_CASE("written study: a document becomes a study that replays its results") 
     INFO(written.yaml);
     for (const Unplaced& one : written.imported.unplaced) UNSCOPED_INFO(one.result.index << ": " << one.reason);
     CHECK(written.table == folder.path() / "tuning.csv");
-    CHECK(written.imported.rows == 7);
+    CHECK(written.imported.rows == 6);
     REQUIRE(written.imported.unplaced.size() == 1);
     CHECK(written.imported.unplaced[0].reason == "another model: org/Other-8B");
     CHECK(has(written.yaml, "model: org/Model-8B\n"));
     CHECK(has(written.yaml, "hardware: h100-sxm\n"));
     CHECK(has(written.yaml, "engine_versions: {vllm: 0.17.0, sglang: 0.5.9}\n"));
     CHECK(has(written.yaml, "choice: [none, fp8]\n    checkpoints:\n      fp8: org/Model-8B-FP8\n"));
-    CHECK(has(written.yaml, "vllm.max_num_seqs: {choice: [engine, 64, 512, 4096], ordered: true}\n"));
+    CHECK(has(written.yaml, "vllm.max_num_seqs: {choice: [engine, 64, 512], ordered: true}\n"));
     CHECK(has(written.yaml, "vllm.unheard_of: {flag: \"--unheard-of\", choice: [x, \"y\"]}\n"));
 
     const MeasuredTable table = read_table(written.table);
@@ -128,9 +127,8 @@ TEST_CASE("written study: a document becomes a study that replays its results") 
     CHECK(cell(table, 3, "quantization") == "fp8");  // a copy on a disk
     CHECK(cell(table, 3, "vllm.max_num_seqs") == "64");
     CHECK(cell(table, 4, "vllm.unheard_of") == "y");
-    CHECK(std::get<Failure>(table.rows.at(5).outcome).kind == FailureKind::out_of_memory);
     CHECK(std::get<Measurement>(table.rows.at(4).outcome).metrics.at("total_tokens_per_second").value == 1700);
-    CHECK(table.rows.at(6).workload == "in8192_out64");
+    CHECK(table.rows.at(5).workload == "in8192_out64");
 
     // It runs: all measured configurations of the one workload, the best of them the right one.
     StudySetup setup = set_up(load_study(file, shipped_catalogue));
@@ -162,11 +160,12 @@ TEST_CASE("written study: several workloads are never mixed, the message says wh
 }
 
 TEST_CASE("written study: blocks under one label are of one workload, also one that lost requests") {
-    const std::string text = "```bash\nclient --num-prompts 100\n```\n" + command("vllm serve org/Model-8B") + "- high load\n" +
-                             printed_block(1000, 512, 128) + "- low load\n" + printed_block(500, 512, 128, 10) +
-                             command("vllm serve org/Model-8B --max-num-seqs 64") + "- high load\n" + printed_block(1200, 300, 128, 63) +
-                             "- low load\n" + printed_block(550, 512, 128, 10) + command("vllm serve org/Model-8B --max-num-seqs 128") +
-                             "- high load\n" + printed_block(1100, 512, 128);
+    const std::string text = "```bash\nclient --num-prompts 100\n```\n- high load\n" + command("vllm serve org/Model-8B") +
+                             printed_block(1000, 512, 128) + "- low load\n" + command("vllm serve org/Model-8B") +
+                             printed_block(500, 512, 128, 10) + "- high load\n" + command("vllm serve org/Model-8B --max-num-seqs 64") +
+                             printed_block(1200, 300, 128, 63) + "- low load\n" + command("vllm serve org/Model-8B --max-num-seqs 64") +
+                             printed_block(550, 512, 128, 10) + "- high load\n" + command("vllm serve org/Model-8B --max-num-seqs 128") +
+                             printed_block(1100, 512, 128);
     const TemporaryFolder folder;
     const WrittenStudy written =
         written_anew(source_of({{"a.md", text}}), request_for("high load"), folder.path() / "study.yaml", shipped_catalogue);
@@ -185,9 +184,9 @@ TEST_CASE("written study: requests in flight that are known and differ keep work
         block.insert(block.find("Successful"), "Maximum request concurrency: " + std::to_string(in_flight) + "\n");
         return block;
     };
-    const std::string text = command("vllm serve org/Model-8B") + capped(1, 10) + "- medium\n" + capped(16, 80) +
-                             command("vllm serve org/Model-8B --max-num-seqs 64") + "- medium\n" + capped(16, 80) + "- low\n- medium\n" +
-                             "- low\n" + capped(1, 10);
+    const std::string serve = command("vllm serve org/Model-8B"), other = command("vllm serve org/Model-8B --max-num-seqs 64");
+    const std::string text = serve + capped(1, 10) + "- medium\n" + serve + capped(16, 80) + "- medium\n" + other + capped(16, 80) +
+                             "- low\n- medium\n- low\n" + other + capped(1, 10);
     const TemporaryFolder folder;
     const auto error = message_of<SpaceError>([&] {
         (void)written_anew(source_of({{"a.md", text}}), request_for(""), folder.path() / "study.yaml", shipped_catalogue);
@@ -360,10 +359,11 @@ TEST_CASE("written study: results of one configuration that differ too much are 
     const auto file = folder.path() / "study.yaml";
     const auto written = [&](double first, double second) {
         return written_anew(
-            source_of({{"a.md", command("vllm serve org/Model-8B") + printed_block(1000, 512, 128) +
-                                    command("vllm serve org/Model-8B --max-num-seqs 64") + printed_block(first, 512, 128) +
-                                    "With the patch:\n" + printed_block(second, 512, 128) +
-                                    command("vllm serve org/Model-8B --max-num-seqs 128") + printed_block(1300, 512, 128)}}),
+            source_of(
+                {{"a.md", command("vllm serve org/Model-8B") + printed_block(1000, 512, 128) +
+                              command("vllm serve org/Model-8B --max-num-seqs 64") + printed_block(first, 512, 128) + "With the patch:\n" +
+                              command("vllm serve org/Model-8B --max-num-seqs 64") + printed_block(second, 512, 128) +
+                              command("vllm serve org/Model-8B --max-num-seqs 128") + printed_block(1300, 512, 128)}}),
             request_for(""), file, shipped_catalogue);
     };
     CHECK(written(1000, 1160).imported.unplaced.empty());  // as published repeats do
@@ -402,9 +402,9 @@ TEST_CASE("written study: where nothing of the searched workload is left, the me
     const auto file = folder.path() / "study.yaml";
     const std::string serve = command("vllm serve org/Model-8B");
     const auto error = message_of<SpaceError>([&] {
-        (void)written_anew(
-            source_of({{"a.md", serve + printed_block(1000, 512, 128) + printed_block(3000, 512, 128) + printed_block(500, 4096, 128)}}),
-            request_for("in512_out128"), file, shipped_catalogue);
+        (void)written_anew(source_of({{"a.md", serve + printed_block(1000, 512, 128) + serve + printed_block(3000, 512, 128) + serve +
+                                                   printed_block(500, 4096, 128)}}),
+                           request_for("in512_out128"), file, shipped_catalogue);
     });
     CHECK(has(error, "no result of workload in512_out128 is a row of the study: blocks 0 and 1 have one configuration"));
     CHECK(has(error, "go from 1000 to 3000 (3 times"));

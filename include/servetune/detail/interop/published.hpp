@@ -25,15 +25,11 @@ struct PublishedResult {
     std::vector<std::string> labels;                     ///< what it may be called: profile, comment, list item, heading; nearest first
     std::string arguments;                               ///< the serving command, or only its flags, as printed
     std::string engine;                                  ///< that the command starts, or the nearest title names; empty: not known
-    bool arguments_derived = false;                      ///< no command is printed for it: made from an earlier one by the model's name
-    bool arguments_inherited = false;                    ///< no command is printed for it: that of an earlier result
     bool arguments_unknown = false;                      ///< nothing says how the engine was started; not the same as "no flags"
     std::map<std::string, std::string> server_settings;  ///< of the server, as a result file says them: name -> value
     bool server_settings_are_given = false;              ///< a person wrote these few; else the server reported all, as it resolved them
-    std::string not_recognised;  ///< why the command that stands there is none that we know; then the arguments are unknown
-    std::string quantization;    ///< that a title names, in lower case, where the command says nothing of it; empty: none does
-    std::string doubt;           ///< what stands above it and contradicts the command
-    std::string failure;         ///< of a command that is printed with a crash and no figures: a name of FailureKind
+    std::string not_recognised;  ///< why no command is taken, where the document has one; then the arguments are unknown
+    std::string failure;         ///< of a run without figures: a name of FailureKind
     std::string failure_message;
     BenchmarkResult result;
     std::optional<double> planned_requests;     ///< where the text above says that more were sent than the block has successes
@@ -44,17 +40,12 @@ struct PublishedResult {
 /// found by their names). Also the tables that llama-bench, AIPerf, GenAI-Perf and evalscope print,
 /// a result or a result a row.
 ///
-/// What belongs to a block, or to a table of a server's figures, is what stands last before it: a
-/// serving command of one of `engines` in a fence or on a line (serving_command.hpp), or a fence of
-/// flags; changed by a comment in the fence of the block (`# --max-num-seqs 512`, or one word that
-/// the command's flag could have: `# triton`). "Parameters: N/A" takes the flags away. A profile
-/// (`Profile: X`), a comment, a list item or a heading are labels.
-///
-/// Never the command of another block: a command that we do not know, several in one fence, or a
-/// title that names another engine leave the blocks behind them without one (`not_recognised`),
-/// until the next command that is recognised. Fences of benchmark clients and of downloads say
-/// nothing. A line that is one word and is followed by no command names the served model when the
-/// model of the last command is of the same family (the same word before the first `-`).
+/// A result has the serving command (serving_command.hpp) of its fence, or of the fence directly
+/// above: only blank lines and titles of boxes (`??? info "..."`, `<summary>`) may stand between. A
+/// fence of flags counts as a command without its engine, which the nearest heading may name. All
+/// results of a fence have one command; a comment of flags (`# --max-num-seqs 512`) changes it for
+/// the result below. Any other result has no command, and `not_recognised` says why if the document
+/// has one elsewhere. Profiles (`Profile: X`), comments, list items and headings are labels.
 ///
 /// Commands and settings of clients (`--num-prompts 1000`, `total_requests: 1000`) say how many
 /// requests were sent. A block with fewer, but not fewer than half, and with a number that nobody
@@ -66,9 +57,6 @@ struct PublishedResult {
 /// They also say the load of the block directly below (`--request-rate 8`, `--max-concurrency 16`),
 /// as do lines printed before its title (`Traffic request rate: 8.0`), where the block itself does
 /// not.
-///
-/// A command whose fence of results has the words of a crash, or an engine's own, and no block
-/// becomes a result with `failure` and without figures.
 std::vector<PublishedResult> read_published(std::string_view text, const std::vector<Engine>& engines);
 
 }  // namespace servetune
