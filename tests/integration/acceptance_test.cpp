@@ -210,7 +210,7 @@ TEST_CASE("acceptance: the other engines' studies say the flags that those engin
 
 TEST_CASE("acceptance: wrong words are told, and nothing is run", "[acceptance]") {
     const TemporaryFolder folder;
-    CHECK(accept(folder, "vllm", "", {"--step", "10"}).code == 2);
+    CHECK(accept(folder, "vllm", "", {"--step", "11"}).code == 2);
     CHECK(accept(folder, "vllm", "", {"--runs", "1"}).code == 2);
     CHECK(accept(folder, "vllm", "", {"--requests", "many"}).code == 2);
     CHECK(accept(folder, "no-such-engine", "", {}).code == 2);
