@@ -156,6 +156,14 @@ std::string in_headings(const std::vector<std::string>& headings, const std::vec
     return "";
 }
 
+/// Rows of a study's own table were measured with what their columns say.
+std::vector<std::vector<std::string>> commands_in(const std::filesystem::path& file, std::string_view text, const Known& known) {
+    if (!known.study || file.extension() != ".csv" || is_result_table(text)) return {};
+    const std::vector<CsvRow> rows = parse_csv(text, file.string());
+    if (std::find(rows.front().cells.begin(), rows.front().cells.end(), "status") == rows.front().cells.end()) return {};
+    return commands_of(parse_table(text, file.string()), *known.study);
+}
+
 std::vector<Audited> audited(const std::filesystem::path& file, const Known& known) {
     const std::string content = read_file(file);
     const std::string_view text = utf8_text(content, file.string());
@@ -169,7 +177,9 @@ std::vector<Audited> audited(const std::filesystem::path& file, const Known& kno
     std::vector<Audited> result;
     // Runs of one workload (its name, or the number of the load) and one model.
     std::map<std::tuple<std::string, std::size_t, std::string>, std::vector<std::size_t>> together;
-    for (Block& block : blocks_of(file, text, known)) {
+    std::vector<Block> blocks = blocks_of(file, text, known);
+    const std::vector<std::vector<std::string>> commands = commands_in(file, text, known);
+    for (Block& block : blocks) {
         AuditContext context;
         context.hardware = hardware;
         context.dialect = block.dialect;
@@ -185,7 +195,8 @@ std::vector<Audited> audited(const std::filesystem::path& file, const Known& kno
         std::string beside = known.given_model.empty() ? block.model : known.given_model;
         if (beside.empty()) beside = in_headings(block.headings, known.models);
         if (beside.empty()) beside = model;
-        describe(context, known.commands.read(shell_words(block.arguments)), beside, known.models);
+        const bool by_columns = block.arguments.empty() && block.index < commands.size();
+        describe(context, known.commands.read(by_columns ? commands[block.index] : shell_words(block.arguments)), beside, known.models);
         const std::string served = context.served ? context.served->model.name + " " + context.served->quantization : "";
         if (!served.empty() && block.label.find(served) == std::string::npos) block.label += (block.label.empty() ? "" : ", ") + served;
         together[{workload != nullptr ? workload->name : "", workload != nullptr ? 0 : block.load + 1,

@@ -113,6 +113,17 @@ std::optional<std::string> model_in_prose(std::string_view text, const std::vect
     return found;
 }
 
+std::vector<std::vector<std::string>> commands_of(const MeasuredTable& table, const StudyFile& study) {
+    if (!study.has_commands()) return {};
+    const SearchSpace space(study.composition->parameters());
+    const auto known = [&](const std::string& name) { return space.find(name) != nullptr; };
+    std::vector<std::vector<std::string>> result;
+    if (!std::all_of(table.parameters.begin(), table.parameters.end(), known)) return result;
+    for (const MeasuredTable::Row& row : table.rows)
+        result.push_back(command_of(table, row, space, study).value_or(std::vector<std::string>{}));
+    return result;
+}
+
 void audit_rows(MeasuredTable& table, const StudyFile& study) {
     const Catalogue catalogue = study.catalogue();
     std::optional<HardwareSpec> hardware;

@@ -37,6 +37,10 @@ std::optional<std::string> model_in(std::string_view text, const std::vector<Mod
 /// for a name (`$MODEL`, `<model>`) name none.
 std::optional<std::string> model_in_prose(std::string_view text, const std::vector<ModelSpec>& known);
 
+/// The words of the command that each row of a table was measured with; empty: the row lies outside
+/// the study's space. Nothing at all where the table has a parameter that the study does not have.
+std::vector<std::vector<std::string>> commands_of(const MeasuredTable& table, const StudyFile& study);
+
 /// Audits the measured rows of a study's table, each by itself and those of a workload together,
 /// and adds what it finds to their validity. Throws as Catalogue.
 void audit_rows(MeasuredTable& table, const StudyFile& study);

@@ -50,6 +50,15 @@ TEST_CASE("audit: tables and documents, what is found and what was not checked, 
     CHECK(study.out.find("\n24 results: 0 sound, 1 suspect, 23 unsound\n") != std::string::npos);
     CHECK(study.out.find("tokens not observed: the printed times explain 17.6 % of the latency") != std::string::npos);
 
+    // A row is held against the checkpoint that its columns say: of FP8 half as many bytes are read a
+    // token.
+    folder.write("rows.csv", "quantization,status,time_per_output_token_mean_seconds\nfp8,ok,0.0025\nnone,ok,0.0025\n");
+    const Ran columns = autotune({"audit", "rows.csv", "--study", table("qwen3-8b-h200/study.yaml")}, folder.path());
+    INFO(columns.out);
+    CHECK(columns.code == 1);
+    CHECK(columns.out.find("   0  unsound") == std::string::npos);
+    CHECK(columns.out.find("   1  unsound") != std::string::npos);
+
     folder.write("d.md",
                  "# On a Jetson Thor\n### low\n```bash\nvllm serve /models/Qwen/Qwen3-8B-FP8\n```\n============ Serving Benchmark Result "
                  "============\nSuccessful requests: 10\nBenchmark duration (s): 11.52\nTotal input tokens: 20431\nTotal generated tokens: "
