@@ -50,7 +50,7 @@ TEST_CASE("audit: tables and documents, what is found and what was not checked, 
     CHECK(study.out.find("\n24 results: 0 sound, 1 suspect, 23 unsound\n") != std::string::npos);
     CHECK(study.out.find("tokens not observed: the printed times explain 17.6 % of the latency") != std::string::npos);
 
-    // A row is held against the checkpoint that its columns say: of FP8 half as many bytes are read a
+    // A row is held against the checkpoint that its columns say: FP8 reads half as many bytes a
     // token.
     folder.write("rows.csv", "quantization,status,time_per_output_token_mean_seconds\nfp8,ok,0.0025\nnone,ok,0.0025\n");
     const Ran columns = autotune({"audit", "rows.csv", "--study", table("qwen3-8b-h200/study.yaml")}, folder.path());
