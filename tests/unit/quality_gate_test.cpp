@@ -137,6 +137,19 @@ TEST_CASE("quality: what the default does not have counts as set, and another de
     CHECK(QualityGate(options).lacks_default(on("sglang")));
 }
 
+TEST_CASE("quality: the command's program may be a name in PATH, and is the study's fault where it is not there") {
+    const AccuracyProgram program;
+    QualityOptions options = program.options();
+    options.command.insert(options.command.begin(), "sh");
+    QualityGate gate(options);
+    CHECK(drop_in(gate.of(AddressOnly("http://h/0.8"), answering("auto"), {})) == 0);
+    CHECK(program.runs() == 1);
+    options.command.front() = "no-such-program";
+    options.file = program.folder.path() / "other.json";
+    QualityGate missing(options);
+    CHECK_THROWS_AS(missing.of(AddressOnly("http://h/0.8"), answering("auto"), {}), UsageError);
+}
+
 TEST_CASE("quality: a broken limit and a program that fails are the configuration's failure, of the default the study's end") {
     const AccuracyProgram program;
     QualityOptions options = program.options();
