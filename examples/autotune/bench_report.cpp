@@ -98,7 +98,7 @@ std::string bench_report(const LoadTestResult& result, const std::string& block)
     std::string text = block;
     const LoadStatistics& statistics = result.statistics;
     if (!statistics.intervals.empty())
-        text += "\n95 % intervals within this run (server starts differ more; throughputs: of its steady part):\n";
+        text += "\n95 % intervals within this run, its start and end left out (server starts differ more):\n";
     for (const auto& [metric, interval] : statistics.intervals)
         text += fmt::format("  {:<40} {} .. {}\n", metric, figure_text(metric, interval.low), figure_text(metric, interval.high));
     text += notes_text(statistics.notes);

@@ -52,7 +52,9 @@ TEST_CASE("audit: tables and documents, what is found and what was not checked, 
 
     // A row is held against the checkpoint that its columns say: FP8 reads half as many bytes a
     // token.
-    folder.write("rows.csv", "quantization,status,time_per_output_token_mean_seconds\nfp8,ok,0.0025\nnone,ok,0.0025\n");
+    folder.write("rows.csv",
+                 "quantization,status,output_tokens,successful_requests,time_per_output_token_mean_seconds\nfp8,ok,1280,10,0.0025\nnone,ok,"
+                 "1280,10,0.0025\n");
     const Ran columns = autotune({"audit", "rows.csv", "--study", table("qwen3-8b-h200/study.yaml")}, folder.path());
     INFO(columns.out);
     CHECK(columns.code == 1);
