@@ -44,15 +44,14 @@ std::string without_the_rule(std::string yaml) {
     return yaml;
 }
 
-/// Every stage is compared with the default and no noise gains 90 %, so nothing is confirmed: the
-/// eight trials are the same whichever is faster.
+/// Every stage is compared with the default. Of the eight trials some confirm what looks best by
+/// noise.
 constexpr const char* study = R"(study: llama-tiny
 model: ${GGUF}
 engine: engine.yaml
 workloads:
   - {workload: small, dataset: {kind: random, input_tokens: 64, output_tokens: 16}, requests: 12, arrival: {concurrency: 4}, ignore_eos: true}
 objective: {maximize: output_tokens_per_second, limits: ["success_ratio >= 0.99"]}
-min_gain: 90%
 space:
   threads: 1
   ctx_size: 32768
@@ -93,7 +92,7 @@ std::vector<std::uint16_t> ports_in(const fs::path& trials) {
 
 }  // namespace
 
-TEST_CASE("llama-server tuned: eight trials, the one that it refuses read rightly, every token counted twice, nothing left") {
+TEST_CASE("llama-server tuned: at most eight trials, the one that it refuses read rightly, every token counted twice, nothing left") {
     const std::string program = llama_server();
     if (program.empty()) return;
     const TemporaryFolder folder;
@@ -111,7 +110,9 @@ TEST_CASE("llama-server tuned: eight trials, the one that it refuses read rightl
 
     const Json report = Json::parse(run.out());
     INFO(report.dump(1));
-    CHECK(report.at("trials").at("told") == 8);
+    const auto told = report.at("trials").at("told").get<std::size_t>();
+    CHECK(told >= 6);
+    CHECK(told <= 8);
     REQUIRE(report.at("trials").at("failed") == 1);
     const Json& failure = report.at("failures").at(0);
     CHECK(failure.at("kind") == "unsupported");
@@ -130,7 +131,7 @@ TEST_CASE("llama-server tuned: eight trials, the one that it refuses read rightl
         }
 
     const std::vector<Trial> trials = SqliteJournal::read(results).trials();
-    CHECK(trials.size() == 8);
+    CHECK(trials.size() == told);
     for (const Trial& trial : trials) {
         const Measurement* measurement = trial.measurement();
         if (measurement == nullptr) continue;
@@ -144,7 +145,7 @@ TEST_CASE("llama-server tuned: eight trials, the one that it refuses read rightl
 
     CHECK(leftovers(results.string()).empty());
     const std::vector<std::uint16_t> ports = ports_in(results / "trials");
-    CHECK(ports.size() == 7);
+    CHECK(ports.size() == told - 1);
     for (const std::uint16_t port : ports) CHECK(http(port, "/health").status == 0);
 }
 
