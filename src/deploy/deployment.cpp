@@ -101,8 +101,9 @@ std::string gpus_of(const LaunchRequest& request) {
     return visible == request.environment.end() ? "" : visible->second;
 }
 
-/// The GPU that other programs held most of before the engine was started; empty: none. Without
-/// `gpus` an engine begins with the first one.
+/// The GPU that other programs held more than half of before the engine was started; empty: none.
+/// Half: engines ask for about 0.9 of a GPU, what one serves beside takes less. Without `gpus` an
+/// engine begins with the first one.
 std::string held_by_others(const std::string& gpus, const std::vector<GpuMemoryUse>& before) {
     for (const GpuMemoryUse& gpu : before) {
         if (gpu.used_bytes > gpu.total_bytes / 2 && gpu.total_bytes > 0)

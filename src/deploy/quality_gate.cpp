@@ -172,7 +172,9 @@ QualityGate::Found QualityGate::asked(const Server& server, const std::stop_toke
         std::vector<std::string> words;
         for (const std::string& word : options_.command)
             words.push_back(replaced(replaced(word, "{url}", endpoint.url), "{model}", endpoint.model));
-        if (find_program(words.front()).empty()) throw UsageError("the quality command " + words.front() + ": there is no such program");
+        const std::string program = find_program(words.front()).string();
+        if (program.empty()) throw UsageError("the quality command " + words.front() + " cannot be started: no such program in $PATH");
+        words.front() = program;
         constexpr std::size_t most_output = 16UL << 20UL;
         const RanCommand ran = run_command(words, std::chrono::milliseconds(static_cast<std::int64_t>(options_.within_seconds * 1000)),
                                            most_output, [&] { return stop.stop_requested() || server.died(); });

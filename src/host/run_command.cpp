@@ -3,8 +3,6 @@
 
 #include "child_group.hpp"
 #include "pipe.hpp"
-#include "servetune/error.hpp"
-#include "start_program.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -28,11 +26,8 @@ bool read_some(int from, std::string& into) {
 
 RanCommand run_command(const std::vector<std::string>& argv, std::chrono::milliseconds time, std::size_t output_bytes,
                        const std::function<bool()>& give_up) {
-    const bool named = argv.front().find('/') == std::string::npos;
-    const std::filesystem::path file = named ? find_program(argv.front()) : std::filesystem::path(argv.front());
-    if (file.empty()) throw IoError("cannot start " + argv.front() + ": no such program in $PATH");
     Pipe output;
-    ChildGroup group({.file = file, .argv = argv}, output.in.id());
+    ChildGroup group({.file = argv.front(), .argv = argv}, output.in.id());
     output.in.reset();
     fcntl(output.out.id(), F_SETFL, O_NONBLOCK);
 

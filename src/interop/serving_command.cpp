@@ -243,11 +243,11 @@ void ServingCommands::read_line(std::string_view line, Script& script) const {
 
 ServingCommand ServingCommands::in_text(std::string_view text, bool is_script) const {
     Script script;
-    constexpr std::size_t most = 100;  // no script starts one server so often, and each launch costs as much as its variables
+    constexpr std::size_t most = 100;  // bounds the work: each launch costs as much as its variables
     for (const std::string& line : shell_lines(text))
         if (script.found.size() < 2 && script.launches < most) read_line(without_prompt(line), script);
     if (script.found.empty() && is_script && script.unknown.empty())
-        for (const auto& [name, value] : script.exported)  // an environment without the command that it is for
+        for (const auto& [name, value] : script.exported)  // an environment without its command
             if (!changes_nothing(name)) return {"", "", "export " + cut_to(name + "=" + value, 180)};
     if (script.found.empty()) return {"", "", is_script ? script.unknown : ""};
     if (script.found.size() > 1)

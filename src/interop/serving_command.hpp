@@ -14,7 +14,7 @@ struct PublishedResult;
 
 /// What a text says of the command that starts an engine.
 struct ServingCommand {
-    std::string text{};            ///< from the launcher on, its environment before it; flags only where `engine` is empty
+    std::string text{};            ///< its environment and words; flags only where `engine` is empty
     std::string engine{};          ///< in lower case; empty: flags only, or no command
     std::string not_recognised{};  ///< why there is no command, where the text seems to have one
 };

@@ -4,7 +4,6 @@
 #include "servetune/audit.hpp"
 #include "servetune/catalogue.hpp"
 #include "servetune/error.hpp"
-#include "servetune/recommendation.hpp"
 #include "study/table.hpp"
 #include "study_file/audit_context.hpp"
 #include "support/shipped.hpp"
@@ -498,24 +497,4 @@ TEST_CASE("audit: a finding that a table has only the id of is not counted besid
     std::vector<std::string> found;
     for (const Finding& finding : validity.findings) found.push_back(finding.id + ": " + finding.left);
     CHECK(found == std::vector<std::string>{"server: 2 tokens", "chunks: 1.3 tokens a chunk", "server: 3 tokens"});
-}
-
-TEST_CASE("recommend: a default whose measurement is unsound is kept, one that breaks a limit is not") {
-    Problem problem(SearchSpace({Parameter::choice("a", {"x", "y"})}),
-                    Objective{"rate", Direction::maximize, {Limit::parse("success_ratio >= 0.99")}}, Decision{});
-    problem.replicates_inform = false;
-    const auto told = [&](std::uint64_t id, const char* a, double rate, double success, Verdict verdict) {
-        Trial trial{id, problem.space.completed({{"a", a}})};
-        trial.outcome = Measurement{{{"rate", {rate}}, {"success_ratio", {success}}}, {verdict, {}}};
-        return trial;
-    };
-    const std::vector<Trial> unsound{told(0, "x", 100, 1, Verdict::unsound), told(1, "y", 50, 1, Verdict::sound)};
-    const Recommendation kept = recommend(problem, unsound);
-    CHECK(kept.default_unsound);
-    CHECK(kept.keep_default);
-    CHECK(kept.recommended == problem.space.default_configuration());
-    CHECK(kept.best == problem.space.completed({{"a", "y"}}));
-    const std::vector<Trial> failing{told(0, "x", 100, 0.5, Verdict::unsound), told(1, "y", 50, 1, Verdict::sound)};
-    CHECK_FALSE(recommend(problem, failing).default_unsound);
-    CHECK_FALSE(recommend(problem, failing).keep_default);
 }

@@ -312,3 +312,23 @@ TEST_CASE("verdict: nothing measured, nothing passing") {
     CHECK(broken.json["recommended"].is_null());
     CHECK(has(broken.text, "**Nothing can be recommended.** No measured configuration passes."));
 }
+
+TEST_CASE("recommend: a default whose measurement is unsound is kept, one that breaks a limit is not") {
+    Problem problem(SearchSpace({Parameter::choice("a", {"x", "y"})}),
+                    Objective{"rate", Direction::maximize, {Limit::parse("success_ratio >= 0.99")}}, Decision{});
+    problem.replicates_inform = false;
+    const auto told = [&](std::uint64_t id, const char* a, double rate, double success, Verdict verdict) {
+        Trial trial{id, problem.space.completed({{"a", a}})};
+        trial.outcome = Measurement{{{"rate", {rate}}, {"success_ratio", {success}}}, {verdict, {}}};
+        return trial;
+    };
+    const std::vector<Trial> unsound{told(0, "x", 100, 1, Verdict::unsound), told(1, "y", 50, 1, Verdict::sound)};
+    const Recommendation kept = recommend(problem, unsound);
+    CHECK(kept.default_unsound);
+    CHECK(kept.keep_default);
+    CHECK(kept.recommended == problem.space.default_configuration());
+    CHECK(kept.best == problem.space.completed({{"a", "y"}}));
+    const std::vector<Trial> failing{told(0, "x", 100, 0.5, Verdict::unsound), told(1, "y", 50, 1, Verdict::sound)};
+    CHECK_FALSE(recommend(problem, failing).default_unsound);
+    CHECK_FALSE(recommend(problem, failing).keep_default);
+}

@@ -28,8 +28,8 @@ struct PublishedResult {
     bool arguments_unknown = false;                      ///< nothing says how the engine was started; not the same as "no flags"
     std::map<std::string, std::string> server_settings;  ///< of the server, as a result file says them: name -> value
     bool server_settings_are_given = false;              ///< a person wrote these few; else the server reported all, as it resolved them
-    std::string not_recognised;  ///< why no command is taken, where the document has one; then the arguments are unknown
-    std::string failure;         ///< of a run without figures: a name of FailureKind
+    std::string not_recognised;                          ///< why no command is taken; then the arguments are unknown
+    std::string failure;                                 ///< of a run without figures: a name of FailureKind
     std::string failure_message;
     BenchmarkResult result;
     std::optional<double> planned_requests;     ///< where the text above says that more were sent than the block has successes
