@@ -331,13 +331,13 @@ std::string complaint_of(const CLI::App& app, const CLI::ParseError& error, std:
             const auto known = all_spellings(*command);
             const CLI::Option* option = command->get_option_no_throw(name);
             if (option == nullptr) {
-                what = "there is no option " + name + "; nearest: " + servetune::listed(servetune::nearest_first(name, known), 3);
+                what = "there is no option " + name + servetune::nearest_text(name, known);
                 break;
             }
             if (takes_value(*option) && option->get_items_expected_min() > 0 && word == name) before = option;
         } else if (command == &app && !word.starts_with('-')) {
             if (std::find(names.begin(), names.end(), word) == names.end()) {
-                what = "there is no command '" + word + "'; nearest: " + servetune::listed(servetune::nearest_first(word, names), 3);
+                what = "there is no command '" + word + "'" + servetune::nearest_text(word, names);
                 break;
             }
             command = app.get_subcommand(word);

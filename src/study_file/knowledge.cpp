@@ -38,8 +38,7 @@ std::vector<std::string> flags_left_out(const StudyFile& study, const SimulateEv
         const Configuration usual = engines.size() > 1 ? space.completed({{"engine", engine.name}}) : space.default_configuration();
         for (const std::string& word : evaluator.started(usual).serving.unknown)
             result.push_back(study.file.string() + ": 'arguments': what '" + word + "' does to the speed and memory of " + engine.name +
-                             " is not known; the cost model leaves it out and is believed less. Nearest flags that are known: " +
-                             listed(nearest_first(word, known), 3));
+                             " is not known; the cost model leaves it out and is believed less" + nearest_text(word, known));
     }
     return result;
 }
