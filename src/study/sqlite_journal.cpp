@@ -323,7 +323,10 @@ std::vector<std::string> SqliteJournal::Database::make_from(SqliteConnection& so
     });
     as_far_as_readable([&] { for_each_event(source, version, [&](JournalEvent event) { events.push_back(std::move(event)); }); });
     const std::string structure = stopped_by.empty() ? source.text("PRAGMA quick_check(1)") : "ok";
-    if (structure != "ok") stopped_by = structure;
+    if (structure != "ok") {  // "*** in database main ***", then the first fault
+        const auto line = structure.rfind('\n');
+        stopped_by = "the file is damaged (SQLite: " + structure.substr(line == std::string::npos ? 0 : line + 1) + ")";
+    }
 
     trials_.clear();
     last_sequence_ = 0;
