@@ -24,6 +24,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <fstream>
 #include <map>
 #include <optional>
 #include <sstream>
@@ -61,7 +62,33 @@ FoundMachine this_machine() {
 
 }  // namespace
 
-StudyFile StudyArguments::load(MeasuredBy by) const { return load_study(study, Catalogue::standard(), strategy, by, {this_machine}); }
+bool StudyArguments::names_journal() const {
+    std::error_code unknown;
+    const std::filesystem::path journal = SqliteJournal::file_of(study);
+    if (std::filesystem::is_directory(study, unknown)) return std::filesystem::exists(journal, unknown);
+    std::string begin(15, '\0');
+    return std::ifstream(journal, std::ios::binary).read(begin.data(), 15) && begin == "SQLite format 3";
+}
+
+std::filesystem::path StudyArguments::folder(const StudyFile& file) const {
+    if (directory || !names_journal()) return directory.value_or(file.name);
+    return study.filename() == "study.db" ? study.parent_path() : study;
+}
+
+std::filesystem::path StudyArguments::study_file(UnsetVariable unset) const {
+    std::error_code unknown;
+    if (names_journal()) return keep_texts(std::filesystem::absolute(SqliteJournal::file_of(study)), SqliteJournal::texts_of(study), unset);
+    if (std::filesystem::is_directory(study, unknown)) throw UsageError(study.string() + " is a folder without a journal (study.db)");
+    return study;
+}
+
+std::string StudyArguments::strategy_name() const {
+    return strategy.empty() && names_journal() ? SqliteJournal::definition_of(study)["strategy"] : strategy;
+}
+
+StudyFile StudyArguments::load(MeasuredBy by) const {
+    return load_study(study_file(UnsetVariable::fails), Catalogue::standard(), strategy_name(), by, {this_machine});
+}
 
 StudyFile StudyArguments::load_to_read() const {
     const auto kept = [this](const StudyFile& file) -> std::map<std::string, std::string> {
@@ -74,7 +101,7 @@ StudyFile StudyArguments::load_to_read() const {
             return {};  // whoever reads its trials says what is wrong with it
         }
     };
-    return load_study(study, Catalogue::standard(), strategy, MeasuredBy::either, {this_machine, kept});
+    return load_study(study_file(UnsetVariable::stays), Catalogue::standard(), strategy_name(), MeasuredBy::either, {this_machine, kept});
 }
 
 namespace {

@@ -32,14 +32,14 @@ void add_strategy(CLI::App* command, StudyArguments& arguments) {
 
 CLI::App* add_study_command(CLI::App& app, const char* name, const char* what, StudyArguments& arguments) {
     CLI::App* command = app.add_subcommand(name, what);
-    command->add_option("STUDY", arguments.study, "The study's YAML file")->required();
+    command->add_option("STUDY", arguments.study, "The study's YAML file, or the folder or journal of its run")->required();
     add_strategy(command, arguments);
     command->add_flag("--json", arguments.json, "Print one JSON object");
     return command;
 }
 
 void add_directory(CLI::App* command, StudyArguments& arguments) {
-    command->add_option("--directory", arguments.directory, "The study's folder, for journal and report (default: ./<study name>)");
+    command->add_option("--directory", arguments.directory, "The folder of the run, for journal and report (default: ./<study name>)");
 }
 
 void add_load_test(CLI::App* command, LoadTestArguments& arguments) {
@@ -224,7 +224,7 @@ int dispatch(int argc, char** argv) {
         ->needs(beside);
     ExportArguments export_arguments;
     CLI::App* export_command = app.add_subcommand("export", "Export the trials of a study: CSV table, JSON lines or Optuna storage");
-    export_command->add_option("STUDY", export_arguments.study, "The study's YAML file")->required();
+    export_command->add_option("STUDY", export_arguments.study, "The study's YAML file, or the folder or journal of its run")->required();
     add_directory(export_command, export_arguments);
     export_command->add_option("--format", export_arguments.format, "Format; optuna is an SQLite storage")
         ->check(CLI::IsMember({"csv", "jsonl", "optuna"}))
