@@ -284,8 +284,7 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue, const 
     }
     std::size_t always_kept = 0;
     for (const Constraint& constraint : problem.space.constraints()) {
-        if (can_be_broken(problem.space, constraint))
-            put(stdout, "  {}{}\n", text_of(constraint), reason(constraint).empty() ? "" : " (" + reason(constraint) + ")");
+        if (can_be_broken(problem.space, constraint)) put(stdout, "  {}\n", explained_text_of(constraint));
         else ++always_kept;
     }
     if (always_kept > 0) put(stdout, "  and {} that every configuration keeps\n", counted_text(always_kept, "rule"));

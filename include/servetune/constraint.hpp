@@ -90,6 +90,11 @@ inline std::string text_of(const Constraint& constraint) {
     return std::visit(visitor, constraint);
 }
 
+/// `require a >= b (the engine refuses it)`
+inline std::string explained_text_of(const Constraint& constraint) {
+    return text_of(constraint) + (reason(constraint).empty() ? "" : " (" + reason(constraint) + ")");
+}
+
 /// A parameter in a configuration that may be half made.
 struct Slot {
     enum class State { undecided, inactive, active } state = State::undecided;
