@@ -54,7 +54,7 @@ void print_one(const Engine& engine, bool json) {
             p.parameter.domain_text(), text_of(p.parameter.default_value), p.parameter.doc);
     }
     for (const Constraint& constraint : engine.constraints)
-        put(stdout, "  {}{}\n", text_of(constraint), reason(constraint).empty() ? "" : " (" + reason(constraint) + ")");
+        put(stdout, "  {}\n", explained_text_of(constraint));
 }
 
 }  // namespace
