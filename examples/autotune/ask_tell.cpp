@@ -46,9 +46,9 @@ int ask_tell(const AskTellArguments& arguments) {
     try {
         if (!arguments.directory) journal = std::make_unique<MemoryJournal>();
         else
-            journal = std::make_unique<SqliteJournal>(
-                SqliteJournal::open(*arguments.directory, {setup.file.name, setup.definition(), std::string(library_version)},
-                                    arguments.accept_changes, [](const std::string& line) { put(stderr, "autotune: {}\n", line); }));
+            journal = std::make_unique<SqliteJournal>(SqliteJournal::open(
+                *arguments.directory, {setup.file.name, setup.definition(), std::string(library_version), setup.texts()},
+                arguments.accept_changes, [](const std::string& line) { put(stderr, "autotune: {}\n", line); }));
     } catch (const IoError& error) {
         put(stderr, "autotune: {}\n", error.what());
         return environment_error;

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -52,10 +51,7 @@ OrderedJson number(double value) { return std::isfinite(value) ? OrderedJson(val
 }  // namespace
 
 void CapacityReport::add(LoadPoint point, const Arrival& at) {
-    point.level = at.kind == Arrival::Kind::rate          ? at.requests_per_second
-                  : at.kind == Arrival::Kind::concurrency ? static_cast<double>(at.in_flight)
-                                                          : std::numeric_limits<double>::infinity();
-    point.strain = strain_of(limits, point.metrics).value_or(0);
+    judge(point, limits, at);
     points.push_back(std::move(point));
 }
 
@@ -67,7 +63,7 @@ std::string CapacityReport::line_of(const LoadPoint& point) const {
                                    figure_of(m, "time_per_output_token_p95_seconds"), figure_of(m, "latency_p95_seconds"));
     if (!limits.empty())
         line += std::isinf(point.strain) ? "  requests fail" : fmt::format("  {:>5.0f} % {}", point.strain * 100, bar(point.strain));
-    return line;
+    return line + (point.keeps_up ? "" : "  does not keep up");
 }
 
 std::string CapacityReport::text() const {
@@ -106,6 +102,7 @@ std::string CapacityReport::json() const {
         OrderedJson one;
         one["load"] = number(point.level);  // null: all at once
         one["of_nearest_limit"] = number(point.strain);
+        one["keeps_up"] = point.keeps_up;
         one["verdict"] = name_in(verdicts, point.validity.verdict);
         for (const auto& [name, metric] : point.metrics) one["metrics"][name] = number(metric.value);
         json["points"].push_back(std::move(one));

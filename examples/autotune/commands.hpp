@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "base/kept_texts.hpp"
 #include "servetune/study_file.hpp"
 
 #include <cstdint>
@@ -28,8 +29,8 @@ enum ExitCode {
 
 /// What the commands that work on a study have in common.
 struct StudyArguments {
-    std::filesystem::path study;                       ///< the YAML file
-    std::optional<std::filesystem::path> directory{};  ///< the study's folder; nothing: ./<study name>
+    std::filesystem::path study;                       ///< the YAML file, a folder that a run wrote, or a journal's file
+    std::optional<std::filesystem::path> directory{};  ///< the study's folder; nothing: ./<study name>, or that of the journal
     std::string strategy{};                            ///< in place of the file's
     bool json = false;
 
@@ -39,7 +40,15 @@ struct StudyArguments {
     /// To read its journal: the machine is the one that the journal was written on. Throws IoError
     /// where there is none.
     [[nodiscard]] servetune::StudyFile load_to_read() const;
-    [[nodiscard]] std::filesystem::path folder(const servetune::StudyFile& file) const { return directory.value_or(file.name); }
+    [[nodiscard]] std::filesystem::path folder(const servetune::StudyFile& file) const;
+
+private:
+    /// Whether `study` leads to a journal, from which the study is read.
+    [[nodiscard]] bool names_journal() const;
+    /// The file to read. Throws UsageError for a folder without a journal, IoError.
+    [[nodiscard]] std::filesystem::path study_file(servetune::UnsetVariable unset) const;
+    /// As `--strategy` says it, else the journal; empty: the file's.
+    [[nodiscard]] std::string strategy_name() const;
 };
 
 struct RunArguments : StudyArguments {

@@ -18,7 +18,10 @@ int explain(const ExplainArguments& arguments) {
     add_earlier_studies(file, arguments.learn_from);
     const std::filesystem::path folder = arguments.folder(file);
     const StudySetup setup = set_up(std::move(file), folder);
-    const std::vector<Trial> trials = read_journal(setup, folder).trials();
+    const SqliteJournal journal = read_journal(setup, folder);
+    if (const std::string path = "knowledge[" + std::to_string(setup.knowledge.size()) + "]"; journal.definition().contains(path))
+        complain("autotune: the run also learned from {}: name it with --learn-from", journal.definition().at(path));
+    const std::vector<Trial> trials = journal.trials();
     const ExplainReport report = arguments.trial ? explain_trial(setup, trials, *arguments.trial) : explain_study(setup, trials);
     if (arguments.json) put(stdout, "{}\n", report.json);
     else put(stdout, "{}", report.text);

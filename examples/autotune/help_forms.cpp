@@ -21,15 +21,15 @@ namespace autotune {
 namespace {
 
 constexpr std::array<std::pair<int, std::string_view>, 9> exit_codes{{
-    {done, "done, whatever the verdict on passing configurations: recommended, keep the default, inconclusive"},
-    {answer_is_no, "the answer is no: `validate` of an invalid study, an unsound result, nothing to explain"},
-    {usage_error, "usage or file error: a wrong option, a file that cannot be read; an invalid study, unless `validate` was asked"},
-    {environment_error, "environment error"},
-    {nothing_feasible, "nothing feasible found: no configuration passes"},
-    {without_results, "a file for `audit` or `import` has no results; the others were read. 1 takes precedence"},
-    {undecided, "`compare` is undecided after all pairs; `capacity` found no load that breaks the limits"},
+    {done, "success, whatever the verdict: recommended, keep the default, inconclusive"},
+    {answer_is_no, "the answer is no: an invalid study (`validate`), an unsound result, nothing to explain"},
+    {usage_error, "usage error: a wrong option, an unreadable file, an invalid study (all but `validate`)"},
+    {environment_error, "environment error: a missing program, a full disk, a folder that another run uses"},
+    {nothing_feasible, "no configuration passes"},
+    {without_results, "`audit` or `import`: a file has no results; the others were read, and 1 takes precedence"},
+    {undecided, "undecided: `compare` after all pairs, `capacity` if no load breaks the limits"},
     {stopped, "stopped by the user"},
-    {reader_gone, "what reads standard output ended first, such as `head -1`. A run goes on to its end all the same"},
+    {reader_gone, "the reader of standard output ended first, such as `head -1`; a run continues to its end"},
 }};
 
 /// The words that an option takes, where it takes only these.
@@ -331,13 +331,13 @@ std::string complaint_of(const CLI::App& app, const CLI::ParseError& error, std:
             const auto known = all_spellings(*command);
             const CLI::Option* option = command->get_option_no_throw(name);
             if (option == nullptr) {
-                what = "there is no option " + name + "; nearest: " + servetune::listed(servetune::nearest_first(name, known), 3);
+                what = "there is no option " + name + servetune::nearest_text(name, known);
                 break;
             }
             if (takes_value(*option) && option->get_items_expected_min() > 0 && word == name) before = option;
         } else if (command == &app && !word.starts_with('-')) {
             if (std::find(names.begin(), names.end(), word) == names.end()) {
-                what = "there is no command '" + word + "'; nearest: " + servetune::listed(servetune::nearest_first(word, names), 3);
+                what = "there is no command '" + word + "'" + servetune::nearest_text(word, names);
                 break;
             }
             command = app.get_subcommand(word);

@@ -8,6 +8,7 @@
 #include "interop/plain_table.hpp"
 #include "interop/serving_command.hpp"
 #include "interop/written_study.hpp"
+#include "servetune/detail/base/number_text.hpp"
 #include "servetune/error.hpp"
 #include "servetune/result_file.hpp"
 
@@ -178,7 +179,7 @@ int import_document(const ImportArguments& arguments) {
     } else {
         const std::string name = arguments.documents.size() == 1 ? arguments.documents.front().string()
                                                                  : fmt::format("{} documents", arguments.documents.size());
-        put(stderr, "{}: {} result blocks, {} rows\n", name, results.size(), imported.rows);
+        put(stderr, "{}: {}, {}\n", name, counted_text(results.size(), "result block"), counted_text(imported.rows, "row"));
         for (const PublishedResult& result : results)
             if (!study && !arguments.write_study && !result.not_recognised.empty())
                 put(stderr, "  block {} has no command: command not recognised: {}\n", result.index, result.not_recognised);

@@ -8,7 +8,9 @@
 #include "engine/help.hpp"
 #include "engine/load_level.hpp"
 #include "report/beside.hpp"
+#include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/host/topology.hpp"
+#include "servetune/detail/space/feasible_set.hpp"
 #include "servetune/detail/space/neighbours.hpp"
 #include "servetune/error.hpp"
 #include "servetune/report.hpp"
@@ -22,6 +24,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <fstream>
 #include <map>
 #include <optional>
 #include <sstream>
@@ -33,6 +36,25 @@ using OrderedJson = nlohmann::ordered_json;
 
 namespace {
 
+/// Whether a rule excludes a configuration: many of an engine's are about values that a study does
+/// not search.
+bool can_be_broken(const SearchSpace& space, const Constraint& rule) {
+    std::vector<std::string> names = names_of(rule);
+    for (std::size_t i = 0; i < names.size(); ++i)  // and what these depend on
+        for (const auto& condition : space.at(names[i]).active_when)
+            if (std::find(names.begin(), names.end(), condition.parent) == names.end()) names.push_back(condition.parent);
+    std::vector<Parameter> parameters = space.parameters();
+    std::erase_if(parameters, [&](const Parameter& one) { return std::find(names.begin(), names.end(), one.name) == names.end(); });
+    try {
+        const SearchSpace without(parameters);
+        const SearchSpace with(std::move(parameters), {rule});
+        const FeasibleSet all(without);
+        return !all.finite() || FeasibleSet(with).size() < all.size();
+    } catch (const SpaceError&) {  // it leaves no configuration
+        return true;
+    }
+}
+
 FoundMachine this_machine() {
     static const FoundMachine found = find_machine();
     return found;
@@ -40,7 +62,33 @@ FoundMachine this_machine() {
 
 }  // namespace
 
-StudyFile StudyArguments::load(MeasuredBy by) const { return load_study(study, Catalogue::standard(), strategy, by, {this_machine}); }
+bool StudyArguments::names_journal() const {
+    std::error_code unknown;
+    const std::filesystem::path journal = SqliteJournal::file_of(study);
+    if (std::filesystem::is_directory(study, unknown)) return std::filesystem::exists(journal, unknown);
+    std::string begin(15, '\0');
+    return std::ifstream(journal, std::ios::binary).read(begin.data(), 15) && begin == "SQLite format 3";
+}
+
+std::filesystem::path StudyArguments::folder(const StudyFile& file) const {
+    if (directory || !names_journal()) return directory.value_or(file.name);
+    return study.filename() == "study.db" ? study.parent_path() : study;
+}
+
+std::filesystem::path StudyArguments::study_file(UnsetVariable unset) const {
+    std::error_code unknown;
+    if (names_journal()) return keep_texts(std::filesystem::absolute(SqliteJournal::file_of(study)), SqliteJournal::texts_of(study), unset);
+    if (std::filesystem::is_directory(study, unknown)) throw UsageError(study.string() + " is a folder without a journal (study.db)");
+    return study;
+}
+
+std::string StudyArguments::strategy_name() const {
+    return strategy.empty() && names_journal() ? SqliteJournal::definition_of(study)["strategy"] : strategy;
+}
+
+StudyFile StudyArguments::load(MeasuredBy by) const {
+    return load_study(study_file(UnsetVariable::fails), Catalogue::standard(), strategy_name(), by, {this_machine});
+}
 
 StudyFile StudyArguments::load_to_read() const {
     const auto kept = [this](const StudyFile& file) -> std::map<std::string, std::string> {
@@ -53,7 +101,7 @@ StudyFile StudyArguments::load_to_read() const {
             return {};  // whoever reads its trials says what is wrong with it
         }
     };
-    return load_study(study, Catalogue::standard(), strategy, MeasuredBy::either, {this_machine, kept});
+    return load_study(study_file(UnsetVariable::stays), Catalogue::standard(), strategy_name(), MeasuredBy::either, {this_machine, kept});
 }
 
 namespace {
@@ -234,8 +282,13 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue, const 
         put(stdout, "  {:{}}  {}; default {}{}\n", parameter.name, width, parameter.domain_text(), text_of(parameter.default_value),
             conditions.empty() ? "" : "; " + conditions);
     }
-    for (const Constraint& constraint : problem.space.constraints())
-        put(stdout, "  {}{}\n", text_of(constraint), reason(constraint).empty() ? "" : " (" + reason(constraint) + ")");
+    std::size_t always_kept = 0;
+    for (const Constraint& constraint : problem.space.constraints()) {
+        if (can_be_broken(problem.space, constraint))
+            put(stdout, "  {}{}\n", text_of(constraint), reason(constraint).empty() ? "" : " (" + reason(constraint) + ")");
+        else ++always_kept;
+    }
+    if (always_kept > 0) put(stdout, "  and {} that every configuration keeps\n", counted_text(always_kept, "rule"));
     if (!setup.file.preset_by_default.empty())
         put(stdout, "\nsearched: the preset {}, as the study has no `space` (`others: search` searches all flags)",
             setup.file.preset_by_default);
@@ -292,12 +345,12 @@ int rescue_journal(const std::filesystem::path& folder) {
         const RescuedJournal rescued = SqliteJournal::rescue(folder);
         const auto told = std::count_if(rescued.trials.begin(), rescued.trials.end(), [](const Trial& trial) { return trial.told(); });
         const bool whole = rescued.stopped_by.empty() && rescued.left_out.empty();
-        put(stdout, "{} trials, {} of them told, are in {}{}\n", rescued.trials.size(), told, rescued.file.string(),
+        put(stdout, "rescued {}, {} of them told, into {}{}\n", counted_text(rescued.trials.size(), "trial"), told, rescued.file.string(),
             whole ? "; nothing was damaged" : "");
         for (const std::string& one : rescued.left_out) put(stdout, "  {}\n", one);
-        if (!rescued.stopped_by.empty()) put(stdout, "  not readable: {}\n", rescued.stopped_by);
+        if (!rescued.stopped_by.empty()) put(stdout, "  not all could be read: {}\n", rescued.stopped_by);
         put(stdout, "to go on with them, move it over {} and remove that file's -wal and -shm\n", (folder / "study.db").string());
-        return whole ? done : answer_is_no;
+        return done;
     } catch (const IoError& error) {
         put(stderr, "autotune: {}\n", error.what());
         return environment_error;

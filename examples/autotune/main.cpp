@@ -22,7 +22,8 @@ namespace {
 
 using namespace autotune;
 
-constexpr const char* token_help = "Who looks has to know what this file holds (or SERVETUNE_TOKEN); needed where others reach the address";
+constexpr const char* token_help =
+    "File with the token that readers must give (or SERVETUNE_TOKEN); required unless the address is the loopback";
 
 void add_strategy(CLI::App* command, StudyArguments& arguments) {
     command->add_option("--strategy", arguments.strategy,
@@ -31,118 +32,122 @@ void add_strategy(CLI::App* command, StudyArguments& arguments) {
 
 CLI::App* add_study_command(CLI::App& app, const char* name, const char* what, StudyArguments& arguments) {
     CLI::App* command = app.add_subcommand(name, what);
-    command->add_option("STUDY", arguments.study, "The study's YAML file")->required();
+    command->add_option("STUDY", arguments.study, "The study's YAML file, or the folder or journal of its run")->required();
     add_strategy(command, arguments);
     command->add_flag("--json", arguments.json, "Print one JSON object");
     return command;
 }
 
 void add_directory(CLI::App* command, StudyArguments& arguments) {
-    command->add_option("--directory", arguments.directory, "The study's folder: journal, report (default: ./<study name>)");
+    command->add_option("--directory", arguments.directory, "The folder of the run, for journal and report (default: ./<study name>)");
 }
 
 void add_load_test(CLI::App* command, LoadTestArguments& arguments) {
     command->add_option("--url,--base-url", arguments.url, "The server, such as http://127.0.0.1:8000, with or without /v1")->required();
     command->add_option("--replica", arguments.replicas, "Another server of the same kind; requests are spread over all")
         ->allow_extra_args(false);
-    command->add_option("--model", arguments.model, "As the server calls it (default: the only one it serves)");
-    command->add_option("--workload", arguments.workload, "A name, a file, or random:INPUTxOUTPUT")->capture_default_str();
-    command->add_option("--requests,--num-prompts", arguments.requests, "How many")->check(whole_number(1));
-    command->add_option("--burstiness", arguments.burstiness, "Of arrivals at a rate: 1 is Poisson, less is burstier, inf an even pace")
+    command->add_option("--model", arguments.model, "The model's name on the server (default: the only one that it serves)");
+    command->add_option("--workload", arguments.workload, "A shipped workload's name, a file, or random:INPUTxOUTPUT tokens")
+        ->capture_default_str();
+    command->add_option("--requests,--num-prompts", arguments.requests, "Number of requests")->check(whole_number(1));
+    command
+        ->add_option("--burstiness", arguments.burstiness, "Shape of arrivals at a rate: 1 is Poisson, below 1 burstier, inf evenly spaced")
         ->check(positive_number(true));
-    command->add_option("--seed", arguments.seed, "Of prompts and arrivals")->check(whole_number(0));
-    command->add_option("--salt", arguments.salt, "Of this run's prompts (default: a new one, so that no prefix cache answers)")
+    command->add_option("--seed", arguments.seed, "Seed of prompts and arrivals")->check(whole_number(0));
+    command
+        ->add_option("--salt", arguments.salt,
+                     "Makes this run's prompts differ from others (default: new each run, so that no prefix cache answers)")
         ->check(whole_number(0));
-    command->add_flag("--ignore-eos", arguments.ignore_eos, "Ask for exactly as many tokens as the workload says");
-    command->add_flag("--completions", arguments.completions, "/v1/completions instead of /v1/chat/completions");
-    command->add_flag("--token-ids", arguments.token_ids, "Prompts as token ids: exact lengths without asking (completions)");
-    command->add_flag("!--no-stream", arguments.stream, "Whole answers");
-    command->add_flag("!--no-usage", arguments.usage, "Do not ask for token counts; they are estimated from what is streamed");
+    command->add_flag("--ignore-eos", arguments.ignore_eos, "Request exactly the workload's number of output tokens");
+    command->add_flag("--completions", arguments.completions, "Use /v1/completions instead of /v1/chat/completions");
+    command->add_flag("--token-ids", arguments.token_ids, "Send prompts as token ids, which makes lengths exact; implies --completions");
+    command->add_flag("!--no-stream", arguments.stream, "Request whole answers instead of a stream");
+    command->add_flag("!--no-usage", arguments.usage, "Do not request token counts; estimate them from the stream");
     command->add_option("--api-key-env", arguments.api_key_environment, "Environment variable that holds the API key");
-    command->add_option("--header", arguments.headers, "NAME:VALUE, added to every request")->allow_extra_args(false);
-    command->add_option("--extra-body", arguments.extra_body, "JSON object added to every request, such as {\"temperature\": 0}");
-    command->add_option("--certificates", arguments.certificates, "Certificate authorities to trust for https");
-    command->add_option("--loops", arguments.loops, "Event loops, each a thread")->check(whole_number(1));
-    command->add_option("--request-timeout", arguments.request_timeout_seconds, "Seconds for one answer")->check(positive_number());
-    command->add_option("--stall-timeout", arguments.stall_timeout_seconds, "Seconds without an event of the answer")
+    command->add_option("--header", arguments.headers, "NAME:VALUE, a header of every request")->allow_extra_args(false);
+    command->add_option("--extra-body", arguments.extra_body, "JSON object merged into every request, such as {\"temperature\": 0}");
+    command->add_option("--certificates", arguments.certificates, "File of certificate authorities to trust for https");
+    command->add_option("--loops", arguments.loops, "Threads that send requests")->check(whole_number(1));
+    command
+        ->add_option("--request-timeout", arguments.request_timeout_seconds, "Seconds until a request without its whole answer has failed")
         ->check(positive_number());
-    command->add_option("--hardware", arguments.hardware, "What it runs on, such as h100-sxm: checked against physics");
-    command->add_option("--facts-of", arguments.facts_of, "The model, where it is served under another name");
-    command->add_option("--devices", arguments.devices, "Accelerators that share the work of one step")->check(positive_number());
-    command->add_flag("--quiet", arguments.quiet, "No progress on standard error");
+    command->add_option("--stall-timeout", arguments.stall_timeout_seconds, "Seconds until a request without a new event has failed")
+        ->check(positive_number());
+    command->add_option("--hardware", arguments.hardware, "The chip, such as h100-sxm: the audit checks figures against its peaks");
+    command->add_option("--facts-of", arguments.facts_of, "The model whose facts the audit uses, if the server uses another name");
+    command->add_option("--devices", arguments.devices, "Number of accelerators that share one copy of the model")
+        ->check(positive_number());
+    command->add_flag("--quiet", arguments.quiet, "Print no progress");
 }
 
 CLI::App* add_init_command(CLI::App& app, InitArguments& arguments) {
     CLI::App* command = app.add_subcommand("init", "Write a study: asks five questions, or takes the answers as options");
-    command->add_option("--engine", arguments.engine, "A known engine (default: one that is installed here)");
-    command->add_option("--model", arguments.model, "What is served: a name on the hub, a folder or a file");
-    command->add_option("--hardware", arguments.hardware, "Such as h100-sxm (default: what nvidia-smi says)");
-    command->add_option("--gpus", arguments.gpus, "How many of them")->check(whole_number(0));
-    command->add_option("--traffic", arguments.traffic, "A workload, or INPUTxOUTPUT tokens");
+    command->add_option("--engine", arguments.engine, "The engine (default: one that is installed here)");
+    command->add_option("--model", arguments.model, "The model: a name on the hub, a folder or a file");
+    command->add_option("--hardware", arguments.hardware, "The chip, such as h100-sxm (default: as nvidia-smi says)");
+    command->add_option("--gpus", arguments.gpus, "Number of GPUs; 0: the engine serves from a CPU")->check(whole_number(0));
+    command->add_option("--traffic", arguments.traffic, "A shipped workload's name, or INPUTxOUTPUT tokens");
     command->add_option("--concurrency", arguments.concurrency, "Requests in flight")->check(whole_number(1));
-    command->add_option("--goal", arguments.goal, "throughput, latency, or a limit such as 'ttft_p95 < 2s'");
-    command->add_option("--budget", arguments.budget, "Such as '30 trials' or 8h");
-    command->add_option("--attach", arguments.attach, "The address of a server that runs: only its load is tuned");
-    command->add_option("--output", arguments.output, "The file (default: study.yaml)");
-    command->add_flag("--yes", arguments.yes, "Ask nothing; take what was found for what is not said");
-    command->add_flag("--force", arguments.force, "Replace a file that is there");
+    command->add_option("--goal", arguments.goal, "throughput, latency, or throughput under a limit such as 'ttft_p95 < 2s'");
+    command->add_option("--budget", arguments.budget, "When to stop, such as '30 trials' or 8h");
+    command->add_option("--attach", arguments.attach, "URL of a running server: only its load is tuned");
+    command->add_option("--output", arguments.output, "The file to write (default: study.yaml)");
+    command->add_flag("--yes", arguments.yes, "Ask nothing; use what was found for missing options");
+    command->add_flag("--force", arguments.force, "Replace an existing file");
     return command;
 }
 
 CLI::App* add_bench_command(CLI::App& app, BenchArguments& arguments) {
-    CLI::App* command =
-        app.add_subcommand("bench", "One load test of any OpenAI-compatible server: exit code 1 when its result is unsound");
+    CLI::App* command = app.add_subcommand("bench", "Load-test any OpenAI-compatible server: exit code 1 if the result is unsound");
     add_load_test(command, arguments);
-    command->add_option("--rate,--request-rate", arguments.rate, "Requests a second (open loop); inf: all at once")
+    command->add_option("--rate,--request-rate", arguments.rate, "Requests per second (open loop); inf: all at once")
         ->check(positive_number(true));
     command->add_option("--concurrency,--max-concurrency", arguments.concurrency, "Requests in flight (closed loop)")
         ->check(whole_number(1));
-    command->add_option("--duration", arguments.duration_seconds, "About so long, such as 60s, in place of a number of requests")
+    command->add_option("--duration", arguments.duration_seconds, "Approximate length, such as 60s, instead of a number of requests")
         ->transform(seconds_or_unit());
     command
         ->add_option("--warmup,--num-warmups", arguments.warmup,
-                     "At least so many requests before, which are not counted; 0: none (as many as make the server steady)")
+                     "Least number of warm-up requests; 0: none (default: until the server is steady)")
         ->check(whole_number(0));
-    command->add_option("--sweep", arguments.sweep, "Requests in flight, such as 1,2,4,8: a load test of each")
+    command->add_option("--sweep", arguments.sweep, "Load-test each of these numbers in flight, such as 1,2,4,8")
         ->delimiter(',')
         ->check(positive_number());
-    command->add_option("--backend", arguments.backend, "As vLLM writes it: openai-chat, or vllm and openai for completions");
+    command->add_option("--backend", arguments.backend, "vLLM's spelling: openai-chat; vllm or openai for completions");
     command->add_option("--dataset-name", arguments.dataset_name,
-                        "As vLLM writes it: random, with --random-input-len and --random-output-len");
-    command->add_option("--random-input-len", arguments.random_input, "Tokens of a random prompt")->check(whole_number(1));
-    command->add_option("--random-output-len", arguments.random_output, "Tokens of its answer")->check(whole_number(1));
-    command->add_option("--ttft-limit", arguments.ttft_limit_seconds, "Such as 500ms, or seconds; for goodput")
+                        "vLLM's spelling: random, with --random-input-len and --random-output-len");
+    command->add_option("--random-input-len", arguments.random_input, "vLLM's spelling: tokens of a prompt")->check(whole_number(1));
+    command->add_option("--random-output-len", arguments.random_output, "vLLM's spelling: tokens of an answer")->check(whole_number(1));
+    command->add_option("--ttft-limit", arguments.ttft_limit_seconds, "Limit of TTFT for goodput, such as 500ms")
         ->transform(seconds_or_unit());
-    command->add_option("--tpot-limit", arguments.tpot_limit_seconds, "Such as 500ms, or seconds; for goodput")
+    command->add_option("--tpot-limit", arguments.tpot_limit_seconds, "Limit of TPOT for goodput, such as 50ms")
         ->transform(seconds_or_unit());
-    command->add_option("--latency-limit", arguments.latency_limit_seconds, "Such as 500ms, or seconds; for goodput")
+    command->add_option("--latency-limit", arguments.latency_limit_seconds, "Limit of the whole latency for goodput, such as 2s")
         ->transform(seconds_or_unit());
-    command->add_option("--goodput", arguments.goodput, "The same as vLLM writes it, in milliseconds: ttft:500 tpot:50 e2el:2000");
-    command->add_option("--save", arguments.save, "vLLM's JSON, ours under \"servetune\"");
-    command->add_flag("--detailed", arguments.detailed, "With --save: every request");
-    command->add_option("--records", arguments.records, "Every request with all its gaps: gzip compressed JSON lines");
-    command->add_option("--compare-with", arguments.compare_with, "A result of any tool to set beside this one");
+    command->add_option("--goodput", arguments.goodput, "vLLM's spelling of the three limits, in milliseconds: ttft:500 tpot:50 e2el:2000");
+    command->add_option("--save", arguments.save, "Write the result: the JSON of vLLM's benchmark, with ours under \"servetune\"");
+    command->add_flag("--detailed", arguments.detailed, "With --save: with every request");
+    command->add_option("--records", arguments.records, "Write every request with the times of its events: gzip-compressed JSON lines");
+    command->add_option("--compare-with", arguments.compare_with, "A result of any benchmark tool to print beside this one");
     command->add_flag("--json", arguments.json, "Print the JSON of --save instead of the report");
     return command;
 }
 
 CLI::App* add_capacity_command(CLI::App& app, CapacityArguments& arguments) {
     CLI::App* command = app.add_subcommand(
-        "capacity",
-        "The largest load that a server bears within limits, and its figures from load to load: exit code 1 when the lowest breaks them");
+        "capacity", "Find the highest load a server can sustain within limits: exit code 1 if the lowest load breaks them");
     add_load_test(command, arguments);
-    command->add_option("--limit", arguments.limits, "What must hold, such as 'ttft_p95 <= 500ms'; all of them")->allow_extra_args(false);
-    command->add_flag("--concurrency", arguments.concurrency, "Look for requests in flight (closed loop), not for requests a second");
-    command->add_option("--from", arguments.from, "The lowest load that is tried")->check(positive_number());
-    command->add_option("--to", arguments.to, "The highest, which is tried first (default: all requests at once)")
+    command->add_option("--limit", arguments.limits, "A limit, such as 'ttft_p95 <= 500ms'; all must hold")->allow_extra_args(false);
+    command->add_flag("--concurrency", arguments.concurrency, "Search the number of requests in flight (closed loop) instead of the rate");
+    command->add_option("--from", arguments.from, "Lowest load to try (default: a fiftieth of what the server does; one in flight)")
         ->check(positive_number());
-    command->add_option("--points", arguments.points, "Loads that are tried at most (default: 6)")->check(CLI::Range(2, 50));
-    command->add_option("--within", arguments.within, "How closely the load is wanted, relative (default: 0.02)")
-        ->check(CLI::Range(0.001, 0.5));
-    command->add_option("--sweep", arguments.sweep, "These loads, such as 1,2,4,8, and no search")
+    command->add_option("--to", arguments.to, "Highest load, tried first (default: all requests at once)")->check(positive_number());
+    command->add_option("--points", arguments.points, "Largest number of loads to try (default: 6)")->check(CLI::Range(2, 50));
+    command->add_option("--within", arguments.within, "Relative precision of the load (default: 0.02)")->check(CLI::Range(0.001, 0.5));
+    command->add_option("--sweep", arguments.sweep, "Measure these loads, such as 1,2,4,8, instead of searching")
         ->delimiter(',')
         ->check(positive_number());
-    command->add_option("--save", arguments.save, "The JSON into a file");
+    command->add_option("--save", arguments.save, "Write the JSON to this file");
     command->add_flag("--json", arguments.json, "Print one JSON object");
     return command;
 }
@@ -155,196 +160,201 @@ int dispatch(int argc, char** argv) {
     app.require_subcommand(1);
 
     RunArguments run_arguments;
-    CLI::App* run_command = add_study_command(app, "run", "Tune; goes on where an earlier run stopped", run_arguments);
+    CLI::App* run_command = add_study_command(app, "run", "Tune a study; resumes where an earlier run stopped", run_arguments);
     add_directory(run_command, run_arguments);
-    run_command->add_option("--trials", run_arguments.trials, "End after so many trials, in place of the study's budget")
+    run_command->add_option("--trials", run_arguments.trials, "Number of trials, instead of the study's budget")
         ->check(CLI::PositiveNumber);
     run_command
         ->add_option("--learn-from", run_arguments.learn_from,
-                     "An earlier study's folder, or a journal's file: what it measured, bayesian believes until it sees otherwise")
+                     "Folder or journal of an earlier study, whose results bayesian believes until measurements contradict them")
         ->allow_extra_args(false);
     run_command
         ->add_option("--suggest", run_arguments.suggest,
-                     "A YAML or JSON list of configurations: bayesian tries the best of them by its models, in at most 3 of 10 trials")
+                     "YAML or JSON list of configurations: bayesian tries the most promising in at most 3 of 10 trials")
         ->allow_extra_args(false);
     run_command->add_flag("--accept-changes", run_arguments.accept_changes,
-                          "Go on although the study has changed since its journal was written");
-    run_command->add_flag("--quiet", run_arguments.quiet, "No progress");
-    run_command->add_flag("--json-lines", run_arguments.json_lines, "A JSON object a line for everything that happens, on standard output");
-    run_command->add_flag("--dry-run", run_arguments.dry_run, "Say what would be done, then end; nothing is started or written");
+                          "Resume although the study has changed since its journal was written");
+    run_command->add_flag("--quiet", run_arguments.quiet, "Print no progress");
+    run_command->add_flag("--json-lines", run_arguments.json_lines, "Print one line of JSON per event on standard output");
+    run_command->add_flag("--dry-run", run_arguments.dry_run, "Print what would be done; start and write nothing");
 
     CLI::Option* run_serve =
-        run_command->add_option("--serve", run_arguments.serve, "Show the run in a browser, at HOST:PORT (default: 127.0.0.1:8420)")
+        run_command->add_option("--serve", run_arguments.serve, "Show the run in a browser at HOST:PORT (default: 127.0.0.1:8420)")
             ->expected(0, 1);
     run_command->add_option("--token-file", run_arguments.token_file, token_help)->needs(run_serve);
     ServeArguments serve_arguments;
     CLI::App* serve_command =
-        add_study_command(app, "serve", "Show a study in a browser, also while it runs; until Ctrl-C", serve_arguments);
+        add_study_command(app, "serve", "Show a study in a browser, also while it runs; Ctrl-C ends it", serve_arguments);
     add_directory(serve_command, serve_arguments);
-    serve_command->add_option("--address", serve_arguments.address, "Where, as HOST:PORT (default: 127.0.0.1:8420)");
+    serve_command->add_option("--address", serve_arguments.address, "HOST:PORT to listen on (default: 127.0.0.1:8420)");
     serve_command->add_option("--token-file", serve_arguments.token_file, token_help);
 
     AskTellArguments ask_tell_arguments;
-    CLI::App* ask_tell_command = app.add_subcommand(
-        "ask-tell",
-        "Let another program measure: it asks and tells by JSON lines on standard input and output (docs/reference/ask-tell.md)");
+    CLI::App* ask_tell_command =
+        app.add_subcommand("ask-tell", "Let your own program measure: it asks and tells by JSON lines (docs/reference/ask-tell.md)");
     ask_tell_command
-        ->add_option("SPACE", ask_tell_arguments.study, "A study's YAML file; its space, objective, strategy, budget and knowledge count")
+        ->add_option("SPACE", ask_tell_arguments.study,
+                     "The study's YAML file; only space, objective, strategy, budget and knowledge are used")
         ->required();
     add_strategy(ask_tell_command, ask_tell_arguments);
     ask_tell_command->add_option("--directory", ask_tell_arguments.directory,
-                                 "Keep the trials in this folder's journal, and go on where an earlier run stopped (default: not kept)");
+                                 "Keep the trials in this folder, and resume from there (default: not kept)");
     ask_tell_command->add_flag("--accept-changes", ask_tell_arguments.accept_changes,
-                               "Go on although the study has changed since its journal was written");
+                               "Resume although the study has changed since its journal was written");
 
     ValidateArguments validate_arguments;
     CLI::App* validate_command = add_study_command(
-        app, "validate",
-        "Check a study and say what its space is; serves nothing, but asks engines that are installed here for their --help",
+        app, "validate", "Check a study and print its search space; starts no server, but runs --help of installed engines",
         validate_arguments);
-    validate_command->add_flag("!--no-installed", validate_arguments.ask_installed, "Do not run the engines' --help");
+    validate_command->add_flag("!--no-installed", validate_arguments.ask_installed, "Do not look at installed engines and this machine");
     InitArguments init_arguments;
     add_init_command(app, init_arguments);
     StatusArguments status_arguments;
-    CLI::App* status_command = add_study_command(app, "status", "Where a study stands, also while it runs", status_arguments);
+    CLI::App* status_command = add_study_command(app, "status", "Print the state of a study, also while it runs", status_arguments);
     add_directory(status_command, status_arguments);
-    status_command->add_flag("--rescue", status_arguments.rescue, "Copy what can still be read of a damaged journal to study.rescued.db");
+    status_command->add_flag("--rescue", status_arguments.rescue, "Copy the readable part of a damaged journal to study.rescued.db");
     ReportArguments report_arguments;
-    CLI::App* report_command = add_study_command(app, "report", "The report of a study, as far as it is", report_arguments);
+    CLI::App* report_command = add_study_command(app, "report", "Print the report of a study, also before its end", report_arguments);
     add_directory(report_command, report_arguments);
-    CLI::Option* as_page = report_command->add_flag("--html", report_arguments.html, "Print the page for a browser");
+    CLI::Option* as_page = report_command->add_flag("--html", report_arguments.html, "Print the report as an HTML page");
     CLI::Option* beside =
-        report_command->add_option("--beside", report_arguments.beside, "Show this other study beside it")->excludes(as_page);
+        report_command->add_option("--beside", report_arguments.beside, "Compare with this other study")->excludes(as_page);
     report_command
-        ->add_option("--beside-directory", report_arguments.beside_directory, "The other study's folder (default: ./<study name>)")
+        ->add_option("--beside-directory", report_arguments.beside_directory, "Folder of the other study (default: ./<study name>)")
         ->needs(beside);
     ExportArguments export_arguments;
-    CLI::App* export_command =
-        app.add_subcommand("export", "The trials of a study as a table of measured configurations, as JSON lines, or for Optuna");
-    export_command->add_option("STUDY", export_arguments.study, "The study's YAML file")->required();
+    CLI::App* export_command = app.add_subcommand("export", "Export the trials of a study: CSV table, JSON lines or Optuna storage");
+    export_command->add_option("STUDY", export_arguments.study, "The study's YAML file, or the folder or journal of its run")->required();
     add_directory(export_command, export_arguments);
-    export_command->add_option("--format", export_arguments.format, "The format; optuna is an SQLite storage")
+    export_command->add_option("--format", export_arguments.format, "Format; optuna is an SQLite storage")
         ->check(CLI::IsMember({"csv", "jsonl", "optuna"}))
         ->capture_default_str();
-    export_command->add_option("--output", export_arguments.output, "The file (default: standard output)");
+    export_command->add_option("--output", export_arguments.output, "The file to write (default: standard output)");
     RecommendArguments recommend_arguments;
     CLI::App* recommend_command =
-        add_study_command(app, "recommend", "What a study recommends, as a file that starts it", recommend_arguments);
+        add_study_command(app, "recommend", "Print a file that starts the recommended configuration", recommend_arguments);
     add_directory(recommend_command, recommend_arguments);
-    recommend_command->add_option("--as", recommend_arguments.as, "What the file is for")
+    recommend_command->add_option("--as", recommend_arguments.as, "Kind of file")
         ->check(CLI::IsMember({"shell", "systemd", "compose", "kubernetes", "slurm"}))
         ->capture_default_str();
-    recommend_command->add_option("--output", recommend_arguments.output, "Write it, and files that belong to it, into this folder");
+    recommend_command->add_option("--output", recommend_arguments.output, "Write it and the files that it needs into this folder");
     recommend_command->add_option("--host", recommend_arguments.host,
-                                  "Where it listens (default: 127.0.0.1, in compose and kubernetes 0.0.0.0)");
-    recommend_command->add_option("--port", recommend_arguments.port, "Its port")->check(CLI::Range(1, 65535))->capture_default_str();
-    recommend_command->add_option("--image", recommend_arguments.image, "The image, of compose and kubernetes (default: the study's)");
-    recommend_command->add_option("--gpus", recommend_arguments.gpus, "GPUs in place of those that its layout takes; 0: none are asked for")
+                                  "Address to listen on (default: 127.0.0.1; compose and kubernetes: 0.0.0.0)");
+    recommend_command->add_option("--port", recommend_arguments.port, "Port to listen on")
+        ->check(CLI::Range(1, 65535))
+        ->capture_default_str();
+    recommend_command->add_option("--image", recommend_arguments.image, "Container image of compose and kubernetes (default: the study's)");
+    recommend_command->add_option("--gpus", recommend_arguments.gpus, "Number of GPUs (default: as its layout takes); 0: request none")
         ->check(CLI::NonNegativeNumber);
     ExplainArguments explain_arguments;
-    CLI::App* explain_command = add_study_command(
-        app, "explain", "What a study's models say: what each parameter does and with which others, or why a trial was made",
-        explain_arguments);
+    CLI::App* explain_command =
+        add_study_command(app, "explain", "Explain what each parameter does, or why a trial was made", explain_arguments);
     add_directory(explain_command, explain_arguments);
-    explain_command->add_option("--trial", explain_arguments.trial, "What was expected of this one, by what was told before it");
-    explain_command->add_option("--learn-from", explain_arguments.learn_from, "As `run` had it")->allow_extra_args(false);
+    explain_command->add_option("--trial", explain_arguments.trial, "Explain this trial: what was expected of it when it was chosen");
+    explain_command->add_option("--learn-from", explain_arguments.learn_from, "The same as given to `run`")->allow_extra_args(false);
     RenderArguments render_arguments;
-    CLI::App* render_command = add_study_command(app, "render", "The command of a configuration", render_arguments);
+    CLI::App* render_command = add_study_command(app, "render", "Print the command of a configuration", render_arguments);
     CLI::Option* render_set =
-        render_command->add_option("--set", render_arguments.settings, "name=value; the rest keeps its default")->allow_extra_args(false);
+        render_command->add_option("--set", render_arguments.settings, "NAME=VALUE; other parameters keep their defaults")
+            ->allow_extra_args(false);
     CLI::Option* render_random =
-        render_command->add_option("--random", render_arguments.random, "The commands of so many random configurations, one a line")
+        render_command
+            ->add_option("--random", render_arguments.random, "Print the commands of this many random configurations, one per line")
             ->check(whole_number(1))
             ->excludes(render_set);
-    render_command->add_option("--seed", render_arguments.seed, "Of the random configurations (default: the study's)")
+    render_command->add_option("--seed", render_arguments.seed, "Seed of the random configurations (default: the study's)")
         ->needs(render_random);
 
     CompareArguments compare_arguments;
-    CLI::App* compare_command = app.add_subcommand(
-        "compare", "Measure A against B in pairs until it is decided: exit code 1 when B is worse, 6 when it stays undecided");
-    compare_command->add_option("A", compare_arguments.study, "A study's YAML file: its default configuration is A")->required();
-    compare_command->add_option("B", compare_arguments.other, "Another one, whose default is B");
-    compare_command->add_option("--set", compare_arguments.settings, "name=value: what B changes of A, without another study")
+    CLI::App* compare_command =
+        app.add_subcommand("compare", "Measure A against B in pairs until the better is known: exit code 1 if B is worse, 6 if undecided");
+    compare_command->add_option("A", compare_arguments.study, "A study's YAML file, whose default configuration is A")->required();
+    compare_command->add_option("B", compare_arguments.other, "Another study's YAML file, whose default configuration is B");
+    compare_command->add_option("--set", compare_arguments.settings, "NAME=VALUE: what B changes in A, instead of a second study")
         ->allow_extra_args(false);
-    compare_command->add_option("--pairs", compare_arguments.pairs, "At most so many pairs of measurements")
+    compare_command->add_option("--pairs", compare_arguments.pairs, "Largest number of pairs")
         ->check(whole_number(2))
         ->capture_default_str();
-    compare_command->add_option("--margin", compare_arguments.margin, "A smaller difference is none, as a share: 0.01 is 1 %")
+    compare_command->add_option("--margin", compare_arguments.margin, "Smaller differences count as none, as a share: 0.01 is 1 %")
         ->check(CLI::Range(0.0, 1.0))
         ->capture_default_str();
-    compare_command->add_option("--directory", compare_arguments.directory, "Where the journals are kept (default: ./comparison)");
+    compare_command->add_option("--directory", compare_arguments.directory, "Folder of the journals (default: ./comparison)");
     compare_command->add_flag("--json", compare_arguments.json, "Print one JSON object");
-    compare_command->add_flag("--quiet", compare_arguments.quiet, "No progress");
+    compare_command->add_flag("--quiet", compare_arguments.quiet, "Print no progress");
 
     EnginesArguments engines_arguments;
-    CLI::App* engines_command = app.add_subcommand("engines", "The engines that are known, or one engine's parameters");
+    CLI::App* engines_command = app.add_subcommand("engines", "List the known engines, or one engine's parameters");
     engines_command->add_option("NAME", engines_arguments.name, "One engine");
     engines_command->add_flag("--json", engines_arguments.json, "Print JSON");
 
     SimulateArguments simulate_arguments;
     CLI::App* simulate_command = add_study_command(
         app, "simulate", "Predict a study's best configurations with the cost model; nothing is measured", simulate_arguments);
-    simulate_command->add_option("--hardware", simulate_arguments.hardware, "In place of the study's: what would an h200-sxm give?");
-    simulate_command->add_option("--configurations", simulate_arguments.configurations, "Drawn evenly, before climbing from the best")
+    simulate_command->add_option("--hardware", simulate_arguments.hardware, "The chip, instead of the study's");
+    simulate_command
+        ->add_option("--configurations", simulate_arguments.configurations,
+                     "Number of random configurations before the search climbs from the best")
         ->check(CLI::PositiveNumber)
         ->capture_default_str();
-    simulate_command->add_option("--top", simulate_arguments.top, "How many to print")->check(CLI::PositiveNumber)->capture_default_str();
-    simulate_command->add_option("--seed", simulate_arguments.seed, "Of the draw")->capture_default_str();
+    simulate_command->add_option("--top", simulate_arguments.top, "Number of configurations to print")
+        ->check(CLI::PositiveNumber)
+        ->capture_default_str();
+    simulate_command->add_option("--seed", simulate_arguments.seed, "Seed of the random configurations")->capture_default_str();
 
     FitArguments fit_arguments;
     simulate_command->add_option("--fit", fit_arguments.table,
-                                 "Fit the engine's factors to this table of measured results instead, and say how well");
-    simulate_command->add_option("--workload", fit_arguments.workload, "With --fit: this workload's rows only");
-    simulate_command->add_option("--metric", fit_arguments.metrics, "With --fit: what is to come out (default: the study's objective)");
+                                 "Fit the cost model to this table of measured results, and print the errors");
+    simulate_command->add_option("--workload", fit_arguments.workload, "With --fit: use the rows of this workload only");
+    simulate_command->add_option("--metric", fit_arguments.metrics, "With --fit: metrics to fit (default: the study's objective)");
     simulate_command->add_option("--factor", fit_arguments.factors,
-                                 "With --fit: what is fitted (default: compute_efficiency request_overhead_seconds)");
-    simulate_command->add_option("--output", fit_arguments.output, "With --fit: write the traits file");
+                                 "With --fit: factors to fit (default: compute_efficiency request_overhead_seconds)");
+    simulate_command->add_option("--output", fit_arguments.output, "With --fit: the traits file to write");
 
     std::string schema_kind;
     CLI::App* schema_command =
-        app.add_subcommand("schema", "The JSON Schema of a kind of file: engine, workload, study, preset, hardware, model, traits");
-    schema_command->add_option("KIND", schema_kind, "Which kind")->required();
+        app.add_subcommand("schema", "Print the JSON Schema of a kind of file: engine, workload, study, preset, hardware, model, traits");
+    schema_command->add_option("KIND", schema_kind, "The kind of file")->required();
 
     ImportArguments import_arguments;
-    CLI::App* import_command =
-        app.add_subcommand("import", "Results of benchmarks into a table of measured configurations: exit code 5 when a document has none");
+    CLI::App* import_command = app.add_subcommand("import", "Convert benchmark results into a table: exit code 5 if a document has none");
     import_command
         ->add_option("DOCUMENT", import_arguments.documents,
-                     "JSON of vLLM, SGLang, GuideLLM, GPUStack, GenAI-Perf or AIPerf; text or Markdown with what a benchmark printed")
+                     "JSON of vLLM, SGLang, GuideLLM, GPUStack, GenAI-Perf or AIPerf; text or Markdown with printed results")
         ->required();
-    import_command->add_option("--study", import_arguments.study, "The study whose parameters and workloads the rows get");
-    import_command->add_option("--command", import_arguments.command, "The command that started the engine, of results without one");
-    import_command->add_option("--output", import_arguments.output, "The CSV file (default: standard output)");
+    import_command->add_option("--study", import_arguments.study, "The study whose parameters and workloads the rows use");
+    import_command->add_option("--command", import_arguments.command, "Command that started the engine, for results without one");
+    import_command->add_option("--output", import_arguments.output, "The CSV file to write (default: standard output)");
     CLI::Option* write_study = import_command->add_option("--write-study", import_arguments.write_study,
-                                                          "Write a study of the results that replays them, and its table beside it");
-    import_command->add_option("--workload", import_arguments.workload, "With --write-study: which of several workloads is searched")
+                                                          "Write a study that replays the results, and its table beside it");
+    import_command
+        ->add_option("--workload", import_arguments.workload, "With --write-study: the workload to tune for, if there are several")
         ->needs(write_study);
     import_command
         ->add_option("--set", import_arguments.settings,
-                     "With --write-study: [FILE:]NAME=VALUE that results do not say: model, hardware, engine, version, a parameter")
+                     "With --write-study: [FILE:]NAME=VALUE for what results lack: model, hardware, engine, version, a parameter")
         ->allow_extra_args(false)
         ->needs(write_study);
-    CLI::Option* objective = import_command->add_option(
-        "--objective", import_arguments.objective,
-        "A CSV table of configurations and figures: the column to tune for, also maximize:COLUMN or minimize:COLUMN");
+    CLI::Option* objective =
+        import_command->add_option("--objective", import_arguments.objective,
+                                   "For a CSV table of configurations: the column to tune for, also maximize:COLUMN or minimize:COLUMN");
     import_command
         ->add_option("--parameter", import_arguments.parameters,
-                     "With --objective: the columns that are parameters (default: as they tell)")
+                     "With --objective: the columns that are parameters (default: by their names and values)")
         ->needs(objective);
-    import_command->add_option("--rest", import_arguments.rest, "With a study: CSV file for the blocks that it does not know");
-    import_command->add_flag("--json", import_arguments.json, "Print one JSON object about what was found");
+    import_command->add_option("--rest", import_arguments.rest, "With --study: CSV file for results that the study does not know");
+    import_command->add_flag("--json", import_arguments.json, "Print one JSON object");
 
     AuditArguments audit_arguments;
     CLI::App* audit_command =
-        app.add_subcommand("audit", "Whether printed results can be believed: exit code 1 when one is unsound, 5 when a file has none");
+        app.add_subcommand("audit", "Check whether benchmark results are plausible: exit code 1 if one is unsound, 5 if a file has none");
     audit_command
-        ->add_option("FILE", audit_arguments.files, "Results of any tool: JSON, text or Markdown with what a benchmark printed, CSV tables")
+        ->add_option("FILE", audit_arguments.files, "Results of any benchmark tool: JSON, CSV, text or Markdown with printed results")
         ->required();
     audit_command->add_option("--hardware", audit_arguments.hardware,
-                              "What it ran on, such as h100-sxm (default: the study's, or what FILE mentions)");
-    audit_command->add_option("--model", audit_arguments.model, "What was served, where the results do not say it");
-    audit_command->add_option("--study", audit_arguments.study, "The study whose workloads, model and hardware these are");
-    audit_command->add_flag("--json", audit_arguments.json, "Print all findings as one JSON array");
+                              "The chip, such as h100-sxm (default: the study's, or the one that FILE mentions)");
+    audit_command->add_option("--model", audit_arguments.model, "The model, if the results do not name it");
+    audit_command->add_option("--study", audit_arguments.study, "The study whose workloads, model and hardware were measured");
+    audit_command->add_flag("--json", audit_arguments.json, "Print one JSON array");
 
     BenchArguments bench_arguments;
     add_bench_command(app, bench_arguments);
@@ -352,12 +362,13 @@ int dispatch(int argc, char** argv) {
     add_capacity_command(app, capacity_arguments);
 
     std::string shell;
-    app.add_subcommand("completion", "What makes a shell complete commands and options: source <(autotune completion bash)")
-        ->add_option("SHELL", shell, "Which shell")
+    app.add_subcommand("completion", "Print a completion script: source <(autotune completion bash)")
+        ->add_option("SHELL", shell, "The shell")
         ->required()
         ->check(CLI::IsMember({"bash", "zsh", "fish"}));
-    app.add_subcommand("man", "The manual page, as roff: autotune man | man -l -");
+    app.add_subcommand("man", "Print the manual page: autotune man | man -l -");
 
+    for (CLI::App* command : app.get_subcommands({})) command->footer("Exit codes: autotune --help\n");
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {

@@ -17,8 +17,8 @@ using namespace servetune;
 
 std::optional<SqliteJournal> open_journal(const std::filesystem::path& folder, const StudySetup& setup, bool accept_changes) {
     try {
-        auto journal = SqliteJournal::open(folder, {setup.file.name, setup.definition(), std::string(library_version)}, accept_changes,
-                                           [](const std::string& line) { complain("autotune: {}", line); });
+        auto journal = SqliteJournal::open(folder, {setup.file.name, setup.definition(), std::string(library_version), setup.texts()},
+                                           accept_changes, [](const std::string& line) { complain("autotune: {}", line); });
         journal.keep_environment([&setup] { return setup.environment(); });
         return journal;
     } catch (const IoError& error) {

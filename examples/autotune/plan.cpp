@@ -113,9 +113,10 @@ std::string Plan::trials_text() const {
         result += fmt::format(", {}{} ({})", *all < 1 ? "" : "about ", time_text(*all), source);
     else if (at_most_seconds) {
         result += fmt::format(", ends after {} at the latest", time_text(*at_most_seconds));
-        if (trial_seconds && *trial_seconds > 0)
-            result +=
-                fmt::format(", time for about {:.0f} trials ({})", std::max(1.0, std::floor(*at_most_seconds / *trial_seconds)), source);
+        if (trial_seconds && *trial_seconds > *at_most_seconds)
+            result += fmt::format(": no time for a single trial, which takes about {} ({})", time_text(*trial_seconds), source);
+        else if (trial_seconds && *trial_seconds > 0)
+            result += fmt::format(", time for about {:.0f} trials ({})", std::floor(*at_most_seconds / *trial_seconds), source);
     } else result += "; what a trial takes is not known before the first" + (source.empty() ? std::string() : " (" + source + ")");
     return result;
 }

@@ -6,6 +6,7 @@
 #include "plan.hpp"
 #include "screen.hpp"
 
+#include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/base/printable.hpp"
 #include "servetune/error.hpp"
 #include "servetune/recommendation.hpp"
@@ -95,7 +96,7 @@ void Progress::resumed(std::span<const Trial> history) {
     add_up(history);
     const std::vector<Trial> search = search_history(*setup_.problem, history);
     keep_best(Standings(search, setup_.problem->objective, setup_.problem->decision));
-    complain("going on with {} told trials", spent_.told);
+    complain("resuming after {}", counted_text(spent_.told, "trial"));
 }
 
 void Progress::show() {

@@ -191,6 +191,9 @@ int run(const RunArguments& arguments) {
     if (summary.reason == StopReason::nothing_starts)
         complain("autotune: {}\nmend that, then run again; with another --directory, so that what has failed is tried again too",
                  summary.message);
+    const bool by_clock = summary.reason == StopReason::wall_clock_spent || summary.reason == StopReason::deadline;
+    if (by_clock && std::none_of(trials.begin(), trials.end(), [](const Trial& trial) { return trial.told(); }))
+        complain("autotune: {}\nraise the budget's `wall_clock` or `until`, then run again", summary.message);
     if (events) events->ended(reason, reports.json);
     else if (arguments.json) put(stdout, "{}\n", reports.json);
     else if (summary.reason == StopReason::stopped_by_user)

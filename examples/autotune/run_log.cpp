@@ -3,6 +3,7 @@
 
 #include "output.hpp"
 
+#include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/base/printable.hpp"
 #include "servetune/outcome.hpp"
 
@@ -86,8 +87,8 @@ void RunLog::say(const std::string& line) {
 }
 
 void RunLog::resumed(std::span<const Trial> history) {
-    say(fmt::format("goes on with {} told trials",
-                    std::count_if(history.begin(), history.end(), [](const Trial& trial) { return trial.told(); })));
+    const auto told = std::count_if(history.begin(), history.end(), [](const Trial& trial) { return trial.told(); });
+    say("resumes after " + counted_text(static_cast<std::size_t>(told), "trial"));
     if (next_ != nullptr) next_->resumed(history);
 }
 

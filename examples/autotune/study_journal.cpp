@@ -3,6 +3,7 @@
 
 #include "output.hpp"
 
+#include "base/kept_texts.hpp"
 #include "servetune/error.hpp"
 #include "study_file/suggestions.hpp"
 
@@ -20,7 +21,12 @@ using namespace servetune;
 
 SqliteJournal read_journal(const StudySetup& setup, const std::filesystem::path& folder) {
     SqliteJournal journal = SqliteJournal::read(folder);
-    if (const std::string changes = journal.changes_in(setup.definition()); !changes.empty())
+    if (is_kept_text(setup.file.file)) return journal;  // it says itself what the study was
+    std::map<std::string, std::string> definition = setup.definition();
+    // Options of `run` say these, which no reader takes.
+    for (const auto& [path, text] : journal.definition())
+        if (path == "suggestions" || path.starts_with("knowledge[")) definition.emplace(path, text);
+    if (const std::string changes = journal.changes_in(definition); !changes.empty())
         put(stderr, "autotune: {} was last written by a study that differs from this one:{}\n", SqliteJournal::file_of(folder).string(),
             changes);
     return journal;

@@ -95,8 +95,7 @@ Misbehaviour Misbehaviour::of(const std::vector<std::string>& given) {
         if (word == words.end()) {
             std::vector<std::string> names;
             for (const Word& known : words) names.emplace_back(known.name);
-            throw UsageError("--misbehave: unknown word '" + name +
-                             "'; nearest: " + servetune::listed(servetune::nearest_first(name, names), 3));
+            throw UsageError("--misbehave: unknown word '" + name + "'" + servetune::nearest_text(name, names));
         }
         const std::string value = equals == std::string::npos ? "" : text.substr(equals + 1);
         std::visit(Put{result, *word, value}, word->place);

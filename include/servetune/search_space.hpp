@@ -265,7 +265,8 @@ inline std::vector<std::string> SearchSpace::violations(const Configuration& con
     if (!result.empty()) return result;
     for (std::size_t i = 0; i < constraints_.size(); ++i)
         if (is_broken(i, slot_of))
-            result.push_back(text_of(constraints_[i]) + (reason(constraints_[i]).empty() ? "" : " (" + reason(constraints_[i]) + ")"));
+            result.push_back("it breaks the rule: " + text_of(constraints_[i]) +
+                             (reason(constraints_[i]).empty() ? "" : " (" + reason(constraints_[i]) + ")"));
     return result;
 }
 

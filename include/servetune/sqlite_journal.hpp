@@ -23,11 +23,17 @@ inline const std::string of_later_versions = "file.";
 inline const std::string machine_found_path = "machine.found";
 inline const std::string machine_devices_path = "machine.devices";
 
+/// Path of a definition in a journal: the fingerprint of the study's texts, never compared.
+inline const std::string study_texts_path = "study.texts";
+
 /// What a journal belongs to.
 struct StudyIdentity {
     std::string name;
     std::map<std::string, std::string> definition;  ///< StudySetup::definition()
     std::string tool_version;
+    /// StudySetup::texts(): the files of the study, from which it can be read where it has none.
+    /// Another text is no change of the study: what it comes to is in the definition.
+    std::map<std::string, std::string> texts{};
 
     [[nodiscard]] Fingerprint fingerprint() const;
 };
@@ -62,6 +68,9 @@ public:
     /// What the study in a journal last ran under, as `definition()` of `read`, without its trials.
     /// Throws IoError.
     static std::map<std::string, std::string> definition_of(const std::filesystem::path& folder_or_file);
+    /// The texts of that study (StudyIdentity::texts); empty: the journal is of a version that kept
+    /// none. Throws IoError.
+    static std::map<std::string, std::string> texts_of(const std::filesystem::path& folder_or_file);
     /// The journal that `read` opens.
     static std::filesystem::path file_of(const std::filesystem::path& folder_or_file);
 

@@ -140,6 +140,7 @@ private:
     [[nodiscard]] double trial_seconds(const Budget& budget) const {
         return index_.longest_seconds() > 0 ? index_.longest_seconds() : budget.first_trial_seconds;
     }
+    [[nodiscard]] std::string why_spent(const Budget& budget, StopReason reason) const;
     /// Whether the search may ask for another trial: what the confirmation needs is kept.
     [[nodiscard]] bool search_goes_on(const Budget& budget, double seconds, std::span<const Trial> history) const;
     AskResult next_to_confirm(const Budget& budget, double seconds, std::span<const Trial> history, const AskResult::Finished& searched);

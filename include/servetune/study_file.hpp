@@ -95,7 +95,9 @@ struct StudyFile {
     std::string document;                        ///< published: what it is
     std::map<std::string, std::string> printed;  ///< published: stage -> gain as printed
     std::map<std::string, std::string> written;  ///< what else the file says that decides what is asked or measured (definition())
-    Redactor secrets;                            ///< what `${NAME}` gave, keys, passwords: in no journal, report or log
+    /// The files that it was read from, as they are: path -> text (base/kept_texts.hpp).
+    std::map<std::string, std::string> texts{};
+    Redactor secrets;  ///< what `${NAME}` gave, keys, passwords: in no journal, report or log
     /// What its journal was written under (StudySetup::definition), where the study is only read.
     /// What was found then counts, and this machine is not asked. Empty: it is to measure.
     std::map<std::string, std::string> kept{};
@@ -193,6 +195,9 @@ struct StudySetup {
     /// the budget: a longer run of the same study is the same study. Secrets are told apart by four
     /// digits of a fingerprint.
     [[nodiscard]] std::map<std::string, std::string> definition() const;
+    /// The files of the study without its secrets, for its journal: `${NAME}` stands for a secret,
+    /// `${HIDDEN_SECRET}` for one without a name. Files over 1 MiB are left out.
+    [[nodiscard]] std::map<std::string, std::string> texts() const;
     [[nodiscard]] Command command(const Configuration& configuration) const {
         return file.composition->render(configuration, {file.model.empty() ? "MODEL" : file.model, {}, 0});
     }

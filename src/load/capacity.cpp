@@ -30,6 +30,8 @@ bool kept_up(const Validity& validity) {
                         [](const Finding& finding) { return finding.id == "rate" || finding.id == "sent_late"; });
 }
 
+double strain_with_rate(const LoadPoint& point) { return point.keeps_up ? point.strain : std::max(point.strain, fell_behind); }
+
 std::string level_text(double level) { return std::isinf(level) ? "all at once" : short_number_text(level); }
 
 }  // namespace
@@ -71,6 +73,14 @@ std::optional<double> strain_of(const std::vector<Limit>& limits, const Metrics&
         }
     }
     return worst;
+}
+
+void judge(LoadPoint& point, const std::vector<Limit>& limits, const Arrival& at) {
+    point.level = at.kind == Arrival::Kind::rate          ? at.requests_per_second
+                  : at.kind == Arrival::Kind::concurrency ? static_cast<double>(at.in_flight)
+                                                          : infinite_load;
+    point.strain = strain_of(limits, point.metrics).value_or(0);
+    point.keeps_up = at.kind != Arrival::Kind::rate || kept_up(point.validity);
 }
 
 ServiceLimits service_limits(const std::vector<Limit>& limits) {
@@ -189,7 +199,7 @@ std::vector<double> CapacitySearch::smooth_log_strains() const {
     };
     std::vector<Block> blocks;
     for (const LoadPoint& point : points_) {
-        const double strain = std::clamp(std::log(std::max(point.strain, 1e-9)), -most_log_strain, most_log_strain);
+        const double strain = std::clamp(std::log(std::max(strain_with_rate(point), 1e-9)), -most_log_strain, most_log_strain);
         blocks.push_back({strain, 1});
         while (blocks.size() > 1 && !std::isinf(point.level) && blocks[blocks.size() - 2].mean() > blocks.back().mean()) {
             blocks[blocks.size() - 2].sum += blocks.back().sum;
@@ -231,7 +241,7 @@ double CapacitySearch::below(std::size_t broken) const {
     if (left == 1) return least;  // what is left to be said: whether the limits can be kept at all
     if (arrival_.kind == Arrival::Kind::largest_concurrency) {
         if (points_.size() > 2) return std::sqrt(point.level * least);
-        return std::clamp(point.level / std::clamp(point.strain, 1.1, 1e3), least, point.level);
+        return std::clamp(point.level / std::clamp(strain_with_rate(point), 1.1, 1e3), least, point.level);
     }
     const std::optional<double> most = most_served();
     if (points_.size() == 1) {
@@ -241,7 +251,7 @@ double CapacitySearch::below(std::size_t broken) const {
     }
     if (points_.size() > 3 || !most || point.level >= *most) return std::sqrt(point.level * least);
     // As a queue would wait: ln strain falls as much as -ln(1 - rate / most) does.
-    const double wanted = -std::log1p(-point.level / *most) - std::log(point.strain);
+    const double wanted = -std::log1p(-point.level / *most) - std::log(strain_with_rate(point));
     const double as_a_queue = std::clamp(-*most * std::expm1(-wanted), 0.2 * point.level, 0.9 * point.level);
     return std::max(as_a_queue, least);
 }
@@ -335,9 +345,7 @@ std::variant<Capacity, Failure> find_capacity(const Workload& workload, std::siz
         }
         if (auto* failure = std::get_if<Failure>(&measured)) return std::move(*failure);
         auto& point = std::get<LoadPoint>(measured);
-        point.level = *level;
-        point.strain = strain_of(all, point.metrics).value_or(0);
-        if (at_level.arrival.kind == Arrival::Kind::rate && !kept_up(point.validity)) point.strain = std::max(point.strain, fell_behind);
+        judge(point, all, at_level.arrival);
         for (const Limit& limit : all)
             if (grows_with_load(limit) && !std::isinf(point.strain) && limit.figures(point.metrics).empty())
                 return Failure{FailureKind::load_test_failed,
@@ -347,8 +355,7 @@ std::variant<Capacity, Failure> find_capacity(const Workload& workload, std::siz
             for (const Limit& limit : all)
                 if (const std::string text = grows_with_load(limit) ? limit.broken_text(point.metrics) : ""; !text.empty())
                     broken += (broken.empty() ? "" : "; ") + text;
-            if (at_level.arrival.kind == Arrival::Kind::rate && !kept_up(point.validity))
-                broken += std::string(broken.empty() ? "" : "; ") + "the server does not keep up";
+            if (!point.keeps_up) broken += std::string(broken.empty() ? "" : "; ") + "the server does not keep up";
             said(level_text(*level) + (std::isinf(*level) ? "" : " " + std::string(load_unit(workload.arrival))) + ": " +
                  (broken.empty() ? "keeps the limits" : broken));
         }

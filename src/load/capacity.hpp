@@ -47,10 +47,14 @@ struct LoadPoint {
     double level = 0;  ///< requests a second or in flight; infinite: all at once
     Metrics metrics{};
     Validity validity{};
-    double strain = 0;  ///< `strain_of`; 0 where no limit could be judged
+    double strain = 0;     ///< `strain_of`; 0 where no limit could be judged
+    bool keeps_up = true;  ///< false: requests left late, or the server ended fewer than came
 
-    [[nodiscard]] bool kept() const { return strain <= 1; }
+    [[nodiscard]] bool kept() const { return strain <= 1 && keeps_up; }
 };
+
+/// Sets level, strain and keeps_up of a measured point. `at`: the arrivals it was measured under.
+void judge(LoadPoint& point, const std::vector<Limit>& limits, const Arrival& at);
 
 /// What a search for the largest load found.
 struct Capacity {

@@ -341,7 +341,7 @@ std::string ServingReader::unknown_word(const std::string& word) const {
         if (!declared.destination.flag.empty()) flags.push_back(declared.destination.flag);
         if (declared.destination.flag == flag) return "'" + word + "': " + declared.parameter.domain_text() + " wanted for " + flag;
     }
-    return "'" + word + "' is none of its flags that have a part in speed or memory; nearest: " + listed(nearest_first(flag, flags), 3);
+    return "'" + word + "' is none of its flags that have a part in speed or memory" + nearest_text(flag, flags);
 }
 
 /// The engine's own rules: what they forbid, it refuses at the start.

@@ -3,6 +3,7 @@
 
 #include "markdown.hpp"
 #include "search/effects.hpp"
+#include "servetune/detail/base/number_text.hpp"
 #include "servetune/report.hpp"
 #include "study/json_values.hpp"
 
@@ -95,8 +96,8 @@ nlohmann::ordered_json effects_json(const Effects& effects, const FigureScale& s
 }  // namespace
 
 std::string not_said(const EffectsFloor& floor) {
-    return fmt::format("Not known yet: {} configurations have been measured; to tell the effects of {} parameters apart, {} are needed.",
-                       floor.measured, floor.varied, floor.needed());
+    return fmt::format("Not known yet: {} measured, {} needed to tell the effects of {} apart.",
+                       counted_text(floor.measured, "configuration"), floor.needed(), counted_text(floor.varied, "parameter"));
 }
 
 EffectsReport effects_report(const ReportView& view) {

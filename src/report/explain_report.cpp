@@ -10,6 +10,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <tuple>
+
 #include <optional>
 
 namespace servetune {
@@ -78,6 +80,14 @@ std::string with_interval(const CredibleInterval& gain, const FigureScale& scale
     return fmt::format("{:>8}  [{}, {}]", gain_text(gain.value, scale), gain_text(gain.low, scale), gain_text(gain.high, scale));
 }
 
+/// The first trials leave an interval over many powers of ten, whose ends tell nothing.
+std::string spread_text(const Expectation& expected) {
+    constexpr double wide = 1000;
+    const auto& [value, low, high] = std::tie(expected.objective->value, expected.objective->low, expected.objective->high);
+    if (expected.scale.ratios() && (low * wide < value || high > value * wide)) return "its spread is not known yet";
+    return fmt::format("standard deviation {}, 95 % within [{}, {}]", figure(expected.deviation), figure(low), figure(high));
+}
+
 std::string explained_text(const TrialExplanation& trial, const Objective& objective) {
     std::string out = fmt::format("trial {}: {}\n", trial.trial->id, trial.trial->configuration.text());
     out += fmt::format("  why       {}\n", trial.trial->why.empty() ? "not said" : trial.trial->why);
@@ -85,9 +95,8 @@ std::string explained_text(const TrialExplanation& trial, const Objective& objec
     else {
         const Expectation& expected = *trial.expected;
         if (expected.objective)
-            out += fmt::format("  expected  {} {}, standard deviation {}, 95 % within [{}, {}], from {} trials{}\n",
-                               objective.leading().metric, figure(expected.objective->value), figure(expected.deviation),
-                               figure(expected.objective->low), figure(expected.objective->high), trial.told_before,
+            out += fmt::format("  expected  {} {}, {}, from {}{}\n", objective.leading().metric, figure(expected.objective->value),
+                               spread_text(expected), counted_text(trial.told_before, "trial"),
                                expected.belief_weight > 0 ? fmt::format(", {:.0f} % by knowledge", 100 * expected.belief_weight) : "");
         else out += fmt::format("  expected  no number yet: none of {} trials had given one\n", trial.told_before);
         if (expected.best && expected.expected_gain)

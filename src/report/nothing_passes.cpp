@@ -2,6 +2,7 @@
 // What to say of a study in which no configuration passes: what came nearest, or what most of them
 // failed of.
 #include "report_view.hpp"
+#include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/base/printable.hpp"
 #include "servetune/report.hpp"
 
@@ -16,8 +17,6 @@
 
 namespace servetune {
 namespace {
-
-std::string counted_text(std::size_t count, const std::string& what) { return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s"); }
 
 /// What happened most often, and the first trial that it happened to.
 struct Commonest {
@@ -68,7 +67,8 @@ Commonest commonest_finding(const ReportView& view) {
 }
 
 std::string failures_text(const Commonest& failure) {
-    const std::string message = printable_line(failure.first->failure()->message);
+    std::string message = printable_line(failure.first->failure()->message);
+    while (message.ends_with('.')) message.pop_back();  // the sentence around it ends with one
     return (failure.count < failure.all ? "most often " : "") + failure.name + (message.empty() ? "" : ": " + message);
 }
 

@@ -50,22 +50,6 @@ bool has_right_checksum(const JournalEvent& event, int version) {
     return version < first_with_checksums || event.checksum == event.right_checksum();
 }
 
-/// The definition of the last event, or the first one when there is no event: the one the study
-/// last ran under.
-std::string last_fingerprint(SqliteConnection& connection) {
-    return connection.text(
-        "SELECT coalesce((SELECT study_fingerprint FROM events ORDER BY sequence DESC LIMIT 1), (SELECT fingerprint "
-        "FROM definitions ORDER BY rowid LIMIT 1), '')");
-}
-
-Definition definition_named(SqliteConnection& connection, const std::string& fingerprint) {
-    Definition result;
-    Statement rows(connection, "SELECT path, text FROM definitions WHERE fingerprint = ?");
-    rows.bind(fingerprint);
-    while (rows.step()) result[rows.text(0)] = rows.text(1);
-    return result;
-}
-
 }  // namespace
 
 Fingerprint StudyIdentity::fingerprint() const { return fingerprint_of_definition(definition); }
@@ -207,7 +191,10 @@ private:
         }
     }
 
-    void insert_definition(const StudyIdentity& identity) { insert_definition(identity.fingerprint().text(), identity.definition); }
+    void insert_definition(const StudyIdentity& identity) {
+        insert_definition(identity.fingerprint().text(), identity.definition);
+        if (!identity.texts.empty()) insert_definition(fingerprint_of_definition(identity.texts).text(), identity.texts);
+    }
 
     void insert_definition(const std::string& fingerprint, const Definition& definition) {
         for (const auto& [path, text] : definition)
@@ -323,7 +310,10 @@ std::vector<std::string> SqliteJournal::Database::make_from(SqliteConnection& so
     });
     as_far_as_readable([&] { for_each_event(source, version, [&](JournalEvent event) { events.push_back(std::move(event)); }); });
     const std::string structure = stopped_by.empty() ? source.text("PRAGMA quick_check(1)") : "ok";
-    if (structure != "ok") stopped_by = structure;
+    if (structure != "ok") {  // "*** in database main ***", then the first fault
+        const auto line = structure.rfind('\n');
+        stopped_by = "the file is damaged (SQLite: " + structure.substr(line == std::string::npos ? 0 : line + 1) + ")";
+    }
 
     trials_.clear();
     last_sequence_ = 0;
@@ -390,7 +380,9 @@ SqliteJournal SqliteJournal::open(const fs::path& folder, const StudyIdentity& i
     fs::create_directories(folder, error);
     if (error) throw IoError("cannot make the study's folder " + folder.string() + ": " + error.message());
     auto database = std::make_unique<Database>(folder / "study.db");
-    database->open(identity, accept_changes, std::move(say));
+    StudyIdentity kept = identity;
+    if (!kept.texts.empty()) kept.definition[study_texts_path] = fingerprint_of_definition(kept.texts).text();
+    database->open(kept, accept_changes, std::move(say));
     return SqliteJournal(std::move(database));
 }
 
@@ -400,16 +392,13 @@ fs::path SqliteJournal::file_of(const fs::path& folder_or_file) {
 }
 
 std::map<std::string, std::string> SqliteJournal::definition_of(const fs::path& folder_or_file) {
-    const fs::path file = file_of(folder_or_file);
-    Definition result;
-    read_snapshot(file, [&](SqliteConnection& connection) {
-        if (checked_journal_version(connection, file) == 0) throw IoError("journal " + file.string() + " is empty");
-        const std::string fingerprint = last_fingerprint(connection);
-        result = definition_named(connection, fingerprint);
-        if (!result.empty() && fingerprint_of_definition(result).text() != fingerprint)
-            throw IoError("journal " + file.string() + " is damaged: the study's definition does not match its fingerprint " + fingerprint);
-    });
+    Definition result = last_definitions(file_of(folder_or_file)).first;
+    result.erase(study_texts_path);
     return result;
+}
+
+std::map<std::string, std::string> SqliteJournal::texts_of(const fs::path& folder_or_file) {
+    return last_definitions(file_of(folder_or_file)).second;
 }
 
 SqliteJournal SqliteJournal::read(const fs::path& folder_or_file) {
@@ -479,7 +468,11 @@ bool SqliteJournal::in_place() const { return database_->displaced().empty(); }
 
 std::string SqliteJournal::study_name() const { return database_->name_; }
 
-std::map<std::string, std::string> SqliteJournal::definition() const { return database_->definition_; }
+std::map<std::string, std::string> SqliteJournal::definition() const {
+    Definition result = database_->definition_;
+    result.erase(study_texts_path);
+    return result;
+}
 
 std::string SqliteJournal::changes_in(const std::map<std::string, std::string>& definition) const {
     if (database_->definition_.empty() && !definition.empty()) return "\n  what it was is lost: its definition was damaged";

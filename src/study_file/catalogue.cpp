@@ -3,6 +3,7 @@
 
 #include "all_errors.hpp"
 #include "base/files.hpp"
+#include "base/kept_texts.hpp"
 #include "base/lower_case.hpp"
 #include "key_reader.hpp"
 #include "keys.hpp"
@@ -204,7 +205,7 @@ Dataset read_dataset(const Yaml& node) {
     Dataset result;
     read_word<dataset_kinds>(node, table.kind, result.kind);
     if (const Yaml* path = node.find(table.path)) result.path = text_with_home(*path);
-    result.folder = fs::path(node.file()).parent_path().string();
+    result.folder = on_disk(node.file()).parent_path().string();
     read(node, table.input_tokens, result.input_tokens);
     read(node, table.output_tokens, result.output_tokens);
     read(node, table.min_tokens, result.min_tokens);
@@ -353,14 +354,14 @@ Catalogue Catalogue::standard() {
 fs::path Catalogue::find(const std::string& kind, const std::string& name, const fs::path& beside) const {
     std::error_code error;
     if (name.find('/') != std::string::npos || names_yaml_file(name)) {
-        const fs::path file = beside / with_home(name);
-        if (!fs::exists(file, error)) throw IoError("there is no file " + file.string());
+        const fs::path file = servetune::beside(beside, with_home(name));
+        if (!text_exists(file)) throw IoError("there is no file " + file.string());
         return file;
     }
     for (const std::string& spelled : {name, lower_case(name)})  // vLLM is vllm
         for (const fs::path& folder : {beside, root_ / kind}) {
             const fs::path file = folder / (spelled + ".yaml");
-            if (fs::exists(file, error) && (folder != beside || !is_study(file))) return file;
+            if (text_exists(file) && (folder != beside || !is_study(file))) return file;
         }
     std::vector<std::string> known;
     if (fs::is_directory(root_ / kind, error))

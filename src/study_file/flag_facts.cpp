@@ -93,8 +93,7 @@ std::vector<std::string> FlagFacts::problems(const Command& command, const Engin
             if (known != flags.end() && (!known->second.negatable || known->second.negated)) known = flags.end();
         }
         if (known == flags.end()) {
-            if (complete)
-                result.push_back(who + " has no flag " + base + "; nearest: " + listed(nearest_first(base, fact_names(flags)), 3));
+            if (complete) result.push_back(who + " has no flag " + base + nearest_text(base, fact_names(flags)));
             continue;
         }
         if (base != flag || known->second.type == "bool") continue;
@@ -105,8 +104,7 @@ std::vector<std::string> FlagFacts::problems(const Command& command, const Engin
     for (const auto& [path, value] : command.options()) {
         const auto known = options.find(path);
         if (known != options.end()) check_value("option " + path, known->second, value);
-        else if (complete && !options.empty())
-            result.push_back(who + " has no option " + path + "; nearest: " + listed(nearest_first(path, fact_names(options)), 3));
+        else if (complete && !options.empty()) result.push_back(who + " has no option " + path + nearest_text(path, fact_names(options)));
     }
     return result;
 }

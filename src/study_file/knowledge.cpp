@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "knowledge.hpp"
 
-#include "base/files.hpp"
+#include "base/kept_texts.hpp"
 #include "predict/cost_belief.hpp"
 #include "search/earlier_results.hpp"
 #include "servetune/detail/base/nearest.hpp"
@@ -38,8 +38,7 @@ std::vector<std::string> flags_left_out(const StudyFile& study, const SimulateEv
         const Configuration usual = engines.size() > 1 ? space.completed({{"engine", engine.name}}) : space.default_configuration();
         for (const std::string& word : evaluator.started(usual).serving.unknown)
             result.push_back(study.file.string() + ": 'arguments': what '" + word + "' does to the speed and memory of " + engine.name +
-                             " is not known; the cost model leaves it out and is believed less. Nearest flags that are known: " +
-                             listed(nearest_first(word, known), 3));
+                             " is not known; the cost model leaves it out and is believed less" + nearest_text(word, known));
     }
     return result;
 }
@@ -62,9 +61,9 @@ Source cost_model(const StudyFile& study, const SearchSpace& space) {
         std::vector<std::string> warnings = flags_left_out(study, *evaluator, space);
         const Catalogue catalogue = study.catalogue();
         std::string rests_on = study.chip() + " " + study.model;
-        for (const Engine& engine : study.composition->engines()) rests_on += read_file(traits_file(study, catalogue, engine.name));
+        for (const Engine& engine : study.composition->engines()) rests_on += read_text(traits_file(study, catalogue, engine.name));
         for (const fs::path& own : {study.model_file, study.hardware_file})
-            if (!own.empty()) rests_on += read_file(own);
+            if (!own.empty()) rests_on += read_text(own);
         auto belief = std::make_shared<CostBelief>(std::move(evaluator), study.objective.leading().metric, study.weighted_workloads());
         if (!QuickEstimate{1, 1, 1, 1, 1, 1, 1}.metric(study.objective.leading().metric))
             return {std::move(belief),
@@ -82,7 +81,11 @@ bool same_journal(const fs::path& named, const fs::path& own_folder) {
     return !own_folder.empty() && fs::equivalent(SqliteJournal::file_of(named), SqliteJournal::file_of(own_folder), not_there);
 }
 
-Source earlier_study(const StudyFile& study, const fs::path& named, const SearchSpace& space) {
+Source earlier_study(const StudyFile& study, const fs::path& written, const SearchSpace& space) {
+    const fs::path named = on_disk(written);
+    std::error_code unknown;
+    if (is_kept_text(study.file) && !fs::exists(SqliteJournal::file_of(named), unknown))
+        return {nullptr, "the study in " + named.string() + " is not here", {}};
     const SqliteJournal journal = SqliteJournal::read(named);
     const std::string name = "the study '" + journal.study_name() + "' in " + named.string();
     const auto definition = journal.definition();
@@ -120,7 +123,7 @@ Source measured_table(const StudyFile& study, const fs::path& file, const Search
     auto belief = std::make_shared<EarlierResults>("the table " + file.string(), trials, concepts_of(trials, study.catalogue()),
                                                    study.objective, study.decision, space, constants_of(study));
     return {std::move(belief),
-            "a table of " + std::to_string(trials.size()) + " configurations (" + fingerprint_of(read_file(file)).text() + ")"};
+            "a table of " + std::to_string(trials.size()) + " configurations (" + fingerprint_of(read_text(file)).text() + ")"};
 }
 
 /// As the space has it where it does: digits may be text there.
@@ -200,7 +203,7 @@ GatheredKnowledge gather_knowledge(const StudyFile& study, const SearchSpace& sp
     GatheredKnowledge result;
     std::vector<std::shared_ptr<const PriorMean>> sources;
     for (const KnowledgeChoice& choice : study.knowledge) {
-        if (choice.kind == KnowledgeChoice::Kind::study && same_journal(choice.path, own_folder))
+        if (choice.kind == KnowledgeChoice::Kind::study && same_journal(on_disk(choice.path), own_folder))
             throw UsageError("knowledge: " + choice.path.string() + " is this study's own journal; what it measured it knows anyway");
         Source source = choice.kind == KnowledgeChoice::Kind::cost_model ? cost_model(study, space)
                         : choice.kind == KnowledgeChoice::Kind::study    ? earlier_study(study, choice.path, space)

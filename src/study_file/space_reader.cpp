@@ -5,6 +5,7 @@
 
 #include "all_errors.hpp"
 #include "base/files.hpp"
+#include "base/kept_texts.hpp"
 #include "engine/version.hpp"
 #include "found_hardware.hpp"
 #include "key_reader.hpp"
@@ -191,7 +192,7 @@ void look_at_found(const FoundDevices& found, StudyFile& study) {
 
 }  // namespace
 
-fs::path path_of(const Yaml& node) { return fs::path(node.file()).parent_path() / text_with_home(node); }
+fs::path path_of(const Yaml& node) { return beside(fs::path(node.file()).parent_path(), text_with_home(node)); }
 
 void read_model_name(const Yaml& node, const Catalogue& catalogue, StudyFile& study) {
     study.model = text_with_home(node);

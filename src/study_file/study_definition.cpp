@@ -3,6 +3,7 @@
 #include "study_definition.hpp"
 
 #include "base/files.hpp"
+#include "base/kept_texts.hpp"
 #include "engine/load_level.hpp"
 #include "keys.hpp"
 #include "servetune/detail/base/fingerprint.hpp"
@@ -215,6 +216,16 @@ void add_environment(const std::string& path, const std::map<std::string, std::s
     for (const auto& [name, value] : environment) definition[path + name] = fingerprint_of(secrets.with_fingerprints(value)).text();
 }
 
+std::map<std::string, std::string> StudySetup::texts() const {
+    std::map<std::string, std::string> result;
+    for (const auto& [path, text] : file.texts) {
+        std::string& shown = result[path];
+        for (const Redactor::Piece& piece : file.secrets.pieces(text))
+            shown += piece.shown.empty() ? piece.text : piece.shown.starts_with("${") ? piece.shown : "${HIDDEN_SECRET}";
+    }
+    return result;
+}
+
 std::string StudySetup::advice(const Configuration& configuration) const { return file.secrets(advice_with_secrets(*this, configuration)); }
 
 std::map<std::string, std::string> StudySetup::definition() const {
@@ -228,7 +239,7 @@ std::map<std::string, std::string> StudySetup::definition() const {
                                               {"noise_cv", text_of(file.decision.noise_cv)},
                                               {"strategy", file.strategy.name}};
     for (const auto& [what, facts] : {std::pair{"model.facts", file.model_file}, {"hardware.facts", file.hardware_file}})
-        if (!facts.empty()) result[what] = fingerprint_of(read_file(facts)).text();
+        if (!facts.empty()) result[what] = fingerprint_of(read_text(facts)).text();
     add_definition(problem->space, file.objective, result);
     for (const Workload& workload : file.workloads) result["workloads." + workload.name] = text_of_workload(workload);
     for (const Workload& workload : file.report_workloads) result["report_workloads." + workload.name] = text_of_workload(workload);

@@ -2,7 +2,7 @@
 #include "servetune/study_file.hpp"
 
 #include "all_errors.hpp"
-#include "base/files.hpp"
+#include "base/kept_texts.hpp"
 #include "budget_reader.hpp"
 #include "engine/version.hpp"
 #include "goals_reader.hpp"
@@ -35,8 +35,7 @@ Yaml resolved(const Yaml& node, int depth = 0) {
     if (use == nullptr) return node;
     if (depth > 10) use->fail("more than 10 studies use each other; is it a circle?");
     const fs::path base = path_of(*use);
-    std::error_code unknown;
-    if (!fs::exists(base, unknown)) use->fail("there is no file " + base.string());
+    if (!text_exists(base)) use->fail("there is no file " + base.string());
     return resolved(Yaml::load(base), depth + 1).overlaid(node.without(keys::study.use), keys::study.space);
 }
 
@@ -47,7 +46,7 @@ QualityChoice read_quality(const Yaml& node, const StudyFile& study) {
     QualityChoice result;
     QualityOptions& options = result.options;
     if (const Yaml* file = node.find(table.prompts)) {
-        std::istringstream lines(read_file(path_of(*file)));
+        std::istringstream lines(read_text(path_of(*file)));
         for (std::string line; std::getline(lines, line);)
             if (line.find_first_not_of(" \t\r") != std::string::npos) options.prompts.push_back(line);
         if (options.prompts.empty()) file->fail("there is no prompt in it");
@@ -219,7 +218,7 @@ void read_decision(const Yaml& root, AllErrors& errors, StudyFile& study) {
         read(root, keys::study.on_done, study.on_done);
         // As the words of `command`: a path stands beside the study.
         if (!study.on_done.empty() && study.on_done.front().find('/') != std::string::npos)
-            study.on_done.front() = (fs::absolute(study.file).parent_path() / study.on_done.front()).string();
+            study.on_done.front() = (fs::absolute(on_disk(study.file)).parent_path() / study.on_done.front()).string();
     });
 }
 
@@ -290,8 +289,11 @@ StudyFile load_study(const fs::path& file, const Catalogue& catalogue, const std
                      const MachineSource& machine) {
     Redactor secrets;
     const CollectSecrets collecting(secrets);
+    Texts texts{{study_of_texts, fs::absolute(on_disk(file)).lexically_normal().string()}};
+    const NoteTexts noting(texts, catalogue.root());
     return without_secrets_in_errors(secrets, [&] {
         StudyFile study = read_study(file, catalogue, strategy, by, machine);
+        study.texts = texts;
         study.secrets = secrets;
         study.secrets.add(secrets_of_environment());
         return study;

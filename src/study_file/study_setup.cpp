@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/kept_texts.hpp"
 #include "base/url.hpp"
 #include "budget_reader.hpp"
 #include "knowledge.hpp"
@@ -109,7 +110,13 @@ StudySetup set_up(StudyFile file, const std::filesystem::path& folder, const Run
     Redactor secrets = file.secrets;
     const CollectSecrets collecting(secrets);
     const CollectSecrets into_the_file(file.secrets);
-    return without_secrets_in_errors(secrets, [&] { return set_up_study(file, folder, hooks); });
+    Texts texts = file.texts;
+    const NoteTexts noting(texts, file.search_spaces);
+    return without_secrets_in_errors(secrets, [&] {
+        StudySetup setup = set_up_study(file, folder, hooks);
+        setup.file.texts = texts;
+        return setup;
+    });
 }
 
 }  // namespace servetune

@@ -2,7 +2,7 @@
 #include "yaml.hpp"
 
 #include "all_errors.hpp"
-#include "base/files.hpp"
+#include "base/kept_texts.hpp"
 #include "base/utf8.hpp"
 #include "secrets.hpp"
 #include "servetune/detail/base/nearest.hpp"
@@ -98,6 +98,7 @@ private:
                     keep_secret(value, name);
                     result += value;
                 } else if (dash != std::string::npos) result += inside.substr(dash + 2);
+                else if (keeps_unset_variables(*file_)) result += "${" + inside + "}";
                 else at.fail("the environment variable '" + name + "' is not set; set it, or write ${" + name + ":-default}");
                 i = end + 1;
             } else if (i < text.size()) result += text[i++];
@@ -182,7 +183,7 @@ std::string indentation_hint(std::string_view text, const YAML::Exception& error
 
 }  // namespace
 
-Yaml Yaml::load(const std::filesystem::path& file) { return parse(read_file(file), file.string()); }
+Yaml Yaml::load(const std::filesystem::path& file) { return parse(read_text(file), file.string()); }
 
 Yaml Yaml::parse(std::string_view text, const std::string& name) {
     // Measured with yaml-cpp 0.7: 1 MiB of one list takes 0.8 s and 257 MB, of one text 0.1 s and

@@ -99,7 +99,7 @@ TEST_CASE("completion: shells offer the commands, options and words of the progr
         CHECK(checked.code == 0);
         CHECK(checked.err.empty());
         CHECK(checked.out.starts_with("_autotune\n"));
-        CHECK(has(checked.out, "\n--format=[The format; optuna is an SQLite storage]:value:(csv jsonl optuna)\n"));
+        CHECK(has(checked.out, "\n--format=[Format; optuna is an SQLite storage]:value:(csv jsonl optuna)\n"));
     } else WARN("skipped: there is no zsh");
     const std::string fish = script("fish");
     if (std::filesystem::exists("/usr/bin/fish")) {

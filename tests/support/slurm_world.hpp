@@ -16,6 +16,7 @@
 #include <csignal>
 #include <fstream>
 #include <iterator>
+#include <list>
 #include <map>
 
 namespace servetune::test {
@@ -41,22 +42,21 @@ public:
         folder_.write("gres.conf", "NodeName=n[1-" + last + "] Name=gpu File=" + at + "/gpu[0-1]\n");
         std::string host = ran({"/bin/hostname"}, folder_.path()).out;
         host = host.substr(0, host.find('\n'));
-        const int controller = free_port();
-        node_port_ = controller + 1;
+        const auto free_port = [this] { return std::to_string(ports_.emplace_back().number()); };
+        std::string node_lines;
+        for (int node = 1; node <= nodes; ++node)
+            node_lines += "NodeName=n" + std::to_string(node) + " NodeHostname=" + host + " NodeAddr=127.0.0.1 Port=" + free_port() +
+                          " CPUs=2 RealMemory=1000 Gres=gpu:2\n";
         folder_.write("slurm.conf", "ClusterName=test\nSlurmctldHost=" + host +
                                         "(127.0.0.1)\nSlurmUser=root\nAuthType=auth/munge\nCryptoType=crypto/munge\nAuthInfo=socket=" + at +
                                         "/munge.sock\nProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nMpiDefault=none\n"
                                         "JobAcctGatherType=jobacct_gather/none\nAccountingStorageType=accounting_storage/none\n"
                                         "SelectType=select/cons_tres\nSelectTypeParameters=CR_CPU\nSwitchType=switch/none\nSlurmctldPort=" +
-                                        std::to_string(controller) + "\nStateSaveLocation=" + at + "/state\nSlurmdSpoolDir=" + at +
-                                        "/spool-%n\nSlurmdPort=" + std::to_string(node_port_ + nodes - 1) + "\nSlurmctldPidFile=" + at +
-                                        "/controller.pid\nSlurmdPidFile=" + at +
+                                        free_port() + "\nStateSaveLocation=" + at + "/state\nSlurmdSpoolDir=" + at +
+                                        "/spool-%n\nSlurmctldPidFile=" + at + "/controller.pid\nSlurmdPidFile=" + at +
                                         "/node-%n.pid\nReturnToService=2\nSlurmdParameters=config_overrides\nGresTypes=gpu\nKillWait=5\n"
                                         "TaskProlog=" +
-                                        at + "/prolog\n" + more_settings + "NodeName=n[1-" + last + "] NodeHostname=" + host +
-                                        " NodeAddr=127.0.0.1 Port=[" + std::to_string(node_port_) + "-" +
-                                        std::to_string(node_port_ + nodes - 1) +
-                                        "] CPUs=2 RealMemory=1000 Gres=gpu:2\n"
+                                        at + "/prolog\n" + more_settings + node_lines +
                                         "PartitionName=low Nodes=ALL Default=YES MaxTime=INFINITE State=UP PriorityTier=1\n"
                                         "PartitionName=high Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=2\n");
         for (const char* folder : {"state"}) std::filesystem::create_directories(folder_.path() / folder);
@@ -122,10 +122,6 @@ public:
     [[nodiscard]] int nodes() const { return nodes_; }
 
 private:
-    static int free_port() {
-        const ReservedPort port;  // its neighbours are free on a machine where nobody else looks for ports
-        return port.number();
-    }
     static std::string program_anywhere(const std::string& name) {
         for (const char* folder : {"/usr/sbin/", "/usr/bin/", "/sbin/", "/bin/"})
             if (access((folder + name).c_str(), X_OK) == 0) return folder + name;
@@ -147,7 +143,7 @@ private:
 
     TemporaryFolder folder_;
     int nodes_;
-    int node_port_ = 0;
+    std::list<ReservedPort> ports_;
     std::map<std::string, std::unique_ptr<Process>> processes_;
     std::string why_not_;
 };

@@ -164,6 +164,22 @@ TEST_CASE("capacity: the figures are those of a load that kept the limits, and b
     }
 }
 
+TEST_CASE("capacity: a rate that the server falls behind breaks, though its times keep the limits") {
+    const Arrival looked_for = arrival_looked_for(Arrival::Kind::largest_rate, {.from = 1.0, .to = 10.0, .points = 10});
+    CapacitySearch search(looked_for, 100);
+    for (const double level : {10.0, 4.0, 7.0}) {
+        LoadPoint point;
+        if (level > 5) point.validity.findings.push_back({"rate"});
+        judge(point, {}, search.at(level));
+        CHECK(point.level == level);
+        CHECK(point.kept() == (level < 5));
+        search.tell(std::move(point));
+    }
+    const Capacity found = search.result();
+    CHECK(found.low == 4);
+    CHECK(found.high == 7);
+}
+
 TEST_CASE("capacity: answers that do not rise are smoothed, not believed one by one") {
     CapacitySearch search(arrival_looked_for(Arrival::Kind::largest_rate, {.from = 1.0, .to = 10.0, .points = 10}), 100);
     const std::vector<std::pair<double, double>> answers{{10, 3}, {2, 0.4}, {4, 1.05}, {5, 0.8}, {8, 1.6}};

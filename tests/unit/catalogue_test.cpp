@@ -103,7 +103,7 @@ TEST_CASE("1000 random configurations of every engine and version render to comm
 TEST_CASE("the most common mistakes are refused before a GPU is spent, with a helpful message") {
     const std::int64_t few = 256, many = 1024, tokens = 4;
     CHECK(setting_refusal("vllm", "0.17.0", {{"max_num_seqs", many}, {"max_num_batched_tokens", few}})
-              .starts_with("require max_num_batched_tokens >= max_num_seqs ("));
+              .starts_with("it breaks the rule: require max_num_batched_tokens >= max_num_seqs ("));
     CHECK(setting_refusal("vllm", "0.17.0", {{"kv_cache_dtype", "fp8_e5m2"}, {"quantization", "fp8"}}).find("fp8_e5m2") !=
           std::string::npos);
     CHECK(setting_refusal("vllm", "0.11.0", {{"performance_mode", "throughput"}}) ==

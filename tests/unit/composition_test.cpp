@@ -103,7 +103,8 @@ TEST_CASE("parameters of several engines searched whole are qualified and linked
           "'backend' is ambiguous: write one of alpha.backend, beta.backend");
     // The rules of one engine do not bind the other.
     CHECK(space.violations(space.completed({{"alpha.max_tokens", std::int64_t{64}}, {"alpha.max_num_seqs", std::int64_t{128}}})) ==
-          std::vector<std::string>{"require (engine != 'alpha') or (alpha.max_tokens >= alpha.max_num_seqs) (alpha refuses it)"});
+          std::vector<std::string>{
+              "it breaks the rule: require (engine != 'alpha') or (alpha.max_tokens >= alpha.max_num_seqs) (alpha refuses it)"});
     CHECK(space.feasible(space.completed({{"engine", "beta"}})));
 }
 

@@ -136,11 +136,11 @@ TEST_CASE("violations say what is wrong") {
     const SearchSpace space = rich_space();
     const auto why = [&](Assignment assignment) { return space.violations(Configuration::of(assignment)); };
     CHECK(why({{"backend", "fa3"}, {"seqs", std::int64_t{4096}}, {"speculate", false}, {"tokens", std::int64_t{1024}}}) ==
-          std::vector<std::string>{"require tokens >= seqs"});
+          std::vector<std::string>{"it breaks the rule: require tokens >= seqs"});
     // Left to the engine, whose own value is known to be 8192.
     CHECK(why({{"backend", "fa3"}, {"seqs", std::int64_t{4096}}, {"speculate", false}, {"tokens", Unset{}}}).empty());
     CHECK(why({{"backend", "triton"}, {"seqs", std::int64_t{16}}, {"speculate", true}, {"method", "ngram"}, {"tokens", Unset{}}}) ==
-          std::vector<std::string>{"forbid backend=triton speculate=true (triton cannot verify guesses)"});
+          std::vector<std::string>{"it breaks the rule: forbid backend=triton speculate=true (triton cannot verify guesses)"});
     CHECK(why({{"backend", "fa4"}, {"seqs", std::int64_t{16}}, {"speculate", false}, {"tokens", Unset{}}}) ==
           std::vector<std::string>{"'backend' = fa4 is outside its domain (one of fa3, flashinfer, triton)"});
     CHECK(why({{"backend", "fa3"}, {"seqs", std::int64_t{16}}, {"speculate", false}, {"method", "ngram"}, {"tokens", Unset{}}}) ==

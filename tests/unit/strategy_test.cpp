@@ -85,7 +85,7 @@ TEST_CASE("a stage's candidate that has no effect or breaks a rule is excluded w
     study.run(landscape);
     const Staged::Walk walk = strategy.walk(problem, study.trials());
     CHECK(walk.steps[0].candidates[1].excluded == "'backend' = triton has no effect: 'backend' is inactive in engine=vllm seqs=1");
-    CHECK(walk.steps[1].candidates[2].excluded == "require seqs < 3 (no room)");
+    CHECK(walk.steps[1].candidates[2].excluded == "it breaks the rule: require seqs < 3 (no room)");
     CHECK(study.recommendation().recommended.text() == "engine=vllm seqs=2");
 }
 
@@ -393,5 +393,5 @@ TEST_CASE("report workloads are measured for the default and the recommendation 
 
 TEST_CASE("an infeasible default is refused: it is always trial 0") {
     CHECK(message_of<SpaceError>([] { Problem(SearchSpace({Parameter::integer("n", 1, 4)}, {require("n > 2", "so it is")}), {}, {}); }) ==
-          "the default configuration (n=1) is not feasible: require n > 2 (so it is)");
+          "the default configuration (n=1) is not feasible: it breaks the rule: require n > 2 (so it is)");
 }

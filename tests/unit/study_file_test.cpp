@@ -179,7 +179,7 @@ TEST_CASE("bad input: conditions, circles, constraints") {
                       "others: default\nconstraints: [{require: \"seqs > 8\"}, {require: \"seqs < 16\", because: \"no room\"}]") ==
           "DIR/study.yaml: the space is empty: no configuration satisfies 'require seqs > 8' and 'require seqs < 16' (no room)");
     CHECK(study_error("others: default", "others: default\nconstraints: [{require: \"seqs > 8\"}]") ==
-          "DIR/study.yaml: the default configuration (seqs=8) is not feasible: require seqs > 8");
+          "DIR/study.yaml: the default configuration (seqs=8) is not feasible: it breaks the rule: require seqs > 8");
 }
 
 TEST_CASE("bad input: a key twice") {

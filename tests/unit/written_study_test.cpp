@@ -430,7 +430,9 @@ TEST_CASE("written study: what the engine sets by itself completes a command, wh
     for (const std::string& remark : written.remarks) remarks += remark + "\n";
     INFO(remarks);
     CHECK(has(remarks, "block 1: sglang runs with ep_size = 8, which the command does not say: these ways set ep_size to tp_size"));
-    CHECK(has(remarks, "block 2 is in the table, and the study does not search it: require not enable_dp_attention (with one copy"));
+    CHECK(has(
+        remarks,
+        "block 2 is in the table, and the study does not search it: it breaks the rule: require not enable_dp_attention (with one copy"));
     CHECK_FALSE(has(remarks, "block 1 is in the table"));
     const StudySetup setup = set_up(load_study(file, shipped_catalogue));
     Configuration best = setup.problem->space.completed({{"moe_a2a_backend", Value("deepep")}, {"ep_size", Value(std::int64_t{8})}});

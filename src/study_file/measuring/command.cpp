@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `evaluator: {command: ...}`: a program of the user's measures.
+#include "base/kept_texts.hpp"
 #include "kind.hpp"
 #include "servetune/error.hpp"
 #include "study_file/key_reader.hpp"
@@ -26,7 +27,7 @@ MeasuringChoice read_command(const Yaml& node) {
         }
     }
     result.words = options.argv;
-    options.working_folder = std::filesystem::absolute(words.file()).parent_path();
+    options.working_folder = std::filesystem::absolute(on_disk(words.file())).parent_path();
     std::string& program = options.argv.front();
     program = text_with_home(words.items().front());
     if (program.empty()) words.items().front().fail_wanted("a program");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `evaluator: {replay: ...}`: a table of measured configurations answers.
-#include "base/files.hpp"
+#include "base/kept_texts.hpp"
 #include "base/waiting.hpp"
 #include "kind.hpp"
 #include "servetune/detail/base/nearest.hpp"
@@ -86,7 +86,7 @@ void build_replay(StudySetup& setup, StudyFile& file, const std::filesystem::pat
 
 void define_replay(const StudySetup& setup, std::map<std::string, std::string>& definition) {
     const auto& replay = std::get<ReplayChoice>(setup.file.measuring);
-    definition["evaluator.replay"] = fingerprint_of(read_file(replay.table)).text() + " noise_cv=" + text_of(replay.noise_cv);
+    definition["evaluator.replay"] = fingerprint_of(read_text(replay.table)).text() + " noise_cv=" + text_of(replay.noise_cv);
 }
 
 std::string note_of_replay(const StudyFile& file) {

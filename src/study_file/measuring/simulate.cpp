@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `evaluator: {simulate: ...}`: the cost model and the simulator answer.
-#include "base/files.hpp"
+#include "base/kept_texts.hpp"
 #include "engine/load_level.hpp"
 #include "kind.hpp"
 #include "load_test.hpp"
@@ -65,7 +65,7 @@ void define_simulation(const StudySetup& setup, std::map<std::string, std::strin
                                        " drift=" + text_of(noise.drift_cv) + "/" + text_of(noise.drift_period_seconds);
     for (const Engine& engine : file.composition->engines())
         definition["evaluator.simulate.traits." + engine.name] =
-            fingerprint_of(read_file(traits_file(file, file.catalogue(), engine.name))).text();
+            fingerprint_of(read_text(traits_file(file, file.catalogue(), engine.name))).text();
 }
 
 std::string note_of_simulation(const StudyFile& file) {

@@ -47,4 +47,14 @@ inline std::string listed(std::span<const std::string> names, std::size_t most =
     return result;
 }
 
+/// `; nearest: a, b, c`: at most three known names that begin with `wanted` or differ from it in a
+/// third of its letters or fewer. Empty: none is near.
+inline std::string nearest_text(std::string_view wanted, std::span<const std::string> known) {
+    std::vector<std::string> near = nearest_first(wanted, known);
+    const std::size_t most = std::max<std::size_t>(2, wanted.size() / 3);
+    std::erase_if(near, [&](const std::string& name) { return !name.starts_with(wanted) && edit_distance(wanted, name) > most; });
+    near.resize(std::min<std::size_t>(near.size(), 3));
+    return near.empty() ? "" : "; nearest: " + listed(near);
+}
+
 }  // namespace servetune

@@ -56,4 +56,9 @@ inline std::string seconds_text(double seconds) {
     return (std::abs(seconds) < 10 ? significant_text(seconds, 3) : text_of(std::round(seconds * 10) / 10)) + " s";
 }
 
+/// `1 trial`, `2 trials`.
+inline std::string counted_text(std::size_t count, std::string_view noun) {
+    return std::to_string(count).append(" ").append(noun).append(count == 1 ? "" : "s");
+}
+
 }  // namespace servetune

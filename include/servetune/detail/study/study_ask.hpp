@@ -2,6 +2,7 @@
 #pragma once
 
 // What Study::ask answers. Included by study.hpp.
+#include "servetune/detail/base/number_text.hpp"
 #include "servetune/study.hpp"
 
 namespace servetune {
@@ -55,8 +56,13 @@ inline AskResult Study::next_to_confirm(const Budget& budget, double seconds, st
     return AskResult(AskResult::Waiting{});
 }
 
+inline std::string Study::why_spent(const Budget& budget, StopReason reason) const {
+    if (reason == StopReason::trials_spent || told_in_search() > 0 || trial_seconds(budget) <= 0) return "the budget is spent";
+    return "there is no time for a single trial, which is expected to take " + seconds_text(trial_seconds(budget));
+}
+
 inline std::optional<AskResult::Finished> Study::ended(const Budget& budget, double began, std::size_t since) const {
-    if (const auto reason = spent(budget, options_.steady() - began)) return AskResult::Finished{*reason, "the budget is spent"};
+    if (const auto reason = spent(budget, options_.steady() - began)) return AskResult::Finished{*reason, why_spent(budget, *reason)};
     if (const Failure* failure = common_failure(trials_, since, budget.same_failures))
         return AskResult::Finished{
             StopReason::nothing_starts,

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// A journal without its study's files: on another computer, or after these were changed or deleted.
+#include "support/autotune.hpp"
+#include "support/test.hpp"
+
+#include "base/files.hpp"
+#include "servetune/sqlite_journal.hpp"
+
+#include <cstdlib>
+
+using namespace servetune;
+using namespace servetune::test;
+
+namespace {
+
+namespace fs = std::filesystem;
+const fs::path published = fs::path(SERVETUNE_SOURCE) / "search_spaces/published/qwen3-14b-h100";
+
+}  // namespace
+
+TEST_CASE("journal alone: every command that reads says the same without the study's files, and a run resumes") {
+    const TemporaryFolder there;
+    const TemporaryFolder here;
+    fs::create_directories(there.path() / "parts");
+    fs::copy_file(published / "study.yaml", there.path() / "parts/published.yaml");
+    fs::copy_file(published / "results.csv", there.path() / "parts/results.csv");
+    const std::string study = there.write("tune.yaml", "use: parts/published.yaml\nstudy: tune\n").string();
+    REQUIRE(autotune({"run", study, "--trials", "4", "--quiet"}, there.path()).code == 0);
+
+    const std::vector<std::vector<std::string>> readers{{"status"},  {"report"},    {"report", "--json"}, {"report", "--html"},
+                                                        {"explain"}, {"recommend"}, {"export"},           {"export", "--format", "jsonl"}};
+    std::vector<Ran> before;
+    for (std::vector<std::string> words : readers) {
+        words.insert(words.begin() + 1, {study, "--directory", "tune"});
+        before.push_back(autotune(words, there.path()));
+        CHECK(before.back().code == 0);
+    }
+    fs::copy_file(there.path() / "tune/study.db", here.path() / "copied.db");
+    fs::create_directories(here.path() / "moved");
+    fs::copy_file(there.path() / "tune/study.db", here.path() / "moved/study.db");
+    fs::remove_all(there.path() / "parts");
+    fs::remove(study);
+    for (const char* journal : {"copied.db", "moved", "moved/study.db"})
+        for (std::size_t i = 0; i < readers.size(); ++i) {
+            std::vector<std::string> words = readers[i];
+            words.insert(words.begin() + 1, journal);
+            const Ran now = autotune(words, here.path());
+            INFO(words[0] << " " << journal << ": " << now.err);
+            CHECK(now.code == 0);
+            CHECK(now.out == before[i].out);
+        }
+
+    const Ran more = autotune({"run", "moved", "--trials", "6"}, here.path());
+    INFO(more.err);
+    CHECK(more.code == 0);
+    CHECK(has(more.err, "resuming after 4 trials\n"));
+    CHECK(SqliteJournal::read(here.path() / "moved").trials().size() == 6);
+    CHECK(autotune({"status", "moved"}, here.path()).code == 0);
+}
+
+TEST_CASE("journal alone: it has no secret, and a variable that is not set stays as it is written") {
+    const std::string secret = "hf_abcdefgh12345678";
+    const TemporaryFolder folder;
+    const std::string study = folder
+                                  .write("s.yaml",
+                                         "study: s\nmodel: Qwen/Qwen3-8B\nengine: vllm\nhardware: h100-sxm\n"
+                                         "workloads: [{use: random, requests: 8}]\nobjective: {maximize: output_tokens_per_second}\n"
+                                         "space: {max_num_seqs: [64, 256]}\nnotes: [\"key ${SERVETUNE_TEST_KEY}, copied as " +
+                                             secret + "\"]\nbudget: 2 trials\nevaluator: simulate\n")
+                                  .string();
+    setenv("SERVETUNE_TEST_KEY", secret.c_str(), 1);
+    CHECK(autotune({"run", study, "--quiet"}, folder.path()).code == 0);
+    unsetenv("SERVETUNE_TEST_KEY");
+    fs::remove(study);
+    CHECK_FALSE(has(read_file(folder.path() / "s/study.db"), secret));
+    const Ran report = autotune({"report", "s"}, folder.path());
+    INFO(report.err);
+    CHECK(report.code == 0);
+    CHECK(has(report.out, "key ${SERVETUNE_TEST_KEY}, copied as ${SERVETUNE_TEST_KEY}"));
+    const Ran run = autotune({"run", "s"}, folder.path());
+    CHECK(run.code == 2);
+    CHECK(has(run.err, "the environment variable 'SERVETUNE_TEST_KEY' is not set"));
+}
+
+TEST_CASE("journal alone: a comment is no change of the study, a folder without a journal is named") {
+    const TemporaryFolder folder;
+    const std::string text = read_file(published / "study.yaml");
+    fs::copy_file(published / "results.csv", folder.path() / "results.csv");
+    const std::string study = folder.write("s.yaml", text).string();
+    REQUIRE(autotune({"run", study, "--directory", "d", "--trials", "3", "--quiet"}, folder.path()).code == 0);
+    folder.write("s.yaml", "# a remark\n" + text);
+    CHECK(autotune({"run", study, "--directory", "d", "--trials", "4", "--quiet"}, folder.path()).code == 0);
+    CHECK(has(SqliteJournal::texts_of(folder.path() / "d").at(study), "# a remark\n"));
+    fs::create_directories(folder.path() / "empty");
+    const Ran none = autotune({"report", "empty"}, folder.path());
+    CHECK(none.code == 2);
+    CHECK(none.err == "autotune: empty is a folder without a journal (study.db)\n");
+}
