@@ -88,7 +88,7 @@ struct Recommendation {
 /// Of a problem that is confirmed, that of the rounds after the search (`PairedFigures`); before
 /// them, without an interval. Of a table: its figures, decided by the assumed noise. What looks
 /// best of thirty measurements is the luckiest of them too, so a plain interval would find a gain
-/// in a quarter of the studies in which there is none (tests/unit/aa_test.cpp). Two intervals
+/// in a quarter of the studies in which there is none (tests/search/aa_test.cpp). Two intervals
 /// account for that, and the one that says more counts: that of all measurements, held together
 /// with those of all passing configurations and goals; and that of the measurements after each
 /// one's first, for which nothing was picked, held together with those of all that were measured

@@ -48,7 +48,7 @@ struct QuickEstimate {
 ///
 /// t: CostModel::step. Below saturation of an open loop B is what Little's law (1961) says:
 /// arrivals x time in the engine. A limited number of requests ends with half an answer's time in
-/// which places stay empty. tests/unit/knowledge_test.cpp holds it against the simulator. O(1).
+/// which places stay empty. tests/search/knowledge_test.cpp compares it with the simulator. O(1).
 /// Throws UsageError where the chance of a guess is not known.
 QuickEstimate quick_estimate(const CostModel& cost, const TrafficMeans& traffic, const Arrival& arrival);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules of the house that a machine can check (docs/architecture.md).
+// The rules of the repository that a machine can check (docs/architecture.md).
 #include "support/test.hpp"
 
 #include "base/files.hpp"
@@ -104,13 +104,14 @@ std::string lower(std::string text) {
 
 }  // namespace
 
-TEST_CASE("house: a helper's name is one file's, so that files compiled together do not overload each other") {
+TEST_CASE("repository: a helper's name is one file's, so that files compiled together do not overload each other") {
     CHECK(helpers_of("namespace {\nint f(int a) {\n    return g(a);\n}\nconst char* const h = \"(\";\nclass K : L {};\nusing M = int;\n"
                      "std::vector<N> p{{\n}  // namespace\nint q();\n") == std::set<std::string>{"K", "f", "h", "p"});
-    for (const char* together : {"src", "examples/autotune", "examples/simengine", "tests/unit"}) {
+    for (const char* together : {"src", "examples/autotune", "examples/simengine", "tests"}) {
         std::map<std::string, std::string> owners;
         for (const auto& [file, text] : files_below(source / together)) {
-            if (file.extension() != ".cpp") continue;
+            const bool is_unit_test = std::find(modules.begin(), modules.end(), file.parent_path().filename()) != modules.end();
+            if (file.extension() != ".cpp" || (std::string(together) == "tests" && !is_unit_test)) continue;
             for (const std::string& helper : helpers_of(text)) {
                 const auto [owner, first] = owners.try_emplace(helper, file.filename().string());
                 INFO(helper << " in " << file.filename().string() << " and " << owner->second);
@@ -121,7 +122,7 @@ TEST_CASE("house: a helper's name is one file's, so that files compiled together
     }
 }
 
-TEST_CASE("house: an include goes down, or stays in its own module") {
+TEST_CASE("repository: an include goes down, or stays in its own module") {
     const std::map<std::string, std::string> headers = modules_of_headers();
     std::size_t arrows = 0;
     for (const fs::path& root : {source / "include/servetune", source / "src"})
@@ -149,7 +150,7 @@ TEST_CASE("house: an include goes down, or stays in its own module") {
     CHECK(may_include("search", "study"));
 }
 
-TEST_CASE("house: a promised header has a line in headers.md, and includes no header that is not installed") {
+TEST_CASE("repository: a promised header has a line in headers.md, and includes no header that is not installed") {
     const std::string page = read_file(source / "docs/reference/headers.md");
     static const std::regex row(R"(\n\| `(\w+\.hpp)` \|)");
     std::set<std::string> listed;
@@ -168,7 +169,7 @@ TEST_CASE("house: a promised header has a line in headers.md, and includes no he
     CHECK(promised.size() <= 40);
 }
 
-TEST_CASE("house: no code names an engine or its flags, so that a new engine is a file") {
+TEST_CASE("repository: no code names an engine or its flags, so that a new engine is a file") {
     const fs::path spaces = source / "search_spaces";
     std::set<std::string> names, flags;
     for (const Engine& engine : Catalogue(spaces).engines()) {
@@ -216,14 +217,14 @@ TEST_CASE("house: no code names an engine or its flags, so that a new engine is 
         }
 }
 
-TEST_CASE("house: tests and libraries are built with the standard library's assertions") {
+TEST_CASE("repository: tests and libraries are built with the standard library's assertions") {
 #if defined(__GLIBCXX__) && !defined(_GLIBCXX_ASSERTIONS)
     FAIL("configure with -DSERVETUNE_ASSERTIONS=ON: an empty optional that is read must end the test");
 #endif
     CHECK(read_file(source / "CMakeLists.txt").find("add_compile_definitions(_GLIBCXX_ASSERTIONS)") != std::string::npos);
 }
 
-TEST_CASE("house: public headers show no third-party library, the core no file or environment, and a clock in one place") {
+TEST_CASE("repository: public headers show no third-party library, the core no file or environment, and a clock in one place") {
     const std::set<std::string> core{"base", "space", "trial", "study", "search"};
     const std::set<std::string> of_the_world{"sqlite_journal.hpp", "workers.hpp", "worker_pool.hpp"};
     const std::map<std::string, std::string> headers = modules_of_headers();
@@ -241,7 +242,7 @@ TEST_CASE("house: public headers show no third-party library, the core no file o
     }
 }
 
-TEST_CASE("house: files carry their licence, headers are guarded, public headers stay readable") {
+TEST_CASE("repository: files carry their licence, headers are guarded, public headers stay readable") {
     for (const char* folder : {"include", "src", "examples", "tests", "cmake", "search_spaces", "scripts"})
         for (const auto& [file, text] : files_below(source / folder)) {
             const std::string extension = file.extension().string();
@@ -253,7 +254,7 @@ TEST_CASE("house: files carry their licence, headers are guarded, public headers
         }
 }
 
-TEST_CASE("house: comments and pages have lines of at most 100 columns") {
+TEST_CASE("repository: comments and pages have lines of at most 100 columns") {
     // A code point is a column. Left out: comments behind code, tables, code blocks, and what has
     // no place to break.
     const auto columns = [](const std::string& line) {
@@ -283,7 +284,7 @@ TEST_CASE("house: comments and pages have lines of at most 100 columns") {
     CHECK(checked > 500);
 }
 
-TEST_CASE("house: no name of a test has a semicolon or begins with a tilde, so that ctest runs it and nothing else") {
+TEST_CASE("repository: no name of a test has a semicolon or begins with a tilde, so that ctest runs it and nothing else") {
     // CMake cuts a name at ';': what is left matches no test, and a Catch2 program that runs none
     // succeeds (29 tests were never run). To Catch2 '~' means all tests but this one.
     static const std::regex name(R"re(TEST_CASE\("([^"]*)")re");
@@ -297,7 +298,7 @@ TEST_CASE("house: no name of a test has a semicolon or begins with a tilde, so t
     CHECK(names > 500);
 }
 
-TEST_CASE("house: every header of include is in the list of one module, so that it is installed and verified") {
+TEST_CASE("repository: every header of include is in the list of one module, so that it is installed and verified") {
     const std::map<std::string, std::string> headers = modules_of_headers();
     std::size_t files = 0;
     for (const auto& [file, text] : files_below(source / "include")) {
@@ -308,7 +309,7 @@ TEST_CASE("house: every header of include is in the list of one module, so that 
     CHECK(headers.size() == files);
 }
 
-TEST_CASE("house: the schemas beside the search spaces are the readers' own") {
+TEST_CASE("repository: the schemas beside the search spaces are the readers' own") {
     for (const std::string& kind : schema_kinds()) {
         INFO(kind << ": write it again with 'autotune schema " << kind << " > search_spaces/schema/" << kind << ".json'");
         CHECK(read_file(source / ("search_spaces/schema/" + kind + ".json")) == json_schema(kind));
@@ -317,7 +318,7 @@ TEST_CASE("house: the schemas beside the search spaces are the readers' own") {
           "there is no schema of 'studdy'; known: study, model, engine, preset, traits, hardware, workload");
 }
 
-TEST_CASE("house: FORMAT.md documents every key that the readers accept, and none that they do not") {
+TEST_CASE("repository: FORMAT.md documents every key that the readers accept, and none that they do not") {
     const std::string format = read_file(source / "search_spaces/FORMAT.md");
     for (const KeyType* table : key_tables()) {
         const auto at = format.find("\n### " + std::string(table->table) + "\n");
@@ -339,7 +340,7 @@ TEST_CASE("house: FORMAT.md documents every key that the readers accept, and non
     CHECK(key_tables().size() > 35);
 }
 
-TEST_CASE("house: every key of a table is read by something") {
+TEST_CASE("repository: every key of a table is read by something") {
     // A reader names keys as `keys::engine.launch`, or `table.launch` below `const auto& table =
     // keys::engine;`. A template over tables names them for each of its tables. Strategies without
     // options and levels of load are read by their names.
