@@ -97,7 +97,7 @@ private:
 
     WarmUp end() {
         found_.steady = warm_.steady;
-        found_.text = "warm-up: " + std::to_string(found_.requests) + " requests in " + std::to_string(found_.rounds) + " rounds";
+        found_.text = "warm-up: " + counted_text(found_.requests, "request") + " in " + counted_text(found_.rounds, "round");
         if (first_rate_ && best_rate_ && *first_rate_ > 0 && *best_rate_ > *first_rate_ * no_faster)
             found_.text += ", the first " + significant_text(*best_rate_ / *first_rate_, 3) + " times slower than the best";
         if (found_.steady) found_.text += "; the server is steady";
