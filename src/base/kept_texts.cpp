@@ -98,7 +98,9 @@ NoteTexts::~NoteTexts() { innermost = around_; }
 
 void NoteTexts::note(const std::string& path, const std::string& text) const {
     constexpr std::size_t most_of_a_text = 1U << 20U;
-    if (text.size() <= most_of_a_text && !path.starts_with(shipped_.string() + "/")) into_.insert_or_assign(path, text);
+    const auto below = [&](const char* folder) { return path.starts_with((shipped_ / folder).string()); };
+    const bool everywhere = below("") && !below("studies/") && !below("published/");
+    if (text.size() <= most_of_a_text && !everywhere) into_.insert_or_assign(path, text);
 }
 
 }  // namespace servetune

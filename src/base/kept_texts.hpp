@@ -36,8 +36,9 @@ std::filesystem::path keep_texts(const std::filesystem::path& journal, Texts tex
 /// `name` as a file in `folder` calls it: absolute paths stay below the journal of `folder`.
 [[nodiscard]] std::filesystem::path beside(const std::filesystem::path& folder, const std::filesystem::path& name);
 
-/// Notes each text that this thread reads while it lives, but those below `shipped`, which each
-/// installation has, and those over 1 MiB. Several may live at once, one within the other.
+/// Notes each text that this thread reads while it lives, but the facts below `shipped` (engines,
+/// models, workloads and so on), which each installation has, and texts over 1 MiB. Several may
+/// live at once, one within the other.
 class NoteTexts {
 public:
     NoteTexts(Texts& into, std::filesystem::path shipped);

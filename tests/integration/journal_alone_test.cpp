@@ -91,6 +91,11 @@ TEST_CASE("journal alone: a comment is no change of the study, a folder without 
     folder.write("s.yaml", "# a remark\n" + text);
     CHECK(autotune({"run", study, "--directory", "d", "--trials", "4", "--quiet"}, folder.path()).code == 0);
     CHECK(has(SqliteJournal::texts_of(folder.path() / "d").at(study), "# a remark\n"));
+    // A study that ships is kept too, its engine is not.
+    const std::string shipped = (published / "study.yaml").string();
+    REQUIRE(autotune({"run", shipped, "--directory", "e", "--trials", "3", "--quiet"}, folder.path()).code == 0);
+    CHECK(SqliteJournal::texts_of(folder.path() / "e").size() == 3);  // the study, its table, and which of them is the study
+    CHECK(autotune({"report", "e"}, folder.path()).out == autotune({"report", shipped, "--directory", "e"}, folder.path()).out);
     fs::create_directories(folder.path() / "empty");
     const Ran none = autotune({"report", "empty"}, folder.path());
     CHECK(none.code == 2);
