@@ -53,8 +53,7 @@ void print_one(const Engine& engine, bool json) {
         put(stdout, "  {} ({}{})\n    {}; default {}\n    {}\n", p.parameter.name, goes_to(p), versions.empty() ? "" : ", " + versions,
             p.parameter.domain_text(), text_of(p.parameter.default_value), p.parameter.doc);
     }
-    for (const Constraint& constraint : engine.constraints)
-        put(stdout, "  {}\n", explained_text_of(constraint));
+    for (const Constraint& constraint : engine.constraints) put(stdout, "  {}\n", explained_text_of(constraint));
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 #include "engine/help.hpp"
 #include "engine/load_level.hpp"
-#include "report/beside.hpp"
+#include "report/study_comparison.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/host/topology.hpp"
 #include "servetune/detail/space/feasible_set.hpp"
@@ -405,8 +405,8 @@ int report(const ReportArguments& arguments) {
         const StudyArguments beside{*arguments.beside, arguments.beside_directory};
         const StudySetup other = set_up(beside.load_to_read());
         const std::vector<Trial> others = read_journal(other, beside.folder(other.file)).trials();
-        if (arguments.json) put(stdout, "{}\n", json_beside({setup, trials}, {other, others}));
-        else put(stdout, "{}", markdown_beside({setup, trials}, {other, others}));
+        if (arguments.json) put(stdout, "{}\n", json_comparison({setup, trials}, {other, others}));
+        else put(stdout, "{}", markdown_comparison({setup, trials}, {other, others}));
         return done;
     }
     const std::string_view ended = ended_because(setup, trials);

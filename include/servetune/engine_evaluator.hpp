@@ -100,10 +100,10 @@ private:
     std::optional<FoundDevices> found_{};  ///< once the first trial asks
     DeviceTopology topology_{};            ///< the same
     std::optional<QualityGate> quality_{};
-    Configuration usual_;                        ///< the space's default
+    Configuration default_;                      ///< the space's default
     std::unique_ptr<WeightCache> weight_cache_;  ///< null: not asked for
     std::string why_no_cache_{};                 ///< as it was said last
-    int failures_without_it_too_ = 0;            ///< of those that failed with weights of the cache
+    int cold_failures_ = 0;                      ///< of those that failed with weights of the cache
     std::unique_ptr<Running> running_;
 };
 

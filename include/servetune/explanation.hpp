@@ -55,7 +55,7 @@ public:
     static constexpr std::size_t most_interactions = 5;  ///< the strongest
     static constexpr std::size_t most_levels = 64;       ///< of a parameter
     static constexpr std::size_t quartiles = 5;          ///< of a real, its ends included
-    static constexpr std::size_t most_drawn = 2000;      ///< of which those count in which the parameter is active and the change allowed
+    static constexpr std::size_t max_drawn = 2000;       ///< of which those count in which the parameter is active and the change allowed
 
     /// All must outlive it. `beliefs`: those of `bayesian`'s options.
     Explanation(const Problem& problem, std::span<const Trial> trials, const Bayesian& bayesian, const Beliefs& beliefs);

@@ -264,8 +264,7 @@ inline std::vector<std::string> SearchSpace::violations(const Configuration& con
             result.push_back("'" + parameter.name + "' is active but not set");
     if (!result.empty()) return result;
     for (std::size_t i = 0; i < constraints_.size(); ++i)
-        if (is_broken(i, slot_of))
-            result.push_back("it breaks the rule: " + explained_text_of(constraints_[i]));
+        if (is_broken(i, slot_of)) result.push_back("it breaks the rule: " + explained_text_of(constraints_[i]));
     return result;
 }
 

@@ -89,7 +89,8 @@ public:
         : e_(evaluator),
           configuration_(configuration),
           context_(context),
-          cold_(cold || context.again || !context.workload.empty() || without_load_level(configuration) == without_load_level(e_.usual_) ||
+          cold_(cold || context.again || !context.workload.empty() ||
+                without_load_level(configuration) == without_load_level(e_.default_) ||
                 (e_.quality_ && e_.quality_->touches(configuration))),
           measurement_(e_.options_.measure, e_.workloads_, configuration, context, attempt) {}
 
@@ -184,9 +185,9 @@ private:
     double ask_default() {
         double seconds = stop();
         measurement_.say("the default is started first: the quality gate has no answers of it");
-        start(e_.usual_, e_.options_.folder / "trials" / std::to_string(context_.trial) / "default");
+        start(e_.default_, e_.options_.folder / "trials" / std::to_string(context_.trial) / "default");
         Running& running = *e_.running_;
-        if (!running.deployment.started().failure) (void)e_.quality_->of(running.deployment, e_.usual_, context_.stop);
+        if (!running.deployment.started().failure) (void)e_.quality_->of(running.deployment, e_.default_, context_.stop);
         return seconds + stop();
     }
 
@@ -275,7 +276,7 @@ EngineEvaluator::EngineEvaluator(const Composition& composition, std::string mod
     if (!options_.trial_folders) options_.trial_folders = std::make_shared<TrialFolders>();
     if (options_.quality) quality_.emplace(*options_.quality);
     if (options_.quality || options_.weight_cache)
-        usual_ = SearchSpace(composition.parameters(), composition.constraints()).default_configuration();
+        default_ = SearchSpace(composition.parameters(), composition.constraints()).default_configuration();
     const DeployOptions& deploy = options_.deploy;
     if (options_.weight_cache)
         weight_cache_ = std::make_unique<WeightCache>(
@@ -356,7 +357,7 @@ std::string EngineEvaluator::doubt_of(const Outcome& outcome) const {
     const auto* failure = std::get_if<Failure>(&outcome);
     if (failure == nullptr) return weight_cache_->alive() ? "" : "a daemon of the weight cache died meanwhile";
     if (!teaches(failure->kind)) return "";
-    return failure->kind == FailureKind::out_of_memory || failures_without_it_too_ < enough ? failure->message : "";
+    return failure->kind == FailureKind::out_of_memory || cold_failures_ < enough ? failure->message : "";
 }
 
 Outcome EngineEvaluator::evaluated(const Configuration& configuration, const EvaluationContext& context, std::size_t attempt) {
@@ -372,7 +373,7 @@ Outcome EngineEvaluator::evaluated(const Configuration& configuration, const Eva
     Outcome outcome = cold.run();
     const auto* failed = std::get_if<Failure>(&first);
     const auto* again = std::get_if<Failure>(&outcome);
-    if (failed != nullptr && again != nullptr && failed->kind == again->kind) ++failures_without_it_too_;
+    if (failed != nullptr && again != nullptr && failed->kind == again->kind) ++cold_failures_;
     if (failed != nullptr && again == nullptr) {
         weight_cache_->give_up("an engine failed with them and not without: " + doubt);
         cold.say("it serves without: these weights are not kept any more");

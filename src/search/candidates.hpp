@@ -24,7 +24,7 @@ public:
 
     Candidates(const Problem& problem, const Beliefs& beliefs, const Options& options, std::uint64_t seed = 0)
         : geometry_(problem.space), pool_(geometry_), configurations_(problem.space) {
-        const std::size_t most = beliefs.size() == 0 ? options.listed_at_most : options.believed_at_most;
+        const std::size_t most = beliefs.size() == 0 ? options.max_listed : options.max_believed;
         if (problem.feasible.finite() && problem.feasible.size() <= static_cast<double>(most)) {
             listed_ = true;
             const bool keep = problem.feasible.size() <= static_cast<double>(options.kept_at_most);

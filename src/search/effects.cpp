@@ -3,8 +3,8 @@
 
 #include "candidates.hpp"
 #include "contrast.hpp"
-#include "held_levels.hpp"
 #include "servetune/detail/space/neighbours.hpp"
+#include "shown_levels.hpp"
 #include "variant_grid.hpp"
 
 #include <Eigen/QR>
@@ -45,12 +45,12 @@ Effects::~Effects() = default;
 std::vector<Configuration> Effects::drawn() const {
     Rng rng(fingerprint_of(Candidates::key_of(problem_)).bits);
     std::vector<Configuration> result;
-    if (problem_.feasible.finite() && problem_.feasible.size() <= static_cast<double>(most_drawn)) {
+    if (problem_.feasible.finite() && problem_.feasible.size() <= static_cast<double>(max_drawn)) {
         problem_.feasible.for_each([&](const Configuration& configuration) { return result.push_back(configuration), true; });
         for (std::size_t i = result.size(); i > 1; --i) std::swap(result[i - 1], result[rng.index(i)]);
         return result;
     }
-    for (std::size_t i = 0; i < most_drawn; ++i) result.push_back(problem_.feasible.sample(rng));
+    for (std::size_t i = 0; i < max_drawn; ++i) result.push_back(problem_.feasible.sample(rng));
     return result;
 }
 

@@ -49,7 +49,7 @@ struct PairEffect {
 /// nothing is said.
 class Effects {
 public:
-    static constexpr std::size_t most_drawn = 2000;     ///< for the variance over the space
+    static constexpr std::size_t max_drawn = 2000;      ///< for the variance over the space
     static constexpr std::size_t most_levels = 8;       ///< of a parameter: the default and others spread evenly
     static constexpr std::size_t most_pair_levels = 5;  ///< the same of each of a pair
     static constexpr std::size_t most_points =

@@ -3,10 +3,10 @@
 
 #include "candidates.hpp"
 #include "contrast.hpp"
-#include "held_levels.hpp"
 #include "servetune/detail/base/normal.hpp"
 #include "servetune/detail/space/neighbours.hpp"
 #include "servetune/error.hpp"
+#include "shown_levels.hpp"
 #include "trial_cost.hpp"
 
 #include <algorithm>
@@ -99,13 +99,13 @@ std::optional<PendingAwareModel> Explanation::model() const {
 /// All of a small space, else an even draw, always the same one.
 std::vector<Configuration> Explanation::sample() const {
     std::vector<Configuration> result;
-    if (problem_.feasible.finite() && problem_.feasible.size() <= static_cast<double>(most_drawn)) {
+    if (problem_.feasible.finite() && problem_.feasible.size() <= static_cast<double>(max_drawn)) {
         problem_.feasible.for_each([&](const Configuration& configuration) { return result.push_back(configuration), true; });
         return result;
     }
     Rng rng(fingerprint_of(Candidates::key_of(problem_)).bits);
     std::set<Configuration> drawn;
-    for (std::size_t i = 0; i < 2 * most_drawn && drawn.size() < most_drawn; ++i)
+    for (std::size_t i = 0; i < 2 * max_drawn && drawn.size() < max_drawn; ++i)
         if (Configuration one = problem_.feasible.sample(rng); drawn.insert(one).second) result.push_back(std::move(one));
     return result;
 }

@@ -2,7 +2,7 @@
 // What a history says of parameters, and what was expected of a trial when it was asked.
 #include "servetune/explanation.hpp"
 #include "search/effects.hpp"
-#include "search/held_levels.hpp"
+#include "search/shown_levels.hpp"
 #include "servetune/detail/base/normal.hpp"
 #include "servetune/error.hpp"
 #include "servetune/simple_strategies.hpp"

@@ -102,7 +102,7 @@ private:
         if (figures.within.freedom > 0) noise = std::max(noise, pooled_noise(noise, {}, figures.within));
         const std::vector<double> places(figures.places.begin() + static_cast<std::ptrdiff_t>(first), figures.places.end());
         // What the level there is less well known than that of the checks.
-        const std::vector<double> checks = usual_ ? standings_[*usual_].goals[k].places : std::vector<double>{};
+        const std::vector<double> checks = default_ ? standings_[*default_].goals[k].places : std::vector<double>{};
         const double unknown = std::max(0.0, drifts_[k].variance(places) - drifts_[k].variance(checks));
         return {scales_[k].figure(sum / n), std::sqrt(noise * noise / n + unknown), static_cast<std::size_t>(n), scales_[k]};
     }
@@ -121,7 +121,7 @@ private:
     std::vector<const Trial*> trials_;
     std::vector<Standing> standings_;
     std::map<Configuration, std::size_t> index_;
-    std::optional<std::size_t> usual_{};  ///< where the default is in `standings_`
+    std::optional<std::size_t> default_{};  ///< where the default is in `standings_`
     std::vector<double> noises_{};
     std::vector<FigureScale> scales_{};
     std::vector<Spread> spreads_{};  ///< of each goal: how repeated measurements spread
@@ -153,20 +153,20 @@ inline Standings::Standings(std::span<const Trial> history, const Objective& obj
         if (std::any_of(standing.trials.begin(), standing.trials.end(), cold)) std::erase_if(standing.trials, with_cache);
     const Judged judged = judged_anywhere(standings_, objective);
     for (Standing& standing : standings_) judge(standing, objective, decision, judged);
-    for (std::size_t i = 0; i < standings_.size() && !usual_; ++i)
-        if (!usual || standings_[i].configuration == *usual) usual_ = i;
-    if (objective.over == Objective::Over::worst) take_worst_workload(standings_, objective, usual_);
+    for (std::size_t i = 0; i < standings_.size() && !default_; ++i)
+        if (!usual || standings_[i].configuration == *usual) default_ = i;
+    if (objective.over == Objective::Over::worst) take_worst_workload(standings_, objective, default_);
     // A published study is judged by its figures as they are.
-    if (decision.rule == Decision::Rule::significant) compare_work(standings_, objective, usual_);
+    if (decision.rule == Decision::Rule::significant) compare_work(standings_, objective, default_);
     for (std::size_t k = 0; k < goals_.size(); ++k) {
-        scales_.push_back(take_scale(standings_, goals_[k], k, usual_));
+        scales_.push_back(take_scale(standings_, goals_[k], k, default_));
         for (Standing& standing : standings_) standing.goals[k].measured = standing.goals[k].values;
         take_off_drift(k, decision);
         std::vector<std::vector<double>> replicates;
         Spread within;
         for (const Standing& standing : standings_) {
             // What the drift was fitted to spreads less around it than new measurements would.
-            if (drifts_[k].taken_off() && usual_ && &standing == &standings_[*usual_]) within += drifts_[k].spread();
+            if (drifts_[k].taken_off() && default_ && &standing == &standings_[*default_]) within += drifts_[k].spread();
             else replicates.push_back(standing.goals[k].values);
             within += standing.goals[k].within;
         }
@@ -181,8 +181,8 @@ inline Standings::Standings(std::span<const Trial> history, const Objective& obj
 
 inline void Standings::take_off_drift(std::size_t k, const Decision& decision) {
     Drift& drift = drifts_.emplace_back();
-    if (!decision.correct_drift || decision.rule == Decision::Rule::published || !usual_) return;
-    const GoalFigures& of_default = standings_[*usual_].goals[k];
+    if (!decision.correct_drift || decision.rule == Decision::Rule::published || !default_) return;
+    const GoalFigures& of_default = standings_[*default_].goals[k];
     std::vector<DriftCheck> checks;
     for (std::size_t i = 0; i < of_default.values.size(); ++i) checks.push_back({of_default.places[i], std::log(of_default.values[i])});
     drift = Drift(std::move(checks), decision.noise_cv);

@@ -30,12 +30,12 @@ inline std::map<std::string, double> Standings::by_workload(const Standing& stan
 /// A configuration that wins by one workload what another one loses is refused, whatever the mean
 /// of both says.
 inline void Standings::guard(const Decision& decision) {
-    if (!decision.never_worse_than || !usual_) return;
+    if (!decision.never_worse_than || !default_) return;
     const double allowed = std::log(std::max(1 - *decision.never_worse_than, 1e-12));
     for (std::size_t k = 0; k < goals_.size(); ++k) {
-        const auto of_default = by_workload(standings_[*usual_], k, decision);
+        const auto of_default = by_workload(standings_[*default_], k, decision);
         for (Standing& standing : standings_) {
-            if (&standing == &standings_[*usual_]) continue;
+            if (&standing == &standings_[*default_]) continue;
             for (const auto& [workload, value] : by_workload(standing, k, decision)) {
                 const auto base = of_default.find(workload);
                 if (base == of_default.end()) continue;

@@ -19,8 +19,8 @@ struct StudyTrials {
 /// both have measured and how much faster the second study measured them, and what else is not the
 /// same in the two definitions. Nothing is concluded from figures of different machines or days;
 /// `compare` measures in turns for that.
-std::string markdown_beside(const StudyTrials& a, const StudyTrials& b);
+std::string markdown_comparison(const StudyTrials& a, const StudyTrials& b);
 /// The same as an object; its fields are in docs/reference/json-output.md.
-std::string json_beside(const StudyTrials& a, const StudyTrials& b);
+std::string json_comparison(const StudyTrials& a, const StudyTrials& b);
 
 }  // namespace servetune

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "beside.hpp"
+#include "study_comparison.hpp"
 
 #include "markdown.hpp"
 #include "report_view.hpp"
@@ -146,7 +146,7 @@ OrderedJson json_of_study(const ReportView& view) {
 
 }  // namespace
 
-std::string markdown_beside(const StudyTrials& a, const StudyTrials& b) {
+std::string markdown_comparison(const StudyTrials& a, const StudyTrials& b) {
     const ReportView one(a.setup, a.trials);
     const ReportView other(b.setup, b.trials);
     const std::string left = named(a.setup, "A");
@@ -187,7 +187,7 @@ std::string markdown_beside(const StudyTrials& a, const StudyTrials& b) {
     return result;
 }
 
-std::string json_beside(const StudyTrials& a, const StudyTrials& b) {
+std::string json_comparison(const StudyTrials& a, const StudyTrials& b) {
     const ReportView one(a.setup, a.trials);
     const ReportView other(b.setup, b.trials);
     OrderedJson result{{"a", json_of_study(one)}, {"b", json_of_study(other)}};
