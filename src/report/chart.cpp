@@ -112,7 +112,8 @@ void Chart::mark(const Mark& mark) {
     const std::string place = std::isfinite(mark.at.x) && std::isfinite(mark.at.y)
                                   ? fmt::format("transform=\"translate({:.1f} {:.1f})\"", across(mark.at.x), up(mark.at.y))
                                   : "display=\"none\"";
-    marks_ +=
+    std::string& layer = mark.kind == "recommended" || mark.kind == "usual" ? top_ : marks_;
+    layer +=
         fmt::format("<path class=\"mark {}\" {} d=\"{}\"", html_text(mark.kind), place, mark_shape(mark.kind)) + mark_data(mark, "path");
 }
 
@@ -173,7 +174,7 @@ std::string Chart::svg() const {
     out += fmt::format(
         "<svg class=\"lines\" aria-hidden=\"true\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" viewBox=\"{}\">\n",
         left_room, top_room, width - left_room - right_room, ground - top_room, frame);
-    return out + lines_ + "</svg>\n" + marks_ + "</svg>\n";
+    return out + lines_ + "</svg>\n" + marks_ + top_ + "</svg>\n";
 }
 
 std::string interval_chart(std::string_view title, std::string_view description, const std::vector<IntervalRow>& rows) {
@@ -209,7 +210,7 @@ std::string parallel_chart(std::string_view title, std::string_view description,
                            const std::vector<ParallelLine>& lines) {
     constexpr double sides = 28;
     constexpr double first = 40;
-    constexpr double step = 60;  // an axis with its title above it and its values below it, also in the letters of a narrow screen
+    constexpr double step = 72;  // an axis with its title above it and its values below it, also in the letters of a narrow screen
     constexpr double letter = 11;
     constexpr double whole = 1000;          // what the lines are drawn in; the page's script stretches them
     constexpr std::size_t most_ticks = 24;  // of an axis, those included that only a wider page has room for

@@ -70,7 +70,7 @@ private:
     std::string title_, description_;
     ChartAxis x_, y_;
     double height_;
-    std::string lines_{}, marks_{};
+    std::string lines_{}, marks_{}, top_{};
 };
 
 /// A row of a chart of intervals.

@@ -235,7 +235,7 @@ TEST_CASE("page: five hundred trials stay a small page") {
         trial.outcome = std::move(more);
     }
     const std::string page = html_report(study.setup, trials, "trials_spent");
-    CHECK(page.size() < 1'500'000);
+    CHECK(page.size() < 2'000'000);
     CHECK(unbalanced(page).empty());
     CHECK(data_in(page)["trials"].size() == 500);
 }
