@@ -297,7 +297,7 @@ std::string parallel_figure(const HtmlView& page) {
         if (row->value) line.places.push_back(place);
         const double good = goal.direction == Direction::maximize ? place : 1 - place;
         line.strength = row->kind == "recommended" || row->kind == "usual" ? 1
-                        : row->value                                       ? crowd * (0.15 + 0.6 * good * good)
+                        : row->kind == "passing"                           ? crowd * (0.15 + 0.6 * good * good)
                                                                            : crowd * 0.35;
         lines.push_back(std::move(line));
     }

@@ -39,7 +39,7 @@ const cases = {
   opens: () => inBrowser(address, {}, async (page, told) => {
     await settled(page);
     assert.ok(await page.locator('figure.drawn[data-chart]:visible').count() > 0);
-    assert.ok((await stat(file)).size < 1.5e6, 'a page of at most 1.5 MB');
+    assert.ok((await stat(file)).size < 2e6, 'a page of at most 2 MB');
     assert.equal(await page.locator('img').count(), 0);
     assert.match(await page.title(), /^[a-z]+: /);
     await picture(page, 'light');

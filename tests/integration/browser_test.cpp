@@ -74,7 +74,8 @@ fs::path page_to_browse(const TemporaryFolder& folder, const std::string& name, 
             "objective: {maximize: total_tokens_per_second, limits: [time_to_first_token_p95_seconds <= 900ms]}\nspace:\n  max_num_seqs: "
             "{choice: [" +
             choices + "], ordered: true, default: 16}\n  kv_cache_dtype: [engine, fp8]\n  max_num_batched_tokens: {choice: " +
-            "[1024, 2048, 4096], ordered: true, default: 1024}\n  enable_prefix_caching: [true, false]\n" + "evaluator: {replay: t.csv}\n");
+            "[1024, 2048, 4096], ordered: true, default: 1024}\n  enable_prefix_caching: [true, false]\n" +
+            "budget: 600 trials\nevaluator: {replay: t.csv}\n");
     const Ran run = autotune({"run", study.string(), "--quiet"}, folder.path());
     INFO(run.err);
     REQUIRE(run.code == (fails ? 4 : 0));

@@ -59,8 +59,8 @@ Ran shown_by_browser(const fs::path& page, const std::string& size, const Tempor
 /// What `script`, run behind the page's own, returns.
 nlohmann::json asked_of_page(const fs::path& page, const std::string& script, const std::string& size, const TemporaryFolder& folder) {
     const std::string open = replaced(read_file(page), "Content-Security-Policy", "x-policy");  // which would refuse the script
-    const std::string changed = replaced(
-        open, "</body>", "<script>document.body.dataset.answer = JSON.stringify((() => {" + script + "})());</script></body>");
+    const std::string changed =
+        replaced(open, "</body>", "<script>document.body.dataset.answer = JSON.stringify((() => {" + script + "})());</script></body>");
     const Ran shown = shown_by_browser(folder.write("asked.html", changed), size, folder);
     INFO(shown.err);
     CHECK(shown.code == 0);

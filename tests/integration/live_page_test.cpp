@@ -203,8 +203,7 @@ TEST_CASE("live page: an address that others reach wants a token, which is never
     }
     ChildProcess server({SERVETUNE_PROGRAM, "serve", "page.yaml", "--address", "0.0.0.0:0", "--token-file", file.string()}, folder.path());
     const std::uint16_t port = port_of(server);
-    for (const char* path :
-         {"/", "/events", "/metrics", "/nothing", "/?token=0123456789abcdef-secreT", "/?token=", "/?other=1"}) {
+    for (const char* path : {"/", "/events", "/metrics", "/nothing", "/?token=0123456789abcdef-secreT", "/?token=", "/?other=1"}) {
         INFO(path);
         const std::string answer = exchanged(port, get(path));
         CHECK(status_of(answer) == 401);
@@ -355,10 +354,9 @@ TEST_CASE("live page: in a browser, what a person has chosen stays while trials 
     ChildProcess run({SERVETUNE_PROGRAM, "run", "page.yaml", "--serve", "127.0.0.1:0"}, folder.path());
     const std::uint16_t port = port_of(run);
     REQUIRE(comes_to_trial(folder.path() / "page", 3));
-    const Ran shown =
-        ran({"/usr/bin/env", "SERVETUNE_BROWSER_PACKAGES=" BROWSER_PACKAGES, "node", SERVETUNE_SOURCE "/tests/browser/page_test.mjs",
-             "live", "http://127.0.0.1:" + std::to_string(port) + "/"},
-            folder.path());
+    const Ran shown = ran({"/usr/bin/env", "SERVETUNE_BROWSER_PACKAGES=" BROWSER_PACKAGES, "node",
+                           SERVETUNE_SOURCE "/tests/browser/page_test.mjs", "live", "http://127.0.0.1:" + std::to_string(port) + "/"},
+                          folder.path());
     INFO(shown.err);
     CHECK(shown.code == 0);
     CHECK(has(shown.out, "holds: live"));

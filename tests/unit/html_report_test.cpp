@@ -140,8 +140,7 @@ TEST_CASE("page: verdict, command, gains by workload, limits as columns, data") 
 
 TEST_CASE("page: nothing is fetched from anywhere") {
     const PageStudy study;
-    const std::string page =
-        html_report(study.setup, study.trials(6, [](std::size_t i) { return 1000.0 + static_cast<double>(i); }), "");
+    const std::string page = html_report(study.setup, study.trials(6, [](std::size_t i) { return 1000.0 + static_cast<double>(i); }), "");
     for (const char* way : {"src=", "href=\"http", "href=\"//", "url(", "@import", "fetch(", "XMLHttpRequest", "import(", "importScripts",
                             "EventSource", "WebSocket", "sendBeacon", "eval(", "new Function"}) {
         INFO(way);
