@@ -5,7 +5,6 @@
 
 #include "servetune/detail/base/nearest.hpp"
 #include "servetune/error.hpp"
-#include "servetune/report.hpp"
 #include "servetune/version.hpp"
 
 #include <fmt/core.h>
@@ -366,9 +365,9 @@ std::string version_text() {
 #endif
     constexpr int of_major = 100'000;
     constexpr int of_minor = 100;
-    return fmt::format("autotune {}\nbuilt with {}, {}; Boost {}.{}.{}, fmt {}.{}.{}, CLI11 {}\n{}", servetune::library_version, compiler,
+    return fmt::format("autotune {}\nbuilt with {}, {}; Boost {}.{}.{}, fmt {}.{}.{}, CLI11 {}", servetune::library_version, compiler,
                        checks, BOOST_VERSION / of_major, BOOST_VERSION / of_minor % 1000, BOOST_VERSION % of_minor, FMT_VERSION / 10000,
-                       FMT_VERSION / 100 % 100, FMT_VERSION % 100, CLI11_VERSION, servetune::charts_text());
+                       FMT_VERSION / 100 % 100, FMT_VERSION % 100, CLI11_VERSION);
 }
 
 }  // namespace autotune

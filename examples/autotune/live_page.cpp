@@ -282,8 +282,6 @@ private:
     LiveServer::Answer answer(const std::string& path) {
         if (path == "/metrics")
             return text(200, "text/plain; version=0.0.4; charset=utf-8", prometheus_text(setup_, trials_, running_(), left()));
-        if (path == "/charts.js" && !charts_script().empty())
-            return text(200, "text/javascript; charset=utf-8", std::string(charts_script()));
         if (path != "/") return text(404, "text/plain; charset=utf-8", "there are /, /events and /metrics\n");
         const bool running = running_();
         if (!page_ || page_of_ != std::pair(version_, running)) {

@@ -27,14 +27,6 @@ std::string json_report(const StudySetup& setup, std::span<const Trial> trials, 
 /// `markdown_report`.
 std::string html_report(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason);
 
-/// What draws the charts of that page in this build: a library with its version, or SVG and why
-/// (cmake/charts.cmake).
-std::string charts_text();
-
-/// The program that does so, empty without a library: what `live_page` asks its server for as
-/// `charts.js`.
-std::string_view charts_script();
-
 /// The same page for a study that runs, as a server gives it out: a line above it that `/events` of
 /// that server keeps (docs/reference/commands.md), and a content that is replaced when an event
 /// names another `version`. `with_effects`: also what takes fitting the models.

@@ -15,9 +15,9 @@ namespace {
 
 /// Labels that are no headings, nearest first.
 std::vector<std::string> own_labels(const PublishedResult& result) {
-    std::vector<std::string> labels = result.labels;
-    labels.resize(labels.size() - std::min(labels.size(), result.sections.size()));
-    return labels;
+    std::vector<std::string> own = result.labels;
+    own.resize(own.size() - std::min(own.size(), result.sections.size()));
+    return own;
 }
 
 std::string name_from(const std::string& label) {

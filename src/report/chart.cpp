@@ -13,28 +13,43 @@
 namespace servetune {
 namespace {
 
-constexpr double left_room = 88;
-constexpr double right_room = 14;
+constexpr double width = 720;
+constexpr double left_room = 72;
+constexpr double right_room = 18;
 constexpr double top_room = 34;  // with the title of the axis above it, which no narrow screen has room for beside it
 constexpr double bottom_room = 44;
+constexpr double half_bar = 0.42;
 /// A range below this share of its values is none: it is the rounding of one figure.
 constexpr double hardly_any = 1e-9;
 
-std::string svg_head(std::string_view title, std::string_view description, double width, double height) {
-    return fmt::format("<svg viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\" aria-label=\"{}. {}\">\n", width, height, html_text(title),
-                       html_text(description));
+std::string svg_head(std::string_view kind, std::string_view title, std::string_view description, double height,
+                     const std::string& attributes) {
+    return fmt::format("<svg class=\"{}\" viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\" aria-label=\"{}. {}\"{}>\n", kind, width, height,
+                       html_text(title), html_text(description), attributes);
 }
 
-std::string svg_text(double x, double y, std::string_view anchor, std::string_view text, std::string_view kind = "tick") {
-    return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" class=\"{}\">{}</text>\n", x, y, anchor, kind, html_text(text));
+std::string svg_text(double x, double y, std::string_view anchor, std::string_view text, std::string_view kind = "tick",
+                     const std::string& attributes = "") {
+    return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" class=\"{}\"{}>{}</text>\n", x, y, anchor, kind, attributes,
+                       html_text(text));
 }
 
-/// From its middle: a kind is told by its shape too, not by colour alone.
+/// Around its place: a kind is told by its shape too, not by colour alone.
 std::string_view mark_shape(std::string_view kind) {
-    if (kind == "recommended") return "m-7 0l7 -7 7 7 -7 7z";
-    if (kind == "usual") return "m-4.5 -4.5h9v9h-9z";
-    if (kind == "refused") return "m-5 4l5 -9 5 9z";
-    return "m-4 0a4 4 0 1 0 8 0 4 4 0 1 0 -8 0z";
+    if (kind == "recommended") return "M-7 0l7-7 7 7-7 7z";
+    if (kind == "usual") return "M-4.5-4.5h9v9h-9z";
+    if (kind == "refused") return "M-5 4l5-9 5 9z";
+    if (kind == "failed") return "M-4-4l8 8m-8 0l8-8";
+    return "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z";
+}
+
+/// What the page's script reads of a mark, and its label.
+std::string mark_data(const Chart::Mark& mark, std::string_view element) {
+    std::string out;
+    if (std::isfinite(mark.at.x)) out += fmt::format(" data-x=\"{:.9g}\"", mark.at.x);
+    if (std::isfinite(mark.at.y)) out += fmt::format(" data-y=\"{:.9g}\"", mark.at.y);
+    if (mark.of) out += fmt::format(" data-of=\"{}\"", *mark.of);
+    return out + fmt::format("><title>{}</title></{}>\n", html_text(mark.label), element);
 }
 
 std::string label_cut(std::string_view text, std::size_t most) {
@@ -84,131 +99,155 @@ std::string tick_text(double value, double step) {
     return fmt::format("{:.{}f}{}", value == 0 ? 0 : value / scale, static_cast<int>(decimals), scale > 1 ? " M" : "");
 }
 
-Chart::Chart(std::string title, std::string description, ChartAxis x, ChartAxis y, double width, double height)
-    : title_(std::move(title)), description_(std::move(description)), x_(std::move(x)), y_(std::move(y)), width_(width), height_(height) {}
+Chart::Chart(std::string title, std::string description, ChartAxis x, ChartAxis y, double height)
+    : title_(std::move(title)), description_(std::move(description)), x_(std::move(x)), y_(std::move(y)), height_(height) {}
 
-double Chart::across(double x) const { return left_room + (width_ - left_room - right_room) * (x - x_.low) / (x_.high - x_.low); }
+double Chart::across(double x) const { return left_room + (width - left_room - right_room) * (x - x_.low) / (x_.high - x_.low); }
 
 double Chart::up(double y) const {
     return height_ - bottom_room - (height_ - top_room - bottom_room) * (std::clamp(y, y_.low, y_.high) - y_.low) / (y_.high - y_.low);
 }
 
-void Chart::point(Point at, std::string_view kind, std::string_view label, bool cross) {
-    const double x = across(at.x);
-    const double y = up(at.y);
-    if (cross)
-        body_ += fmt::format("<path class=\"mark {}\" d=\"M{:.1f} {:.1f}l8 8m-8 0l8 -8\"><title>{}</title></path>\n", html_text(kind),
-                             x - 4, y - 4, html_text(label));
-    else
-        body_ += fmt::format("<path class=\"mark {}\" d=\"M{:.1f} {:.1f}{}\"><title>{}</title></path>\n", html_text(kind), x, y,
-                             mark_shape(kind), html_text(label));
+void Chart::mark(const Mark& mark) {
+    const std::string place = std::isfinite(mark.at.x) && std::isfinite(mark.at.y)
+                                  ? fmt::format("transform=\"translate({:.1f} {:.1f})\"", across(mark.at.x), up(mark.at.y))
+                                  : "display=\"none\"";
+    std::string& layer = mark.kind == "recommended" || mark.kind == "usual" ? top_ : marks_;
+    layer +=
+        fmt::format("<path class=\"mark {}\" {} d=\"{}\"", html_text(mark.kind), place, mark_shape(mark.kind)) + mark_data(mark, "path");
+}
+
+void Chart::bar(const Mark& mark) {
+    const double from = across(mark.at.x - half_bar);
+    const double top = up(mark.at.y);
+    lines_ += fmt::format("<rect class=\"mark bar {}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\"", html_text(mark.kind),
+                          from, top, std::max(0.5, across(mark.at.x + half_bar) - from), std::max(0.0, up(y_.low) - top)) +
+              mark_data(mark, "rect");
 }
 
 void Chart::line(const std::vector<Point>& points, std::string_view kind, bool stepped) {
-    if (points.empty()) return;
     std::string path;
+    std::string figures;
     for (std::size_t i = 0; i < points.size(); ++i) {
-        if (i == 0) path += fmt::format("M{:.1f} {:.1f}", across(points[i].x), up(points[i].y));
-        else if (stepped) path += fmt::format("H{:.1f}V{:.1f}", across(points[i].x), up(points[i].y));
-        else path += fmt::format("L{:.1f} {:.1f}", across(points[i].x), up(points[i].y));
+        const double x = across(points[i].x);
+        const double y = up(points[i].y);
+        path += i == 0    ? fmt::format("M{:.1f} {:.1f}", x, y)
+                : stepped ? fmt::format("H{:.1f}V{:.1f}", x, y)
+                          : fmt::format("L{:.1f} {:.1f}", x, y);
+        figures += fmt::format("{}{:.9g} {:.9g}", i == 0 ? "" : ",", points[i].x, points[i].y);
     }
-    body_ += fmt::format("<path class=\"line {}\" d=\"{}\"/>\n", html_text(kind), path);
+    lines_ +=
+        fmt::format("<path class=\"line {}{}\" d=\"{}\" data-points=\"{}\"/>\n", html_text(kind), stepped ? " stepped" : "", path, figures);
 }
 
-void Chart::interval(double x, double low, double high, std::string_view kind) {
-    body_ += fmt::format("<path class=\"line {}\" d=\"M{:.1f} {:.1f}V{:.1f}\"/>\n", html_text(kind), across(x), up(low), up(high));
-}
-
-void Chart::bar(double from_x, double to_x, double y, std::string_view kind, std::string_view label) {
-    const double top = up(y);
-    body_ += fmt::format("<rect class=\"bar {}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\"><title>{}</title></rect>\n",
-                         html_text(kind), across(from_x), top, std::max(0.5, across(to_x) - across(from_x)),
-                         std::max(0.0, up(y_.low) - top), html_text(label));
-}
-
-std::string Chart::svg() const {
-    std::string out = svg_head(title_, description_, width_, height_);
+std::string Chart::ticks() const {
     const double ground = height_ - bottom_room;
+    std::string out = "<g class=\"ticks\">";
     const auto y_ticks = y_.silent ? std::vector<double>{} : round_ticks(y_.low, y_.high, 5, y_.whole ? 1 : 0);
     for (const double tick : y_ticks) {
-        out += fmt::format("<path class=\"grid\" d=\"M{:.1f} {:.1f}H{:.1f}\"/>\n", left_room, up(tick), width_ - right_room);
+        out += fmt::format("<path class=\"grid\" d=\"M{:.1f} {:.1f}H{:.1f}\"/>\n", left_room, up(tick), width - right_room);
         out += svg_text(left_room - 6, up(tick) + 4, "end", tick_text(tick, y_ticks[1] - y_ticks[0]));
     }
     const auto x_ticks = x_.silent ? std::vector<double>{} : round_ticks(x_.low, x_.high, 7, x_.whole ? 1 : 0);
     for (const double tick : x_ticks) {
-        out += fmt::format("<path class=\"grid\" d=\"M{0:.1f} {1:.1f}V{2:.1f}\"/>\n", across(tick), ground, ground + 5);
+        out += fmt::format("<path class=\"grid\" d=\"M{:.1f} {:.1f}v5\"/>\n", across(tick), ground);
         out += svg_text(across(tick), ground + 18, "middle", tick_text(tick, x_ticks[1] - x_ticks[0]));
     }
-    for (std::size_t i = 0; i < x_.names.size(); ++i) out += svg_text(across(static_cast<double>(i)), ground + 18, "middle", x_.names[i]);
-    out += fmt::format("<path class=\"axis\" d=\"M{:.1f} {:.1f}V{:.1f}H{:.1f}\"/>\n", left_room, top_room, ground, width_ - right_room);
-    out += svg_text((left_room + width_ - right_room) / 2, height_ - 4, "middle", x_.label, "label");
-    out += svg_text(8, 18, "start", y_.label, "label");
-    return out + body_ + "</svg>\n";
+    out += "</g>\n";
+    for (std::size_t i = 0; i < x_.names.size(); ++i)
+        out += svg_text(across(static_cast<double>(i)), ground + 18, "middle", x_.names[i], "tick", fmt::format(" data-x=\"{}\"", i));
+    return out;
+}
+
+std::string Chart::svg() const {
+    const double ground = height_ - bottom_room;
+    const auto kind = [](const ChartAxis& axis) { return axis.silent ? "none" : axis.whole ? "whole" : "any"; };
+    std::string out = svg_head(
+        "plane", title_, description_, height_,
+        fmt::format(" data-x=\"{:.9g} {:.9g} {}\" data-y=\"{:.9g} {:.9g} {}\"", x_.low, x_.high, kind(x_), y_.low, y_.high, kind(y_)));
+    out += ticks();
+    out += fmt::format("<path class=\"axis\" d=\"M{:.1f} {:.1f}V{:.1f}H{:.1f}\"/>\n", left_room, top_room, ground, width - right_room);
+    out += svg_text((left_room + width - right_room) / 2, height_ - 4, "middle", x_.label, "label x");
+    out += svg_text(8, 18, "start", y_.label, "label y");
+    const std::string frame =
+        fmt::format("{:.1f} {:.1f} {:.1f} {:.1f}", left_room, top_room, width - left_room - right_room, ground - top_room);
+    out += fmt::format(
+        "<svg class=\"lines\" aria-hidden=\"true\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" viewBox=\"{}\">\n",
+        left_room, top_room, width - left_room - right_room, ground - top_room, frame);
+    return out + lines_ + "</svg>\n" + marks_ + top_ + "</svg>\n";
 }
 
 std::string interval_chart(std::string_view title, std::string_view description, const std::vector<IntervalRow>& rows) {
-    constexpr double width = 300;
     std::vector<double> ends{0};
     constexpr double most = 3;  // an interval that knows nothing would flatten all others
     for (const IntervalRow& row : rows)
         for (const double end : {row.low, row.value, row.high}) ends.push_back(std::clamp(end, -1.0, most));
     const ChartAxis axis = axis_for("", ends);
-    const auto across = [&](double share) { return width * (std::clamp(share, axis.low, axis.high) - axis.low) / (axis.high - axis.low); };
+    const auto across = [&](double share) { return 100 * (std::clamp(share, axis.low, axis.high) - axis.low) / (axis.high - axis.low); };
     const auto ticks = round_ticks(axis.low * 100, axis.high * 100, 4);
     std::string grid;
-    for (const double tick : ticks) grid += fmt::format("<path class=\"grid\" d=\"M{:.1f} 0V24\"/>", across(tick / 100));
-    grid += fmt::format("<path class=\"axis\" d=\"M{:.1f} 0V24\"/>", across(0));
+    for (const double tick : ticks)
+        grid += fmt::format("<line class=\"grid\" x1=\"{0:.1f}%\" x2=\"{0:.1f}%\" y2=\"24\"/>", across(tick / 100));
+    grid += fmt::format("<line class=\"axis\" x1=\"{0:.1f}%\" x2=\"{0:.1f}%\" y2=\"24\"/>", across(0));
     std::string out =
         fmt::format("<table class=\"intervals\"><caption>{}. {}</caption><tbody>\n", html_text(title), html_text(description));
     for (const IntervalRow& row : rows)
         out += fmt::format(
-            "<tr class=\"{}\"><th scope=\"row\">{}</th><td><svg viewBox=\"0 0 300 24\" preserveAspectRatio=\"none\" aria-hidden=\"true\">"
-            "{}<path class=\"line\" d=\"M{:.1f} 12H{:.1f}\"/><path class=\"dot\" d=\"M{:.1f} 12h.01\"/></svg></td>"
+            "<tr class=\"{}\"{}><th scope=\"row\">{}</th><td><svg aria-hidden=\"true\">{}<line class=\"line\" x1=\"{:.1f}%\" "
+            "x2=\"{:.1f}%\" y1=\"12\" y2=\"12\"/><circle class=\"dot\" cx=\"{:.1f}%\" cy=\"12\" r=\"5\"/></svg></td>"
             "<td>{} [{}, {}]</td></tr>\n",
-            html_text(row.kind), html_text(row.label), grid, across(row.low), across(row.high), across(row.value), percent(row.value),
-            percent(row.low), percent(row.high));
-    out += "<tr class=\"scale\" aria-hidden=\"true\"><th></th><td>";
+            html_text(row.kind), row.level ? fmt::format(" data-level=\"{} {}\"", row.level->first, row.level->second) : "",
+            html_text(row.label), grid, across(row.low), across(row.high), across(row.value), percent(row.value), percent(row.low),
+            percent(row.high));
+    out += "<tr class=\"scale\" aria-hidden=\"true\"><th></th><td><svg>";
     for (const double tick : ticks)
-        out +=
-            fmt::format("<span style=\"left:{:.1f}%\">{} %</span>", across(tick / 100) / width * 100, tick_text(tick, ticks[1] - ticks[0]));
-    return out + "</td><td></td></tr>\n</tbody></table>\n";
+        out += fmt::format("<text x=\"{:.1f}%\" y=\"14\" text-anchor=\"middle\">{} %</text>", across(tick / 100),
+                           tick_text(tick, ticks[1] - ticks[0]));
+    return out + "</svg></td><td></td></tr>\n</tbody></table>\n";
 }
 
 std::string parallel_chart(std::string_view title, std::string_view description, const std::vector<ParallelAxis>& axes,
                            const std::vector<ParallelLine>& lines) {
-    constexpr double width = 720;
-    constexpr double sides = 40;
+    constexpr double sides = 28;
     constexpr double first = 40;
-    constexpr double step = 84;  // an axis with its title above it and its values below it, also in the letters of a narrow screen
+    constexpr double step = 72;  // an axis with its title above it and its values below it, also in the letters of a narrow screen
     constexpr double letter = 11;
-    const double height = first + step * static_cast<double>(axes.size()) - 30;
+    constexpr double whole = 1000;          // what the lines are drawn in; the page's script stretches them
+    constexpr std::size_t most_ticks = 24;  // of an axis, those included that only a wider page has room for
     const auto down = [&](std::size_t i) { return first + step * static_cast<double>(i); };
     const auto across = [&](double place) { return sides + (width - 2 * sides) * place; };
-    std::string out = svg_head(title, description, width, height);
+    std::string out = svg_head("parallel", title, description, down(axes.size()) - 24, fmt::format(" data-sides=\"{}\"", sides));
+    out += fmt::format("<g class=\"threads\" transform=\"translate({}) scale({} 1)\">\n", sides, (width - 2 * sides) / whole);
     for (const ParallelLine& line : lines) {
         std::string path;
         for (std::size_t i = 0; i < line.places.size(); ++i)
-            path += fmt::format("{}{:.1f} {:.1f}", i == 0 ? "M" : "L", across(line.places[i]), down(i));
-        out += fmt::format("<path class=\"line thread {}\" style=\"opacity:{:.2f}\" d=\"{}\"><title>{}</title></path>\n",
-                           html_text(line.kind), line.strength, path, html_text(line.label));
+            path += fmt::format("{}{:.0f} {:.0f}", i == 0 ? "M" : "L", whole * line.places[i], down(i));
+        out += fmt::format("<path class=\"line thread {}\" opacity=\"{:.2f}\" d=\"{}\" data-of=\"{}\"><title>{}</title></path>\n",
+                           html_text(line.kind), line.strength, path, line.of, html_text(line.label));
     }
+    out += "</g>\n";
     for (std::size_t i = 0; i < axes.size(); ++i) {
-        out += fmt::format("<path class=\"axis\" d=\"M{0:.1f} {1:.1f}H{2:.1f}\"/>\n", sides, down(i), width - sides);
-        out += svg_text(8, down(i) - 14, "start", label_cut(axes[i].label, 60), "label halo");
+        const auto& ticks = axes[i].ticks;
+        out += fmt::format("<g class=\"rail\" transform=\"translate(0 {:.0f})\"><path class=\"axis\" d=\"M{} 0H{}\"/>\n", down(i), sides,
+                           width - sides);
+        out += svg_text(4, -13, "start", label_cut(axes[i].label, 60), "label halo");
         double free = 0;      // where the next label may begin
         double last = width;  // where the one at the end begins
         const auto extent = [&](const std::string& text) { return letter * static_cast<double>(std::min<std::size_t>(text.size(), 16)); };
-        if (!axes[i].ticks.empty()) last -= extent(axes[i].ticks.back().second) / 2 + sides;
-        for (std::size_t k = 0; k < axes[i].ticks.size(); ++k) {
-            const auto& [place, text] = axes[i].ticks[k];
+        if (!ticks.empty()) last -= extent(ticks.back().second) / 2 + sides;
+        for (std::size_t k = 0; k < ticks.size(); ++k) {
+            const auto& [place, text] = ticks[k];
             const double half = extent(text) / 2;
             const double x = std::clamp(across(place), half, std::max(half, width - half));
-            const bool ends = k == 0 || k + 1 == axes[i].ticks.size();
-            if (!ends && (x - half < free || x + half > last)) continue;
-            out += fmt::format("<path class=\"axis\" d=\"M{:.1f} {:.1f}v5\"/>\n", across(place), down(i));
-            out += svg_text(x, down(i) + 24, "middle", label_cut(text, 16), "tick halo");
-            free = x + half + letter;
+            const bool ends = k == 0 || k + 1 == ticks.size();
+            const bool fits = ends || (x - half >= free && x + half <= last);
+            if (!fits && ticks.size() > most_ticks) continue;
+            const std::string data = fmt::format(" data-place=\"{:.4g}\"", place);
+            out += fmt::format("<path class=\"axis\" d=\"M{:.1f} 0v5\"{}/>\n", across(place), data);
+            out += svg_text(x, 18, "middle", label_cut(text, 16), "tick halo", data + (fits ? "" : " display=\"none\""));
+            if (fits) free = x + half + letter;
         }
+        out += "</g>\n";
     }
     return out + "</svg>\n";
 }

@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace servetune {
+
+// Every chart of the report is written here, once, as SVG that needs no script. The page's script
+// (page/charts.js) moves what stands here when a person zooms or chooses other axes: `data-`
+// attributes hold the figures, classes the meaning. Colours come from page/page.css. All text is
+// escaped here.
 
 /// One axis of a chart.
 struct ChartAxis {
@@ -26,38 +34,43 @@ std::vector<double> round_ticks(double low, double high, std::size_t about = 6, 
 /// A tick's number with as many digits as the distance of the ticks asks for.
 std::string tick_text(double value, double step);
 
-/// A drawing in SVG that needs no program to be seen: axes with round ticks, points, lines. Colours
-/// come from classes of the page (`html_style.cpp`), so that it is seen in light, in dark and on
-/// paper. All labels are escaped here.
+/// A plane with two axes: marks, lines, bars.
 class Chart {
 public:
+    static constexpr double nowhere = std::numeric_limits<double>::quiet_NaN();
+
     struct Point {
         double x = 0;
         double y = 0;
     };
-    /// `title` and `description` are what a screen reader says.
-    Chart(std::string title, std::string description, ChartAxis x, ChartAxis y, double width = 720, double height = 300);
+    /// A mark `nowhere` is written but not seen: the page's script may give it a place.
+    struct Mark {
+        Point at;
+        std::string kind;                 ///< class and shape: `passing`, `refused`, `failed`, `usual`, `recommended`
+        std::string label;                ///< lines of text, shown when it is pointed at
+        std::optional<std::size_t> of{};  ///< place of the configuration in `HtmlView::rows`
+    };
 
-    /// `kind`: a class, such as `passing`, `failed`; `label`: shown when it is pointed at. A
-    /// `cross` is seen without colours too.
-    void point(Point at, std::string_view kind, std::string_view label, bool cross = false);
+    /// `title` and `description` are what a screen reader says.
+    Chart(std::string title, std::string description, ChartAxis x, ChartAxis y, double height = 300);
+
+    void mark(const Mark& mark);
+    /// A mark from the ground up, 0.84 wide.
+    void bar(const Mark& mark);
     /// A line from point to point; `stepped`: flat until the next one.
     void line(const std::vector<Point>& points, std::string_view kind, bool stepped = false);
-    /// From low to high at x.
-    void interval(double x, double low, double high, std::string_view kind);
-    /// From the ground to y.
-    void bar(double from_x, double to_x, double y, std::string_view kind, std::string_view label);
 
     [[nodiscard]] std::string svg() const;
 
 private:
     [[nodiscard]] double across(double x) const;
     [[nodiscard]] double up(double y) const;
+    [[nodiscard]] std::string ticks() const;
 
     std::string title_, description_;
     ChartAxis x_, y_;
-    double width_, height_;
-    std::string body_{};
+    double height_;
+    std::string lines_{}, marks_{}, top_{};
 };
 
 /// A row of a chart of intervals.
@@ -66,7 +79,8 @@ struct IntervalRow {
     double low = 0;
     double value = 0;
     double high = 0;
-    std::string kind{};  ///< a class
+    std::string kind{};                                          ///< a class
+    std::optional<std::pair<std::size_t, std::size_t>> level{};  ///< parameter and value in the page's data
 };
 /// Gains as shares, each with its interval, below each other around a line at zero: a table with
 /// drawings in it, which is as wide as there is room.
@@ -74,9 +88,10 @@ std::string interval_chart(std::string_view title, std::string_view description,
 
 /// A line across all axes.
 struct ParallelLine {
-    std::vector<double> places;  ///< on each axis, 0 to 1
+    std::vector<double> places;  ///< on each axis, 0 to 1; it ends where there is none
     std::string label;
     std::string kind;  ///< a class
+    std::size_t of = 0;
     double strength = 1;
 };
 struct ParallelAxis {

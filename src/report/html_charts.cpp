@@ -3,6 +3,7 @@
 #include "chart.hpp"
 #include "html_text.hpp"
 #include "html_view.hpp"
+#include "space/value_json.hpp"
 
 #include <fmt/format.h>
 
@@ -21,12 +22,20 @@ constexpr double normal_95 = 1.959963984540054;  // of the standard normal distr
 /// What the leading goal's figures are multiplied with where they are drawn: times in milliseconds.
 double shown_factor(std::string_view metric) { return shown_in_milliseconds(metric) ? 1e3 : 1; }
 
-std::string point_title(const HtmlView& page, const Trial& trial) {
-    const std::string changes = difference_text(trial.configuration, page.view.recommendation.default_configuration);
-    std::string result = fmt::format("trial {}, {}: ", trial.id, changes.empty() ? "the default" : changes);
-    if (const Failure* failure = trial.failure()) result += std::string(name_in(failure_kinds, failure->kind));
-    else if (const auto figure = page.figure_of(trial)) result += figure_text(page.leading().metric, *figure);
-    return page.view.setup.file.secrets(result);
+/// `total tokens/s: 1234`, a line of a mark's label.
+std::string figure_line(std::string_view metric, double shown) { return metric_title(metric) + ": " + tick_text(shown, 0.01); }
+
+/// Why a trial gave no number, else its figure.
+std::string outcome_line(const HtmlView& page, const Trial& trial) {
+    if (const Failure* failure = trial.failure()) return std::string(name_in(failure_kinds, failure->kind));
+    const auto figure = page.figure_of(trial);
+    return figure ? metric_title(page.leading().metric) + ": " + plain_figure_text(page.leading().metric, *figure) : "no number";
+}
+
+std::string trial_name(const HtmlView& page, const Trial& trial) {
+    const auto row = page.row_of(trial.configuration);
+    return fmt::format("Trial {}: {}", trial.id,
+                       row ? page.rows[*row].name : difference_text(trial.configuration, page.view.recommendation.default_configuration));
 }
 
 /// The chance interval of a ratio of two means whose relative errors are known.
@@ -39,60 +48,62 @@ IntervalRow ratio_row(std::string label, const Goal& goal, double candidate, dou
                                    : "unknown"};
 }
 
-/// What the search made, in the order of trials or of time.
-std::string path_figure(const HtmlView& page, bool over_time) {
+/// Where a level of an effect stands in the page's data.
+std::optional<std::pair<std::size_t, std::size_t>> level_in(const std::vector<VariedParameter>& varied, const std::string& name,
+                                                            const nlohmann::ordered_json& level) {
+    for (std::size_t k = 0; k < varied.size(); ++k)
+        for (std::size_t at = 0; varied[k].name == name && at < varied[k].values.size(); ++at)
+            if (to_json(varied[k].values[at]) == level) return std::pair(k, at);
+    return std::nullopt;
+}
+
+/// What the search made; the page's script can show it over time.
+std::string path_figure(const HtmlView& page) {
     const Goal& goal = page.leading();
     const double factor = shown_factor(goal.metric);
     std::vector<double> xs;
     std::vector<double> ys;
-    double spent = 0;
-    struct PathPoint {
-        const Trial* trial;
-        double x;
-        std::optional<double> y;
-    };
-    std::vector<PathPoint> made;
+    std::vector<const Trial*> made;
     for (const Trial& trial : page.view.trials) {
-        spent += trial.cost_seconds() / 60;
         if (!trial.of_search() || !trial.told()) continue;
-        const double x = over_time ? spent : static_cast<double>(trial.id);
-        const auto figure = page.figure_of(trial);
-        made.push_back({&trial, x, figure ? std::optional(*figure * factor) : std::nullopt});
-        xs.push_back(x);
-        if (figure) ys.push_back(*figure * factor);
+        made.push_back(&trial);
+        xs.push_back(static_cast<double>(trial.id));
+        if (const auto figure = page.figure_of(trial)) ys.push_back(*figure * factor);
     }
     if (made.empty()) return "";
     ChartAxis y_axis = axis_for(metric_title(goal.metric), ys);
     y_axis.silent = ys.empty();
-    ChartAxis x_axis = axis_for(over_time ? "minutes of measuring" : "trial", xs, true);
-    x_axis.whole = !over_time;
-    Chart chart("Path of the search",
-                fmt::format("{} trials, {} against {}", made.size(), metric_title(goal.metric), over_time ? "minutes" : "trial"), x_axis,
-                y_axis);
+    ChartAxis x_axis = axis_for("trial", xs, true);
+    x_axis.low = -0.5;
+    x_axis.whole = true;
+    Chart chart("Path of the search", fmt::format("{} trials, {} against trials", made.size(), metric_title(goal.metric)), x_axis, y_axis);
     std::vector<Chart::Point> best;
-    for (const PathPoint& one : made) {
-        const auto row = page.row_of(one.trial->configuration);
-        if (!one.y || !row || !page.rows[*row].standing->passes()) continue;
-        if (best.empty() || goal.better(*one.y, best.back().y)) best.push_back({one.x, *one.y});
+    for (const Trial* trial : made) {
+        const auto figure = page.figure_of(*trial);
+        const auto row = page.row_of(trial->configuration);
+        const double x = static_cast<double>(trial->id);
+        const double y = figure ? *figure * factor : y_axis.low;
+        if (figure && row && page.rows[*row].standing->passes() && (best.empty() || goal.better(y, best.back().y))) best.push_back({x, y});
+        const std::string kind = row ? page.rows[*row].kind : "passing";
+        chart.mark({{x, y},
+                    !figure            ? "failed"
+                    : kind == "failed" ? "refused"
+                                       : kind,
+                    page.view.setup.file.secrets(trial_name(page, *trial) + "\n" + outcome_line(page, *trial)),
+                    row});
     }
-    if (!best.empty()) best.push_back({made.back().x, best.back().y});
+    if (!best.empty()) best.push_back({static_cast<double>(made.back()->id), best.back().y});
     chart.line(best, "best", true);
-    for (const PathPoint& one : made) {
-        const auto row = page.row_of(one.trial->configuration);
-        const std::string kind = !one.y ? "failed" : row ? page.rows[*row].kind : "passing";
-        chart.point({one.x, one.y.value_or(y_axis.low)}, kind == "failed" && one.y ? "refused" : kind, point_title(page, *one.trial),
-                    !one.y);
-    }
     return html_figure(chart.svg(),
                        "Each mark is a trial; the line is the best measured so far that passes. A cross on the ground gave no number.",
-                       over_time ? "path-time" : "path-trial", over_time ? " data-path=\"time\"" : " data-path=\"trial\"");
+                       "path");
 }
 
 }  // namespace
 
-std::string html_figure(const std::string& drawing, const std::string& caption, std::string_view chart, const std::string& attributes) {
+std::string html_figure(const std::string& drawing, const std::string& caption, std::string_view chart) {
     const std::string name = chart.empty() ? "" : " data-chart=\"" + std::string(chart) + "\"";
-    return "<figure" + name + attributes + ">" + drawing + "<figcaption>" + caption + "</figcaption></figure>\n";
+    return "<figure" + name + ">" + drawing + "<figcaption>" + caption + "</figcaption></figure>\n";
 }
 
 std::string gains_figure(const HtmlView& page) {
@@ -147,22 +158,24 @@ std::string gains_figure(const HtmlView& page) {
 }
 
 std::string search_figures(const HtmlView& page) {
-    std::string out = path_figure(page, false);
+    std::string out = path_figure(page);
     if (out.empty()) return "";
-    out += path_figure(page, true);
-    std::vector<double> ends{0};
+    double end = 0;
     std::vector<double> costs;
     for (const Trial& trial : page.view.trials)
         if (trial.told()) {
-            ends.push_back(static_cast<double>(trial.id) + 0.5);
+            end = std::max(end, static_cast<double>(trial.id) + 0.5);
             costs.push_back(trial.cost_seconds());
         }
-    Chart chart("What each trial cost", fmt::format("{} trials", costs.size()),
-                {"trial", -0.5, *std::max_element(ends.begin(), ends.end()), true}, axis_for("seconds", costs, true), 720, 180);
+    Chart chart("What each trial cost", fmt::format("{} trials, seconds", costs.size()), {"trial", -0.5, end, true},
+                axis_for("seconds", costs, true), 180);
     for (const Trial& trial : page.view.trials)
         if (trial.told())
-            chart.bar(static_cast<double>(trial.id) - 0.42, static_cast<double>(trial.id) + 0.42, trial.cost_seconds(),
-                      trial.failure() != nullptr ? "failed" : "", fmt::format("trial {}: {:.1f} s", trial.id, trial.cost_seconds()));
+            chart.bar({{static_cast<double>(trial.id), trial.cost_seconds()},
+                       trial.failure() != nullptr ? "failed" : "passing",
+                       page.view.setup.file.secrets(trial_name(page, trial) + "\n" + seconds_text(trial.cost_seconds()) +
+                                                    (trial.failure() != nullptr ? ", " + outcome_line(page, trial) : "")),
+                       page.row_of(trial.configuration)});
     return out + html_figure(chart.svg(), "Seconds from the start of a trial to its end; failed ones in another colour.", "cost") +
            search_table(page);
 }
@@ -177,34 +190,41 @@ std::string trade_figure(const HtmlView& page) {
     if (x.empty()) x = page.metrics[1];
     std::vector<double> xs;
     std::vector<double> ys;
-    std::vector<std::pair<const HtmlRow*, Chart::Point>> points;
+    std::vector<Chart::Point> points;  // of all rows
     for (const HtmlRow& row : page.rows) {
         const auto a = value_in(row.means, x);
         const auto b = value_in(row.means, y);
+        points.push_back(a && b ? Chart::Point{*a * shown_factor(x), *b * shown_factor(y)} : Chart::Point{Chart::nowhere, Chart::nowhere});
         if (!a || !b) continue;
-        xs.push_back(*a * shown_factor(x));
-        ys.push_back(*b * shown_factor(y));
-        points.push_back({&row, {xs.back(), ys.back()}});
+        xs.push_back(points.back().x);
+        ys.push_back(points.back().y);
     }
-    if (points.empty()) return "";
-    Chart chart("Trade-off", metric_title(y) + " against " + metric_title(x), axis_for(metric_title(x), xs), axis_for(metric_title(y), ys),
-                720, 340);
-    std::vector<Chart::Point> front;
+    if (xs.empty()) return "";
     const auto at_least = [](double a, double b, bool small) { return small ? a <= b : a >= b; };
     const auto beats = [&](const Chart::Point& a, const Chart::Point& b) {
         return at_least(a.x, b.x, less(x)) && at_least(a.y, b.y, less(y)) && (a.x != b.x || a.y != b.y);
     };
-    for (const auto& [row, point] : points)
-        if (row->standing->passes() && std::none_of(points.begin(), points.end(), [&, &at = point](const auto& other) {
-                return other.first->standing->passes() && beats(other.second, at);
-            }))
-            front.push_back(point);
+    std::vector<Chart::Point> passing;
+    for (std::size_t i = 0; i < points.size(); ++i)
+        if (std::isfinite(points[i].x) && page.rows[i].standing->passes()) passing.push_back(points[i]);
+    std::vector<Chart::Point> front;
+    std::copy_if(passing.begin(), passing.end(), std::back_inserter(front), [&](const Chart::Point& at) {
+        return std::none_of(passing.begin(), passing.end(), [&](const Chart::Point& other) { return beats(other, at); });
+    });
     std::sort(front.begin(), front.end(), [](const auto& a, const auto& b) { return std::pair(a.x, a.y) < std::pair(b.x, b.y); });
-    if (front.size() > 1) chart.line(front, "front");
-    for (const auto& [row, point] : points)
-        chart.point(point, row->kind,
-                    page.view.setup.file.secrets(row->name) + fmt::format(": {} {}, {} {}", metric_title(x), tick_text(point.x, 0.01),
-                                                                          metric_title(y), tick_text(point.y, 0.01)));
+    Chart chart(
+        "Trade-off",
+        fmt::format("{} against {}, {} configurations, {} of them on the front", metric_title(y), metric_title(x), xs.size(), front.size()),
+        axis_for(metric_title(x), xs), axis_for(metric_title(y), ys), 340);
+    chart.line(front, "front");
+    for (std::size_t i = 0; i < points.size(); ++i) {
+        const HtmlRow& row = page.rows[i];
+        if (row.means.empty()) continue;
+        chart.mark({points[i], row.kind == "failed" ? "refused" : row.kind,
+                    page.view.setup.file.secrets(row.name + "\n" + figure_line(y, points[i].y) + "\n" + figure_line(x, points[i].x) +
+                                                 (row.verdict.empty() ? "" : "\n" + row.verdict)),
+                    i});
+    }
     std::string out = "<div class=\"tools only-script\">\n";
     const auto select = [&](const char* id, const char* label, const std::string& chosen) {
         out += fmt::format("<label>{} <select id=\"{}\">", label, id);
@@ -219,8 +239,9 @@ std::string trade_figure(const HtmlView& page) {
     select("trade-y", "Up:", y);
     select("trade-x", "Across:", x);
     return out + "</div>\n" +
-           html_figure(chart.svg(), fmt::format("{} of the configurations that pass are on the front of these two.", front.size()), "trade",
-                       " id=\"trade\"") +
+           html_figure(chart.svg(),
+                       fmt::format("{} of {} configurations that pass are on the front of these two.", front.size(), passing.size()),
+                       "trade") +
            trade_table(page, place(x), place(y));
 }
 
@@ -229,6 +250,7 @@ std::string parallel_figure(const HtmlView& page) {
     std::vector<VariedParameter> varied = varied_parameters(page);
     if (varied.empty() || page.rows.size() < 2) return "";
     constexpr std::size_t most_axes = 14;
+    constexpr const char* inactive = "–";  // under what else a configuration says
     const std::size_t left_out = varied.size() > most_axes ? varied.size() - most_axes : 0;
     varied.resize(varied.size() - left_out);
     std::vector<ParallelAxis> axes;
@@ -237,9 +259,14 @@ std::string parallel_figure(const HtmlView& page) {
         const std::vector<Value>& values = parameter.values;
         ParallelAxis axis{page.view.setup.file.secrets(parameter.name), {}};
         std::map<std::string, double>& place = places.emplace_back();
-        for (std::size_t i = 0; i < values.size(); ++i) {
-            place[text_of(values[i])] = values.size() < 2 ? 0.5 : static_cast<double>(i) / static_cast<double>(values.size() - 1);
-            axis.ticks.emplace_back(place[text_of(values[i])], page.view.setup.file.secrets(text_of(values[i])));
+        std::vector<std::string> stops;
+        if (std::any_of(page.rows.begin(), page.rows.end(),
+                        [&](const HtmlRow& row) { return row.standing->configuration.find(parameter.name) == nullptr; }))
+            stops.emplace_back(inactive);
+        for (const Value& value : values) stops.push_back(text_of(value));
+        for (std::size_t i = 0; i < stops.size(); ++i) {
+            place[stops[i]] = static_cast<double>(i) / static_cast<double>(stops.size() - 1);
+            axis.ticks.emplace_back(place[stops[i]], page.view.setup.file.secrets(stops[i]));
         }
         axes.push_back(std::move(axis));
     }
@@ -255,19 +282,22 @@ std::string parallel_figure(const HtmlView& page) {
     constexpr double few = 60;  // of more lines each is fainter
     const double crowd = std::sqrt(std::min(1.0, few / static_cast<double>(page.rows.size())));
     for (auto row = page.rows.rbegin(); row != page.rows.rend(); ++row) {  // the best are drawn last, on top
-        ParallelLine line{
-            {},
-            page.view.setup.file.secrets(row->name) + ": " + (row->value ? figure_text(goal.metric, *row->value) : row->verdict),
-            row->kind};
+        ParallelLine line{{},
+                          page.view.setup.file.secrets(
+                              row->name + "\n" +
+                              (row->value ? metric_title(goal.metric) + ": " + plain_figure_text(goal.metric, *row->value) : "no number") +
+                              (row->verdict.empty() ? "" : "\n" + row->verdict)),
+                          row->kind,
+                          static_cast<std::size_t>(page.rows.rend() - row) - 1};
         for (std::size_t i = 0; i < varied.size(); ++i) {
             const Value* value = row->standing->configuration.find(varied[i].name);
-            line.places.push_back(value == nullptr ? 0 : places[i].at(text_of(*value)));  // not active: on the ground
+            line.places.push_back(places[i].at(value == nullptr ? inactive : text_of(*value)));
         }
         const double place = row->value && *high > *low ? (*row->value - *low) / (*high - *low) : 0;
-        line.places.push_back(place);
+        if (row->value) line.places.push_back(place);
         const double good = goal.direction == Direction::maximize ? place : 1 - place;
         line.strength = row->kind == "recommended" || row->kind == "usual" ? 1
-                        : row->value                                       ? crowd * (0.15 + 0.6 * good * good)
+                        : row->kind == "passing"                           ? crowd * (0.15 + 0.6 * good * good)
                                                                            : crowd * 0.35;
         lines.push_back(std::move(line));
     }
@@ -279,7 +309,7 @@ std::string parallel_figure(const HtmlView& page) {
         parallel_chart("Parallel coordinates", fmt::format("{} configurations over {} parameters", lines.size(), varied.size()), axes,
                        lines),
         fmt::format("Each line is a configuration; the better it is, the stronger. The recommended one is thick, broken lines gave no "
-                    "number. <span class=\"only-library\">Draw along an axis, or use the fields above, to keep the lines through "
+                    "number. <span class=\"only-script\">Draw along an axis, or use the fields above, to keep the lines through "
                     "some of its values. </span>The figures are in <a href=\"#configurations\">the table of all configurations</a>; "
                     "move over a row to find its line.{}",
                     left_out > 0 ? fmt::format(" {} more parameters are left out.", left_out) : ""),
@@ -289,17 +319,16 @@ std::string parallel_figure(const HtmlView& page) {
 std::string effects_figure(const HtmlView& page) {
     std::vector<IntervalRow> rows;
     if (!page.effects.is_object() || !page.effects.contains("main")) return "";
+    const std::vector<VariedParameter> varied = varied_parameters(page);
     for (const auto& effect : page.effects["main"]) {
         if (effect["measured"].get<std::size_t>() == 0) continue;
         const auto gain = [&](const char* key) { return effect["gain"][key].is_number() ? effect["gain"][key].get<double>() : 0.0; };
-        const std::string level = effect["level"].is_null()     ? "engine"
-                                  : effect["level"].is_string() ? effect["level"].get<std::string>()
-                                                                : effect["level"].dump();
-        rows.push_back({page.view.setup.file.secrets(effect["parameter"].get<std::string>() + " = " + level), gain("low"), gain("value"),
-                        gain("high"),
+        const auto name = effect["parameter"].get<std::string>();
+        rows.push_back({page.view.setup.file.secrets(name + " = " + level_text(effect["level"])), gain("low"), gain("value"), gain("high"),
                         gain("low") > 0    ? "better"
                         : gain("high") < 0 ? "worse"
-                                           : "unknown"});
+                                           : "unknown",
+                        level_in(varied, name, effect["level"])});
     }
     if (rows.empty()) return "";
     if (!page.view.standings.scale().ratios()) return effects_table(page);  // the chart's axis is in percent
@@ -339,11 +368,13 @@ std::string drift_figure(const HtmlView& page) {
     ChartAxis trials = axis_for("trial", xs, true);
     trials.whole = true;
     Chart chart("The default, measured again and again", fmt::format("{} measurements", points.size()), trials,
-                axis_for(metric_title(page.leading().metric), ys), 720, 200);
+                axis_for(metric_title(page.leading().metric), ys), 200);
     chart.line(points, "even");
     for (const Chart::Point& point : points)
-        chart.point(point, "usual", fmt::format("trial {:.0f}: {}", point.x, tick_text(point.y, 0.01)));
-    return html_figure(chart.svg(), "What the same configuration gave over the study: how noisy the machine is, and whether it drifted.");
+        chart.mark({point, "usual", fmt::format("Trial {:.0f}\n", point.x) + figure_line(page.leading().metric, point.y),
+                    page.row_of(base->configuration)});
+    return html_figure(chart.svg(), "What the same configuration gave over the study: how noisy the machine is, and whether it drifted.",
+                       "drift");
 }
 
 std::string predicted_figure(const HtmlView& page) {
@@ -378,12 +409,16 @@ std::string predicted_figure(const HtmlView& page) {
     const double high = std::min(*std::max_element(xs.begin(), xs.end()), *std::max_element(ys.begin(), ys.end()));
     if (high > low) chart.line({{low, low}, {high, high}}, "even");
     for (std::size_t i = 0; i < both.size(); ++i)
-        chart.point({xs[i], ys[i]}, both[i].row->kind,
+        chart.mark({{xs[i], ys[i]},
+                    both[i].row->kind,
                     page.view.setup.file.secrets(both[i].row->name) +
-                        fmt::format(": predicted {}, measured {}", tick_text(xs[i], 0.1), tick_text(ys[i], 0.1)));
-    return html_figure(chart.svg(), page.shown(fmt::format("What {} expects of each configuration. It is right up to a factor, "
-                                                           "{:.3g} here; on the broken line it would be right.",
-                                                           beliefs[0].name(), ratio)));
+                        fmt::format("\npredicted: {}\nmeasured: {}", tick_text(xs[i], 0.1), tick_text(ys[i], 0.1)),
+                    page.row_of(both[i].row->standing->configuration)});
+    return html_figure(chart.svg(),
+                       page.shown(fmt::format("What {} expects of each configuration. It is right up to a factor, "
+                                              "{:.3g} here; on the broken line it would be right.",
+                                              beliefs[0].name(), ratio)),
+                       "predicted");
 }
 
 }  // namespace servetune

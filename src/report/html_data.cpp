@@ -45,10 +45,7 @@ std::string html_data(const HtmlView& page, const std::string& report_json) {
         data["less"].push_back(less_is_better(page.view.setup.file.objective, name));
     }
     const std::string& goal = page.leading().metric;
-    const auto figure = [&](std::optional<double> value) {
-        return short_number(value && shown_in_milliseconds(goal) ? std::optional(*value * 1e3) : value);
-    };
-    data["goal"] = {{"title", metric_title(goal)}, {"less", page.leading().direction == Direction::minimize}};
+    data["goal"] = metric_title(goal);
     const std::vector<VariedParameter> varied = varied_parameters(page);
     data["parameters"] = OrderedJson::array();
     std::vector<std::map<std::string, std::size_t>> places;
@@ -77,13 +74,14 @@ std::string html_data(const HtmlView& page, const std::string& report_json) {
             const Value* value = row.standing->configuration.find(varied[k].name);
             settings.push_back(value == nullptr ? OrderedJson(nullptr) : OrderedJson(places[k].at(text_of(*value))));
         }
-        data["configurations"].push_back({{"name", row.name},
-                                          {"kind", row.kind},
-                                          {"passes", row.standing->passes()},
-                                          {"verdict", row.verdict},
-                                          {"figure", figure(row.value)},
-                                          {"settings", std::move(settings)},
-                                          {"values", page_values(page.metrics, row.means)}});
+        data["configurations"].push_back(
+            {{"name", row.name},
+             {"kind", row.kind},
+             {"passes", row.standing->passes()},
+             {"verdict", row.verdict},
+             {"figure", short_number(row.value && shown_in_milliseconds(goal) ? std::optional(*row.value * 1e3) : row.value)},
+             {"settings", std::move(settings)},
+             {"values", page_values(page.metrics, row.means)}});
     }
     data["trials"] = OrderedJson::array();
     for (const Trial& trial : page.view.trials) {
@@ -91,7 +89,6 @@ std::string html_data(const HtmlView& page, const std::string& report_json) {
         if (!trial.told() || !row) continue;
         OrderedJson one{{"id", trial.id}, {"of", *row}, {"workload", trial.workload}, {"seconds", short_number(trial.cost_seconds())}};
         one["failure"] = trial.failure() != nullptr ? OrderedJson(name_in(failure_kinds, trial.failure()->kind)) : OrderedJson(nullptr);
-        if (trial.of_search()) one["figure"] = figure(page.figure_of(trial));
         if (trial.measurement() != nullptr) one["values"] = page_values(page.metrics, trial.measurement()->metrics);
         data["trials"].push_back(std::move(one));
     }

@@ -57,14 +57,17 @@ std::string latency_figure(const HtmlView& page) {
     const HtmlRow* const recommended = of_kind("recommended");
     if (families.empty()) return "";
     std::string choices;
-    std::string drawings;
+    std::string figures;
     std::string rows;
+    const std::string caption =
+        "How long requests took: half of them at most p50, 99 of 100 at most p99. The default is the broken line; any other trial can be "
+        "set beside it.";
     for (std::size_t k = 0; k < families.size(); ++k) {
         const LatencyFamily& family = families[k];
         choices += fmt::format("<option value=\"{}\">{}</option>", k, page.shown(family.title));
         ChartAxis levels{"percentile", -0.2, static_cast<double>(family.levels.size()) - 0.8, true, true};
         std::vector<double> ys;
-        std::vector<std::pair<std::string, std::vector<Chart::Point>>> curves;
+        std::vector<std::pair<const HtmlRow*, std::vector<Chart::Point>>> curves;
         for (const HtmlRow* row : {usual, recommended}) {
             if (row == nullptr) continue;
             std::vector<Chart::Point> points;
@@ -73,7 +76,7 @@ std::string latency_figure(const HtmlView& page) {
                     points.push_back({static_cast<double>(i), *value * 1e3});
                     ys.push_back(points.back().y);
                 }
-            curves.emplace_back(row->kind, std::move(points));
+            curves.emplace_back(row, std::move(points));
         }
         for (const auto& [level, place] : family.levels) {
             levels.names.push_back(level);
@@ -86,15 +89,18 @@ std::string latency_figure(const HtmlView& page) {
         }
         Chart chart(family.title + " at percentiles",
                     recommended == nullptr ? "the default" : "the default and the recommended configuration", levels,
-                    axis_for(family.title + " (ms)", ys, true), 720, 260);
-        for (const auto& [kind, points] : curves) {
-            chart.line(points, kind == "usual" ? "usual even" : "best");
+                    axis_for(family.title + " (ms)", ys, true), 260);
+        for (const auto& [row, points] : curves) {
+            chart.line(points, row == usual ? "usual even" : "best");
             for (const Chart::Point& point : points)
-                chart.point(point, kind,
-                            fmt::format("{}, {}: {} ms", kind == "usual" ? "the default" : "recommended",
-                                        family.levels[static_cast<std::size_t>(point.x)].first, tick_text(point.y, 0.1)));
+                chart.mark({point, row->kind,
+                            fmt::format("{}\n{}: {} ms", row == usual ? "the default" : "recommended",
+                                        family.levels[static_cast<std::size_t>(point.x)].first, tick_text(point.y, 0.1)),
+                            page.row_of(row->standing->configuration)});
         }
-        drawings += chart.svg();
+        chart.line({}, "trial");
+        for (std::size_t i = 0; i < family.levels.size(); ++i) chart.mark({{static_cast<double>(i), Chart::nowhere}, "trial", ""});
+        figures += html_figure(chart.svg(), caption, fmt::format("latency-{}", k));
     }
     std::string trials = "<option value=\"\">none</option>";
     for (const Trial& trial : page.view.trials)
@@ -103,10 +109,9 @@ std::string latency_figure(const HtmlView& page) {
                                   page.shown(trial.workload.empty() ? "" : ", " + trial.workload));
     return "<div class=\"tools only-script\"><label>Latency: <select id=\"latency-family\">" + choices +
            "</select></label>\n<label>Beside it, trial: <select id=\"latency-trial\">" + trials + "</select></label></div>\n" +
-           html_figure(drawings,
-                       "How long requests took: half of them at most p50, 99 of 100 at most p99. The default is the broken line"
-                       "; any other trial can be set beside it.",
-                       "latency") +
+           "<ul class=\"key\"><li><span class=\"swatch usual\"></span>the default</li>" +
+           (recommended == nullptr ? "" : "<li><span class=\"swatch recommended\"></span>recommended</li>") +
+           "<li class=\"only-script\"><span class=\"swatch trial\"></span>the chosen trial</li></ul>\n" + figures +
            "<details class=\"data\"><summary>Latencies as a table</summary>\n<div class=\"wide\" tabindex=\"0\" role=\"region\" "
            "aria-label=\"Latencies as a table\"><table id=\"latency-table\"><thead><tr><th scope=\"col\">latency</th><th "
            "scope=\"col\">default</th>" +

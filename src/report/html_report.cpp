@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "html_report.hpp"
 
-#include "chart_library.hpp"
-#include "html_style.hpp"
 #include "html_text.hpp"
 #include "html_view.hpp"
+#include "page_files.hpp"
 #include "servetune/detail/base/number_text.hpp"
+#include "servetune/detail/base/secret_forms.hpp"
 
 #include <fmt/format.h>
 
@@ -26,6 +26,31 @@ std::string with_blanks(std::string name) {
 std::string limit_title(const Limit& limit) {
     return metric_title(limit.metric) + (limit.at_least ? " ≥ " : " ≤ ") +
            short_number_text(shown_in_milliseconds(limit.metric) ? limit.bound * 1e3 : limit.bound);
+}
+
+/// A text with places `{{name}}`. What is put there is not looked at again.
+std::string filled(std::string_view frame, const std::map<std::string_view, std::string>& texts) {
+    std::string result;
+    for (auto at = frame.find("{{"); at != std::string_view::npos; at = frame.find("{{")) {
+        const auto end = frame.find("}}", at);
+        result += frame.substr(0, at);
+        result += texts.at(frame.substr(at + 2, end - at - 2));
+        frame.remove_prefix(end + 2);
+    }
+    return result.append(frame);
+}
+
+/// Sources of a content security policy: these files and nothing else, whatever text of others may
+/// become.
+std::string allowed(const std::vector<const EmbeddedFile*>& files) {
+    std::string result;
+    for (const EmbeddedFile* file : files) {
+        std::string bytes;
+        for (std::size_t i = 0; i < file->sha256.size(); i += 2)
+            bytes += static_cast<char>(std::stoi(std::string(file->sha256.substr(i, 2)), nullptr, 16));
+        result += " 'sha256-" + base64(bytes) + "'";
+    }
+    return result;
 }
 
 class HtmlPage {
@@ -140,7 +165,7 @@ private:
         out += "<th scope=\"col\">measured</th><th scope=\"col\" class=\"text\">verdict</th></tr></thead><tbody>\n";
         for (std::size_t i = 0; i < page_.rows.size(); ++i) {
             const HtmlRow& row = page_.rows[i];
-            out += fmt::format("<tr class=\"{}\" data-index=\"{}\"><td>{}</td>", row.kind, i, shown(row.name));
+            out += fmt::format("<tr class=\"{}\" data-of=\"{}\"><td>{}</td>", row.kind, i, shown(row.name));
             const auto cell = [&](const std::string& text, std::optional<double> value, const char* kind = "") {
                 out += fmt::format("<td data-value=\"{}\" class=\"{}\">{}</td>", value ? fmt::format("{:.9g}", *value) : "", kind, text);
             };
@@ -171,9 +196,6 @@ private:
     [[nodiscard]] std::string pairs() const {
         if (!page_.effects.is_object() || !page_.effects.contains("interactions") || page_.effects["interactions"].empty()) return "";
         std::string out;
-        const auto text = [](const nlohmann::ordered_json& value) {
-            return value.is_null() ? std::string("engine") : value.is_string() ? value.get<std::string>() : value.dump();
-        };
         const auto said = [&](const nlohmann::ordered_json& gain) { return stated_text(gain.get<double>(), view_.standings.scale()); };
         for (const auto& pair : page_.effects["interactions"]) {
             const auto& gain = pair["gain"];
@@ -182,8 +204,8 @@ private:
             out += "<li>" +
                    shown(fmt::format("{} = {} with {} = {}: {} beyond what each does alone (interval {} to {}, 95 % for all pairs "
                                      "together); measured together {} times",
-                                     text(pair["parameters"][0]), text(pair["levels"][0]), text(pair["parameters"][1]),
-                                     text(pair["levels"][1]), said(gain["value"]), said(gain["low"]), said(gain["high"]),
+                                     level_text(pair["parameters"][0]), level_text(pair["levels"][0]), level_text(pair["parameters"][1]),
+                                     level_text(pair["levels"][1]), said(gain["value"]), said(gain["low"]), said(gain["high"]),
                                      pair["together"].get<std::size_t>())) +
                    "</li>\n";
         }
@@ -363,46 +385,21 @@ private:
     }
 
     [[nodiscard]] std::string whole() const {
-        const std::string title =
-            file_.name + (file_.model.empty() ? "" : ": " + file_.model) + (file_.hardware.empty() ? "" : " on " + file_.hardware);
-        // What the server gives out beside the page is asked for once, and not again with each
-        // trial.
-        const bool beside = live() && !chart_library.script.empty();
-        std::string out =
-            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
-            "content=\"width=device-width,initial-scale=1\">\n"
-            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
-            "script-src 'unsafe-inline'";
-        if (beside) out += " 'self'";
-        out += live() ? "; connect-src 'self'\">\n" : "\">\n";
-        out += "<link rel=\"icon\" href=\"data:,\">\n";
-        out += "<title>" + shown(title) + "</title>\n<style>";
-        out += html_style;
-        out += "</style></head>\n<body><a class=\"skip\" href=\"#main\">To the content</a>\n<header><h1>" + shown(title) +
-               "</h1>\n<nav aria-label=\"contents\"><ul>\n" + contents_ + "</ul></nav>" + live_bar() + "</header>\n<main id=\"main\">\n" +
-               top_ + body_;
-        out +=
-            "<section aria-labelledby=\"data-head\"><h2 id=\"data-head\">Data</h2>\n<div class=\"only-script tools\"><button "
-            "type=\"button\" id=\"get-json\">"
-            "Download JSON</button><button type=\"button\" id=\"get-csv\">Download CSV</button></div>\n<noscript><p>All figures are in "
-            "this file, in the "
-            "element <code>data</code>; without JavaScript they cannot be downloaded from here.</p></noscript></section>\n";
-        out += std::string("</main>\n<footer><p>Made by servetune.") + (live() ? "" : " This file needs no network.") + " " +
-               shown(charts_text()) + "</p>" + licences() + "</footer>\n<script type=\"application/json\" id=\"data\">" +
-               html_data(page_, json_) + "</script>\n";
-        if (beside) out += "<script src=\"charts.js\"></script>\n";
-        else if (!chart_library.script.empty()) out += "<script>" + std::string(chart_library.script) + "</script>\n";
-        out += "<script>const showPage = () => {";
-        out += html_script;
-        out += "};\nshowPage();\n";
-        if (live()) out += html_live_script;
-        return out + "</script></body></html>\n";
-    }
-
-    [[nodiscard]] static std::string licences() {
-        if (chart_library.name.empty()) return "";
-        return "<details><summary>Licences of the charts</summary><pre tabindex=\"0\">" + html_text(chart_library.licences) +
-               "</pre></details>\n";
+        std::vector<const EmbeddedFile*> scripts{&chart_js, &plane_js, &parallel_js, &charts_js, &page_js};
+        if (live()) scripts.push_back(&live_js);
+        std::string elements;
+        for (const EmbeddedFile* script : scripts) elements += "<script>" + std::string(script->text) + "</script>\n";
+        return filled(page_html.text, {{"policy", "default-src 'none'; img-src data:; style-src" + allowed({&page_css}) + "; script-src" +
+                                                      allowed(scripts) + (live() ? "; connect-src 'self'" : "")},
+                                       {"title", shown(file_.name + (file_.model.empty() ? "" : ": " + file_.model) +
+                                                       (file_.hardware.empty() ? "" : " on " + file_.hardware))},
+                                       {"style", std::string(page_css.text)},
+                                       {"contents", contents_},
+                                       {"live", live_bar()},
+                                       {"content", top_ + body_},
+                                       {"network", live() ? "" : " This file needs no network."},
+                                       {"data", html_data(page_, json_)},
+                                       {"scripts", elements}});
     }
     [[nodiscard]] bool live() const { return !live_version_.empty(); }
     [[nodiscard]] std::string live_bar() const {

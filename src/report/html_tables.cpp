@@ -70,12 +70,9 @@ std::string effects_table(const HtmlView& page) {
             if (!effect["gain"][key].is_number()) return std::string("–");
             return stated_text(effect["gain"][key].get<double>(), page.view.standings.scale());
         };
-        const std::string level = effect["level"].is_null()     ? "engine"
-                                  : effect["level"].is_string() ? effect["level"].get<std::string>()
-                                                                : effect["level"].dump();
         rows += fmt::format("<tr><td class=\"text\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
-                            page.shown(effect["parameter"].get<std::string>() + " = " + level), share("value"), share("low"), share("high"),
-                            effect["measured"].get<std::size_t>());
+                            page.shown(effect["parameter"].get<std::string>() + " = " + level_text(effect["level"])), share("value"),
+                            share("low"), share("high"), effect["measured"].get<std::size_t>());
     }
     return rows.empty() ? "" : opened_table("The effect of each flag", "", {"level", "effect", "at least", "at most", "measured"}, rows);
 }

@@ -119,6 +119,10 @@ std::vector<VariedParameter> varied_parameters(const HtmlView& page) {
     return result;
 }
 
+std::string level_text(const nlohmann::ordered_json& level) {
+    return level.is_null() ? std::string("engine") : level.is_string() ? level.get<std::string>() : level.dump();
+}
+
 std::optional<double> HtmlView::figure_of(const Trial& trial) const {
     if (trial.measurement() == nullptr) return std::nullopt;
     if (const Standing* standing = view.standings.find(trial.configuration)) {  // as it is judged, where it is

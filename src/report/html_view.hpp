@@ -52,6 +52,8 @@ struct VariedParameter {
     std::vector<Value> values;  ///< those that were tried: numbers by size, the rest by text, `engine` first
 };
 std::vector<VariedParameter> varied_parameters(const HtmlView& page);
+/// A parameter's value in JSON as people write it; null is `engine`.
+std::string level_text(const nlohmann::ordered_json& level);
 
 /// A latency that the trials have at several percentiles.
 struct LatencyFamily {
@@ -73,15 +75,14 @@ std::string latency_figure(const HtmlView& page);
 // The data of a drawing as a table that can be opened, for who cannot see the drawing or wants the
 // figures.
 std::string search_table(const HtmlView& page);
-/// Two metrics, by their place in `page.metrics`; the page's program writes others into it.
+/// Two metrics, by their place in `page.metrics`; the page's script writes others into it.
 std::string trade_table(const HtmlView& page, std::size_t x, std::size_t y);
 std::string effects_table(const HtmlView& page);
 
-/// A drawing with its caption. `chart`: the name by which the page's program finds it.
-std::string html_figure(const std::string& drawing, const std::string& caption, std::string_view chart = "",
-                        const std::string& attributes = "");
+/// A drawing with its caption. `chart`: the name by which the page's script finds it.
+std::string html_figure(const std::string& drawing, const std::string& caption, std::string_view chart = "");
 
-/// What the page's program reads and a person can download: configurations, trials, metrics, and
+/// What the page's script reads and a person can download: configurations, trials, metrics, and
 /// `report` as docs/reference/json-output.md has it.
 std::string html_data(const HtmlView& page, const std::string& report_json);
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/report.hpp"
 
-#include "chart_library.hpp"
 #include "effects_report.hpp"
 #include "html_report.hpp"
 #include "report_view.hpp"
@@ -24,13 +23,6 @@ std::string stated_text(double stated, const FigureScale& scale) {
 std::optional<double> stated_gain(const Goal& goal, const FigureScale& scale, double candidate, double base) {
     if (!scale.ratios()) return goal.direction == Direction::maximize ? candidate - base : base - candidate;
     return candidate > 0 && base > 0 ? std::optional(goal.gain(candidate, base)) : std::nullopt;
-}
-
-std::string_view charts_script() { return chart_library.script; }
-
-std::string charts_text() {
-    if (chart_library.name.empty()) return fmt::format("Charts: SVG, without a library: {}.", chart_library.why_none);
-    return fmt::format("Charts: {} {}.", chart_library.name, chart_library.version);
 }
 
 std::string markdown_report(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason) {

@@ -63,16 +63,9 @@ export const lowContrast = (page) => page.evaluate(() => {
     const large = parseFloat(style.fontSize) >= 24 || (parseFloat(style.fontSize) >= 18.66 && Number(style.fontWeight) >= 700);
     check(element, inDrawing ? style.fill : style.color, large ? 3 : 4.5, 'text "' + node.textContent.trim().slice(0, 40) + '"');
   }
-  const probe = document.body.appendChild(document.createElement('span'));
-  const quiet = new Set(['--grid', '--edge'].map((name) => {  // lines that only help the eye
-    probe.style.color = `var(${name})`;
-    return getComputedStyle(probe).color;
-  }));
-  probe.remove();
-  for (const mark of document.querySelectorAll('figure .mark, figure .chart path, .intervals .dot, .swatch')) {
+  for (const mark of document.querySelectorAll('figure .mark, figure .line, .intervals .dot, .swatch')) {
     const style = getComputedStyle(mark);
     if (!seen(mark) || Number(style.opacity) < 1 || Number(style.fillOpacity) < 1 || Number(style.strokeOpacity) < 1) continue;
-    if (mark.closest('.chart') && (mark.closest('defs') || (style.fill === 'none' && quiet.has(style.stroke)))) continue;
     const fills = (mark instanceof HTMLElement ? [style.backgroundColor] : [style.fill, style.stroke]).map(parsed).filter((one) => one && one[3] > 0.99);
     const best = Math.max(0, ...fills.map((one) => ratio(one, ground(mark instanceof HTMLElement ? mark.parentElement : mark))));
     if (fills.length > 0 && best < 3) result.push(`mark ${mark.outerHTML.slice(0, 80)}: ${best.toFixed(2)}`);

@@ -8,7 +8,6 @@
 #include "support/test.hpp"
 
 #include "base/files.hpp"
-#include "servetune/report.hpp"
 
 #include <unistd.h>
 
@@ -23,18 +22,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool drawn_by_library() { return !charts_text().starts_with("Charts: SVG"); }
-
 bool drives_browser() {
     const bool here = access("/usr/bin/chromium", X_OK) == 0 && fs::exists(fs::path(BROWSER_PACKAGES) / "node_modules/playwright-core");
     if (!here) WARN("skipped: /usr/bin/chromium or playwright-core is missing");
     return here;
-}
-
-bool drives_charts() {
-    if (!drives_browser()) return false;
-    if (!drawn_by_library()) WARN("skipped: this build has no library of charts. " << charts_text());
-    return drawn_by_library();
 }
 
 /// A table of results, as many as there are combinations of four parameters, with latencies at four
@@ -83,7 +74,8 @@ fs::path page_to_browse(const TemporaryFolder& folder, const std::string& name, 
             "objective: {maximize: total_tokens_per_second, limits: [time_to_first_token_p95_seconds <= 900ms]}\nspace:\n  max_num_seqs: "
             "{choice: [" +
             choices + "], ordered: true, default: 16}\n  kv_cache_dtype: [engine, fp8]\n  max_num_batched_tokens: {choice: " +
-            "[1024, 2048, 4096], ordered: true, default: 1024}\n  enable_prefix_caching: [true, false]\n" + "evaluator: {replay: t.csv}\n");
+            "[1024, 2048, 4096], ordered: true, default: 1024}\n  enable_prefix_caching: [true, false]\n" +
+            "budget: 600 trials\nevaluator: {replay: t.csv}\n");
     const Ran run = autotune({"run", study.string(), "--quiet"}, folder.path());
     INFO(run.err);
     REQUIRE(run.code == (fails ? 4 : 0));
@@ -96,7 +88,7 @@ void holds(const fs::path& page, const std::vector<std::string>& cases, const Te
     for (const std::string& one : cases) {
         std::vector<std::string> command{
             "/usr/bin/env", "SERVETUNE_BROWSER_PACKAGES=" BROWSER_PACKAGES, "node", SERVETUNE_SOURCE "/tests/browser/page_test.mjs", one,
-            page.string(),  drawn_by_library() ? "library" : "svg"};
+            page.string()};
         if (pictures != nullptr) command.emplace_back(pictures);
         const Ran shown = ran(command, folder.path());
         INFO(one << "\n" << shown.err);
@@ -119,8 +111,8 @@ TEST_CASE("browser: drawings are as wide as a phone") {
     holds(page_to_browse(folder, "page", 4), {"phone"}, folder);
 }
 
-TEST_CASE("browser: charts of the library by mouse, by keys, with chosen values") {
-    if (!drives_charts()) return;
+TEST_CASE("browser: charts by mouse, by keys, with chosen values") {
+    if (!drives_browser()) return;
     const TemporaryFolder folder;
     holds(page_to_browse(folder, "page", 4), {"mouse", "keys", "brush", "swipe"}, folder);
 }
@@ -133,7 +125,7 @@ TEST_CASE("browser: a study of five hundred trials, and one in which everything 
 }
 
 TEST_CASE("browser: the pictures of the documentation are made from a page") {
-    if (!drives_charts()) return;
+    if (!drives_browser()) return;
     const TemporaryFolder folder;
     const fs::path build = fs::path(SERVETUNE_PROGRAM).parent_path().parent_path();
     const Ran made = ran({SERVETUNE_SOURCE "/scripts/report-pictures", build.string(), folder.path().string()}, folder.path());
@@ -149,32 +141,4 @@ TEST_CASE("browser: the pictures of the documentation are made from a page") {
         CHECK(drawn.substr(0, head) == shown.substr(0, head));
         CHECK(shown.size() < 400'000);
     }
-}
-
-TEST_CASE("charts: a build without npm or network goes on and says why, unless the library is asked for") {
-    const TemporaryFolder folder;
-    const std::string source = SERVETUNE_SOURCE;
-    const auto made = [&](const std::string& mode, const std::string& npm) {
-        return ran({"/usr/bin/env", "npm_config_registry=http://127.0.0.1:9/", "cmake", "-DMODE=" + mode, "-DNPM=" + npm, "-DNODE=" + npm,
-                    "-DFROM=" + source + "/src/report/charts", "-DFOLDER=" + folder.path().string(), "-DMODULES=charts.mjs", "-P",
-                    source + "/cmake/charts.cmake"},
-                   folder.path());
-    };
-    const auto written = [&] { return read_file(folder.path() / "chart_library.cpp"); };
-    CHECK(made("OFF", "").code == 0);
-    CHECK(has(written(), "chart_library{\"\", \"\", \"SERVETUNE_CHARTS is OFF\""));
-    const Ran without = made("AUTO", "");
-    CHECK(without.code == 0);
-    CHECK(has(without.out, "SVG without the library from npm: npm or node was not found"));
-    CHECK(has(written(), "chart_library{\"\", \"\", \"npm or node was not found\""));
-    const Ran wanted = made("ON", "");
-    CHECK(wanted.code != 0);
-    CHECK(has(wanted.err, "SERVETUNE_CHARTS=ON wants the library of the charts from npm"));
-    if (access("/usr/bin/npm", X_OK) != 0) {
-        WARN("skipped: there is no /usr/bin/npm");
-        return;
-    }
-    CHECK(made("AUTO", "/usr/bin/npm").code == 0);  // a registry that nobody answers at
-    CHECK(has(written(), "npm could not install it (1; code ECONNREFUSED)"));
-    CHECK(made("ON", "/usr/bin/npm").code != 0);
 }

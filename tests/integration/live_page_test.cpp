@@ -8,7 +8,6 @@
 #include "support/waiting.hpp"
 
 #include "base/files.hpp"
-#include "servetune/report.hpp"
 
 #include <unistd.h>
 #include <nlohmann/json.hpp>
@@ -116,12 +115,6 @@ TEST_CASE("live page: page, metrics and events of a study that runs") {
     const std::string page = exchanged(port, get("/"));
     CHECK(status_of(page) == 200);
     CHECK(has(page, "connect-src 'self'"));
-    const std::string charts = exchanged(port, get("/charts.js"));
-    CHECK(status_of(charts) == (charts_script().empty() ? 404 : 200));
-    if (!charts_script().empty()) {
-        CHECK(has(charts, "Content-Type: text/javascript"));
-        CHECK(charts.ends_with(charts_script()));
-    }
     CHECK(has(page, "id=\"live\""));
     CHECK(has(page, "max_num_seqs = 128"));
     // Between two trials none runs: asked again until one does, or the run has ended.
@@ -210,8 +203,7 @@ TEST_CASE("live page: an address that others reach wants a token, which is never
     }
     ChildProcess server({SERVETUNE_PROGRAM, "serve", "page.yaml", "--address", "0.0.0.0:0", "--token-file", file.string()}, folder.path());
     const std::uint16_t port = port_of(server);
-    for (const char* path :
-         {"/", "/charts.js", "/events", "/metrics", "/nothing", "/?token=0123456789abcdef-secreT", "/?token=", "/?other=1"}) {
+    for (const char* path : {"/", "/events", "/metrics", "/nothing", "/?token=0123456789abcdef-secreT", "/?token=", "/?other=1"}) {
         INFO(path);
         const std::string answer = exchanged(port, get(path));
         CHECK(status_of(answer) == 401);
@@ -362,10 +354,9 @@ TEST_CASE("live page: in a browser, what a person has chosen stays while trials 
     ChildProcess run({SERVETUNE_PROGRAM, "run", "page.yaml", "--serve", "127.0.0.1:0"}, folder.path());
     const std::uint16_t port = port_of(run);
     REQUIRE(comes_to_trial(folder.path() / "page", 3));
-    const Ran shown =
-        ran({"/usr/bin/env", "SERVETUNE_BROWSER_PACKAGES=" BROWSER_PACKAGES, "node", SERVETUNE_SOURCE "/tests/browser/page_test.mjs",
-             "live", "http://127.0.0.1:" + std::to_string(port) + "/", charts_text().starts_with("Charts: SVG") ? "svg" : "library"},
-            folder.path());
+    const Ran shown = ran({"/usr/bin/env", "SERVETUNE_BROWSER_PACKAGES=" BROWSER_PACKAGES, "node",
+                           SERVETUNE_SOURCE "/tests/browser/page_test.mjs", "live", "http://127.0.0.1:" + std::to_string(port) + "/"},
+                          folder.path());
     INFO(shown.err);
     CHECK(shown.code == 0);
     CHECK(has(shown.out, "holds: live"));

@@ -193,7 +193,6 @@ TEST_CASE("manual: every command and option of --help, and the exit codes of the
     } else WARN("skipped: there is no groff");
     CHECK(autotune({"--version"}, folder.path()).out.starts_with("autotune "));
     CHECK(has(autotune({"--version"}, folder.path()).out, "\nbuilt with "));
-    CHECK(has(autotune({"--version"}, folder.path()).out, "\nCharts: "));
 }
 
 TEST_CASE("terminal: log lines stand above the status lines, time left, best and the failure's reason are seen at every width") {

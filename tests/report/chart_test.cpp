@@ -18,7 +18,7 @@ constexpr double no_bound = std::numeric_limits<double>::infinity();
 
 std::string chart_of(const std::vector<double>& values) {
     Chart chart("title", "description", axis_for("x", values), axis_for("y", values, true));
-    for (const double value : values) chart.point({value, value}, "passing", "label");
+    for (const double value : values) chart.mark({{value, value}, "passing", "label"});
     return chart.svg();
 }
 

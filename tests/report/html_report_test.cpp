@@ -7,8 +7,8 @@
 
 #include "base/files.hpp"
 #include "report/chart.hpp"
-#include "report/chart_library.hpp"
 #include "report/html_text.hpp"
+#include "report/page_files.hpp"
 #include "servetune/report.hpp"
 #include "servetune/study.hpp"
 #include "servetune/study_file.hpp"
@@ -81,13 +81,6 @@ std::size_t times_in(const std::string& text, const std::string& part) {
     return count;
 }
 
-/// What we have written of a page.
-std::string without_library(std::string page) {
-    if (chart_library.name.empty()) return page;
-    page = replaced(std::move(page), std::string(chart_library.script), "");
-    return replaced(std::move(page), html_text(chart_library.licences), "");
-}
-
 /// Every element that is opened is closed, in order; what is wrong, else nothing.
 std::string unbalanced(const std::string& page) {
     const std::set<std::string> empty{"meta", "link", "input", "br", "wbr"};
@@ -147,17 +140,19 @@ TEST_CASE("page: verdict, command, gains by workload, limits as columns, data") 
 
 TEST_CASE("page: nothing is fetched from anywhere") {
     const PageStudy study;
-    std::string page = html_report(study.setup, study.trials(6, [](std::size_t i) { return 1000.0 + static_cast<double>(i); }), "");
-    const std::string library(chart_library.script);
-    for (const char* way : {"fetch(", "XMLHttpRequest", "import(", "importScripts", "EventSource", "WebSocket", "sendBeacon", "eval(",
-                            "new Function", "url(http", "</script", "<!--"}) {
+    const std::string page = html_report(study.setup, study.trials(6, [](std::size_t i) { return 1000.0 + static_cast<double>(i); }), "");
+    for (const char* way : {"src=", "href=\"http", "href=\"//", "url(", "@import", "fetch(", "XMLHttpRequest", "import(", "importScripts",
+                            "EventSource", "WebSocket", "sendBeacon", "eval(", "new Function"}) {
         INFO(way);
-        CHECK_FALSE(has(library, way));
+        CHECK_FALSE(has(page, way));
     }
-    page = without_library(std::move(page));
-    for (const char* address : {"src=", "href=\"http", "href=\"//", "url(", "fetch(", "XMLHttpRequest"}) CHECK_FALSE(has(page, address));
-    CHECK(has(page, "default-src 'none'"));
-    CHECK_FALSE(has(page, "@import"));
+    // Only its own scripts and style run in it: nothing else is in its policy.
+    CHECK(has(page, "content=\"default-src 'none'; img-src data:; style-src 'sha256-"));
+    CHECK(times_in(page, "'sha256-") == 6);
+    CHECK_FALSE(has(page, "unsafe"));
+    CHECK_FALSE(has(page, " style=\""));
+    for (const EmbeddedFile* file : {&page_css, &chart_js, &plane_js, &parallel_js, &charts_js, &page_js, &live_js})
+        for (const char* ending : {"</script", "</style", "<!--"}) CHECK_FALSE(has(std::string(file->text), ending));
 }
 
 TEST_CASE("page: a study in which everything failed, and one that has not begun") {
@@ -168,8 +163,8 @@ TEST_CASE("page: a study in which everything failed, and one that has not begun"
     CHECK(has(page, "<details open><summary>out_of_memory: 6 trials</summary>"));
     CHECK(has(page, "<pre>line one\nline two\n</pre>"));
     CHECK_FALSE(has(page, "id=\"command\""));
-    CHECK_FALSE(has(without_library(page), "nan"));
-    CHECK_FALSE(has(without_library(page), "inf\""));
+    CHECK_FALSE(has(page, "nan"));
+    CHECK_FALSE(has(page, "inf\""));
     CHECK(unbalanced(page).empty());
     CHECK(data_in(page)["configurations"][0]["kind"] == "usual");
     const std::string none = html_report(study.setup, {}, "");
@@ -184,32 +179,16 @@ TEST_CASE("headline: the default alone is not called better than what nobody has
     CHECK(has(headline_of(study.setup, study.trials(2, rate)).reason, "Nothing measured gains"));
 }
 
-TEST_CASE("page: says what draws its charts, with the licences of that") {
+TEST_CASE("page: a server's page follows its events, and asks nobody else") {
     const PageStudy study;
     const auto trials = study.trials(6, [](std::size_t i) { return 1000.0 + static_cast<double>(i); });
-    for (const std::string& page : {html_report(study.setup, trials, ""), live_page(study.setup, trials, "", true, "1")}) {
-        CHECK(has(page, html_text(charts_text())));
-        CHECK(has(page, "<summary>Licences of the charts</summary>") == !chart_library.name.empty());
-    }
-    CHECK(has(html_report(study.setup, trials, ""), "window.servetuneCharts=") == !chart_library.name.empty());
-    // A page that is renewed after each trial does not bring the library each time: its server has
-    // it.
     const std::string live = live_page(study.setup, trials, "", true, "1");
-    CHECK_FALSE(has(live, "window.servetuneCharts="));
-    CHECK(has(live, "<script src=\"charts.js\"></script>") == !chart_library.name.empty());
-    CHECK(charts_script() == chart_library.script);
-    if (chart_library.name.empty()) {
-        CHECK(has(charts_text(), "Charts: SVG, without a library: "));
-        CHECK_FALSE(chart_library.why_none.empty());
-        WARN("skipped: this build has no library of charts. " << charts_text());
-        return;
-    }
-    CHECK(charts_text() == "Charts: Apache ECharts " + std::string(chart_library.version) + ".");
-    CHECK(has(read_file(std::string(SERVETUNE_SOURCE) + "/src/report/charts/package-lock.json"),
-              "\"version\": \"" + std::string(chart_library.version) + "\""));
-    for (const char* part : {"Apache License", "Copyright 2017", "BSD 3-Clause License", "Permission to use, copy, modify"})
-        CHECK(has(std::string(chart_library.licences), part));
-    CHECK(chart_library.script.size() < 1'000'000);
+    CHECK(has(live, "; connect-src 'self'\">"));
+    CHECK(has(live, "data-version=\"1\""));
+    CHECK(has(live, std::string(live_js.text)));
+    CHECK(times_in(live, "'sha256-") == 7);
+    CHECK_FALSE(has(live, "src="));
+    CHECK(unbalanced(live).empty());
 }
 
 TEST_CASE("page: each drawing has its data as a table, and latencies at percentiles") {
@@ -227,20 +206,20 @@ TEST_CASE("page: each drawing has its data as a table, and latencies at percenti
     CHECK(unbalanced(page).empty());
     for (const char* title : {"The path of the search as a table", "The trade-off as a table", "Latencies as a table"})
         CHECK(has(page, "<summary>" + std::string(title) + "</summary>"));
-    for (const char* chart : {"path-trial", "path-time", "cost", "trade", "latency", "parallel"})
+    for (const char* chart : {"path", "cost", "trade", "latency-0", "parallel"})
         CHECK(times_in(page, "<figure data-chart=\"" + std::string(chart) + "\"") == 1);
     CHECK(has(page, "<td>4</td><td class=\"text\">"));
     CHECK(has(page, "<td>out_of_memory</td>"));
     CHECK(has(page, "<tr data-metric=\"4\"><td>TTFT p50 (ms)</td><td>200.00</td><td>250.00</td></tr>"));
     const nlohmann::json data = data_in(page);
     CHECK(data["latencies"] == nlohmann::json::parse(R"([{"title":"TTFT","levels":["p50","p95"],"metrics":[4,1]}])"));
-    CHECK(data["goal"] == nlohmann::json::parse(R"({"title":"total tokens/s","less":false})"));
+    CHECK(data["goal"] == "total tokens/s");
     CHECK(data["parameters"][1]["name"] == "max_num_seqs");
     CHECK(data["parameters"][1]["values"] == nlohmann::json::parse(R"(["64","128","256"])"));
     CHECK(data["configurations"][0]["settings"].size() == 2);
     CHECK(data["configurations"][0]["figure"] == 1500);
-    CHECK(data["trials"][4]["figure"].is_null());
-    CHECK(data["trials"][5]["figure"] == 1500);
+    CHECK(data["trials"][4]["failure"] == "out_of_memory");
+    CHECK(data["trials"][5]["values"][0] == 1500);
 }
 
 TEST_CASE("page: five hundred trials stay a small page") {
@@ -255,7 +234,7 @@ TEST_CASE("page: five hundred trials stay a small page") {
         trial.outcome = std::move(more);
     }
     const std::string page = html_report(study.setup, trials, "trials_spent");
-    CHECK(page.size() < 3'000'000);
+    CHECK(page.size() < 2'000'000);
     CHECK(unbalanced(page).empty());
     CHECK(data_in(page)["trials"].size() == 500);
 }
@@ -277,7 +256,7 @@ TEST_CASE("page: logs, names and findings of others stay text") {
         CHECK_FALSE(has(page, live));
     }
     CHECK_FALSE(has(page.substr(0, page.find("id=\"data\"")), " onfocus='"));
-    const std::size_t scripts = chart_library.script.empty() ? 2 : 3;  // the data, the program, the library of the charts
+    constexpr std::size_t scripts = 6;  // the data, and those of the page
     CHECK(times_in(page, "<script") == scripts);
     CHECK(times_in(page, "</script>") == scripts);
     CHECK(unbalanced(page).empty());

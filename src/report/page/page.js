@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page around its charts: tables that sort and filter, the choice of a configuration,
+// downloads. Without it everything is seen all the same.
+document.documentElement.classList.add('has-script');
+
+const cells = (row, texts, heads) => texts.forEach(([textContent, className = ''], column) => {
+  const cell = Object.assign(row.insertCell(), {textContent, className});
+  if (heads) cell.dataset.title = heads[column].textContent;
+});
+
+// A column's button sorts by it.
+const sortable = (table) => all('thead th', table).forEach((head, column) => {
+  const key = ({cells: {[column]: cell}}) => cell.dataset.value === undefined ? cell.textContent.toLowerCase()
+    : cell.dataset.value === '' ? null : Number(cell.dataset.value);
+  const title = head.textContent;
+  head.replaceChildren();
+  button(head, title, '', () => {
+    const up = head.getAttribute('aria-sort') !== 'ascending';
+    for (const other of all('thead th', table)) other.removeAttribute('aria-sort');
+    head.setAttribute('aria-sort', up ? 'ascending' : 'descending');
+    const rows = Array.from(table.tBodies[0].rows, (row) => [key(row), row]);
+    rows.sort(([a], [b]) => {
+      if (a === null || b === null) return (a === null) - (b === null);
+      const order = a < b ? -1 : a > b ? 1 : 0;
+      return up ? order : -order;
+    });
+    table.tBodies[0].append(...rows.map(([, row]) => row));
+  });
+});
+
+const copyButton = (one) => one.addEventListener('click', async () => {
+  const source = document.getElementById(one.dataset.copy);
+  try {
+    await navigator.clipboard.writeText(source.textContent);
+    one.textContent = 'Copied';
+  } catch (error) {
+    getSelection().selectAllChildren(source);
+    one.textContent = 'Selected: press Ctrl-C';
+  }
+});
+
+// Rows are kept by their text, and by what was chosen in a drawing: numbers of configurations, or
+// null for all.
+const setUpRows = () => {
+  const filter = document.getElementById('filter'), said = document.getElementById('shown');
+  if (!filter) return () => {};
+  let kept = null;
+  const whole = made('button', {type: 'button', id: 'show-all', textContent: 'Show all rows', hidden: true});
+  const show = () => {
+    const wanted = filter.value.toLowerCase(), rows = all('#results tbody tr');
+    for (const row of rows)
+      row.hidden = !row.textContent.toLowerCase().includes(wanted) || (kept !== null && !kept.has(Number(row.dataset.of)));
+    const why = [wanted && 'with this text', kept && 'chosen in a chart'].filter(Boolean).join(' and ');
+    said.textContent = why && `${rows.filter((row) => !row.hidden).length} of ${rows.length} rows: ${why}`;
+    whole.hidden = !why;
+  };
+  whole.addEventListener('click', () => {
+    filter.value = '';
+    kept = null;
+    charts.cleared();
+    show();
+  });
+  said.after(whole);
+  filter.addEventListener('input', show);
+  return (numbers) => {
+    kept = numbers;
+    show();
+  };
+};
+
+// A configuration that is chosen is seen in its row and in all drawings.
+const setUpChoice = (data) => {
+  const mark = (index) => {
+    for (const one of all('.chosen')) one.classList.remove('chosen');
+    for (const one of all(`[data-of="${index}"]`)) one.classList.add('chosen');
+    charts.kept.chosen = data.configurations[index].name;
+  };
+  for (const row of all('#results tbody tr'))
+    for (const event of ['mouseenter', 'focusin', 'click']) row.addEventListener(event, () => mark(Number(row.dataset.of)));
+  const before = data.configurations.findIndex((one) => one.name === charts.kept.chosen);
+  if (before >= 0) mark(before);
+  return (index) => {
+    mark(index);
+    const row = document.querySelector('#results .chosen'), frame = row.closest('.wide');
+    frame.scrollTop = row.offsetTop - frame.clientHeight / 2;
+  };
+};
+
+// A trial beside the others in the table of latencies.
+const setUpLatencyTable = (data) => {
+  const field = document.getElementById('latency-trial'), table = document.getElementById('latency-table');
+  if (field) field.addEventListener('change', () => {
+    const trial = data.trials.find((one) => String(one.id) === field.value);
+    for (const cell of all('.of-trial', table)) cell.remove();
+    if (!trial) return;
+    const textContent = 'trial ' + trial.id;
+    table.tHead.rows[0].append(made('th', {className: 'of-trial', textContent}, {scope: 'col'}));
+    for (const row of table.tBodies[0].rows) {
+      const value = trial.values[Number(row.dataset.metric)];
+      cells(row, [[value === null ? '–' : value, 'of-trial']], [{textContent}]);
+    }
+  });
+};
+
+const setUpDownloads = (data) => {
+  const offer = (name, type, text) => {
+    const link = made('a', {href: URL.createObjectURL(new Blob([text], {type})), download: name});
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  };
+  const csv = (value) => {
+    let text = value === null || value === undefined ? '' : String(value);
+    // A spreadsheet would take it for a formula.
+    if (/^'*[=+\-@\t\r\n]/.test(text) && typeof value !== 'number') text = "'" + text;
+    return /[",\n\r]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text;
+  };
+  const none = data.metrics.map(() => null);
+  document.getElementById('get-json').addEventListener('click',
+    () => offer(data.study + '.json', 'application/json', JSON.stringify(data.report, null, 2) + '\n'));
+  document.getElementById('get-csv').addEventListener('click', () => {
+    const lines = [['trial', 'workload', 'setting', 'seconds', 'failure', ...data.metrics],
+      ...data.trials.map(({id, workload, of, seconds, failure, values}) =>
+        [id, workload, data.configurations[of].name, seconds, failure, ...(values || none)])];
+    offer(data.study + '.csv', 'text/csv', lines.map((line) => line.map(csv).join(',')).join('\n') + '\n');
+  });
+};
+
+// Each time that the content is new.
+const showPage = () => {
+  const data = JSON.parse(document.getElementById('data').textContent);
+  // On a narrow screen each row is a list of its cells, each with its column's title.
+  for (const table of all('.wide table')) {
+    const titles = all('thead th', table).map((head) => head.textContent);
+    for (const row of all('tbody tr', table))
+      Array.from(row.cells).forEach((cell, column) => { cell.dataset.title = titles[column]; });
+  }
+  all('table.sortable').forEach(sortable);
+  all('button[data-copy]').forEach(copyButton);
+  const keep = setUpRows();
+  setUpLatencyTable(data);
+  setUpDownloads(data);
+  const choose = setUpChoice(data);
+  charts.show({data, choose, keep, cells});
+};
+showPage();
