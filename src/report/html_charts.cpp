@@ -220,10 +220,10 @@ std::string trade_figure(const HtmlView& page) {
     for (std::size_t i = 0; i < points.size(); ++i) {
         const HtmlRow& row = page.rows[i];
         if (row.means.empty()) continue;
-        chart.mark({points[i], row.kind == "failed" ? "refused" : row.kind,
-                    page.view.setup.file.secrets(row.name + "\n" + figure_line(y, points[i].y) + "\n" + figure_line(x, points[i].x) +
-                                                 (row.verdict.empty() ? "" : "\n" + row.verdict)),
-                    i});
+        std::string label = row.name;
+        if (std::isfinite(points[i].x)) label += "\n" + figure_line(y, points[i].y) + "\n" + figure_line(x, points[i].x);
+        if (!row.verdict.empty()) label += "\n" + row.verdict;
+        chart.mark({points[i], row.kind == "failed" ? "refused" : row.kind, page.view.setup.file.secrets(label), i});
     }
     std::string out = "<div class=\"tools only-script\">\n";
     const auto select = [&](const char* id, const char* label, const std::string& chosen) {

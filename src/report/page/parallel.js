@@ -112,7 +112,7 @@ class Parallel extends Chart {
       const stretch = this.kept.chosen[title];
       if (!stretch) set(brush, {display: 'none'});
       else if (this.width) {
-        const [from, to] = stretch.map((one) => this.across(one));
+        const [from, to] = stretch.map((one) => this.across(clamped(one, 0, 1)));
         set(brush, {x: from - 2, width: to - from + 4}).removeAttribute('display');
       }
     }
