@@ -150,7 +150,7 @@ std::string study_text(const InitAnswers& answers, const InitFound& found, const
     } else {
         if (!found.gpus.empty() && answers.gpus > 0)
             out += "# nvidia-smi finds a GPU here that servetune has no figures of, so there is no `hardware`.\n";
-        if (answers.gpus > 1) out += fmt::format("machine: {{count: {}}}\n", answers.gpus);
+        if (answers.gpus > 1) out += fmt::format("hardware: {{count: {}}}\n", answers.gpus);
     }
     out += "# The traffic that it is tuned for: make it as much like yours as you can.\n";
     out += fmt::format("workloads: [{}]\n", workload_text(answers, answers.gpus == 0));

@@ -6,6 +6,7 @@
 #include "base/lower_case.hpp"
 #include "key_reader.hpp"
 #include "keys.hpp"
+#include "load/data_files.hpp"
 #include "parameter_reader.hpp"
 #include "servetune/detail/base/nearest.hpp"
 #include "servetune/error.hpp"
@@ -99,7 +100,7 @@ WeightCacheDaemon read_weight_cache(const Yaml& node) {
     read(node, table.used, result.used);
     for (const Key& line : {table.ready, table.used})
         if (node.at(line).text().empty()) node.at(line).fail("no words are in every line");
-    read(node, table.within, result.ready_within_seconds);
+    read(node, table.ready_within, result.ready_within_seconds);
     read(node, table.since, result.since);
     return result;
 }
@@ -207,13 +208,15 @@ Dataset read_dataset(const Yaml& node) {
     result.folder = fs::path(node.file()).parent_path().string();
     read(node, table.input_tokens, result.input_tokens);
     read(node, table.output_tokens, result.output_tokens);
-    read(node, table.min_tokens, result.min_tokens);
-    read(node, table.max_prompt_tokens, result.max_prompt_tokens);
-    read(node, table.max_total_tokens, result.max_total_tokens);
     read(node, table.prefix_tokens, result.prefix_tokens);
     read(node, table.prefix_groups, result.prefix_groups);
     read(node, table.turns, result.turns);
     read(node, table.range_ratio, result.range_ratio);
+    if (result.kind == Dataset::Kind::sharegpt) {
+        result.min_tokens = sharegpt_min_tokens;
+        result.max_prompt_tokens = sharegpt_max_prompt_tokens;
+        result.max_total_tokens = sharegpt_max_total_tokens;
+    }
     const bool needs_path =
         result.kind == Dataset::Kind::sharegpt || result.kind == Dataset::Kind::trace || result.kind == Dataset::Kind::prompts;
     if (needs_path && result.path.empty())
@@ -247,8 +250,6 @@ LoadSearch read_load_search(const Yaml& node) {
     read(node, table.from, result.from);
     read(node, table.to, result.to);
     read(node, table.points, result.points);
-    read(node, table.within, result.within);
-    if (result.within < 0.001 || result.within > 0.5) node.at(table.within).fail_wanted("a share from 0.1% to 50%");
     for (const auto& [key, bound] : {std::pair(table.from, result.from), std::pair(table.to, result.to)})
         if (bound && (*bound < slowest_rate || *bound > fastest_rate)) node.at(key).fail_wanted("a load of 1e-6 to 1e9");
     if (result.from && result.to && *result.from >= *result.to) node.fail("`from` is below `to`");
@@ -282,8 +283,8 @@ Arrival read_arrival(const Yaml& node) {
         ++given;
         ramp->check_keys(keys::ramp);
         result.kind = Arrival::Kind::ramp;
-        read(*ramp, keys::ramp.from, result.requests_per_second);
-        read(*ramp, keys::ramp.to, result.to_requests_per_second);
+        result.requests_per_second = read<double>(*ramp, keys::ramp.from);
+        result.to_requests_per_second = read<double>(*ramp, keys::ramp.to);
         if (!(result.requests_per_second + result.to_requests_per_second > 0))
             ramp->fail("rates of at least 0 wanted, one of them positive");
         check_rate(*ramp, std::max(result.requests_per_second, result.to_requests_per_second));

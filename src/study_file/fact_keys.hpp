@@ -3,15 +3,14 @@
 
 // The keys of files with facts: hardware, models, traits of engines. Tables as in keys.hpp.
 
-#include "key_words.hpp"
+#include "shared_keys.hpp"
 
 namespace servetune::keys {
 
-inline constexpr struct HardwareKeys {
+inline constexpr struct HardwareKeys : FactsKeys {
     static constexpr std::string_view called = "hardware";
     Key hardware{"hardware", is::text, "its name, and its file's", required};
     Key title{"title", is::text, "what it is, for people", required};
-    Key also{"also", is::list_of<is::text>, "other names: of data sheets, as nvidia-smi prints it", required};
     Key architecture{"architecture", is::one_of<architectures>, "what decides which kernels it runs", required};
     Key memory_bytes{"memory_bytes", is::positive, "as its driver reports them", required};
     Key memory_bandwidth_bytes_per_second{"memory_bandwidth_bytes_per_second", is::positive, "the vendor's peak", required};
@@ -20,7 +19,6 @@ inline constexpr struct HardwareKeys {
     Key shared_memory{"shared_memory", is::boolean, "the CPU uses the same memory (false)"};
     Key link_bytes_per_second{"link_bytes_per_second", is::positive, "to its neighbours, both directions together"};
     Key link{"link", is::text, "which link that is"};
-    Key source{"source", is::text, "where each figure was seen", required};
     Key unverified{"unverified", is::list_of<is::text>,
                    "figures that were seen neither in the maker's data sheet nor in a copy of it: keys, of types too "
                    "(flops_per_second.fp8); `validate` and `simulate` name them"};
@@ -34,10 +32,9 @@ inline constexpr struct WeightsKeys {
                     required};
 } weights{};
 
-inline constexpr struct ModelKeys {
+inline constexpr struct ModelKeys : FactsKeys {
     static constexpr std::string_view called = "model";
     Key model{"model", is::text, "its name on a hub", required};
-    Key also{"also", is::list_of<is::text>, "stems of the names of checkpoints that have this shape", required};
     Key parameters_total{"parameters_total", is::positive, "all of them, as stored", required};
     Key parameters_active{"parameters_active", is::positive, "that work for one token, both embeddings included", required};
     Key parameters_embedding{"parameters_embedding", is::positive, "input embedding and output head; tied: counted once", required};
@@ -57,17 +54,14 @@ inline constexpr struct ModelKeys {
     Key sliding_layers{"sliding_layers", is::integer_from<0>, "of the attention layers, those with the window (0)"};
     Key native_type{"native_type", is::text, "which of `weights` the model is published in", required};
     Key weights{"weights", is::mapping_of<is::keyed<keys::weights>>, "quantization -> checkpoint", required};
-    Key source{"source", is::text, "where shape and bytes were seen, and what was computed", required};
 } model{};
 
-inline constexpr struct AttentionKeys {
+inline constexpr struct AttentionKeys : ArchitecturesKeys {
     static constexpr std::string_view called = "attention";
     Key prefill_efficiency{"prefill_efficiency", is::efficiency, "share of the peak FLOP/s of bf16", required};
     Key decode_efficiency{"decode_efficiency", is::efficiency, "share of the memory bandwidth, reading the cache", required};
     Key cache_types{"cache_types", is::list_of<is::text>, "of keys and values that it has kernels for; without: all"};
     Key needs{"needs", is::list_of<is::text>, "number types that the chip must compute in"};
-    Key architectures{"architectures", is::architecture_list,
-                      "the chips that these figures are of; the simulator refuses it on others (all)"};
 } attention{};
 
 inline constexpr struct DefaultRuleKeys {
@@ -77,13 +71,12 @@ inline constexpr struct DefaultRuleKeys {
     Key hardware{"hardware", is::list_of<is::text>, "on these only"};
 } default_rule{};
 
-inline constexpr struct DefectKeys {
+inline constexpr struct DefectKeys : BecauseKeys {
     static constexpr std::string_view called = "defect";
     Key kind{"kind", is::one_of<defect_kinds>, "what happens", required};
     Key when{"when", is::expression, "an expression over the engine's own parameters", required};
     Key seconds{"seconds", is::number_from<0>, "slow_start: longer; else: into the start or the load", required};
     Key lines{"lines", is::list_of<is::text>, "of the log"};
-    Key because{"because", is::text, "why, and where it was seen", required};
 } defect{};
 
 inline constexpr struct TraitsKeys {

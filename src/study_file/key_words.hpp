@@ -35,14 +35,14 @@ inline constexpr Words<EngineTraits::FractionOf, 4> memory_fractions{{{EngineTra
 inline constexpr Words<bool, 2> others_words{{{true, "search"}, {false, "default"}}};
 inline constexpr std::array<std::string_view, 3> over_words{"mean", "worst", "each"};
 inline constexpr Words<bool, 2> gain_units{{{false, "trial"}, {true, "second"}}};
-inline constexpr Words<bool, 2> stop_words{{{false, "at_its_end"}, {true, "when_not_worth_it"}}};
+/// Those with options stand under `strategy` as mappings too.
+inline constexpr std::array<std::string_view, 6> strategies{"staged", "random", "exhaustive", "quasi_random", "local_search", "bayesian"};
 inline constexpr Words<bool, 2> comparisons{{{false, "incumbent"}, {true, "baseline"}}};
 inline constexpr Words<bool, 2> unmeasured_words{{{false, "fail"}, {true, "exclude"}}};
 inline constexpr Words<bool, 2> copies{{{false, "one"}, {true, "fill"}}};
 inline constexpr Words<bool, 2> on_off{{{true, "on"}, {false, "off"}}};
 inline constexpr std::array<std::string_view, 3> audits{"enforce", "report", "off"};
 inline constexpr std::array<std::string_view, 1> api_styles{"openai"};
-inline constexpr std::array<std::string_view, 5> launchers{"local", "podman", "docker", "ssh", "slurm"};
 inline constexpr std::array<std::string_view, 1> traces{"timestamps"};
 inline constexpr std::array<std::string_view, 4> product_types{"bf16", "fp8", "int8", "fp4"};
 inline constexpr std::array<std::string_view, 5> defect_kinds{"slow_start", "hang", "exit", "crash_under_load", "hang_under_load"};

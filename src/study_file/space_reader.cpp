@@ -207,27 +207,16 @@ void read_machine(const Yaml& root, const Catalogue& catalogue, const MachineSou
             study.hardware_file = own_file(node, "hardware", catalogue);
             name = catalogue.hardware(study.hardware_file.string()).name;
         }
-        if (!study.hardware.empty() && study.hardware != name)
-            node.fail("'hardware' says that it is '" + study.hardware + "'; say it once");
         study.hardware = name;
     };
-    const auto read_one = [&](const Yaml& node) {
-        node.check_keys(keys::machine);
-        if (const Yaml* device = node.find(keys::machine.device)) read_device(*device);
-        if (const Yaml* at = node.find(keys::machine.count)) {
-            const auto count = read<std::int64_t>(node, keys::machine.count);
-            if (study.devices && *study.devices != count)
-                at->fail("'hardware' says that there are " + std::to_string(*study.devices) + "; say it once");
-            study.devices = count;
-        }
-        if (node.find(keys::machine.price_per_hour) != nullptr)
-            study.usd_per_device_hour = read<double>(node, keys::machine.price_per_hour);
-    };
     if (const Yaml* hardware = root.find(keys::study.hardware)) {
-        if (hardware->is_mapping()) read_one(*hardware);
-        else read_device(*hardware);
+        if (hardware->is_mapping()) {
+            hardware->check_keys(keys::machine);
+            if (const Yaml* device = hardware->find(keys::machine.device)) read_device(*device);
+            read(*hardware, keys::machine.count, study.devices);
+            read(*hardware, keys::machine.price_per_hour, study.usd_per_device_hour);
+        } else read_device(*hardware);
     }
-    if (const Yaml* machine = root.find(keys::study.machine)) read_one(*machine);
     const MeasuringKind& kind = kind_of(study);
     const auto* deployed = std::get_if<DeployChoice>(&study.measuring);
     const bool elsewhere = deployed != nullptr && deployed->elsewhere();
@@ -255,17 +244,17 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
     const Yaml* space = root.find(keys::study.space);
     if (space != nullptr) check_size_of_space(*space);
     const Yaml* engine = root.find(keys::study.engine);
-    const Yaml* engines = root.find(keys::study.engines);
-    const bool own = (study.measured_outside() || replayed) && engine == nullptr && engines == nullptr;
+    const bool own = (study.measured_outside() || replayed) && engine == nullptr;
     if (own) description.engines.push_back(own_space(root));
-    else if ((engine == nullptr) == (engines == nullptr)) root.fail("a study names either an engine or several engines");
-    if (engine != nullptr) description.engines.push_back(catalogue.engine(*engine));
-    else if (engines != nullptr)
-        for (const Yaml& item : engines->items()) {
+    else {
+        const Yaml& named = root.at(keys::study.engine);
+        for (const Yaml& item : named.is_sequence() ? named.items() : std::vector<Yaml>{named}) {
             description.engines.push_back(catalogue.engine(item));
             const auto same = [&](const Engine& other) { return other.name == description.engines.back().name; };
             if (std::count_if(description.engines.begin(), description.engines.end(), same) > 1) item.fail("the engine is named twice");
         }
+        if (description.engines.empty()) named.fail_wanted("the name of an engine, or a list of them");
+    }
     const Yaml* versions = root.find(keys::study.engine_versions);
     AllErrors errors;
     if (space != nullptr && !own)
@@ -287,7 +276,7 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
     if (served_by == ServedBy::a_running_server) {
         if (space != nullptr && !space->entries().empty())
             space->fail("a server that runs keeps its flags: with `attach` only `load` can be searched");
-        if (description.engines.size() > 1) engines->fail("with `attach` one engine wanted: the one that runs");
+        if (description.engines.size() > 1) engine->fail("with `attach` one engine wanted: the one that runs");
         description.others_searched = false;
     } else {
         if (!own && space != nullptr && !space->entries().empty()) description.others_searched = false;  // who names some means these

@@ -52,7 +52,6 @@ QualityChoice read_quality(const Yaml& node, const StudyFile& study) {
             if (line.find_first_not_of(" \t\r") != std::string::npos) options.prompts.push_back(line);
         if (options.prompts.empty()) file->fail("there is no prompt in it");
     }
-    read(node, table.answer_tokens, options.answer_tokens);
     read(node, table.command, options.command);
     read(node, table.metric, options.metric);
     read(node, table.within, options.within_seconds);
@@ -95,7 +94,7 @@ Yaml completed(const Yaml& root, const fs::path& file) {
 bool replays_own_space(const Yaml& written) {
     const Yaml* evaluator = written.find(keys::study.evaluator);
     return evaluator != nullptr && evaluator->is_mapping() && evaluator->find(keys::evaluator.replay) != nullptr &&
-           written.find(keys::study.engine) == nullptr && written.find(keys::study.engines) == nullptr;
+           written.find(keys::study.engine) == nullptr;
 }
 
 }  // namespace
@@ -195,11 +194,9 @@ void read_goals(const Yaml& root, const Yaml& written, bool outside, AllErrors& 
     if (has_goals && study.composition != nullptr)
         if (const std::string warning = larger_looks_better(study); !warning.empty()) study.warnings.push_back(warning);
     errors.in([&] {
-        const Yaml* guard = root.find(keys::study.guard);
-        if (guard == nullptr) return;
-        guard->check_keys(keys::guard);
-        study.decision.never_worse_than = read<double>(*guard, keys::guard.never_worse_than);
-        if (study.workloads.size() == 1) guard->fail("guards workloads from each other, and there is one");
+        read(root, keys::study.never_worse_than, study.decision.never_worse_than);
+        if (study.decision.never_worse_than && study.workloads.size() == 1)
+            root.at(keys::study.never_worse_than).fail("guards workloads from each other, and there is one");
     });
 }
 

@@ -372,8 +372,7 @@ TEST_CASE("weight cache: asked for where it cannot be, a study is refused with t
              {"llama.cpp", "", "", "llama.cpp has none"},
              {"vllm", "", "engine_versions: {vllm: \"0.24.0\"}\n", "vllm has one from 0.31, and the study is for 0.24.0"},
              {"sglang", "", "engine_versions: {sglang: \"0.5.9\"}\n", "sglang has one from 0.5.19, and the study is for 0.5.9"},
-             {"vllm", ", log_bytes: 0", "", "`log_bytes` above 0 wanted"},
-             {"vllm", ", launcher: podman, container: {image: vllm}", "", "must be processes of this machine: launcher: local"}}) {
+             {"vllm", ", container: {image: vllm}", "", "must be processes of this machine"}}) {
         const Ran found = validated(engine, deploy, more);
         INFO(found.out << found.err);
         CHECK(found.code != 0);

@@ -70,7 +70,7 @@ double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_P
 
 std::string chip_study(const std::string& chip, const std::string& engine, const std::string& preset, const std::string& model,
                        const std::string& version = "") {
-    return "study: s\nmodel: " + model + "\nmachine: {device: " + chip + ", count: 4}\nengine: " + engine + "\npreset: " + preset + "\n" +
+    return "study: s\nmodel: " + model + "\nhardware: {device: " + chip + ", count: 4}\nengine: " + engine + "\npreset: " + preset + "\n" +
            (version.empty() ? "" : "engine_versions: {" + engine + ": \"" + version + "\"}\n") +
            "workloads: [{use: random, input_tokens: 64, output_tokens: 16, requests: 16, arrival: {concurrency: 4}}]\n"
            "objective: {maximize: total_tokens_per_second}\ndecision: published\nbudget: 8 trials\nstrategy: random\nevaluator: simulate\n";

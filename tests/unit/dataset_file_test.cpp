@@ -101,7 +101,8 @@ TEST_CASE("sharegpt: the usual filters, a sample by the seed, again from those k
     CHECK(plan_requests(workload).requests[0].output_tokens == 77);
     workload.dataset.max_total_tokens = 20;
     CHECK(failure(folder, [&] { (void)plan_requests(workload); }) ==
-          "DIR/s.json: none of its 36 conversations has two turns of the lengths wanted (min_tokens, max_prompt_tokens, max_total_tokens)");
+          "DIR/s.json: none of its 36 conversations has two turns of fitting lengths: at least 4 tokens each, a prompt of at most 1024, "
+          "together at most 20");
 }
 
 TEST_CASE("sharegpt: files that are none end with the line") {
@@ -124,7 +125,8 @@ TEST_CASE("sharegpt: files that are none end with the line") {
     CHECK(error("[{\"a\": " + std::string(100'000, '[')) == "DIR/s.json:1: brackets at most 64 deep wanted");
     CHECK(error("[" + conversation("a b c d e", "a b c d e") + "] x") == "DIR/s.json:1: nothing wanted after the array");
     CHECK(error("[]") ==
-          "DIR/s.json: none of its 0 conversations has two turns of the lengths wanted (min_tokens, max_prompt_tokens, max_total_tokens)");
+          "DIR/s.json: none of its 0 conversations has two turns of fitting lengths: at least 4 tokens each, a prompt of at most 1024, "
+          "together at most 2048");
     CHECK(failure(folder, [&] { (void)plan_requests(file_workload(Dataset::Kind::sharegpt, folder.path() / "no", 3)); }) ==
           "cannot read DIR/no: No such file or directory");
     CHECK(failure(folder, [&] { (void)plan_requests(file_workload(Dataset::Kind::sharegpt, folder.path(), 3)); }) ==

@@ -26,7 +26,6 @@ MeasuringChoice read_simulate(const Yaml& node) {
     read(node, table.noise, result.noise.run_cv);
     read(node, table.step_noise, result.noise.step_cv);
     read(node, table.drift, result.noise.drift_cv);
-    read(node, table.drift_period, result.noise.drift_period_seconds);
     if (const Yaml* traits = node.find(table.traits))
         for (const auto& [engine, file] : traits->entries()) result.traits[engine] = std::filesystem::absolute(path_of(file)).string();
     return result;
@@ -73,9 +72,8 @@ std::string note_of_simulation(const StudyFile& file) {
            "; nothing was measured. Measure before you believe it.";
 }
 
-constexpr std::array<std::string_view, 5> defined_of_simulate{keys::simulate.noise.name, keys::simulate.step_noise.name,
-                                                              keys::simulate.drift.name, keys::simulate.drift_period.name,
-                                                              keys::simulate.traits.name};
+constexpr std::array<std::string_view, 4> defined_of_simulate{keys::simulate.noise.name, keys::simulate.step_noise.name,
+                                                              keys::simulate.drift.name, keys::simulate.traits.name};
 
 }  // namespace
 
