@@ -160,7 +160,7 @@ std::string study_text(const InitAnswers& answers, const InitFound& found, const
         objective_text(answers.goal));
     if (attaches) {
         out += "# A server that runs keeps its flags: how much load it takes is what can be searched.\n";
-        out += "load: {concurrency: {choice: [1, 2, 4, 8, 16, 32, 64], ordered: true, default: 1}}\n";
+        out += "space: {load.concurrency: [1, 2, 4, 8, 16, 32, 64]}\n";
     } else if (has_preset)
         out +=
             "# What is searched: the few flags that decide most. All flags: `others: search` in place of this line; your own\n"

@@ -19,6 +19,7 @@
 #include <cstdlib>
 #include <limits>
 #include <set>
+#include <span>
 
 namespace servetune {
 namespace {
@@ -42,8 +43,9 @@ void check_names(const Engine& engine, const Yaml& file) {
             if (meant.text() != "{model}") check(meant.text(), meant);
     if (const Yaml* devices = file.find(keys::engine.devices))
         for (std::size_t i = 0; i < engine.devices.size(); ++i) {
-            check(engine.devices[i].parameter, devices->items()[i]);
-            for (const Condition& condition : engine.devices[i].unless) check(condition.parent, devices->items()[i]);
+            const Yaml& at = devices->is_sequence() ? devices->items()[i] : devices->entries()[i].second;
+            check(engine.devices[i].parameter, at);
+            for (const Condition& condition : engine.devices[i].unless) check(condition.parent, at);
         }
     if (const Yaml* cache = file.find(keys::engine.weight_cache)) {
         for (const Yaml& name : cache->at(keys::weight_cache.parameters).items()) check(name.text(), name);
@@ -64,24 +66,37 @@ void check_names(const Engine& engine, const Yaml& file) {
             }
 }
 
-DeviceFactor read_device_factor(const Yaml& node) {
-    if (!node.is_mapping()) return {node.text()};
-    node.check_keys(keys::device_factor);
-    const Yaml* unless = node.find(keys::device_factor.unless);
-    return {read<std::string>(node, keys::device_factor.parameter),
-            unless != nullptr ? read_conditions(*unless) : std::vector<Condition>{}};
+/// Loading and compiling a large model for the first time takes most of it.
+constexpr double ready_within_usually = 20 * 60.0;
+
+/// Where a mapping stood once in place of what stands there now.
+void check_old(const Yaml& node, std::string_view table) {
+    for (const Yaml& item : node.is_sequence() ? node.items() : std::vector<Yaml>{node})
+        if (item.is_mapping()) item.check_keys(std::span<const Key>{}, table);
 }
 
-std::map<std::string, std::string> read_api(const Yaml& node) {
-    const auto& table = keys::api;
-    node.check_keys(table);
+std::vector<DeviceFactor> read_devices(const Yaml& node) {
+    std::vector<DeviceFactor> result;
+    if (node.is_sequence()) check_old(node, "devices");
+    if (node.is_sequence())
+        for (const Yaml& item : node.items()) result.push_back({item.text()});
+    else
+        for (const auto& [name, unless] : node.entries()) result.push_back({name, read_conditions(unless)});
+    return result;
+}
+
+/// What differs from OpenAI's paths.
+std::map<std::string, std::string> read_api(const Yaml& file) {
+    const auto& table = keys::engine;
     std::map<std::string, std::string> result;
-    if (const Yaml* style = node.find(table.style)) read_as(*table.style.type, *style, result[std::string(table.style.name)]);
-    for (const Key& key : {table.chat, table.completions, table.models, table.server_info})
-        if (const Yaml* path = node.find(key)) {
-            read_as(*key.type, *path, result[std::string(key.name)]);
-            if (!path->text().starts_with('/')) path->fail_wanted("a path such as /v1/models");
-        }
+    if (const Yaml* api = file.find(table.api)) {
+        check_old(*api, table.api.name);
+        if (read<std::string>(file, table.api) == "completions") result["completions"] = "/v1/completions";
+    }
+    if (const Yaml* path = file.find(table.server_info)) {
+        read(file, table.server_info, result["server_info"]);
+        if (!path->text().starts_with('/')) path->fail_wanted("a path such as /get_server_info");
+    }
     return result;
 }
 
@@ -133,21 +148,19 @@ Engine read_engine(const Yaml& file) {
         for (std::size_t i = 0; i < into->size(); ++i)
             if ((*into)[i].empty()) file.at(key).items()[i].fail("every name begins with nothing: a word wanted");
     }
-    if (const Yaml* ready = file.find(table.ready)) {
-        ready->check_keys(keys::ready);
-        read(*ready, keys::ready.http_get, engine.ready_path);
-        read(*ready, keys::ready.within, engine.ready_within_seconds);
-    }
-    if (const Yaml* api = file.find(table.api)) engine.api = read_api(*api);
+    if (const Yaml* ready = file.find(table.ready)) check_old(*ready, table.ready.name);
+    read(file, table.ready, engine.ready_path);
+    engine.ready_within_seconds = ready_within_usually;
+    read(file, table.ready_within, engine.ready_within_seconds);
+    engine.api = read_api(file);
     read(file, table.reported_as, engine.reported_as);
     read(file, table.counters, engine.counters);
-    if (const Yaml* list = file.find(keys::engine.between_runs))
-        for (const Yaml& item : list->items()) {
-            item.check_keys(keys::between_runs);
-            std::map<std::string, std::string> needs;
-            read(item, keys::between_runs.needs_env, needs);
-            engine.between_runs.emplace_back(read<std::string>(item, keys::between_runs.http_post), std::move(needs));
-        }
+    if (const Yaml* paths = file.find(keys::engine.between_runs)) {
+        if (paths->is_sequence()) check_old(*paths, keys::engine.between_runs.name);
+        std::map<std::string, std::map<std::string, std::string>> needs;
+        read(file, keys::engine.between_runs, needs);
+        engine.between_runs.assign(needs.begin(), needs.end());
+    }
     if (const Yaml* list = file.find(keys::engine.failures))
         for (const Yaml& item : list->items()) {
             item.check_keys(keys::failure);
@@ -182,9 +195,12 @@ Engine read_engine(const Yaml& file) {
                 engine.constraint_versions[text_of(engine.constraints.back())] = std::move(versions);
         }
     if (const Yaml* list = file.find(keys::engine.architectures)) engine.architectures = read_architectures(*list);
-    if (const Yaml* daemon = file.find(keys::engine.weight_cache)) engine.weight_cache = read_weight_cache(*daemon);
-    if (const Yaml* list = file.find(keys::engine.devices))
-        for (const Yaml& item : list->items()) engine.devices.push_back(read_device_factor(item));
+    if (const Yaml* daemon = file.find(keys::engine.weight_cache)) {
+        engine.weight_cache = read_weight_cache(*daemon);
+        if (daemon->find(keys::weight_cache.ready_within) == nullptr)
+            engine.weight_cache->ready_within_seconds = engine.ready_within_seconds;
+    }
+    if (const Yaml* devices = file.find(keys::engine.devices)) engine.devices = read_devices(*devices);
     check_names(engine, file);
     try {
         std::vector<Parameter> parameters;
@@ -249,7 +265,6 @@ LoadSearch read_load_search(const Yaml& node) {
     LoadSearch result;
     read(node, table.from, result.from);
     read(node, table.to, result.to);
-    read(node, table.points, result.points);
     for (const auto& [key, bound] : {std::pair(table.from, result.from), std::pair(table.to, result.to)})
         if (bound && (*bound < slowest_rate || *bound > fastest_rate)) node.at(key).fail_wanted("a load of 1e-6 to 1e9");
     if (result.from && result.to && *result.from >= *result.to) node.fail("`from` is below `to`");
@@ -263,7 +278,8 @@ Arrival read_arrival(const Yaml& node) {
     int given = 0;
     if (const Yaml* rate = node.find(table.rate)) {
         ++given;
-        if (const double requests_per_second = read_rate(*rate); !std::isinf(requests_per_second)) {
+        if (rate->is_scalar() && rate->text() == "timestamps") result.kind = Arrival::Kind::trace;
+        else if (const double requests_per_second = read_rate(*rate); !std::isinf(requests_per_second)) {
             result.kind = Arrival::Kind::rate;
             result.requests_per_second = requests_per_second;
             check_rate(*rate, requests_per_second);
@@ -273,11 +289,6 @@ Arrival read_arrival(const Yaml& node) {
         ++given;
         result.kind = Arrival::Kind::concurrency;
         read(node, table.concurrency, result.in_flight);
-    }
-    if (node.find(table.trace) != nullptr) {
-        ++given;
-        (void)read<std::string>(node, table.trace);
-        result.kind = Arrival::Kind::trace;
     }
     if (const Yaml* ramp = node.find(table.ramp)) {
         ++given;
@@ -299,7 +310,7 @@ Arrival read_arrival(const Yaml& node) {
         result.kind = Arrival::Kind::largest_concurrency;
         result.search = read_load_search(*search);
     }
-    if (given > 1) node.fail("an arrival is one of rate, concurrency, trace, ramp, largest_rate, largest_concurrency");
+    if (given > 1) node.fail("an arrival is one of rate, concurrency, ramp, largest_rate, largest_concurrency");
     if (const Yaml* burstiness = node.find(table.burstiness)) {
         if (result.kind != Arrival::Kind::rate && result.kind != Arrival::Kind::ramp && result.kind != Arrival::Kind::largest_rate)
             burstiness->fail("burstiness goes with a finite rate, a ramp or largest_rate");

@@ -30,7 +30,7 @@ inline constexpr struct EarlierKeys : UntilKeys, DestinationKeys { static conste
 
 inline constexpr struct AlsoKeys : DomainKeys, SinceKeys { static constexpr std::string_view called = "also"; } also{};
 
-inline constexpr struct ParameterKeys : DomainKeys, WhenKeys, DestinationKeys, DocKeys, SinceKeys, UntilKeys {
+inline constexpr struct ParameterKeys : DomainKeys, WhenKeys, DestinationKeys, DocKeys, SourceKeys, SinceKeys, UntilKeys {
     static constexpr std::string_view called = "parameter";
     Key bool_{"bool", is::nothing, "true or false"};
     Key real{"real", is::keyed<keys::range>, "a real interval"};
@@ -41,13 +41,11 @@ inline constexpr struct ParameterKeys : DomainKeys, WhenKeys, DestinationKeys, D
     Key earlier{"earlier", is::keyed<keys::earlier>, "how it is passed in earlier versions"};
     Key concept_{"concept", is::text, "the idea it shares with parameters of other engines"};
     Key grows_memory{"grows_memory", is::boolean, "more of it never takes less of the device's memory, all else equal"};
-    Key source{"source", is::text, "where flag, values and default were checked"};
     Key values_since{"values_since", is::conditions, "values of a choice that came with a version"};
     Key values_until{"values_until", is::conditions, "values of a choice last seen in a version"};
     Key architectures{"architectures", is::mapping_of<is::architecture_list>, "of a choice: the chips that take a value (all)"};
     Key also{"also", is::keyed<keys::also>, "further values that the engine takes: a study may name them, a search of all looks past them"};
     Key same_as{"same_as", is::mapping_of<is::value>, "another word for a value -> that value (`engine`: as no flag)"};
-    Key suffixes{"suffixes", is::boolean, "takes 8k for 8000 and 8K for 8192: k, m, g, t and K, M, G, T (false)"};
     Key means{"means", is::mapping_of<is::one_of<value_meanings>>,
               "of a choice: value -> what the cost model calls it, where the name differs"};
     Key checkpoints{"checkpoints", is::mapping_of<is::text>, "in a study: value -> model to serve instead of passing the flag"};
@@ -66,32 +64,10 @@ struct ConstraintsKeys {
 
 // An engine.
 
-inline constexpr struct ReadyKeys {
-    static constexpr std::string_view called = "ready";
-    Key http_get{"http_get", is::path, "answers 200 once the engine serves", required};
-    Key within{"within", is::positive_duration, "after that the trial has failed: not_ready_in_time", required};
-} ready{};
-
-inline constexpr struct ApiKeys {
-    static constexpr std::string_view called = "api";
-    Key style{"style", is::one_of<api_styles>, "form of requests and answers (openai)"};
-    Key chat{"chat", is::path, "where answers of a chat are asked for (/v1/chat/completions)"};
-    Key completions{"completions", is::path, "where completions are, asked for where `chat` is not given (/v1/completions)"};
-    Key models{"models", is::path, "answers {\"data\": [{\"id\": NAME}, ...]}; 404, 405 or 501: there is no such list (/v1/models)"};
-    Key server_info{"server_info", is::path, "answers a JSON object with the values of the flags that are in force (not asked)"};
-} api{};
-
-inline constexpr struct BetweenRunsKeys {
-    static constexpr std::string_view called = "between_runs";
-    Key http_post{"http_post", is::path, "what to POST", required};
-    Key needs_env{"needs_env", is::variables, "environment the engine must be started with for it"};
-} between_runs{};
-
-inline constexpr struct FailureKeys {
+inline constexpr struct FailureKeys : SourceKeys {
     static constexpr std::string_view called = "failures";
     Key kind{"kind", is::failure_kind, "what such a trial is called", required};
     Key match{"match", is::list_of<is::text>, "the first line of the log that contains one of these decides", required};
-    Key source{"source", is::text, "the log or the code that has these words, with the engine's version"};
 } failure{};
 
 inline constexpr struct RenderKeys : WhenKeys {
@@ -110,13 +86,7 @@ inline constexpr struct WeightCacheKeys : WhenKeys, EnvironmentKeys, ReadyWithin
     Key used{"used", is::text, "in the engine's line that says that it took them", required};
 } weight_cache{};
 
-inline constexpr struct DeviceFactorKeys {
-    static constexpr std::string_view called = "devices";
-    Key parameter{"parameter", is::name, "a parameter that multiplies the number of devices", required};
-    Key unless{"unless", is::conditions, "parameter -> value or values; where all hold, it shares devices that are counted already"};
-} device_factor{};
-
-inline constexpr struct EngineKeys : ConstraintsKeys, ArchitecturesKeys {
+inline constexpr struct EngineKeys : ReadyWithinKeys, ConstraintsKeys, ArchitecturesKeys {
     static constexpr std::string_view called = "engine";
     Key engine{"engine", is::text, "the engine's name", required};
     Key versions{"versions", is::text, "the versions this file was checked for"};
@@ -140,20 +110,21 @@ inline constexpr struct EngineKeys : ConstraintsKeys, ArchitecturesKeys {
     Key flag_variables{"flag_variables", is::list_of<is::word>, "beginnings of environment variables that set flags"};
     Key environment_prefixes{"environment_prefixes", is::list_of<is::word>,
                              "beginnings of environment variables that can change its speed: their values are kept with each trial"};
-    Key ready{"ready", is::keyed<keys::ready>, "how the engine says that it serves"};
-    Key api{"api", is::keyed<keys::api>, "style and paths of its HTTP interface (OpenAI's)"};
+    Key ready{"ready", is::path, "answers 200 once the engine serves, such as /health"};
+    Key api{"api", is::one_of<apis>, "whether answers are asked for at /v1/chat/completions or /v1/completions (chat)"};
+    Key server_info{"server_info", is::path, "answers a JSON object with the values of the flags that are in force (not asked)"};
     Key reported_as{"reported_as", is::mapping_of<is::text>,
                     "flag -> its name in the answer of `server_info` (the flag without its dashes in front, `_` for `-`)"};
-    Key between_runs{"between_runs", is::list_of<is::keyed<keys::between_runs>>,
-                     "what to POST so that one run does not serve the next from its cache"};
+    Key between_runs{"between_runs", is::mapping_of<is::variables>,
+                     "path to POST to, so that one run does not serve the next from its cache -> variables that the engine needs for it"};
     Key counters{"counters", is::mapping_of<is::text>, "where its own counters are and what they are called"};
     Key failures{"failures", is::list_of<is::keyed<keys::failure>>, "how the log of a dead engine is read"};
     Key parameters{"parameters", is::mapping_of<is::keyed<keys::parameter>>, "name -> parameter", required};
     Key render{"render", is::list_of<is::keyed<keys::render>>, "parameters that make one flag together"};
     Key weight_cache{"weight_cache", is::keyed<keys::weight_cache>,
                      "a program of the engine that keeps weights in the devices' memory between starts"};
-    Key devices{"devices", is::list_of<is::either<is::name, is::keyed<keys::device_factor>>>,
-                "parameters whose product is the number of devices that a configuration takes"};
+    Key devices{"devices", is::either<is::list_of<is::name>, is::mapping_of<is::conditions>>,
+                "parameters whose product is the number of devices; of a mapping the values say when one shares counted devices"};
 } engine{};
 
 // A workload.
@@ -170,17 +141,13 @@ inline constexpr struct DatasetKeys : LengthKeys {
 
 inline constexpr struct RampKeys : LoadRangeKeys { static constexpr std::string_view called = "ramp"; } ramp{};
 
-inline constexpr struct LoadSearchKeys : LoadRangeKeys {
-    static constexpr std::string_view called = "largest_rate";
-    Key points{"points", is::integer_in<2, 50>, "loads that are tried for each configuration at most (6)"};
-} load_search{};
+inline constexpr struct LoadSearchKeys : LoadRangeKeys { static constexpr std::string_view called = "largest_rate"; } load_search{};
 
 inline constexpr struct ArrivalKeys {
     static constexpr std::string_view called = "arrival";
-    Key rate{"rate", is::rate, "requests per second; inf: all at once"};
+    Key rate{"rate", is::arrival_rate, "requests per second; inf: all at once; timestamps: as the data set says"};
     Key burstiness{"burstiness", is::rate, "of a rate or ramp: 1 is Poisson, less is burstier, inf an even pace"};
     Key concurrency{"concurrency", is::integer_in<1, most_concurrency>, "that many requests in flight, a new one for each that ends"};
-    Key trace{"trace", is::one_of<traces>, "as the data set's time stamps say"};
     Key ramp{"ramp", is::keyed<keys::ramp>, "requests per second, changing evenly in time"};
     Key largest_rate{"largest_rate", is::keyed<keys::load_search>,
                      "the most requests per second under which the limits of the objective hold, found for each configuration"};
@@ -226,28 +193,15 @@ inline constexpr struct QualityKeys {
     Key command{"command", is::list_of<is::word>, "in place of prompts a program that prints an accuracy, with {url} and {model}"};
     Key metric{"metric", is::text, "which of what it prints: a key, or TASK/METRIC of lm-evaluation-harness (accuracy, the first row)"};
     Key within{"within", is::positive_duration, "for that program (30min)"};
-    Key parameters{"parameters", is::list_of<is::name>, "that touch answers (those of quantization, types, speculation)"};
 } quality{};
-
-inline constexpr struct LoadKeys {
-    static constexpr std::string_view called = "load";
-    Key concurrency{"concurrency", is::keyed<keys::parameter>,
-                    "`load.concurrency`: requests in flight, in place of the workloads' own arrival"};
-    Key request_rate{"request_rate", is::keyed<keys::parameter>, "`load.request_rate`: requests a second, the same"};
-} load{};
-
-inline constexpr struct StageKeys {
-    static constexpr std::string_view called = "stage";
-    Key stage{"stage", is::text, "its name in the report", required};
-    Key candidates{"candidates", is::list_of<is::mapping_of<is::value>>, "partial configurations", required};
-} stage{};
 
 inline constexpr struct StagedKeys {
     static constexpr std::string_view called = "staged";
     Key compare_with{"compare_with", is::one_of<comparisons>, "what a stage's candidates are set on and compared with (incumbent)"};
     Key replicates{"replicates", is::integer_in<1, 1000>, "most measurements of one configuration to settle a comparison (3)"};
-    Key stages{"stages", is::list_of<is::either<is::name, is::either<is::list_of<is::name>, is::keyed<keys::stage>>>>,
-               "a parameter, a list of them (all combinations), or a mapping", required};
+    Key stages{"stages",
+               is::list_of<is::either<is::name, is::either<is::list_of<is::name>, is::mapping_of<is::list_of<is::mapping_of<is::value>>>>>>,
+               "a parameter, a list of them (all combinations), or a name -> partial configurations", required};
 } staged{};
 
 inline constexpr struct BayesianKeys {
@@ -264,8 +218,6 @@ inline constexpr struct StrategyKeys {
 
 inline constexpr struct KnowledgeKeys : TableKeys {
     static constexpr std::string_view called = "knowledge";
-    Key cost_model{"cost_model", is::nothing,
-                   "what the cost model expects of each configuration; nothing where `hardware` or `model` are not known"};
     Key study{"study", is::folder_or_file, "what an earlier study of the same metric has measured: its folder, or the journal in it"};
 } knowledge{};
 
@@ -291,7 +243,6 @@ inline constexpr struct ReplayKeys : TableKeys, NoiseKeys {
 inline constexpr struct SimulateKeys : NoiseKeys {
     static constexpr std::string_view called = "simulate";
     Key step_noise{"step_noise", is::share, "how much steps differ within a run (0)"};
-    Key drift{"drift", is::share, "a slow wave over the steps: clocks, temperature (0)"};
     Key traits{"traits", is::mapping_of<is::file>, "engine -> its traits, such as `autotune simulate --fit` writes (those that ship)"};
 } simulate{};
 
@@ -351,17 +302,11 @@ inline constexpr struct EvaluatorKeys {
     Key replay{"replay", is::either<is::file, is::keyed<keys::replay>>, "answer from a table of measured configurations"};
     Key simulate{"simulate", is::keyed<keys::simulate>, "answer from the cost model and the simulator: predictions, nothing is measured"};
     Key attach{"attach", is::either<is::url, is::keyed<keys::attach>>,
-               "load-test a server that somebody else runs: only `load` can be searched"};
+               "load-test a server that somebody else runs: only the load can be searched"};
     Key deploy{"deploy", is::keyed<keys::deploy>, "start the engine here, load-test it over HTTP, end it: one start a trial"};
     Key command{"command", is::either<is::list_of<is::word>, is::keyed<keys::command>>,
                 "a program of yours measures: it gets the configuration and prints metrics, as JSON"};
 } evaluator{};
-
-inline constexpr struct PublishedKeys {
-    static constexpr std::string_view called = "published";
-    Key document{"document", is::text, "what it is"};
-    Key printed{"printed", is::mapping_of<is::text>, "stage -> the gain as printed"};
-} published{};
 
 inline constexpr struct StudyKeys : ConstraintsKeys, OthersKeys, SeedKeys {
     static constexpr std::string_view called = "study";
@@ -384,8 +329,7 @@ inline constexpr struct StudyKeys : ConstraintsKeys, OthersKeys, SeedKeys {
     Key quality{"quality", is::keyed<keys::quality>,
                 "of `deploy`: what configurations answer is compared with the default's, as `quality_drop`"};
     Key space{"space", is::mapping_of<is::either<is::value, is::either<is::list_of<is::value>, is::keyed<keys::parameter>>>>,
-              "parameter -> fixed value, list of values, or what it is narrowed to"};
-    Key load{"load", is::keyed<keys::load>, "levels of load to search: how much the server bears within the limits"};
+              "parameter -> fixed value, list of values, or what it is narrowed to; load.concurrency or load.request_rate: the load"};
     Key preset{
         "preset", is::name_or_file,
         "what is searched, from presets/; the keys under `space` replace its own, and `others` becomes default (quick, where there is "
@@ -393,8 +337,8 @@ inline constexpr struct StudyKeys : ConstraintsKeys, OthersKeys, SeedKeys {
     Key arguments{"arguments", is::either<is::list_of<is::word>, is::mapping_of<is::list_of<is::word>>>,
                   "added to every command as they are; none that the study searches or the launch passes itself"};
     Key strategy{"strategy", is::either<is::one_of<keys::strategies>, is::keyed<keys::strategy>>, "how to search (bayesian)"};
-    Key knowledge{"knowledge", is::list_of<is::keyed<keys::knowledge>>,
-                  "what `bayesian` believes before anything is measured (`[{cost_model: {}}]` unless the study is simulated)"};
+    Key knowledge{"knowledge", is::list_of<is::either<is::one_of<knowledge_words>, is::keyed<keys::knowledge>>>,
+                  "what `bayesian` believes before anything is measured (`[cost_model]` unless the study is simulated)"};
     Key decision{"decision", is::one_of<decision_rules>, "when a gain counts"};
     Key min_gain{"min_gain", is::share, "below it a flag is not worth having (1%)"};
     Key noise_cv{"noise_cv", is::share, "run-to-run spread, assumed until measured (1%)"};
@@ -410,13 +354,12 @@ inline constexpr struct StudyKeys : ConstraintsKeys, OthersKeys, SeedKeys {
     Key on_done{"on_done", is::list_of<is::word>,
                 "a program and its words, run when a run has ended by itself with something new, with {study}, {outcome} (recommended, "
                 "keep_default, inconclusive, nothing_passes or error), {verdict} (a sentence), {reason} and {report}"};
-    Key published{"published", is::keyed<keys::published>, "what a published document printed, shown beside ours"};
+    Key published{"published", is::mapping_of<is::text>, "stage -> the gain that a published document printed, shown beside ours"};
 } study{};
 
 inline constexpr struct PresetKeys : OthersKeys, DocKeys {
     static constexpr std::string_view called = "preset";
     Key preset{"preset", is::text, "its name", required};
-    Key leaves_out{"leaves_out", is::text, "what it does not search, and why", required};
     Key space{"space", is::mapping_of<is::mapping_of<is::either<is::value, is::keyed<keys::parameter>>>>,
               "engine -> entries as under a study's `space`", required};
 } preset{};

@@ -33,6 +33,10 @@ struct DocKeys {
     Key doc{"doc", is::text, "for people: what it does, what it trades"};
 };
 
+struct SourceKeys {
+    Key source{"source", is::text, "where it was seen or checked, or how it was computed"};
+};
+
 struct BecauseKeys {
     Key because{"because", is::text, "why; shown when it happens"};
 };
@@ -43,9 +47,8 @@ struct ArchitecturesKeys {
 
 // Of files with facts.
 
-struct FactsKeys {
+struct FactsKeys : SourceKeys {
     Key also{"also", is::list_of<is::text>, "other names of it", required};
-    Key source{"source", is::text, "where each figure was seen, or how it was computed", required};
 };
 
 // Of workloads and studies.

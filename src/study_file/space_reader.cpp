@@ -5,6 +5,7 @@
 
 #include "all_errors.hpp"
 #include "base/files.hpp"
+#include "engine/load_level.hpp"
 #include "engine/version.hpp"
 #include "found_hardware.hpp"
 #include "key_reader.hpp"
@@ -59,8 +60,7 @@ void add_preset(const Yaml& named, const Catalogue& catalogue, const Yaml* versi
     }
     const Yaml preset = Yaml::load(file);
     preset.check_keys(keys::preset);
-    for (const Key& key : {keys::preset.preset, keys::preset.doc, keys::preset.leaves_out})
-        (void)read<std::string>(preset, key);  // for people
+    for (const Key& key : {keys::preset.preset, keys::preset.doc}) (void)read<std::string>(preset, key);  // for people
     description.others_searched = false;
     read_word<keys::others_words>(preset, keys::preset.others, description.others_searched);
     const Yaml& spaces = preset.at(keys::preset.space);
@@ -89,6 +89,11 @@ void add_preset(const Yaml& named, const Catalogue& catalogue, const Yaml* versi
     }
 }
 
+/// Whether it says something of the engine, not of the load alone.
+bool names_flags(const Yaml& space) {
+    return std::any_of(space.entries().begin(), space.entries().end(), [](const auto& entry) { return !is_load_level(entry.first); });
+}
+
 constexpr const char* quick_preset = "quick";
 
 /// Whether a study that says nothing of what is searched gets the quick preset: not all flags of an
@@ -96,7 +101,8 @@ constexpr const char* quick_preset = "quick";
 /// searched whole.
 bool searches_quick(const Yaml& root, bool own, ServedBy served_by, const SpaceDescription& description, const Catalogue& catalogue) {
     if (own || served_by != ServedBy::a_new_start) return false;
-    if (root.find(keys::study.space) != nullptr || root.find(keys::study.others) != nullptr) return false;
+    const Yaml* space = root.find(keys::study.space);
+    if ((space != nullptr && (space->entries().empty() || names_flags(*space))) || root.find(keys::study.others) != nullptr) return false;
     const fs::path file = catalogue.root() / "presets" / (std::string(quick_preset) + ".yaml");
     std::error_code unknown;
     if (!fs::exists(file, unknown)) return false;
@@ -115,27 +121,25 @@ void check_size_of_space(const Yaml& space) {
         if (name.size() > longest_name) node.fail("a name has at most " + std::to_string(longest_name) + " bytes");
 }
 
+/// A parameter that no engine declares: a mapping, a list of values, or one value.
+EngineParameter read_whole(const std::string& name, const Yaml& node) {
+    if (node.is_mapping()) return read_parameter(name, node);
+    if (!node.is_sequence()) return {Parameter::choice(name, {node.value()})};
+    const SpaceEntry entry = read_space_entry(name, node);
+    Parameter parameter{name, present(entry.domain), entry.default_value.value_or(node.values().front())};
+    parameter.offers_unset = entry.offers_unset.value_or(false);
+    return {std::move(parameter)};
+}
+
 /// What stands for the engine where the space is the study's own: its parameters, and no command.
 Engine own_space(const Yaml& root) {
     for (const Key& key : {keys::study.preset, keys::study.others, keys::study.arguments, keys::study.engine_versions})
         if (const Yaml* node = root.find(key)) node->fail("this is for the flags of an engine, and the study names none");
     const Yaml* space = root.find(keys::study.space);
-    if (space == nullptr || space->entries().empty()) root.fail("without an engine a study says under 'space' what is searched");
+    if (space == nullptr || !names_flags(*space)) root.fail("without an engine a study says under 'space' what is searched");
     Engine result{"this space"};
-    for (const auto& [name, node] : space->entries()) {
-        if (node.is_mapping()) {
-            result.parameters.push_back(read_parameter(name, node));
-            continue;
-        }
-        if (node.is_sequence()) {
-            const SpaceEntry entry = read_space_entry(name, node);
-            Parameter parameter{name, present(entry.domain), entry.default_value.value_or(node.values().front())};
-            parameter.offers_unset = entry.offers_unset.value_or(false);
-            result.parameters.push_back({std::move(parameter)});
-            continue;
-        }
-        result.parameters.push_back({Parameter::choice(name, {node.value()})});
-    }
+    for (const auto& [name, node] : space->entries())
+        if (!is_load_level(name)) result.parameters.push_back(read_whole(name, node));
     for (const EngineParameter& declared : result.parameters)
         for (const Condition& condition : declared.parameter.active_when)
             if (result.find(condition.parent) == nullptr)
@@ -257,9 +261,12 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
     }
     const Yaml* versions = root.find(keys::study.engine_versions);
     AllErrors errors;
-    if (space != nullptr && !own)
+    if (space != nullptr)
         for (const auto& [name, node] : space->entries())
-            errors.in([&, &name = name, &node = node] { description.entries.push_back(read_space_entry(name, node)); });
+            errors.in([&, &name = name, &node = node] {
+                if (is_load_level(name)) description.load_levels.push_back(read_whole(name, node).parameter);
+                else if (!own) description.entries.push_back(read_space_entry(name, node));
+            });
     if (const Yaml* preset = root.find(keys::study.preset)) errors.in([&] { add_preset(*preset, catalogue, versions, description); });
     else if (searches_quick(root, own, served_by, description, catalogue))
         errors.in([&] {
@@ -274,17 +281,13 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
     if (const auto* deploy = std::get_if<DeployChoice>(&study.measuring); deploy != nullptr && deploy->container)
         description.images = deploy->container->images;
     if (served_by == ServedBy::a_running_server) {
-        if (space != nullptr && !space->entries().empty())
-            space->fail("a server that runs keeps its flags: with `attach` only `load` can be searched");
+        if (space != nullptr && names_flags(*space))
+            space->fail("a server that runs keeps its flags: with `attach` only load.concurrency or load.request_rate can be searched");
         if (description.engines.size() > 1) engine->fail("with `attach` one engine wanted: the one that runs");
         description.others_searched = false;
     } else {
-        if (!own && space != nullptr && !space->entries().empty()) description.others_searched = false;  // who names some means these
+        if (!own && space != nullptr && names_flags(*space)) description.others_searched = false;  // who names some means these
         read_word<keys::others_words>(root, keys::study.others, description.others_searched);
-    }
-    if (const Yaml* load = root.find(keys::study.load)) {
-        load->check_keys(keys::load);
-        for (const auto& [name, node] : load->entries()) description.load_levels.push_back(read_parameter("load." + name, node).parameter);
     }
     if (const Yaml* constraints = root.find(keys::study.constraints))
         for (const Yaml& item : constraints->items()) errors.in([&] { description.constraints.push_back(read_constraint(item)); });

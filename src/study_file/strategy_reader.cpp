@@ -3,6 +3,7 @@
 
 #include "key_reader.hpp"
 #include "keys.hpp"
+#include "old_keys.hpp"
 #include "servetune/detail/base/nearest.hpp"
 #include "servetune/error.hpp"
 
@@ -49,9 +50,10 @@ Stage read_stage(const Yaml& node, const Composition& composition, bool baseline
             stage.name += (stage.name.empty() ? "" : " x ") + name.text();
         }
     } else {
-        node.check_keys(keys::stage);
-        read(node, keys::stage.stage, stage.name);
-        for (const Yaml& candidate : node.at(keys::stage.candidates).items())
+        const std::string old(now_written("stage", node.entries().empty() ? "" : node.entries().front().first));
+        if (node.entries().size() != 1) node.fail(old.empty() ? "one name with its candidates wanted" : "old keys: " + old);
+        stage.name = node.entries().front().first;
+        for (const Yaml& candidate : node.entries().front().second.items())
             stage.candidates.push_back(read_candidate(candidate, composition));
     }
     stage.carried = !baseline || (composition.engines().size() > 1 && stage.product == std::vector<std::string>{"engine"});

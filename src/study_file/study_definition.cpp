@@ -23,7 +23,7 @@ namespace {
 
 /// Keys of which the definition has what they come to, with everything below them. Those of an
 /// evaluator are in its row (measuring/kind.hpp).
-constexpr std::array<std::string_view, 23> said_by_what_they_come_to{"study",
+constexpr std::array<std::string_view, 22> said_by_what_they_come_to{"study",
                                                                      "use",
                                                                      "model",
                                                                      "hardware.device",
@@ -33,7 +33,6 @@ constexpr std::array<std::string_view, 23> said_by_what_they_come_to{"study",
                                                                      "report_workloads",
                                                                      "objective",
                                                                      "space",
-                                                                     "load",
                                                                      "preset",
                                                                      "others",
                                                                      "constraints",

@@ -8,6 +8,7 @@
 #include "goals_reader.hpp"
 #include "key_reader.hpp"
 #include "keys.hpp"
+#include "old_keys.hpp"
 #include "parameter_reader.hpp"
 #include "said_twice.hpp"
 #include "secrets.hpp"
@@ -40,12 +41,11 @@ Yaml resolved(const Yaml& node, int depth = 0) {
     return resolved(Yaml::load(base), depth + 1).overlaid(node.without(keys::study.use), keys::study.space);
 }
 
-QualityChoice read_quality(const Yaml& node, const StudyFile& study) {
+QualityOptions read_quality(const Yaml& node, const StudyFile& study) {
     const auto& table = keys::quality;
     node.check_keys(table);
     if (!std::holds_alternative<DeployChoice>(study.measuring)) node.fail("only `evaluator: {deploy: ...}` asks an engine for answers");
-    QualityChoice result;
-    QualityOptions& options = result.options;
+    QualityOptions options;
     if (const Yaml* file = node.find(table.prompts)) {
         std::istringstream lines(read_file(path_of(*file)));
         for (std::string line; std::getline(lines, line);)
@@ -56,26 +56,20 @@ QualityChoice read_quality(const Yaml& node, const StudyFile& study) {
     read(node, table.metric, options.metric);
     read(node, table.within, options.within_seconds);
     if (!options.command.empty() && !options.prompts.empty()) node.fail("has prompts or a command, not both");
-    if (const Yaml* names = node.find(table.parameters))
-        for (const Yaml& name : names->items()) {
-            try {
-                result.parameters.push_back(study.composition->resolve(name.text()));
-            } catch (const SpaceError& error) {
-                name.fail(error.what());
-            }
-        }
-    return result;
+    return options;
 }
 
 std::vector<KnowledgeChoice> read_knowledge(const Yaml& node) {
     std::vector<KnowledgeChoice> result;
     for (const Yaml& item : node.items()) {
-        item.check_keys(keys::knowledge);
-        if (item.entries().size() != 1) item.fail("one source wanted: cost_model, study or table");
-        if (const Yaml* model = item.find(keys::knowledge.cost_model)) {
-            model->check_keys(std::span<const Key>{});
+        if (item.is_scalar()) {
+            std::string word;
+            read_as(is::one_of<keys::knowledge_words>, item, word);
             result.push_back({});
+            continue;
         }
+        item.check_keys(keys::knowledge);
+        if (item.entries().size() != 1) item.fail("one source wanted: cost_model, {study: FOLDER} or {table: FILE}");
         if (const Yaml* study = item.find(keys::knowledge.study))
             result.push_back({.kind = KnowledgeChoice::Kind::study, .path = path_of(*study)});
         if (const Yaml* table = item.find(keys::knowledge.table))
@@ -223,16 +217,14 @@ void read_decision(const Yaml& root, AllErrors& errors, StudyFile& study) {
 void read_published_document(const Yaml& root, StudyFile& study) {
     const Yaml* published = root.find(keys::study.published);
     if (published == nullptr) return;
-    published->check_keys(keys::published);
-    read(*published, keys::published.document, study.document);
-    const Yaml* printed = published->find(keys::published.printed);
-    if (printed == nullptr) return;
-    read(*published, keys::published.printed, study.printed);
-    for (const auto& [stage, value] : printed->entries())
+    for (const auto& [stage, value] : published->entries()) {
+        if (const std::string now(now_written("published", stage)); !now.empty()) value.fail("an old key: " + now);
         if (std::none_of(study.strategy.staged.stages.begin(), study.strategy.staged.stages.end(),
                          [s = stage](const Stage& known) { return known.name == s; }) &&
             study.strategy.name == "staged")
             value.fail("there is no stage '" + stage + "'");
+    }
+    read(root, keys::study.published, study.printed);
 }
 
 StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std::string& strategy, MeasuredBy by,

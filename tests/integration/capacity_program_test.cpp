@@ -91,7 +91,7 @@ TEST_CASE("capacity: the largest rate of an engine that queues lies between two 
 
 TEST_CASE("capacity: a deployed study finds the load of each configuration on one start") {
     DeployedStudy::Text text;
-    text.workload = "{kind: random, input_tokens: 64, output_tokens: 48}, requests: 24, arrival: {largest_rate: {points: 5}}";
+    text.workload = "{kind: random, input_tokens: 64, output_tokens: 48}, requests: 24, arrival: {largest_rate: {}}";
     text.objective = "{maximize: request_rate, limits: [\"ttft_p95 <= 150ms\"]}";
     text.deploy = "ready_within: 3s, stop_within: 1s, stall_timeout: 5s, trial_within: 60s, warm_up: 1";
     text.more = "budget: {trials: 3}\n";

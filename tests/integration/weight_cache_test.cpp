@@ -277,10 +277,9 @@ TEST_CASE("weight cache: a study takes weights from it where it looks, and start
 
 TEST_CASE("weight cache: an engine that serves on for another level of load still has weights of the cache") {
     DeployedStudy::Text text;
-    text.space = "{max_num_seqs: {choice: [4, 32], default: 4}}";
+    text.space = "{max_num_seqs: {choice: [4, 32], default: 4}, load.concurrency: [2, 8]}";
     text.workload = "{kind: random, input_tokens: 64, output_tokens: 32}, requests: 16";
     text.deploy += ", weight_cache: on";
-    text.more += "load: {concurrency: {choice: [2, 8], ordered: true, default: 2}}\n";
     const DeployedStudy study(text);
     const HubFolder hub;
     const Ran ran = study.run({}, {"/usr/bin/env", "HF_HOME=" + hub.folder.path().string()});

@@ -263,7 +263,7 @@ TEST_CASE("chips: a parameter of which the chip takes no value leaves the space,
     CHECK(study_of("l40s", "space: {fuse: engine, size: [1, 2]}\n").composition->notes().empty());
     // A preset's values that none of the chip takes: the engine's default stays.
     folder.write("mine.yaml",
-                 "preset: mine\ndoc: d\nleaves_out: n\nspace:\n  made:\n    fuse: {choice: [engine, a]}\n    path: {choice: [fast]}\n"
+                 "preset: mine\ndoc: d\nspace:\n  made:\n    fuse: {choice: [engine, a]}\n    path: {choice: [fast]}\n"
                  "    size: {choice: [1, 2]}\n");
     const StudyFile with_preset = study_of("l40s", "preset: mine\n");
     CHECK(with_preset.composition->notes().size() == 2);

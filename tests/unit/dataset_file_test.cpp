@@ -240,7 +240,7 @@ TEST_CASE("trace: other names and times, and what is none") {
     CHECK(plan("timestamp_milliseconds,input_tokens,output_tokens\n1700000000250,374.0,1\n1700000001500,2,2").requests[1].at_seconds ==
           1.25);
     CHECK(plan("input_tokens,output_tokens\n4,5", Arrival::Kind::all_at_once).requests.size() == 1);
-    CHECK(error("input_tokens,output_tokens\n4,5") == "workload 'w': arrival {trace: timestamps}: DIR/t has no time stamps");
+    CHECK(error("input_tokens,output_tokens\n4,5") == "workload 'w': arrival {rate: timestamps}: DIR/t has no time stamps");
     CHECK(error("") == "DIR/t: at least one request wanted, the trace has none");
     CHECK(error("a,output_tokens\n") ==
           "DIR/t:1: a column with the prompts' lengths wanted, one of: input_tokens, input_length, ContextTokens, prompt_tokens, Request "

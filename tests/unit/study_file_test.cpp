@@ -286,13 +286,14 @@ TEST_CASE("stages are read, resolved and checked") {
     const auto with = [](const std::string& stages) {
         return replaced(study_yaml, "strategy: exhaustive", "strategy: {staged: {compare_with: baseline, stages: " + stages + "}}");
     };
-    CHECK(error_of(engine_yaml, with("[seqs, {stage: big, candidates: [{seqs: 16}]}]")).empty());
+    CHECK(error_of(engine_yaml, with("[seqs, {big: [{seqs: 16}]}]")).empty());
     CHECK(error_of(engine_yaml, with("[seq]")) ==
           "DIR/study.yaml:10:54: 'strategy.staged.stages[0]': 'seq' is not a parameter of this study; known: seqs");
-    CHECK(error_of(engine_yaml, with("[{stage: x, candidates: [{seqs: 32}]}]")) ==
-          "DIR/study.yaml:10:85: 'strategy.staged.stages[0].candidates[0].seqs': 32 is outside the domain of 'seqs' (one of 8, 16)");
-    CHECK(error_of(engine_yaml, with("[{stage: x}]")) ==
-          "DIR/study.yaml:10:54: 'strategy.staged.stages[0]': the key 'candidates' is missing (partial configurations)");
+    CHECK(error_of(engine_yaml, with("[{x: [{seqs: 32}]}]")) ==
+          "DIR/study.yaml:10:66: 'strategy.staged.stages[0].x[0].seqs': 32 is outside the domain of 'seqs' (one of 8, 16)");
+    CHECK(error_of(engine_yaml, with("[{stage: x, candidates: [{seqs: 16}]}]")) ==
+          "DIR/study.yaml:10:54: 'strategy.staged.stages[0]': old keys: write `NAME: [{PARAMETER: VALUE}]`, or a list of parameters for "
+          "all combinations");
 }
 
 TEST_CASE("the definition names what decides, and changes with it") {

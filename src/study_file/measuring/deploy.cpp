@@ -146,13 +146,11 @@ bool touches_answers(const Parameter& parameter) {
 }
 
 QualityOptions quality_options(const StudyFile& file, const Problem& problem, const std::filesystem::path& folder) {
-    QualityOptions options = file.quality->options;
-    const std::vector<std::string>& named = file.quality->parameters;
+    QualityOptions options = *file.quality;
     const Configuration usual = problem.space.default_configuration();
     for (const Parameter& parameter : problem.space.parameters()) {
-        const bool chosen =
-            named.empty() ? touches_answers(parameter) : std::find(named.begin(), named.end(), parameter.name) != named.end();
-        if (!chosen && parameter.name != "engine" && parameter.name != image_parameter) continue;  // another engine answers otherwise
+        if (!touches_answers(parameter) && parameter.name != "engine" && parameter.name != image_parameter)
+            continue;  // another engine answers otherwise
         const Value* value = usual.find(parameter.name);
         options.defaults[parameter.name] = value != nullptr ? std::optional<Value>(*value) : std::nullopt;
     }
@@ -248,7 +246,7 @@ void define_deployment(const StudySetup& setup, std::map<std::string, std::strin
                                      (options.fill_devices ? " replicas=fill of " + std::to_string(setup.file.devices.value_or(0)) : "") +
                                      (options.weight_cache ? " weight_cache=on" : "");
     if (setup.file.quality) {
-        const QualityOptions& quality = setup.file.quality->options;
+        const QualityOptions& quality = *setup.file.quality;
         std::string asked;
         for (const auto* list : {&quality.prompts, &quality.command})
             for (const std::string& text : *list) asked += text + "\n";

@@ -90,7 +90,6 @@ void define_replay(const StudySetup& setup, std::map<std::string, std::string>& 
 }
 
 std::string note_of_replay(const StudyFile& file) {
-    if (!file.document.empty()) return "";  // the report names the document
     return "Replayed from the table " + std::get<ReplayChoice>(file.measuring).table.filename().string() + ": no engine was started here.";
 }
 
