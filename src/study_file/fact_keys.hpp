@@ -18,8 +18,7 @@ inline constexpr struct HardwareKeys : FactsKeys {
     Key shared_memory{"shared_memory", is::boolean, "the CPU uses the same memory (false)"};
     Key link_bytes_per_second{"link_bytes_per_second", is::positive, "to its neighbours, both directions together"};
     Key unverified{"unverified", is::list_of<is::text>,
-                   "figures that were seen neither in the maker's data sheet nor in a copy of it: keys, of types too "
-                   "(flops_per_second.fp8); `validate` and `simulate` name them"};
+                   "keys of figures seen in no data sheet, also flops_per_second.fp8; `validate` names them"};
 } hardware{};
 
 inline constexpr struct WeightsKeys {
@@ -55,7 +54,7 @@ inline constexpr struct AttentionKeys : ArchitecturesKeys {
     static constexpr std::string_view called = "attention";
     Key prefill_efficiency{"prefill_efficiency", is::efficiency, "share of the peak FLOP/s of bf16", required};
     Key decode_efficiency{"decode_efficiency", is::efficiency, "share of the memory bandwidth, reading the cache", required};
-    Key cache_types{"cache_types", is::list_of<is::text>, "of keys and values that it has kernels for; without: all"};
+    Key cache_types{"cache_types", is::list_of<is::text>, "of keys and values that it has kernels for (all)"};
 } attention{};
 
 inline constexpr struct DefaultRuleKeys {
@@ -86,8 +85,8 @@ inline constexpr struct TraitsKeys {
     Key request_overhead_seconds{"request_overhead_seconds", is::number_from<0>, "front end, per request: parsing, template, tokenizer",
                                  required};
     Key chunk_overhead_seconds{"chunk_overhead_seconds", is::number_from<0>, "front end, per streamed event", required};
-    Key attention{"attention", is::mapping_of<is::keyed<keys::attention>>,
-                  "back end -> what it reaches and takes; the first is used when none is named", required};
+    Key attention{"attention", is::mapping_of<is::keyed<keys::attention>>, "back end -> what it reaches; the first is the default",
+                  required};
     Key context_bytes{"context_bytes", is::number_from<0>, "CUDA context, libraries, workspaces", required};
     Key activation_bytes_per_token_and_width{"activation_bytes_per_token_and_width", is::number_from<0>,
                                              "times tokens of a step, times hidden size", required};
@@ -104,7 +103,7 @@ inline constexpr struct TraitsKeys {
                                    "without chunked prefill a step holds the longest context (false)"};
     Key reserved_share{"reserved_share", is::number_from<0>, "of the tokens still to come, kept free at admission, by itself (0)"};
     Key defaults{"defaults", is::mapping_of<is::list_of<is::keyed<keys::default_rule>>>,
-                 "parameter -> rules: what it comes to by device; the first that fits counts"};
+                 "parameter -> what it comes to by device; the first that fits counts"};
     Key log{"log", is::mapping_of<is::list_of<is::text>>, "event -> lines as the engine prints them, with {figures}"};
     Key defects{"defects", is::list_of<is::keyed<keys::defect>>, "what goes wrong with certain flags though every rule allows them"};
     Key sources{"sources", is::mapping_of<is::text>, "key -> where its figure is from; every figure has one", required};

@@ -44,10 +44,9 @@ inline constexpr struct ParameterKeys : DomainKeys, WhenKeys, DestinationKeys, D
     Key values_since{"values_since", is::conditions, "values of a choice that came with a version"};
     Key values_until{"values_until", is::conditions, "values of a choice last seen in a version"};
     Key architectures{"architectures", is::mapping_of<is::architecture_list>, "of a choice: the chips that take a value (all)"};
-    Key also{"also", is::keyed<keys::also>, "further values that the engine takes: a study may name them, a search of all looks past them"};
+    Key also{"also", is::keyed<keys::also>, "further values that a study may name, and a search of all leaves out"};
     Key same_as{"same_as", is::mapping_of<is::value>, "another word for a value -> that value (`engine`: as no flag)"};
-    Key means{"means", is::mapping_of<is::one_of<value_meanings>>,
-              "of a choice: value -> what the cost model calls it, where the name differs"};
+    Key means{"means", is::mapping_of<is::one_of<value_meanings>>, "of a choice: value -> what the cost model calls it"};
     Key checkpoints{"checkpoints", is::mapping_of<is::text>, "in a study: value -> model to serve instead of passing the flag"};
     Key drafts{"drafts", is::mapping_of<is::text>, "in a study, of the method of speculation: value -> the draft model it works with"};
 } parameter{};
@@ -78,7 +77,7 @@ inline constexpr struct RenderKeys : WhenKeys {
 
 inline constexpr struct WeightCacheKeys : WhenKeys, EnvironmentKeys, ReadyWithinKeys, SinceKeys {
     static constexpr std::string_view called = "weight_cache";
-    Key launch{"launch", is::list_of<is::word>, "the daemon's command, with {model} and {folder}, a folder for its sockets", required};
+    Key launch{"launch", is::list_of<is::word>, "the daemon's command, with {model} and {folder} for its sockets", required};
     Key parameters{"parameters", is::list_of<is::name>, "the daemon gets their flags too: the weights depend on them", required};
     Key arguments{"arguments", is::list_of<is::word>, "flags that the daemon gets too, where a study has them under `arguments`"};
     Key engine{"engine", is::list_of<is::word>, "further words of the engine's command, with {folder}", required};
@@ -91,40 +90,32 @@ inline constexpr struct EngineKeys : ReadyWithinKeys, ConstraintsKeys, Architect
     Key engine{"engine", is::text, "the engine's name", required};
     Key versions{"versions", is::text, "the versions this file was checked for"};
     Key launch{"launch", is::list_of<is::word>, "the command, with {model}, {host} and {port}", required};
-    Key started_as{"started_as", is::list_of<is::list_of<is::word>>,
-                   "other words that its commands begin with, for the audit of commands that people wrote (those of `launch`)"};
-    Key images{"images", is::list_of<is::word>,
-               "container images, without registry, whose entry point is the engine: for reading commands that people wrote"};
-    Key aliases{"aliases", is::mapping_of<is::text>,
-                "other spelling of a flag -> the parameter it sets, or {model}; for the audit, beside the spellings in the versions files"};
-    Key not_about_speed{"not_about_speed", is::list_of<is::word>,
-                        "flags that leave the speed and memory of a serving engine as they are: names, paths, seeds, logs, parsers"};
+    Key started_as{"started_as", is::list_of<is::list_of<is::word>>, "other words that commands of people begin with"};
+    Key images{"images", is::list_of<is::word>, "container images, without registry, whose entry point is the engine"};
+    Key aliases{"aliases", is::mapping_of<is::text>, "other spelling of a flag -> its parameter, or {model}"};
+    Key not_about_speed{"not_about_speed", is::list_of<is::word>, "flags that change neither speed nor memory"};
     Key help{"help", is::list_of<is::list_of<is::word>>,
-             "behind the program, what makes it list its flags: tried in turn until all are there ([[--help]])"};
-    Key help_of_removed{"help_of_removed", is::list_of<is::text>,
-                        "words by which a line of that list names a flag that the program no longer takes"};
+             "what makes the program list its flags: tried in turn until all are there ([[--help]])"};
+    Key help_of_removed{"help_of_removed", is::list_of<is::text>, "words of that list that mark a flag as removed"};
     Key flag_style{"flag_style", is::one_of<flag_styles>, "how a flag takes its value: --flag=value or --flag value"};
     Key options_flag{"options_flag", is::text, "the flag that takes the engine's options file"};
-    Key file_flags{"file_flags", is::list_of<is::word>,
-                   "flags that take a file which may set any other flag: no study may pass one under `arguments`"};
+    Key file_flags{"file_flags", is::list_of<is::word>, "flags that take a file which may set any other flag"};
     Key flag_variables{"flag_variables", is::list_of<is::word>, "beginnings of environment variables that set flags"};
     Key environment_prefixes{"environment_prefixes", is::list_of<is::word>,
-                             "beginnings of environment variables that can change its speed: their values are kept with each trial"};
+                             "beginnings of environment variables that can change its speed: kept with each trial"};
     Key ready{"ready", is::path, "answers 200 once the engine serves, such as /health"};
     Key api{"api", is::one_of<apis>, "whether answers are asked for at /v1/chat/completions or /v1/completions (chat)"};
     Key server_info{"server_info", is::path, "answers a JSON object with the values of the flags that are in force (not asked)"};
-    Key reported_as{"reported_as", is::mapping_of<is::text>,
-                    "flag -> its name in the answer of `server_info` (the flag without its dashes in front, `_` for `-`)"};
+    Key reported_as{"reported_as", is::mapping_of<is::text>, "flag -> its name in the answer of `server_info` (the flag with `_` for `-`)"};
     Key between_runs{"between_runs", is::mapping_of<is::variables>,
-                     "path to POST to, so that one run does not serve the next from its cache -> variables that the engine needs for it"};
+                     "path to POST to, so that no cache serves the next run -> variables that it needs"};
     Key counters{"counters", is::mapping_of<is::text>, "where its own counters are and what they are called"};
     Key failures{"failures", is::list_of<is::keyed<keys::failure>>, "how the log of a dead engine is read"};
     Key parameters{"parameters", is::mapping_of<is::keyed<keys::parameter>>, "name -> parameter", required};
     Key render{"render", is::list_of<is::keyed<keys::render>>, "parameters that make one flag together"};
-    Key weight_cache{"weight_cache", is::keyed<keys::weight_cache>,
-                     "a program of the engine that keeps weights in the devices' memory between starts"};
+    Key weight_cache{"weight_cache", is::keyed<keys::weight_cache>, "a program that keeps weights in the devices' memory between starts"};
     Key devices{"devices", is::either<is::list_of<is::name>, is::mapping_of<is::conditions>>,
-                "parameters whose product is the number of devices; of a mapping the values say when one shares counted devices"};
+                "parameters whose product is the number of devices"};
 } engine{};
 
 // A workload.
@@ -147,10 +138,10 @@ inline constexpr struct ArrivalKeys {
     static constexpr std::string_view called = "arrival";
     Key rate{"rate", is::arrival_rate, "requests per second; inf: all at once; timestamps: as the data set says"};
     Key burstiness{"burstiness", is::rate, "of a rate or ramp: 1 is Poisson, less is burstier, inf an even pace"};
-    Key concurrency{"concurrency", is::integer_in<1, most_concurrency>, "that many requests in flight, a new one for each that ends"};
+    Key concurrency{"concurrency", is::integer_in<1, most_concurrency>, "that many requests in flight"};
     Key ramp{"ramp", is::keyed<keys::ramp>, "requests per second, changing evenly in time"};
     Key largest_rate{"largest_rate", is::keyed<keys::load_search>,
-                     "the most requests per second under which the limits of the objective hold, found for each configuration"};
+                     "the most requests per second that keep the limits of the objective, found for each configuration"};
     Key largest_concurrency{"largest_concurrency", is::keyed<keys::load_search>, "the same of requests in flight"};
 } arrival{};
 
@@ -171,26 +162,24 @@ inline constexpr struct WorkloadKeys : LengthKeys, SeedKeys {
 inline constexpr struct MachineKeys {
     static constexpr std::string_view called = "machine";
     Key device{"device", is::text, "the accelerator, such as h100-sxm, or a file with its facts (.yaml)"};
-    Key count{"count", is::integer_from<1>,
-              "how many of them a trial may take; without it, with `deploy`, those that nvidia-smi finds, else one"};
+    Key count{"count", is::integer_from<1>, "how many of them a trial may take (those that nvidia-smi finds, else one)"};
     Key price_per_hour{"price_per_hour", is::positive, "of all of them together, in US dollars: for the `usd_per_million_...` metrics"};
 } machine{};
 
 inline constexpr struct ObjectiveKeys {
     static constexpr std::string_view called = "objective";
     Key maximize{"maximize", is::metrics,
-                 "the more the better; the first metric written leads; request_rate, concurrency, goodput: at the most load that keeps the "
-                 "limits"};
+                 "the more the better; the first metric leads; request_rate, concurrency, goodput: at the most load that keeps the limits"};
     Key minimize{"minimize", is::metrics, "the less the better"};
     Key limits{"limits", is::limits, "`metric >= number` or `metric <= number`"};
     Key over{"over", is::one_of<over_words>,
-             "of several workloads: their weighted geometric mean, the one that gains least over the default, or each a goal (mean)"};
+             "of several workloads: weighted geometric mean, the one that gains least, or each a goal (mean)"};
 } objective{};
 
 inline constexpr struct QualityKeys {
     static constexpr std::string_view called = "quality";
     Key prompts{"prompts", is::file, "a prompt a line, answered greedily (24 that come with servetune)"};
-    Key command{"command", is::list_of<is::word>, "in place of prompts a program that prints an accuracy, with {url} and {model}"};
+    Key command{"command", is::list_of<is::word>, "instead a program that prints an accuracy, with {url} and {model}"};
     Key metric{"metric", is::text, "which of what it prints: a key, or TASK/METRIC of lm-evaluation-harness (accuracy, the first row)"};
     Key within{"within", is::positive_duration, "for that program (30min)"};
 } quality{};
@@ -224,13 +213,10 @@ inline constexpr struct KnowledgeKeys : TableKeys {
 inline constexpr struct BudgetKeys {
     static constexpr std::string_view called = "budget";
     Key trials{"trials", is::integer_from<1>, "told trials of search and confirmation (30)"};
-    Key wall_clock{
-        "wall_clock", is::duration,
-        "of one run, which ends within it: no trial starts that would not be over by then, were it as long as the longest so far"};
+    Key wall_clock{"wall_clock", is::duration, "of one run, which ends within it, running trials included"};
     Key until{"until", is::time_of_day, "the same as a local time, the next that comes"};
     Key serves{"serves", is::positive_duration,
-               "how long the result will serve: the search also ends once the best further trial is expected to gain less of that time "
-               "than it takes"};
+               "how long the result will serve: the search also ends once a further trial takes more time than it is expected to gain"};
 } budget{};
 
 inline constexpr struct ReplayKeys : TableKeys, NoiseKeys {
@@ -248,24 +234,20 @@ inline constexpr struct SimulateKeys : NoiseKeys {
 
 inline constexpr struct AttachKeys : TrialKeys, LoadTestKeys {
     static constexpr std::string_view called = "attach";
-    Key url{"url", is::url,
-            "of the server, such as http://127.0.0.1:8000, with or without /v1; a user and a password in it are sent, never shown",
-            required};
+    Key url{"url", is::url, "of the server, such as http://127.0.0.1:8000; a user and password in it are never shown", required};
     Key served_model{"served_model", is::text, "the name that clients ask for (the study's model)"};
 } attach{};
 
 inline constexpr struct ContainerKeys : ProgramKeys, OptionsKeys {
     static constexpr std::string_view called = "container";
     Key image{"image", is::either<is::text, is::list_of<is::text>>,
-              "its name, with a tag or a digest; several: the image becomes the parameter `container.image`, the first is the default",
-              required};
+              "its name, with a tag or digest; of several it becomes the parameter `container.image`", required};
 } container{};
 
 inline constexpr struct SshKeys : ProgramKeys {
     static constexpr std::string_view called = "ssh";
-    Key host{"host", is::text, "the other machine, as ssh takes it: a name, user@name, or a Host of ssh_config", required};
-    Key address{"address", is::text,
-                "of that machine: the engine listens on it, and the load test goes to it (its loopback, through the connection)"};
+    Key host{"host", is::text, "the other machine: a name, user@name, or a Host of ssh_config", required};
+    Key address{"address", is::text, "where the engine listens and gets its requests (its loopback, through the connection)"};
 } ssh{};
 
 inline constexpr struct SlurmKeys : OptionsKeys {
@@ -283,77 +265,66 @@ inline constexpr struct DeployKeys : TrialKeys, LoadTestKeys, ProcessKeys, Ready
     Key cores{"cores", is::list_of<is::core>, "the engine runs on these cores only (any)"};
     Key workers{"workers", is::integer_in<1, 256>,
                 "trials at once, each on an equal part of `gpus` and `cores`, or in a job of its own (1)"};
-    Key replicas{"replicas", is::one_of<copies>,
-                 "fill: as many copies of the engine as its devices allow, loaded as one server; layouts of different size then use the "
-                 "same machine (one)"};
-    Key weight_cache{"weight_cache", is::one_of<on_off>,
-                     "keep the weights in the devices' memory between the starts of trials, where the engine can (off)"};
-    Key watch{"watch", is::one_of<on_off>, "measure again what a throttled or shared machine disturbed, flag what stays disturbed (on)"};
+    Key replicas{"replicas", is::one_of<copies>, "fill: as many copies of the engine as its devices allow, loaded as one server (one)"};
+    Key weight_cache{"weight_cache", is::one_of<on_off>, "keep the weights in the devices' memory between trials (off)"};
+    Key watch{"watch", is::one_of<on_off>, "measure again what a throttled or shared machine disturbed (on)"};
 } deploy{};
 
 inline constexpr struct CommandKeys : TrialKeys, ProcessKeys {
     static constexpr std::string_view called = "command";
-    Key run{"run", is::list_of<is::word>,
-            "the program and its words, with {config}, {config_file}, {workload}, {seed}, {trial} and {folder}", required};
+    Key run{"run", is::list_of<is::word>, "the program, with {config}, {config_file}, {workload}, {seed}, {trial} and {folder}", required};
 } command{};
 
 inline constexpr struct EvaluatorKeys {
     static constexpr std::string_view called = "evaluator";
     Key replay{"replay", is::either<is::file, is::keyed<keys::replay>>, "answer from a table of measured configurations"};
-    Key simulate{"simulate", is::keyed<keys::simulate>, "answer from the cost model and the simulator: predictions, nothing is measured"};
+    Key simulate{"simulate", is::keyed<keys::simulate>, "answer from the cost model: predictions, nothing is measured"};
     Key attach{"attach", is::either<is::url, is::keyed<keys::attach>>,
                "load-test a server that somebody else runs: only the load can be searched"};
     Key deploy{"deploy", is::keyed<keys::deploy>, "start the engine here, load-test it over HTTP, end it: one start a trial"};
     Key command{"command", is::either<is::list_of<is::word>, is::keyed<keys::command>>,
-                "a program of yours measures: it gets the configuration and prints metrics, as JSON"};
+                "a program of yours measures: it gets the configuration and prints metrics as JSON"};
 } evaluator{};
 
 inline constexpr struct StudyKeys : ConstraintsKeys, OthersKeys, SeedKeys {
     static constexpr std::string_view called = "study";
     Key study{"study", is::text, "its name, and its folder's", required};
-    Key use{"use", is::file, "start from this study; the keys here replace its own, those under `space` one by one"};
+    Key use{"use", is::file, "start from this study; keys here replace its own, those of `space` one by one"};
     Key model{"model", is::text, "what is served: a name, a path, or a file with a model's facts (.yaml)", required};
     Key hardware{"hardware", is::either<is::text, is::keyed<keys::machine>>,
-                 "what it runs on, such as h100-sxm, or a file with its facts (.yaml), or {device: h100-sxm, count: 8}"};
+                 "what it runs on: h100-sxm, a file with its facts, or {device: h100-sxm, count: 8}"};
     Key engine{"engine", is::either<is::name_or_file, is::list_of<is::name_or_file>>,
-               "the engine; of several the engine becomes a parameter, the first is the default"};
-    Key engine_versions{"engine_versions", is::mapping_of<is::version>,
-                        "engine -> version; its flags are those of that version (the newest known)"};
+               "the engine; of several it becomes a parameter, the first is the default"};
+    Key engine_versions{"engine_versions", is::mapping_of<is::version>, "engine -> version, which decides the flags (the newest known)"};
     Key workloads{"workloads", is::either<is::name_or_file, is::list_of<is::either<is::name_or_file, is::keyed<keys::workload>>>>,
                   "names, files or mappings", required};
     Key report_workloads{"report_workloads", is::list_of<is::either<is::name_or_file, is::keyed<keys::workload>>>,
                          "measured for the default and the recommendation only"};
     Key objective{"objective", is::keyed<keys::objective>, "what for", required};
-    Key never_worse_than{"never_worse_than", is::share,
-                         "of several workloads: what each may lose against the default, in any goal, however much the others gain"};
-    Key quality{"quality", is::keyed<keys::quality>,
-                "of `deploy`: what configurations answer is compared with the default's, as `quality_drop`"};
+    Key never_worse_than{"never_worse_than", is::share, "what no workload may lose against the default, in any goal"};
+    Key quality{"quality", is::keyed<keys::quality>, "of `deploy`: compares answers with the default's, as `quality_drop`"};
     Key space{"space", is::mapping_of<is::either<is::value, is::either<is::list_of<is::value>, is::keyed<keys::parameter>>>>,
-              "parameter -> fixed value, list of values, or what it is narrowed to; load.concurrency or load.request_rate: the load"};
-    Key preset{
-        "preset", is::name_or_file,
-        "what is searched, from presets/; the keys under `space` replace its own, and `others` becomes default (quick, where there is "
-        "neither `space` nor `others`)"};
+              "parameter -> fixed value, list of values, or mapping"};
+    Key preset{"preset", is::name_or_file,
+               "what is searched, from presets/; keys of `space` replace its own (quick, without `space` and `others`)"};
     Key arguments{"arguments", is::either<is::list_of<is::word>, is::mapping_of<is::list_of<is::word>>>,
-                  "added to every command as they are; none that the study searches or the launch passes itself"};
+                  "added to every command; none that the study searches"};
     Key strategy{"strategy", is::either<is::one_of<keys::strategies>, is::keyed<keys::strategy>>, "how to search (bayesian)"};
     Key knowledge{"knowledge", is::list_of<is::either<is::one_of<knowledge_words>, is::keyed<keys::knowledge>>>,
-                  "what `bayesian` believes before anything is measured (`[cost_model]` unless the study is simulated)"};
+                  "what `bayesian` believes before anything is measured (`[cost_model]`, none if simulated)"};
     Key decision{"decision", is::one_of<decision_rules>, "when a gain counts"};
     Key min_gain{"min_gain", is::share, "below it a flag is not worth having (1%)"};
     Key noise_cv{"noise_cv", is::share, "run-to-run spread, assumed until measured (1%)"};
-    Key default_again{
-        "default_again", is::integer_from<0>,
-        "after so many trials of others the search measures the default again, to see whether the machine drifts; 0: never (10 "
-        "where something runs, unless `decision` is published; else 0)"};
+    Key default_again{"default_again", is::integer_from<0>,
+                      "the search measures the default again after so many trials, against drift; 0: never (10 if something is measured "
+                      "and `decision` is significant)"};
     Key audit{"audit", is::one_of<audits>, "whether unsound results may win"};
-    Key budget{"budget", is::either<is::short_budget, is::keyed<keys::budget>>,
-               "when to stop: `30 trials`, `45min`, both with a comma, or a mapping"};
+    Key budget{"budget", is::either<is::short_budget, is::keyed<keys::budget>>, "when to stop: `30 trials`, `45min`, both, or a mapping"};
     Key evaluator{"evaluator", is::either<is::one_of<keys::plain_evaluators>, is::keyed<keys::evaluator>>, "who measures", required};
     Key notes{"notes", is::list_of<is::text>, "printed at the end of the report"};
     Key on_done{"on_done", is::list_of<is::word>,
-                "a program and its words, run when a run has ended by itself with something new, with {study}, {outcome} (recommended, "
-                "keep_default, inconclusive, nothing_passes or error), {verdict} (a sentence), {reason} and {report}"};
+                "a program that is run when a run has ended by itself with something new, with {study}, {outcome} (recommended, "
+                "keep_default, inconclusive, nothing_passes, error), {verdict}, {reason} and {report}"};
     Key published{"published", is::mapping_of<is::text>, "stage -> the gain that a published document printed, shown beside ours"};
 } study{};
 

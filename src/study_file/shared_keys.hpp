@@ -67,8 +67,8 @@ struct LengthKeys {
 };
 
 struct LoadRangeKeys {
-    Key from{"from", is::number_from<0>, "of a ramp: the rate at the start; of a search: the lowest load that is tried"};
-    Key to{"to", is::number_from<0>, "of a ramp: the rate at the end; of a search: the highest load, which is tried first"};
+    Key from{"from", is::number_from<0>, "of a ramp: the first rate; of a search: the lowest load"};
+    Key to{"to", is::number_from<0>, "of a ramp: the last rate; of a search: the highest load, tried first"};
 };
 
 // Of evaluators.
@@ -99,12 +99,11 @@ struct ProcessKeys : EnvironmentKeys {
 
 struct LoadTestKeys {
     Key api_key_env{"api_key_env", is::variable, "the environment variable that holds the bearer token of our requests"};
-    Key stall_timeout{"stall_timeout", is::positive_duration, "a request without any event of its answer for so long has failed (300s)"};
+    Key stall_timeout{"stall_timeout", is::positive_duration, "a request without an event of its answer for so long has failed (300s)"};
     Key warm_up{"warm_up", is::integer_in<0, 1'000'000>,
-                "requests before the first workload, at least; before each workload until the server is steady (16; 0: none)"};
+                "requests before the first workload, at least; more until the server is steady (16; 0: none)"};
     Key give_up{"give_up", is::share,
-                "the last load test of a trial ends early once its configuration is surely slower than the best so far by so much; "
-                "0: never (20%)"};
+                "a trial's last load test ends early once it is surely slower than the best by so much; 0: never (20%)"};
 };
 
 struct ProgramKeys {
@@ -113,7 +112,7 @@ struct ProgramKeys {
 };
 
 struct OptionsKeys {
-    Key options{"options", is::list_of<is::word>, "further words of its `run`, or of `srun`: --ulimit=nofile=1024:1024, --partition=gpu"};
+    Key options{"options", is::list_of<is::word>, "further words of its `run`, or of `srun`, such as --partition=gpu"};
 };
 
 }  // namespace servetune::keys
