@@ -42,12 +42,12 @@ void add_directory(CLI::App* command, StudyArguments& arguments) {
 }
 
 void add_load_test(CLI::App* command, LoadTestArguments& arguments) {
-    command->add_option("--url,--base-url", arguments.url, "The server, such as http://127.0.0.1:8000, with or without /v1")->required();
+    command->add_option("--url", arguments.url, "The server, such as http://127.0.0.1:8000, with or without /v1")->required();
     command->add_option("--replica", arguments.replicas, "Another server of the same kind; requests are spread over all")
         ->allow_extra_args(false);
     command->add_option("--model", arguments.model, "As the server calls it (default: the only one it serves)");
     command->add_option("--workload", arguments.workload, "A name, a file, or random:INPUTxOUTPUT")->capture_default_str();
-    command->add_option("--requests,--num-prompts", arguments.requests, "How many")->check(whole_number(1));
+    command->add_option("--requests", arguments.requests, "How many")->check(whole_number(1));
     command->add_option("--burstiness", arguments.burstiness, "Of arrivals at a rate: 1 is Poisson, less is burstier, inf an even pace")
         ->check(positive_number(true));
     command->add_option("--seed", arguments.seed, "Of prompts and arrivals")->check(whole_number(0));
@@ -93,31 +93,23 @@ CLI::App* add_bench_command(CLI::App& app, BenchArguments& arguments) {
     CLI::App* command =
         app.add_subcommand("bench", "One load test of any OpenAI-compatible server: exit code 1 when its result is unsound");
     add_load_test(command, arguments);
-    command->add_option("--rate,--request-rate", arguments.rate, "Requests a second (open loop); inf: all at once")
-        ->check(positive_number(true));
-    command->add_option("--concurrency,--max-concurrency", arguments.concurrency, "Requests in flight (closed loop)")
-        ->check(whole_number(1));
+    command->add_option("--rate", arguments.rate, "Requests a second (open loop); inf: all at once")->check(positive_number(true));
+    command->add_option("--concurrency", arguments.concurrency, "Requests in flight (closed loop)")->check(whole_number(1));
     command->add_option("--duration", arguments.duration_seconds, "About so long, such as 60s, in place of a number of requests")
         ->transform(seconds_or_unit());
     command
-        ->add_option("--warmup,--num-warmups", arguments.warmup,
+        ->add_option("--warmup", arguments.warmup,
                      "At least so many requests before, which are not counted; 0: none (as many as make the server steady)")
         ->check(whole_number(0));
     command->add_option("--sweep", arguments.sweep, "Requests in flight, such as 1,2,4,8: a load test of each")
         ->delimiter(',')
         ->check(positive_number());
-    command->add_option("--backend", arguments.backend, "As vLLM writes it: openai-chat, or vllm and openai for completions");
-    command->add_option("--dataset-name", arguments.dataset_name,
-                        "As vLLM writes it: random, with --random-input-len and --random-output-len");
-    command->add_option("--random-input-len", arguments.random_input, "Tokens of a random prompt")->check(whole_number(1));
-    command->add_option("--random-output-len", arguments.random_output, "Tokens of its answer")->check(whole_number(1));
     command->add_option("--ttft-limit", arguments.ttft_limit_seconds, "Such as 500ms, or seconds; for goodput")
         ->transform(seconds_or_unit());
     command->add_option("--tpot-limit", arguments.tpot_limit_seconds, "Such as 500ms, or seconds; for goodput")
         ->transform(seconds_or_unit());
     command->add_option("--latency-limit", arguments.latency_limit_seconds, "Such as 500ms, or seconds; for goodput")
         ->transform(seconds_or_unit());
-    command->add_option("--goodput", arguments.goodput, "The same as vLLM writes it, in milliseconds: ttft:500 tpot:50 e2el:2000");
     command->add_option("--save", arguments.save, "vLLM's JSON, ours under \"servetune\"");
     command->add_flag("--detailed", arguments.detailed, "With --save: every request");
     command->add_option("--records", arguments.records, "Every request with all its gaps: gzip compressed JSON lines");
@@ -136,9 +128,6 @@ CLI::App* add_capacity_command(CLI::App& app, CapacityArguments& arguments) {
     command->add_option("--from", arguments.from, "The lowest load that is tried")->check(positive_number());
     command->add_option("--to", arguments.to, "The highest, which is tried first (default: all requests at once)")
         ->check(positive_number());
-    command->add_option("--points", arguments.points, "Loads that are tried at most (default: 6)")->check(CLI::Range(2, 50));
-    command->add_option("--within", arguments.within, "How closely the load is wanted, relative (default: 0.02)")
-        ->check(CLI::Range(0.001, 0.5));
     command->add_option("--sweep", arguments.sweep, "These loads, such as 1,2,4,8, and no search")
         ->delimiter(',')
         ->check(positive_number());
