@@ -7,6 +7,8 @@
 #include "servetune/error.hpp"
 #include "servetune/study_file.hpp"
 #include "study_file/keys.hpp"
+#include "study_file/old_keys.hpp"
+#include "study_file/schema.hpp"
 #include "study_file/strategies.hpp"
 #include "study_file/yaml.hpp"
 
@@ -273,13 +275,32 @@ TEST_CASE("a study may start from another: keys replace, the space merges") {
           }).find("more than 10 studies use each other; is it a circle?") != std::string::npos);
 }
 
+TEST_CASE("old keys: the error says what to write now, and none is a key of today") {
+    for (const OldKey& old : old_keys) {
+        INFO(old.table << "." << old.name);
+        CHECK_FALSE(old.now.empty());
+        for (const KeyType* table : key_tables())
+            for (const Key& key : table->keys()) CHECK_FALSE((table->table == old.table && key.name == old.name));
+    }
+    const auto in_study = [](const std::string& line) { return error_of(engine_yaml, study_yaml + line); };
+    CHECK(in_study("machine: {count: 2}\n") == "DIR/study.yaml:12:10: 'machine': an old key: write `hardware: {device: NAME, count: N}`");
+    CHECK(in_study("load: {concurrency: {choice: [1, 2]}}\n").ends_with("an old key: write `space: {load.concurrency: [1, 2, 4]}`"));
+    CHECK(study_error("engine: toy", "engines: [toy]").find("'engines': an old key: write `engine: [vllm, sglang]`") != std::string::npos);
+    const auto in_engine = [](const std::string& line) { return error_of(engine_yaml + line, study_yaml); };
+    CHECK(in_engine("ready: {http_get: /health, within: 20min}\n").find("'ready.http_get': an old key: write `ready: /health`") !=
+          std::string::npos);
+    CHECK(in_engine("api: {models: /v1/models}\n").ends_with("'api.models': an old key: leave it out, it is /v1/models"));
+    CHECK(in_engine("between_runs: [{http_post: /flush_cache}]\n").ends_with("an old key: write `between_runs: {/flush_cache: {}}`"));
+    CHECK(in_engine("devices: [{parameter: seqs}]\n").find("'devices[0].parameter': an old key: write `devices: ") != std::string::npos);
+}
+
 TEST_CASE("a strategy: each that can be named can be made, and one without options takes none") {
     for (const std::string_view name : keys::strategies) CHECK(strategy_kind(name).name == name);
     CHECK_THROWS_AS(strategy_kind("none"), std::logic_error);
     const auto with = [](const std::string& strategy) { return replaced(study_yaml, "strategy: exhaustive", "strategy: " + strategy); };
     CHECK(error_of(engine_yaml, with("random")).empty());
     CHECK(error_of(engine_yaml, with("{random: {seed: 3}}")) ==
-          "DIR/study.yaml:10:12: 'strategy.random': an old key: write `strategy: random`");
+          "DIR/study.yaml:10:20: 'strategy.random': an old key: write `strategy: random`");
 }
 
 TEST_CASE("stages are read, resolved and checked") {
