@@ -111,7 +111,7 @@ TEST_CASE("bad input: unknown keys, with the nearest known one first") {
 }
 
 TEST_CASE("bad input: wrong types and values") {
-    CHECK(study_error("engine: toy", "engine: [toy]") == "DIR/study.yaml:3:9: 'engine': text wanted, got a list");
+    CHECK(study_error("model: org/m", "model: [m]") == "DIR/study.yaml:2:8: 'model': text wanted, got a list");
     CHECK(study_error("input_tokens: 8", "input_tokens: many") ==
           "DIR/study.yaml:5:57: 'workloads[0].dataset.input_tokens': an integer wanted, got 'many'");
     CHECK(study_error("input_tokens: 8", "input_tokens: 0") ==
