@@ -75,7 +75,7 @@ void check_old(const Yaml& node, std::string_view table) {
         if (item.is_mapping()) item.check_keys(std::span<const Key>{}, table);
 }
 
-std::vector<DeviceFactor> read_devices(const Yaml& node) {
+std::vector<DeviceFactor> read_device_factors(const Yaml& node) {
     std::vector<DeviceFactor> result;
     if (node.is_sequence()) check_old(node, "devices");
     if (node.is_sequence())
@@ -200,7 +200,7 @@ Engine read_engine(const Yaml& file) {
         if (daemon->find(keys::weight_cache.ready_within) == nullptr)
             engine.weight_cache->ready_within_seconds = engine.ready_within_seconds;
     }
-    if (const Yaml* devices = file.find(keys::engine.devices)) engine.devices = read_devices(*devices);
+    if (const Yaml* devices = file.find(keys::engine.devices)) engine.devices = read_device_factors(*devices);
     check_names(engine, file);
     try {
         std::vector<Parameter> parameters;

@@ -208,7 +208,8 @@ EngineParameter read_parameter(const std::string& name, const Yaml& node) {
     }
     if (const Yaml* also = node.find(table.also)) result.also = read_also(*also);
     if (const Yaml* words = node.find(table.same_as)) read_same_as(*words, result);
-    result.suffixes = std::holds_alternative<IntegerDomain>(domain->domain);
+    const auto* range = std::get_if<IntegerDomain>(&domain->domain);
+    result.suffixes = range != nullptr && range->high >= 1000;  // 8k is 8000
     if (const Yaml* values = node.find(table.means)) {
         const auto* listed = result.also ? std::get_if<ChoiceDomain>(&result.also->domain) : nullptr;
         const bool choice = std::holds_alternative<ChoiceDomain>(domain->domain);

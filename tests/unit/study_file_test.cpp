@@ -285,12 +285,12 @@ TEST_CASE("old keys: the error says what to write now, and none is a key of toda
     const auto in_study = [](const std::string& line) { return error_of(engine_yaml, study_yaml + line); };
     CHECK(in_study("machine: {count: 2}\n") == "DIR/study.yaml:12:10: 'machine': an old key: write `hardware: {device: NAME, count: N}`");
     CHECK(in_study("load: {concurrency: {choice: [1, 2]}}\n").ends_with("an old key: write `space: {load.concurrency: [1, 2, 4]}`"));
-    CHECK(study_error("engine: toy", "engines: [toy]").find("'engines': an old key: write `engine: [vllm, sglang]`") != std::string::npos);
+    CHECK(study_error("engine: toy", "engines: [toy]").find("'engines': an old key: write `engine: [NAME, NAME]`") != std::string::npos);
     const auto in_engine = [](const std::string& line) { return error_of(engine_yaml + line, study_yaml); };
     CHECK(in_engine("ready: {http_get: /health, within: 20min}\n").find("'ready.http_get': an old key: write `ready: /health`") !=
           std::string::npos);
     CHECK(in_engine("api: {models: /v1/models}\n").ends_with("'api.models': an old key: leave it out, it is /v1/models"));
-    CHECK(in_engine("between_runs: [{http_post: /flush_cache}]\n").ends_with("an old key: write `between_runs: {/flush_cache: {}}`"));
+    CHECK(in_engine("between_runs: [{http_post: /flush_cache}]\n").ends_with("an old key: write `between_runs: {PATH: {}}`"));
     CHECK(in_engine("devices: [{parameter: seqs}]\n").find("'devices[0].parameter': an old key: write `devices: ") != std::string::npos);
 }
 
