@@ -17,7 +17,7 @@ namespace {
 /// the chip's peaks is no part of what is timed here.
 ServingTarget target() {
     ServingTarget target;
-    target.model = {.name = "dense-14b", .parameters_total = 14.8e9, .parameters_active = 14.8e9, .parameters_embedding = 1.56e9};
+    target.model = {.name = "dense-14b", .parameters_active = 14.8e9, .parameters_embedding = 1.56e9};
     target.model.layers = target.model.attention_layers = 40;
     target.model.hidden_size = 5120;
     target.model.attention_heads = 40;

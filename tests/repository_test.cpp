@@ -13,6 +13,7 @@
 #include <regex>
 #include <set>
 #include <sstream>
+#include <tuple>
 
 using namespace servetune;
 using namespace servetune::test;
@@ -318,36 +319,66 @@ TEST_CASE("repository: the schemas beside the search spaces are the readers' own
           "there is no schema of 'studdy'; known: study, model, engine, preset, traits, hardware, workload");
 }
 
+namespace {
+
+/// A key as its tables have it: what several tables share is one key.
+using KeyRow = std::tuple<std::string_view, std::string_view, const KeyType*, bool>;
+KeyRow row_of(const Key& key) { return {key.name, key.doc, key.type, key.required}; }
+
+/// Every key, with the number of tables that have it.
+std::map<KeyRow, std::size_t> tables_with_key() {
+    std::map<KeyRow, std::size_t> result;
+    for (const KeyType* table : key_tables())
+        for (const Key& key : table->keys()) ++result[row_of(key)];
+    return result;
+}
+
+}  // namespace
+
 TEST_CASE("repository: FORMAT.md documents every key that the readers accept, and none that they do not") {
     const std::string format = read_file(source / "search_spaces/FORMAT.md");
-    for (const KeyType* table : key_tables()) {
-        const auto at = format.find("\n### " + std::string(table->table) + "\n");
-        INFO(table->table);
+    const auto section = [&](const std::string& name) {
+        const auto at = format.find("\n### " + name + "\n");
+        INFO(name);
         REQUIRE(at != std::string::npos);
-        const std::string text = format.substr(at, format.find("\n#", at + 5) - at);
-        for (const Key& key : table->keys()) {
-            const std::string what = std::regex_replace(key.type->text(), std::regex("\\|"), "&#124;");
-            const std::string row =
-                "| `" + std::string(key.name) + "` | " + what + " | " + std::string(key.doc) + (key.required ? " (**required**)" : "");
-            INFO("wanted: " << row << " |");
-            CHECK(text.find("\n" + row) != std::string::npos);  // more may follow, such as a link
-        }
+        return format.substr(at, format.find("\n#", at + 5) - at);
+    };
+    const auto has_row = [](const std::string& text, const Key& key) {
+        const std::string what = std::regex_replace(key.type->text(), std::regex("\\|"), "&#124;");
+        const std::string row =
+            "| `" + std::string(key.name) + "` | " + what + " | " + std::string(key.doc) + (key.required ? " (**required**)" : "");
+        INFO("wanted: " << row << " |");
+        CHECK(text.find("\n" + row) != std::string::npos);  // more may follow, such as a link
+    };
+    const auto rows_in = [](const std::string& text) {
         static const std::regex any_row(R"(\n\| `([^`]+)` \|)");
-        std::size_t rows = 0;
-        for (std::sregex_iterator it(text.begin(), text.end(), any_row), end; it != end; ++it) ++rows;
-        CHECK(rows == table->keys().size());
+        return static_cast<std::size_t>(std::distance(std::sregex_iterator(text.begin(), text.end(), any_row), std::sregex_iterator()));
+    };
+    const std::map<KeyRow, std::size_t> all = tables_with_key();
+    const std::string shared = section("shared");
+    for (const KeyType* table : key_tables()) {
+        INFO(table->table);
+        const std::string text = section(std::string(table->table));
+        std::size_t own = 0;
+        for (const Key& key : table->keys()) {
+            const bool of_several = all.at(row_of(key)) > 1;
+            has_row(of_several ? shared : text, key);
+            if (of_several) CHECK(text.find("`" + std::string(key.name) + "`") != std::string::npos);
+            else ++own;
+        }
+        CHECK(rows_in(text) == own);
     }
-    CHECK(key_tables().size() > 35);
+    CHECK(rows_in(shared) ==
+          static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [](const auto& row) { return row.second > 1; })));
+    CHECK(key_tables().size() > 30);
 }
 
 TEST_CASE("repository: every key of a table is read by something") {
     // A reader names keys as `keys::engine.launch`, or `table.launch` below `const auto& table =
-    // keys::engine;`. A template over tables names them for each of its tables. Strategies without
-    // options and levels of load are read by their names.
+    // keys::engine;`. A template over tables names them for each of its tables.
     static const std::regex alias(R"(const auto& table = keys::(\w+);)");
     static const std::regex use(R"((keys::(\w+)|\btable)\.(\w+))");
-    std::set<std::string> read{"strategy.random",       "strategy.exhaustive", "strategy.quasi_random",
-                               "strategy.local_search", "load.concurrency",    "load.request_rate"};
+    std::set<std::string> read;
     for (const auto& [file, text] : files_below(source / "src/study_file")) {
         std::istringstream lines(text);
         std::string table;
@@ -360,24 +391,29 @@ TEST_CASE("repository: every key of a table is read by something") {
         }
     }
     // A table is written `inline constexpr struct EngineKeys {`, `    Key launch{"launch", ...`, `}
-    // engine{};`.
+    // engine{};`, and what several tables share `struct SinceKeys {`, ..., `};`.
     static const std::regex member(R"(^    Key (\w+)\{)");
     static const std::regex end_of_table(R"(^\} (\w+)\{\};)");
-    std::istringstream lines(read_file(source / "src/study_file/keys.hpp") + read_file(source / "src/study_file/fact_keys.hpp"));
+    static const std::regex end_of_shared(R"(^\};)");
+    const auto read_anywhere = [&](const std::string& name) {
+        return std::any_of(read.begin(), read.end(), [&](const std::string& one) { return one.ends_with("." + name); });
+    };
+    std::string text;
+    for (const char* file : {"keys.hpp", "shared_keys.hpp", "fact_keys.hpp"}) text += read_file(source / "src/study_file" / file);
+    std::istringstream lines(text);
     std::vector<std::string> members;
     std::size_t keys = 0;
     for (std::string line; std::getline(lines, line);) {
         std::smatch found;
         if (std::regex_search(line, found, member)) members.push_back(found[1]);
-        if (!std::regex_search(line, found, end_of_table)) continue;
+        const bool shared = std::regex_search(line, end_of_shared);
+        if (!shared && !std::regex_search(line, found, end_of_table)) continue;
         for (const std::string& name : members) {
-            INFO(found[1] << "." << name << " is in a table of keys, and no reader asks for it");
-            CHECK((read.contains(found[1].str() + "." + name) || read.contains("any." + name)));
+            INFO((shared ? "a shared key" : found[1].str()) << "." << name << " is in a table of keys, and no reader asks for it");
+            CHECK((shared ? read_anywhere(name) : read.contains(found[1].str() + "." + name) || read.contains("any." + name)));
         }
         keys += members.size();
         members.clear();
     }
-    std::size_t known = 0;
-    for (const KeyType* table : key_tables()) known += table->keys().size();
-    CHECK(keys == known);
+    CHECK(keys == tables_with_key().size());
 }

@@ -51,48 +51,16 @@ void set_arrival(LoadTest& test, const BenchArguments& arguments) {
     }
 }
 
-/// The limits of a good request, by either spelling.
+/// The limits of a good request.
 ServiceLimits service_limits_of(const BenchArguments& arguments) {
-    ServiceLimits result{arguments.ttft_limit_seconds, arguments.tpot_limit_seconds, arguments.latency_limit_seconds};
-    for (const std::string& text : arguments.goodput) {
-        const auto colon = std::min(text.find(':'), text.size());
-        const std::string name = text.substr(0, colon);
-        std::optional<double>* limit = name == "ttft"   ? &result.time_to_first_token_seconds
-                                       : name == "tpot" ? &result.time_per_output_token_seconds
-                                       : name == "e2el" ? &result.latency_seconds
-                                                        : nullptr;
-        const auto milliseconds = real_of(text.substr(std::min(colon + 1, text.size())));
-        if (limit == nullptr || !milliseconds || !(*milliseconds > 0))
-            throw UsageError("--goodput wants ttft:MILLISECONDS, tpot:MILLISECONDS or e2el:MILLISECONDS, got '" + text + "'");
-        if (*limit) throw UsageError("--goodput: there are two limits for " + name);
-        *limit = *milliseconds / 1000;
-    }
-    return result;
-}
-
-/// What vLLM's benchmark writes in its own words, in ours.
-BenchArguments in_our_words(BenchArguments arguments) {
-    if (!arguments.backend.empty()) {
-        if (arguments.backend == "vllm" || arguments.backend == "openai") arguments.completions = true;
-        else if (arguments.backend != "openai-chat")
-            throw UsageError("--backend: openai-chat, or vllm or openai for /v1/completions, wanted, got '" + arguments.backend + "'");
-    }
-    const bool lengths = arguments.random_input || arguments.random_output;
-    if (arguments.dataset_name.empty() && !lengths) return arguments;
-    if (!arguments.dataset_name.empty() && arguments.dataset_name != "random")
-        throw UsageError("--dataset-name " + arguments.dataset_name + ": only random is taken so; write --workload with a name or a file");
-    constexpr std::size_t usual_input = 1024;  // of vLLM's benchmark
-    constexpr std::size_t usual_output = 128;
-    arguments.workload =
-        fmt::format("random:{}x{}", arguments.random_input.value_or(usual_input), arguments.random_output.value_or(usual_output));
-    return arguments;
+    return {arguments.ttft_limit_seconds, arguments.tpot_limit_seconds, arguments.latency_limit_seconds};
 }
 
 /// Of `--sweep`.
 int swept(const BenchArguments& arguments) {
     const bool more = arguments.rate || arguments.concurrency || arguments.duration_seconds || arguments.warmup || arguments.records ||
-                      arguments.compare_with || arguments.detailed || !arguments.goodput.empty() || arguments.ttft_limit_seconds ||
-                      arguments.tpot_limit_seconds || arguments.latency_limit_seconds;
+                      arguments.compare_with || arguments.detailed || arguments.ttft_limit_seconds || arguments.tpot_limit_seconds ||
+                      arguments.latency_limit_seconds;
     if (more)
         throw UsageError(
             "--sweep goes with options about server, workload and client, with --save and --json; for limits or rates see `autotune "
@@ -151,8 +119,7 @@ std::string now_text() {
 
 }  // namespace
 
-int bench(const BenchArguments& said) {
-    const BenchArguments arguments = in_our_words(said);
+int bench(const BenchArguments& arguments) {
     if (!arguments.sweep.empty()) return swept(arguments);
     if (arguments.duration_seconds && arguments.requests) throw UsageError("--duration and --requests exclude each other");
     const Catalogue catalogue = Catalogue::standard();

@@ -56,8 +56,6 @@ Arrival arrival_of(const CapacityArguments& arguments, const Workload& workload)
         result.kind = Arrival::Kind::largest_concurrency;
         result.search.from = result.search.to = std::nullopt;  // those were rates
     }
-    if (arguments.points) result.search.points = *arguments.points;
-    if (arguments.within) result.search.within = *arguments.within;
     if (arguments.from) result.search.from = arguments.from;
     if (arguments.to) result.search.to = arguments.to;
     if (arguments.burstiness) {

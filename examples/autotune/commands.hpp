@@ -206,10 +206,7 @@ struct BenchArguments : LoadTestArguments {
     std::optional<std::size_t> warmup{};       ///< at least so many requests before, which are not counted; 0: none
     std::optional<double> duration_seconds{};  ///< about so long, in place of a number of requests
     std::vector<double> sweep{};               ///< these, one after the other: `capacity --concurrency --sweep`
-    std::string backend{}, dataset_name{};     ///< as vLLM's benchmark writes them
-    std::optional<std::size_t> random_input{}, random_output{};
     std::optional<double> ttft_limit_seconds{}, tpot_limit_seconds{}, latency_limit_seconds{};
-    std::vector<std::string> goodput{};  ///< `ttft:500`, in milliseconds
     std::optional<std::filesystem::path> save{}, records{}, compare_with{};
     bool detailed = false;
 };
@@ -218,8 +215,6 @@ struct CapacityArguments : LoadTestArguments {
     std::vector<std::string> limits{};  ///< `ttft_p95 <= 500ms`
     bool concurrency = false;           ///< requests in flight are searched, not requests a second
     std::optional<double> from{}, to{};
-    std::optional<std::int64_t> points{};
-    std::optional<double> within{};
     std::vector<double> sweep{};  ///< these loads and no search
     std::optional<std::filesystem::path> save{};
 };

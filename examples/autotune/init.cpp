@@ -150,7 +150,7 @@ std::string study_text(const InitAnswers& answers, const InitFound& found, const
     } else {
         if (!found.gpus.empty() && answers.gpus > 0)
             out += "# nvidia-smi finds a GPU here that servetune has no figures of, so there is no `hardware`.\n";
-        if (answers.gpus > 1) out += fmt::format("machine: {{count: {}}}\n", answers.gpus);
+        if (answers.gpus > 1) out += fmt::format("hardware: {{count: {}}}\n", answers.gpus);
     }
     out += "# The traffic that it is tuned for: make it as much like yours as you can.\n";
     out += fmt::format("workloads: [{}]\n", workload_text(answers, answers.gpus == 0));
@@ -160,7 +160,7 @@ std::string study_text(const InitAnswers& answers, const InitFound& found, const
         objective_text(answers.goal));
     if (attaches) {
         out += "# A server that runs keeps its flags: how much load it takes is what can be searched.\n";
-        out += "load: {concurrency: {choice: [1, 2, 4, 8, 16, 32, 64], ordered: true, default: 1}}\n";
+        out += "space: {load.concurrency: [1, 2, 4, 8, 16, 32, 64]}\n";
     } else if (has_preset)
         out +=
             "# What is searched: the few flags that decide most. All flags: `others: search` in place of this line; your own\n"

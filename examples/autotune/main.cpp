@@ -43,13 +43,13 @@ void add_directory(CLI::App* command, StudyArguments& arguments) {
 }
 
 void add_load_test(CLI::App* command, LoadTestArguments& arguments) {
-    command->add_option("--url,--base-url", arguments.url, "The server, such as http://127.0.0.1:8000, with or without /v1")->required();
+    command->add_option("--url", arguments.url, "The server, such as http://127.0.0.1:8000, with or without /v1")->required();
     command->add_option("--replica", arguments.replicas, "Another server of the same kind; requests are spread over all")
         ->allow_extra_args(false);
     command->add_option("--model", arguments.model, "The model's name on the server (default: the only one that it serves)");
     command->add_option("--workload", arguments.workload, "A shipped workload's name, a file, or random:INPUTxOUTPUT tokens")
         ->capture_default_str();
-    command->add_option("--requests,--num-prompts", arguments.requests, "Number of requests")->check(whole_number(1));
+    command->add_option("--requests", arguments.requests, "Number of requests")->check(whole_number(1));
     command
         ->add_option("--burstiness", arguments.burstiness, "Shape of arrivals at a rate: 1 is Poisson, below 1 burstier, inf evenly spaced")
         ->check(positive_number(true));
@@ -100,31 +100,21 @@ CLI::App* add_init_command(CLI::App& app, InitArguments& arguments) {
 CLI::App* add_bench_command(CLI::App& app, BenchArguments& arguments) {
     CLI::App* command = app.add_subcommand("bench", "Load-test any OpenAI-compatible server: exit code 1 if the result is unsound");
     add_load_test(command, arguments);
-    command->add_option("--rate,--request-rate", arguments.rate, "Requests per second (open loop); inf: all at once")
-        ->check(positive_number(true));
-    command->add_option("--concurrency,--max-concurrency", arguments.concurrency, "Requests in flight (closed loop)")
-        ->check(whole_number(1));
+    command->add_option("--rate", arguments.rate, "Requests per second (open loop); inf: all at once")->check(positive_number(true));
+    command->add_option("--concurrency", arguments.concurrency, "Requests in flight (closed loop)")->check(whole_number(1));
     command->add_option("--duration", arguments.duration_seconds, "Approximate length, such as 60s, instead of a number of requests")
         ->transform(seconds_or_unit());
-    command
-        ->add_option("--warmup,--num-warmups", arguments.warmup,
-                     "Least number of warm-up requests; 0: none (default: until the server is steady)")
+    command->add_option("--warmup", arguments.warmup, "Least number of warm-up requests; 0: none (default: until the server is steady)")
         ->check(whole_number(0));
     command->add_option("--sweep", arguments.sweep, "Load-test each of these numbers in flight, such as 1,2,4,8")
         ->delimiter(',')
         ->check(positive_number());
-    command->add_option("--backend", arguments.backend, "vLLM's spelling: openai-chat; vllm or openai for completions");
-    command->add_option("--dataset-name", arguments.dataset_name,
-                        "vLLM's spelling: random, with --random-input-len and --random-output-len");
-    command->add_option("--random-input-len", arguments.random_input, "vLLM's spelling: tokens of a prompt")->check(whole_number(1));
-    command->add_option("--random-output-len", arguments.random_output, "vLLM's spelling: tokens of an answer")->check(whole_number(1));
     command->add_option("--ttft-limit", arguments.ttft_limit_seconds, "Limit of TTFT for goodput, such as 500ms")
         ->transform(seconds_or_unit());
     command->add_option("--tpot-limit", arguments.tpot_limit_seconds, "Limit of TPOT for goodput, such as 50ms")
         ->transform(seconds_or_unit());
     command->add_option("--latency-limit", arguments.latency_limit_seconds, "Limit of the whole latency for goodput, such as 2s")
         ->transform(seconds_or_unit());
-    command->add_option("--goodput", arguments.goodput, "vLLM's spelling of the three limits, in milliseconds: ttft:500 tpot:50 e2el:2000");
     command->add_option("--save", arguments.save, "Write the result: the JSON of vLLM's benchmark, with ours under \"servetune\"");
     command->add_flag("--detailed", arguments.detailed, "With --save: with every request");
     command->add_option("--records", arguments.records, "Write every request with the times of its events: gzip-compressed JSON lines");
@@ -142,8 +132,6 @@ CLI::App* add_capacity_command(CLI::App& app, CapacityArguments& arguments) {
     command->add_option("--from", arguments.from, "Lowest load to try (default: a fiftieth of what the server does; one in flight)")
         ->check(positive_number());
     command->add_option("--to", arguments.to, "Highest load, tried first (default: all requests at once)")->check(positive_number());
-    command->add_option("--points", arguments.points, "Largest number of loads to try (default: 6)")->check(CLI::Range(2, 50));
-    command->add_option("--within", arguments.within, "Relative precision of the load (default: 0.02)")->check(CLI::Range(0.001, 0.5));
     command->add_option("--sweep", arguments.sweep, "Measure these loads, such as 1,2,4,8, instead of searching")
         ->delimiter(',')
         ->check(positive_number());

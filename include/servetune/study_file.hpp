@@ -45,12 +45,6 @@ struct KnowledgeChoice {
     bool by_default = false;       ///< nobody asked for it: where it knows nothing, nothing is said of it
 };
 
-/// `quality:`: what of answers is compared, by which parameters.
-struct QualityChoice {
-    QualityOptions options{};
-    std::vector<std::string> parameters{};  ///< as written; empty: those whose concept touches answers
-};
-
 /// The processes that a study's trials start.
 struct TrialProcesses {
     std::string mark{};                          ///< finds what a killed tuner has left of them (`leftovers`)
@@ -78,7 +72,7 @@ struct StudyFile {
     std::vector<Workload> report_workloads;
     Objective objective;
     Decision decision;
-    std::optional<QualityChoice> quality{};
+    std::optional<QualityOptions> quality{};
     std::optional<std::size_t> default_again;  ///< as the file says it; see `default_again_every`
     std::string audit = "enforce";
     StrategyChoice strategy;
@@ -92,7 +86,6 @@ struct StudyFile {
     std::vector<std::string> on_done{};          ///< a program and its words; empty: nobody is told
     std::string preset_by_default;               ///< what is searched where the file does not say it; empty: it does
     std::vector<std::string> warnings;           ///< what a person should know before trial 0
-    std::string document;                        ///< published: what it is
     std::map<std::string, std::string> printed;  ///< published: stage -> gain as printed
     std::map<std::string, std::string> written;  ///< what else the file says that decides what is asked or measured (definition())
     /// The files that it was read from, as they are: path -> text (base/kept_texts.hpp).

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What runs on the other machine of `launcher: ssh`. sshd hands one string to the login shell of
-// the user there. These strings are constants without a single quote or a backslash, so that every
-// login shell but csh hands them on as they are. Everything that differs from launch to launch
-// comes by standard input, where `read -r` takes it as data.
+// What runs on the other machine of `deploy: {ssh: ...}`. sshd hands one string to the login shell
+// of the user there. These strings are constants without a single quote or a backslash, so that
+// every login shell but csh hands them on as they are. Everything that differs from launch to
+// launch comes by standard input, where `read -r` takes it as data.
 
 #include <string>
 #include <string_view>

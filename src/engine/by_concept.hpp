@@ -73,6 +73,11 @@ public:
             return declared.parameter.concept_name == concept_name && set_.contains(declared.parameter.name);
         });
     }
+    /// Whether the engine has a parameter of this concept.
+    [[nodiscard]] bool declares(std::string_view concept_name) const {
+        return std::any_of(engine_.parameters.begin(), engine_.parameters.end(),
+                           [&](const EngineParameter& declared) { return declared.parameter.concept_name == concept_name; });
+    }
     /// Set by the command to something else than the default, and nobody asked.
     [[nodiscard]] std::vector<std::string> not_asked() const {
         std::vector<std::string> result;

@@ -102,7 +102,7 @@ void Composition::bound_devices(Engine& engine) const {
     const auto refuse_unstated = [&](const std::string& what, std::int64_t count) {
         if (limit.stated || count <= 1) return;
         throw SpaceError(what + " asks " + engine.name + " for several devices (up to " + std::to_string(count) +
-                         "), and the study does not say how many there are: write `machine: {count: N}`");
+                         "), and the study does not say how many there are: write `hardware: {count: N}`");
     };
     const auto factor_text = [&](const DeviceFactor& factor) {
         const EngineParameter& declared = *engine.find(factor.parameter);
@@ -148,7 +148,7 @@ void Composition::bound_devices(Engine& engine) const {
     if (rule.empty()) return;
     engine.constraints.push_back(
         require(rule, limit.stated ? "the machine has " + std::to_string(limit.count) + (limit.count == 1 ? " device" : " devices")
-                                   : "the study does not say how many devices there are, so one is taken; write `machine: {count: N}`"));
+                                   : "the study does not say how many devices there are, so one is taken; write `hardware: {count: N}`"));
 }
 
 }  // namespace servetune

@@ -371,7 +371,7 @@ private:
             if (const auto found = hardware.empty() ? hardware_in(source_text, known) : std::nullopt) hardware = found->name;
         if (!hardware.empty()) text += "hardware: " + yaml_text(hardware) + "\n";
         else remarks_.emplace_back("the hardware is not known, so physics is not checked (--set hardware=NAME)");
-        text += used.size() == 1 ? "engine: " + used.front()->name + "\n" : "engines: [";
+        text += used.size() == 1 ? "engine: " + used.front()->name + "\n" : "engine: [";
         for (std::size_t i = 0; i < used.size() && used.size() > 1; ++i)
             text += (i > 0 ? ", " : "") + used[i]->name + (i + 1 == used.size() ? "]\n" : "");
         for (const Engine* engine : used)

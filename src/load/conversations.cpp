@@ -139,10 +139,9 @@ std::string prompt_text(const TextStream& stream, std::size_t line, const Json& 
 }  // namespace
 
 FilePrompts read_conversations(const std::string& file, const Dataset& dataset, std::size_t count, std::uint64_t seed, double scale) {
-    // vLLM's filters (vllm/benchmarks/datasets.py, is_valid_sequence).
-    const auto least = static_cast<double>(dataset.min_tokens.value_or(4));
-    const auto most_prompt = static_cast<double>(dataset.max_prompt_tokens.value_or(1024));
-    const auto most_total = static_cast<double>(dataset.max_total_tokens.value_or(2048));
+    const auto least = static_cast<double>(dataset.min_tokens.value_or(sharegpt_min_tokens));
+    const auto most_prompt = static_cast<double>(dataset.max_prompt_tokens.value_or(sharegpt_max_prompt_tokens));
+    const auto most_total = static_cast<double>(dataset.max_total_tokens.value_or(sharegpt_max_total_tokens));
     TextStream stream(file);
     if (skip_blanks(stream) != '[') stream.fail(stream.line_number(), "a JSON array of conversations wanted");
     (void)stream.next();
@@ -177,7 +176,9 @@ FilePrompts read_conversations(const std::string& file, const Dataset& dataset, 
     result.kept = result.prompts.size();
     if (result.kept == 0)
         throw ParseError(file + ": none of its " + std::to_string(result.read) +
-                         " conversations has two turns of the lengths wanted (min_tokens, max_prompt_tokens, max_total_tokens)");
+                         " conversations has two turns of fitting lengths: at least " + std::to_string(std::llround(least)) +
+                         " tokens each, a prompt of at most " + std::to_string(std::llround(most_prompt)) + ", together at most " +
+                         std::to_string(std::llround(most_total)));
     Rng rng(derive_seed(seed, ~std::uint64_t{0}));
     const std::size_t different = result.prompts.size();
     while (result.prompts.size() < count) result.prompts.push_back(FilePrompt(result.prompts[rng.index(different)]));

@@ -13,6 +13,11 @@ namespace servetune {
 /// Of one prompt or one answer; the longest contexts that engines offer have 10 million.
 inline constexpr std::int64_t most_length_tokens = std::int64_t{1} << 24U;
 
+// The filters of vLLM's load test (vllm/benchmarks/datasets.py, is_valid_sequence).
+inline constexpr std::int64_t sharegpt_min_tokens = 4;
+inline constexpr std::int64_t sharegpt_max_prompt_tokens = 1024;
+inline constexpr std::int64_t sharegpt_max_total_tokens = 2048;  ///< prompt and answer together
+
 /// A prompt from a file, and the length of the answer that it asks for (0: not said).
 struct FilePrompt {
     std::string text;

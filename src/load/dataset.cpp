@@ -211,7 +211,7 @@ private:
         for (const TraceRow& row : rows) total += static_cast<double>(row.input_tokens);
         check_total(total);
         const bool timed = workload_.arrival.kind == Arrival::Kind::trace;
-        if (timed && !rows.front().seconds) fail("arrival {trace: timestamps}: " + dataset_.path + " has no time stamps");
+        if (timed && !rows.front().seconds) fail("arrival {rate: timestamps}: " + dataset_.path + " has no time stamps");
         for (std::size_t i = 0; i < rows.size(); ++i) {
             const TraceRow& row = rows[i];
             const std::int64_t output = dataset_.output_tokens ? needed(dataset_.output_tokens, "output_tokens") : row.output_tokens;

@@ -78,10 +78,7 @@ std::string unsupported(const CostModel& cost) {
         return backend + " has no kernels for a cache of " + settings.cache_type;
     const auto& chips = attention.architectures;
     if (!chips.empty() && std::find(chips.begin(), chips.end(), target.hardware.architecture) == chips.end())
-        return backend + " is not for " + target.hardware.title + " (" + target.hardware.architecture + ")";
-    for (const std::string& type : attention.needs)
-        if (!target.hardware.flops_per_second.contains(type))
-            return backend + " needs a chip that computes in " + type + ", which " + target.hardware.title + " does not";
+        return backend + " is not for " + target.hardware.name + " (" + target.hardware.architecture + ")";
     return "";
 }
 

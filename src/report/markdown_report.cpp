@@ -405,12 +405,11 @@ private:
         const auto told = std::count_if(view_.trials.begin(), view_.trials.end(), [](const Trial& t) { return t.told(); });
         line("- {} trial{}, {:.0f} s of measuring, strategy {}, seed {}{}.", told, told == 1 ? "" : "s", view_.cost_seconds(),
              file_.strategy.name, file_.seed, stop_reason_.empty() ? "; the study is not over" : fmt::format("; ended: {}", stop_reason_));
-        if (!file_.document.empty()) line("- Replayed from a published document, \"{}\": no engine was started here.", file_.document);
         if (const std::string measured_by = file_.measured_by(); !measured_by.empty()) line("- {}", measured_by);
         const auto quality = value_in(view_.means(result_.recommended), quality_drop);
         if (quality && !result_.keep_default)
             line("- Quality: {} against the default ({}).", plain_percent(*quality) + " lost",
-                 file_.quality && !file_.quality->options.command.empty() ? "of its accuracy" : "1 - the agreement of greedy answers");
+                 file_.quality && !file_.quality->command.empty() ? "of its accuracy" : "1 - the agreement of greedy answers");
         for (const auto& [name, value] : result_.recommended.entries()) {
             const Parameter& parameter = problem_.space.at(name);
             if (changes_answers(parameter) && !quality && value != parameter.default_value)

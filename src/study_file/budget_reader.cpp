@@ -85,10 +85,8 @@ void read_budget(const Yaml& budget, StudyFile& study) {
     if (const Yaml* until = budget.find(keys::budget.until)) study.budget_until = read_time_of_day(*until);
     const bool has_time = budget.find(keys::budget.wall_clock) != nullptr || study.budget_until;
     if (has_time && budget.find(keys::budget.trials) == nullptr) study.budget.trials = trials_of_a_time;
-    read_word<keys::stop_words>(budget, keys::budget.stop, study.budget.when_not_worth_it);
     read(budget, keys::budget.serves, study.budget.serves_seconds);
-    if (const Yaml* serves = budget.find(keys::budget.serves); serves != nullptr && !study.budget.when_not_worth_it)
-        serves->fail("says nothing without stop: when_not_worth_it");
+    study.budget.when_not_worth_it = budget.find(keys::budget.serves) != nullptr;
 }
 
 }  // namespace servetune

@@ -7,6 +7,7 @@
 #include "base/lower_case.hpp"
 #include "key_reader.hpp"
 #include "keys.hpp"
+#include "load/data_files.hpp"
 #include "parameter_reader.hpp"
 #include "servetune/detail/base/nearest.hpp"
 #include "servetune/error.hpp"
@@ -19,6 +20,7 @@
 #include <cstdlib>
 #include <limits>
 #include <set>
+#include <span>
 
 namespace servetune {
 namespace {
@@ -42,8 +44,9 @@ void check_names(const Engine& engine, const Yaml& file) {
             if (meant.text() != "{model}") check(meant.text(), meant);
     if (const Yaml* devices = file.find(keys::engine.devices))
         for (std::size_t i = 0; i < engine.devices.size(); ++i) {
-            check(engine.devices[i].parameter, devices->items()[i]);
-            for (const Condition& condition : engine.devices[i].unless) check(condition.parent, devices->items()[i]);
+            const Yaml& at = devices->is_sequence() ? devices->items()[i] : devices->entries()[i].second;
+            check(engine.devices[i].parameter, at);
+            for (const Condition& condition : engine.devices[i].unless) check(condition.parent, at);
         }
     if (const Yaml* cache = file.find(keys::engine.weight_cache)) {
         for (const Yaml& name : cache->at(keys::weight_cache.parameters).items()) check(name.text(), name);
@@ -64,24 +67,37 @@ void check_names(const Engine& engine, const Yaml& file) {
             }
 }
 
-DeviceFactor read_device_factor(const Yaml& node) {
-    if (!node.is_mapping()) return {node.text()};
-    node.check_keys(keys::device_factor);
-    const Yaml* unless = node.find(keys::device_factor.unless);
-    return {read<std::string>(node, keys::device_factor.parameter),
-            unless != nullptr ? read_conditions(*unless) : std::vector<Condition>{}};
+/// Loading and compiling a large model for the first time takes most of it.
+constexpr double ready_within_usually = 20 * 60.0;
+
+/// Where a mapping stood once in place of what stands there now.
+void check_old(const Yaml& node, std::string_view table) {
+    for (const Yaml& item : node.is_sequence() ? node.items() : std::vector<Yaml>{node})
+        if (item.is_mapping()) item.check_keys(std::span<const Key>{}, table);
 }
 
-std::map<std::string, std::string> read_api(const Yaml& node) {
-    const auto& table = keys::api;
-    node.check_keys(table);
+std::vector<DeviceFactor> read_device_factors(const Yaml& node) {
+    std::vector<DeviceFactor> result;
+    if (node.is_sequence()) check_old(node, "devices");
+    if (node.is_sequence())
+        for (const Yaml& item : node.items()) result.push_back({item.text()});
+    else
+        for (const auto& [name, unless] : node.entries()) result.push_back({name, read_conditions(unless)});
+    return result;
+}
+
+/// What differs from OpenAI's paths.
+std::map<std::string, std::string> read_api(const Yaml& file) {
+    const auto& table = keys::engine;
     std::map<std::string, std::string> result;
-    if (const Yaml* style = node.find(table.style)) read_as(*table.style.type, *style, result[std::string(table.style.name)]);
-    for (const Key& key : {table.chat, table.completions, table.models, table.server_info})
-        if (const Yaml* path = node.find(key)) {
-            read_as(*key.type, *path, result[std::string(key.name)]);
-            if (!path->text().starts_with('/')) path->fail_wanted("a path such as /v1/models");
-        }
+    if (const Yaml* api = file.find(table.api)) {
+        check_old(*api, table.api.name);
+        if (read<std::string>(file, table.api) == "completions") result["completions"] = "/v1/completions";
+    }
+    if (const Yaml* path = file.find(table.server_info)) {
+        read(file, table.server_info, result["server_info"]);
+        if (!path->text().starts_with('/')) path->fail_wanted("a path such as /get_server_info");
+    }
     return result;
 }
 
@@ -100,7 +116,7 @@ WeightCacheDaemon read_weight_cache(const Yaml& node) {
     read(node, table.used, result.used);
     for (const Key& line : {table.ready, table.used})
         if (node.at(line).text().empty()) node.at(line).fail("no words are in every line");
-    read(node, table.within, result.ready_within_seconds);
+    read(node, table.ready_within, result.ready_within_seconds);
     read(node, table.since, result.since);
     return result;
 }
@@ -133,21 +149,19 @@ Engine read_engine(const Yaml& file) {
         for (std::size_t i = 0; i < into->size(); ++i)
             if ((*into)[i].empty()) file.at(key).items()[i].fail("every name begins with nothing: a word wanted");
     }
-    if (const Yaml* ready = file.find(table.ready)) {
-        ready->check_keys(keys::ready);
-        read(*ready, keys::ready.http_get, engine.ready_path);
-        read(*ready, keys::ready.within, engine.ready_within_seconds);
-    }
-    if (const Yaml* api = file.find(table.api)) engine.api = read_api(*api);
+    if (const Yaml* ready = file.find(table.ready)) check_old(*ready, table.ready.name);
+    read(file, table.ready, engine.ready_path);
+    engine.ready_within_seconds = ready_within_usually;
+    read(file, table.ready_within, engine.ready_within_seconds);
+    engine.api = read_api(file);
     read(file, table.reported_as, engine.reported_as);
     read(file, table.counters, engine.counters);
-    if (const Yaml* list = file.find(keys::engine.between_runs))
-        for (const Yaml& item : list->items()) {
-            item.check_keys(keys::between_runs);
-            std::map<std::string, std::string> needs;
-            read(item, keys::between_runs.needs_env, needs);
-            engine.between_runs.emplace_back(read<std::string>(item, keys::between_runs.http_post), std::move(needs));
-        }
+    if (const Yaml* paths = file.find(keys::engine.between_runs)) {
+        if (paths->is_sequence()) check_old(*paths, keys::engine.between_runs.name);
+        std::map<std::string, std::map<std::string, std::string>> needs;
+        read(file, keys::engine.between_runs, needs);
+        engine.between_runs.assign(needs.begin(), needs.end());
+    }
     if (const Yaml* list = file.find(keys::engine.failures))
         for (const Yaml& item : list->items()) {
             item.check_keys(keys::failure);
@@ -182,9 +196,12 @@ Engine read_engine(const Yaml& file) {
                 engine.constraint_versions[text_of(engine.constraints.back())] = std::move(versions);
         }
     if (const Yaml* list = file.find(keys::engine.architectures)) engine.architectures = read_architectures(*list);
-    if (const Yaml* daemon = file.find(keys::engine.weight_cache)) engine.weight_cache = read_weight_cache(*daemon);
-    if (const Yaml* list = file.find(keys::engine.devices))
-        for (const Yaml& item : list->items()) engine.devices.push_back(read_device_factor(item));
+    if (const Yaml* daemon = file.find(keys::engine.weight_cache)) {
+        engine.weight_cache = read_weight_cache(*daemon);
+        if (daemon->find(keys::weight_cache.ready_within) == nullptr)
+            engine.weight_cache->ready_within_seconds = engine.ready_within_seconds;
+    }
+    if (const Yaml* devices = file.find(keys::engine.devices)) engine.devices = read_device_factors(*devices);
     check_names(engine, file);
     try {
         std::vector<Parameter> parameters;
@@ -208,13 +225,15 @@ Dataset read_dataset(const Yaml& node) {
     result.folder = on_disk(node.file()).parent_path().string();
     read(node, table.input_tokens, result.input_tokens);
     read(node, table.output_tokens, result.output_tokens);
-    read(node, table.min_tokens, result.min_tokens);
-    read(node, table.max_prompt_tokens, result.max_prompt_tokens);
-    read(node, table.max_total_tokens, result.max_total_tokens);
     read(node, table.prefix_tokens, result.prefix_tokens);
     read(node, table.prefix_groups, result.prefix_groups);
     read(node, table.turns, result.turns);
     read(node, table.range_ratio, result.range_ratio);
+    if (result.kind == Dataset::Kind::sharegpt) {
+        result.min_tokens = sharegpt_min_tokens;
+        result.max_prompt_tokens = sharegpt_max_prompt_tokens;
+        result.max_total_tokens = sharegpt_max_total_tokens;
+    }
     const bool needs_path =
         result.kind == Dataset::Kind::sharegpt || result.kind == Dataset::Kind::trace || result.kind == Dataset::Kind::prompts;
     if (needs_path && result.path.empty())
@@ -247,9 +266,6 @@ LoadSearch read_load_search(const Yaml& node) {
     LoadSearch result;
     read(node, table.from, result.from);
     read(node, table.to, result.to);
-    read(node, table.points, result.points);
-    read(node, table.within, result.within);
-    if (result.within < 0.001 || result.within > 0.5) node.at(table.within).fail_wanted("a share from 0.1% to 50%");
     for (const auto& [key, bound] : {std::pair(table.from, result.from), std::pair(table.to, result.to)})
         if (bound && (*bound < slowest_rate || *bound > fastest_rate)) node.at(key).fail_wanted("a load of 1e-6 to 1e9");
     if (result.from && result.to && *result.from >= *result.to) node.fail("`from` is below `to`");
@@ -263,7 +279,8 @@ Arrival read_arrival(const Yaml& node) {
     int given = 0;
     if (const Yaml* rate = node.find(table.rate)) {
         ++given;
-        if (const double requests_per_second = read_rate(*rate); !std::isinf(requests_per_second)) {
+        if (rate->is_scalar() && rate->text() == "timestamps") result.kind = Arrival::Kind::trace;
+        else if (const double requests_per_second = read_rate(*rate); !std::isinf(requests_per_second)) {
             result.kind = Arrival::Kind::rate;
             result.requests_per_second = requests_per_second;
             check_rate(*rate, requests_per_second);
@@ -274,17 +291,12 @@ Arrival read_arrival(const Yaml& node) {
         result.kind = Arrival::Kind::concurrency;
         read(node, table.concurrency, result.in_flight);
     }
-    if (node.find(table.trace) != nullptr) {
-        ++given;
-        (void)read<std::string>(node, table.trace);
-        result.kind = Arrival::Kind::trace;
-    }
     if (const Yaml* ramp = node.find(table.ramp)) {
         ++given;
         ramp->check_keys(keys::ramp);
         result.kind = Arrival::Kind::ramp;
-        read(*ramp, keys::ramp.from, result.requests_per_second);
-        read(*ramp, keys::ramp.to, result.to_requests_per_second);
+        result.requests_per_second = read<double>(*ramp, keys::ramp.from);
+        result.to_requests_per_second = read<double>(*ramp, keys::ramp.to);
         if (!(result.requests_per_second + result.to_requests_per_second > 0))
             ramp->fail("rates of at least 0 wanted, one of them positive");
         check_rate(*ramp, std::max(result.requests_per_second, result.to_requests_per_second));
@@ -299,7 +311,7 @@ Arrival read_arrival(const Yaml& node) {
         result.kind = Arrival::Kind::largest_concurrency;
         result.search = read_load_search(*search);
     }
-    if (given > 1) node.fail("an arrival is one of rate, concurrency, trace, ramp, largest_rate, largest_concurrency");
+    if (given > 1) node.fail("an arrival is one of rate, concurrency, ramp, largest_rate, largest_concurrency");
     if (const Yaml* burstiness = node.find(table.burstiness)) {
         if (result.kind != Arrival::Kind::rate && result.kind != Arrival::Kind::ramp && result.kind != Arrival::Kind::largest_rate)
             burstiness->fail("burstiness goes with a finite rate, a ramp or largest_rate");

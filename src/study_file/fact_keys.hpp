@@ -3,15 +3,13 @@
 
 // The keys of files with facts: hardware, models, traits of engines. Tables as in keys.hpp.
 
-#include "key_words.hpp"
+#include "shared_keys.hpp"
 
 namespace servetune::keys {
 
-inline constexpr struct HardwareKeys {
+inline constexpr struct HardwareKeys : FactsKeys {
     static constexpr std::string_view called = "hardware";
     Key hardware{"hardware", is::text, "its name, and its file's", required};
-    Key title{"title", is::text, "what it is, for people", required};
-    Key also{"also", is::list_of<is::text>, "other names: of data sheets, as nvidia-smi prints it", required};
     Key architecture{"architecture", is::one_of<architectures>, "what decides which kernels it runs", required};
     Key memory_bytes{"memory_bytes", is::positive, "as its driver reports them", required};
     Key memory_bandwidth_bytes_per_second{"memory_bandwidth_bytes_per_second", is::positive, "the vendor's peak", required};
@@ -19,31 +17,23 @@ inline constexpr struct HardwareKeys {
                          "number type (fp16 bf16 fp8 int8 fp4) -> dense matrix operations, the vendor's peak", required};
     Key shared_memory{"shared_memory", is::boolean, "the CPU uses the same memory (false)"};
     Key link_bytes_per_second{"link_bytes_per_second", is::positive, "to its neighbours, both directions together"};
-    Key link{"link", is::text, "which link that is"};
-    Key source{"source", is::text, "where each figure was seen", required};
     Key unverified{"unverified", is::list_of<is::text>,
-                   "figures that were seen neither in the maker's data sheet nor in a copy of it: keys, of types too "
-                   "(flops_per_second.fp8); `validate` and `simulate` name them"};
+                   "keys of figures seen in no data sheet, also flops_per_second.fp8; `validate` names them"};
 } hardware{};
 
 inline constexpr struct WeightsKeys {
     static constexpr std::string_view called = "weights";
     Key bytes{"bytes", is::positive, "the checkpoint", required};
     Key per_token{"per_token", is::positive, "what one decoded token of one stream reads of it", required};
-    Key computes_in{"computes_in", is::one_of<product_types>, "number type of its matrix products; weight-only quantizations: bf16",
-                    required};
 } weights{};
 
-inline constexpr struct ModelKeys {
+inline constexpr struct ModelKeys : FactsKeys {
     static constexpr std::string_view called = "model";
     Key model{"model", is::text, "its name on a hub", required};
-    Key also{"also", is::list_of<is::text>, "stems of the names of checkpoints that have this shape", required};
-    Key parameters_total{"parameters_total", is::positive, "all of them, as stored", required};
     Key parameters_active{"parameters_active", is::positive, "that work for one token, both embeddings included", required};
-    Key parameters_embedding{"parameters_embedding", is::positive, "input embedding and output head; tied: counted once", required};
     Key tied_embeddings{"tied_embeddings", is::boolean, "the output head is the input embedding (false)"};
     Key layers{"layers", is::integer_from<0>, "of the language model", required};
-    Key attention_layers{"attention_layers", is::integer_from<0>, "those whose cache grows with the context", required};
+    Key attention_layers{"attention_layers", is::integer_from<0>, "those whose cache grows with the context (all)"};
     Key hidden_size{"hidden_size", is::integer_from<0>, "width", required};
     Key attention_heads{"attention_heads", is::integer_from<0>, "of the queries", required};
     Key kv_heads{"kv_heads", is::integer_from<0>, "of keys and values", required};
@@ -52,22 +42,19 @@ inline constexpr struct ModelKeys {
     Key context_tokens{"context_tokens", is::integer_from<1>, "the longest prompt and answer it was made for", required};
     Key experts{"experts", is::integer_from<0>, "per layer; 0: dense (0)"};
     Key experts_per_token{"experts_per_token", is::integer_from<0>, "routed; 0: dense (0)"};
-    Key kv_bytes_per_token_16bit{"kv_bytes_per_token_16bit", is::positive, "cache of one token in all layers, at 16 bits", required};
+    Key kv_bytes_per_token_16bit{"kv_bytes_per_token_16bit", is::positive,
+                                 "cache of one token in all layers, at 16 bits (keys and values of all heads)"};
     Key sliding_window{"sliding_window", is::integer_from<0>, "tokens that sliding layers look back; 0: none (0)"};
     Key sliding_layers{"sliding_layers", is::integer_from<0>, "of the attention layers, those with the window (0)"};
-    Key native_type{"native_type", is::text, "which of `weights` the model is published in", required};
-    Key weights{"weights", is::mapping_of<is::keyed<keys::weights>>, "quantization -> checkpoint", required};
-    Key source{"source", is::text, "where shape and bytes were seen, and what was computed", required};
+    Key weights{"weights", is::mapping_of<is::keyed<keys::weights>>, "quantization -> checkpoint; the first is the one that is published",
+                required};
 } model{};
 
-inline constexpr struct AttentionKeys {
+inline constexpr struct AttentionKeys : ArchitecturesKeys {
     static constexpr std::string_view called = "attention";
     Key prefill_efficiency{"prefill_efficiency", is::efficiency, "share of the peak FLOP/s of bf16", required};
     Key decode_efficiency{"decode_efficiency", is::efficiency, "share of the memory bandwidth, reading the cache", required};
-    Key cache_types{"cache_types", is::list_of<is::text>, "of keys and values that it has kernels for; without: all"};
-    Key needs{"needs", is::list_of<is::text>, "number types that the chip must compute in"};
-    Key architectures{"architectures", is::architecture_list,
-                      "the chips that these figures are of; the simulator refuses it on others (all)"};
+    Key cache_types{"cache_types", is::list_of<is::text>, "of keys and values that it has kernels for (all)"};
 } attention{};
 
 inline constexpr struct DefaultRuleKeys {
@@ -77,13 +64,12 @@ inline constexpr struct DefaultRuleKeys {
     Key hardware{"hardware", is::list_of<is::text>, "on these only"};
 } default_rule{};
 
-inline constexpr struct DefectKeys {
+inline constexpr struct DefectKeys : BecauseKeys {
     static constexpr std::string_view called = "defect";
     Key kind{"kind", is::one_of<defect_kinds>, "what happens", required};
     Key when{"when", is::expression, "an expression over the engine's own parameters", required};
     Key seconds{"seconds", is::number_from<0>, "slow_start: longer; else: into the start or the load", required};
     Key lines{"lines", is::list_of<is::text>, "of the log"};
-    Key because{"because", is::text, "why, and where it was seen", required};
 } defect{};
 
 inline constexpr struct TraitsKeys {
@@ -96,15 +82,11 @@ inline constexpr struct TraitsKeys {
     Key step_overhead_seconds{"step_overhead_seconds", is::number_from<0>, "the host's work for a step", required};
     Key sequence_overhead_seconds{"sequence_overhead_seconds", is::number_from<0>, "and for each sequence in it", required};
     Key eager_layer_seconds{"eager_layer_seconds", is::number_from<0>, "launching one layer without a graph", required};
-    Key uncompiled_factor{"uncompiled_factor", is::number_from<1>, "longer device time without torch.compile (1)"};
     Key request_overhead_seconds{"request_overhead_seconds", is::number_from<0>, "front end, per request: parsing, template, tokenizer",
                                  required};
     Key chunk_overhead_seconds{"chunk_overhead_seconds", is::number_from<0>, "front end, per streamed event", required};
-    Key all_reduce_seconds{"all_reduce_seconds", is::number_from<0>, "latency of one exchange between devices", required};
-    Key link_efficiency{"link_efficiency", is::efficiency, "share of the link's bandwidth in large exchanges", required};
-    Key default_attention{"default_attention", is::text, "the back end that is used when none is named", required};
-    Key attention{"attention", is::mapping_of<is::keyed<keys::attention>>, "back end -> what it reaches and takes", required};
-    Key acceptance{"acceptance", is::mapping_of<is::chance>, "method of speculation -> chance that a guess is right"};
+    Key attention{"attention", is::mapping_of<is::keyed<keys::attention>>, "back end -> what it reaches; the first is the default",
+                  required};
     Key context_bytes{"context_bytes", is::number_from<0>, "CUDA context, libraries, workspaces", required};
     Key activation_bytes_per_token_and_width{"activation_bytes_per_token_and_width", is::number_from<0>,
                                              "times tokens of a step, times hidden size", required};
@@ -117,17 +99,11 @@ inline constexpr struct TraitsKeys {
     Key load_bytes_per_second{"load_bytes_per_second", is::positive, "weights from disk to device", required};
     Key compile_seconds{"compile_seconds", is::number_from<0>, "once (0)"};
     Key graph_seconds_per_size{"graph_seconds_per_size", is::number_from<0>, "recording (0)"};
-    Key chunked_prefill{"chunked_prefill", is::boolean, "by itself (true)"};
     Key whole_prompts_raise_budget{"whole_prompts_raise_budget", is::boolean,
                                    "without chunked prefill a step holds the longest context (false)"};
-    Key mixed_steps{"mixed_steps", is::boolean, "prompts and decoding in one step, by itself (true)"};
-    Key overlap{"overlap", is::boolean, "the host prepares the next step meanwhile, by itself (true)"};
     Key reserved_share{"reserved_share", is::number_from<0>, "of the tokens still to come, kept free at admission, by itself (0)"};
-    Key graphs{"graphs", is::boolean, "records graphs by itself (true)"};
-    Key graph_max_tokens{"graph_max_tokens", is::integer_from<0>, "the largest; 0: twice the sequences of a step, at most 512 (0)"};
-    Key compiled{"compiled", is::boolean, "torch.compile by itself (false)"};
     Key defaults{"defaults", is::mapping_of<is::list_of<is::keyed<keys::default_rule>>>,
-                 "parameter -> rules: what it comes to by device; the first that fits counts"};
+                 "parameter -> what it comes to by device; the first that fits counts"};
     Key log{"log", is::mapping_of<is::list_of<is::text>>, "event -> lines as the engine prints them, with {figures}"};
     Key defects{"defects", is::list_of<is::keyed<keys::defect>>, "what goes wrong with certain flags though every rule allows them"};
     Key sources{"sources", is::mapping_of<is::text>, "key -> where its figure is from; every figure has one", required};

@@ -2,6 +2,7 @@
 #include "goals_reader.hpp"
 
 #include "all_errors.hpp"
+#include "engine/load_level.hpp"
 #include "engine/per_device.hpp"
 #include "key_reader.hpp"
 #include "keys.hpp"
@@ -164,8 +165,10 @@ void look_for_load(const Yaml& root, StudyFile& study) {
                     .fail("'" + workload.name + "': " + error.what());
             }
         }
-    if (const Yaml* load = root.find(keys::study.load))
-        load->fail("the workloads look for their largest load already; leave out `load`, or give them fixed arrivals");
+    if (const Yaml* space = root.find(keys::study.space))
+        for (const auto& [name, node] : space->entries())
+            if (is_load_level(name))
+                node.fail("the workloads look for their largest load already; leave this out, or give them fixed arrivals");
 }
 
 std::string larger_looks_better(const StudyFile& study) {

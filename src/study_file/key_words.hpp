@@ -35,21 +35,22 @@ inline constexpr Words<EngineTraits::FractionOf, 4> memory_fractions{{{EngineTra
 inline constexpr Words<bool, 2> others_words{{{true, "search"}, {false, "default"}}};
 inline constexpr std::array<std::string_view, 3> over_words{"mean", "worst", "each"};
 inline constexpr Words<bool, 2> gain_units{{{false, "trial"}, {true, "second"}}};
-inline constexpr Words<bool, 2> stop_words{{{false, "at_its_end"}, {true, "when_not_worth_it"}}};
+/// Those with options stand under `strategy` as mappings too.
+inline constexpr std::array<std::string_view, 6> strategies{"staged", "random", "exhaustive", "quasi_random", "local_search", "bayesian"};
 inline constexpr Words<bool, 2> comparisons{{{false, "incumbent"}, {true, "baseline"}}};
 inline constexpr Words<bool, 2> unmeasured_words{{{false, "fail"}, {true, "exclude"}}};
 inline constexpr Words<bool, 2> copies{{{false, "one"}, {true, "fill"}}};
 inline constexpr Words<bool, 2> on_off{{{true, "on"}, {false, "off"}}};
 inline constexpr std::array<std::string_view, 3> audits{"enforce", "report", "off"};
-inline constexpr std::array<std::string_view, 1> api_styles{"openai"};
-inline constexpr std::array<std::string_view, 5> launchers{"local", "podman", "docker", "ssh", "slurm"};
-inline constexpr std::array<std::string_view, 1> traces{"timestamps"};
-inline constexpr std::array<std::string_view, 4> product_types{"bf16", "fp8", "int8", "fp4"};
+inline constexpr std::array<std::string_view, 2> apis{"chat", "completions"};
 inline constexpr std::array<std::string_view, 5> defect_kinds{"slow_start", "hang", "exit", "crash_under_load", "hang_under_load"};
+
+inline constexpr std::array<std::string_view, 1> knowledge_words{"cost_model"};
 
 /// Evaluators that need no options of their own.
 inline constexpr std::array<std::string_view, 2> plain_evaluators{"deploy", "simulate"};
 inline constexpr std::array<std::string_view, 2> infinite_words{"inf", ".inf"};
+inline constexpr std::array<std::string_view, 3> arrival_words{"inf", ".inf", "timestamps"};
 
 }  // namespace keys
 
@@ -65,6 +66,9 @@ inline constexpr KeyType conditions{.form = Form::mapping, .called = "name -> va
 inline constexpr KeyType failure_kind{.form = Form::word, .called = "failure kind", .words = words_in<failure_kinds>};
 inline constexpr KeyType infinity{.form = Form::word, .called = "inf", .words = keys::infinite_words};
 inline constexpr KeyType rate{.form = Form::either, .called = "number above 0 | inf", .element = &positive, .other = &infinity};
+inline constexpr KeyType arrival_word{.form = Form::word, .called = "inf | timestamps", .words = keys::arrival_words};
+inline constexpr KeyType arrival_rate{
+    .form = Form::either, .called = "number above 0 | inf | timestamps", .element = &positive, .other = &arrival_word};
 inline constexpr KeyType short_budget{Form::text, "`N trials` or duration"};
 inline constexpr KeyType limits{.form = Form::either, .called = "limit or limits", .element = &text, .other = &list_of<text>};
 inline constexpr KeyType metrics{.form = Form::either, .called = "metric or metrics", .element = &metric, .other = &list_of<metric>};

@@ -5,9 +5,9 @@
 // member (`root.find(keys::study.model)`) and read by its type; `autotune schema` and
 // search_spaces/FORMAT.md are made from the same rows (a test compares them). A table stands behind
 // those that it refers to. Mappings whose names are free (parameters, counters) have types for what
-// stands under the names.
+// stands under the names. A key of several tables stands in shared_keys.hpp.
 
-#include "key_words.hpp"
+#include "shared_keys.hpp"
 
 namespace servetune::keys {
 
@@ -15,233 +15,146 @@ namespace servetune::keys {
 
 inline constexpr struct RangeKeys {
     static constexpr std::string_view called = "range";
-    Key low{"low", is::integer, "smallest, included", required};
-    Key high{"high", is::integer, "largest, included when a step lands on it", required};
+    Key low{"low", is::number, "smallest, included", required};
+    Key high{"high", is::number, "largest, included when a step lands on it", required};
     Key step{"step", is::integer, "of an int: distance of its values (1)"};
-    Key scale{"scale", is::one_of<scales>, "log: ratios count; log2: only low, 2 low, 4 low, ..."};
+    Key scale{"scale", is::one_of<scales>, "log: ratios count; log2, of an int: only low, 2 low, 4 low, ..."};
 } range{};
 
-inline constexpr struct IntervalKeys {
-    static constexpr std::string_view called = "interval";
-    Key low{"low", is::number, "smallest, included", required};
-    Key high{"high", is::number, "largest, included", required};
-    Key scale{"scale", is::one_of<scales>, "log: ratios count"};
-} interval{};
-
-inline constexpr struct EarlierKeys {
-    static constexpr std::string_view called = "earlier";
-    Key until{"until", is::version, "last version in which it is so", required};
-    Key flag{"flag", is::text, "the flag then"};
-    Key off_flag{"off_flag", is::text, "of a bool, then"};
-    Key env{"env", is::variable, "the environment variable then"};
-    Key option{"option", is::dotted_path, "the place in the options file then"};
-} earlier{};
-
-inline constexpr struct AlsoKeys {
-    static constexpr std::string_view called = "also";
+struct DomainKeys {
     Key int_{"int", is::keyed<keys::range>, "an integer range"};
-    Key choice{"choice", is::list_of<is::value>, "these"};
-    Key since{"since", is::version, "first version that takes them (all)"};
-} also{};
+    Key choice{"choice", is::list_of<is::value>, "one of these; `engine` among them: passing no flag is a level too"};
+};
 
-inline constexpr struct ParameterKeys {
+inline constexpr struct EarlierKeys : UntilKeys, DestinationKeys { static constexpr std::string_view called = "earlier"; } earlier{};
+
+inline constexpr struct AlsoKeys : DomainKeys, SinceKeys { static constexpr std::string_view called = "also"; } also{};
+
+inline constexpr struct ParameterKeys : DomainKeys, WhenKeys, DestinationKeys, DocKeys, SourceKeys, SinceKeys, UntilKeys {
     static constexpr std::string_view called = "parameter";
     Key bool_{"bool", is::nothing, "true or false"};
-    Key int_{"int", is::keyed<keys::range>, "an integer range"};
-    Key real{"real", is::keyed<keys::interval>, "a real interval"};
-    Key choice{"choice", is::list_of<is::value>, "one of these; `engine` among them: passing no flag is a level too"};
+    Key real{"real", is::keyed<keys::range>, "a real interval"};
     Key text{"text", is::nothing, "any text, such as a path: fixed by a study, never searched"};
     Key ordered{"ordered", is::boolean, "of a choice: the list goes from less to more"};
     Key default_{"default", is::value, "`engine`: pass no flag; a value: what the engine does by itself"};
     Key engine_default{"engine_default", is::value, "what the engine uses when no flag is passed, where known"};
-    Key when{"when", is::conditions, "parent -> value or values; all must hold, or the parameter is inactive"};
-    Key flag{"flag", is::text, "the flag; of a bool: passed when true"};
-    Key off_flag{"off_flag", is::text, "of a bool: passed when false"};
-    Key env{"env", is::variable, "an environment variable instead of a flag"};
-    Key option{"option", is::dotted_path, "a place in the engine's options file instead of a flag"};
     Key earlier{"earlier", is::keyed<keys::earlier>, "how it is passed in earlier versions"};
     Key concept_{"concept", is::text, "the idea it shares with parameters of other engines"};
     Key grows_memory{"grows_memory", is::boolean, "more of it never takes less of the device's memory, all else equal"};
-    Key doc{"doc", is::text, "one sentence: what it trades"};
-    Key source{"source", is::text, "where flag, values and default were checked"};
-    Key since{"since", is::version, "first version that has it"};
-    Key until{"until", is::version, "last version that has it"};
     Key values_since{"values_since", is::conditions, "values of a choice that came with a version"};
     Key values_until{"values_until", is::conditions, "values of a choice last seen in a version"};
     Key architectures{"architectures", is::mapping_of<is::architecture_list>, "of a choice: the chips that take a value (all)"};
-    Key also{"also", is::keyed<keys::also>, "further values that the engine takes: a study may name them, a search of all looks past them"};
+    Key also{"also", is::keyed<keys::also>, "further values that a study may name, and a search of all leaves out"};
     Key same_as{"same_as", is::mapping_of<is::value>, "another word for a value -> that value (`engine`: as no flag)"};
-    Key suffixes{"suffixes", is::boolean, "takes 8k for 8000 and 8K for 8192: k, m, g, t and K, M, G, T (false)"};
-    Key means{"means", is::mapping_of<is::one_of<value_meanings>>,
-              "of a choice: value -> what the cost model calls it, where the name differs"};
+    Key means{"means", is::mapping_of<is::one_of<value_meanings>>, "of a choice: value -> what the cost model calls it"};
     Key checkpoints{"checkpoints", is::mapping_of<is::text>, "in a study: value -> model to serve instead of passing the flag"};
     Key drafts{"drafts", is::mapping_of<is::text>, "in a study, of the method of speculation: value -> the draft model it works with"};
 } parameter{};
 
-inline constexpr struct ConstraintKeys {
+inline constexpr struct ConstraintKeys : BecauseKeys, SinceKeys, UntilKeys {
     static constexpr std::string_view called = "constraint";
     Key require{"require", is::expression, "must be true (or unknown)"};
     Key forbid{"forbid", is::conditions, "parameter -> value or values that must not come together"};
-    Key because{"because", is::text, "why; shown when it is broken"};
-    Key since{"since", is::version, "of an engine's: first version that has the rule"};
-    Key until{"until", is::version, "of an engine's: last version that has it"};
 } constraint{};
+
+struct ConstraintsKeys {
+    Key constraints{"constraints", is::list_of<is::keyed<keys::constraint>>, "rules that every configuration keeps"};
+};
 
 // An engine.
 
-inline constexpr struct ReadyKeys {
-    static constexpr std::string_view called = "ready";
-    Key http_get{"http_get", is::path, "answers 200 once the engine serves", required};
-    Key within{"within", is::positive_duration, "after that the trial has failed: not_ready_in_time", required};
-} ready{};
-
-inline constexpr struct ApiKeys {
-    static constexpr std::string_view called = "api";
-    Key style{"style", is::one_of<api_styles>, "form of requests and answers (openai)"};
-    Key chat{"chat", is::path, "where answers of a chat are asked for (/v1/chat/completions)"};
-    Key completions{"completions", is::path, "where completions are, asked for where `chat` is not given (/v1/completions)"};
-    Key models{"models", is::path, "answers {\"data\": [{\"id\": NAME}, ...]}; 404, 405 or 501: there is no such list (/v1/models)"};
-    Key server_info{"server_info", is::path, "answers a JSON object with the values of the flags that are in force (not asked)"};
-} api{};
-
-inline constexpr struct BetweenRunsKeys {
-    static constexpr std::string_view called = "between_runs";
-    Key http_post{"http_post", is::path, "what to POST", required};
-    Key needs_env{"needs_env", is::variables, "environment the engine must be started with for it"};
-} between_runs{};
-
-inline constexpr struct FailureKeys {
+inline constexpr struct FailureKeys : SourceKeys {
     static constexpr std::string_view called = "failures";
     Key kind{"kind", is::failure_kind, "what such a trial is called", required};
     Key match{"match", is::list_of<is::text>, "the first line of the log that contains one of these decides", required};
-    Key source{"source", is::text, "the log or the code that has these words, with the engine's version"};
 } failure{};
 
-inline constexpr struct RenderKeys {
+inline constexpr struct RenderKeys : WhenKeys {
     static constexpr std::string_view called = "render";
     Key flag{"flag", is::text, "the flag", required};
     Key json{"json", is::mapping_of<is::text>, "JSON key -> {parameter}", required};
-    Key when{"when", is::conditions, "as of a parameter; else the flag is not passed"};
 } render{};
 
-inline constexpr struct WeightCacheKeys {
+inline constexpr struct WeightCacheKeys : WhenKeys, EnvironmentKeys, ReadyWithinKeys, SinceKeys {
     static constexpr std::string_view called = "weight_cache";
-    Key launch{"launch", is::list_of<is::word>, "the daemon's command, with {model} and {folder}, a folder for its sockets", required};
+    Key launch{"launch", is::list_of<is::word>, "the daemon's command, with {model} and {folder} for its sockets", required};
     Key parameters{"parameters", is::list_of<is::name>, "the daemon gets their flags too: the weights depend on them", required};
     Key arguments{"arguments", is::list_of<is::word>, "flags that the daemon gets too, where a study has them under `arguments`"};
-    Key when{"when", is::conditions, "as of a parameter; else the engine takes no weights from it"};
     Key engine{"engine", is::list_of<is::word>, "further words of the engine's command, with {folder}", required};
-    Key environment{"environment", is::variables, "of the daemon and the engine, with {folder}"};
     Key ready{"ready", is::text, "in the daemon's line that says that it holds the weights", required};
     Key used{"used", is::text, "in the engine's line that says that it took them", required};
-    Key within{"within", is::positive_duration, "for the daemon to be ready", required};
-    Key since{"since", is::version, "first version that has it"};
 } weight_cache{};
 
-inline constexpr struct DeviceFactorKeys {
-    static constexpr std::string_view called = "devices";
-    Key parameter{"parameter", is::name, "a parameter that multiplies the number of devices", required};
-    Key unless{"unless", is::conditions, "parameter -> value or values; where all hold, it shares devices that are counted already"};
-} device_factor{};
-
-inline constexpr struct EngineKeys {
+inline constexpr struct EngineKeys : ReadyWithinKeys, ConstraintsKeys, ArchitecturesKeys {
     static constexpr std::string_view called = "engine";
     Key engine{"engine", is::text, "the engine's name", required};
     Key versions{"versions", is::text, "the versions this file was checked for"};
     Key launch{"launch", is::list_of<is::word>, "the command, with {model}, {host} and {port}", required};
-    Key started_as{"started_as", is::list_of<is::list_of<is::word>>,
-                   "other words that its commands begin with, for the audit of commands that people wrote (those of `launch`)"};
-    Key images{"images", is::list_of<is::word>,
-               "container images, without registry, whose entry point is the engine: for reading commands that people wrote"};
-    Key aliases{"aliases", is::mapping_of<is::text>,
-                "other spelling of a flag -> the parameter it sets, or {model}; for the audit, beside the spellings in the versions files"};
-    Key not_about_speed{"not_about_speed", is::list_of<is::word>,
-                        "flags that leave the speed and memory of a serving engine as they are: names, paths, seeds, logs, parsers"};
+    Key started_as{"started_as", is::list_of<is::list_of<is::word>>, "other words that commands of people begin with"};
+    Key images{"images", is::list_of<is::word>, "container images, without registry, whose entry point is the engine"};
+    Key aliases{"aliases", is::mapping_of<is::text>, "other spelling of a flag -> its parameter, or {model}"};
+    Key not_about_speed{"not_about_speed", is::list_of<is::word>, "flags that change neither speed nor memory"};
     Key help{"help", is::list_of<is::list_of<is::word>>,
-             "behind the program, what makes it list its flags: tried in turn until all are there ([[--help]])"};
-    Key help_of_removed{"help_of_removed", is::list_of<is::text>,
-                        "words by which a line of that list names a flag that the program no longer takes"};
+             "what makes the program list its flags: tried in turn until all are there ([[--help]])"};
+    Key help_of_removed{"help_of_removed", is::list_of<is::text>, "words of that list that mark a flag as removed"};
     Key flag_style{"flag_style", is::one_of<flag_styles>, "how a flag takes its value: --flag=value or --flag value"};
     Key options_flag{"options_flag", is::text, "the flag that takes the engine's options file"};
-    Key file_flags{"file_flags", is::list_of<is::word>,
-                   "flags that take a file which may set any other flag: no study may pass one under `arguments`"};
+    Key file_flags{"file_flags", is::list_of<is::word>, "flags that take a file which may set any other flag"};
     Key flag_variables{"flag_variables", is::list_of<is::word>, "beginnings of environment variables that set flags"};
     Key environment_prefixes{"environment_prefixes", is::list_of<is::word>,
-                             "beginnings of environment variables that can change its speed: their values are kept with each trial"};
-    Key ready{"ready", is::keyed<keys::ready>, "how the engine says that it serves"};
-    Key api{"api", is::keyed<keys::api>, "style and paths of its HTTP interface (OpenAI's)"};
-    Key reported_as{"reported_as", is::mapping_of<is::text>,
-                    "flag -> its name in the answer of `server_info` (the flag without its dashes in front, `_` for `-`)"};
-    Key between_runs{"between_runs", is::list_of<is::keyed<keys::between_runs>>,
-                     "what to POST so that one run does not serve the next from its cache"};
+                             "beginnings of environment variables that can change its speed: kept with each trial"};
+    Key ready{"ready", is::path, "answers 200 once the engine serves, such as /health"};
+    Key api{"api", is::one_of<apis>, "whether answers are asked for at /v1/chat/completions or /v1/completions (chat)"};
+    Key server_info{"server_info", is::path, "answers a JSON object with the values of the flags that are in force (not asked)"};
+    Key reported_as{"reported_as", is::mapping_of<is::text>, "flag -> its name in the answer of `server_info` (the flag with `_` for `-`)"};
+    Key between_runs{"between_runs", is::mapping_of<is::variables>,
+                     "path to POST to, so that no cache serves the next run -> variables that it needs"};
     Key counters{"counters", is::mapping_of<is::text>, "where its own counters are and what they are called"};
     Key failures{"failures", is::list_of<is::keyed<keys::failure>>, "how the log of a dead engine is read"};
     Key parameters{"parameters", is::mapping_of<is::keyed<keys::parameter>>, "name -> parameter", required};
     Key render{"render", is::list_of<is::keyed<keys::render>>, "parameters that make one flag together"};
-    Key constraints{"constraints", is::list_of<is::keyed<keys::constraint>>, "rules that every configuration keeps"};
-    Key architectures{"architectures", is::architecture_list, "chips that it runs on (any)"};
-    Key weight_cache{"weight_cache", is::keyed<keys::weight_cache>,
-                     "a program of the engine that keeps weights in the devices' memory between starts"};
-    Key devices{"devices", is::list_of<is::either<is::name, is::keyed<keys::device_factor>>>,
-                "parameters whose product is the number of devices that a configuration takes"};
+    Key weight_cache{"weight_cache", is::keyed<keys::weight_cache>, "a program that keeps weights in the devices' memory between starts"};
+    Key devices{"devices", is::either<is::list_of<is::name>, is::mapping_of<is::conditions>>,
+                "parameters whose product is the number of devices"};
 } engine{};
 
 // A workload.
 
-inline constexpr struct DatasetKeys {
+inline constexpr struct DatasetKeys : LengthKeys {
     static constexpr std::string_view called = "dataset";
     Key kind{"kind", is::one_of<dataset_kinds>, "where the prompts come from", required};
     Key path{"path", is::file, "of sharegpt, trace, prompts; beside the file it stands in, else in the current folder"};
-    Key input_tokens{"input_tokens", is::integer_from<1>, "per prompt; shared_prefix: behind the prefix; multi_turn: per turn"};
-    Key output_tokens{"output_tokens", is::integer_from<1>, "per answer; sharegpt, trace, prompts: instead of what the file says"};
     Key range_ratio{"range_ratio", is::number_in<0, 1>, "random: lengths vary uniformly by this share"};
-    Key min_tokens{"min_tokens", is::integer_from<1>, "sharegpt: shorter prompts and answers are left out"};
-    Key max_prompt_tokens{"max_prompt_tokens", is::integer_from<1>, "sharegpt: longer prompts are left out"};
-    Key max_total_tokens{"max_total_tokens", is::integer_from<1>, "sharegpt: longer pairs are left out"};
     Key prefix_tokens{"prefix_tokens", is::integer_from<1>, "shared_prefix: length of what a group shares"};
     Key prefix_groups{"prefix_groups", is::integer_from<1>, "shared_prefix: number of groups"};
     Key turns{"turns", is::integer_from<1>, "multi_turn: requests of one conversation"};
 } dataset{};
 
-inline constexpr struct RampKeys {
-    static constexpr std::string_view called = "ramp";
-    Key from{"from", is::number_from<0>, "requests per second at the start", required};
-    Key to{"to", is::number_from<0>, "at the end", required};
-} ramp{};
+inline constexpr struct RampKeys : LoadRangeKeys { static constexpr std::string_view called = "ramp"; } ramp{};
 
-inline constexpr struct LoadSearchKeys {
-    static constexpr std::string_view called = "largest_rate";
-    Key from{"from", is::positive, "the lowest load that is tried (a fiftieth of what the server does; one in flight)"};
-    Key to{"to", is::positive, "the highest, which is tried first (all requests at once)"};
-    Key points{"points", is::integer_in<2, 50>, "loads that are tried for each configuration at most (6)"};
-    Key within{"within", is::share, "how closely the load is wanted: from 0.1% to 50% (2%)"};
-} load_search{};
+inline constexpr struct LoadSearchKeys : LoadRangeKeys { static constexpr std::string_view called = "largest_rate"; } load_search{};
 
 inline constexpr struct ArrivalKeys {
     static constexpr std::string_view called = "arrival";
-    Key rate{"rate", is::rate, "requests per second; inf: all at once"};
+    Key rate{"rate", is::arrival_rate, "requests per second; inf: all at once; timestamps: as the data set says"};
     Key burstiness{"burstiness", is::rate, "of a rate or ramp: 1 is Poisson, less is burstier, inf an even pace"};
-    Key concurrency{"concurrency", is::integer_in<1, most_concurrency>, "that many requests in flight, a new one for each that ends"};
-    Key trace{"trace", is::one_of<traces>, "as the data set's time stamps say"};
+    Key concurrency{"concurrency", is::integer_in<1, most_concurrency>, "that many requests in flight"};
     Key ramp{"ramp", is::keyed<keys::ramp>, "requests per second, changing evenly in time"};
     Key largest_rate{"largest_rate", is::keyed<keys::load_search>,
-                     "the most requests per second under which the limits of the objective hold, found for each configuration"};
+                     "the most requests per second that keep the limits of the objective, found for each configuration"};
     Key largest_concurrency{"largest_concurrency", is::keyed<keys::load_search>, "the same of requests in flight"};
 } arrival{};
 
-inline constexpr struct WorkloadKeys {
+inline constexpr struct WorkloadKeys : LengthKeys, SeedKeys {
     static constexpr std::string_view called = "workload";
     Key workload{"workload", is::text, "its name"};
     Key use{"use", is::name_or_file, "start from this workload; the keys here replace its own"};
     Key dataset{"dataset", is::keyed<keys::dataset>, "where the prompts come from"};
     Key requests{"requests", is::integer_from<1>, "how many"};
     Key arrival{"arrival", is::keyed<keys::arrival>, "when they are sent (all at once)"};
-    Key seed{"seed", is::integer_from<0>, "of everything random in it (42)"};
     Key ignore_eos{"ignore_eos", is::boolean, "every answer has exactly the tokens asked for"};
     Key weight{"weight", is::weight, "in the combined metrics of several workloads (1)"};
     Key printed_as{"printed_as", is::either<is::text, is::list_of<is::text>>, "what a published document calls it, for `autotune import`"};
-    Key input_tokens{"input_tokens", is::integer_from<1>, "with use: the data set's"};
-    Key output_tokens{"output_tokens", is::integer_from<1>, "with use: the data set's"};
 } workload{};
 
 // A study.
@@ -249,285 +162,175 @@ inline constexpr struct WorkloadKeys {
 inline constexpr struct MachineKeys {
     static constexpr std::string_view called = "machine";
     Key device{"device", is::text, "the accelerator, such as h100-sxm, or a file with its facts (.yaml)"};
-    Key count{"count", is::integer_from<1>,
-              "how many of them a trial may take; without it, with `deploy`, those that nvidia-smi finds, else one"};
+    Key count{"count", is::integer_from<1>, "how many of them a trial may take (those that nvidia-smi finds, else one)"};
     Key price_per_hour{"price_per_hour", is::positive, "of all of them together, in US dollars: for the `usd_per_million_...` metrics"};
 } machine{};
-
-inline constexpr struct GuardKeys {
-    static constexpr std::string_view called = "guard";
-    Key never_worse_than{"never_worse_than", is::share, "what each may lose against the default, in any goal", required};
-} guard{};
 
 inline constexpr struct ObjectiveKeys {
     static constexpr std::string_view called = "objective";
     Key maximize{"maximize", is::metrics,
-                 "the more the better; the first metric written leads; request_rate, concurrency, goodput: at the most load that keeps the "
-                 "limits"};
+                 "the more the better; the first metric leads; request_rate, concurrency, goodput: at the most load that keeps the limits"};
     Key minimize{"minimize", is::metrics, "the less the better"};
     Key limits{"limits", is::limits, "`metric >= number` or `metric <= number`"};
     Key over{"over", is::one_of<over_words>,
-             "of several workloads: their weighted geometric mean, the one that gains least over the default, or each a goal (mean)"};
+             "of several workloads: weighted geometric mean, the one that gains least, or each a goal (mean)"};
 } objective{};
 
 inline constexpr struct QualityKeys {
     static constexpr std::string_view called = "quality";
     Key prompts{"prompts", is::file, "a prompt a line, answered greedily (24 that come with servetune)"};
-    Key answer_tokens{"answer_tokens", is::integer_in<1, 1'000'000>, "of each answer (64)"};
-    Key command{"command", is::list_of<is::word>, "in place of prompts a program that prints an accuracy, with {url} and {model}"};
+    Key command{"command", is::list_of<is::word>, "instead a program that prints an accuracy, with {url} and {model}"};
     Key metric{"metric", is::text, "which of what it prints: a key, or TASK/METRIC of lm-evaluation-harness (accuracy, the first row)"};
     Key within{"within", is::positive_duration, "for that program (30min)"};
-    Key parameters{"parameters", is::list_of<is::name>, "that touch answers (those of quantization, types, speculation)"};
 } quality{};
-
-inline constexpr struct LoadKeys {
-    static constexpr std::string_view called = "load";
-    Key concurrency{"concurrency", is::keyed<keys::parameter>,
-                    "`load.concurrency`: requests in flight, in place of the workloads' own arrival"};
-    Key request_rate{"request_rate", is::keyed<keys::parameter>, "`load.request_rate`: requests a second, the same"};
-} load{};
-
-inline constexpr struct StageKeys {
-    static constexpr std::string_view called = "stage";
-    Key stage{"stage", is::text, "its name in the report", required};
-    Key product{"product", is::list_of<is::name>, "all combinations of these parameters"};
-    Key candidates{"candidates", is::list_of<is::mapping_of<is::value>>, "partial configurations"};
-    Key carried{"carried", is::boolean, "with compare_with: baseline: the winner becomes the baseline"};
-} stage{};
 
 inline constexpr struct StagedKeys {
     static constexpr std::string_view called = "staged";
     Key compare_with{"compare_with", is::one_of<comparisons>, "what a stage's candidates are set on and compared with (incumbent)"};
     Key replicates{"replicates", is::integer_in<1, 1000>, "most measurements of one configuration to settle a comparison (3)"};
-    Key stages{"stages", is::list_of<is::either<is::name, is::either<is::list_of<is::name>, is::keyed<keys::stage>>>>,
-               "a parameter, a list of them (all combinations), or a mapping", required};
+    Key stages{"stages",
+               is::list_of<is::either<is::name, is::either<is::list_of<is::name>, is::mapping_of<is::list_of<is::mapping_of<is::value>>>>>>,
+               "a parameter, a list of them (all combinations), or a name -> partial configurations", required};
 } staged{};
 
 inline constexpr struct BayesianKeys {
     static constexpr std::string_view called = "bayesian";
-    Key failures{"failures", is::one_of<failure_models>,
-                 "what a failed trial teaches: that alike ones fail, a bad value, or both (classifier)"};
-    Key additive{"additive", is::boolean, "parameters act one by one rather than together (false)"};
-    Key patience{"patience", is::integer_from<0>,
-                 "new configurations without a gain before every other one is far from all that was tried; 0: never (8)"};
-    Key explore_every{"explore_every", is::integer_from<0>, "one trial in so many goes where least is known; 0: none (12)"};
     Key per{"per", is::one_of<gain_units>, "of what the most is to be gained (trial)"};
 } bayesian{};
 
 inline constexpr struct StrategyKeys {
     static constexpr std::string_view called = "strategy";
     Key staged{"staged", is::keyed<keys::staged>, "one stage after the other"};
-    Key random{"random", is::nothing, "uniform over the feasible configurations"};
-    Key exhaustive{"exhaustive", is::nothing, "all of them"};
-    Key quasi_random{"quasi_random", is::nothing, "spread evenly by a Sobol sequence"};
-    Key local_search{"local_search", is::nothing, "uphill from the default, with random restarts"};
     Key bayesian{"bayesian", is::keyed<keys::bayesian>,
                  "models of what was measured decide; for 10 to 60 trials of spaces too large to list"};
 } strategy{};
 
-inline constexpr struct KnowledgeKeys {
+inline constexpr struct KnowledgeKeys : TableKeys {
     static constexpr std::string_view called = "knowledge";
-    Key cost_model{"cost_model", is::nothing,
-                   "what the cost model expects of each configuration; nothing where `hardware` or `model` are not known"};
     Key study{"study", is::folder_or_file, "what an earlier study of the same metric has measured: its folder, or the journal in it"};
-    Key table{"table", is::file, "what others have measured of the same metric: CSV as for `replay`"};
 } knowledge{};
 
 inline constexpr struct BudgetKeys {
     static constexpr std::string_view called = "budget";
     Key trials{"trials", is::integer_from<1>, "told trials of search and confirmation (30)"};
-    Key wall_clock{
-        "wall_clock", is::duration,
-        "of one run, which ends within it: no trial starts that would not be over by then, were it as long as the longest so far"};
+    Key wall_clock{"wall_clock", is::duration, "of one run, which ends within it, running trials included"};
     Key until{"until", is::time_of_day, "the same as a local time, the next that comes"};
-    Key stop{"stop", is::one_of<stop_words>,
-             "when_not_worth_it: also once the best further trial is expected to gain less serving time than it takes (at_its_end)"};
-    Key serves{"serves", is::positive_duration, "how long the result will serve, for `when_not_worth_it` (30d)"};
+    Key serves{"serves", is::positive_duration,
+               "how long the result will serve: the search also ends once a further trial takes more time than it is expected to gain"};
 } budget{};
 
-inline constexpr struct ReplayKeys {
+inline constexpr struct ReplayKeys : TableKeys, NoiseKeys {
     static constexpr std::string_view called = "replay";
-    Key table{"table", is::file, "CSV: parameters, `status`, metrics", required};
     Key unmeasured{"unmeasured", is::one_of<unmeasured_words>,
                    "a configuration without a row is a failed trial, or not part of the space (fail)"};
-    Key noise_cv{"noise_cv", is::share, "seeded noise on top of the table (0)"};
     Key delay{"delay", is::duration, "how long an answer takes, to watch a run (0s)"};
 } replay{};
 
-inline constexpr struct SimulateKeys {
+inline constexpr struct SimulateKeys : NoiseKeys {
     static constexpr std::string_view called = "simulate";
-    Key noise{"noise", is::share, "how much server starts differ, as a coefficient of variation (0)"};
     Key step_noise{"step_noise", is::share, "how much steps differ within a run (0)"};
-    Key drift{"drift", is::share, "a slow wave over the steps: clocks, temperature (0)"};
-    Key drift_period{"drift_period", is::positive_duration, "of that wave (10min)"};
     Key traits{"traits", is::mapping_of<is::file>, "engine -> its traits, such as `autotune simulate --fit` writes (those that ship)"};
 } simulate{};
 
-inline constexpr struct AttachKeys {
+inline constexpr struct AttachKeys : TrialKeys, LoadTestKeys {
     static constexpr std::string_view called = "attach";
-    Key url{"url", is::url,
-            "of the server, such as http://127.0.0.1:8000, with or without /v1; a user and a password in it are sent, never shown",
-            required};
+    Key url{"url", is::url, "of the server, such as http://127.0.0.1:8000; a user and password in it are never shown", required};
     Key served_model{"served_model", is::text, "the name that clients ask for (the study's model)"};
-    Key api_key_env{"api_key_env", is::variable, "the environment's variable that holds the bearer token"};
-    Key trial_within{"trial_within", is::positive_duration, "a longer trial has failed: hung (2h)"};
-    Key stall_timeout{"stall_timeout", is::positive_duration, "a request without any event of its answer for so long has failed (300s)"};
-    Key warm_up{"warm_up", is::integer_in<0, 1'000'000>,
-                "requests before the first workload, at least; before each workload until the server is steady (16; 0: none)"};
-    Key give_up{
-        "give_up", is::share,
-        "the last load test of a trial ends early once its configuration is surely slower than the best so far by so much; 0: never "
-        "(20%)"};
 } attach{};
 
-inline constexpr struct ContainerKeys {
+inline constexpr struct ContainerKeys : ProgramKeys, OptionsKeys {
     static constexpr std::string_view called = "container";
     Key image{"image", is::either<is::text, is::list_of<is::text>>,
-              "its name, with a tag or a digest; several: the image becomes the parameter `container.image`, the first is the default",
-              required};
-    Key program{"program", is::list_of<is::word>, "the client and its global options (podman or docker)"};
-    Key options{"options", is::list_of<is::word>, "further words of `run`, such as --ulimit=nofile=1024:1024"};
-    Key volumes{"volumes", is::list_of<is::text>, "SOURCE:TARGET or SOURCE:TARGET:ro; a model that is a path is mounted by itself"};
-    Key shm_bytes{"shm_bytes", is::integer_from<1>, "of /dev/shm at most (34359738368)"};
-    Key memory_bytes{"memory_bytes", is::integer_from<0>, "of the container at most; 0: no bound (0)"};
+              "its name, with a tag or digest; of several it becomes the parameter `container.image`", required};
 } container{};
 
-inline constexpr struct SshKeys {
+inline constexpr struct SshKeys : ProgramKeys {
     static constexpr std::string_view called = "ssh";
-    Key host{"host", is::text, "the other machine, as ssh takes it: a name, user@name, or a Host of ssh_config", required};
-    Key address{"address", is::text,
-                "of that machine: the engine listens on it, and the load test goes to it (its loopback, through the connection)"};
-    Key program{"program", is::list_of<is::word>, "the client and its options, such as [ssh, -p, \"2222\"] (ssh)"};
-    Key unheard_within{"unheard_within", is::positive_duration,
-                       "the other machine ends the engine when it has not heard from this one for so long (30s)"};
+    Key host{"host", is::text, "the other machine: a name, user@name, or a Host of ssh_config", required};
+    Key address{"address", is::text, "where the engine listens and gets its requests (its loopback, through the connection)"};
 } ssh{};
 
-inline constexpr struct SlurmKeys {
+inline constexpr struct SlurmKeys : OptionsKeys {
     static constexpr std::string_view called = "slurm";
     Key listen{"listen", is::text, "the address of a node that the engine listens on: 0.0.0.0 for all of them", required};
-    Key options{"options", is::list_of<is::word>, "further words of `srun`, such as --partition=gpu, --cpus-per-task=16, --time=4:00:00"};
     Key gres{"gres", is::text, "the name of the devices, such as gpu:h100; \"\": none are asked for (gpu)"};
 } slurm{};
 
-inline constexpr struct DeployKeys {
+inline constexpr struct DeployKeys : TrialKeys, LoadTestKeys, ProcessKeys, ReadyWithinKeys {
     static constexpr std::string_view called = "deploy";
-    Key launcher{"launcher", is::one_of<launchers>, "processes on this machine, containers, another machine, or jobs of Slurm (local)"};
-    Key container{"container", is::keyed<keys::container>, "with the launcher podman or docker: what is started in place of a process"};
-    Key ssh{"ssh", is::keyed<keys::ssh>, "with the launcher ssh: the machine that the engine runs on"};
-    Key slurm{"slurm", is::keyed<keys::slurm>, "with the launcher slurm: how each engine becomes a job"};
-    Key environment{"environment", is::variables, "of the engine, beside this program's own"};
-    Key api_key_env{"api_key_env", is::variable,
-                    "the environment's variable that holds the bearer token of our requests, where the engine wants one"};
+    Key container{"container", is::keyed<keys::container>, "the engine runs in a container"};
+    Key ssh{"ssh", is::keyed<keys::ssh>, "the engine runs on another machine"};
+    Key slurm{"slurm", is::keyed<keys::slurm>, "each engine is a job of Slurm"};
     Key gpus{"gpus", is::text, "CUDA_VISIBLE_DEVICES (as it is)"};
     Key cores{"cores", is::list_of<is::core>, "the engine runs on these cores only (any)"};
     Key workers{"workers", is::integer_in<1, 256>,
                 "trials at once, each on an equal part of `gpus` and `cores`, or in a job of its own (1)"};
-    Key replicas{"replicas", is::one_of<copies>,
-                 "fill: as many copies of the engine as its devices allow, loaded as one server; layouts of different size then use the "
-                 "same machine (one)"};
-    Key ready_within{"ready_within", is::positive_duration, "in place of the engine file's"};
-    Key trial_within{"trial_within", is::positive_duration, "start to stop; a longer trial has failed: hung (2h)"};
-    Key stop_within{"stop_within", is::duration, "for the engine to end by itself once it was told (20s)"};
-    Key stall_timeout{"stall_timeout", is::positive_duration, "a request without any event of its answer for so long has failed (300s)"};
-    Key warm_up{"warm_up", is::integer_in<0, 1'000'000>,
-                "requests before the first workload, at least; before each workload until the server is steady (16; 0: none)"};
-    Key give_up{
-        "give_up", is::share,
-        "the last load test of a trial ends early once its configuration is surely slower than the best so far by so much; 0: never "
-        "(20%)"};
-    Key log_bytes{"log_bytes", is::integer_from<0>, "of each trial's log at most (16777216)"};
-    Key all_logs_bytes{"all_logs_bytes", is::integer_from<0>, "of all trials' logs together; over it the oldest go (1073741824)"};
-    Key weight_cache{"weight_cache", is::one_of<on_off>,
-                     "keep the weights in the devices' memory between the starts of trials, where the engine can (off)"};
-    Key watch{"watch", is::one_of<on_off>, "measure again what a throttled or shared machine disturbed, flag what stays disturbed (on)"};
+    Key replicas{"replicas", is::one_of<copies>, "fill: as many copies of the engine as its devices allow, loaded as one server (one)"};
+    Key weight_cache{"weight_cache", is::one_of<on_off>, "keep the weights in the devices' memory between trials (off)"};
+    Key watch{"watch", is::one_of<on_off>, "measure again what a throttled or shared machine disturbed (on)"};
 } deploy{};
 
-inline constexpr struct CommandKeys {
+inline constexpr struct CommandKeys : TrialKeys, ProcessKeys {
     static constexpr std::string_view called = "command";
-    Key run{"run", is::list_of<is::word>,
-            "the program and its words, with {config}, {config_file}, {workload}, {seed}, {trial} and {folder}", required};
-    Key within{"within", is::positive_duration, "start to end; a longer trial has failed: hung (2h)"};
-    Key stop_within{"stop_within", is::duration, "for it and what it started to end once they were told (20s)"};
-    Key environment{"environment", is::variables, "of the program, beside this program's own"};
-    Key log_bytes{"log_bytes", is::integer_from<0>, "of each trial's log at most (16777216)"};
+    Key run{"run", is::list_of<is::word>, "the program, with {config}, {config_file}, {workload}, {seed}, {trial} and {folder}", required};
 } command{};
 
 inline constexpr struct EvaluatorKeys {
     static constexpr std::string_view called = "evaluator";
     Key replay{"replay", is::either<is::file, is::keyed<keys::replay>>, "answer from a table of measured configurations"};
-    Key simulate{"simulate", is::keyed<keys::simulate>, "answer from the cost model and the simulator: predictions, nothing is measured"};
+    Key simulate{"simulate", is::keyed<keys::simulate>, "answer from the cost model: predictions, nothing is measured"};
     Key attach{"attach", is::either<is::url, is::keyed<keys::attach>>,
-               "load-test a server that somebody else runs: only `load` can be searched"};
+               "load-test a server that somebody else runs: only the load can be searched"};
     Key deploy{"deploy", is::keyed<keys::deploy>, "start the engine here, load-test it over HTTP, end it: one start a trial"};
     Key command{"command", is::either<is::list_of<is::word>, is::keyed<keys::command>>,
-                "a program of yours measures: it gets the configuration and prints metrics, as JSON"};
+                "a program of yours measures: it gets the configuration and prints metrics as JSON"};
 } evaluator{};
 
-inline constexpr struct PublishedKeys {
-    static constexpr std::string_view called = "published";
-    Key document{"document", is::text, "what it is"};
-    Key printed{"printed", is::mapping_of<is::text>, "stage -> the gain as printed"};
-} published{};
-
-inline constexpr struct StudyKeys {
+inline constexpr struct StudyKeys : ConstraintsKeys, OthersKeys, SeedKeys {
     static constexpr std::string_view called = "study";
     Key study{"study", is::text, "its name, and its folder's", required};
-    Key use{"use", is::file, "start from this study; the keys here replace its own, those under `space` one by one"};
+    Key use{"use", is::file, "start from this study; keys here replace its own, those of `space` one by one"};
     Key model{"model", is::text, "what is served: a name, a path, or a file with a model's facts (.yaml)", required};
     Key hardware{"hardware", is::either<is::text, is::keyed<keys::machine>>,
-                 "what it runs on, such as h100-sxm, or a file with its facts (.yaml), or {device, count}"};
-    Key machine{"machine", is::keyed<keys::machine>, "the same, and how many there are; layouts of more devices are refused"};
-    Key engine{"engine", is::name_or_file, "the engine"};
-    Key engines{"engines", is::list_of<is::name_or_file>, "several: the engine becomes a parameter, the first is the default"};
-    Key engine_versions{"engine_versions", is::mapping_of<is::version>,
-                        "engine -> version; its flags are those of that version (the newest known)"};
+                 "what it runs on: h100-sxm, a file with its facts, or {device: h100-sxm, count: 8}"};
+    Key engine{"engine", is::either<is::name_or_file, is::list_of<is::name_or_file>>,
+               "the engine; of several it becomes a parameter, the first is the default"};
+    Key engine_versions{"engine_versions", is::mapping_of<is::version>, "engine -> version, which decides the flags (the newest known)"};
     Key workloads{"workloads", is::either<is::name_or_file, is::list_of<is::either<is::name_or_file, is::keyed<keys::workload>>>>,
                   "names, files or mappings", required};
     Key report_workloads{"report_workloads", is::list_of<is::either<is::name_or_file, is::keyed<keys::workload>>>,
                          "measured for the default and the recommendation only"};
     Key objective{"objective", is::keyed<keys::objective>, "what for", required};
-    Key guard{"guard", is::keyed<keys::guard>, "of several workloads: what none of them may lose, however much the others gain"};
-    Key quality{"quality", is::keyed<keys::quality>,
-                "of `deploy`: what configurations answer is compared with the default's, as `quality_drop`"};
+    Key never_worse_than{"never_worse_than", is::share, "what no workload may lose against the default, in any goal"};
+    Key quality{"quality", is::keyed<keys::quality>, "of `deploy`: compares answers with the default's, as `quality_drop`"};
     Key space{"space", is::mapping_of<is::either<is::value, is::either<is::list_of<is::value>, is::keyed<keys::parameter>>>>,
-              "parameter -> fixed value, list of values, or what it is narrowed to"};
-    Key load{"load", is::keyed<keys::load>, "levels of load to search: how much the server bears within the limits"};
-    Key preset{
-        "preset", is::name_or_file,
-        "what is searched, from presets/; the keys under `space` replace its own, and `others` becomes default (quick, where there is "
-        "neither `space` nor `others`)"};
-    Key others{"others", is::one_of<others_words>, "parameters that `space` does not name (default where there is a `space`, else search)"};
-    Key constraints{"constraints", is::list_of<is::keyed<keys::constraint>>, "rules of this study, beside the engines' own"};
+              "parameter -> fixed value, list of values, or mapping"};
+    Key preset{"preset", is::name_or_file,
+               "what is searched, from presets/; keys of `space` replace its own (quick, without `space` and `others`)"};
     Key arguments{"arguments", is::either<is::list_of<is::word>, is::mapping_of<is::list_of<is::word>>>,
-                  "added to every command as they are; none that the study searches or the launch passes itself"};
-    Key strategy{"strategy", is::either<is::name, is::keyed<keys::strategy>>, "how to search (bayesian)"};
-    Key knowledge{"knowledge", is::list_of<is::keyed<keys::knowledge>>,
-                  "what `bayesian` believes before anything is measured (`[{cost_model: {}}]` unless the study is simulated)"};
+                  "added to every command; none that the study searches"};
+    Key strategy{"strategy", is::either<is::one_of<keys::strategies>, is::keyed<keys::strategy>>, "how to search (bayesian)"};
+    Key knowledge{"knowledge", is::list_of<is::either<is::one_of<knowledge_words>, is::keyed<keys::knowledge>>>,
+                  "what `bayesian` believes before anything is measured (`[cost_model]`, none if simulated)"};
     Key decision{"decision", is::one_of<decision_rules>, "when a gain counts"};
     Key min_gain{"min_gain", is::share, "below it a flag is not worth having (1%)"};
     Key noise_cv{"noise_cv", is::share, "run-to-run spread, assumed until measured (1%)"};
-    Key default_again{
-        "default_again", is::integer_from<0>,
-        "after so many trials of others the search measures the default again, to see whether the machine drifts; 0: never (10 "
-        "where something runs, unless `decision` is published; else 0)"};
+    Key default_again{"default_again", is::integer_from<0>,
+                      "the search measures the default again after so many trials, against drift; 0: never (10 if something is measured "
+                      "and `decision` is significant)"};
     Key audit{"audit", is::one_of<audits>, "whether unsound results may win"};
-    Key budget{"budget", is::either<is::short_budget, is::keyed<keys::budget>>,
-               "when to stop: `30 trials`, `45min`, both with a comma, or a mapping"};
+    Key budget{"budget", is::either<is::short_budget, is::keyed<keys::budget>>, "when to stop: `30 trials`, `45min`, both, or a mapping"};
     Key evaluator{"evaluator", is::either<is::one_of<keys::plain_evaluators>, is::keyed<keys::evaluator>>, "who measures", required};
-    Key seed{"seed", is::integer_from<0>, "of the study: what is drawn, and which of equals is asked first (0)"};
     Key notes{"notes", is::list_of<is::text>, "printed at the end of the report"};
     Key on_done{"on_done", is::list_of<is::word>,
-                "a program and its words, run when a run has ended by itself with something new, with {study}, {outcome} (recommended, "
-                "keep_default, inconclusive, nothing_passes or error), {verdict} (a sentence), {reason} and {report}"};
-    Key published{"published", is::keyed<keys::published>, "what a published document printed, shown beside ours"};
+                "a program that is run when a run has ended by itself with something new, with {study}, {outcome} (recommended, "
+                "keep_default, inconclusive, nothing_passes, error), {verdict}, {reason} and {report}"};
+    Key published{"published", is::mapping_of<is::text>, "stage -> the gain that a published document printed, shown beside ours"};
 } study{};
 
-inline constexpr struct PresetKeys {
+inline constexpr struct PresetKeys : OthersKeys, DocKeys {
     static constexpr std::string_view called = "preset";
     Key preset{"preset", is::text, "its name", required};
-    Key doc{"doc", is::text, "what it is for", required};
-    Key leaves_out{"leaves_out", is::text, "what it does not search, and why", required};
-    Key others{"others", is::one_of<others_words>, "what the study's `others` becomes (default)"};
     Key space{"space", is::mapping_of<is::mapping_of<is::either<is::value, is::keyed<keys::parameter>>>>,
               "engine -> entries as under a study's `space`", required};
 } preset{};

@@ -80,6 +80,8 @@ void read_levels(const Yaml& node, const ReadDomain& read, Parameter& parameter)
         parameter.value_when_unset = read_value(*engine_default, read.domain);
 }
 
+IntegerDomain read_bounds(const Yaml& range) { return {range.at(keys::range.low).integer(), range.at(keys::range.high).integer()}; }
+
 /// Throws for a list of more.
 void check_count_of_values(const Yaml& list) {
     if (list.items().size() > most_listed_values)
@@ -98,16 +100,16 @@ std::optional<ReadDomain> read_domain(const Yaml& node) {
     if (const Yaml* at = node.find(keys::parameter.bool_)) set(*at, {BoolDomain{}});
     if (const Yaml* at = node.find(keys::parameter.int_)) {
         at->check_keys(keys::range);
-        IntegerDomain range{read<std::int64_t>(*at, keys::range.low), read<std::int64_t>(*at, keys::range.high)};
+        IntegerDomain range = read_bounds(*at);
         read(*at, keys::range.step, range.step);
         read_word<keys::scales>(*at, keys::range.scale, range.scale);
         set(*at, {range});
     }
     if (const Yaml* at = node.find(keys::parameter.real)) {
         if (const Yaml* step = at->find(keys::range.step)) step->fail("a real has no step");
-        at->check_keys(keys::interval);
-        RealDomain interval{read<double>(*at, keys::interval.low), read<double>(*at, keys::interval.high)};
-        read_word<keys::scales>(*at, keys::interval.scale, interval.scale);
+        at->check_keys(keys::range);
+        RealDomain interval{read<double>(*at, keys::range.low), read<double>(*at, keys::range.high)};
+        read_word<keys::scales>(*at, keys::range.scale, interval.scale);
         set(*at, {interval});
     }
     if (const Yaml* at = node.find(keys::parameter.text)) set(*at, {TextDomain{}});
@@ -165,7 +167,7 @@ FurtherValues read_also(const Yaml& node) {
     if ((node.find(keys::also.int_) == nullptr) == (node.find(keys::also.choice) == nullptr)) node.fail("`also` is either int or choice");
     if (const Yaml* at = node.find(keys::also.int_)) {
         at->check_keys(keys::range);
-        result.domain = IntegerDomain{read<std::int64_t>(*at, keys::range.low), read<std::int64_t>(*at, keys::range.high)};
+        result.domain = read_bounds(*at);
     } else result.domain = ChoiceDomain{node.at(keys::also.choice).values()};
     read(node, keys::also.since, result.since);
     return result;
@@ -196,7 +198,7 @@ EngineParameter read_parameter(const std::string& name, const Yaml& node) {
     if (const Yaml* earlier = node.find(table.earlier)) {
         earlier->check_keys(keys::earlier);
         result.earlier = read_destination(*earlier, keys::earlier);
-        read(*earlier, keys::earlier.until, result.earlier_until);
+        result.earlier_until = read<std::string>(*earlier, keys::earlier.until);
     }
     result.values_since = read_values_by_version(node, table.values_since, domain->domain);
     result.values_until = read_values_by_version(node, table.values_until, domain->domain);
@@ -206,7 +208,8 @@ EngineParameter read_parameter(const std::string& name, const Yaml& node) {
     }
     if (const Yaml* also = node.find(table.also)) result.also = read_also(*also);
     if (const Yaml* words = node.find(table.same_as)) read_same_as(*words, result);
-    read(node, table.suffixes, result.suffixes);
+    const auto* range = std::get_if<IntegerDomain>(&domain->domain);
+    result.suffixes = range != nullptr && range->high >= 1000;  // 8k is 8000
     if (const Yaml* values = node.find(table.means)) {
         const auto* listed = result.also ? std::get_if<ChoiceDomain>(&result.also->domain) : nullptr;
         const bool choice = std::holds_alternative<ChoiceDomain>(domain->domain);

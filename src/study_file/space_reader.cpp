@@ -6,6 +6,7 @@
 #include "all_errors.hpp"
 #include "base/files.hpp"
 #include "base/kept_texts.hpp"
+#include "engine/load_level.hpp"
 #include "engine/version.hpp"
 #include "found_hardware.hpp"
 #include "key_reader.hpp"
@@ -60,8 +61,7 @@ void add_preset(const Yaml& named, const Catalogue& catalogue, const Yaml* versi
     }
     const Yaml preset = Yaml::load(file);
     preset.check_keys(keys::preset);
-    for (const Key& key : {keys::preset.preset, keys::preset.doc, keys::preset.leaves_out})
-        (void)read<std::string>(preset, key);  // for people
+    for (const Key& key : {keys::preset.preset, keys::preset.doc}) (void)read<std::string>(preset, key);  // for people
     description.others_searched = false;
     read_word<keys::others_words>(preset, keys::preset.others, description.others_searched);
     const Yaml& spaces = preset.at(keys::preset.space);
@@ -90,6 +90,11 @@ void add_preset(const Yaml& named, const Catalogue& catalogue, const Yaml* versi
     }
 }
 
+/// Whether it says something of the engine, not of the load alone.
+bool names_flags(const Yaml& space) {
+    return std::any_of(space.entries().begin(), space.entries().end(), [](const auto& entry) { return !is_load_level(entry.first); });
+}
+
 constexpr const char* quick_preset = "quick";
 
 /// Whether a study that says nothing of what is searched gets the quick preset: not all flags of an
@@ -97,7 +102,8 @@ constexpr const char* quick_preset = "quick";
 /// searched whole.
 bool searches_quick(const Yaml& root, bool own, ServedBy served_by, const SpaceDescription& description, const Catalogue& catalogue) {
     if (own || served_by != ServedBy::a_new_start) return false;
-    if (root.find(keys::study.space) != nullptr || root.find(keys::study.others) != nullptr) return false;
+    const Yaml* space = root.find(keys::study.space);
+    if ((space != nullptr && (space->entries().empty() || names_flags(*space))) || root.find(keys::study.others) != nullptr) return false;
     const fs::path file = catalogue.root() / "presets" / (std::string(quick_preset) + ".yaml");
     std::error_code unknown;
     if (!fs::exists(file, unknown)) return false;
@@ -116,27 +122,25 @@ void check_size_of_space(const Yaml& space) {
         if (name.size() > longest_name) node.fail("a name has at most " + std::to_string(longest_name) + " bytes");
 }
 
+/// A parameter that no engine declares: a mapping, a list of values, or one value.
+EngineParameter read_whole(const std::string& name, const Yaml& node) {
+    if (node.is_mapping()) return read_parameter(name, node);
+    if (!node.is_sequence()) return {Parameter::choice(name, {node.value()})};
+    const SpaceEntry entry = read_space_entry(name, node);
+    Parameter parameter{name, present(entry.domain), entry.default_value.value_or(node.values().front())};
+    parameter.offers_unset = entry.offers_unset.value_or(false);
+    return {std::move(parameter)};
+}
+
 /// What stands for the engine where the space is the study's own: its parameters, and no command.
 Engine own_space(const Yaml& root) {
     for (const Key& key : {keys::study.preset, keys::study.others, keys::study.arguments, keys::study.engine_versions})
         if (const Yaml* node = root.find(key)) node->fail("this is for the flags of an engine, and the study names none");
     const Yaml* space = root.find(keys::study.space);
-    if (space == nullptr || space->entries().empty()) root.fail("without an engine a study says under 'space' what is searched");
+    if (space == nullptr || !names_flags(*space)) root.fail("without an engine a study says under 'space' what is searched");
     Engine result{"this space"};
-    for (const auto& [name, node] : space->entries()) {
-        if (node.is_mapping()) {
-            result.parameters.push_back(read_parameter(name, node));
-            continue;
-        }
-        if (node.is_sequence()) {
-            const SpaceEntry entry = read_space_entry(name, node);
-            Parameter parameter{name, present(entry.domain), entry.default_value.value_or(node.values().front())};
-            parameter.offers_unset = entry.offers_unset.value_or(false);
-            result.parameters.push_back({std::move(parameter)});
-            continue;
-        }
-        result.parameters.push_back({Parameter::choice(name, {node.value()})});
-    }
+    for (const auto& [name, node] : space->entries())
+        if (!is_load_level(name)) result.parameters.push_back(read_whole(name, node));
     for (const EngineParameter& declared : result.parameters)
         for (const Condition& condition : declared.parameter.active_when)
             if (result.find(condition.parent) == nullptr)
@@ -208,27 +212,16 @@ void read_machine(const Yaml& root, const Catalogue& catalogue, const MachineSou
             study.hardware_file = own_file(node, "hardware", catalogue);
             name = catalogue.hardware(study.hardware_file.string()).name;
         }
-        if (!study.hardware.empty() && study.hardware != name)
-            node.fail("'hardware' says that it is '" + study.hardware + "'; say it once");
         study.hardware = name;
     };
-    const auto read_one = [&](const Yaml& node) {
-        node.check_keys(keys::machine);
-        if (const Yaml* device = node.find(keys::machine.device)) read_device(*device);
-        if (const Yaml* at = node.find(keys::machine.count)) {
-            const auto count = read<std::int64_t>(node, keys::machine.count);
-            if (study.devices && *study.devices != count)
-                at->fail("'hardware' says that there are " + std::to_string(*study.devices) + "; say it once");
-            study.devices = count;
-        }
-        if (node.find(keys::machine.price_per_hour) != nullptr)
-            study.usd_per_device_hour = read<double>(node, keys::machine.price_per_hour);
-    };
     if (const Yaml* hardware = root.find(keys::study.hardware)) {
-        if (hardware->is_mapping()) read_one(*hardware);
-        else read_device(*hardware);
+        if (hardware->is_mapping()) {
+            hardware->check_keys(keys::machine);
+            if (const Yaml* device = hardware->find(keys::machine.device)) read_device(*device);
+            read(*hardware, keys::machine.count, study.devices);
+            read(*hardware, keys::machine.price_per_hour, study.usd_per_device_hour);
+        } else read_device(*hardware);
     }
-    if (const Yaml* machine = root.find(keys::study.machine)) read_one(*machine);
     const MeasuringKind& kind = kind_of(study);
     const auto* deployed = std::get_if<DeployChoice>(&study.measuring);
     const bool elsewhere = deployed != nullptr && deployed->elsewhere();
@@ -256,22 +249,25 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
     const Yaml* space = root.find(keys::study.space);
     if (space != nullptr) check_size_of_space(*space);
     const Yaml* engine = root.find(keys::study.engine);
-    const Yaml* engines = root.find(keys::study.engines);
-    const bool own = (study.measured_outside() || replayed) && engine == nullptr && engines == nullptr;
+    const bool own = (study.measured_outside() || replayed) && engine == nullptr;
     if (own) description.engines.push_back(own_space(root));
-    else if ((engine == nullptr) == (engines == nullptr)) root.fail("a study names either an engine or several engines");
-    if (engine != nullptr) description.engines.push_back(catalogue.engine(*engine));
-    else if (engines != nullptr)
-        for (const Yaml& item : engines->items()) {
+    else {
+        const Yaml& named = root.at(keys::study.engine);
+        for (const Yaml& item : named.is_sequence() ? named.items() : std::vector<Yaml>{named}) {
             description.engines.push_back(catalogue.engine(item));
             const auto same = [&](const Engine& other) { return other.name == description.engines.back().name; };
             if (std::count_if(description.engines.begin(), description.engines.end(), same) > 1) item.fail("the engine is named twice");
         }
+        if (description.engines.empty()) named.fail_wanted("the name of an engine, or a list of them");
+    }
     const Yaml* versions = root.find(keys::study.engine_versions);
     AllErrors errors;
-    if (space != nullptr && !own)
+    if (space != nullptr)
         for (const auto& [name, node] : space->entries())
-            errors.in([&, &name = name, &node = node] { description.entries.push_back(read_space_entry(name, node)); });
+            errors.in([&, &name = name, &node = node] {
+                if (is_load_level(name)) description.load_levels.push_back(read_whole(name, node).parameter);
+                else if (!own) description.entries.push_back(read_space_entry(name, node));
+            });
     if (const Yaml* preset = root.find(keys::study.preset)) errors.in([&] { add_preset(*preset, catalogue, versions, description); });
     else if (searches_quick(root, own, served_by, description, catalogue))
         errors.in([&] {
@@ -286,17 +282,13 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
     if (const auto* deploy = std::get_if<DeployChoice>(&study.measuring); deploy != nullptr && deploy->container)
         description.images = deploy->container->images;
     if (served_by == ServedBy::a_running_server) {
-        if (space != nullptr && !space->entries().empty())
-            space->fail("a server that runs keeps its flags: with `attach` only `load` can be searched");
-        if (description.engines.size() > 1) engines->fail("with `attach` one engine wanted: the one that runs");
+        if (space != nullptr && names_flags(*space))
+            space->fail("a server that runs keeps its flags: with `attach` only load.concurrency or load.request_rate can be searched");
+        if (description.engines.size() > 1) engine->fail("with `attach` one engine wanted: the one that runs");
         description.others_searched = false;
     } else {
-        if (!own && space != nullptr && !space->entries().empty()) description.others_searched = false;  // who names some means these
+        if (!own && space != nullptr && names_flags(*space)) description.others_searched = false;  // who names some means these
         read_word<keys::others_words>(root, keys::study.others, description.others_searched);
-    }
-    if (const Yaml* load = root.find(keys::study.load)) {
-        load->check_keys(keys::load);
-        for (const auto& [name, node] : load->entries()) description.load_levels.push_back(read_parameter("load." + name, node).parameter);
     }
     if (const Yaml* constraints = root.find(keys::study.constraints))
         for (const Yaml& item : constraints->items()) errors.in([&] { description.constraints.push_back(read_constraint(item)); });

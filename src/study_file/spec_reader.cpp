@@ -33,7 +33,6 @@ HardwareSpec read_hardware(const Yaml& file) {
     const auto& table = keys::hardware;
     file.check_keys(table);
     HardwareSpec spec{read<std::string>(file, table.hardware)};
-    read(file, table.title, spec.title);
     read(file, table.also, spec.also);
     spec.architecture = read_architectures(file.at(table.architecture)).front();
     read(file, table.memory_bytes, spec.memory_bytes);
@@ -41,11 +40,17 @@ HardwareSpec read_hardware(const Yaml& file) {
     read(file, table.flops_per_second, spec.flops_per_second);
     read(file, table.shared_memory, spec.shared_memory);
     read(file, table.link_bytes_per_second, spec.link_bytes_per_second);
-    read(file, table.link, spec.link);
-    read(file, table.source, spec.source);
+    spec.source = read<std::string>(file, table.source);
     read(file, table.unverified, spec.unverified);
     for (const std::string& key : spec.unverified) check_figure(file, spec, key);
     return spec;
+}
+
+/// Number type of the matrix products. Where the name of a quantization is none, only the weights
+/// are in fewer bits, and products are computed in bf16.
+std::string product_type_of(const std::string& quantization) {
+    if (quantization.ends_with("fp4")) return "fp4";  // nvfp4, mxfp4
+    return quantization == "fp8" || quantization == "int8" ? quantization : "bf16";
 }
 
 ModelSpec read_model(const Yaml& file) {
@@ -53,35 +58,36 @@ ModelSpec read_model(const Yaml& file) {
     file.check_keys(table);
     ModelSpec spec{read<std::string>(file, table.model)};
     read(file, table.also, spec.also);
-    read(file, table.parameters_total, spec.parameters_total);
     read(file, table.parameters_active, spec.parameters_active);
-    read(file, table.parameters_embedding, spec.parameters_embedding);
-    if (!(spec.parameters_embedding < spec.parameters_active && spec.parameters_active <= spec.parameters_total))
-        file.at(table.parameters_active).fail("parameters_embedding < parameters_active <= parameters_total must hold");
     read(file, table.tied_embeddings, spec.tied_embeddings);
     read(file, table.layers, spec.layers);
+    spec.attention_layers = spec.layers;
     read(file, table.attention_layers, spec.attention_layers);
     read(file, table.hidden_size, spec.hidden_size);
     read(file, table.attention_heads, spec.attention_heads);
     read(file, table.kv_heads, spec.kv_heads);
     read(file, table.head_dim, spec.head_dim);
     read(file, table.vocabulary, spec.vocabulary);
+    spec.parameters_embedding = static_cast<double>(spec.vocabulary * spec.hidden_size) * (spec.tied_embeddings ? 1 : 2);
+    if (!(spec.parameters_embedding < spec.parameters_active))
+        file.at(table.parameters_active).fail("more than the embeddings wanted, which are vocabulary x hidden_size");
     read(file, table.context_tokens, spec.context_tokens);
     read(file, table.experts, spec.experts);
     read(file, table.experts_per_token, spec.experts_per_token);
+    spec.kv_bytes_per_token_16bit = static_cast<double>(4 * spec.attention_layers * spec.kv_heads * spec.head_dim);
     read(file, table.kv_bytes_per_token_16bit, spec.kv_bytes_per_token_16bit);
     read(file, table.sliding_window, spec.sliding_window);
     read(file, table.sliding_layers, spec.sliding_layers);
-    read(file, table.native_type, spec.native_type);
+    if (file.at(table.weights).entries().empty()) file.at(table.weights).fail("at least one checkpoint wanted");
+    spec.native_type = file.at(table.weights).entries().front().first;
     for (const auto& [quantization, node] : file.at(table.weights).entries()) {
         node.check_keys(keys::weights);
         ModelWeights weights{read<double>(node, keys::weights.bytes), read<double>(node, keys::weights.per_token),
-                             read<std::string>(node, keys::weights.computes_in)};
+                             product_type_of(quantization)};
         if (weights.per_token > weights.bytes) node.fail("per_token <= bytes must hold");
         spec.weights[quantization] = std::move(weights);
     }
-    if (!spec.weights.contains(spec.native_type)) file.at(table.native_type).fail("'" + spec.native_type + "' is not among the weights");
-    read(file, table.source, spec.source);
+    spec.source = read<std::string>(file, table.source);
     return spec;
 }
 

@@ -3,11 +3,11 @@
 
 #include "key_reader.hpp"
 #include "keys.hpp"
+#include "old_keys.hpp"
 #include "servetune/detail/base/nearest.hpp"
 #include "servetune/error.hpp"
 
 #include <algorithm>
-#include <span>
 #include <vector>
 
 namespace servetune {
@@ -50,35 +50,24 @@ Stage read_stage(const Yaml& node, const Composition& composition, bool baseline
             stage.name += (stage.name.empty() ? "" : " x ") + name.text();
         }
     } else {
-        node.check_keys(keys::stage);
-        read(node, keys::stage.stage, stage.name);
-        const Yaml* product = node.find(keys::stage.product);
-        const Yaml* candidates = node.find(keys::stage.candidates);
-        if ((product == nullptr) == (candidates == nullptr)) node.fail("a stage has either a product or candidates");
-        if (product != nullptr)
-            for (const Yaml& name : product->items()) stage.product.push_back(resolve(name));
-        else
-            for (const Yaml& candidate : candidates->items()) stage.candidates.push_back(read_candidate(candidate, composition));
+        const std::string old(now_written("stage", node.entries().empty() ? "" : node.entries().front().first));
+        if (node.entries().size() != 1) node.fail(old.empty() ? "one name with its candidates wanted" : "old keys: " + old);
+        stage.name = node.entries().front().first;
+        for (const Yaml& candidate : node.entries().front().second.items())
+            stage.candidates.push_back(read_candidate(candidate, composition));
     }
     stage.carried = !baseline || (composition.engines().size() > 1 && stage.product == std::vector<std::string>{"engine"});
-    read(node, keys::stage.carried, stage.carried);
     return stage;
 }
 
 void read_bayesian(const Yaml& node, BayesianOptions& options) {
-    const auto& table = keys::bayesian;
-    node.check_keys(table);
-    read_word<failure_models>(node, table.failures, options.learning.failures);
-    read(node, table.additive, options.learning.additive);
-    read(node, table.explore_every, options.explore_every);
-    read(node, table.patience, options.patience);
-    read_word<keys::gain_units>(node, table.per, options.per_second);
+    node.check_keys(keys::bayesian);
+    read_word<keys::gain_units>(node, keys::bayesian.per, options.per_second);
 }
 
 /// Empty: there is such a strategy.
 std::string wrong_with_strategy(const std::string& name) {
-    std::vector<std::string> known;
-    for (const Key& key : rows_of(keys::strategy)) known.emplace_back(key.name);
+    const std::vector<std::string> known(keys::strategies.begin(), keys::strategies.end());
     if (std::find(known.begin(), known.end(), name) != known.end()) return "";
     return "'" + name + "' is no strategy; known: " + listed(nearest_first(name, known));
 }
@@ -103,7 +92,6 @@ StrategyChoice read_strategy(const Yaml* node, const Composition& composition, c
         result.name = node->entries().front().first;
         staged = node->find(keys::strategy.staged);
         bayesian = node->find(keys::strategy.bayesian);
-        if (staged == nullptr && bayesian == nullptr) node->entries().front().second.check_keys(std::span<const Key>{});
     }
     if (!replaced.empty()) {
         if (const std::string wrong = wrong_with_strategy(replaced); !wrong.empty()) throw UsageError(wrong);

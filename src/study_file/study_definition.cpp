@@ -24,19 +24,16 @@ namespace {
 
 /// Keys of which the definition has what they come to, with everything below them. Those of an
 /// evaluator are in its row (measuring/kind.hpp).
-constexpr std::array<std::string_view, 25> said_by_what_they_come_to{"study",
+constexpr std::array<std::string_view, 22> said_by_what_they_come_to{"study",
                                                                      "use",
                                                                      "model",
                                                                      "hardware.device",
-                                                                     "machine.device",
                                                                      "engine",
-                                                                     "engines",
                                                                      "engine_versions",
                                                                      "workloads",
                                                                      "report_workloads",
                                                                      "objective",
                                                                      "space",
-                                                                     "load",
                                                                      "preset",
                                                                      "others",
                                                                      "constraints",

@@ -8,6 +8,7 @@
 #include "goals_reader.hpp"
 #include "key_reader.hpp"
 #include "keys.hpp"
+#include "old_keys.hpp"
 #include "parameter_reader.hpp"
 #include "said_twice.hpp"
 #include "secrets.hpp"
@@ -39,43 +40,35 @@ Yaml resolved(const Yaml& node, int depth = 0) {
     return resolved(Yaml::load(base), depth + 1).overlaid(node.without(keys::study.use), keys::study.space);
 }
 
-QualityChoice read_quality(const Yaml& node, const StudyFile& study) {
+QualityOptions read_quality(const Yaml& node, const StudyFile& study) {
     const auto& table = keys::quality;
     node.check_keys(table);
     if (!std::holds_alternative<DeployChoice>(study.measuring)) node.fail("only `evaluator: {deploy: ...}` asks an engine for answers");
-    QualityChoice result;
-    QualityOptions& options = result.options;
+    QualityOptions options;
     if (const Yaml* file = node.find(table.prompts)) {
         std::istringstream lines(read_text(path_of(*file)));
         for (std::string line; std::getline(lines, line);)
             if (line.find_first_not_of(" \t\r") != std::string::npos) options.prompts.push_back(line);
         if (options.prompts.empty()) file->fail("there is no prompt in it");
     }
-    read(node, table.answer_tokens, options.answer_tokens);
     read(node, table.command, options.command);
     read(node, table.metric, options.metric);
     read(node, table.within, options.within_seconds);
     if (!options.command.empty() && !options.prompts.empty()) node.fail("has prompts or a command, not both");
-    if (const Yaml* names = node.find(table.parameters))
-        for (const Yaml& name : names->items()) {
-            try {
-                result.parameters.push_back(study.composition->resolve(name.text()));
-            } catch (const SpaceError& error) {
-                name.fail(error.what());
-            }
-        }
-    return result;
+    return options;
 }
 
 std::vector<KnowledgeChoice> read_knowledge(const Yaml& node) {
     std::vector<KnowledgeChoice> result;
     for (const Yaml& item : node.items()) {
-        item.check_keys(keys::knowledge);
-        if (item.entries().size() != 1) item.fail("one source wanted: cost_model, study or table");
-        if (const Yaml* model = item.find(keys::knowledge.cost_model)) {
-            model->check_keys(std::span<const Key>{});
+        if (item.is_scalar()) {
+            std::string word;
+            read_as(is::one_of<keys::knowledge_words>, item, word);
             result.push_back({});
+            continue;
         }
+        item.check_keys(keys::knowledge);
+        if (item.entries().size() != 1) item.fail("one source wanted: cost_model, {study: FOLDER} or {table: FILE}");
         if (const Yaml* study = item.find(keys::knowledge.study))
             result.push_back({.kind = KnowledgeChoice::Kind::study, .path = path_of(*study)});
         if (const Yaml* table = item.find(keys::knowledge.table))
@@ -94,7 +87,7 @@ Yaml completed(const Yaml& root, const fs::path& file) {
 bool replays_own_space(const Yaml& written) {
     const Yaml* evaluator = written.find(keys::study.evaluator);
     return evaluator != nullptr && evaluator->is_mapping() && evaluator->find(keys::evaluator.replay) != nullptr &&
-           written.find(keys::study.engine) == nullptr && written.find(keys::study.engines) == nullptr;
+           written.find(keys::study.engine) == nullptr;
 }
 
 }  // namespace
@@ -194,11 +187,9 @@ void read_goals(const Yaml& root, const Yaml& written, bool outside, AllErrors& 
     if (has_goals && study.composition != nullptr)
         if (const std::string warning = larger_looks_better(study); !warning.empty()) study.warnings.push_back(warning);
     errors.in([&] {
-        const Yaml* guard = root.find(keys::study.guard);
-        if (guard == nullptr) return;
-        guard->check_keys(keys::guard);
-        study.decision.never_worse_than = read<double>(*guard, keys::guard.never_worse_than);
-        if (study.workloads.size() == 1) guard->fail("guards workloads from each other, and there is one");
+        read(root, keys::study.never_worse_than, study.decision.never_worse_than);
+        if (study.decision.never_worse_than && study.workloads.size() == 1)
+            root.at(keys::study.never_worse_than).fail("guards workloads from each other, and there is one");
     });
 }
 
@@ -225,16 +216,14 @@ void read_decision(const Yaml& root, AllErrors& errors, StudyFile& study) {
 void read_published_document(const Yaml& root, StudyFile& study) {
     const Yaml* published = root.find(keys::study.published);
     if (published == nullptr) return;
-    published->check_keys(keys::published);
-    read(*published, keys::published.document, study.document);
-    const Yaml* printed = published->find(keys::published.printed);
-    if (printed == nullptr) return;
-    read(*published, keys::published.printed, study.printed);
-    for (const auto& [stage, value] : printed->entries())
+    for (const auto& [stage, value] : published->entries()) {
+        if (const std::string now(now_written("published", stage)); !now.empty()) value.fail("an old key: " + now);
         if (std::none_of(study.strategy.staged.stages.begin(), study.strategy.staged.stages.end(),
                          [s = stage](const Stage& known) { return known.name == s; }) &&
             study.strategy.name == "staged")
             value.fail("there is no stage '" + stage + "'");
+    }
+    read(root, keys::study.published, study.printed);
 }
 
 StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std::string& strategy, MeasuredBy by,

@@ -47,11 +47,11 @@ void check_strategy(const StudyFile& file) {
             " compares one number, and there are several goals; these take several: " + listed(strategies_for_several_goals()));
     if (!file.budget.when_not_worth_it) return;
     if (name != "bayesian")
-        throw UsageError(file.file.string() + ": 'budget.stop': only the strategy bayesian knows what is left to gain, and this is " +
+        throw UsageError(file.file.string() + ": 'budget.serves': only the strategy bayesian knows what is left to gain, and this is " +
                          name);
     if (file.objective.several())
         throw UsageError(file.file.string() +
-                         ": 'budget.stop': what a front gains has no worth in time; give one goal or a budget of trials");
+                         ": 'budget.serves': what a front gains has no worth in time; give one goal or a budget of trials");
 }
 
 }  // namespace

@@ -18,16 +18,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::pair<Key, double EngineTraits::*>, 19> trait_figures{{
+constexpr std::array<std::pair<Key, double EngineTraits::*>, 16> trait_figures{{
     {keys::traits.bandwidth_efficiency, &EngineTraits::bandwidth_efficiency},
     {keys::traits.step_overhead_seconds, &EngineTraits::step_overhead_seconds},
     {keys::traits.sequence_overhead_seconds, &EngineTraits::sequence_overhead_seconds},
     {keys::traits.eager_layer_seconds, &EngineTraits::eager_layer_seconds},
-    {keys::traits.uncompiled_factor, &EngineTraits::uncompiled_factor},
     {keys::traits.request_overhead_seconds, &EngineTraits::request_overhead_seconds},
     {keys::traits.chunk_overhead_seconds, &EngineTraits::chunk_overhead_seconds},
-    {keys::traits.all_reduce_seconds, &EngineTraits::all_reduce_seconds},
-    {keys::traits.link_efficiency, &EngineTraits::link_efficiency},
     {keys::traits.context_bytes, &EngineTraits::context_bytes},
     {keys::traits.activation_bytes_per_token_and_width, &EngineTraits::activation_bytes_per_token_and_width},
     {keys::traits.logits_bytes_per_entry, &EngineTraits::logits_bytes_per_entry},
@@ -39,21 +36,15 @@ constexpr std::array<std::pair<Key, double EngineTraits::*>, 19> trait_figures{{
     {keys::traits.graph_seconds_per_size, &EngineTraits::graph_seconds_per_size},
     {keys::traits.reserved_share, &EngineTraits::reserved_share},
 }};
-constexpr std::array<std::pair<Key, bool EngineTraits::*>, 7> trait_switches{{
+constexpr std::array<std::pair<Key, bool EngineTraits::*>, 2> trait_switches{{
     {keys::traits.checks_context, &EngineTraits::checks_context},
-    {keys::traits.chunked_prefill, &EngineTraits::chunked_prefill},
     {keys::traits.whole_prompts_raise_budget, &EngineTraits::whole_prompts_raise_budget},
-    {keys::traits.mixed_steps, &EngineTraits::mixed_steps},
-    {keys::traits.overlap, &EngineTraits::overlap},
-    {keys::traits.graphs, &EngineTraits::graphs},
-    {keys::traits.compiled, &EngineTraits::compiled},
 }};
 AttentionTraits read_attention(const Yaml& node) {
     const auto& table = keys::attention;
     node.check_keys(table);
-    AttentionTraits result{read<double>(node, table.prefill_efficiency), read<double>(node, table.decode_efficiency), {}, {}, {}};
+    AttentionTraits result{read<double>(node, table.prefill_efficiency), read<double>(node, table.decode_efficiency), {}, {}};
     read(node, table.cache_types, result.cache_types);
-    read(node, table.needs, result.needs);
     if (const Yaml* chips = node.find(table.architectures)) result.architectures = read_architectures(*chips);
     return result;
 }
@@ -97,15 +88,12 @@ EngineTraits read_traits(const Yaml& file) {
     read_word<keys::memory_fractions>(file, table.fraction_of, traits.fraction_of);
     for (const auto& [key, member] : trait_figures) read(file, key, traits.*member);
     for (const auto& [key, member] : trait_switches) read(file, key, traits.*member);
-    read(file, table.graph_max_tokens, traits.graph_max_tokens);
     read(file, table.compute_efficiency, traits.compute_efficiency);
     if (!traits.compute_efficiency.contains("other"))
         file.at(table.compute_efficiency).fail("'other' is missing: for types that are not named");
     for (const auto& [name, node] : file.at(table.attention).entries()) traits.attention[name] = read_attention(node);
-    read(file, table.default_attention, traits.default_attention);
-    if (!traits.attention.contains(traits.default_attention))
-        file.at(table.default_attention).fail("'" + traits.default_attention + "' is not among 'attention'");
-    read(file, table.acceptance, traits.acceptance);
+    if (traits.attention.empty()) file.at(table.attention).fail("at least one back end wanted");
+    traits.default_attention = file.at(table.attention).entries().front().first;
     if (const Yaml* node = file.find(table.defaults))
         for (const auto& [name, rules] : node->entries())
             for (const Yaml& rule : rules.items()) traits.defaults[name].push_back(read_rule(rule));

@@ -4,6 +4,7 @@
 #include "all_errors.hpp"
 #include "base/kept_texts.hpp"
 #include "base/utf8.hpp"
+#include "old_keys.hpp"
 #include "secrets.hpp"
 #include "servetune/detail/base/nearest.hpp"
 #include "servetune/detail/base/option_check.hpp"
@@ -240,13 +241,16 @@ std::string known_keys_text(const std::string& wrong, const std::vector<std::str
 
 }  // namespace
 
-void Yaml::check_keys(std::span<const Key> known) const {
+void Yaml::check_keys(std::span<const Key> known, std::string_view table) const {
     std::vector<std::string> names;
     for (const Key& key : known) names.emplace_back(key.name);
     AllErrors errors;
     for (const auto& [key, child] : entries())
         if (!errors.full() && std::find(names.begin(), names.end(), key) == names.end())
-            errors.in([&, key = key, &child = child] { child.fail("unknown key; " + known_keys_text(key, names, known)); });
+            errors.in([&, key = key, &child = child] {
+                if (const std::string_view now = now_written(table, key); !now.empty()) child.fail("an old key: " + std::string(now));
+                child.fail("unknown key; " + known_keys_text(key, names, known));
+            });
     for (const Key& key : known)
         if (key.required) errors.in([&] { (void)at(key); });
     errors.throw_any();

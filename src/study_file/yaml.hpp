@@ -40,13 +40,14 @@ public:
     [[nodiscard]] const std::string& file() const { return *file_; }
 
     /// Throws ParseError when it is no mapping, has keys that are not in the table (nearest first),
-    /// or lacks required ones: all of them in one message, a line each.
-    void check_keys(std::span<const Key> known) const;
+    /// or lacks required ones: all of them in one message, a line each. A key that a table of this
+    /// name had once is answered with what to write now (old_keys.hpp).
+    void check_keys(std::span<const Key> known, std::string_view table = "") const;
     /// The same for a table of keys (src/study_file/keys.hpp).
     template <class Table>
     void check_keys(const Table& table) const {
         const auto rows = rows_of(table);
-        check_keys(std::span<const Key>(rows));
+        check_keys(std::span<const Key>(rows), Table::called);
     }
     /// A child of a mapping; null when absent.
     [[nodiscard]] const Yaml* find(const Key& key) const { return entry(key.name); }

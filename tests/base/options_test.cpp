@@ -175,9 +175,10 @@ TEST_CASE("options: a simulated study refuses levels of load, which it would ign
     const auto file = folder.write("s.yaml",
                                    "study: s\nmodel: Qwen/Qwen3-14B\nhardware: h100-sxm\nengine: vllm\nworkloads: [{use: chat}]\n"
                                    "objective: {maximize: total_tokens_per_second}\nothers: default\n"
-                                   "load: {request_rate: {choice: [2, 32]}}\nevaluator: {simulate: {}}\n");
+                                   "space: {load.request_rate: [2, 32]}\nevaluator: {simulate: {}}\n");
     CHECK(message_of<UsageError>([&] { (void)set_up(load_study(file, shipped_catalogue)); }) ==
           file.string() +
-              ": 'load': a simulated study predicts each workload under its own 'arrival'; write the load there, or measure with "
+              ": 'load.request_rate': a simulated study predicts each workload under its own 'arrival'; write the load there, or measure "
+              "with "
               "deploy or attach");
 }

@@ -114,7 +114,7 @@ TEST_CASE("secret forms: pieces say where a secret stands, and what is only show
 TEST_CASE("secret forms: what the environment has is known, and the study's definition does not hang on it") {
     const TemporaryFolder folder;
     const std::string text =
-        "study: s\nmodel: Qwen/Qwen3-8B\nengine: vllm\nothers: default\nmachine: {count: 1}\narguments: [--odd, "
+        "study: s\nmodel: Qwen/Qwen3-8B\nengine: vllm\nothers: default\nhardware: {count: 1}\narguments: [--odd, "
         "hf_PLANT_hub_token]\nworkloads: [{use: random}]\nobjective: {maximize: total_tokens_per_second}\n"
         "space: {max_num_seqs: {choice: [engine, 8]}}\nevaluator: {deploy: {watch: off}}\n";
     const auto definition = [&] { return set_up(load_study(folder.write("s.yaml", text), shipped_catalogue)).definition(); };

@@ -30,7 +30,7 @@ const std::vector<std::string> names_of_scripts{"st_folder", "st_rm", "st_setsid
 
 /// A study in which a name stands in a place of its own, on the ninth line.
 std::string study_with_name(const std::string& space, const std::string& evaluator) {
-    return "study: s\nmodel: Qwen/Qwen3-8B\nengine: vllm\nothers: default\nmachine: {count: 1}\n"
+    return "study: s\nmodel: Qwen/Qwen3-8B\nengine: vllm\nothers: default\nhardware: {count: 1}\n"
            "workloads: [{use: random}]\nobjective: {maximize: total_tokens_per_second}\nspace:\n " +
            space + "\nevaluator:\n " + evaluator + "\n";
 }

@@ -73,10 +73,10 @@ TEST_CASE("contract: the replay evaluator, with and without noise") {
 TEST_CASE("contract: the simulate evaluator, with and without noise") {
     const std::filesystem::path root = std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces";
     const TemporaryFolder folder;
-    for (const char* noise : {"{}", "{noise: 3%, step_noise: 2%, drift: 2%}"}) {
+    for (const char* noise : {"{}", "{noise: 3%, step_noise: 2%}"}) {
         // All parameters of all engines: whatever a configuration is, there is an answer.
         const auto file = folder.write("study.yaml",
-                                       "study: contract\nmodel: Qwen/Qwen3-8B\nhardware: h100-sxm\nengines: [vllm, sglang, "
+                                       "study: contract\nmodel: Qwen/Qwen3-8B\nhardware: h100-sxm\nengine: [vllm, sglang, "
                                        "tensorrt-llm, llama.cpp]\nworkloads:\n  - {workload: w, use: random, input_tokens: 64, "
                                        "output_tokens: 8, requests: 10}\nobjective: {maximize: total_tokens_per_second}\n"
                                        "evaluator: {simulate: " +

@@ -75,8 +75,8 @@ TEST_CASE("values: a study writes numbers as the engine reads them, and equal on
     CHECK(has(
         value_refusal("vllm", "space: {max_model_len: [8K, 16K], max_num_seqs: [8, 16]}\nconstraints: [{forbid: {max_model_len: 16k}}]\n"),
         "names max_model_len=16000, but 'max_model_len' is one of 8192, 16384, or engine"));
-    // Where the engine takes plain numbers only, and where a suffix takes no decimals.
-    CHECK(has(value_refusal("vllm", "space: {max_num_seqs: [8K, 16]}\n"), "vllm does not take 8K for 'max_num_seqs'"));
+    CHECK(command_in(value_study("vllm", "space: {max_num_seqs: 8K}\n")) == "vllm serve org/m --max-num-seqs=8192");
+    // Where a suffix takes no decimals.
     CHECK(has(value_refusal("vllm", "space: {max_model_len: 8.5K}\n"), "vllm does not take 8.5K for 'max_model_len'"));
     CHECK(has(value_refusal("vllm", "space: {max_model_len: 8.5K}\n"), "8k is 8000, 8K is 8192"));
 }

@@ -52,7 +52,7 @@ TEST_CASE("layouts: the moe preset crosses nothing that does not fit one GPU or 
         for (const std::int64_t count : {1, 8}) {
             INFO(engine << " on " << count);
             const StudyFile study = layout_study(engine, "Qwen/Qwen3-30B-A3B",
-                                                 "preset: moe\nmachine: {device: h100-sxm, count: " + std::to_string(count) + "}\n");
+                                                 "preset: moe\nhardware: {device: h100-sxm, count: " + std::to_string(count) + "}\n");
             const SearchSpace space = space_of_layouts(study);
             const FeasibleSet feasible(space);
             Rng rng(3);
@@ -76,7 +76,7 @@ TEST_CASE("layouts: the moe preset crosses nothing that does not fit one GPU or 
 
 TEST_CASE("layouts: heads, experts and layers of a known model bound them, of an unknown one nothing is known") {
     const std::string tensor =
-        "machine: {device: h100-sxm, count: 8}\nspace: {tensor_parallel_size: {choice: [1, 2, 3, 4, 5, 6, 7, 8]}}\nothers: default\n";
+        "hardware: {device: h100-sxm, count: 8}\nspace: {tensor_parallel_size: {choice: [1, 2, 3, 4, 5, 6, 7, 8]}}\nothers: default\n";
     const auto feasible_sizes = [&](const std::string& model) {
         return FeasibleSet(space_of_layouts(layout_study("vllm", model, tensor))).size();
     };
@@ -94,16 +94,16 @@ TEST_CASE("layouts: heads, experts and layers of a known model bound them, of an
     CHECK(FeasibleSet(space_of_layouts(layout_study("vllm", "Qwen/Qwen3-8B", experts))).size() == 1);
     CHECK(FeasibleSet(space_of_layouts(layout_study("vllm", "Qwen/Qwen3-30B-A3B", experts))).size() == 2);
     const std::string stages =
-        "machine: {device: h100-sxm, count: 64}\nspace: {pipeline_parallel_size: {choice: [1, 32, 64]}}\nothers: default\n";
+        "hardware: {device: h100-sxm, count: 64}\nspace: {pipeline_parallel_size: {choice: [1, 32, 64]}}\nothers: default\n";
     CHECK(FeasibleSet(space_of_layouts(layout_study("vllm", "Qwen/Qwen3-8B", stages))).size() == 2);  // 36 layers
     // What stands in every command counts in rules too.
     const StudyFile always = layout_study("sglang", "Qwen/Qwen3-30B-A3B",
-                                          "machine: {device: h100-sxm, count: 4}\narguments: [--tp-size, \"4\"]\n"
+                                          "hardware: {device: h100-sxm, count: 4}\narguments: [--tp-size, \"4\"]\n"
                                           "space: {ep_size: {choice: [1, 2, 3, 4]}}\nothers: default\n");
     CHECK(FeasibleSet(space_of_layouts(always)).size() == 3);
     // Data parallel attention by one copy is switched off by SGLang itself.
     const StudyFile attention = layout_study("sglang", "Qwen/Qwen3-30B-A3B",
-                                             "machine: {device: h100-sxm, count: 4}\nspace: {tp_size: 4, dp_size: {choice: [1, 2, 4]}, "
+                                             "hardware: {device: h100-sxm, count: 4}\nspace: {tp_size: 4, dp_size: {choice: [1, 2, 4]}, "
                                              "enable_dp_attention: {choice: [false, true]}}\nothers: default\n");
     CHECK(FeasibleSet(space_of_layouts(attention)).size() == 3);
 }

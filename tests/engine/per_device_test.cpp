@@ -16,7 +16,7 @@ StudyFile layouts_study(const std::string& engine, const std::string& space, con
                         const std::string& goal = "total_tokens_per_second") {
     static const TemporaryFolder folder;
     return load_study(folder.write("study.yaml",
-                                   "study: layouts\nmodel: Qwen/Qwen3-8B\nmachine: {device: h100-sxm, count: 8, price_per_hour: 24}\n"
+                                   "study: layouts\nmodel: Qwen/Qwen3-8B\nhardware: {device: h100-sxm, count: 8, price_per_hour: 24}\n"
                                    "engine: " +
                                        engine + "\nworkloads: [{use: random, requests: 40}]\nobjective: {maximize: " + goal +
                                        "}\nothers: default\nspace: " + space + "\nevaluator: {simulate: {}}\n" + more),
@@ -86,7 +86,7 @@ TEST_CASE("per device: a study in which larger layouts look better says so, and 
 TEST_CASE("per device: dollars want a price, which is that of all devices that the engine sees") {
     static const TemporaryFolder folder;
     const auto study = [&](const std::string& machine, const std::string& evaluator, const std::string& goal) {
-        return load_study(folder.write("priced.yaml", "study: priced\nmodel: Qwen/Qwen3-8B\nmachine: " + machine +
+        return load_study(folder.write("priced.yaml", "study: priced\nmodel: Qwen/Qwen3-8B\nhardware: " + machine +
                                                           "\nengine: vllm\nworkloads: [{use: random, requests: 40}]\nobjective: {" + goal +
                                                           "}\nothers: default\nspace: {tensor_parallel_size: {choice: [1, 4]}}\n"
                                                           "evaluator: " +

@@ -33,7 +33,7 @@ parameters:
   outer: {option: cache, choice: [engine, small]}
   inner: {option: cache.blocks, int: {low: 1, high: 8}, default: 2}
 )"},
-    {"preset.yaml", "preset: p\ndoc: d\nleaves_out: l\nspace: {}\nothers: search\n"},
+    {"preset.yaml", "preset: p\ndoc: d\nspace: {}\nothers: search\n"},
     {"workload.yaml", "workload: w\ndataset: {kind: random, input_tokens: 8, output_tokens: 8}\n"},
     {"results.csv", "seqs,outer,inner,status,total_tokens_per_second\n8,engine,2,ok,100\n"}};
 

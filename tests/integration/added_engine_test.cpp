@@ -44,10 +44,11 @@ launch:
 started_as: [[quill, up]]
 aliases: {--split: shards}
 flag_style: separate
-ready: {http_get: /health_generate, within: 20s}
-api: {chat: "/v1/chat/completions?as=quill", models: "/v1/models?as=quill", server_info: /server_info}
+ready: /health_generate
+ready_within: 20s
+server_info: /server_info
 reported_as: {--rows: max_running_requests}
-between_runs: [{http_post: /flush_cache}]
+between_runs: {/flush_cache: {}}
 failures:
   - {kind: rejected_flags, match: ["error: argument"]}
 devices: [shards]

@@ -35,7 +35,7 @@ struct FinishedStudy {
     explicit FinishedStudy(const std::string& engine = "vllm", const std::string& space = "{quantization: {choice: [none, fp8]}}",
                            const std::string& more = "") {
         setenv("SERVETUNE_TEST_TOKEN", planted.c_str(), 1);
-        folder.write("study.yaml", "study: My study_1\nmodel: Qwen/Qwen3-14B\nmachine: {device: h100-sxm, count: 2}\nengine: " + engine +
+        folder.write("study.yaml", "study: My study_1\nmodel: Qwen/Qwen3-14B\nhardware: {device: h100-sxm, count: 2}\nengine: " + engine +
                                        "\nworkloads: [{use: random, input_tokens: 512, output_tokens: 128, requests: 60, arrival: "
                                        "{concurrency: 32}}]\nobjective: {maximize: total_tokens_per_second}\nothers: default\nspace: " +
                                        space + "\nstrategy: exhaustive\nevaluator: {simulate: {}}\n" + more);
@@ -58,7 +58,7 @@ StudySetup hard_setup(const TemporaryFolder& folder, const std::string& deploy =
     return set_up(
         load_study(folder.write("hard.yaml",
                                 "study: hard\nmodel: Qwen/Qwen3-8B\nengine: vllm\nothers: default\n"
-                                "machine: {count: 4}\nspace: {tensor_parallel_size: 2}\n"
+                                "hardware: {count: 4}\nspace: {tensor_parallel_size: 2}\n"
                                 "arguments: [--api-key, \"${SERVETUNE_TEST_TOKEN}\", \"it's $HOME 100% \\\"of\\\" \\\\ $(id) `id`\"]\n"
                                 "workloads: [{use: random}]\nobjective: {maximize: total_tokens_per_second}\nevaluator: {deploy: "
                                 "{environment: {HF_TOKEN: \"${SERVETUNE_TEST_TOKEN}\", ODD: \"a $b 5% \\\"c\\\"\"}" +
@@ -178,7 +178,7 @@ TEST_CASE("recommend: hard words reach the engine as they are, secrets are in no
     CHECK(artefact_has(manifest, "- \"$(SERVETUNE_TEST_TOKEN)\"\n"));
     CHECK(artefact_has(manifest, "secretKeyRef: {name: \"hard\", key: \"HF_TOKEN\"}"));
 
-    const StudySetup contained = hard_setup(folder, ", launcher: docker, container: {image: org/i:1}");
+    const StudySetup contained = hard_setup(folder, ", container: {program: [docker], image: org/i:1}");
     CHECK(artefact_has(artefact_from(contained, ArtefactKind::kubernetes).text, "image: \"org/i:1\""));
     const std::string client = artefact_from(contained, ArtefactKind::slurm).text;
     CHECK(artefact_has(client, "exec srun docker run --rm --network=host --shm-size=34359738368"));

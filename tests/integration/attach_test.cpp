@@ -57,7 +57,7 @@ std::string study_of(const std::string& url, const std::string& more = "") {
     return "study: attached\nmodel: Qwen/Qwen3-8B\nengine: vllm\n"
            "workloads: [{workload: small, dataset: {kind: random, input_tokens: 64, output_tokens: 32}, requests: 60, ignore_eos: true}]\n"
            "objective: {maximize: output_tokens_per_second, limits: [\"success_ratio >= 0.99\"]}\n"
-           "load: {concurrency: {choice: [1, 4, 16], ordered: true}}\n"
+           "space: {load.concurrency: [1, 4, 16]}\n"
            "strategy: exhaustive\nbudget: {trials: 10}\n" +
            more + "evaluator: {attach: {url: \"" + url + "\", warm_up: 4}}\n";
 }

@@ -34,7 +34,7 @@ TEST_CASE("capacity: a server that never waits has no edge, one that is too slow
     CHECK(Json::parse(no_edge.out).at("points").size() == 1);
 
     const Ran too_slow = capacity_of(server.url(), folder,
-                                     {"--limit", "ttft_p95 <= 1ms", "--concurrency", "--to", "4", "--points", "3", "--save", "c.json"});
+                                     {"--limit", "ttft_p95 <= 1ms", "--concurrency", "--to", "4", "--save", "c.json"});
     CHECK(too_slow.code == 1);
     CHECK(too_slow.out.find("No largest load: the lowest load that may be tried, 1 requests in flight, breaks a limit\n"
                             "under time_to_first_token_p95_seconds <= 1 ms") != std::string::npos);
@@ -91,7 +91,7 @@ TEST_CASE("capacity: the largest rate of an engine that queues lies between two 
 
 TEST_CASE("capacity: a deployed study finds the load of each configuration on one start") {
     DeployedStudy::Text text;
-    text.workload = "{kind: random, input_tokens: 64, output_tokens: 48}, requests: 24, arrival: {largest_rate: {points: 5}}";
+    text.workload = "{kind: random, input_tokens: 64, output_tokens: 48}, requests: 24, arrival: {largest_rate: {}}";
     text.objective = "{maximize: request_rate, limits: [\"ttft_p95 <= 150ms\"]}";
     text.deploy = "ready_within: 3s, stop_within: 1s, stall_timeout: 5s, trial_within: 60s, warm_up: 1";
     text.more = "budget: {trials: 3}\n";

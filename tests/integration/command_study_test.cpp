@@ -101,13 +101,13 @@ std::string load_error(const std::string& evaluator) {
 
 TEST_CASE("command: a study names the program, its limits and its surroundings") {
     CHECK(load_error("{command: [./measure, \"{config}\"]}").empty());
-    CHECK(load_error("{command: {run: [python3, measure.py], within: 1h, stop_within: 5s, environment: {A: b}, log_bytes: 1000}}").empty());
+    CHECK(load_error("{command: {run: [python3, measure.py], trial_within: 1h, stop_within: 5s, environment: {A: b}}}").empty());
     CHECK(has(load_error("{command: ./measure --fast}"), "a list of words such as [./measure, \"{config}\"], no shell line"));
     CHECK(has(load_error("{command: []}"), "a list of words"));
     CHECK(has(load_error("{command: [\"\"]}"), "a program"));
     CHECK(has(load_error("{command: [./measure, \"{folde}\"]}"), "11:34: "));
     CHECK(has(load_error("{command: [./measure, \"{folde}\"]}"), "{folde} is no placeholder; known: {folder}, "));
-    CHECK(has(load_error("{command: {within: 1h}}"), "'run'"));
+    CHECK(has(load_error("{command: {trial_within: 1h}}"), "'run'"));
     CHECK(has(load_error("{command: {run: [a], withn: 1h}}"), "within"));
     CHECK(has(load_error("{command: [a], replay: b.csv}"), "one evaluator wanted: replay, simulate, attach, deploy or command"));
 

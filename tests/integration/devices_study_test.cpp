@@ -87,7 +87,7 @@ std::int64_t devices_in(const std::string& command) {
 TEST_CASE("devices: the moe preset recommends in the simulator what fits one GPU or eight, by what a GPU does") {
     for (const int count : {1, 8}) {
         const GpuMachine none(0);
-        const std::string machine = "machine: {device: h100-sxm, count: " + std::to_string(count) + ", price_per_hour: 20}\n";
+        const std::string machine = "hardware: {device: h100-sxm, count: " + std::to_string(count) + ", price_per_hour: 20}\n";
         for (const char* goal : {"total_tokens_per_second", "total_tokens_per_second_per_gpu"}) {
             INFO(count << " " << goal);
             fs::remove_all(none.folder.path() / "layouts");
@@ -185,7 +185,7 @@ TEST_CASE("devices: replicas take no more devices than the study says, and none 
     const std::string rest = "space: {tensor_parallel_size: 1}\nothers: default\nstrategy: exhaustive\nbudget: {trials: 1}\n";
     const std::string fill = "{deploy: {watch: off, warm_up: 1, replicas: fill}}";
     const GpuMachine four(4);
-    const Ran half = four.run("run", moe_study("machine: {count: 2}\n", fill, "total_tokens_per_second", rest));
+    const Ran half = four.run("run", moe_study("hardware: {count: 2}\n", fill, "total_tokens_per_second", rest));
     INFO(half.out << half.err);
     const auto trials = SqliteJournal::read(four.folder.path() / "layouts").trials();
     REQUIRE(!trials.empty());
@@ -195,7 +195,7 @@ TEST_CASE("devices: replicas take no more devices than the study says, and none 
     std::sort(claims.begin(), claims.end());
     CHECK(claims == std::vector<std::string>{"1 of 1: 0", "1 of 1: 1"});
     const GpuMachine none(0);
-    const Ran blind = none.run("run", moe_study("machine: {count: 2}\n", fill, "total_tokens_per_second", rest));
+    const Ran blind = none.run("run", moe_study("hardware: {count: 2}\n", fill, "total_tokens_per_second", rest));
     CHECK(blind.code == 3);
     CHECK((blind.out + blind.err).find("`replicas: fill` needs to know the devices of this machine") != std::string::npos);
 }
@@ -319,7 +319,7 @@ TEST_CASE("devices: an answer that four devices give sooner than one could is po
 
 TEST_CASE("devices: a study that says more devices than there are is told, and a trial that takes them ends the run") {
     const GpuMachine one(1);
-    const std::string study = moe_study("machine: {count: 4}\n", "{deploy: {watch: off, warm_up: 1}}", "total_tokens_per_second_per_gpu",
+    const std::string study = moe_study("hardware: {count: 4}\n", "{deploy: {watch: off, warm_up: 1}}", "total_tokens_per_second_per_gpu",
                                         "space: {tensor_parallel_size: 4}\nothers: default\nstrategy: exhaustive\nbudget: {trials: 2}\n");
     const Ran validated = one.run("validate", study);
     CHECK(validated.out.find("the study says that there are 4 devices, and nvidia-smi finds 1") != std::string::npos);

@@ -320,7 +320,7 @@ TEST_CASE("first study: validate says that nothing listens where a server is to 
     const Machine machine;
     const std::string study =
         "study: s\nmodel: m\nengine: vllm\nworkloads: [random]\nobjective: {maximize: throughput}\n"
-        "load: {concurrency: {choice: [1, 2], ordered: true, default: 1}}\nevaluator: {attach: http://127.0.0.1:9}\n";
+        "space: {load.concurrency: [1, 2]}\nevaluator: {attach: http://127.0.0.1:9}\n";
     machine.folder().write("s.yaml", study);
     const Ran absent = machine.run({"validate", "s.yaml"});
     INFO(absent.out << absent.err);

@@ -124,7 +124,7 @@ std::string study_in_containers(const PodmanWorld& world, const std::string& ima
            "workloads: [{workload: small, dataset: {kind: random, input_tokens: 64, output_tokens: 96}, requests: 32, "
            "arrival: {rate: inf}, ignore_eos: true}]\n"
            "objective: {maximize: total_tokens_per_second, limits: [\"success_ratio >= 0.99\"]}\n"
-           "evaluator: {deploy: {launcher: podman, " +
+           "evaluator: {deploy: {" +
            world.container_key(images) +
            ", environment: {SIMENGINE_OPTIONS: \"--start-scale 1000 --time-scale 12\", HF_TOKEN: \"${SERVETUNE_TEST_TOKEN}\"}, "
            "ready_within: 20s, stop_within: 2s, warm_up: 1, watch: off}}\n" +
@@ -240,12 +240,11 @@ TEST_CASE("launcher: names that would be read as options, and volumes that are n
                                            deploy + "}}\n");
         return message_of<Error>([&] { (void)load_study(file, Catalogue(fs::path(SERVETUNE_SOURCE) / "search_spaces")); });
     };
-    CHECK(holds(refusal("launcher: podman"), "`launcher: podman` needs `container`"));
-    CHECK(holds(refusal("container: {image: a}"), "is for `launcher: podman` and `launcher: docker`"));
-    CHECK(holds(refusal("launcher: docker, container: {image: \"--privileged\"}"), "image: a name such as"));
-    CHECK(holds(refusal("launcher: docker, container: {}"), "image"));
-    CHECK(holds(refusal("launcher: lxc"), "local, podman, docker, ssh or slurm"));
-    CHECK(refusal("launcher: docker, container: {image: [a:1, b:2]}").empty());
+    CHECK(holds(refusal("launcher: podman"), "an old key: leave it out, `container`, `ssh` or `slurm` says it"));
+    CHECK(holds(refusal("container: {image: a}, ssh: {host: b}"), "one of them"));
+    CHECK(holds(refusal("container: {program: [docker], image: \"--privileged\"}"), "image: a name such as"));
+    CHECK(holds(refusal("container: {program: [docker]}"), "image"));
+    CHECK(refusal("container: {program: [docker], image: [a:1, b:2]}").empty());
 }
 
 TEST_CASE("launcher: a client that is missing, a daemon that is gone and an image that is not there are told apart") {
@@ -406,7 +405,7 @@ TEST_CASE("launcher: a real llama-server in an image of podman is tuned") {
                      "requests: 12, arrival: {concurrency: 4}, ignore_eos: true}]\n"
                      "objective: {maximize: output_tokens_per_second, limits: [\"success_ratio >= 0.99\"]}\n"
                      "space: {threads: 1, ctx_size: 32768, parallel: {choice: [engine, 8], ordered: true}}\nothers: default\n"
-                     "strategy: exhaustive\nbudget: {trials: 3}\nevaluator: {deploy: {launcher: podman, " +
+                     "strategy: exhaustive\nbudget: {trials: 3}\nevaluator: {deploy: {" +
                      world.container_key(PodmanWorld::llama_image) + ", ready_within: 60s, stop_within: 20s, warm_up: 2, watch: off}}\n");
     const Ran tuned = autotune({"run", "study.yaml", "--directory", "out"}, folder.path());
     INFO(tuned.out << tuned.err);

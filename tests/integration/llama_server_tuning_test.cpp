@@ -67,13 +67,13 @@ strategy:
     compare_with: baseline
     replicates: 1
     stages:
-      - {stage: what the engine refuses, candidates: [{flash_attention: "off", cache_type_v: q8_0}]}
+      - {what the engine refuses: [{flash_attention: "off", cache_type_v: q8_0}]}
       - parallel
       - batch_size
       - ubatch_size
       - cache_type_k
       - cache_type_v
-      - {stage: without flash attention, candidates: [{flash_attention: "off"}]}
+      - {without flash attention: [{flash_attention: "off"}]}
 budget: {trials: 8}
 evaluator: {deploy: {ready_within: 60s, stop_within: 20s, warm_up: 2}}
 )";

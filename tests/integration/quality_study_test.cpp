@@ -12,7 +12,7 @@ using namespace servetune::test;
 TEST_CASE("quality: a deployed study asks the default and each type once, and says the drop") {
     DeployedStudy::Text text;
     text.space = "{max_num_seqs: {choice: [4, 32], default: 4}, kv_cache_dtype: {choice: [auto, fp8], default: auto}}";
-    text.more = "budget: {trials: 4}\nquality: {answer_tokens: 8}\n";
+    text.more = "budget: {trials: 4}\nquality: {}\n";
     const DeployedStudy study(text);
     const Ran run = study.run();
     INFO(run.err);

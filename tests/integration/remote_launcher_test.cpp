@@ -330,7 +330,7 @@ DeployedStudy::Text study_in_jobs(const std::string& more, int configurations = 
     text.space = "{max_num_seqs: {choice: [" + values + "], default: 8}}";
     text.workload = "{kind: random, input_tokens: 64, output_tokens: 16}, requests: 16, arrival: {concurrency: 4}";
     text.deploy =
-        "launcher: slurm, slurm: {listen: 127.0.0.1}, ready_within: 60s, stop_within: 8s, stall_timeout: 20s, "
+        "slurm: {listen: 127.0.0.1}, ready_within: 60s, stop_within: 8s, stall_timeout: 20s, "
         "trial_within: 120s, warm_up: 1" +
         more;
     text.more = "budget: {trials: " + std::to_string(configurations + 5) + "}\n";
@@ -417,7 +417,7 @@ TEST_CASE("remote: a study over ssh recommends what one on this machine would, a
     setenv("SERVETUNE_TEST_TOKEN", token.c_str(), 1);
     DeployedStudy::Text text;
     const SshOptions options = ssh_world().launching();
-    text.deploy = "launcher: ssh, ssh: {host: " + options.host + ", program: [ssh, -F, \"" + options.program.back() +
+    text.deploy = "ssh: {host: " + options.host + ", program: [ssh, -F, \"" + options.program.back() +
                   "\"]}, ready_within: 30s, stop_within: 8s, warm_up: 1, environment: {HF_TOKEN: \"${SERVETUNE_TEST_TOKEN}\", "
                   "SIMENGINE_OPTIONS: \"--start-scale 1000 --time-scale 12\", PATH: \"BIN:/usr/bin:/bin\", SERVETUNE_SEARCH_SPACES: \"" +
                   (fs::path(SERVETUNE_SOURCE) / "search_spaces").string() + "\"}";

@@ -130,7 +130,7 @@ TEST_CASE("help: in plain words for every command, without names of types and ch
             CHECK_FALSE(has(page, noise));
     }
     const std::string bench = autotune({"bench", "--help"}, folder.path()).out;
-    CHECK(has(bench, "\n  --requests, --num-prompts N"));
+    CHECK(has(bench, "\n  --requests N"));
     CHECK(has(bench, "\n  --no-stream  "));
     CHECK(has(bench, "\n  --sweep NUMBER,...  "));
     CHECK(has(bench, "\n  --duration TIME  "));

@@ -39,8 +39,8 @@ launch:
   - --listen
   - "{port}"
 flag_style: separate
-ready: {http_get: /health, within: 20s}
-api: {chat: /v1/chat/completions, models: /v1/models}
+ready: /health
+ready_within: 20s
 failures: []
 parameters:
   style: {flag: --style, choice: [plain, shorty], default: plain, doc: "How it answers.", source: "made up"}

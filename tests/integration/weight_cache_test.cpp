@@ -277,10 +277,9 @@ TEST_CASE("weight cache: a study takes weights from it where it looks, and start
 
 TEST_CASE("weight cache: an engine that serves on for another level of load still has weights of the cache") {
     DeployedStudy::Text text;
-    text.space = "{max_num_seqs: {choice: [4, 32], default: 4}}";
+    text.space = "{max_num_seqs: {choice: [4, 32], default: 4}, load.concurrency: [2, 8]}";
     text.workload = "{kind: random, input_tokens: 64, output_tokens: 32}, requests: 16";
     text.deploy += ", weight_cache: on";
-    text.more += "load: {concurrency: {choice: [2, 8], ordered: true, default: 2}}\n";
     const DeployedStudy study(text);
     const HubFolder hub;
     const Ran ran = study.run({}, {"/usr/bin/env", "HF_HOME=" + hub.folder.path().string()});
@@ -372,8 +371,7 @@ TEST_CASE("weight cache: asked for where it cannot be, a study is refused with t
              {"llama.cpp", "", "", "llama.cpp has none"},
              {"vllm", "", "engine_versions: {vllm: \"0.24.0\"}\n", "vllm has one from 0.31, and the study is for 0.24.0"},
              {"sglang", "", "engine_versions: {sglang: \"0.5.9\"}\n", "sglang has one from 0.5.19, and the study is for 0.5.9"},
-             {"vllm", ", log_bytes: 0", "", "`log_bytes` above 0 wanted"},
-             {"vllm", ", launcher: podman, container: {image: vllm}", "", "must be processes of this machine: launcher: local"}}) {
+             {"vllm", ", container: {image: vllm}", "", "must be processes of this machine"}}) {
         const Ran found = validated(engine, deploy, more);
         INFO(found.out << found.err);
         CHECK(found.code != 0);

@@ -42,7 +42,7 @@ StudySetup attacked_setup(const TemporaryFolder& folder, const AttackedStudy& st
     setenv("SERVETUNE_TEST_SEC", artefact_secret.c_str(), 1);
     return set_up(
         load_study(folder.write("attacked.yaml", "study: \"" + study.name +
-                                                     "\"\nmodel: Qwen/Qwen3-8B\nengine: vllm\nothers: default\nmachine: {count: 1}\n"
+                                                     "\"\nmodel: Qwen/Qwen3-8B\nengine: vllm\nothers: default\nhardware: {count: 1}\n"
                                                      "space: {max_num_seqs: {choice: [engine, 8]}}\narguments: " +
                                                      study.arguments +
                                                      "\nworkloads: [{use: random}]\nobjective: {maximize: total_tokens_per_second}\n"
@@ -154,7 +154,7 @@ TEST_CASE("artefact attacks: a secret in another form, or where no variable is p
         CHECK(has(why, "'Basic ${SERVETUNE_TEST_SEC}' has a secret that no variable holds in the form that stands there"));
         CHECK_FALSE(has(why, form));
     }
-    const std::string in_image = ", launcher: docker, container: {image: \"reg/${SERVETUNE_TEST_SEC}:1\"}";
+    const std::string in_image = ", container: {program: [docker], image: \"reg/${SERVETUNE_TEST_SEC}:1\"}";
     const StudySetup contained = attacked_setup(folder, {.deploy = in_image});
     CHECK(has(attacked_text(contained, ArtefactKind::compose, {}), "image: \"reg/${SERVETUNE_TEST_SEC?}:1\"\n"));
     CHECK(has(message_of<UsageError>([&] { (void)attacked_text(contained, ArtefactKind::kubernetes, {}); }), "say it with --image"));

@@ -72,7 +72,7 @@ TEST_CASE("documents: short spellings, copies of checkpoints on a disk and value
     const Imported imported = import_for_study(
         results, study_of_document(
                      folder,
-                     "engines: [vllm, sglang, tensorrt-llm]\nspace:\n  vllm.tensor_parallel_size: {choice: [1, 4]}\n"
+                     "engine: [vllm, sglang, tensorrt-llm]\nspace:\n  vllm.tensor_parallel_size: {choice: [1, 4]}\n"
                      "  vllm.pipeline_parallel_size: {choice: [1, 2]}\n  vllm.max_num_seqs: {choice: [engine, 100, 256]}\n"
                      "  sglang.tp_size: {choice: [1, 8]}\n  sglang.dp_size: {choice: [1, 2]}\n"
                      "  sglang.enable_dp_attention: {choice: [false, true]}\n  sglang.reasoning_parser: {choice: [engine, deepseek-v3]}\n"
@@ -99,7 +99,7 @@ TEST_CASE("documents: short spellings, copies of checkpoints on a disk and value
 
 TEST_CASE("documents: flags that two engines of a study share are taken for neither without a title") {
     const TemporaryFolder folder;
-    const StudyFile study = study_of_document(folder, "engines: [vllm, sglang]\nspace: {reasoning_parser: {choice: [engine, qwen3]}}\n");
+    const StudyFile study = study_of_document(folder, "engine: [vllm, sglang]\nspace: {reasoning_parser: {choice: [engine, qwen3]}}\n");
     const auto reason = [&](const std::string& title) {
         const auto results = read_published("## " + title +
                                                 "\n```bash\n--reasoning-parser=qwen3\n```\n```\nServing Benchmark Result\n"

@@ -101,7 +101,8 @@ TEST_CASE("sharegpt: the usual filters, a sample by the seed, again from those k
     CHECK(plan_requests(workload).requests[0].output_tokens == 77);
     workload.dataset.max_total_tokens = 20;
     CHECK(failure(folder, [&] { (void)plan_requests(workload); }) ==
-          "DIR/s.json: none of its 36 conversations has two turns of the lengths wanted (min_tokens, max_prompt_tokens, max_total_tokens)");
+          "DIR/s.json: none of its 36 conversations has two turns of fitting lengths: at least 4 tokens each, a prompt of at most 1024, "
+          "together at most 20");
 }
 
 TEST_CASE("sharegpt: files that are none end with the line") {
@@ -124,7 +125,8 @@ TEST_CASE("sharegpt: files that are none end with the line") {
     CHECK(error("[{\"a\": " + std::string(100'000, '[')) == "DIR/s.json:1: brackets at most 64 deep wanted");
     CHECK(error("[" + conversation("a b c d e", "a b c d e") + "] x") == "DIR/s.json:1: nothing wanted after the array");
     CHECK(error("[]") ==
-          "DIR/s.json: none of its 0 conversations has two turns of the lengths wanted (min_tokens, max_prompt_tokens, max_total_tokens)");
+          "DIR/s.json: none of its 0 conversations has two turns of fitting lengths: at least 4 tokens each, a prompt of at most 1024, "
+          "together at most 2048");
     CHECK(failure(folder, [&] { (void)plan_requests(file_workload(Dataset::Kind::sharegpt, folder.path() / "no", 3)); }) ==
           "cannot read DIR/no: No such file or directory");
     CHECK(failure(folder, [&] { (void)plan_requests(file_workload(Dataset::Kind::sharegpt, folder.path(), 3)); }) ==
@@ -238,7 +240,7 @@ TEST_CASE("trace: other names and times, and what is none") {
     CHECK(plan("timestamp_milliseconds,input_tokens,output_tokens\n1700000000250,374.0,1\n1700000001500,2,2").requests[1].at_seconds ==
           1.25);
     CHECK(plan("input_tokens,output_tokens\n4,5", Arrival::Kind::all_at_once).requests.size() == 1);
-    CHECK(error("input_tokens,output_tokens\n4,5") == "workload 'w': arrival {trace: timestamps}: DIR/t has no time stamps");
+    CHECK(error("input_tokens,output_tokens\n4,5") == "workload 'w': arrival {rate: timestamps}: DIR/t has no time stamps");
     CHECK(error("") == "DIR/t: at least one request wanted, the trace has none");
     CHECK(error("a,output_tokens\n") ==
           "DIR/t:1: a column with the prompts' lengths wanted, one of: input_tokens, input_length, ContextTokens, prompt_tokens, Request "

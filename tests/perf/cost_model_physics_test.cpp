@@ -42,7 +42,7 @@ ModelSpec random_model(Rng& rng) {
     const double embedding = static_cast<double>(model.vocabulary * model.hidden_size);
     const double linear = between(rng, 1e8, 1e12);
     model.parameters_embedding = embedding * (model.tied_embeddings ? 1 : 2);
-    model.parameters_total = model.parameters_active = linear + model.parameters_embedding;
+    model.parameters_active = linear + model.parameters_embedding;
     const double bits = coin(rng) ? 16 : coin(rng) ? 8 : 4.5;
     ModelWeights weights{linear * bits / 8 + 2 * model.parameters_embedding, linear * bits / 8 + 2 * embedding, bits > 8 ? "bf16" : "fp8"};
     if (coin(rng)) {

@@ -36,7 +36,7 @@ std::vector<std::string> cells_of_line(const std::string& text, const std::strin
 }  // namespace
 
 TEST_CASE("one gain: headline, JSON, tables and page agree, in a search by any strategy") {
-    for (const std::string strategy : {"exhaustive", "{staged: {stages: [{stage: m, product: [mode]}]}}"}) {
+    for (const std::string strategy : {"exhaustive", "{staged: {stages: [mode]}}"}) {
         INFO(strategy);
         const TemporaryFolder folder;
         const Catalogue catalogue(search_spaces);

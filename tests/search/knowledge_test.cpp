@@ -140,7 +140,7 @@ TEST_CASE("knowledge: the quick estimate ranks configurations as the simulator d
 
 TEST_CASE("knowledge: the cost model says less than nothing of what would not start, and nothing of what it does not know") {
     const TemporaryFolder folder;
-    const StudySetup setup = ready(folder, vllm_study("[{cost_model: {}}]"));
+    const StudySetup setup = ready(folder, vllm_study("[cost_model]"));
     REQUIRE(setup.beliefs.size() == 1);
     const Configuration usual = setup.problem->space.default_configuration();
     const PriorBelief belief = setup.beliefs[0].belief(usual);
@@ -149,7 +149,7 @@ TEST_CASE("knowledge: the cost model says less than nothing of what would not st
     CHECK(std::exp(*belief.log_value) > 1000);
     CHECK(setup.definition().at("knowledge[0]").starts_with("the cost model ("));
 
-    const StudySetup unknown = ready(folder, vllm_study("[{cost_model: {}}]", "org/nobody-knows"));
+    const StudySetup unknown = ready(folder, vllm_study("[cost_model]", "org/nobody-knows"));
     CHECK(unknown.beliefs.size() == 0);
     CHECK(unknown.definition().at("knowledge[0]").starts_with("the cost model knows nothing here: "));
     const StudySetup none = ready(folder, vllm_study("[]"));
@@ -172,7 +172,7 @@ TEST_CASE("knowledge: the cost model says less than nothing of what would not st
 TEST_CASE("knowledge: a flag under `arguments` does not switch the cost model off") {
     const TemporaryFolder folder;
     const auto with = [&](const std::string& arguments) {
-        return ready(folder, vllm_study("[{cost_model: {}}]") + "arguments: [" + arguments + "]\n");
+        return ready(folder, vllm_study("[cost_model]") + "arguments: [" + arguments + "]\n");
     };
     const StudySetup plain = with("");
     const Configuration usual = plain.problem->space.default_configuration();
@@ -210,7 +210,7 @@ TEST_CASE("knowledge: the cost model is asked by default, unless it would be ask
     };
     const std::string replay = "evaluator: {replay: t.csv}";
     const StudySetup usual = without_key(vllm_study(""), replay, replay);
-    const StudySetup asked_for = ready(folder, vllm_study("[{cost_model: {}}]"));
+    const StudySetup asked_for = ready(folder, vllm_study("[cost_model]"));
     REQUIRE(usual.beliefs.size() == 1);
     CHECK(usual.knowledge == asked_for.knowledge);
     const Configuration some = usual.problem->space.default_configuration();
@@ -282,10 +282,10 @@ TEST_CASE("knowledge: sources that cannot teach are refused, and say why") {
     CHECK(knowledge_refusal(folder, "[{table: alien.csv}]") ==
           "the table DIR/alien.csv has varied no parameter that this study has too; it varied: x");
     CHECK(knowledge_refusal(folder, "[{study: a, table: b}]") ==
-          "DIR/study.yaml:11:13: 'knowledge[0]': one source wanted: cost_model, study or table");
+          "DIR/study.yaml:11:13: 'knowledge[0]': one source wanted: cost_model, {study: FOLDER} or {table: FILE}");
     CHECK(knowledge_refusal(folder, "[{stdy: a}]") ==
-          "DIR/study.yaml:11:20: 'knowledge[0].stdy': unknown key; known: study, table, cost_model");
-    CHECK(knowledge_refusal(folder, "{cost_model: {}}").find("'knowledge': a list wanted") != std::string::npos);
+          "DIR/study.yaml:11:20: 'knowledge[0].stdy': unknown key; known: study, table");
+    CHECK(knowledge_refusal(folder, "cost_model").find("'knowledge': a list wanted") != std::string::npos);
 }
 
 TEST_CASE("knowledge: journals of another aim and without a measurement are refused") {

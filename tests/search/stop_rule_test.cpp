@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `budget: {stop: when_not_worth_it}`: a search that ends when what is left to gain is worth less
+// `budget: {serves: 30d}`: a search that ends when what is left to gain is worth less
 // than it costs.
 #include "servetune/bayesian.hpp"
 #include "servetune/study_file.hpp"
@@ -95,13 +95,11 @@ TEST_CASE("stop rule: the study file says it, and refuses it where nothing can t
         return set_up(std::move(file), folder.path()).bayesian_options().serves_seconds;
     };
     CHECK_FALSE(options(study("{trials: 9}")));
-    CHECK_FALSE(options(study("{trials: 9, stop: at_its_end}")));
-    CHECK_THROWS_WITH(options(study("{trials: 9, serves: 7d}")), Catch::Matchers::Contains("says nothing without stop: when_not_worth_it"));
-    CHECK(options(study("{trials: 9, stop: when_not_worth_it}")) == 30 * day);
-    CHECK(options(study("{trials: 9, stop: when_not_worth_it, serves: 7d}")) == 7 * day);
-    CHECK_THROWS_WITH(options(study("{stop: when_not_worth_it}", "random")),
+    CHECK_THROWS_WITH(options(study("{trials: 9, stop: at_its_end}")), Catch::Matchers::Contains("an old key: write `serves`"));
+    CHECK(options(study("{trials: 9, serves: 7d}")) == 7 * day);
+    CHECK_THROWS_WITH(options(study("{serves: 30d}", "random")),
                       Catch::Matchers::Contains("only the strategy bayesian knows what is left to gain, and this is random"));
-    CHECK_THROWS_WITH(options(study("{stop: when_not_worth_it}", "bayesian", "maximize: rate, minimize: delay")),
+    CHECK_THROWS_WITH(options(study("{serves: 30d}", "bayesian", "maximize: rate, minimize: delay")),
                       Catch::Matchers::Contains("what a front gains has no worth in time"));
-    CHECK_THROWS_AS(options(study("{stop: when_not_worth_it, serves: 0s}")), Error);
+    CHECK_THROWS_AS(options(study("{serves: 0s}")), Error);
 }

@@ -82,7 +82,7 @@ TEST_CASE("friendly study: a budget in a few words") {
     CHECK(budget("{wall_clock: 8h}").trials == 1'000'000);
     CHECK(budget("{until: \"07:00\"}").trials == 1'000'000);
     CHECK(budget("{until: \"07:00\", trials: 9}").trials == 9);
-    CHECK(budget("{stop: when_not_worth_it}").trials == Budget{}.trials);
+    CHECK(budget("{serves: 30d}").trials == Budget{}.trials);
     CHECK(budget("12 trials").trials == 12);
     CHECK(budget("12").trials == 12);
     CHECK(budget("1 trial").trials == 1);

@@ -70,7 +70,7 @@ double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_P
 
 std::string chip_study(const std::string& chip, const std::string& engine, const std::string& preset, const std::string& model,
                        const std::string& version = "") {
-    return "study: s\nmodel: " + model + "\nmachine: {device: " + chip + ", count: 4}\nengine: " + engine + "\npreset: " + preset + "\n" +
+    return "study: s\nmodel: " + model + "\nhardware: {device: " + chip + ", count: 4}\nengine: " + engine + "\npreset: " + preset + "\n" +
            (version.empty() ? "" : "engine_versions: {" + engine + ": \"" + version + "\"}\n") +
            "workloads: [{use: random, input_tokens: 64, output_tokens: 16, requests: 16, arrival: {concurrency: 4}}]\n"
            "objective: {maximize: total_tokens_per_second}\ndecision: published\nbudget: 8 trials\nstrategy: random\nevaluator: simulate\n";
@@ -263,7 +263,7 @@ TEST_CASE("chips: a parameter of which the chip takes no value leaves the space,
     CHECK(study_of("l40s", "space: {fuse: engine, size: [1, 2]}\n").composition->notes().empty());
     // A preset's values that none of the chip takes: the engine's default stays.
     folder.write("mine.yaml",
-                 "preset: mine\ndoc: d\nleaves_out: n\nspace:\n  made:\n    fuse: {choice: [engine, a]}\n    path: {choice: [fast]}\n"
+                 "preset: mine\ndoc: d\nspace:\n  made:\n    fuse: {choice: [engine, a]}\n    path: {choice: [fast]}\n"
                  "    size: {choice: [1, 2]}\n");
     const StudyFile with_preset = study_of("l40s", "preset: mine\n");
     CHECK(with_preset.composition->notes().size() == 2);

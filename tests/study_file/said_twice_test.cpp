@@ -54,7 +54,7 @@ TEST_CASE("fixed beats searched: an argument that sets a searched parameter is r
         INFO(words);
         CHECK(has(FixedStudy{.arguments = words}.refusal(), "this study searches max_num_seqs"));
     }
-    const std::string two = "machine: {count: 2}\n";
+    const std::string two = "hardware: {count: 2}\n";
     const std::string layouts = "{tensor_parallel_size: [1, 2]}";
     for (const char* words :
          {"[-tp, \"2\"]", "[-tp=2]", "[--tensor_parallel_size=2]", "[--tensor-parallel-size, \"2\"]", "[--tensor-par=2]"}) {
@@ -77,7 +77,7 @@ TEST_CASE("fixed beats searched: an argument that sets a searched parameter is r
     const TemporaryFolder folder;
     const std::string several = message_of<Error>([&] {
         (void)load_study(folder.write("t.yaml",
-                                      "study: s\nmodel: org/m\nengines: [vllm, sglang]\nspace: {vllm.max_num_seqs: [4, 8]}\n"
+                                      "study: s\nmodel: org/m\nengine: [vllm, sglang]\nspace: {vllm.max_num_seqs: [4, 8]}\n"
                                       "arguments:\n  sglang: [--max-running-requests, \"8\"]\n  vllm: [--max-num-seqs, \"16\"]\n"
                                       "workloads: [{use: random}]\nobjective: {maximize: total_tokens_per_second}\n"
                                       "evaluator: {deploy: {}}\n"),
@@ -140,9 +140,9 @@ TEST_CASE("fixed beats searched: variables over `env` parameters, flags by varia
     CHECK(has(FixedStudy{.engine = "llama.cpp", .space = "{batch_size: [512, 2048]}", .deploy = "environment: {LLAMA_ARG_BATCH: \"256\"}"}
                   .refusal(),
               "variables LLAMA_ARG_... set flags of llama.cpp"));
-    CHECK(has(FixedStudy{.deploy = "gpus: \"0\", environment: {CUDA_VISIBLE_DEVICES: \"1\"}", .more = "machine: {count: 1}\n"}.refusal(),
+    CHECK(has(FixedStudy{.deploy = "gpus: \"0\", environment: {CUDA_VISIBLE_DEVICES: \"1\"}", .more = "hardware: {count: 1}\n"}.refusal(),
               "`gpus` says which devices"));
-    const std::string podman = "launcher: podman, container: {image: i, options: ";
+    const std::string podman = "container: {image: i, options: ";
     for (const char* options : {"[-e, FOO=z]", "[--env=FOO=z]", "[--env, FOO]", "[--env-file, prod.env]"}) {
         INFO(options);
         const std::string refusal = FixedStudy{.space = foo, .deploy = podman + options + "}"}.refusal();
@@ -180,7 +180,7 @@ TEST_CASE("fixed beats searched: arguments that fix what is not searched stay, a
     for (const char* words : {"[-tp, \"2\"]", "[--tensor_parallel_size=2]", "[--tensor-parallel-size, \"2\"]"}) {
         INFO(words);
         const StudyFile study =
-            FixedStudy{.space = "{data_parallel_size: [1, 2]}", .arguments = words, .more = "machine: {count: 2}\n"}.loaded();
+            FixedStudy{.space = "{data_parallel_size: [1, 2]}", .arguments = words, .more = "hardware: {count: 2}\n"}.loaded();
         const SearchSpace space(study.composition->parameters(), study.composition->constraints());
         CHECK_FALSE(space.feasible(space.completed({{"data_parallel_size", std::int64_t{2}}})));
         CHECK(study.composition->devices_of(space.default_configuration()) == 2);

@@ -77,7 +77,7 @@ TEST_CASE("trial 0 is the engine's own default: neither a preset nor a narrowed 
 
 TEST_CASE("no flag counts as the engine's own value in rules and conditions") {
     const StudyFile study = study_of("vllm",
-                                     "machine: {count: 8}\nspace:\n  tensor_parallel_size: {choice: [2, 4]}\n"
+                                     "hardware: {count: 8}\nspace:\n  tensor_parallel_size: {choice: [2, 4]}\n"
                                      "  decode_context_parallel_size: {choice: [1, 2]}\nothers: default\n");
     const SearchSpace space = space_of(study);
     CHECK(command_of(study) == "vllm serve org/m");
@@ -134,14 +134,15 @@ TEST_CASE("values that a chip refuses are not searched, a study that names one i
 }
 
 TEST_CASE("layouts of several devices need a count, and fit it") {
-    const std::string wanted = "the study does not say how many there are: write `machine: {count: N}`";
+    const std::string wanted = "the study does not say how many there are: write `hardware: {count: N}`";
     CHECK(has(study_refusal("vllm", "preset: moe\n"), wanted));
     CHECK(has(study_refusal("vllm", "space: {tensor_parallel_size: 2}\nothers: default\n"), wanted));
     CHECK(has(study_refusal("sglang", "space: {dp_size: {choice: [1, 2]}}\nothers: default\n"), wanted));
     CHECK(has(study_refusal("vllm", "space: {tensor_parallel_size: {int: {low: 1, high: 8, scale: log2}}}\nothers: default\n"), wanted));
     CHECK(has(study_refusal("vllm", "arguments: [--tensor-parallel-size, \"4\"]\nothers: default\n"), wanted));
-    CHECK(has(study_refusal("vllm", "machine: {count: 0}\n"), "'machine.count': an integer of at least 1 wanted, got '0'"));
-    CHECK(has(study_refusal("vllm", "hardware: {device: h100-sxm, count: 2}\nmachine: {count: 4}\n"), "say it once"));
+    CHECK(has(study_refusal("vllm", "hardware: {count: 0}\n"), "'machine.count': an integer of at least 1 wanted, got '0'"));
+    CHECK(
+        has(study_refusal("vllm", "hardware: h100-sxm\nmachine: {count: 4}\n"), "an old key: write `hardware: {device: NAME, count: N}`"));
 
     const auto most_devices = [](const StudyFile& study, const std::vector<std::string>& factors) {
         const SearchSpace space = space_of(study);
@@ -159,15 +160,15 @@ TEST_CASE("layouts of several devices need a count, and fit it") {
     };
     const std::vector<std::string> of_vllm{"tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"};
     CHECK(most_devices(study_of("vllm", "preset: moe\nhardware: {device: h100-sxm, count: 1}\n"), of_vllm) == 1);
-    CHECK(most_devices(study_of("vllm", "preset: moe\nmachine: {count: 8}\n"), of_vllm) == 8);
-    CHECK(most_devices(study_of("vllm", "preset: moe\nmachine: {device: h100-sxm, count: 8}\n", "{deploy: {gpus: \"0,1\"}}"), of_vllm) ==
+    CHECK(most_devices(study_of("vllm", "preset: moe\nhardware: {count: 8}\n"), of_vllm) == 8);
+    CHECK(most_devices(study_of("vllm", "preset: moe\nhardware: {device: h100-sxm, count: 8}\n", "{deploy: {gpus: \"0,1\"}}"), of_vllm) ==
           2);
     CHECK(most_devices(study_of("vllm", "preset: full\n"), of_vllm) == 1);  // nobody asked for a layout
     // Data parallel attention shares the devices of tensor parallelism, data parallelism without it
     // does not.
     const SearchSpace sglang = space_of(
         study_of("sglang",
-                 "machine: {count: 4}\nspace: {tp_size: 4, dp_size: {choice: [1, 4]}, enable_dp_attention: {choice: [false, true]}}\n"
+                 "hardware: {count: 4}\nspace: {tp_size: 4, dp_size: {choice: [1, 4]}, enable_dp_attention: {choice: [false, true]}}\n"
                  "others: default\n"));
     const std::int64_t four = 4;
     CHECK_FALSE(sglang.feasible(sglang.completed({{"dp_size", four}})));
@@ -175,7 +176,7 @@ TEST_CASE("layouts of several devices need a count, and fit it") {
     CHECK(has(sglang.violations(sglang.completed({{"dp_size", four}})).front(), "the machine has 4 devices"));
     // A flag in every command counts too.
     CHECK(most_devices(study_of("vllm",
-                                "machine: {count: 4}\narguments: [--tensor-parallel-size=4]\n"
+                                "hardware: {count: 4}\narguments: [--tensor-parallel-size=4]\n"
                                 "space: {data_parallel_size: {choice: [1, 2]}}\nothers: default\n"),
                        of_vllm) == 1);
     // Rows of a table were measured: no device is taken.

@@ -63,7 +63,7 @@ public:
         std::string space = "{max_num_seqs: {choice: [4, 3, 32], default: 4}}";
         std::string workload = "{kind: random, input_tokens: 64, output_tokens: 96}, requests: 32, arrival: {rate: inf}";
         std::string objective = "{maximize: total_tokens_per_second, limits: [\"success_ratio >= 0.99\"]}";
-        std::string deploy = "ready_within: 3s, stop_within: 1s, stall_timeout: 1s, trial_within: 20s, warm_up: 1, log_bytes: 65536";
+        std::string deploy = "ready_within: 3s, stop_within: 1s, stall_timeout: 1s, trial_within: 20s, warm_up: 1";
         std::string more = "budget: {trials: 12}\n";               ///< lines of the study
         std::string clock = "--start-scale 1000 --time-scale 12";  ///< simengine's
     };

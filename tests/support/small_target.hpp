@@ -15,7 +15,7 @@ inline constexpr double us = 1e-6;  ///< seconds
 inline ServingTarget small_target() {
     ServingTarget target;
     target.model.name = "made/up";
-    target.model.parameters_total = target.model.parameters_active = 5e8;
+    target.model.parameters_active = 5e8;
     target.model.tied_embeddings = true;
     target.model.layers = target.model.attention_layers = 10;
     target.model.hidden_size = 1000;

@@ -33,10 +33,9 @@ MeasuringChoice read_command(const Yaml& node) {
     if (program.empty()) words.items().front().fail_wanted("a program");
     if (program.find('/') != std::string::npos) program = (options.working_folder / program).lexically_normal().string();
     if (!node.is_mapping()) return result;
-    read(node, keys::command.within, options.within_seconds);
+    read(node, keys::command.trial_within, options.within_seconds);
     read(node, keys::command.stop_within, options.stop_within_seconds);
     read(node, keys::command.environment, options.environment);
-    read(node, keys::command.log_bytes, options.log_bytes);
     return result;
 }
 
@@ -77,7 +76,7 @@ EnvironmentOptions environment_of_command(const StudyFile& file) {
 }
 
 constexpr std::array<std::string_view, 2> defined_of_command{keys::command.run.name, keys::command.environment.name};
-constexpr std::array<std::string_view, 2> harmless_of_command{keys::command.stop_within.name, keys::command.log_bytes.name};
+constexpr std::array<std::string_view, 1> harmless_of_command{keys::command.stop_within.name};
 
 }  // namespace
 

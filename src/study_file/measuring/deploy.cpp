@@ -18,34 +18,19 @@
 namespace servetune {
 namespace {
 
-/// The mapping that a launcher needs, and no other one; null: it needs none.
-template <class Of>
-const Yaml* part_of_launcher(const Yaml& node, const Of& key, const std::string& launcher, const std::vector<std::string>& of) {
-    const Yaml* at = node.find(key);
-    const bool needed = std::find(of.begin(), of.end(), launcher) != of.end();
-    if (at != nullptr && !needed) {
-        std::string all;
-        for (const std::string& one : of) all += (all.empty() ? "`launcher: " : " and `launcher: ") + one + "`";
-        at->fail("is for " + all);
-    }
-    if (at == nullptr && needed) node.fail("`launcher: " + launcher + "` needs `" + std::string(key.name) + "`");
-    return needed ? at : nullptr;
-}
-
 /// What containers are started by, but for the models, which the rest of the file says.
-std::optional<ContainerOptions> read_container(const Yaml& node, const std::string& launcher) {
-    const Yaml* at = part_of_launcher(node, keys::deploy.container, launcher, {"podman", "docker"});
+std::optional<ContainerOptions> read_container(const Yaml& node) {
+    const Yaml* at = node.find(keys::deploy.container);
     if (at == nullptr) return std::nullopt;
     const auto& table = keys::container;
     at->check_keys(table);
     ContainerOptions options;
-    options.kind = launcher == "docker" ? ContainerKind::docker : ContainerKind::podman;
     read(*at, table.image, options.images);
     read(*at, table.program, options.program);
+    const bool podman =
+        std::any_of(options.program.begin(), options.program.end(), [](const std::string& word) { return word.ends_with("podman"); });
+    options.kind = podman || options.program.empty() ? ContainerKind::podman : ContainerKind::docker;
     read(*at, table.options, options.options);
-    read(*at, table.volumes, options.volumes);
-    read(*at, table.shm_bytes, options.shm_bytes);
-    read(*at, table.memory_bytes, options.memory_bytes);
     if (const std::string why = options.why_invalid(); !why.empty()) at->fail(why);
     return options;
 }
@@ -55,8 +40,8 @@ std::vector<std::string> names_of_gpus(const std::string& gpus) {
     return gpus.empty() ? std::vector<std::string>{} : named_gpus(gpus).value_or(std::vector<std::string>{});
 }
 
-std::optional<SshOptions> read_ssh(const Yaml& node, const std::string& launcher) {
-    const Yaml* at = part_of_launcher(node, keys::deploy.ssh, launcher, {"ssh"});
+std::optional<SshOptions> read_ssh(const Yaml& node) {
+    const Yaml* at = node.find(keys::deploy.ssh);
     if (at == nullptr) return std::nullopt;
     const auto& table = keys::ssh;
     at->check_keys(table);
@@ -64,13 +49,12 @@ std::optional<SshOptions> read_ssh(const Yaml& node, const std::string& launcher
     read(*at, table.host, options.host);
     read(*at, table.address, options.address);
     read(*at, table.program, options.program);
-    read(*at, table.unheard_within, options.unheard_within_seconds);
     if (const std::string why = options.why_invalid(); !why.empty()) at->fail(why);
     return options;
 }
 
-std::optional<SlurmOptions> read_slurm(const Yaml& node, const std::string& launcher) {
-    const Yaml* at = part_of_launcher(node, keys::deploy.slurm, launcher, {"slurm"});
+std::optional<SlurmOptions> read_slurm(const Yaml& node) {
+    const Yaml* at = node.find(keys::deploy.slurm);
     if (at == nullptr) return std::nullopt;
     const auto& table = keys::slurm;
     at->check_keys(table);
@@ -130,11 +114,11 @@ MeasuringChoice read_deploy(const Yaml& node) {
     const auto& table = keys::deploy;
     node.check_keys(table);
     read_measure(node, table, options.measure);
-    std::string launcher = "local";
-    read(node, table.launcher, launcher);
-    result.container = read_container(node, launcher);
-    result.ssh = read_ssh(node, launcher);
-    result.slurm = read_slurm(node, launcher);
+    result.container = read_container(node);
+    result.ssh = read_ssh(node);
+    result.slurm = read_slurm(node);
+    const int launchers = (result.container ? 1 : 0) + (result.ssh ? 1 : 0) + (result.slurm ? 1 : 0);
+    if (launchers > 1) node.fail("an engine starts in a container, by ssh or as a job of Slurm: one of them");
     read(node, table.environment, options.deploy.environment);
     read(node, table.api_key_env, result.api_key_environment);
     read(node, table.gpus, options.deploy.gpus);
@@ -144,12 +128,10 @@ MeasuringChoice read_deploy(const Yaml& node) {
     check_parts(node, result);
     read(node, table.ready_within, options.deploy.ready_within_seconds);
     read(node, table.stop_within, options.deploy.stop_within_seconds);
-    read(node, table.log_bytes, options.deploy.log_bytes);
-    read(node, table.all_logs_bytes, options.all_logs_bytes);
     read_word<keys::on_off>(node, table.weight_cache, options.weight_cache);
-    if (options.weight_cache && launcher != "local")
+    if (options.weight_cache && launchers > 0)
         node.at(table.weight_cache)
-            .fail("the engine and the daemon that holds its weights must be processes of this machine: launcher: local");
+            .fail("the engine and the daemon that holds its weights must be processes of this machine: no container, ssh or slurm");
     bool watch = true;
     read_word<keys::on_off>(node, table.watch, watch);
     if (watch) options.measure.watch.emplace();
@@ -164,13 +146,11 @@ bool touches_answers(const Parameter& parameter) {
 }
 
 QualityOptions quality_options(const StudyFile& file, const Problem& problem, const std::filesystem::path& folder) {
-    QualityOptions options = file.quality->options;
-    const std::vector<std::string>& named = file.quality->parameters;
+    QualityOptions options = *file.quality;
     const Configuration usual = problem.space.default_configuration();
     for (const Parameter& parameter : problem.space.parameters()) {
-        const bool chosen =
-            named.empty() ? touches_answers(parameter) : std::find(named.begin(), named.end(), parameter.name) != named.end();
-        if (!chosen && parameter.name != "engine" && parameter.name != image_parameter) continue;  // another engine answers otherwise
+        if (!touches_answers(parameter) && parameter.name != "engine" && parameter.name != image_parameter)
+            continue;  // another engine answers otherwise
         const Value* value = usual.find(parameter.name);
         options.defaults[parameter.name] = value != nullptr ? std::optional<Value>(*value) : std::nullopt;
     }
@@ -193,8 +173,6 @@ void check_weight_cache(const StudyFile& file) {
     const std::string place = file.file.string() + ": `weight_cache` of `deploy`: ";
     if (file.objective.several())
         throw UsageError(place + "of several goals the whole front would have to be confirmed from cold starts: state one goal");
-    if (std::get<DeployChoice>(file.measuring).options.deploy.log_bytes == 0)
-        throw UsageError(place + "an engine says in its log that it took the weights: `log_bytes` above 0 wanted");
     std::string none;
     for (const Engine& engine : file.composition->engines()) {
         const std::string why = file.composition->why_no_weight_cache(engine);
@@ -268,7 +246,7 @@ void define_deployment(const StudySetup& setup, std::map<std::string, std::strin
                                      (options.fill_devices ? " replicas=fill of " + std::to_string(setup.file.devices.value_or(0)) : "") +
                                      (options.weight_cache ? " weight_cache=on" : "");
     if (setup.file.quality) {
-        const QualityOptions& quality = setup.file.quality->options;
+        const QualityOptions& quality = *setup.file.quality;
         std::string asked;
         for (const auto* list : {&quality.prompts, &quality.command})
             for (const std::string& text : *list) asked += text + "\n";
@@ -335,8 +313,7 @@ EnvironmentOptions environment_of_deployment(const StudyFile& file) {
 
 constexpr std::array<std::string_view, 5> defined_of_deploy{keys::deploy.warm_up.name, keys::deploy.gpus.name, keys::deploy.replicas.name,
                                                             keys::deploy.weight_cache.name, keys::deploy.environment.name};
-constexpr std::array<std::string_view, 4> harmless_of_deploy{keys::deploy.api_key_env.name, keys::deploy.stop_within.name,
-                                                             keys::deploy.log_bytes.name, keys::deploy.all_logs_bytes.name};
+constexpr std::array<std::string_view, 2> harmless_of_deploy{keys::deploy.api_key_env.name, keys::deploy.stop_within.name};
 
 }  // namespace
 

@@ -58,7 +58,7 @@ MeasuringChoice read_replay(const Yaml& node) {
     node.check_keys(keys::replay);
     result.table = path_of(node.at(keys::replay.table));
     read_word<keys::unmeasured_words>(node, keys::replay.unmeasured, result.exclude_unmeasured);
-    read(node, keys::replay.noise_cv, result.noise_cv);
+    read(node, keys::replay.noise, result.noise_cv);
     read(node, keys::replay.delay, result.delay_seconds);
     return result;
 }
@@ -90,11 +90,10 @@ void define_replay(const StudySetup& setup, std::map<std::string, std::string>& 
 }
 
 std::string note_of_replay(const StudyFile& file) {
-    if (!file.document.empty()) return "";  // the report names the document
     return "Replayed from the table " + std::get<ReplayChoice>(file.measuring).table.filename().string() + ": no engine was started here.";
 }
 
-constexpr std::array<std::string_view, 2> defined_of_replay{keys::replay.table.name, keys::replay.noise_cv.name};
+constexpr std::array<std::string_view, 2> defined_of_replay{keys::replay.table.name, keys::replay.noise.name};
 constexpr std::array<std::string_view, 1> harmless_of_replay{keys::replay.delay.name};
 
 }  // namespace

@@ -25,8 +25,6 @@ MeasuringChoice read_simulate(const Yaml& node) {
     node.check_keys(table);
     read(node, table.noise, result.noise.run_cv);
     read(node, table.step_noise, result.noise.step_cv);
-    read(node, table.drift, result.noise.drift_cv);
-    read(node, table.drift_period, result.noise.drift_period_seconds);
     if (const Yaml* traits = node.find(table.traits))
         for (const auto& [engine, file] : traits->entries()) result.traits[engine] = std::filesystem::absolute(path_of(file)).string();
     return result;
@@ -41,8 +39,8 @@ void build_simulation(StudySetup& setup, StudyFile& file, const std::filesystem:
     setup.problem = problem_of(file);
     for (const Parameter& parameter : setup.problem->space.parameters())
         if (is_load_level(parameter.name))
-            throw UsageError(file.file.string() +
-                             ": 'load': a simulated study predicts each workload under its own 'arrival'; write the load there, " +
+            throw UsageError(file.file.string() + ": '" + parameter.name +
+                             "': a simulated study predicts each workload under its own 'arrival'; write the load there, " +
                              "or measure with deploy or attach");
     auto evaluator = simulated(file);
     if (const std::string why = why_nothing_starts(*evaluator, *setup.problem); !why.empty())
@@ -73,8 +71,7 @@ std::string note_of_simulation(const StudyFile& file) {
            "; nothing was measured. Measure before you believe it.";
 }
 
-constexpr std::array<std::string_view, 5> defined_of_simulate{keys::simulate.noise.name, keys::simulate.step_noise.name,
-                                                              keys::simulate.drift.name, keys::simulate.drift_period.name,
+constexpr std::array<std::string_view, 3> defined_of_simulate{keys::simulate.noise.name, keys::simulate.step_noise.name,
                                                               keys::simulate.traits.name};
 
 }  // namespace

@@ -17,7 +17,6 @@ struct AttentionTraits {
     double prefill_efficiency = 0;             ///< of the peak FLOP/s, of the products of queries, keys and values
     double decode_efficiency = 0;              ///< of the memory bandwidth, reading the cache
     std::vector<std::string> cache_types{};    ///< of keys and values that it has kernels for; empty: all
-    std::vector<std::string> needs{};          ///< number types a chip must compute in (fp8: Hopper, Ada and newer); empty: any chip
     std::vector<std::string> architectures{};  ///< the chips that these figures are of (detail/perf/hardware_spec.hpp); empty: any
 };
 
@@ -64,11 +63,15 @@ struct EngineTraits {
     double uncompiled_factor = 1;          ///< of the device's time without torch.compile, >= 1
     double request_overhead_seconds = 0;   ///< front end: parsing, template, tokenizer; one request after the other per process
     double chunk_overhead_seconds = 0;     ///< front end: detokenizer and one streamed event
-    double all_reduce_seconds = 0;         ///< latency of one exchange between devices
-    double link_efficiency = 0;            ///< share of the link's bandwidth in large exchanges
+    double all_reduce_seconds = 1e-5;      ///< latency of one exchange between devices: 7 to 15 us (vLLM pull requests 24111 and 42324)
+    double link_efficiency = 0.7;          ///< share of the link's bandwidth in large exchanges (vLLM pull request 42324)
     std::string default_attention{};       ///< a key of `attention`
     std::map<std::string, AttentionTraits, std::less<>> attention{};
-    std::map<std::string, double, std::less<>> acceptance{};  ///< method of speculation -> chance that a guess is right, in [0, 1)
+    /// Method of speculation -> chance that a guess is right, in [0, 1). eagle3 and eagle: vLLM
+    /// issue 20780 (Llama-3.1-8B, MT-bench); mtp: DeepSeek-V3 report, 5.4.3 (85 to 90 %); ngram on
+    /// chat and draft_model: assumed.
+    std::map<std::string, double, std::less<>> acceptance{
+        {"eagle3", 0.765}, {"eagle", 0.63}, {"mtp", 0.85}, {"ngram", 0.30}, {"draft_model", 0.70}};
 
     // ---- memory
     double context_bytes = 0;                         ///< CUDA context, libraries, workspaces
@@ -85,14 +88,8 @@ struct EngineTraits {
     double graph_seconds_per_size = 0;
 
     // ---- what it does by itself, where no parameter of its engine file says otherwise
-    bool chunked_prefill = true;
     bool whole_prompts_raise_budget = false;  ///< without chunked prefill a step holds the longest context, unless told otherwise
-    bool mixed_steps = true;
-    bool overlap = true;
     double reserved_share = 0;
-    bool graphs = true;
-    std::int64_t graph_max_tokens = 0;  ///< 0: twice the sequences of a step, at most 512
-    bool compiled = false;
     std::map<std::string, std::vector<DefaultRule>, std::less<>> defaults{};  ///< by device, of the engine's own parameters
 
     std::map<std::string, std::vector<std::string>, std::less<>> log{};  ///< event -> lines as the engine prints them, {figures} to fill in

@@ -19,7 +19,6 @@ inline constexpr std::array<std::string_view, 9> architectures{"turing",        
 /// never predictions. Read from search_spaces/hardware/*.yaml.
 struct HardwareSpec {
     std::string name;                 ///< its file's: `h100-sxm`
-    std::string title{};              ///< for people
     std::vector<std::string> also{};  ///< other names: of data sheets, of nvidia-smi
     std::string architecture{};       ///< one of `architectures`
     double memory_bytes = 0;
@@ -27,7 +26,6 @@ struct HardwareSpec {
     std::map<std::string, double, std::less<>> flops_per_second{};  ///< type -> dense matrix operations: fp16 bf16 fp8 int8 fp4
     bool shared_memory = false;                                     ///< with the CPU, which then takes its share of the bandwidth
     std::optional<double> link_bytes_per_second{};                  ///< to its neighbours, both directions together
-    std::string link{};                                             ///< which link that is
     std::string source{};
     std::vector<std::string> unverified{};  ///< keys of figures that were seen neither in its maker's data sheet nor in a copy of it
 

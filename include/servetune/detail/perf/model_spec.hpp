@@ -21,7 +21,6 @@ struct ModelWeights {
 struct ModelSpec {
     std::string name;                 ///< `Qwen/Qwen3-8B`
     std::vector<std::string> also{};  ///< stems of names of checkpoints with this shape: `Qwen3-8B`
-    double parameters_total = 0;
     double parameters_active = 0;     ///< per token, both embeddings included
     double parameters_embedding = 0;  ///< input embedding and output head; tied: counted once
     bool tied_embeddings = false;
