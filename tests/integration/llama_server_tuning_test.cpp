@@ -240,7 +240,7 @@ TEST_CASE("llama-server: the laptop's study is one that it takes") {
         words.insert(words.begin(), {"/usr/bin/env", "PATH=" + fs::path(program).parent_path().string() + ":" + std::getenv("PATH"),
                                      "GGUF=" + model, "SERVETUNE_SEARCH_SPACES=" + shipped_spaces.string(), SERVETUNE_PROGRAM});
         ChildProcess process(words, folder.path());
-        const auto code = process.wait_at_most(120s);
+        const auto code = process.wait_at_most(900s);  // a busy machine takes minutes, and disturbed trials are measured again
         return std::pair(code.value_or(-1), process.out() + process.err());
     };
     const std::string file = (shipped_spaces / "studies/llama-cpp-laptop.yaml").string();
