@@ -3,9 +3,9 @@
 #include "support/test.hpp"
 
 #include "base/files.hpp"
+#include "engine/flag_facts.hpp"
 #include "servetune/catalogue.hpp"
 #include "servetune/error.hpp"
-#include "study_file/flag_facts.hpp"
 #include "study_file/schema.hpp"
 
 #include <cctype>

@@ -157,7 +157,7 @@ std::string in_headings(const std::vector<std::string>& headings, const std::vec
 }
 
 /// Rows of a study's own table were measured with what their columns say.
-std::vector<std::vector<std::string>> commands_in(const std::filesystem::path& file, std::string_view text, const Known& known) {
+std::vector<Command> commands_in(const std::filesystem::path& file, std::string_view text, const Known& known) {
     if (!known.study || file.extension() != ".csv" || is_result_table(text)) return {};
     const std::vector<CsvRow> rows = parse_csv(text, file.string());
     if (std::find(rows.front().cells.begin(), rows.front().cells.end(), "status") == rows.front().cells.end()) return {};
@@ -178,7 +178,7 @@ std::vector<Audited> audited(const std::filesystem::path& file, const Known& kno
     // Runs of one workload (its name, or the number of the load) and one model.
     std::map<std::tuple<std::string, std::size_t, std::string>, std::vector<std::size_t>> together;
     std::vector<Block> blocks = blocks_of(file, text, known);
-    const std::vector<std::vector<std::string>> commands = commands_in(file, text, known);
+    const std::vector<Command> commands = commands_in(file, text, known);
     for (Block& block : blocks) {
         AuditContext context;
         context.hardware = hardware;
@@ -196,7 +196,8 @@ std::vector<Audited> audited(const std::filesystem::path& file, const Known& kno
         if (beside.empty()) beside = in_headings(block.headings, known.models);
         if (beside.empty()) beside = model;
         const bool by_columns = block.arguments.empty() && block.index < commands.size();
-        describe(context, known.commands.read(by_columns ? commands[block.index] : shell_words(block.arguments)), beside, known.models);
+        describe(context, known.commands.read(by_columns ? commands[block.index] : Command{shell_words(block.arguments)}), beside,
+                 known.models);
         const std::string served = context.served ? context.served->model.name + " " + context.served->quantization : "";
         if (!served.empty() && block.label.find(served) == std::string::npos) block.label += (block.label.empty() ? "" : ", ") + served;
         together[{workload != nullptr ? workload->name : "", workload != nullptr ? 0 : block.load + 1,

@@ -2,7 +2,7 @@
 #include "commands.hpp"
 #include "output.hpp"
 
-#include "study_file/flag_facts.hpp"
+#include "engine/flag_facts.hpp"
 #include "study_file/yaml.hpp"
 
 #include <fmt/format.h>

@@ -5,6 +5,7 @@
 #include "run_log.hpp"
 #include "study_journal.hpp"
 
+#include "engine/flag_facts.hpp"
 #include "engine/help.hpp"
 #include "engine/load_level.hpp"
 #include "report/study_comparison.hpp"
@@ -16,7 +17,6 @@
 #include "servetune/report.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "servetune/study.hpp"
-#include "study_file/flag_facts.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dialect.hpp"
 
+#include "engine/launcher.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -123,15 +125,14 @@ bool is_engine_program(std::string_view name) {
     return base == "vllm" || base == "trtllm-serve" || base == "llama-server" || is_python(base);
 }
 
-Recognized recognized(const std::vector<std::string>& words) {
-    if (words.empty()) return {};
-    const std::string program = base_name(words[0]);
-    const auto word = [&](std::size_t at) { return at < words.size() ? std::string_view(words[at]) : std::string_view(); };
-    if (program == "vllm" && word(1) == "serve") return {&dialect_of(EngineKind::vllm), 2};
-    if (program == "vllm" && word(1) == "preload") return {&dialect_of(EngineKind::vllm), 2, true};
-    if (is_python(program) && word(1) == "-m" && word(2) == "sglang.launch_server") return {&dialect_of(EngineKind::sglang), 3};
-    if (program == "trtllm-serve") return {&dialect_of(EngineKind::tensorrt_llm), word(1) == "serve" ? 2U : 1U};
-    if (program == "llama-server") return {&dialect_of(EngineKind::llama_cpp), 1};
+Recognized recognized(const std::vector<servetune::Engine>& engines, const std::vector<std::string>& words) {
+    servetune::Launched launched = words.empty() ? servetune::Launched() : servetune::launched_at(engines, words, 0);
+    const bool preloads = words.size() > 1 && base_name(words[0]) == "vllm" && words[1] == "preload";
+    for (const servetune::Engine& engine : engines)
+        if (preloads && engine.name == "vllm") launched = {&engine, 2};
+    for (const Dialect& dialect : dialects)
+        if (launched.engine != nullptr && launched.engine->name == dialect.engine)
+            return {&dialect, launched.engine, launched.words, preloads};
     return {};
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/engine.hpp"
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -40,10 +42,11 @@ const Dialect& dialect_of(EngineKind kind);
 /// What a word at the front of a command means: the engine, and how many words name the program.
 struct Recognized {
     const Dialect* dialect = nullptr;  ///< null: no engine's command
+    const servetune::Engine* engine = nullptr;
     std::size_t words = 0;
     bool holds_weights = false;  ///< vllm preload: no engine, but a daemon that keeps weights for engines
 };
-Recognized recognized(const std::vector<std::string>& words);
+Recognized recognized(const std::vector<servetune::Engine>& engines, const std::vector<std::string>& words);
 
 /// True when a program of this name (argv[0], with or without a folder) stands for an engine's.
 bool is_engine_program(std::string_view name);

@@ -39,8 +39,9 @@ std::string written_out(const std::string& value) {
 /// One command line while it is read.
 class Reader {
 public:
-    Reader(const Dialect& dialect, const std::vector<std::string>& words, const FlagFacts& facts, const Engine& engine)
-        : dialect_(dialect), words_(words), facts_(facts), engine_(engine) {}
+    Reader(const Dialect& dialect, const std::vector<std::string>& words, const FlagFacts& facts, const Engine& engine,
+           const servetune::CommandReader& commands)
+        : dialect_(dialect), words_(words), facts_(facts), engine_(engine), commands_(commands) {}
 
     EngineCommand read() {
         for (at_ = 0; at_ < words_.size(); ++at_) {
@@ -81,17 +82,15 @@ private:
         std::optional<std::string> given;
         if (equals != std::string::npos) given = word.substr(equals + 1);
         if (base != flag) {
-            const std::string value = given ? *given : take(flag);
-            for (const EngineParameter& declared : engine_.parameters)
-                if (declared.destination.flag == flag) words_modelled_.push_back(flag + "=" + value);
+            if (!given) take(flag);
             return;
         }
         if (fact->type == "bool") {
             if (given) refuse(bad_value_text(dialect_, fact->name, *given, "bool", {}));
-            note(flag, *fact, negated ? "false" : "true", negated);
+            command_.flags[fact->name].emplace_back(negated ? "false" : "true");
             return;
         }
-        note(flag, *fact, checked(*fact, given ? *given : take(flag)), negated);
+        command_.flags[fact->name].push_back(checked(*fact, given ? *given : take(flag)));
         while (fact->list && !given && at_ + 1 < words_.size() && !is_flag(words_[at_ + 1]))
             command_.flags[fact->name].push_back(words_[++at_]);
     }
@@ -125,38 +124,21 @@ private:
         return value;
     }
 
-    /// Keeps a flag, and writes it as the engine's file spells it where that knows it.
-    void note(const std::string& flag, const Fact& fact, const std::string& value, bool negated) {
-        command_.flags[fact.name].push_back(value);
-        const auto same = [&](const std::string& other) {
-            const auto known = facts_.flags.find(other);
-            return !other.empty() && (other == flag || (known != facts_.flags.end() && known->second.name == fact.name && !negated));
-        };
-        const auto write = [&](const std::string& spelled) {
-            words_modelled_.push_back(fact.type == "bool" ? spelled : spelled + "=" + value);
-        };
-        for (const EngineParameter& declared : engine_.parameters) {
-            const servetune::Destination& to = declared.destination;
-            if (declared.parameter.concept_name == "served_model_name") continue;  // any name will do
-            if (!to.off_flag.empty() && (to.off_flag == flag || (negated && is_name_of(to.flag, fact)))) return write(to.off_flag);
-            if (same(to.flag)) return write(to.flag);
-        }
-        for (const servetune::JsonFlag& group : engine_.json_flags)
-            if (same(group.flag)) return write(group.flag);
-    }
-
-    [[nodiscard]] bool is_name_of(const std::string& flag, const Fact& fact) const {
-        const auto known = facts_.flags.find(flag);
-        return known != facts_.flags.end() && known->second.name == fact.name;
-    }
-
     void write_modelled() {
         std::vector<std::string>& argv = command_.modelled.argv;
         for (const std::string& word : engine_.launch) {
             if (word == "{host}" || word == "{port}" || word == "--host" || word == "--port") continue;
             argv.push_back(word == "{model}" ? command_.model : word);
         }
-        argv.insert(argv.end(), words_modelled_.begin(), words_modelled_.end());
+        const servetune::CommandSettings said = commands_.flags(words_, engine_);
+        for (const servetune::Setting& setting : said.settings) {
+            using Kind = servetune::Setting::Kind;
+            const bool known = setting.kind == Kind::parameter || setting.kind == Kind::json || setting.kind == Kind::unread;
+            const auto& sets = setting.parameters;
+            const bool any_name_will_do = !sets.empty() && sets.front()->parameter.concept_name == "served_model_name";
+            if (known && !setting.name.empty() && setting.key.empty() && !any_name_will_do)
+                argv.insert(argv.end(), setting.words.begin(), setting.words.end());
+        }
         const auto known = engine_.options_flag.empty() ? facts_.flags.end() : facts_.flags.find(engine_.options_flag);
         if (known == facts_.flags.end()) return;
         const auto file = command_.value(known->second.name);
@@ -207,9 +189,10 @@ private:
     const std::vector<std::string>& words_;
     const FlagFacts& facts_;
     const Engine& engine_;
+    const servetune::CommandReader& commands_;
     std::size_t at_ = 0;
     EngineCommand command_;
-    std::vector<std::string> words_modelled_{}, unknown_{};
+    std::vector<std::string> unknown_{};
 };
 
 OrderedJson json_of(const servetune::Yaml& yaml) {
@@ -245,8 +228,8 @@ std::optional<std::string> EngineCommand::value(const std::string& flag) const {
 }
 
 EngineCommand read_engine_command(const Dialect& dialect, const std::vector<std::string>& words, const FlagFacts& facts,
-                                  const Engine& engine) {
-    return Reader(dialect, words, facts, engine).read();
+                                  const Engine& engine, const servetune::CommandReader& commands) {
+    return Reader(dialect, words, facts, engine, commands).read();
 }
 
 std::string options_json(const std::filesystem::path& file) { return json_of(servetune::Yaml::load(file)).dump(); }

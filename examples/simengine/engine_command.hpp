@@ -3,9 +3,9 @@
 
 #include "dialect.hpp"
 
-#include "servetune/detail/engine/composition.hpp"
+#include "engine/command_reader.hpp"
+#include "engine/flag_facts.hpp"
 #include "servetune/error.hpp"
-#include "study_file/flag_facts.hpp"
 
 #include <filesystem>
 #include <map>
@@ -41,7 +41,7 @@ struct EngineCommand {
 /// `words` is everything behind those that name the program. Throws CommandRefused, and IoError or
 /// ParseError for an options file.
 EngineCommand read_engine_command(const Dialect& dialect, const std::vector<std::string>& words, const servetune::FlagFacts& facts,
-                                  const servetune::Engine& engine);
+                                  const servetune::Engine& engine, const servetune::CommandReader& commands);
 
 /// What --help prints: every flag, laid out as the engine's own help is.
 std::string help_text(const Dialect& dialect, const servetune::FlagFacts& facts);

@@ -11,18 +11,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 
 namespace simengine {
 namespace {
 
 using servetune::Catalogue;
 using servetune::UsageError;
-
-servetune::Engine engine_named(const Catalogue& catalogue, std::string_view name) {
-    for (servetune::Engine& engine : catalogue.engines())
-        if (engine.name == name) return std::move(engine);
-    throw servetune::IoError(catalogue.root().string() + " has no engine '" + std::string(name) + "'");
-}
 
 /// What clients call the model, and what it is called otherwise.
 std::vector<std::string> served_names(const Dialect& dialect, const EngineCommand& command) {
@@ -60,24 +55,26 @@ std::vector<std::string> EngineSetup::log_lines(const std::string& event) const 
 }
 
 EngineSetup set_up(const Options& options) {
-    const Recognized known = recognized(options.engine_words);
+    const Catalogue catalogue = options.search_spaces.empty() ? Catalogue::standard() : Catalogue(options.search_spaces);
+    const std::vector<servetune::Engine> engines = catalogue.engines();
+    const Recognized known = recognized(engines, options.engine_words);
     if (known.dialect == nullptr)
         throw UsageError(
             "an engine's command wanted behind the options: vllm serve MODEL, python3 -m sglang.launch_server --model-path MODEL, "
             "trtllm-serve MODEL or llama-server -m FILE" +
             (options.engine_words.empty() ? std::string() : "; got '" + options.engine_words.front() + "'"));
-    const Catalogue catalogue = options.search_spaces.empty() ? Catalogue::standard() : Catalogue(options.search_spaces);
     EngineSetup setup;
     setup.dialect = known.dialect;
-    const std::string name(known.dialect->engine);
-    setup.engine = engine_named(catalogue, name);
+    setup.engine = *known.engine;
+    const std::string& name = setup.engine.name;
     const std::vector<servetune::FlagFacts> versions = servetune::known_versions(catalogue.root(), name);
     if (versions.empty()) throw servetune::IoError((catalogue.root() / "engines/versions").string() + " has no version of " + name);
     setup.version = versions.back().version;
     const std::vector<std::string> words(options.engine_words.begin() + static_cast<std::ptrdiff_t>(known.words),
                                          options.engine_words.end());
+    const auto commands = std::make_shared<const servetune::CommandReader>(std::vector{setup.engine}, catalogue.root());
     const PreloadWords preload = known.holds_weights ? read_preload(words) : PreloadWords{words, ""};
-    setup.command = read_engine_command(*known.dialect, preload.engine_words, versions.back(), setup.engine);
+    setup.command = read_engine_command(*known.dialect, preload.engine_words, versions.back(), setup.engine, *commands);
     setup.command.folder = preload.folder;
     if (setup.command.wants_help) {
         setup.help = help_text(*known.dialect, versions.back());
@@ -86,7 +83,7 @@ EngineSetup set_up(const Options& options) {
     setup.served_names = served_names(*known.dialect, setup.command);
 
     const std::vector<servetune::ModelSpec> models = catalogue.all_models();
-    const servetune::ServingReader reader(setup.engine, catalogue.traits(name), models, catalogue.hardware(options.hardware));
+    const servetune::ServingReader reader(setup.engine, catalogue.traits(name), models, catalogue.hardware(options.hardware), "", commands);
     const servetune::Serving serving = reader.read(with_figures_of(setup.command, models, options.model));
     setup.parameters = serving.parameters;
     setup.not_modelled = serving.not_modelled;

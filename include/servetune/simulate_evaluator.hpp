@@ -11,7 +11,6 @@
 #include "servetune/workload.hpp"
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -43,9 +42,6 @@ public:
         StepNoise noise{};                                      ///< none: the same configuration gives the same numbers every time
         std::optional<double> usd_per_device_hour{};            ///< for what a million tokens costs
         std::vector<Limit> limits{};                            ///< for goodput, and for workloads whose load is looked for
-        /// A command of the named engine with its flags as the engine's file spells them; empty:
-        /// they are.
-        std::function<Command(const Command&, const std::string& engine)> spelled_out{};
 
         /// What cannot be in these options, for a person; empty: nothing.
         [[nodiscard]] std::string why_invalid() const;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/engine_evaluator.hpp"
 
-#include "engine/command_texts.hpp"
+#include "engine/command_reader.hpp"
 #include "engine/load_level.hpp"
 #include "engine/per_device.hpp"
 #include "host/elapsed.hpp"
@@ -61,13 +61,16 @@ struct EngineEvaluator::Running {
               served_name(), options, gpus, cores, stop) {}
 
     /// What the command's model is called; the audit's physics ask for it.
-    [[nodiscard]] std::string model() const { return model_word(engine, command.argv); }
+    [[nodiscard]] std::string model() const { return CommandReader({engine}).read(command).model; }
     /// The name that clients ask for: the one that the command gives, else the model's.
     [[nodiscard]] std::string served_name() const {
-        Command rest = command;
-        for (const auto& [name, value] : take_texts(engine, rest))
-            if (engine.find(name)->parameter.concept_name == "served_model_name") return text_of(value);
-        return model();
+        const CommandReader reader({engine});
+        const CommandSettings said = reader.read(command);
+        std::string name = said.model;
+        for (const Setting& setting : said.settings)
+            for (const EngineParameter* parameter : setting.parameters)
+                if (parameter->parameter.concept_name == "served_model_name") name = setting.value;
+        return name;
     }
 
     const Engine& engine;

@@ -2,6 +2,7 @@
 #include "server_probe.hpp"
 
 #include "base/nesting.hpp"
+#include "engine/command_reader.hpp"
 #include "load/http.hpp"
 #include "load/model_list.hpp"
 #include "load/request_body.hpp"
@@ -173,12 +174,12 @@ std::vector<std::string> flags_not_in_force(const Engine& engine, const Endpoint
     if (path == engine.api.end()) return result;
     const Reply reply = get(endpoint, path->second, short_answer_seconds);
     const Json info = reply.status == 200 ? shallow_json<Json>(reply.body) : Json();
-    for (std::size_t i = 0; i < argv.size(); ++i) {
-        if (!argv[i].starts_with("--")) continue;
-        const std::size_t equals = argv[i].find('=');
-        std::string asked = equals == std::string::npos ? "" : argv[i].substr(equals + 1);
-        if (equals == std::string::npos && i + 1 < argv.size() && !argv[i + 1].starts_with("--")) asked = argv[i + 1];
-        const std::string flag = argv[i].substr(0, equals);
+    const CommandReader reader({engine});
+    const CommandSettings asked_for = reader.read({argv});
+    for (const Setting& setting : asked_for.settings) {
+        const std::string flag = setting.words.front().substr(0, setting.words.front().find('='));
+        if (!flag.starts_with("--") || !setting.key.empty()) continue;
+        const std::string asked = setting.alone ? "" : setting.value;
         const Json* value = member(info, name_in_info(engine, flag).c_str());
         if (value != nullptr && !says(*value, asked))
             result.push_back(flag + (asked.empty() ? "" : " " + asked) + " was asked for, " + value->dump() + " is in force");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/detail/engine/composition.hpp"
 
+#include "command_reader.hpp"
 #include "engine_value.hpp"
 #include "load_level.hpp"
 #include "servetune/detail/base/nearest.hpp"
@@ -59,6 +60,10 @@ Composition::Composition(SpaceDescription description) : description_(std::move(
         keep_preset(engine);
     }
     check_entries();
+    commands_ = std::make_shared<const CommandReader>(engines);
+    for (const Engine& engine : engines)
+        if (!description_.set_by_arguments.contains(engine.name))
+            description_.set_by_arguments[engine.name] = commands_->flags(arguments_of(engine), engine).values();
     for (Engine& engine : engines) bound_devices(engine);
     for (std::size_t i = 0; i < engines.size(); ++i) add_engine(i);
 

@@ -24,33 +24,6 @@ std::string text_of_conditions(const std::vector<Condition>& conditions) {
     return result;
 }
 
-/// What a flag is set to by words that stand in every command; the last one counts, as for the
-/// engines' own parsers.
-std::optional<std::int64_t> count_in_words(const std::vector<std::string>& words, const EngineParameter& declared,
-                                           const std::string& flag) {
-    std::optional<std::int64_t> result;
-    const auto read = [&](std::string_view text) {
-        const Value value = as_engine_takes(declared, value_of(text));
-        const auto* count = std::get_if<std::int64_t>(&value);
-        result = count != nullptr ? std::optional(*count) : std::nullopt;
-    };
-    for (std::size_t i = 0; i < words.size() && !flag.empty(); ++i) {
-        if (words[i].starts_with(flag + "=")) read(std::string_view(words[i]).substr(flag.size() + 1));
-        else if (words[i] == flag && i + 1 < words.size()) read(words[i + 1]);
-    }
-    return result;
-}
-
-/// The same for all spellings of a parameter's flag.
-std::optional<std::int64_t> count_in_words(const std::vector<std::string>& words, const Engine& engine, const EngineParameter& declared,
-                                           const std::string& flag) {
-    std::optional<std::int64_t> result = count_in_words(words, declared, flag);
-    for (const auto& [alias, name] : engine.aliases)
-        if (name == declared.parameter.name)
-            if (const auto count = count_in_words(words, declared, alias)) result = count;
-    return result;
-}
-
 std::int64_t largest(const Domain& domain) {
     if (const auto* range = std::get_if<IntegerDomain>(&domain)) return range->high;
     std::int64_t result = 0;
@@ -64,11 +37,11 @@ std::int64_t largest(const Domain& domain) {
 
 /// What the words at the end of every command set this parameter to.
 std::optional<std::int64_t> Composition::said_in_arguments(const Engine& engine, const EngineParameter& declared) const {
-    const auto spelled = description_.spelled_arguments.find(engine.name);
-    const auto always = description_.arguments.find(engine.name);
-    if (always == description_.arguments.end()) return std::nullopt;
-    return count_in_words(spelled != description_.spelled_arguments.end() ? spelled->second : always->second, engine, declared,
-                          destination_of(engine, declared).flag);
+    const Assignment& set = description_.set_by_arguments.at(engine.name);
+    const auto said = set.find(declared.parameter.name);
+    const Value value = said == set.end() ? Value() : as_engine_takes(declared, said->second);
+    const auto* count = std::get_if<std::int64_t>(&value);
+    return count != nullptr ? std::optional(*count) : std::nullopt;
 }
 
 std::int64_t Composition::devices_of(const Configuration& configuration) const {

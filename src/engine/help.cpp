@@ -3,6 +3,7 @@
 
 #include "host/run_command.hpp"
 #include "host/start_program.hpp"
+#include "launcher.hpp"
 
 #include <fmt/format.h>
 
@@ -60,17 +61,6 @@ std::string other_of_pair(std::string_view flag) {
     return {};
 }
 
-bool looks_like_flag(const std::string& word) { return word.starts_with('-'); }
-
-/// The words of the launch command that start the program, before what they tell it: `python3 -m
-/// sglang.launch_server`.
-std::vector<std::string> help_program(const Engine& engine) {
-    const auto has_place = [](const std::string& word) { return word.find('{') != std::string::npos; };
-    std::vector<std::string> result(engine.launch.begin(), std::find_if(engine.launch.begin(), engine.launch.end(), has_place));
-    if (!result.empty() && looks_like_flag(result.back())) result.pop_back();  // the flag that takes the first of them
-    return result;
-}
-
 /// What the last words of a failure are, for a message.
 std::string said_last(std::string_view output) {
     std::string_view last;
@@ -117,13 +107,13 @@ std::set<std::string> flags_in_help(std::string_view text, const std::vector<std
 }
 
 InstalledFlags installed_flags(const Engine& engine, const HelpLimits& limits) {
-    const std::vector<std::string> program = help_program(engine);
+    const std::vector<std::string> program = launcher_words(engine);
     if (program.empty()) return {"", {}, "the launch command of " + engine.name + " names no program: its --help was not consulted"};
     const std::filesystem::path file = find_program(program.front());
     if (file.empty()) return {program.front(), {}, program.front() + " is not installed here: its --help was not consulted"};
     std::vector<std::string> expected;
     for (std::size_t i = program.size(); i < engine.launch.size(); ++i)
-        if (looks_like_flag(engine.launch[i])) expected.push_back(engine.launch[i].substr(0, engine.launch[i].find('=')));
+        if (engine.launch[i].starts_with('-')) expected.push_back(engine.launch[i].substr(0, engine.launch[i].find('=')));
 
     InstalledFlags result;
     for (const std::vector<std::string>& words : engine.help) {

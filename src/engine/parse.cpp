@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a command back to the parameters it sets.
 #include "base/lower_case.hpp"
-#include "base/nesting.hpp"
+#include "command_reader.hpp"
 #include "engine_value.hpp"
 #include "servetune/detail/engine/composition.hpp"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 
@@ -30,49 +28,63 @@ bool is_copy_of(const std::string& served, const std::string& checkpoint) {
 }  // namespace
 
 Composition::Parsed Composition::parse(const std::vector<std::string>& words, const std::string& model) const {
-    Parsed best;
-    for (const Engine& engine : description_.engines) {
-        std::size_t prefix_length = 0;
-        while (prefix_length < engine.launch.size() && engine.launch[prefix_length].find('{') == std::string::npos &&
-               !engine.launch[prefix_length].starts_with("--"))
-            ++prefix_length;
-        const bool whole = words.size() >= prefix_length &&
-                           std::equal(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(prefix_length), engine.launch.begin());
-        if (whole) return parse_flags(engine, words, prefix_length, model);
-        if (!words.empty() && !words.front().starts_with("-")) continue;
-        Parsed parsed = parse_flags(engine, words, 0, model);
-        if (best.engine == nullptr || (parsed.unknown.empty() && !best.unknown.empty())) best = std::move(parsed);
-    }
-    if (best.engine == nullptr) best.unknown = words;
-    return best;
+    return parse(Command{words}, model);
 }
 
 Composition::Parsed Composition::parse(const Command& command, const std::string& model) const {
-    Parsed result = parse(command.argv, model);
-    if (result.engine == nullptr) return result;
-    const Engine& engine = *result.engine;
-    const auto set = [&](const std::string& said, const std::string& text, const auto& is_its_place) {
-        bool taken = false;
-        for (const EngineParameter& declared : engine.parameters)
-            taken =
-                (is_its_place(destination_of(engine, declared)) && set_parsed(result, declared.parameter.name, value_of(text))) || taken;
-        if (!taken) result.unknown.push_back(said);
-    };
-    for (const auto& [name, value] : command.environment)
-        set(name + "=" + value, value, [&, &wanted = name](const Destination& to) { return to.environment == wanted; });
-    for (const auto& [path, value] : command.options())
-        set(path + ": " + value, value, [&, &wanted = path](const Destination& to) { return to.option == wanted; });
-    std::erase_if(result.unknown, [&](const std::string& word) {  // the file, which is read
-        return !command.files.empty() &&
-               (word == engine.options_flag || word.starts_with(engine.options_flag + "=") || command.files.contains(word));
-    });
+    Parsed best;
+    for (const Engine& engine : description_.engines) {
+        const CommandSettings read = commands_->read(command, engine.name);
+        Parsed parsed = parse(read, model);
+        if (read.start != CommandSettings::Start::flags) return parsed;
+        if (best.engine == nullptr || (parsed.unknown.empty() && !best.unknown.empty())) best = std::move(parsed);
+    }
+    return best;
+}
+
+Composition::Parsed Composition::parse(const CommandSettings& read, const std::string& model) const {
+    using Kind = Setting::Kind;
+    Parsed result;
+    for (const Engine& engine : description_.engines)
+        if (read.engine != nullptr && read.engine->name == engine.name && read.start != CommandSettings::Start::unknown)
+            result.engine = &engine;
+    if (result.engine == nullptr) {
+        for (const Setting& setting : read.settings) result.unknown.push_back(setting.text());
+        return result;
+    }
+    if (description_.engines.size() > 1) result.values["engine"] = result.engine->name;
+    const std::vector<std::string> always = arguments_of(*result.engine);
+    for (const Setting& setting : read.settings) {
+        if (setting.kind == Kind::launch || setting.kind == Kind::json) continue;
+        if (std::find(always.begin(), always.end(), setting.words.front()) != always.end()) continue;
+        bool taken = setting.kind == Kind::model && serve(result, setting.value, model);
+        for (const EngineParameter* declared : setting.parameters)
+            taken = set_parsed(result, declared->parameter.name, value_of(setting.value)) || taken;
+        if (!taken) result.unknown.push_back(setting.kind == Kind::model ? setting.value : setting.text());
+    }
     return result;
+}
+
+/// Whether the study serves this model: its own, or a checkpoint, which is then set.
+bool Composition::serve(Parsed& parsed, const std::string& served, const std::string& model) const {
+    if (served == model) return true;
+    for (const bool copies : {false, true}) {
+        for (const auto& [name, local] : names_.at(parsed.engine->name).locals)
+            for (const auto& [value, checkpoint] : local.checkpoints)
+                if ((copies ? is_copy_of(served, checkpoint) : checkpoint == served) && set_parsed(parsed, name, value_of(value)))
+                    return true;
+        if (copies && is_copy_of(served, model)) return true;
+    }
+    return false;
 }
 
 /// False: the study cannot have that value. What the study holds at its default may be said, and
 /// says nothing.
 bool Composition::set_parsed(Parsed& parsed, const std::string& local_name, const Value& value) const {
-    const Local& local = names_.at(parsed.engine->name).locals.at(local_name);
+    const auto& locals = names_.at(parsed.engine->name).locals;
+    const auto found = locals.find(local_name);
+    if (found == locals.end()) return false;  // not of this version
+    const Local& local = found->second;
     const Value taken = as_engine_takes(*local.parameter, value);
     if (!local.drafted_by.empty())  // the method decides which draft model it is
         return std::any_of(local.drafts.begin(), local.drafts.end(), [&](const auto& draft) { return draft.second == text_of(value); });
@@ -82,81 +94,6 @@ bool Composition::set_parsed(Parsed& parsed, const std::string& local_name, cons
     if (!parameter->contains(taken)) return false;
     parsed.values[local.name_in_space] = taken;
     return true;
-}
-
-Composition::Parsed Composition::parse_flags(const Engine& engine, const std::vector<std::string>& words, std::size_t from,
-                                             const std::string& model) const {
-    Parsed result{&engine};
-    if (description_.engines.size() > 1) result.values["engine"] = engine.name;
-    const auto& locals = names_.at(engine.name).locals;
-    const auto set = [&](const std::string& name, const Value& value) { return set_parsed(result, name, value); };
-    const auto serve = [&](const std::string& served) {
-        if (served == model) return;
-        for (const bool copies : {false, true}) {
-            for (const auto& [name, local] : locals)
-                for (const auto& [value, checkpoint] : local.checkpoints)
-                    if ((copies ? is_copy_of(served, checkpoint) : checkpoint == served) && set(name, value_of(value))) return;
-            if (copies && is_copy_of(served, model)) return;
-        }
-        result.unknown.push_back(served);
-    };
-    const auto model_at = std::find(engine.launch.begin(), engine.launch.end(), "{model}");
-    const std::string model_flag =
-        model_at != engine.launch.begin() && model_at != engine.launch.end() && (model_at - 1)->starts_with("--") ? *(model_at - 1) : "";
-    const auto always = description_.arguments.find(engine.name);
-    for (std::size_t i = from; i < words.size(); ++i) {
-        const std::string& word = words[i];
-        if (always != description_.arguments.end() && std::find(always->second.begin(), always->second.end(), word) != always->second.end())
-            continue;
-        const auto equals = word.find('=');
-        const std::string flag = word.substr(0, equals);
-        const bool has_next = i + 1 < words.size() && (!words[i + 1].starts_with('-') || real_of(words[i + 1]));
-        const auto argument = [&] { return equals != std::string::npos ? word.substr(equals + 1) : has_next ? words[++i] : ""; };
-        if (!word.starts_with("-")) {
-            if (model_flag.empty()) serve(word);
-            else result.unknown.push_back(word);
-            continue;
-        }
-        if (flag == model_flag) {
-            serve(argument());
-            continue;
-        }
-        if (const auto ours = std::find(engine.launch.begin(), engine.launch.end(), flag); ours != engine.launch.end()) {
-            if (ours + 1 != engine.launch.end() && (ours + 1)->starts_with("{")) (void)argument();  // where it listens
-            continue;
-        }
-        const auto group =
-            std::find_if(engine.json_flags.begin(), engine.json_flags.end(), [&](const JsonFlag& g) { return g.flag == flag; });
-        // Two parameters may share a flag under different conditions; which of them counts, the
-        // conditions decide.
-        std::vector<const EngineParameter*> sharing;
-        for (const EngineParameter& declared : engine.parameters) {
-            const Destination& to = destination_of(engine, declared);
-            const auto is_here = [&](const std::string& own) { return own == flag || own == word; };  // `--passes.fuse=true` is one, too
-            if (is_here(to.flag) || (!to.off_flag.empty() && is_here(to.off_flag))) sharing.push_back(&declared);
-        }
-        if (!sharing.empty()) {
-            const bool is_switch = std::holds_alternative<BoolDomain>(sharing.front()->parameter.domain);
-            const std::string& own = destination_of(engine, *sharing.front()).flag;
-            const Value value = is_switch ? Value(own == flag || own == word) : value_of(argument());
-            std::size_t taken = 0;
-            for (const EngineParameter* declared : sharing) taken += set(declared->parameter.name, value) ? 1 : 0;
-            if (taken == 0) result.unknown.push_back(word);
-        } else if (group != engine.json_flags.end()) {
-            const auto object = shallow_json<nlohmann::json>(argument());
-            if (!object.is_object()) {
-                result.unknown.push_back(word);
-                continue;
-            }
-            for (const auto& [key, value] : object.items()) {
-                const auto field =
-                    std::find_if(group->fields.begin(), group->fields.end(), [k = key](const auto& f) { return f.first == k; });
-                const Value given = value_of(value.is_string() ? value.get<std::string>() : value.dump());
-                if (field == group->fields.end() || !set(field->second, given)) result.unknown.push_back(flag + " " + key);
-            }
-        } else result.unknown.push_back(word);
-    }
-    return result;
 }
 
 std::vector<std::string> shell_words(std::string_view line) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a configuration to a command.
 #include "base/variable_name.hpp"
+#include "command_reader.hpp"
 #include "servetune/detail/base/present.hpp"
 #include "servetune/detail/engine/composition.hpp"
 #include "servetune/error.hpp"
@@ -182,11 +183,9 @@ WeightCacheCommands Composition::render_weight_cache(const Configuration& config
     std::set<std::string> shared(declared.arguments.begin(), declared.arguments.end());
     for (const std::string& name : declared.parameters)
         if (const EngineParameter* parameter = engine.find(name)) shared.insert(destination_of(engine, *parameter).flag);
-    bool takes = false;  // a value behind such a flag is a word of its own, or stands behind `=`
-    for (const std::string& word : arguments_of(engine)) {
-        if (word.starts_with("-")) takes = shared.contains(word.substr(0, word.find('=')));
-        if (takes) result.daemon.argv.push_back(word);
-    }
+    for (const Setting& setting : commands_->flags(arguments_of(engine), engine).settings)
+        if (shared.contains(setting.name) && setting.key.empty())
+            result.daemon.argv.insert(result.daemon.argv.end(), setting.words.begin(), setting.words.end());
     for (const std::string& word : declared.engine) result.engine_adds.argv.push_back(with_texts(word, values));
     for (const auto& [name, value] : declared.environment)
         result.daemon.environment[name] = result.engine_adds.environment[name] = with_texts(value, values);

@@ -114,7 +114,7 @@ ReadCommand read_command(const PublishedResult& result, const Composition& compo
     std::vector<std::string> fitting;  // engines that know all of the flags
     for (const Engine& engine : composition.engines()) {
         if (!result.engine.empty() && result.engine != lower_case(engine.name)) continue;
-        const Composition::Parsed parsed = composition.parse(commands.spelled_out(words, engine.name), model);
+        const Composition::Parsed parsed = composition.parse(commands.read({words}, engine.name), model);
         if (parsed.engine != nullptr && parsed.unknown.empty()) fitting.push_back(parsed.engine->name);
         if (!found || (parsed.unknown.empty() && !best.parsed.unknown.empty())) best.parsed = parsed;
         found = true;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "engine/command_reader.hpp"
 #include "servetune/detail/interop/published.hpp"
 #include "servetune/study_file.hpp"
-#include "study_file/command_reader.hpp"
 
 #include <string>
 #include <vector>

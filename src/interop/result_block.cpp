@@ -33,7 +33,7 @@ std::string spelled(std::string_view label) {
 /// SGLang (2024-07 to 2026-09) and GPUStack's performance lab (2026). What looks alike and is
 /// something else must not match: the input tokens that are text, tokens counted anew from the
 /// text, probe requests, latencies that hold the client's queue.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 19> labels{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 19> printed_labels{{
     {"successful requests", "successful_requests"},
     {"failed requests", "failed_requests"},
     {"benchmark duration(s)", "duration_seconds"},
@@ -70,7 +70,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 6> times_of_
 
 /// The figure of a label, and the power of ten that turns its unit into ours.
 std::optional<std::pair<std::string, int>> figure_of(std::string_view label) {
-    for (const auto& [printed, metric] : labels)
+    for (const auto& [printed, metric] : printed_labels)
         if (label == printed) return {{std::string(metric), 0}};
     for (const auto& [statistic, name] : statistics) {
         if (!label.starts_with(statistic)) continue;

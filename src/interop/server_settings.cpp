@@ -8,16 +8,23 @@
 #include <algorithm>
 
 namespace servetune {
+namespace {
+
+/// `max_num_seqs` of `--max-num-seqs`: what servers call it when they report their settings.
+std::string name_of_flag(const EngineParameter& declared) {
+    std::string name = declared.destination.flag;
+    name.erase(0, std::min(name.find_first_not_of('-'), name.size()));
+    std::replace(name.begin(), name.end(), '-', '_');
+    return name;
+}
+
+}  // namespace
 
 void add_settings(std::string& arguments, const Engine& engine, const std::map<std::string, std::string>& settings) {
     for (const auto& [name, text] : settings) {
         const EngineParameter* declared = engine.find(name);
-        for (const EngineParameter& each : engine.parameters) {
-            std::string flag = each.destination.flag;
-            flag.erase(0, std::min(flag.find_first_not_of('-'), flag.size()));
-            std::replace(flag.begin(), flag.end(), '-', '_');
-            if (declared == nullptr && (flag == name || each.parameter.concept_name == name)) declared = &each;
-        }
+        for (const EngineParameter& each : engine.parameters)
+            if (declared == nullptr && (name_of_flag(each) == name || each.parameter.concept_name == name)) declared = &each;
         if (declared == nullptr) {
             std::vector<std::string> known;
             for (const EngineParameter& each : engine.parameters) known.push_back(each.parameter.name);
@@ -53,10 +60,7 @@ std::map<std::string, std::string> changing_settings(const Engine& engine, const
             });
         if (!differs) continue;
         const bool known = std::any_of(engine.parameters.begin(), engine.parameters.end(), [&, n = name](const EngineParameter& each) {
-            std::string flag = each.destination.flag;
-            flag.erase(0, std::min(flag.find_first_not_of('-'), flag.size()));
-            std::replace(flag.begin(), flag.end(), '-', '_');
-            return each.parameter.name == n || flag == n;
+            return each.parameter.name == n || name_of_flag(each) == n;
         });
         if (known) changing[name] = text;
     }

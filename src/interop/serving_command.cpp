@@ -3,6 +3,7 @@
 
 #include "base/lower_case.hpp"
 #include "base/text.hpp"
+#include "engine/launcher.hpp"
 #include "servetune/detail/interop/published.hpp"
 #include "servetune/error.hpp"
 #include "shell_programs.hpp"
@@ -17,24 +18,6 @@ namespace servetune {
 namespace {
 
 using Words = std::vector<std::string>;
-
-/// A program is the same wherever it lies, and one Python is as good as another.
-bool same_launcher(std::string_view a, std::string_view b) {
-    a = program_name(a);
-    b = program_name(b);
-    return a == b || (a.starts_with("python") && b.starts_with("python"));
-}
-
-/// The words before the first flag or blank of a launch template.
-Words launch_words(const Words& launch) {
-    Words result;
-    for (const std::string& word : launch) {
-        if (word.find('{') != std::string::npos || word.starts_with("--")) break;
-        result.push_back(word);
-    }
-    if (!result.empty() && result.back().starts_with('-')) result.pop_back();
-    return result;
-}
 
 /// Words of a shell between which a line may run, or not, or often.
 bool begins_branch(std::string_view line) {
@@ -59,21 +42,7 @@ std::string joined_segment(const Words& words) { return cut_to(joined_words(word
 
 }  // namespace
 
-const Engine* ServingCommands::launched_at(const Words& words, std::size_t at) const {
-    const Engine* found = nullptr;
-    std::size_t longest = 0;
-    for (const Engine& engine : engines_) {
-        std::vector<Words> starts = engine.started_as;
-        starts.push_back(launch_words(engine.launch));
-        for (const Words& start : starts) {
-            if (start.size() <= longest || at + start.size() > words.size() || !same_launcher(words[at], start.front())) continue;
-            if (!std::equal(start.begin() + 1, start.end(), words.begin() + static_cast<std::ptrdiff_t>(at) + 1)) continue;
-            found = &engine;
-            longest = start.size();
-        }
-    }
-    return found;
-}
+const Engine* ServingCommands::launched(const Words& words, std::size_t at) const { return launched_at(engines_, words, at).engine; }
 
 const Engine* ServingCommands::engine_of_image(const std::string& word) const {
     for (const Engine& engine : engines_)
@@ -100,7 +69,7 @@ ServingCommand ServingCommands::launched_by(const Words& words, const Variables&
     bool container = is_one_of(program, container_programs);
     if (is_one_of(program, wrappers))  // `sudo docker run`, `nohup podman run`
         for (std::size_t at = first + 1; at + 1 < words.size() && !container; ++at) {
-            if (launched_at(words, at) != nullptr || words[at].find(' ') != std::string::npos) break;
+            if (launched(words, at) != nullptr || words[at].find(' ') != std::string::npos) break;
             container = is_one_of(program_name(words[at]), container_programs) && words[at + 1] == "run";
         }
     const bool wrapped = container || is_one_of(program, wrappers);
@@ -128,7 +97,7 @@ ServingCommand ServingCommands::launched_by(const Words& words, const Variables&
         if (container && words[at].starts_with("--entrypoint"))
             return {"", "", "a container with another program: " + joined_segment(words)};
         if (container && words[at].starts_with("--env=") && is_assignment(words[at].substr(6))) sets(words[at].substr(6));
-        if (const Engine* engine = launched_at(words, at)) return answer(*engine, from(at));
+        if (const Engine* engine = launched(words, at)) return answer(*engine, from(at));
         // `sh -c "..."`: a command in one word.
         if (at > first && words[at].find(' ') != std::string::npos && words[at - 1].starts_with('-') && words[at - 1].ends_with('c')) {
             ServingCommand inside = in_output(words[at]);
@@ -139,9 +108,9 @@ ServingCommand ServingCommands::launched_by(const Words& words, const Variables&
         const Engine* engine = engine_of_image(words[at]);
         if (engine == nullptr) continue;
         bool launches = false;  // what the image is told to run, in place of its own entry point
-        for (std::size_t rest = at + 1; rest < words.size() && !launches; ++rest) launches = launched_at(words, rest) != nullptr;
+        for (std::size_t rest = at + 1; rest < words.size() && !launches; ++rest) launches = launched(words, rest) != nullptr;
         if (launches) continue;
-        Words command = launch_words(engine->launch);
+        Words command = launcher_words(*engine);
         const Words more = from(at + 1);
         command.insert(command.end(), more.begin(), more.end());
         return answer(*engine, command);
@@ -209,7 +178,7 @@ void ServingCommands::read_line(std::string_view line, Script& script) const {
     if (line.find("$(") != std::string_view::npos || line.find('`') != std::string_view::npos) {
         const Words words = shell_words(line);
         bool launches = false;
-        for (std::size_t at = 0; at < words.size() && !launches; ++at) launches = launched_at(words, at) != nullptr;
+        for (std::size_t at = 0; at < words.size() && !launches; ++at) launches = launched(words, at) != nullptr;
         if (launches) script.found.push_back({"", "", "a part of it is what another command prints: " + cut_to(line, 120)});
         const std::string name(words.empty() ? std::string_view()
                                              : assigned_name(words.front() == "export" ? words.back() : words.front()));
@@ -265,7 +234,7 @@ std::string ServingCommands::engine_named(std::string_view heading) const {
         if (is_one_of(word, others)) named.insert(word);
         for (const Engine& engine : engines_) {
             const std::string name = lower_case(engine.name);
-            const auto program = launch_words(engine.launch);
+            const auto program = launcher_words(engine);
             if (word == name || word.starts_with(name + "-") || (program.size() == 1 && word == program.front())) named.insert(name);
         }
     }

@@ -48,7 +48,7 @@ private:
     void read_line(std::string_view line, Script& script) const;
     void read_segment(std::vector<std::string> words, Script& script) const;
     [[nodiscard]] ServingCommand launched_by(const std::vector<std::string>& words, const Variables& exported) const;
-    [[nodiscard]] const Engine* launched_at(const std::vector<std::string>& words, std::size_t at) const;
+    [[nodiscard]] const Engine* launched(const std::vector<std::string>& words, std::size_t at) const;
     [[nodiscard]] const Engine* engine_of_image(const std::string& word) const;
 
     std::vector<Engine> engines_;

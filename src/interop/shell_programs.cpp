@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shell_programs.hpp"
 
+#include "engine/launcher.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cctype>

@@ -14,9 +14,6 @@ bool is_one_of(std::string_view word, const std::array<std::string_view, n>& lis
     return std::find(list.begin(), list.end(), word) != list.end();
 }
 
-/// Without its folder.
-inline std::string_view program_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
-
 /// Programs that start another one, whose words stand behind theirs.
 constexpr std::array<std::string_view, 29> wrappers{
     "sudo",    "nohup",      "time",   "env",  "exec",      "uv",          "uvx",     "numactl", "taskset",

@@ -12,7 +12,6 @@
 #include "servetune/error.hpp"
 #include "study_file/audit_context.hpp"
 #include "study_file/engine_sets.hpp"
-#include "study_file/seen_flags.hpp"
 #include "study_file/yaml_text.hpp"
 #include "workload_groups.hpp"
 #include "written_space.hpp"
@@ -182,19 +181,19 @@ private:
                 continue;
             }
             const std::vector<std::string> words = shell_words(result.arguments);
-            const std::string started = commands_.read(words).engine;
-            if (!started.empty()) engine = engine_called(started);
+            const CommandSettings read = commands_.read({words});
+            if (read.start == CommandSettings::Start::launcher) engine = engine_called(read.engine->name);
             if (engine == nullptr) engine = only_engine_with(words);
             if (engine == nullptr) {
                 left_out_.push_back({result, "which engine it is is not said (--set engine=...)"});
                 continue;
             }
-            SeenRow row{i, engine, seen_flags(*engine, commands_.spelled_out(words, engine->name), version_of(*engine))};
-            if (row.flags.model.empty()) row.flags.model = fact(i, "model");
-            if (row.flags.model.empty()) row.flags.model = result.model;
+            SeenRow row = seen_row(i, *engine, commands_.read({words}, engine->name));
+            if (row.model.empty()) row.model = fact(i, "model");
+            if (row.model.empty()) row.model = result.model;
             result.engine = lower_case(engine->name);
-            if (!row.flags.unread.empty()) {
-                left_out_.push_back({result, "not understood: " + row.flags.unread.front()});
+            if (!row.unread.empty()) {
+                left_out_.push_back({result, "not understood: " + row.unread});
                 continue;
             }
             rows_.push_back(std::move(row));
@@ -208,8 +207,8 @@ private:
     [[nodiscard]] const Engine* only_engine_with(const std::vector<std::string>& words) const {
         std::vector<const Engine*> fitting;
         for (const Engine& engine : engines_) {
-            const SeenFlags flags = seen_flags(engine, commands_.spelled_out(words, engine.name), version_of(engine));
-            if (flags.unknown.empty() && flags.unread.empty() && !words.empty()) fitting.push_back(&engine);
+            const SeenRow row = seen_row(0, engine, commands_.read({words}, engine.name));
+            if (row.unknown.empty() && row.unread.empty() && !words.empty()) fitting.push_back(&engine);
         }
         return fitting.size() == 1 ? fitting.front() : nullptr;
     }
@@ -217,13 +216,12 @@ private:
     /// The model of the first command, its other checkpoints as values of the quantization.
     void find_model() {
         for (const SeenRow& row : rows_)
-            if (model_.empty() || (!row.flags.model.empty() && suffix_of(model_, row.flags.model).value_or("") != ""))
-                model_ = row.flags.model;
+            if (model_.empty() || (!row.model.empty() && suffix_of(model_, row.model).value_or("") != "")) model_ = row.model;
         if (model_.empty()) model_ = model_of_texts();
         if (model_.empty()) throw SpaceError("no command names the model: --set model=NAME");
         std::vector<SeenRow> kept;
         for (SeenRow& row : rows_) {
-            const std::string served = row.flags.model.empty() ? model_ : row.flags.model;
+            const std::string served = row.model.empty() ? model_ : row.model;
             const auto suffix = suffix_of(served, model_);
             if (!suffix) {
                 left_out_.push_back({results_[row.index], "another model: " + served});
@@ -248,10 +246,10 @@ private:
     void complete_rows() {
         std::map<std::string, std::vector<std::size_t>> blocks;
         for (SeenRow& row : rows_) {
-            const auto set = set_by_engine(*row.engine, row.flags.values, version_of(*row.engine));
+            const auto set = set_by_engine(*row.engine, row.values, version_of(*row.engine));
             if (!set) continue;
             add_settings(results_[row.index].arguments, *row.engine, {{set->name, text_of(set->value)}});
-            row.flags.values[set->name] = set->value;
+            row.values[set->name] = set->value;
             blocks[row.engine->name + " runs with " + set->name + " = " + text_of(set->value) +
                    ", which the command does not say: " + set->because]
                 .push_back(results_[row.index].index);

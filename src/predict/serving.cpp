@@ -4,8 +4,8 @@
 #include "servetune/detail/predict/serving.hpp"
 
 #include "engine/by_concept.hpp"
-#include "engine/command_texts.hpp"
-#include "engine/not_about_speed.hpp"
+#include "engine/command_reader.hpp"
+#include "engine/launcher.hpp"
 #include "servetune/detail/base/nearest.hpp"
 #include "servetune/error.hpp"
 
@@ -60,6 +60,16 @@ std::vector<Parameter> bounded(std::vector<Parameter> parameters) {
         if (auto* range = std::get_if<IntegerDomain>(&parameter.domain); range != nullptr && range->scale == Scale::linear)
             range->high = std::min(range->high, range->low + most_levels - 1);
     return parameters;
+}
+
+/// Names and paths are free text, of which a search space has none.
+bool is_text(const EngineParameter& declared) { return std::holds_alternative<TextDomain>(declared.parameter.domain); }
+
+std::string no_model_text(const Engine& engine) {
+    const auto at = std::find(engine.launch.begin(), engine.launch.end(), "{model}");
+    if (at != engine.launch.begin() && (at - 1)->starts_with('-')) return *(at - 1) + " is missing: no model is named";
+    const std::vector<std::string> launcher = launcher_words(engine);
+    return "the model's name is wanted behind '" + (launcher.empty() ? engine.name : launcher.back()) + "'";
 }
 
 /// Rules about names and paths: a search space has none of these, so they are looked at apart.
@@ -286,12 +296,12 @@ void read_speculation(ServingSettings& settings, ByConcept& by, const std::vecto
 }  // namespace
 
 ServingReader::ServingReader(Engine engine, EngineTraits traits, std::vector<ModelSpec> models, HardwareSpec hardware,
-                             const std::string& version)
+                             const std::string& version, std::shared_ptr<const CommandReader> commands)
     : engine_(widened(std::move(engine))),
       traits_(std::move(traits)),
       models_(std::move(models)),
       hardware_(std::move(hardware)),
-      not_about_speed_(std::make_shared<const NotAboutSpeed>(engine_)),
+      commands_(commands != nullptr ? std::move(commands) : std::make_shared<const CommandReader>(std::vector{engine_})),
       composition_(described(engine_, version)),
       space_(bounded(composition_.parameters()), composition_.constraints()) {
     std::erase_if(engine_.parameters, [&](const EngineParameter& declared) {  // of other versions
@@ -300,17 +310,24 @@ ServingReader::ServingReader(Engine engine, EngineTraits traits, std::vector<Mod
 }
 
 Serving ServingReader::read(const Command& command, UnknownFlags unknown) const {
+    CommandSettings said = commands_->read(command, engine_.name);
+    if (said.start != CommandSettings::Start::launcher || said.engine->name != engine_.name)
+        throw UsageError("this is no command of " + engine_.name + ": " + command.text());
+    if (said.model.empty()) throw UsageError(engine_.name + ": " + no_model_text(engine_));
     Serving serving;
-    serving.model = model_word(engine_, command.argv);
-    Command without_texts = command;
-    not_about_speed_->take_from(without_texts.argv);
-    Assignment texts = take_texts(engine_, without_texts);
-    Composition::Parsed parsed = composition_.parse(without_texts, serving.model);
-    if (parsed.engine == nullptr) throw UsageError("this is no command of " + engine_.name + ": " + command.text());
-    for (const std::string& word : parsed.unknown) {
-        if (not_about_speed_->has(word)) continue;  // a parameter with a value that is not listed: a parser of one's own
-        if (unknown == UnknownFlags::refused) throw UsageError(engine_.name + ": " + unknown_word(word));
-        if (word.starts_with('-')) serving.unknown.push_back(word);  // else a value behind one
+    serving.model = said.model;
+    Assignment texts;
+    std::erase_if(said.settings, [&](const Setting& setting) {
+        const bool names = !setting.parameters.empty() && is_text(*setting.parameters.front());
+        if (names) texts[setting.parameters.front()->parameter.name] = setting.value;
+        return names || (setting.not_about_speed && setting.kind == Setting::Kind::flag);
+    });
+    Composition::Parsed parsed = composition_.parse(said, serving.model);
+    for (const Setting& setting : said.settings) {
+        const bool known = std::find(parsed.unknown.begin(), parsed.unknown.end(), setting.text()) == parsed.unknown.end();
+        if (known || setting.not_about_speed) continue;  // of these a parameter with a value that is not listed: a parser of one's own
+        if (unknown == UnknownFlags::refused) throw UsageError(engine_.name + ": " + unknown_word(setting.text()));
+        if (setting.words.front().starts_with('-')) serving.unknown.push_back(setting.words.front());
     }
     const auto checkpoint = served_model(serving.model, models_);
     if (!checkpoint) {
@@ -323,7 +340,7 @@ Serving ServingReader::read(const Command& command, UnknownFlags unknown) const 
     parsed.values.merge(texts);
     ByConcept by(engine_, parsed.values, traits_, hardware_, serving.parameters);
     const std::string alias = by.text("served_model_name");
-    serving.served_name = alias.empty() ? serving.model : alias;
+    serving.served_name = alias.empty() ? serving.model : alias.substr(0, alias.find(' '));  // the first of several
     read_quantization(serving, by, *checkpoint);
     read_cache(serving, by);
     read_scheduling(serving.settings, by, traits_, checkpoint->model);
@@ -338,7 +355,7 @@ Serving ServingReader::read(const Command& command, UnknownFlags unknown) const 
 }
 
 std::string ServingReader::unknown_word(const std::string& word) const {
-    const std::string flag = word.substr(0, word.find('='));
+    const std::string flag = word.substr(0, word.find_first_of("= "));
     std::vector<std::string> flags;
     for (const EngineParameter& declared : engine_.parameters) {
         if (!declared.destination.flag.empty()) flags.push_back(declared.destination.flag);

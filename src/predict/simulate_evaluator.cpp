@@ -84,9 +84,7 @@ SimulateEvaluator::Started SimulateEvaluator::started(const Configuration& confi
     const ServingReader& reader = reader_of(composition_.engine_of(configuration));
     Started result;
     try {
-        Command command = composition_.render(configuration, {model_, {}, 0});
-        if (options_.spelled_out) command = options_.spelled_out(command, reader.engine().name);
-        result.serving = reader.read(command, UnknownFlags::kept);
+        result.serving = reader.read(composition_.render(configuration, {model_, {}, 0}), UnknownFlags::kept);
         result.start = result.serving.refused;
         if (result.start.end == StartResult::End::serves) {
             if (factors_ != SpeedFactors{}) result.serving.target.traits = scaled(std::move(result.serving.target.traits), factors_);

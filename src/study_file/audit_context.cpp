@@ -19,8 +19,8 @@ const Workload* find_workload(const StudyFile& study, const std::string& name) {
 }
 
 /// The command that a row of a table was measured with; nothing when it lies outside the space.
-std::optional<std::vector<std::string>> command_of(const MeasuredTable& table, const MeasuredTable::Row& row, const SearchSpace& space,
-                                                   const StudyFile& study) {
+std::optional<Command> command_of(const MeasuredTable& table, const MeasuredTable::Row& row, const SearchSpace& space,
+                                  const StudyFile& study) {
     const auto values = ReplayEvaluator::parsed(table, row, space);
     Assignment assignment;
     for (std::size_t i = 0; i < table.parameters.size(); ++i) {
@@ -30,11 +30,32 @@ std::optional<std::vector<std::string>> command_of(const MeasuredTable& table, c
         if (!parameter->contains(*value)) return std::nullopt;
         assignment[table.parameters[i]] = *value;
     }
-    const Command command = study.composition->render(space.completed(assignment), {study.model, {}, 0});
-    std::vector<std::string> words = command.argv;
-    for (const auto& [path, value] : command.options()) words.push_back("--" + path + "=" + value);
-    return words;
+    return study.composition->render(space.completed(assignment), {study.model, {}, 0});
 }
+
+/// What a command says of speculation, quantization, devices and the prefix cache.
+struct Facts {
+    std::string quantization{};  ///< empty: that of the checkpoint
+    double devices = 1;
+    bool prefix_cache_off = false;
+    bool speculates = false;
+    std::optional<double> guesses{};  ///< tokens guessed a step, where the command says it
+
+    void read(const Engine& engine, const EngineParameter& declared, const std::string& value) {
+        const std::string& idea = declared.parameter.concept_name;
+        const Value& usual = declared.parameter.default_value;
+        const bool changes = value != (is_unset(usual) ? "" : text_of(usual));
+        const bool guesses_tokens = idea == "speculative_tokens" || idea == "speculative_tree_tokens" || idea == "speculative_ngram_tokens";
+        if (std::any_of(engine.devices.begin(), engine.devices.end(),
+                        [&](const DeviceFactor& factor) { return factor.parameter == declared.parameter.name; }))
+            devices *= std::max(1.0, real_of(value).value_or(1));
+        else if (idea == "quantization" && changes) quantization = value;
+        else if (idea == "prefix_cache" || idea == "no_prefix_cache")
+            prefix_cache_off = prefix_cache_off || value == (idea == "prefix_cache" ? "false" : "true");
+        else if (guesses_tokens || ((idea == "draft_model" || idea.starts_with("speculative")) && changes)) speculates = true;
+        if (const auto tokens = real_of(value); guesses_tokens && tokens) guesses = std::max(guesses.value_or(0), *tokens);
+    }
+};
 
 }  // namespace
 
@@ -49,10 +70,16 @@ BenchmarkResult result_of(const Metrics& metrics) {
     return result;
 }
 
-void describe(AuditContext& context, const CommandFacts& facts, const std::string& model, const std::vector<ModelSpec>& known) {
+void describe(AuditContext& context, const CommandSettings& command, const std::string& model, const std::vector<ModelSpec>& known) {
+    Facts facts;
+    for (const Setting& setting : command.settings) {
+        if (!setting.parameters.empty()) facts.read(*command.engine, *setting.parameters.front(), setting.value);
+        else if (setting.kind != Setting::Kind::json && setting.value != "false" && setting.name.find("speculative") != std::string::npos)
+            facts.speculates = true;
+    }
     context.devices = facts.devices;
     if (facts.prefix_cache_off) context.prefix_cache_intended = false;
-    context.served = served_model(facts.model.empty() ? model : facts.model, known);
+    context.served = served_model(command.model.empty() ? model : command.model, known);
     if (context.served && !facts.quantization.empty() && context.served->quantization == context.served->model.native_type)
         context.served->quantization = facts.quantization;
     // At most every token that was guessed is accepted, and the model's own comes on top.
@@ -113,14 +140,13 @@ std::optional<std::string> model_in_prose(std::string_view text, const std::vect
     return found;
 }
 
-std::vector<std::vector<std::string>> commands_of(const MeasuredTable& table, const StudyFile& study) {
+std::vector<Command> commands_of(const MeasuredTable& table, const StudyFile& study) {
     if (!study.has_commands()) return {};
     const SearchSpace space(study.composition->parameters());
     const auto known = [&](const std::string& name) { return space.find(name) != nullptr; };
-    std::vector<std::vector<std::string>> result;
+    std::vector<Command> result;
     if (!std::all_of(table.parameters.begin(), table.parameters.end(), known)) return result;
-    for (const MeasuredTable::Row& row : table.rows)
-        result.push_back(command_of(table, row, space, study).value_or(std::vector<std::string>{}));
+    for (const MeasuredTable::Row& row : table.rows) result.push_back(command_of(table, row, space, study).value_or(Command{}));
     return result;
 }
 
@@ -148,8 +174,8 @@ void audit_rows(MeasuredTable& table, const StudyFile& study) {
         context.hardware = hardware;
         context.rate_is_the_point = compares_times(study.objective);
         if (const Workload* workload = find_workload(study, row.workload)) describe(context, *workload, result);
-        if (const auto words = commands ? command_of(table, row, space, study) : std::nullopt)
-            describe(context, commands->read(*words), study.model, models);
+        if (const auto command = commands ? command_of(table, row, space, study) : std::nullopt)
+            describe(context, commands->read(*command), study.model, models);
         add(measurement->validity, audit(result, context));
         by_workload[row.workload].results.push_back(result);
         by_workload[row.workload].measurements.push_back(measurement);

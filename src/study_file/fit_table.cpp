@@ -83,13 +83,15 @@ SimulatedTraffic traffic_of(const Workload& workload, const BenchmarkResult& res
 class RowReader {
 public:
     explicit RowReader(const StudyFile& study)
-        : study_(study), space_(study.composition->parameters()), commands_(study.composition->engines(), study.search_spaces) {
+        : study_(study),
+          space_(study.composition->parameters()),
+          commands_(std::make_shared<const CommandReader>(study.composition->engines(), study.search_spaces)) {
         const Catalogue catalogue = study.catalogue();
         hardware_ = catalogue.hardware(study.hardware);
         models_ = catalogue.all_models();
         for (const Engine& engine : study.composition->engines())
             readers_.emplace_back(engine, traits_of(study, catalogue, engine.name), models_, hardware_,
-                                  study.composition->version_of(engine));
+                                  study.composition->version_of(engine), commands_);
         Workload chat;
         chat.dataset = {Dataset::Kind::trace, (catalogue.root() / "workloads" / "chat_lengths.csv").string()};
         spread_ = plan_requests(chat).requests;
@@ -126,13 +128,13 @@ private:
         AuditContext context;
         context.hardware = hardware_;
         describe(context, workload, figures);
-        describe(context, commands_.read(command.argv), study_.model, models_);
+        describe(context, commands_->read(command), study_.model, models_);
         const Validity validity = audit(figures, context);
         if (validity.verdict == Verdict::unsound)
             throw UsageError("unsound: " + validity.findings.front().id + ", " + validity.findings.front().left);
     }
     [[nodiscard]] const ServingReader& reader_of(const Command& command) const {
-        const Composition::Parsed parsed = study_.composition->parse(command, study_.model);
+        const Composition::Parsed parsed = study_.composition->parse(commands_->read(command), study_.model);
         for (const ServingReader& reader : readers_)
             if (parsed.engine != nullptr && reader.engine().name == parsed.engine->name) return reader;
         throw UsageError("its command is none of the study's engines'");
@@ -140,7 +142,7 @@ private:
 
     const StudyFile& study_;
     SearchSpace space_;
-    CommandReader commands_;
+    std::shared_ptr<const CommandReader> commands_;
     HardwareSpec hardware_;
     std::vector<ModelSpec> models_;
     std::vector<ServingReader> readers_;

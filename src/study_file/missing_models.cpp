@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What can be said before an engine is started: models that are not there, power that nothing
 // measures, versions that nobody has checked.
+#include "engine/flag_facts.hpp"
 #include "engine/version.hpp"
-#include "flag_facts.hpp"
 #include "servetune/study_file.hpp"
 #include "study_file/measuring/kind.hpp"
 

@@ -3,50 +3,18 @@
 #include "said_twice.hpp"
 
 #include "all_errors.hpp"
-#include "base/lower_case.hpp"
 #include "base/variable_name.hpp"
-#include "command_reader.hpp"
-#include "flag_facts.hpp"
+#include "engine/command_reader.hpp"
+#include "engine/engine_value.hpp"
 #include "keys.hpp"
-#include "seen_flags.hpp"
 
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <set>
-#include <string_view>
 
 namespace servetune {
 namespace {
-
-/// A flag with the words behind it that are no flags; of words without a flag the first is empty.
-struct Group {
-    std::string flag;
-    std::vector<std::string> values;
-    const Yaml* at;
-
-    [[nodiscard]] std::string text() const {
-        std::string result = flag;
-        for (const std::string& value : values) result += (result.empty() ? "" : " ") + value;
-        return result;
-    }
-};
-
-std::vector<Group> groups_of(const Yaml& list) {
-    std::vector<Group> result;
-    for (const Yaml& item : list.items()) {
-        const std::string word = item.text();
-        const bool is_flag = word.size() > 1 && word.starts_with('-') && !real_of(word);
-        if (is_flag) {
-            const auto equals = word.find('=');
-            result.push_back({word.substr(0, equals), {}, &item});
-            if (equals != std::string::npos) result.back().values.push_back(word.substr(equals + 1));
-        } else if (result.empty()) result.push_back({"", {word}, &item});
-        else result.back().values.push_back(word);
-    }
-    return result;
-}
 
 /// Whether one of two flags is the other, or a part of the JSON that it takes.
 bool overlap(const std::string& a, const std::string& b) {
@@ -73,66 +41,58 @@ std::string why_twice(const std::vector<PassedSetting>& settings) {
 class ArgumentsCheck {
 public:
     ArgumentsCheck(const Engine& engine, const StudyFile& study)
-        : engine_(engine),
-          study_(study),
-          commands_({engine}, study.search_spaces),
-          passed_(study.composition->passed(engine)),
-          version_(study.composition->version_of(engine)) {
-        if (version_.empty()) {
-            if (auto known = known_versions(study.search_spaces, engine.name); !known.empty()) facts_ = std::move(known.back());
-        } else facts_ = facts_for(study.search_spaces, engine.name, version_);
+        : engine_(engine), study_(study), passed_(study.composition->passed(engine)) {
         const auto* deploy = std::get_if<DeployChoice>(&study.measuring);
         if (deploy != nullptr && deploy->options.weight_cache && engine.weight_cache)
             for (const std::string& word : engine.weight_cache->engine)
                 if (word.starts_with("--")) of_weight_cache_.push_back(word);
     }
 
-    void check(const Group& group) const {
-        const std::string said = "'" + study_.secrets(group.text()) + "': ";
-        if (group.flag.empty()) group.at->fail(said + "this belongs to no flag, and the model is named by the study's 'model'");
-        check_bare_words(group);
-        const auto flag = commands_.flag_of(group.flag, engine_.name);
-        const std::string name = flag ? flag->flag : group.flag;
-        if (std::find(of_weight_cache_.begin(), of_weight_cache_.end(), name) != of_weight_cache_.end())
-            group.at->fail(said + "with `weight_cache` the commands of this study pass " + name + " themselves");
-        if (!flag) return;
-        if (flag->is_model) group.at->fail(said + "the study's 'model' says which model is served, and its commands name that one");
-        std::vector<PassedSetting> twice;
-        for (const PassedSetting& one : passed_) {
-            if (!overlap(one.flag, flag->flag)) continue;
-            if (!one.place.empty()) group.at->fail(said + why_of_launch(one));
-            if (!same_as_fixed(one, *flag, group)) twice.push_back(one);
+    void check(const Yaml& list, AllErrors& errors) const {
+        std::vector<std::string> words;
+        for (const Yaml& item : list.items()) words.push_back(item.text());
+        const CommandReader reader({engine_}, study_.search_spaces);
+        const CommandSettings read = reader.flags(words, engine_);
+        for (std::size_t i = 0; i < read.settings.size(); ++i) {
+            const Setting& setting = read.settings[i];
+            const Yaml& at = list.items()[setting.at];
+            if (!setting.key.empty()) continue;  // a part of the one before
+            errors.in([&] { check(setting, at, i > 0 && read.settings[i - 1].alone ? read.settings[i - 1].name : ""); });
+            errors.in([&] { check_file(setting, at); });
         }
-        if (!twice.empty())
-            group.at->fail(said + (flag->beginning ? "this is the beginning of " + flag->flag + "; " : "") + why_twice(twice));
-    }
-
-    /// A file that may set whatever the engine has.
-    void check_file(const Group& group) const {
-        const auto flag = commands_.flag_of(group.flag, engine_.name);
-        const std::string name = flag ? flag->flag : group.flag;
-        const auto& files = engine_.file_flags;
-        if (name != engine_.options_flag && std::find(files.begin(), files.end(), name) == files.end()) return;
-        std::set<std::string> searched;
-        for (const PassedSetting& one : passed_)
-            if (!one.parameter.empty() && !one.always) searched.insert(one.parameter);
-        if (searched.empty() && name != engine_.options_flag) return;
-        group.at->fail("'" + study_.secrets(group.text()) + "': a file may set what this study searches" +
-                       (searched.empty() ? std::string() : " (such as " + *searched.begin() + ")") +
-                       ", and nothing here knows what is in it: write its settings under 'space' or as flags under 'arguments'");
     }
 
 private:
-    /// Behind a switch nothing follows: a word there would be another model.
-    void check_bare_words(const Group& group) const {
-        if (!facts_ || group.values.empty()) return;
-        const auto fact = facts_->flags.find(group.flag);
-        static constexpr std::array<std::string_view, 8> of_switches{"true", "false", "on", "off", "yes", "no", "1", "0"};
-        if (fact == facts_->flags.end() || fact->second.type != "bool") return;
-        const std::string value = lower_case(group.values.front());
-        if (std::find(of_switches.begin(), of_switches.end(), value) != of_switches.end()) return;
-        group.at->fail("'" + study_.secrets(group.text()) + "': " + group.flag + " takes no value, so '" +
-                       study_.secrets(group.values.front()) + "' would be another model than the study's 'model'");
+    /// `behind`: the switch that stands before it.
+    void check(const Setting& setting, const Yaml& at, const std::string& behind) const {
+        const std::string said = "'" + study_.secrets(setting.text()) + "': ";
+        if (setting.name.empty() && behind.empty())
+            at.fail(said + "this belongs to no flag, and the model is named by the study's 'model'");
+        if (setting.name.empty()) at.fail(said + behind + " takes no value, so this would be another model than the study's 'model'");
+        if (std::find(of_weight_cache_.begin(), of_weight_cache_.end(), setting.name) != of_weight_cache_.end())
+            at.fail(said + "with `weight_cache` the commands of this study pass " + setting.name + " themselves");
+        if (setting.kind == Setting::Kind::model)
+            at.fail(said + "the study's 'model' says which model is served, and its commands name that one");
+        std::vector<PassedSetting> twice;
+        for (const PassedSetting& one : passed_) {
+            if (!overlap(one.flag, setting.name)) continue;
+            if (!one.place.empty()) at.fail(said + why_of_launch(one));
+            if (!same_as_fixed(one, setting)) twice.push_back(one);
+        }
+        if (!twice.empty()) at.fail(said + (setting.beginning ? "this is the beginning of " + setting.name + "; " : "") + why_twice(twice));
+    }
+    /// A file that may set whatever the engine has.
+    void check_file(const Setting& setting, const Yaml& at) const {
+        const auto& files = engine_.file_flags;
+        if (setting.name.empty()) return;
+        if (setting.name != engine_.options_flag && std::find(files.begin(), files.end(), setting.name) == files.end()) return;
+        std::set<std::string> searched;
+        for (const PassedSetting& one : passed_)
+            if (!one.parameter.empty() && !one.always) searched.insert(one.parameter);
+        if (searched.empty() && setting.name != engine_.options_flag) return;
+        at.fail("'" + study_.secrets(setting.text()) + "': a file may set what this study searches" +
+                (searched.empty() ? std::string() : " (such as " + *searched.begin() + ")") +
+                ", and nothing here knows what is in it: write its settings under 'space' or as flags under 'arguments'");
     }
     static std::string why_of_launch(const PassedSetting& one) {
         if (one.place == "{port}") return "every server of this study gets a port of its own by " + one.flag;
@@ -140,21 +100,16 @@ private:
         return "the commands of this study pass " + one.flag + " themselves";
     }
     /// Whether the words say what the space says anyway.
-    [[nodiscard]] bool same_as_fixed(const PassedSetting& one, const SpelledFlag& flag, const Group& group) const {
-        if (!one.always || flag.switches_off || flag.beginning) return false;
-        std::vector<std::string> words{flag.flag};
-        words.insert(words.end(), group.values.begin(), group.values.end());
-        const auto seen = seen_flags(engine_, commands_.spelled_out(words, engine_.name), version_);
-        const auto found = seen.values.find(one.declared);
-        return found != seen.values.end() && text_of(found->second) == text_of(*one.always);
+    static bool same_as_fixed(const PassedSetting& one, const Setting& setting) {
+        return one.always && std::any_of(setting.parameters.begin(), setting.parameters.end(), [&](const EngineParameter* declared) {
+                   return declared->parameter.name == one.declared &&
+                          text_of(as_engine_takes(*declared, value_of(setting.value))) == text_of(*one.always);
+               });
     }
 
     const Engine& engine_;
     const StudyFile& study_;
-    CommandReader commands_;
     std::vector<PassedSetting> passed_;
-    std::string version_;
-    std::optional<FlagFacts> facts_{};
     std::vector<std::string> of_weight_cache_{};
 };
 
@@ -220,15 +175,6 @@ void check_environment_of(const Yaml& deploy, const StudyFile& study, AllErrors&
 
 }  // namespace
 
-std::vector<std::string> spelled_arguments(const Engine& engine, const std::vector<std::string>& words, const std::filesystem::path& root) {
-    const CommandReader commands({engine}, root);
-    const std::size_t program = commands.spelled_out({}, engine.name).argv.size();
-    std::vector<std::string> spelled = commands.spelled_out(words, engine.name).argv;
-    if (words.empty() || !words.front().starts_with('-')) return words;
-    spelled.erase(spelled.begin(), spelled.begin() + static_cast<std::ptrdiff_t>(program));
-    return spelled;
-}
-
 std::vector<std::string> said_twice(const Yaml& root, const StudyFile& study) {
     AllErrors errors;
     if (!study.composition || !study.has_commands()) return {};
@@ -236,11 +182,7 @@ std::vector<std::string> said_twice(const Yaml& root, const StudyFile& study) {
         for (const Engine& engine : study.composition->engines()) {
             const Yaml* words = arguments->is_mapping() ? arguments->entry(engine.name) : arguments;
             if (words == nullptr) continue;
-            const ArgumentsCheck check(engine, study);
-            for (const Group& group : groups_of(*words)) {
-                errors.in([&] { check.check(group); });
-                errors.in([&] { check.check_file(group); });
-            }
+            ArgumentsCheck(engine, study).check(*words, errors);
         }
     if (const Yaml* evaluator = root.find(keys::study.evaluator); evaluator != nullptr && evaluator->is_mapping())
         if (const Yaml* deploy = evaluator->find(keys::evaluator.deploy); deploy != nullptr && deploy->is_mapping())

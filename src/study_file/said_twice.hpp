@@ -4,14 +4,10 @@
 #include "servetune/study_file.hpp"
 #include "yaml.hpp"
 
-#include <filesystem>
 #include <string>
 #include <vector>
 
 namespace servetune {
-
-/// The words of `arguments` of an engine in the spelling of its file (CommandReader::spelled_out).
-std::vector<std::string> spelled_arguments(const Engine& engine, const std::vector<std::string>& words, const std::filesystem::path& root);
 
 /// What the study says outside of `space` of something that its commands set themselves: under
 /// `arguments`, in the evaluator's `environment` and in the options of its containers. The engine

@@ -15,6 +15,8 @@
 namespace servetune {
 namespace {
 
+using Form = KeyType::Form;
+
 using OrderedJson = nlohmann::ordered_json;
 
 /// The tables that a file of each kind begins with; the others are found through them.
@@ -82,7 +84,6 @@ private:
     }
 
     OrderedJson of_type(const KeyType& type) {
-        using Form = KeyType::Form;
         switch (type.form) {
             case Form::text:
             case Form::share: return {{"type", OrderedJson::array({"string", "number"})}};

@@ -6,13 +6,13 @@
 #include "all_errors.hpp"
 #include "base/files.hpp"
 #include "base/kept_texts.hpp"
+#include "engine/command_reader.hpp"
 #include "engine/load_level.hpp"
 #include "engine/version.hpp"
 #include "found_hardware.hpp"
 #include "key_reader.hpp"
 #include "keys.hpp"
 #include "parameter_reader.hpp"
-#include "said_twice.hpp"
 #include "servetune/detail/base/nearest.hpp"
 #include "servetune/detail/base/present.hpp"
 #include "servetune/detail/host/found_machine.hpp"
@@ -299,7 +299,7 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
         } else read(root, keys::study.arguments, description.arguments);
         for (const Engine& one : description.engines)
             if (const auto words = description.arguments.find(one.name); words != description.arguments.end())
-                description.spelled_arguments[one.name] = spelled_arguments(one, words->second, catalogue.root());
+                description.set_by_arguments[one.name] = CommandReader({one}, catalogue.root()).flags(words->second, one).values();
     }
     if (versions != nullptr) {
         read(root, keys::study.engine_versions, description.versions);

@@ -4,11 +4,11 @@
 #include "support/test.hpp"
 
 #include "base/files.hpp"
+#include "engine/command_reader.hpp"
 #include "engine/engine_value.hpp"
 #include "servetune/detail/space/feasible_set.hpp"
 #include "servetune/error.hpp"
 #include "servetune/study_file.hpp"
-#include "study_file/command_reader.hpp"
 
 #include <string>
 #include <vector>
@@ -128,16 +128,11 @@ TEST_CASE("values: commands are read as the engine reads them") {
 
 TEST_CASE("values: the way off of a newer version is read as ours") {
     const CommandReader reader(shipped_catalogue.engines(), search_spaces);
-    const auto spelled = [&](std::vector<std::string> words) {
-        words.insert(words.begin(), {"vllm", "serve", "org/m"});
-        return reader.spelled_out(words).argv.back();
-    };
-    CHECK(spelled({"--disable-prefix-caching"}) == "--no-enable-prefix-caching");
-    CHECK(spelled({"--enable-cascade-attn"}) == "--no-disable-cascade-attn");
-    CHECK(spelled({"--enable-prefix-caching"}) == "--enable-prefix-caching");
-    CHECK(reader.read({"vllm", "serve", "org/m", "--disable-prefix-caching"}).prefix_cache_off);
-    CHECK_FALSE(reader.read({"vllm", "serve", "org/m", "--enable-prefix-caching"}).prefix_cache_off);
+    const auto values = [&](const std::string& flag) { return reader.read({{"vllm", "serve", "org/m", flag}}).values(); };
+    CHECK(values("--disable-prefix-caching").at("enable_prefix_caching") == Value(false));
+    CHECK(values("--enable-cascade-attn").at("disable_cascade_attn") == Value(false));
+    CHECK(values("--enable-prefix-caching").at("enable_prefix_caching") == Value(true));
     const StudyFile study = value_study("vllm", "space: {enable_prefix_caching: [engine, true, false]}\n");
-    const Command off = reader.spelled_out({"vllm", "serve", "org/m", "--disable-prefix-caching"});
+    const CommandSettings off = reader.read({{"vllm", "serve", "org/m", "--disable-prefix-caching"}});
     CHECK(study.composition->parse(off, "org/m").values.at("enable_prefix_caching") == Value(false));
 }

@@ -5,7 +5,7 @@
 #include "support/test.hpp"
 
 #include "base/files.hpp"
-#include "study_file/flag_facts.hpp"
+#include "engine/flag_facts.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -7,11 +7,11 @@
 #include "support/test.hpp"
 #include "support/tiny_model.hpp"
 
+#include "engine/flag_facts.hpp"
 #include "engine/help.hpp"
 #include "servetune/catalogue.hpp"
 #include "servetune/detail/space/feasible_set.hpp"
 #include "servetune/load_test.hpp"
-#include "study_file/flag_facts.hpp"
 #include "study_file/yaml.hpp"
 
 #include <nlohmann/json.hpp>

@@ -4,12 +4,12 @@
 #include "support/test.hpp"
 
 #include "engine/failure_reader.hpp"
+#include "engine/flag_facts.hpp"
 #include "servetune/catalogue.hpp"
 #include "servetune/detail/perf/cost_model.hpp"
 #include "servetune/detail/predict/serving.hpp"
 #include "servetune/detail/space/feasible_set.hpp"
 #include "servetune/error.hpp"
-#include "study_file/flag_facts.hpp"
 #include "support/shipped.hpp"
 
 #include <functional>
@@ -405,7 +405,7 @@ TEST_CASE("serving: words that make no sense are named, the nearest flags first"
     CHECK(refusal_of("vllm serve --max-num-seqs=64").find("the model's name is wanted behind 'serve'") != std::string::npos);
     CHECK(refusal_of("python3 -m sglang.launch_server --tp-size=1").find("--model-path is missing: no model is named") !=
           std::string::npos);
-    CHECK(refusal_of("vllm").find("the model's name is wanted") != std::string::npos);
+    CHECK(refusal_of("vllm") == "this is no command of vllm: vllm");
     CHECK(message_of<UsageError>([] { (void)usual("vllm").read({shell_words(sglang)}); }) != "");
     CHECK(refusal_of(vllm + R"(--speculative-config={"method":"suffix","num_speculative_tokens":5})")
               .find("how often guesses of 'suffix' are right") == 0);

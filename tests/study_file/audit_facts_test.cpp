@@ -110,7 +110,7 @@ TEST_CASE("audit: commands say the model, its quantization, devices and speculat
     const CommandReader commands(Catalogue(search_spaces).engines(), search_spaces);
     const auto described = [&](const std::vector<std::string>& words, const std::string& model = "") {
         AuditContext context;
-        describe(context, commands.read(words), model, known);
+        describe(context, commands.read({words}), model, known);
         return context;
     };
     AuditContext c =

@@ -3,12 +3,12 @@
 #include "support/fixed_entry.hpp"
 #include "support/test.hpp"
 
+#include "engine/flag_facts.hpp"
 #include "engine/version.hpp"
 #include "servetune/catalogue.hpp"
 #include "servetune/detail/space/feasible_set.hpp"
 #include "servetune/error.hpp"
 #include "servetune/study_file.hpp"
-#include "study_file/flag_facts.hpp"
 #include "study_file/keys.hpp"
 #include "study_file/yaml.hpp"
 #include "support/shipped.hpp"

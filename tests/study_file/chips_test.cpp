@@ -5,6 +5,7 @@
 #include "support/test.hpp"
 
 #include "base/files.hpp"
+#include "engine/flag_facts.hpp"
 #include "predict/prediction.hpp"
 #include "servetune/error.hpp"
 #include "servetune/evaluator.hpp"
@@ -12,7 +13,6 @@
 #include "servetune/simulate_evaluator.hpp"
 #include "servetune/study.hpp"
 #include "servetune/study_file.hpp"
-#include "study_file/flag_facts.hpp"
 #include "study_file/yaml.hpp"
 
 #include <algorithm>

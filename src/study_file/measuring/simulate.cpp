@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `evaluator: {simulate: ...}`: the cost model and the simulator answer.
 #include "base/kept_texts.hpp"
+#include "engine/command_reader.hpp"
 #include "engine/load_level.hpp"
 #include "kind.hpp"
 #include "load_test.hpp"
@@ -8,7 +9,6 @@
 #include "servetune/error.hpp"
 #include "servetune/simulate_evaluator.hpp"
 #include "servetune/sqlite_journal.hpp"
-#include "study_file/command_reader.hpp"
 #include "study_file/key_reader.hpp"
 #include "study_file/keys.hpp"
 #include "study_file/space_reader.hpp"
@@ -101,23 +101,19 @@ std::unique_ptr<SimulateEvaluator> simulated(const StudyFile& file, const std::s
     (void)catalogue.model(file.model);  // an unknown one is said with the nearest names
     const auto* choice = std::get_if<SimulateChoice>(&file.measuring);
     std::vector<ServingReader> readers;
-    for (const Engine& engine : file.composition->engines()) {
-        readers.emplace_back(engine, traits_of(file, catalogue, engine.name), models, chip, file.composition->version_of(engine));
-    }
+    const std::vector<Engine>& engines = file.composition->engines();
+    const bool has_arguments = std::any_of(engines.begin(), engines.end(), [&](const Engine& engine) {
+        return !file.composition->arguments_of(engine).empty();  // a person wrote them
+    });
+    const auto commands = has_arguments ? std::make_shared<const CommandReader>(engines, catalogue.root()) : nullptr;
+    for (const Engine& engine : engines)
+        readers.emplace_back(engine, traits_of(file, catalogue, engine.name), models, chip, file.composition->version_of(engine), commands);
     std::vector<SimulatedWorkload> workloads;
     for (const auto* list : {&file.workloads, &file.report_workloads})
         for (const Workload& workload : *list)
             workloads.push_back({workload, SimulatedTraffic(plan_requests(workload).requests, workload.arrival)});
     SimulateEvaluator::Options options{file.weighted_workloads(), choice != nullptr ? choice->noise : StepNoise{}, file.usd_per_device_hour,
                                        file.objective.limits};
-    const auto has_arguments = [&](const Engine& engine) { return !file.composition->arguments_of(engine).empty(); };
-    const auto& engines = file.composition->engines();
-    if (std::any_of(engines.begin(), engines.end(), has_arguments))  // a person wrote them
-        options.spelled_out = [reader = std::make_shared<const CommandReader>(engines, catalogue.root())](Command command,
-                                                                                                          const std::string& engine) {
-            command.argv = reader->spelled_out(command.argv, engine).argv;
-            return command;
-        };
     return std::make_unique<SimulateEvaluator>(*file.composition, file.model, std::move(readers), std::move(workloads), std::move(options));
 }
 

@@ -6,6 +6,7 @@
 #include "servetune/search_space.hpp"
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +14,9 @@
 #include <vector>
 
 namespace servetune {
+
+class CommandReader;
+struct CommandSettings;
 
 /// What a study says of one parameter: it narrows, fixes or adds.
 struct SpaceEntry {
@@ -45,9 +49,8 @@ struct SpaceDescription {
     bool others_searched = true;  ///< false: parameters without an entry stay at their defaults and out of the space
     std::vector<Constraint> constraints{};
     std::map<std::string, std::vector<std::string>> arguments{};  ///< engine -> words at the end of each of its commands
-    /// The same words in the spelling of the engine file, for what they say of parameters; none: as
-    /// they are.
-    std::map<std::string, std::vector<std::string>> spelled_arguments{};
+    /// Engine -> what these words set, by the engine file's names of parameters.
+    std::map<std::string, Assignment> set_by_arguments{};
     std::map<std::string, std::string> versions{};      ///< engine -> its version; without: the newest that its file covers
     std::vector<Parameter> load_levels{};               ///< `load.concurrency` or `load.request_rate` (engine/load_level.hpp)
     std::map<std::string, std::int64_t> model_facts{};  ///< of `model_facts` (engine.hpp), those that are known of the model
@@ -165,6 +168,8 @@ public:
     [[nodiscard]] Parsed parse(const std::vector<std::string>& words, const std::string& model) const;
     /// The same with its environment and options file.
     [[nodiscard]] Parsed parse(const Command& command, const std::string& model) const;
+    /// The same for a command that is read already, so in the spellings that its reader knows.
+    [[nodiscard]] Parsed parse(const CommandSettings& read, const std::string& model) const;
 
     /// A value that a person gives a parameter of this space, as its engine takes it: 8K is 8192
     /// where it takes that.
@@ -223,11 +228,11 @@ private:
                                        bool where_unset) const;
     [[nodiscard]] Value value_of_local(const Engine& engine, std::string_view local, const Configuration& configuration,
                                        bool& active) const;
-    [[nodiscard]] Parsed parse_flags(const Engine& engine, const std::vector<std::string>& words, std::size_t from,
-                                     const std::string& model) const;
+    bool serve(Parsed& parsed, const std::string& served, const std::string& model) const;
     bool set_parsed(Parsed& parsed, const std::string& local_name, const Value& value) const;
 
     SpaceDescription description_;
+    std::shared_ptr<const CommandReader> commands_;
     std::map<std::string, EngineNames> names_;
     std::vector<Parameter> parameters_;
     std::vector<Constraint> constraints_;

@@ -13,7 +13,7 @@
 
 namespace servetune {
 
-class NotAboutSpeed;
+class CommandReader;
 
 /// What a command means to the cost model.
 struct Serving {
@@ -39,9 +39,10 @@ enum class UnknownFlags {
 /// and model.
 class ServingReader {
 public:
-    /// `version`: of the engine; empty: the newest that its file covers.
-    ServingReader(Engine engine, EngineTraits traits, std::vector<ModelSpec> models, HardwareSpec hardware,
-                  const std::string& version = "");
+    /// `version`: of the engine; empty: the newest that its file covers. `commands`: reads what
+    /// people wrote; null: one that knows the spellings of the engine file only.
+    ServingReader(Engine engine, EngineTraits traits, std::vector<ModelSpec> models, HardwareSpec hardware, const std::string& version = "",
+                  std::shared_ptr<const CommandReader> commands = nullptr);
 
     /// Reads a command for this engine, rendered by us or written by a person. Flags that the
     /// engine's file lists under `not_about_speed` are passed over. Throws UsageError for a model
@@ -57,7 +58,7 @@ private:
     EngineTraits traits_;
     std::vector<ModelSpec> models_;
     HardwareSpec hardware_;
-    std::shared_ptr<const NotAboutSpeed> not_about_speed_;
+    std::shared_ptr<const CommandReader> commands_;
     Composition composition_;
     SearchSpace space_;  ///< all of the engine's own parameters, with its rules
 
