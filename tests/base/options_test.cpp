@@ -159,7 +159,7 @@ TEST_CASE("options: a study's file says at which place something cannot be") {
                               "strategy: {staged: {replicates: 5000, stages: [max_num_seqs]}}", "evaluator: {deploy: {trial_within: 0s}}",
                               "evaluator: {deploy: {ready_within: 0s}}", "evaluator: {deploy: {stall_timeout: 0s}}",
                               "evaluator: {deploy: {stop_within: 1e300s}}", "evaluator: {deploy: {warm_up: 9999999999}}",
-                              "evaluator: {deploy: {cores: [99999999999]}}", "evaluator: {command: {run: [x], within: 0s}}"})
+                              "evaluator: {deploy: {cores: [99999999999]}}", "evaluator: {command: {run: [x], trial_within: 0s}}"})
         (void)refused(lines);
     const auto of_workload = [&](const std::string& rest) {
         return refused("workloads: [{workload: w, requests: 1, dataset: {kind: random, input_tokens: 8, output_tokens: 8}, " + rest + "}]");

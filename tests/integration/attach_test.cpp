@@ -135,7 +135,7 @@ TEST_CASE("attach: autotune finds the load that a running server bears, and says
 TEST_CASE("attach: what cannot be is said before anything runs, a key stays secret") {
     const auto engine = served();
     const TemporaryFolder folder;
-    const Run flags = run_autotune(folder, study_of(engine->url(), "space: {max_num_seqs: {choice: [64, 128]}}\n"));
+    const Run flags = run_autotune(folder, replaced(study_of(engine->url()), "space: {load", "space: {max_num_seqs: [64, 128], load"));
     CHECK(flags.code == 2);
     CHECK(flags.err.find("a server that runs keeps its flags") != std::string::npos);
     const Run keyless = run_autotune(folder, study_of(engine->url() + "\", api_key_env: \"SERVETUNE_TEST_NO_SUCH_KEY"));

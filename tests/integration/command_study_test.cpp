@@ -111,7 +111,7 @@ TEST_CASE("command: a study names the program, its limits and its surroundings")
     CHECK(has(load_error("{command: {run: [a], withn: 1h}}"), "within"));
     CHECK(has(load_error("{command: [a], replay: b.csv}"), "one evaluator wanted: replay, simulate, attach, deploy or command"));
 
-    const StudyInFolder written("", "{command: {run: [../bin/measure, x], within: 90s, environment: {A: b}}}");
+    const StudyInFolder written("", "{command: {run: [../bin/measure, x], trial_within: 90s, environment: {A: b}}}");
     const StudySetup setup = set_up(load_study(written.file, Catalogue(fs::path(SERVETUNE_SOURCE) / "search_spaces")), "out");
     const CommandEvaluator::Options& options = std::get<CommandChoice>(setup.file.measuring).options;
     CHECK(options.argv.front() == (written.folder.path().parent_path() / "bin/measure").string());
