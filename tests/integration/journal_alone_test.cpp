@@ -14,7 +14,7 @@ using namespace servetune::test;
 namespace {
 
 namespace fs = std::filesystem;
-const fs::path published = fs::path(SERVETUNE_SOURCE) / "search_spaces/published/qwen3-14b-h100";
+const fs::path shipped_study = fs::path(SERVETUNE_SOURCE) / "search_spaces/published/qwen3-14b-h100";
 
 }  // namespace
 
@@ -22,8 +22,8 @@ TEST_CASE("journal alone: every command that reads says the same without the stu
     const TemporaryFolder there;
     const TemporaryFolder here;
     fs::create_directories(there.path() / "parts");
-    fs::copy_file(published / "study.yaml", there.path() / "parts/published.yaml");
-    fs::copy_file(published / "results.csv", there.path() / "parts/results.csv");
+    fs::copy_file(shipped_study / "study.yaml", there.path() / "parts/published.yaml");
+    fs::copy_file(shipped_study / "results.csv", there.path() / "parts/results.csv");
     const std::string study = there.write("tune.yaml", "use: parts/published.yaml\nstudy: tune\n").string();
     REQUIRE(autotune({"run", study, "--trials", "4", "--quiet"}, there.path()).code == 0);
 
@@ -85,15 +85,15 @@ TEST_CASE("journal alone: it has no secret, and a variable that is not set stays
 
 TEST_CASE("journal alone: a comment is no change of the study, a folder without a journal is named") {
     const TemporaryFolder folder;
-    const std::string text = read_file(published / "study.yaml");
-    fs::copy_file(published / "results.csv", folder.path() / "results.csv");
+    const std::string text = read_file(shipped_study / "study.yaml");
+    fs::copy_file(shipped_study / "results.csv", folder.path() / "results.csv");
     const std::string study = folder.write("s.yaml", text).string();
     REQUIRE(autotune({"run", study, "--directory", "d", "--trials", "3", "--quiet"}, folder.path()).code == 0);
     folder.write("s.yaml", "# a remark\n" + text);
     CHECK(autotune({"run", study, "--directory", "d", "--trials", "4", "--quiet"}, folder.path()).code == 0);
     CHECK(has(SqliteJournal::texts_of(folder.path() / "d").at(study), "# a remark\n"));
     // A study that ships is kept too, its engine is not.
-    const std::string shipped = (published / "study.yaml").string();
+    const std::string shipped = (shipped_study / "study.yaml").string();
     REQUIRE(autotune({"run", shipped, "--directory", "e", "--trials", "3", "--quiet"}, folder.path()).code == 0);
     CHECK(SqliteJournal::texts_of(folder.path() / "e").size() == 3);  // the study, its table, and which of them is the study
     CHECK(autotune({"report", "e"}, folder.path()).out == autotune({"report", shipped, "--directory", "e"}, folder.path()).out);
