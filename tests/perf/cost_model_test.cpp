@@ -321,7 +321,7 @@ TEST_CASE("cost model: figures that make no sense are refused by name") {
     CHECK(message([](Target&, Settings& s) { s.attention_backend = "plane"; }) ==
           "how fast attention is in made-up with 'plane' is not known; known: plain");
     ServingSettings guessing = round_settings();
-    guessing.speculation = {"mtp", 2, 0};
+    guessing.speculation = {"medusa", 2, 0};
     CHECK(message_of<UsageError>([&] { (void)CostModel(round_target(), guessing).tokens_per_step(); }) ==
-          "how often guesses of 'mtp' are right in made-up is not known");
+          "how often guesses of 'medusa' are right in made-up is not known");
 }
