@@ -20,8 +20,16 @@ struct Kept {
     UnsetVariable unset;
 };
 
-std::mutex of_journals;
-std::map<std::string, Kept> journals;  ///< by their paths
+/// By their paths. Made when it is first asked for: a program may read files before `main`.
+struct Journals {
+    std::mutex mutex{};
+    std::map<std::string, Kept> kept{};
+};
+Journals& journals() {
+    static Journals all;
+    return all;
+}
+
 thread_local NoteTexts* innermost = nullptr;
 
 std::string normal(const fs::path& file) { return fs::absolute(file).lexically_normal().string(); }
@@ -36,8 +44,9 @@ struct Place {
 
 std::optional<Place> place_of(const fs::path& file) {
     const std::string path = normal(file);
-    const std::scoped_lock lock(of_journals);
-    for (const auto& [journal, kept] : journals) {
+    Journals& all = journals();
+    const std::scoped_lock lock(all.mutex);
+    for (const auto& [journal, kept] : all.kept) {
         if (!path.starts_with(journal + "/")) continue;
         Place place{journal, path.substr(journal.size()), std::nullopt, kept.unset};
         if (const auto found = kept.texts.find(place.path); found != kept.texts.end()) place.text = found->second;
@@ -54,9 +63,10 @@ fs::path keep_texts(const fs::path& journal, Texts texts, UnsetVariable unset) {
     if (study == texts.end() || !texts.contains(study->second))
         throw IoError("journal " + root + " does not keep its study; name the study's YAML file");
     fs::path result = root + study->second;
-    const std::scoped_lock lock(of_journals);
-    if (const auto known = journals.find(root); known == journals.end() || known->second.texts != texts)
-        journals.insert_or_assign(root, Kept{std::move(texts), unset});
+    Journals& all = journals();
+    const std::scoped_lock lock(all.mutex);
+    if (const auto known = all.kept.find(root); known == all.kept.end() || known->second.texts != texts)
+        all.kept.insert_or_assign(root, Kept{std::move(texts), unset});
     return result;
 }
 
