@@ -30,9 +30,9 @@ Journals& journals() {
     return all;
 }
 
-thread_local NoteTexts* innermost = nullptr;
+thread_local NoteTexts* innermost_notes = nullptr;
 
-std::string normal(const fs::path& file) { return fs::absolute(file).lexically_normal().string(); }
+std::string normal_path(const fs::path& file) { return fs::absolute(file).lexically_normal().string(); }
 
 /// A path below a journal.
 struct Place {
@@ -43,7 +43,7 @@ struct Place {
 };
 
 std::optional<Place> place_of(const fs::path& file) {
-    const std::string path = normal(file);
+    const std::string path = normal_path(file);
     Journals& all = journals();
     const std::scoped_lock lock(all.mutex);
     for (const auto& [journal, kept] : all.kept) {
@@ -58,7 +58,7 @@ std::optional<Place> place_of(const fs::path& file) {
 }  // namespace
 
 fs::path keep_texts(const fs::path& journal, Texts texts, UnsetVariable unset) {
-    const std::string root = normal(journal);
+    const std::string root = normal_path(journal);
     const auto study = texts.find(study_of_texts);
     if (study == texts.end() || !texts.contains(study->second))
         throw IoError("journal " + root + " does not keep its study; name the study's YAML file");
@@ -81,7 +81,8 @@ std::string read_text(const fs::path& file) {
     const auto place = place_of(file);
     if (place && !place->text) throw IoError("journal " + place->journal + " does not keep " + place->path);
     std::string text = place ? *place->text : read_file(file);
-    for (const NoteTexts* one = innermost; one != nullptr; one = one->around_) one->note(place ? place->path : normal(file), text);
+    for (const NoteTexts* one = innermost_notes; one != nullptr; one = one->around_)
+        one->note(place ? place->path : normal_path(file), text);
     return text;
 }
 
@@ -102,9 +103,11 @@ fs::path beside(const fs::path& folder, const fs::path& name) {
     return place ? fs::path(place->journal + name.string()) : name;
 }
 
-NoteTexts::NoteTexts(Texts& into, fs::path shipped) : into_(into), shipped_(normal(shipped)), around_(innermost) { innermost = this; }
+NoteTexts::NoteTexts(Texts& into, fs::path shipped) : into_(into), shipped_(normal_path(shipped)), around_(innermost_notes) {
+    innermost_notes = this;
+}
 
-NoteTexts::~NoteTexts() { innermost = around_; }
+NoteTexts::~NoteTexts() { innermost_notes = around_; }
 
 void NoteTexts::note(const std::string& path, const std::string& text) const {
     constexpr std::size_t most_of_a_text = 1U << 20U;

@@ -119,7 +119,7 @@ TEST_CASE("command reader: the audit, an import and the space read a command ali
     const TemporaryFolder folder;
     const StudyFile study =
         load_study(folder.write("s.yaml",
-                                "study: s\nmodel: Qwen/Qwen3-8B\nengine: vllm\nothers: default\nmachine: {count: 4}\n"
+                                "study: s\nmodel: Qwen/Qwen3-8B\nengine: vllm\nothers: default\nhardware: {count: 4}\n"
                                 "space: {tensor_parallel_size: [1, 2, 4], enable_prefix_caching: [engine, true, false]}\n"
                                 "workloads: [{use: random}]\nobjective: {maximize: total_tokens_per_second}\n"
                                 "evaluator: {deploy: {}}\n"),

@@ -33,8 +33,8 @@ TEST_CASE("capacity: a server that never waits has no edge, one that is too slow
     CHECK(Json::parse(no_edge.out).at("end") == "edge_not_reached");
     CHECK(Json::parse(no_edge.out).at("points").size() == 1);
 
-    const Ran too_slow = capacity_of(server.url(), folder,
-                                     {"--limit", "ttft_p95 <= 1ms", "--concurrency", "--to", "4", "--save", "c.json"});
+    const Ran too_slow =
+        capacity_of(server.url(), folder, {"--limit", "ttft_p95 <= 1ms", "--concurrency", "--to", "4", "--save", "c.json"});
     CHECK(too_slow.code == 1);
     CHECK(too_slow.out.find("No largest load: the lowest load that may be tried, 1 requests in flight, breaks a limit\n"
                             "under time_to_first_token_p95_seconds <= 1 ms") != std::string::npos);

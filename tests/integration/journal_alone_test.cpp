@@ -33,7 +33,7 @@ TEST_CASE("journal alone: every command that reads says the same without the stu
     for (std::vector<std::string> words : readers) {
         words.insert(words.begin() + 1, {study, "--directory", "tune"});
         before.push_back(autotune(words, there.path()));
-        CHECK(before.back().code == 0);
+        CHECK(before.back().code == (words[0] == "explain" ? 1 : 0));  // four trials explain nothing
     }
     fs::copy_file(there.path() / "tune/study.db", here.path() / "copied.db");
     fs::create_directories(here.path() / "moved");
@@ -46,7 +46,7 @@ TEST_CASE("journal alone: every command that reads says the same without the stu
             words.insert(words.begin() + 1, journal);
             const Ran now = autotune(words, here.path());
             INFO(words[0] << " " << journal << ": " << now.err);
-            CHECK(now.code == 0);
+            CHECK(now.code == before[i].code);
             CHECK(now.out == before[i].out);
         }
 

@@ -53,7 +53,7 @@ std::unique_ptr<SimEngine> engine_with(const std::vector<std::string>& more) {
 std::string attached(const std::string& attach) {
     return "study: attached\nmodel: Qwen/Qwen3-8B\nengine: vllm\n"
            "workloads: [{workload: small, dataset: {kind: random, input_tokens: 64, output_tokens: 32}, requests: 20, ignore_eos: true}]\n"
-           "objective: {maximize: output_tokens_per_second}\nload: {concurrency: {choice: [1, 4], ordered: true}}\nstrategy: exhaustive\n"
+           "objective: {maximize: output_tokens_per_second}\nspace: {load.concurrency: [1, 4]}\nstrategy: exhaustive\n"
            "evaluator: {attach: {" +
            attach + ", warm_up: 2}}\n";
 }

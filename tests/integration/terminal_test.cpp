@@ -135,13 +135,13 @@ TEST_CASE("help: in plain words for every command, without names of types and ch
     CHECK(has(bench, "\n  --sweep NUMBER,...  "));
     CHECK(has(bench, "\n  --duration TIME  "));
     CHECK(has(bench, "with or without /v1 (required)\n"));
-    CHECK(has(bench, "random:INPUTxOUTPUT (default: random:512x128)\n"));
+    CHECK(has(bench, "random:INPUTxOUTPUT tokens (default: random:512x128)\n"));
     const std::string recommend = autotune({"recommend", "--help"}, folder.path()).out;
     CHECK(has(recommend, "\n  --as shell|systemd|compose|kubernetes|slurm\n"));
-    CHECK(has(recommend, "Its port, 1 to 65535 (default: 8000)\n"));
+    CHECK(has(recommend, "Port to listen on, 1 to 65535 (default: 8000)\n"));
     const std::string run = autotune({"run", "--help"}, folder.path()).out;
     CHECK(has(run, "\n  --serve [VALUE]  "));
-    CHECK(has(run, "until it sees otherwise (can be repeated)\n"));
+    CHECK(has(run, "until measurements contradict them (can be repeated)\n"));
 }
 
 TEST_CASE("help: a command or option that there is not is named, with the nearest that there are") {
@@ -151,10 +151,10 @@ TEST_CASE("help: a command or option that there is not is named, with the neares
         CHECK(wrong.code == 2);
         return wrong.err;
     };
-    CHECK(said({"vaildate", "s.yaml"}).starts_with("autotune: there is no command 'vaildate'; nearest: validate, "));
-    CHECK(said({"bench", "--requets", "3"}).starts_with("autotune bench: there is no option --requets; nearest: --requests, "));
+    CHECK(said({"vaildate", "s.yaml"}).starts_with("autotune: there is no command 'vaildate'; nearest: validate\n"));
+    CHECK(said({"bench", "--requets", "3"}).starts_with("autotune bench: there is no option --requets; nearest: --requests"));
     CHECK(said({"bench", "--url=http://x", "--cocurrency=3"})
-              .starts_with("autotune bench: there is no option --cocurrency; nearest: --concurrency, "));
+              .starts_with("autotune bench: there is no option --cocurrency; nearest: --concurrency"));
     CHECK(said({"--verison"}).starts_with("autotune: there is no option --verison; nearest: --version"));
     CHECK(said({"bench"}).starts_with("autotune bench: --url is required\n"));
     CHECK(said({}).starts_with("autotune: A subcommand is required\n"));
