@@ -19,10 +19,10 @@ namespace {
 
 using Parts = std::vector<std::pair<std::string, std::string>>;
 
-bool begins_flag(const std::string& word) { return word.size() > 1 && word.starts_with('-') && !real_of(word); }
+bool is_flag_word(const std::string& word) { return word.size() > 1 && word.starts_with('-') && !real_of(word); }
 
 /// A flag without what stands behind a dot, with `-` for `_`: most parsers take both.
-std::string plain_spelling(const std::string& flag) {
+std::string hyphened(const std::string& flag) {
     std::string result = flag.substr(0, flag.find_first_of(".="));
     std::replace(result.begin(), result.end(), '_', '-');
     return result;
@@ -39,7 +39,7 @@ std::optional<bool> truth_of(const std::string& word) {
 }
 
 /// The parts of a JSON object, also of a flat one whose quotes a shell took: `{method:mtp,n:3}`.
-std::optional<Parts> json_parts_of(const std::string& text) {
+std::optional<Parts> json_parts(const std::string& text) {
     Parts parts;
     if (const auto object = shallow_json<nlohmann::json>(text); object.is_object()) {
         for (const auto& [key, value] : object.items())
@@ -86,7 +86,7 @@ CommandReader::CommandReader(std::vector<Engine> engines, const std::filesystem:
 CommandReader::Known CommandReader::known_of(const Engine& engine, const std::filesystem::path& root) {
     Known known;
     const auto spell = [&](const std::string& flag) {
-        known.spellings.emplace(plain_spelling(flag), Spelling{flag.substr(0, flag.find_first_of(".="))});
+        known.spellings.emplace(hyphened(flag), Spelling{flag.substr(0, flag.find_first_of(".="))});
     };
     const auto add = [&](const std::string& place, const EngineParameter& declared, const std::string& alone = "") {
         std::vector<Target>& targets = known.targets[place];
@@ -95,11 +95,11 @@ CommandReader::Known CommandReader::known_of(const Engine& engine, const std::fi
     };
     known.launcher = launcher_words(engine).size();
     for (std::size_t i = known.launcher; i < engine.launch.size(); ++i)
-        if (begins_flag(engine.launch[i])) {
+        if (is_flag_word(engine.launch[i])) {
             spell(engine.launch[i]);
             if (i + 1 < engine.launch.size() && engine.launch[i + 1] == "{model}") known.model_flag = engine.launch[i];
         }
-    if (!known.model_flag.empty()) known.spellings[plain_spelling(known.model_flag)].flag = "{model}";
+    if (!known.model_flag.empty()) known.spellings[hyphened(known.model_flag)].flag = "{model}";
     for (const EngineParameter& declared : engine.parameters)
         for (const Destination* to : {&declared.destination, &declared.earlier}) {
             const bool is_switch = std::holds_alternative<BoolDomain>(declared.parameter.domain);
@@ -124,11 +124,9 @@ CommandReader::Known CommandReader::known_of(const Engine& engine, const std::fi
         const EngineParameter* declared = engine.find(meant);
         const bool has_flag = declared != nullptr && !declared->destination.flag.empty();
         if (declared != nullptr && !has_flag) add(alias, *declared);
-        known.spellings.emplace(plain_spelling(alias), Spelling{declared == nullptr ? "{model}"
-                                                                : has_flag          ? declared->destination.flag
-                                                                                    : alias});
+        known.spellings.emplace(hyphened(alias), Spelling{declared == nullptr ? "{model}" : has_flag ? declared->destination.flag : alias});
     }
-    for (const std::string& flag : engine.not_about_speed) known.not_about_speed.insert(without_no(plain_spelling(flag)));
+    for (const std::string& flag : engine.not_about_speed) known.not_about_speed.insert(without_no(hyphened(flag)));
     if (!root.empty()) add_versions(known, engine, root);
     return known;
 }
@@ -138,15 +136,15 @@ void CommandReader::add_versions(Known& known, const Engine& engine, const std::
     for (const FlagFacts& facts : known_versions(root, engine.name)) {
         std::map<std::string, std::string> ours;  // the usual spelling of the version -> the engine file's
         for (const auto& [spelling, fact] : facts.flags)
-            if (const auto found = known.spellings.find(plain_spelling(spelling));
+            if (const auto found = known.spellings.find(hyphened(spelling));
                 !fact.negated && found != known.spellings.end() && !found->second.negated)
                 ours.emplace(fact.name, found->second.flag);
         for (const auto& [spelling, fact] : facts.flags) {
             const Takes takes = fact.type == "bool" ? Takes::none : fact.list ? Takes::many : Takes::one;
-            Takes& most = known.takes.emplace(plain_spelling(spelling), takes).first->second;
+            Takes& most = known.takes.emplace(hyphened(spelling), takes).first->second;
             most = std::max(most, takes);
             if (const auto found = ours.find(fact.name); found != ours.end())
-                known.spellings.emplace(plain_spelling(spelling), Spelling{found->second, fact.negated});
+                known.spellings.emplace(hyphened(spelling), Spelling{found->second, fact.negated});
         }
     }
 }
@@ -161,7 +159,7 @@ public:
         for (at_ = from; at_ < words_.size();) {
             const std::size_t begin = at_++;
             Setting setting{.at = begin - from};
-            if (begins_flag(words_[begin])) read_flag(std::move(setting));
+            if (is_flag_word(words_[begin])) read_flag(std::move(setting));
             else read_bare(std::move(setting));
         }
         for (const auto& [name, value] : command.environment)
@@ -197,7 +195,7 @@ private:
     }
     /// The flag that a spelling stands for; as written where the engine file has none.
     [[nodiscard]] Spelling spelled(const std::string& written, bool& known, bool& beginning) const {
-        const std::string base = plain_spelling(written), rest = written.substr(base.size());
+        const std::string base = hyphened(written), rest = written.substr(base.size());
         if (const auto found = known_.spellings.find(base); found != known_.spellings.end()) {
             known = true;
             return {found->second.flag == "{model}" ? "{model}" : found->second.flag + rest, found->second.negated};
@@ -216,14 +214,14 @@ private:
     std::string value_behind(Takes takes) {
         std::string value;
         const std::size_t first = at_;
-        while (at_ < words_.size() && !begins_flag(words_[at_]) && takes != Takes::none && (takes == Takes::many || at_ == first)) {
+        while (at_ < words_.size() && !is_flag_word(words_[at_]) && takes != Takes::none && (takes == Takes::many || at_ == first)) {
             value += (at_ == first ? "" : " ") + words_[at_];
             ++at_;
         }
         return value;
     }
     [[nodiscard]] Takes takes_of(const std::string& written, bool dotted, bool known) const {
-        for (const std::string& flag : {plain_spelling(written), without_no(plain_spelling(written))})
+        for (const std::string& flag : {hyphened(written), without_no(hyphened(written))})
             if (const auto found = known_.takes.find(flag); found != known_.takes.end() && !dotted) return found->second;
         const bool model_may_follow =
             known_.model_flag.empty() && result_.model.empty() && result_.start == CommandSettings::Start::launcher;
@@ -238,7 +236,7 @@ private:
         const Spelling spelling = spelled(written, known, setting.beginning);
         setting.name = spelling.flag;
         setting.kind = Setting::Kind::flag;
-        setting.not_about_speed = known_.not_about_speed.contains(without_no(plain_spelling(known ? setting.name : written)));
+        setting.not_about_speed = known_.not_about_speed.contains(without_no(hyphened(known ? setting.name : written)));
         Found found = known ? known_.targets.find(setting.name) : known_.targets.end();
         bool given = equals != std::string::npos;
         setting.value = given ? word.substr(equals + 1) : "";
@@ -278,7 +276,7 @@ private:
         }
     }
     void read_json(Setting setting, const JsonFlag& json) {
-        const auto parts = json_parts_of(setting.value);
+        const auto parts = json_parts(setting.value);
         setting.kind = parts ? Setting::Kind::json : Setting::Kind::unread;
         keep(setting, known_.targets.end());
         if (!parts) return;
@@ -301,7 +299,7 @@ private:
 CommandSettings CommandReader::read(const Command& command, const std::string& engine) const {
     using Start = CommandSettings::Start;
     const std::vector<std::string>& words = command.argv;
-    const bool flags_only = words.empty() || begins_flag(words.front());
+    const bool flags_only = words.empty() || is_flag_word(words.front());
     for (std::size_t at = 0; at < words.size() && !flags_only; ++at) {
         const Launched launched = launched_at(engines_, words, at);
         if (launched.engine == nullptr) continue;

@@ -19,7 +19,7 @@ std::string yaml_value(const Value& value) {
 }
 
 /// The name of a parameter for a flag or a variable.
-std::string unknown_name_of(const Setting& setting) {
+std::string name_for(const Setting& setting) {
     std::string name;
     for (const char c : setting.name.substr(std::min(setting.name.find_first_not_of('-'), setting.name.size())))
         name += std::isalnum(static_cast<unsigned char>(c)) != 0 ? static_cast<char>(std::tolower(static_cast<unsigned char>(c))) : '_';
@@ -84,8 +84,7 @@ SeenRow seen_row(std::size_t index, const Engine& engine, const CommandSettings&
     for (const Setting& setting : command.settings) {
         const bool several = setting.kind == Setting::Kind::flag && setting.words.size() > 2;  // a parameter has one value
         if (setting.kind == Setting::Kind::unread || several) row.unread = row.unread.empty() ? setting.text() : row.unread;
-        else if (setting.kind == Setting::Kind::flag || setting.kind == Setting::Kind::variable)
-            row.unknown[unknown_name_of(setting)] = setting;
+        else if (setting.kind == Setting::Kind::flag || setting.kind == Setting::Kind::variable) row.unknown[name_for(setting)] = setting;
     }
     return row;
 }

@@ -327,7 +327,7 @@ Serving ServingReader::read(const Command& command, UnknownFlags unknown) const 
         const bool known = std::find(parsed.unknown.begin(), parsed.unknown.end(), setting.text()) == parsed.unknown.end();
         if (known || setting.not_about_speed) continue;  // of these a parameter with a value that is not listed: a parser of one's own
         if (unknown == UnknownFlags::refused) throw UsageError(engine_.name + ": " + unknown_word(setting.text()));
-        if (setting.words.front().starts_with('-')) serving.unknown.push_back(setting.words.front());
+        if (setting.words.front().starts_with('-')) serving.unknown.push_back(setting.key.empty() ? setting.words.front() : setting.text());
     }
     const auto checkpoint = served_model(serving.model, models_);
     if (!checkpoint) {

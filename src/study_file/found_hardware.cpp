@@ -14,7 +14,7 @@ std::string in_gib(double bytes) { return std::to_string(std::llround(bytes / (1
 std::string none_of(const std::string& name, const std::vector<HardwareSpec>& known) {
     std::vector<std::string> names;
     for (const HardwareSpec& spec : known) names.push_back(spec.name);
-    return "none of the chips known here" + nearest_text(name, names);
+    return "none of the chips known here; nearest: " + listed(nearest_first(name, names), 3);
 }
 
 }  // namespace

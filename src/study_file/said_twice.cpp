@@ -53,17 +53,20 @@ public:
         for (const Yaml& item : list.items()) words.push_back(item.text());
         const CommandReader reader({engine_}, study_.search_spaces);
         const CommandSettings read = reader.flags(words, engine_);
-        for (std::size_t i = 0; i < read.settings.size(); ++i) {
-            const Setting& setting = read.settings[i];
+        const Setting* flag = nullptr;  // the last one
+        for (const Setting& setting : read.settings) {
+            const bool is_flag = !setting.name.empty();
+            // A part of the one before, or one more value of it.
+            if (!setting.key.empty() || (!is_flag && flag != nullptr && !flag->alone)) continue;
             const Yaml& at = list.items()[setting.at];
-            if (!setting.key.empty()) continue;  // a part of the one before
-            errors.in([&] { check(setting, at, i > 0 && read.settings[i - 1].alone ? read.settings[i - 1].name : ""); });
+            errors.in([&] { check(setting, at, flag != nullptr ? flag->name : ""); });
             errors.in([&] { check_file(setting, at); });
+            if (is_flag) flag = &setting;
         }
     }
 
 private:
-    /// `behind`: the switch that stands before it.
+    /// `behind`: the flag that stands before it.
     void check(const Setting& setting, const Yaml& at, const std::string& behind) const {
         const std::string said = "'" + study_.secrets(setting.text()) + "': ";
         if (setting.name.empty() && behind.empty())
