@@ -112,7 +112,7 @@ TEST_CASE("tuner's troubles: its disk fills with an engine's log, and has room a
         if (full.code == 3) CHECK(has(full.err, "autotune: "));
         refused += full.code == 3 ? 1 : 0;
         CHECK(study.left().empty());
-        REQUIRE(disk.grow(8192));
+        REQUIRE(disk.grow(65536));
         const std::vector<Trial> told = told_trials(study);
         kept += full.code == 3 && !told.empty() ? 1 : 0;
         goes_on_after(study, told);
