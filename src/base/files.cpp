@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -15,7 +16,6 @@
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
-#include <iterator>
 #include <optional>
 #include <system_error>
 #include <thread>
@@ -86,6 +86,16 @@ std::string with_home(const std::string& path) {
     return found->pw_dir + rest;
 }
 
+std::string rest_of(std::istream& stream) {
+    std::string result;
+    std::array<char, 1U << 16U> part{};
+    do {
+        stream.read(part.data(), part.size());
+        result.append(part.data(), static_cast<std::size_t>(stream.gcount()));
+    } while (stream);
+    return result;
+}
+
 std::string read_file(const fs::path& file) {
     std::error_code unknown;  // then opening it says what is wrong
     if (fs::is_directory(file, unknown)) throw IoError("cannot read " + file.string() + ": it is a folder");
@@ -99,7 +109,7 @@ std::string read_file(const fs::path& file) {
         content.resize(static_cast<std::size_t>(stream.gcount()));
         return content;
     }
-    std::string content{std::istreambuf_iterator<char>(stream), {}};
+    std::string content = rest_of(stream);
     if (stream.bad()) throw IoError("cannot read " + file.string() + " to its end");
     return content;
 }

@@ -2,11 +2,15 @@
 #pragma once
 
 #include <filesystem>
+#include <istream>
 #include <string>
 #include <string_view>
 
 namespace servetune {
 
+/// What is left in a stream. An error while it is read (a file of /proc whose process has ended)
+/// sets `bad()` and is no exception, as it would be through std::istreambuf_iterator.
+std::string rest_of(std::istream& stream);
 /// The whole of a file. Throws IoError.
 std::string read_file(const std::filesystem::path& file);
 /// `~` and `~user` at the start as a shell expands them; any other text as it is. Throws IoError

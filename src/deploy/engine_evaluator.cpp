@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/engine_evaluator.hpp"
 
+#include "base/files.hpp"
 #include "engine/command_reader.hpp"
 #include "engine/load_level.hpp"
 #include "engine/per_device.hpp"
@@ -18,7 +19,6 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
-#include <iterator>
 #include <utility>
 
 namespace servetune {
@@ -176,7 +176,7 @@ private:
         for (std::size_t i = 0; i < running.deployment.count(); ++i) {
             const std::string copy = i == 0 ? "" : "replica-" + std::to_string(i);
             std::ifstream log(running.log.parent_path() / copy / "engine.log", std::ios::binary);
-            const std::string text((std::istreambuf_iterator<char>(log)), std::istreambuf_iterator<char>());
+            const std::string text = rest_of(log);
             if (text.find(running.cache->used) == std::string::npos) return true;
         }
         return false;

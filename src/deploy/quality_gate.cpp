@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/detail/deploy/quality_gate.hpp"
 
+#include "base/files.hpp"
 #include "base/nesting.hpp"
 #include "base/plain_file.hpp"
 #include "base/url.hpp"
@@ -21,7 +22,6 @@
 #include <chrono>
 #include <cmath>
 #include <fstream>
-#include <iterator>
 #include <sstream>
 #include <system_error>
 #include <utility>
@@ -264,7 +264,7 @@ void QualityGate::read() {
     if (!std::filesystem::is_regular_file(options_.file, unknown)) return;  // none yet; a FIFO would wait for a writer
     std::ifstream stream(options_.file, std::ios::binary);
     if (!stream) return;
-    const std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+    const std::string text = rest_of(stream);
     try {
         const Json object = Json::parse(text, RefuseDeep());
         if (object.at("asked") != asked_text(options_)) return;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu_use.hpp"
+#include "base/files.hpp"
 
 #include <unistd.h>
 
@@ -7,7 +8,6 @@
 #include <array>
 #include <charconv>
 #include <fstream>
-#include <iterator>
 #include <sstream>
 #include <string_view>
 #include <system_error>
@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 std::string file_content(const fs::path& file) {
     std::ifstream stream(file, std::ios::binary);
-    return {std::istreambuf_iterator<char>(stream), {}};
+    return rest_of(stream);
 }
 
 /// proc(5): "pid (name) state parent group ... utime stime cutime cstime ... start time", the

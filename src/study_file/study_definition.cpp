@@ -4,6 +4,7 @@
 
 #include "base/files.hpp"
 #include "base/kept_texts.hpp"
+#include "base/url.hpp"
 #include "engine/load_level.hpp"
 #include "keys.hpp"
 #include "servetune/detail/base/fingerprint.hpp"
@@ -213,12 +214,29 @@ void add_environment(const std::string& path, const std::map<std::string, std::s
     for (const auto& [name, value] : environment) definition[path + name] = fingerprint_of(secrets.with_fingerprints(value)).text();
 }
 
+namespace {
+
+const std::string hidden_secret = "${HIDDEN_SECRET}";
+
+/// A text whose URLs name no user.
+std::string without_users(std::string text) {
+    for (std::size_t at = text.find("://"); at != std::string::npos; at = text.find("://", at + 3)) {
+        const std::size_t end = std::min(text.find_first_of(" \t\r\n\"'", at), text.size());
+        const std::string_view user = user_info_of(std::string_view(text).substr(at, end - at));
+        if (!user.empty()) text.replace(at + 3, user.size(), hidden_secret);
+    }
+    return text;
+}
+
+}  // namespace
+
 std::map<std::string, std::string> StudySetup::texts() const {
     std::map<std::string, std::string> result;
     for (const auto& [path, text] : file.texts) {
         std::string& shown = result[path];
         for (const Redactor::Piece& piece : file.secrets.pieces(text))
-            shown += piece.shown.empty() ? piece.text : piece.shown.starts_with("${") ? piece.shown : "${HIDDEN_SECRET}";
+            shown += piece.shown.empty() ? piece.text : piece.shown.starts_with("${") ? piece.shown : hidden_secret;
+        shown = without_users(std::move(shown));
     }
     return result;
 }

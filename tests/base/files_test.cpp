@@ -228,3 +228,19 @@ TEST_CASE("a file whose folder takes no new one, and a mount point, are written 
         CHECK(read_file(file) == "new");
     }
 }
+
+TEST_CASE("a stream that breaks while it is read is bad, and throws nothing") {
+    struct Breaks : std::streambuf {
+        int_type underflow() override {
+            if (given_) throw std::ios_base::failure("No such process");
+            given_ = true;
+            setg(text_, text_, text_ + 3);
+            return traits_type::to_int_type(text_[0]);
+        }
+        char text_[4] = "abc";
+        bool given_ = false;
+    } breaks;
+    std::istream stream(&breaks);
+    (void)rest_of(stream);
+    CHECK(stream.bad());
+}
