@@ -295,7 +295,7 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue, const 
     put(stdout, "\n{} feasible configurations{}{}\nrun: {}\ndefault: {}\n", text_of(problem.feasible.size()),
         size.starts_with("about") ? " (" + size + ")" : "", problem.feasible.finite() ? "" : " (each real counted once)",
         plan.trials_text(), setup.file.has_commands() ? command.text() : problem.space.default_configuration().text());
-    if (const std::string machine = machine_text(setup.file); !machine.empty()) put(stdout, "machine: {}\n", machine);
+    if (const std::string machine = machine_text(setup.file); !machine.empty()) put(stdout, "hardware: {}\n", machine);
     for (const std::string& line : asked) put(stdout, "{}\n", line);
     for (const std::string& line : warnings) put(stdout, "warning: {}\n", line);
     return done;

@@ -198,7 +198,10 @@ int run(const RunArguments& arguments) {
     else if (arguments.json) put(stdout, "{}\n", reports.json);
     else if (summary.reason == StopReason::stopped_by_user)
         put(stdout, "stopped; what was told is kept in {}, 'autotune run' goes on there\n", folder.string());
-    else print_conclusion(headline, summary, folder);
+    else {
+        print_conclusion(headline, summary, folder);
+        if (!is_new && !summary.message.empty()) put(stdout, "nothing was left to measure: {}\n", summary.message);
+    }
     if (is_new)
         tell(headline.title + "." + (headline.reason.empty() ? "" : " " + headline.reason), name_in(conclusions, headline.conclusion));
     if (summary.reason == StopReason::stopped_by_user) return stopped;

@@ -3,7 +3,6 @@
 
 #include "servetune/detail/base/nearest.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 namespace servetune {
@@ -20,8 +19,7 @@ std::string none_of(const std::string& name, const std::vector<HardwareSpec>& kn
 }  // namespace
 
 std::string why_unknown(const std::string& name, const std::vector<HardwareSpec>& known) {
-    const bool found = std::any_of(known.begin(), known.end(), [&](const HardwareSpec& spec) { return spec.name == name; });
-    return found ? "" : "'hardware': '" + name + "' is " + none_of(name, known);
+    return hardware_in(name, known) ? "" : "'hardware': '" + name + "' is " + none_of(name, known);
 }
 
 FoundHardware hardware_of(const FoundDevices& found, const std::vector<HardwareSpec>& known) {

@@ -22,7 +22,7 @@ inline constexpr std::array old_keys{
     OldKey{"weight_cache", "within", "write `ready_within`"},
     OldKey{"command", "within", "write `trial_within`"},
     OldKey{"replay", "noise_cv", "write `noise`"},
-    OldKey{"study", "machine", "write `hardware: {device: NAME, count: N}`"},
+    OldKey{"study", "machine", "write `hardware: NAME`, or `hardware: {device: NAME, count: N}`"},
     OldKey{"study", "engines", "write `engine: [NAME, NAME]`"},
     OldKey{"study", "load", "write `space: {load.concurrency: [1, 2, 4]}`"},
     OldKey{"preset", "leaves_out", "write it under `doc`"},

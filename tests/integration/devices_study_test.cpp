@@ -114,7 +114,7 @@ TEST_CASE("devices: those that nvidia-smi finds bound the layouts, and each engi
     const Ran validated = four.run("validate", study);
     INFO(validated.out << validated.err);
     REQUIRE(validated.code == 0);
-    CHECK(validated.out.find("machine: a trial may take 4 devices; nvidia-smi finds 4 x NVIDIA H100 80GB HBM3, 80 GiB each, taken for "
+    CHECK(validated.out.find("hardware: a trial may take 4 devices; nvidia-smi finds 4 x NVIDIA H100 80GB HBM3, 80 GiB each, taken for "
                              "h100-sxm\n") != std::string::npos);
     CHECK(validated.out.find("5 feasible configurations") != std::string::npos);  // 1, 2, 4, 1x2, 2x2
     const auto object = nlohmann::json::parse(four.run("validate", study, {"--json"}).out);

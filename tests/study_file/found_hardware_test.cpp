@@ -75,6 +75,9 @@ TEST_CASE("found hardware: what is like a chip that is known is not taken for it
         CHECK(found.name == "");
         CHECK(found.why_not.find(name) != std::string::npos);
     }
+    const std::vector<HardwareSpec> known = shipped_catalogue.all_hardware();
+    for (const char* also : {"h100", "H100", "h200", "h100-sxm"}) CHECK(why_unknown(also, known).empty());
+    CHECK(has(why_unknown("a100", known), "'a100' is none of the chips known here; nearest: "));
     CHECK(recognised({{"NVIDIA H100 NVL", 95830}}).why_not.find("h100") != std::string::npos);
     CHECK(recognised({{"NVIDIA L4", 23034}, {"NVIDIA L40S", 46068}}).why_not == "nvidia-smi finds different chips: l4 and l40s");
 }

@@ -283,7 +283,8 @@ TEST_CASE("old keys: the error says what to write now, and none is a key of toda
             for (const Key& key : table->keys()) CHECK_FALSE((table->table == old.table && key.name == old.name));
     }
     const auto in_study = [](const std::string& line) { return error_of(engine_yaml, study_yaml + line); };
-    CHECK(in_study("machine: {count: 2}\n") == "DIR/study.yaml:12:10: 'machine': an old key: write `hardware: {device: NAME, count: N}`");
+    CHECK(in_study("machine: {count: 2}\n") ==
+          "DIR/study.yaml:12:10: 'machine': an old key: write `hardware: NAME`, or `hardware: {device: NAME, count: N}`");
     CHECK(in_study("load: {concurrency: {choice: [1, 2]}}\n").ends_with("an old key: write `space: {load.concurrency: [1, 2, 4]}`"));
     CHECK(study_error("engine: toy", "engines: [toy]").find("'engines': an old key: write `engine: [NAME, NAME]`") != std::string::npos);
     const auto in_engine = [](const std::string& line) { return error_of(engine_yaml + line, study_yaml); };

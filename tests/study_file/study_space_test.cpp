@@ -141,8 +141,8 @@ TEST_CASE("layouts of several devices need a count, and fit it") {
     CHECK(has(study_refusal("vllm", "space: {tensor_parallel_size: {int: {low: 1, high: 8, scale: log2}}}\nothers: default\n"), wanted));
     CHECK(has(study_refusal("vllm", "arguments: [--tensor-parallel-size, \"4\"]\nothers: default\n"), wanted));
     CHECK(has(study_refusal("vllm", "hardware: {count: 0}\n"), "'hardware.count': an integer of at least 1 wanted, got '0'"));
-    CHECK(
-        has(study_refusal("vllm", "hardware: h100-sxm\nmachine: {count: 4}\n"), "an old key: write `hardware: {device: NAME, count: N}`"));
+    CHECK(has(study_refusal("vllm", "hardware: h100-sxm\nmachine: {count: 4}\n"),
+              "an old key: write `hardware: NAME`, or `hardware: {device: NAME, count: N}`"));
 
     const auto most_devices = [](const StudyFile& study, const std::vector<std::string>& factors) {
         const SearchSpace space = space_of(study);
