@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace servetune {
@@ -30,12 +31,19 @@ inline std::size_t edit_distance(std::string_view a, std::string_view b) {
     return back[b.size()];
 }
 
-/// The known names, nearest to `wanted` first (ties in the order given): for "unknown key"
-/// messages.
+/// The known names with their distances, nearest to `wanted` first (ties in the order given).
+inline std::vector<std::pair<std::size_t, std::string>> by_distance(std::string_view wanted, std::span<const std::string> known) {
+    std::vector<std::pair<std::size_t, std::string>> result;
+    result.reserve(known.size());
+    for (const std::string& name : known) result.emplace_back(edit_distance(wanted, name), name);
+    std::stable_sort(result.begin(), result.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    return result;
+}
+
+/// The known names, nearest to `wanted` first: for "unknown key" messages.
 inline std::vector<std::string> nearest_first(std::string_view wanted, std::span<const std::string> known) {
-    std::vector<std::string> result(known.begin(), known.end());
-    std::stable_sort(result.begin(), result.end(),
-                     [&](const std::string& a, const std::string& b) { return edit_distance(wanted, a) < edit_distance(wanted, b); });
+    std::vector<std::string> result;
+    for (auto& [distance, name] : by_distance(wanted, known)) result.push_back(std::move(name));
     return result;
 }
 
@@ -50,10 +58,10 @@ inline std::string listed(std::span<const std::string> names, std::size_t most =
 /// `; nearest: a, b, c`: at most three known names that begin with `wanted` or differ from it in a
 /// third of its letters or fewer. Empty: none is near.
 inline std::string nearest_text(std::string_view wanted, std::span<const std::string> known) {
-    std::vector<std::string> near = nearest_first(wanted, known);
     const std::size_t most = std::max<std::size_t>(2, wanted.size() / 3);
-    std::erase_if(near, [&](const std::string& name) { return !name.starts_with(wanted) && edit_distance(wanted, name) > most; });
-    near.resize(std::min<std::size_t>(near.size(), 3));
+    std::vector<std::string> near;
+    for (auto& [distance, name] : by_distance(wanted, known))
+        if (near.size() < 3 && (name.starts_with(wanted) || distance <= most)) near.push_back(std::move(name));
     return near.empty() ? "" : "; nearest: " + listed(near);
 }
 
