@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "found_hardware.hpp"
 
+#include "base/lower_case.hpp"
 #include "servetune/detail/base/nearest.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace servetune {
@@ -19,7 +21,11 @@ std::string none_of(const std::string& name, const std::vector<HardwareSpec>& kn
 }  // namespace
 
 std::string why_unknown(const std::string& name, const std::vector<HardwareSpec>& known) {
-    return hardware_in(name, known) ? "" : "'hardware': '" + name + "' is " + none_of(name, known);
+    const auto is_called = [&](const HardwareSpec& spec) {
+        return spec.name == name || std::any_of(spec.also.begin(), spec.also.end(),
+                                                [&](const std::string& also) { return lower_case(also) == lower_case(name); });
+    };
+    return std::any_of(known.begin(), known.end(), is_called) ? "" : "'hardware': '" + name + "' is " + none_of(name, known);
 }
 
 FoundHardware hardware_of(const FoundDevices& found, const std::vector<HardwareSpec>& known) {

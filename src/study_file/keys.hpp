@@ -2,10 +2,10 @@
 #pragma once
 
 // Every key that users may write, one table for each kind of mapping. Readers name a key as a
-// member (`root.find(keys::study.model)`) and read by its type; `autotune schema` is
-// made from the same rows, search_spaces/FORMAT.md is written by hand and compared with them by a
-// test. A table is declared after those that it refers to. Mappings whose names are free (parameters, counters) have types for what
-// stands under the names. A key of several tables stands in shared_keys.hpp.
+// member (`root.find(keys::study.model)`) and read by its type; `autotune schema` is made from the
+// same rows, search_spaces/FORMAT.md is written by hand and compared with them by a test. A table
+// is declared after those that it refers to. Mappings whose names are free (parameters, counters)
+// have types for what stands under the names. A key of several tables stands in shared_keys.hpp.
 
 #include "shared_keys.hpp"
 
