@@ -306,7 +306,12 @@ TEST_CASE("live page: serve takes the folder of a study, says whether somebody m
     server.signal(SIGINT);
     CHECK(server.wait() == 0);
     fs::remove(folder.path() / "page.yaml");  // the journal has it
-    CHECK(autotune({"status", (folder.path() / "page").string()}, elsewhere.path()).code == 0);
+    const TemporaryFolder third;              // what a child says is a file of its folder
+    ChildProcess alone({SERVETUNE_PROGRAM, "serve", (folder.path() / "page").string(), "--address", "127.0.0.1:0"}, third.path());
+    const std::uint16_t port_alone = port_of(alone);
+    CHECK(has(exchanged(port_alone, get("/metrics")), "servetune_running{study=\"page\"} 0\n"));
+    alone.signal(SIGINT);
+    CHECK(alone.wait() == 0);
     const Ran lost = autotune({"serve", elsewhere.path().string()}, elsewhere.path());
     CHECK(lost.code == 2);
     CHECK(has(lost.err, " is a folder without a journal (study.db)\n"));
