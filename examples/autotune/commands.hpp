@@ -41,10 +41,13 @@ struct StudyArguments {
     /// where there is none.
     [[nodiscard]] servetune::StudyFile load_to_read() const;
     [[nodiscard]] std::filesystem::path folder(const servetune::StudyFile& file) const;
+    /// The same where the file is not needed: that of a journal may not be readable.
+    [[nodiscard]] std::filesystem::path folder() const;
 
 private:
     /// Whether `study` leads to a journal, from which the study is read.
     [[nodiscard]] bool names_journal() const;
+    [[nodiscard]] std::filesystem::path folder_of_journal() const;
     /// The file to read. Throws UsageError for a folder without a journal, IoError.
     [[nodiscard]] std::filesystem::path study_file(servetune::UnsetVariable unset) const;
     /// As `--strategy` says it, else the journal; empty: the file's.

@@ -71,9 +71,14 @@ bool StudyArguments::names_journal() const {
 }
 
 std::filesystem::path StudyArguments::folder(const StudyFile& file) const {
-    if (directory || !names_journal()) return directory.value_or(file.name);
-    return study.filename() == "study.db" ? study.parent_path() : study;
+    return directory || !names_journal() ? directory.value_or(file.name) : folder_of_journal();
 }
+
+std::filesystem::path StudyArguments::folder() const {
+    return !directory && names_journal() ? folder_of_journal() : folder(load(MeasuredBy::either));
+}
+
+std::filesystem::path StudyArguments::folder_of_journal() const { return study.filename() == "study.db" ? study.parent_path() : study; }
 
 std::filesystem::path StudyArguments::study_file(UnsetVariable unset) const {
     std::error_code unknown;
@@ -370,7 +375,7 @@ int validate(const ValidateArguments& arguments) {
 }
 
 int status(const StatusArguments& arguments) {
-    if (arguments.rescue) return rescue_journal(arguments.folder(arguments.load(MeasuredBy::either)));
+    if (arguments.rescue) return rescue_journal(arguments.folder());
     const StudySetup setup = set_up(arguments.load_to_read());
     const std::filesystem::path folder = arguments.folder(setup.file);
     const std::vector<Trial> trials = read_journal(setup, folder).trials();

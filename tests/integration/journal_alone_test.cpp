@@ -7,6 +7,7 @@
 #include "servetune/sqlite_journal.hpp"
 
 #include <cstdlib>
+#include <fstream>
 
 using namespace servetune;
 using namespace servetune::test;
@@ -97,6 +98,13 @@ TEST_CASE("journal alone: a comment is no change of the study, a folder without 
     REQUIRE(autotune({"run", shipped, "--directory", "e", "--trials", "3", "--quiet"}, folder.path()).code == 0);
     CHECK(SqliteJournal::texts_of(folder.path() / "e").size() == 3);  // the study, its table, and which of them is the study
     CHECK(autotune({"report", "e"}, folder.path()).out == autotune({"report", shipped, "--directory", "e"}, folder.path()).out);
+    // A journal that is damaged is rescued by its folder, though nothing can be read of its study.
+    std::fstream(folder.path() / "e/study.db", std::ios::in | std::ios::out | std::ios::binary).seekp(4096 * 3) << std::string(64, 'x');
+    CHECK(autotune({"report", "e"}, folder.path()).code != 0);
+    const Ran rescued = autotune({"status", "e", "--rescue"}, folder.path());
+    INFO(rescued.err);
+    CHECK(rescued.code == 0);
+    CHECK(fs::exists(folder.path() / "e/study.rescued.db"));
     fs::create_directories(folder.path() / "empty");
     const Ran none = autotune({"report", "empty"}, folder.path());
     CHECK(none.code == 2);
