@@ -5,6 +5,7 @@
 
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/base/printable.hpp"
+#include "servetune/detail/trial/metric_key.hpp"
 #include "servetune/outcome.hpp"
 
 #include <fmt/format.h>
@@ -32,7 +33,7 @@ std::string text_of_outcome(const Trial& trial) {
     for (const Finding& finding : measurement.validity.findings)
         text += fmt::format(", {} ({}; {})", finding.id, finding.left, finding.right);
     for (const auto& [name, metric] : measurement.metrics)
-        if (name.find('@') == std::string::npos) text += fmt::format(" {}={:.6g}", name, metric.value);
+        if (MetricKey::of(name).workload.empty()) text += fmt::format(" {}={:.6g}", name, metric.value);
     return text;
 }
 

@@ -3,6 +3,7 @@
 
 #include "servetune/detail/base/option_check.hpp"
 #include "servetune/detail/trial/figure_text.hpp"
+#include "servetune/detail/trial/metric_key.hpp"
 #include "servetune/detail/trial/metric_word.hpp"
 #include "servetune/error.hpp"
 #include "servetune/outcome.hpp"
@@ -47,10 +48,9 @@ struct Limit {
     /// whole outcome.
     [[nodiscard]] std::vector<std::pair<std::string, double>> figures(const Metrics& metrics) const {
         std::vector<std::pair<std::string, double>> result;
-        for (auto at = metrics.lower_bound(metric); at != metrics.end() && at->first.starts_with(metric); ++at) {
-            if (at->first.size() > metric.size() && at->first[metric.size()] != '@') continue;
-            result.emplace_back(at->first.substr(std::min(metric.size() + 1, at->first.size())), at->second.value);
-        }
+        if (const auto own = metrics.find(metric); own != metrics.end()) result.emplace_back("", own->second.value);
+        for (const auto& [workload, figure] : figures_of(metrics, metric))
+            if (!workload.empty()) result.emplace_back(workload, figure->value);
         return result;
     }
     /// Those of `figures` that break the limit. Where workloads break it the combined figure, a
@@ -69,8 +69,7 @@ struct Limit {
     /// Why an outcome without the metric is refused: `limit M <= 2000 ms cannot be judged: the
     /// result has no M`. `workload`: of this one's figures.
     [[nodiscard]] std::string unjudged_text(std::string_view workload = {}) const {
-        return "limit " + readable() + " cannot be judged: the result has no " + metric +
-               (workload.empty() ? "" : "@" + std::string(workload));
+        return "limit " + readable() + " cannot be judged: the result has no " + MetricKey{metric, workload}.text();
     }
     /// Why an outcome is refused: `limit M <= 2000 ms broken: 2431.07 ms on long`. Empty: the limit
     /// is kept, or cannot be judged.
@@ -93,7 +92,7 @@ struct Goal {
     /// Whether it is a rate or a time of load tests: above 0, or nothing was measured. Of another
     /// metric any finite figure counts.
     [[nodiscard]] bool is_rate_or_time() const {
-        const std::string_view name = std::string_view(metric).substr(0, metric.find('@'));
+        const std::string_view name = MetricKey::of(metric).name;
         const auto of = [&](std::string_view family) { return name.starts_with(family) && name.ends_with("_seconds"); };
         return name.find("tokens_per_second") != std::string_view::npos || name.ends_with("requests_per_second") ||
                of("time_to_first_token") || of("time_per_output_token") || of("inter_token_latency") || of("latency");
@@ -168,7 +167,7 @@ inline Limit Limit::parse(std::string_view text, bool words) {
         const std::string_view name = trimmed(text.substr(0, at));
         const std::string_view number = trimmed(text.substr(text.substr(at + 1).starts_with('=') ? at + 2 : at + 1));
         std::string metric = words ? metric_of_word(name) : std::string(name);
-        const bool in_milliseconds = metric != name && name.substr(0, name.find('@')).ends_with("_ms");
+        const bool in_milliseconds = metric != name && MetricKey::of(name).name.ends_with("_ms");
         const auto bound = bound_of_text(number, metric, in_milliseconds);
         const bool plain = real_of(number).has_value();
         if (!bound && !plain && bound_of_text(number, "any_seconds"))
@@ -241,7 +240,7 @@ inline Metrics combined(const std::vector<WorkloadMetrics>& parts) {
     if (parts.size() == 1) return parts.front().metrics;
     Metrics result;
     for (const WorkloadMetrics& part : parts)
-        for (const auto& [name, metric] : part.metrics) result[name + "@" + part.workload] = metric;
+        for (const auto& [name, metric] : part.metrics) result[MetricKey{name, part.workload}.text()] = metric;
     if (parts.empty()) return result;
     for (const auto& [name, first] : parts.front().metrics) {
         double weights = 0;

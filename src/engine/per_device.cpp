@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "per_device.hpp"
+#include "servetune/detail/trial/metric_key.hpp"
 
 #include <algorithm>
 #include <array>
@@ -21,25 +22,28 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 3> prices{{
 
 }  // namespace
 
+std::string per_device(std::string_view metric) {
+    const auto [name, workload] = MetricKey::of(metric);
+    return MetricKey{std::string(name) + std::string(per_gpu), workload}.text();
+}
+
 void add_per_device(Metrics& metrics, std::int64_t devices, std::optional<double> usd_per_device_hour) {
     const auto count = static_cast<double>(std::max<std::int64_t>(devices, 1));
     Metrics added;
     for (const auto& [name, metric] : metrics) {
-        const auto at = std::min(name.find('@'), name.size());
-        const std::string_view plain = std::string_view(name).substr(0, at);
-        const std::string workload = name.substr(at);
+        const auto [plain, workload] = MetricKey::of(name);
         if (std::find(rates.begin(), rates.end(), plain) == rates.end()) continue;
         Metric one = metric;
         one.value /= count;
         if (one.standard_error) *one.standard_error /= count;
-        added[std::string(plain) + std::string(per_gpu) + workload] = one;
-        const auto price = std::find_if(prices.begin(), prices.end(), [&](const auto& row) { return row.first == plain; });
+        added[per_device(name)] = one;
+        const auto price = std::find_if(prices.begin(), prices.end(), [rate = plain](const auto& row) { return row.first == rate; });
         if (!usd_per_device_hour || price == prices.end() || !(metric.value > 0)) continue;
         constexpr double seconds_of_an_hour = 3600;
         Metric cost = metric;
         cost.value = *usd_per_device_hour * count / seconds_of_an_hour / metric.value * 1e6;
         if (cost.standard_error) cost.standard_error = *metric.standard_error / metric.value * cost.value;
-        added[std::string(price->second) + workload] = cost;
+        added[MetricKey{price->second, workload}.text()] = cost;
     }
     metrics.insert(added.begin(), added.end());
 }
@@ -53,7 +57,7 @@ std::vector<std::string> per_device_metrics(bool priced) {
 }
 
 bool grows_with_devices(std::string_view metric) {
-    return std::find(rates.begin(), rates.end(), metric.substr(0, metric.find('@'))) != rates.end();
+    return std::find(rates.begin(), rates.end(), MetricKey::of(metric).name) != rates.end();
 }
 
 }  // namespace servetune

@@ -2,6 +2,7 @@
 #include "servetune/detail/host/power.hpp"
 
 #include "servetune/detail/base/number_text.hpp"
+#include "servetune/detail/trial/metric_key.hpp"
 
 #include <algorithm>
 #include <array>
@@ -101,7 +102,7 @@ std::vector<std::string> power_metrics() {
 
 bool is_power_metric(std::string_view metric) {
     const std::vector<std::string> all = power_metrics();
-    return std::find(all.begin(), all.end(), metric.substr(0, metric.find('@'))) != all.end();
+    return std::find(all.begin(), all.end(), MetricKey::of(metric).name) != all.end();
 }
 
 }  // namespace servetune

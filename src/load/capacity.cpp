@@ -3,6 +3,7 @@
 
 #include "servetune/audit.hpp"
 #include "servetune/detail/base/number_text.hpp"
+#include "servetune/detail/trial/metric_key.hpp"
 #include "servetune/error.hpp"
 
 #include <algorithm>
@@ -37,7 +38,7 @@ std::string level_text(double level) { return std::isinf(level) ? "all at once" 
 }  // namespace
 
 bool grows_with_load(const Limit& limit) {
-    const std::string name = limit.metric.substr(0, limit.metric.find('@'));
+    const std::string_view name = MetricKey::of(limit.metric).name;
     if (name == "success_ratio") return limit.at_least;
     if (limit.at_least || !name.ends_with("_seconds")) return false;
     for (const char* time : {"time_to_first_token_", "time_per_output_token_", "inter_token_latency_", "latency_"})
@@ -48,9 +49,9 @@ bool grows_with_load(const Limit& limit) {
 std::vector<Limit> limits_of_workload(const std::vector<Limit>& limits, const std::string& workload) {
     std::vector<Limit> result;
     for (Limit limit : limits) {
-        const auto at = limit.metric.find('@');
-        if (at != std::string::npos && limit.metric.substr(at + 1) != workload) continue;
-        limit.metric.resize(std::min(at, limit.metric.size()));
+        const MetricKey key = MetricKey::of(limit.metric);
+        if (!key.workload.empty() && key.workload != workload) continue;
+        limit.metric = std::string(key.name);
         result.push_back(std::move(limit));
     }
     return result;

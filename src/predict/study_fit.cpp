@@ -3,6 +3,7 @@
 
 #include "engine/load_level.hpp"
 #include "perf/quick_estimate.hpp"
+#include "servetune/detail/trial/metric_key.hpp"
 
 #include <algorithm>
 #include <array>
@@ -34,11 +35,11 @@ double deviation_of(std::string_view name) {
 }
 
 /// Of one workload; `suffix`: how a study of several workloads names its figures.
-std::map<std::string, double> speeds_in(const Metrics& metrics, const std::string& suffix) {
+std::map<std::string, double> speeds_in(const Metrics& metrics, const std::string& workload) {
     std::map<std::string, double> result;
     for (const SpeedFigure& alike : speed_figures)
         for (const std::string_view name : alike.names) {
-            const auto found = name.empty() ? metrics.end() : metrics.find(std::string(name) + suffix);
+            const auto found = name.empty() ? metrics.end() : metrics.find(MetricKey{name, workload}.text());
             if (found == metrics.end() || !(found->second.value > 0) || !std::isfinite(found->second.value)) continue;
             result[std::string(name)] = std::log(found->second.value);
             break;
@@ -81,7 +82,7 @@ std::vector<MeasuredSpeed> measured_speeds(std::span<const Trial> history, const
             continue;
         MeasuredSpeed logs{trial.configuration, {}};
         for (const std::string& workload : workloads)
-            if (auto figures = speeds_in(measurement->metrics, workloads.size() > 1 ? "@" + workload : ""); !figures.empty())
+            if (auto figures = speeds_in(measurement->metrics, workloads.size() > 1 ? workload : ""); !figures.empty())
                 logs.figures[workload] = std::move(figures);
         if (logs.figures.empty()) continue;
         const auto same = [&](const Sums& one) { return one.logs.configuration == trial.configuration; };

@@ -3,6 +3,7 @@
 #include "chart.hpp"
 #include "html_text.hpp"
 #include "html_view.hpp"
+#include "servetune/detail/trial/metric_key.hpp"
 #include "space/value_json.hpp"
 
 #include <fmt/format.h>
@@ -143,7 +144,7 @@ std::string gains_figure(const HtmlView& page) {
     };
     if (file.workloads.size() > 1)
         for (const Workload& workload : file.workloads)
-            workload_row(workload.name, after, before, goal.metric + "@" + workload.name, best.leading().total_runs(),
+            workload_row(workload.name, after, before, MetricKey{goal.metric, workload.name}.text(), best.leading().total_runs(),
                          base.leading().total_runs());
     for (const Workload& workload : file.report_workloads)
         workload_row(workload.name + " (reported)", page.view.means(result.recommended, workload.name),

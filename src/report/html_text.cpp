@@ -3,6 +3,7 @@
 
 #include "servetune/detail/base/printable.hpp"
 #include "servetune/detail/trial/figure_text.hpp"
+#include "servetune/detail/trial/metric_key.hpp"
 
 #include <array>
 #include <utility>
@@ -35,9 +36,8 @@ std::string html_json(std::string_view json) {
 }
 
 std::string metric_title(std::string_view metric) {
-    const auto at = metric.find('@');
-    std::string_view name = metric.substr(0, at);
-    const std::string workload = at == std::string_view::npos ? "" : ", " + std::string(metric.substr(at + 1));
+    auto [name, of] = MetricKey::of(metric);
+    const std::string workload = of.empty() ? "" : ", " + std::string(of);
     constexpr std::array<std::pair<std::string_view, std::string_view>, 4> families{{{"time_to_first_token_", "TTFT "},
                                                                                      {"time_per_output_token_", "TPOT "},
                                                                                      {"inter_token_latency_", "ITL "},

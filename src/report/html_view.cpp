@@ -2,6 +2,7 @@
 #include "html_view.hpp"
 
 #include "html_text.hpp"
+#include "servetune/detail/trial/metric_key.hpp"
 
 #include <algorithm>
 #include <array>
@@ -37,7 +38,7 @@ std::vector<std::string> metrics_shown(const ReportView& view, const std::vector
     std::set<std::string> all;
     for (const HtmlRow& row : rows)
         for (const auto& [name, metric] : row.means)
-            if (name.find('@') == std::string::npos) all.insert(name);
+            if (MetricKey::of(name).workload.empty()) all.insert(name);
     std::vector<std::string> result;
     const auto take = [&](const std::string& name) {
         if (all.erase(name) > 0) result.push_back(name);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "predicted.hpp"
 #include "report_view.hpp"
+#include "servetune/detail/trial/metric_key.hpp"
 #include "servetune/report.hpp"
 #include "study/json_values.hpp"
 
@@ -39,7 +40,7 @@ void add_deciding_figures(OrderedJson& object, const ReportView& view) {
         if (!standing.told()) continue;
         OrderedJson figures = OrderedJson::object();
         const auto decides = [&](std::string_view name) {
-            const std::string_view plain = name.substr(0, name.find('@'));
+            const std::string_view plain = MetricKey::of(name).name;
             const std::vector<Goal> goals = problem.objective.goals;
             return std::any_of(goals.begin(), goals.end(), [&](const Goal& goal) { return goal.metric == name || goal.metric == plain; }) ||
                    std::any_of(problem.objective.limits.begin(), problem.objective.limits.end(),

@@ -3,6 +3,7 @@
 #include "markdown_page.hpp"
 #include "markdown_sections.hpp"
 #include "report_view.hpp"
+#include "servetune/detail/trial/metric_key.hpp"
 #include "servetune/report.hpp"
 
 #include <fmt/format.h>
@@ -174,23 +175,24 @@ private:
         const std::string& metric = problem_.objective.leading().metric;
         line("| workload | {0}, default | {0}, recommended | gain | mean TPOT (ms), default | recommended |", metric);
         line("|---|---:|---:|---:|---:|---:|");
-        const auto row = [&](const std::string& name, const Metrics& before, const Metrics& after, const std::string& suffix,
+        const auto row = [&](const std::string& name, const Metrics& before, const Metrics& after, const std::string& of,
                              std::optional<double> gain = {}) {
             const auto shown = [&](const Metrics& metrics) {
-                const auto value = value_in(metrics, metric + suffix);
+                const auto value = value_in(metrics, MetricKey{metric, of}.text());
                 return value ? figure_text(metric, *value) : std::string("-");
             };
-            const std::string tpot = std::string(companions[0].first) + suffix;
+            const std::string tpot = MetricKey{companions[0].first, of}.text();
             line("| {} | {} | {} | {} | {} | {} |", name, shown(before), shown(after),
-                 gain ? stated(gain) : gain_text(value_in(after, metric + suffix), value_in(before, metric + suffix)), plain(before, tpot),
-                 plain(after, tpot));
+                 gain ? stated(gain)
+                      : gain_text(value_in(after, MetricKey{metric, of}.text()), value_in(before, MetricKey{metric, of}.text())),
+                 plain(before, tpot), plain(after, tpot));
         };
         const bool several = file_.workloads.size() > 1;
         const Metrics before = view_.judged_means(result_.default_configuration);
         const Metrics after = view_.judged_means(result_.recommended);
         const auto gain = view_.gain_in_table(result_.recommended, value_in(after, metric), value_in(before, metric));
         if (several)
-            for (const Workload& workload : file_.workloads) row(workload.name, before, after, "@" + workload.name);
+            for (const Workload& workload : file_.workloads) row(workload.name, before, after, workload.name);
         else if (!file_.workloads.empty()) row(file_.workloads.front().name, before, after, "", gain);
         else row(file_.measured_outside() ? "measured outside" : "the table", before, after, "", gain);
         for (const Workload& workload : file_.report_workloads)

@@ -3,6 +3,7 @@
 // and the work of the recommendation.
 #include "report_view.hpp"
 #include "servetune/detail/study/unequal_work.hpp"
+#include "servetune/detail/trial/metric_key.hpp"
 #include "servetune/report.hpp"
 
 #include <fmt/format.h>
@@ -11,10 +12,10 @@ namespace servetune {
 namespace {
 
 /// `512 in and 128 out`; empty: not known.
-std::string lengths_text(const Metrics& metrics, const std::string& suffix) {
+std::string lengths_text(const Metrics& metrics, const std::string& workload) {
     const auto mean = [&](const char* what) {
-        const auto tokens = value_in(metrics, what + suffix);
-        const auto requests = value_in(metrics, "successful_requests" + suffix);
+        const auto tokens = value_in(metrics, MetricKey{what, workload}.text());
+        const auto requests = value_in(metrics, MetricKey{"successful_requests", workload}.text());
         return tokens && requests && *requests > 0 ? short_number_text(*tokens / *requests, 1) : std::string();
     };
     const std::string input = mean("input_tokens");
@@ -63,17 +64,17 @@ std::vector<std::string> lengths_texts(const ReportView& view) {
     const Recommendation& recommendation = view.recommendation;
     const Metrics before = view.means(recommendation.default_configuration);
     const Metrics after = view.means(recommendation.recommended);
-    std::vector<std::string> suffixes;
-    if (view.setup.file.workloads.size() < 2) suffixes.emplace_back();
+    std::vector<std::string> workloads;
+    if (view.setup.file.workloads.size() < 2) workloads.emplace_back();
     else
-        for (const Workload& workload : view.setup.file.workloads) suffixes.push_back("@" + workload.name);
+        for (const Workload& workload : view.setup.file.workloads) workloads.push_back(workload.name);
     std::vector<std::string> result;
-    for (const std::string& suffix : suffixes) {
-        const std::string of_default = lengths_text(before, suffix);
-        const std::string of_recommended = lengths_text(after, suffix);
+    for (const std::string& workload : workloads) {
+        const std::string of_default = lengths_text(before, workload);
+        const std::string of_recommended = lengths_text(after, workload);
         if (of_default.empty() || of_recommended.empty()) continue;
         result.push_back(fmt::format("Tokens a request{}: {} with the default, {} with the recommendation.",
-                                     suffix.empty() ? "" : " on " + suffix.substr(1), of_default, of_recommended));
+                                     workload.empty() ? "" : " on " + workload, of_default, of_recommended));
     }
     return result;
 }

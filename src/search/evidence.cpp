@@ -46,9 +46,8 @@ double margin_of(const Limit& limit, double value) {
 
 std::optional<double> margin_of(const Limit& limit, const Metrics& metrics) {
     std::optional<double> worst;
-    for (auto at = metrics.lower_bound(limit.metric); at != metrics.end() && at->first.starts_with(limit.metric); ++at) {
-        if (at->first.size() > limit.metric.size() && at->first[limit.metric.size()] != '@') continue;
-        const double margin = margin_of(limit, at->second.value);
+    for (const auto& [workload, value] : limit.figures(metrics)) {
+        const double margin = margin_of(limit, value);
         worst = worst ? std::min(*worst, margin) : margin;
     }
     return worst;

@@ -2,6 +2,7 @@
 #include "expected_trial.hpp"
 
 #include "predict/study_fit.hpp"
+#include "servetune/detail/trial/metric_key.hpp"
 
 #include <algorithm>
 
@@ -30,7 +31,7 @@ std::optional<double> load_seconds(const SimulateEvaluator& evaluator, const Sim
 std::optional<double> measured_load_seconds(const Measurement& measurement, const StudyFile& file) {
     double sum = 0;
     for (const Workload& workload : file.workloads) {
-        const auto found = measurement.metrics.find("duration_seconds" + (file.workloads.size() > 1 ? "@" + workload.name : std::string()));
+        const auto found = measurement.metrics.find(MetricKey{"duration_seconds", file.workloads.size() > 1 ? workload.name : ""}.text());
         if (found == measurement.metrics.end()) return std::nullopt;
         sum += found->second.value;
     }

@@ -7,6 +7,7 @@
 #include "key_reader.hpp"
 #include "keys.hpp"
 #include "load/capacity.hpp"
+#include "servetune/detail/trial/metric_key.hpp"
 #include "servetune/error.hpp"
 #include "servetune/study_file.hpp"
 
@@ -93,9 +94,9 @@ void read_over(const Yaml& node, StudyFile& study) {
     std::vector<Goal> each;
     for (const Goal& goal : study.objective.goals)
         for (const Workload& workload : study.workloads) {
-            if (goal.metric.find('@') != std::string::npos)
+            if (!MetricKey::of(goal.metric).workload.empty())
                 node.at(keys::objective.over).fail("'" + goal.metric + "' is of one workload already");
-            each.push_back({goal.metric + "@" + workload.name, goal.direction});
+            each.push_back({MetricKey{goal.metric, workload.name}.text(), goal.direction});
         }
     study.objective.goals = std::move(each);
 }
@@ -103,11 +104,12 @@ void read_over(const Yaml& node, StudyFile& study) {
 /// The figures of a single workload have plain names.
 void use_plain_names(StudyFile& study) {
     if (study.workloads.size() != 1) return;
-    const std::string own = "@" + study.workloads.front().name;
-    for (Goal& goal : study.objective.goals)
-        if (goal.metric.ends_with(own)) goal.metric.resize(goal.metric.size() - own.size());
-    for (Limit& limit : study.objective.limits)
-        if (limit.metric.ends_with(own)) limit.metric.resize(limit.metric.size() - own.size());
+    const auto use_plain = [&](std::string& metric) {
+        const auto [name, workload] = MetricKey::of(metric);
+        if (workload == study.workloads.front().name) metric = std::string(name);
+    };
+    for (Goal& goal : study.objective.goals) use_plain(goal.metric);
+    for (Limit& limit : study.objective.limits) use_plain(limit.metric);
 }
 
 }  // namespace
@@ -180,8 +182,7 @@ std::string larger_looks_better(const StudyFile& study) {
     for (const Parameter& parameter : study.composition->parameters())
         if (std::find(layouts.begin(), layouts.end(), parameter.concept_name) != layouts.end() && parameter.level_count() > 1)
             return "layouts of different numbers of devices compete by " + metric + ", and the largest will look best; maximize " +
-                   metric.substr(0, metric.find('@')) + "_per_gpu" + metric.substr(std::min(metric.find('@'), metric.size())) +
-                   " to compare what a device does";
+                   per_device(metric) + " to compare what a device does";
     return "";
 }
 

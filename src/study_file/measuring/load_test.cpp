@@ -8,6 +8,7 @@
 #include "servetune/detail/base/nearest.hpp"
 #include "servetune/detail/deploy/quality_gate.hpp"
 #include "servetune/detail/host/power.hpp"
+#include "servetune/detail/trial/metric_key.hpp"
 #include "servetune/error.hpp"
 #include "study_file/all_errors.hpp"
 #include "study_file/keys.hpp"
@@ -73,28 +74,27 @@ void check_objective_of_load_test(const StudyFile& file, const Yaml* objective) 
     if (no_power.empty())
         for (std::string& name : power_metrics()) known.push_back(std::move(name));
     const auto unknown = [&](const std::string& metric, const char* key, const Yaml* at) {
-        const std::string name = metric.substr(0, metric.find('@'));
+        const std::string name(MetricKey::of(metric).name);
         if (is_power_metric(name)) fail(key, at, "'" + metric + "' cannot be had: " + no_power);
         fail(key, at, "a load test has no metric '" + metric + "'; it has: " + listed(nearest_first(name, known)));
     };
     const auto check_workload = [&](const std::string& metric, const char* key, const Yaml* where) {
-        const auto at = metric.find('@');
-        if (at == std::string::npos) return;
+        const std::string workload(MetricKey::of(metric).workload);
+        if (workload.empty()) return;
         std::vector<std::string> names;
-        for (const Workload& workload : file.workloads) names.push_back(workload.name);
-        if (std::find(names.begin(), names.end(), metric.substr(at + 1)) == names.end())
-            fail(key, where,
-                 "'" + metric + "' names no workload of the study; it has: " + listed(nearest_first(metric.substr(at + 1), names)));
+        for (const Workload& one : file.workloads) names.push_back(one.name);
+        if (std::find(names.begin(), names.end(), workload) == names.end())
+            fail(key, where, "'" + metric + "' names no workload of the study; it has: " + listed(nearest_first(workload, names)));
     };
     for (const Goal& goal : file.objective.goals) {
         check_workload(goal.metric, "objective", objective);
-        const std::string name = goal.metric.substr(0, goal.metric.find('@'));
+        const std::string_view name = MetricKey::of(goal.metric).name;
         if (std::find(known.begin(), known.end(), name) == known.end()) unknown(goal.metric, "objective", objective);
     }
     if (file.quality) known.emplace_back(quality_drop);
     for (std::size_t i = 0; i < file.objective.limits.size(); ++i) {  // one that is never there would never be broken
         const std::string& metric = file.objective.limits[i].metric;
-        const std::string name = metric.substr(0, metric.find('@'));
+        const std::string name(MetricKey::of(metric).name);
         const Yaml* at = limits == nullptr ? nullptr : limits->is_sequence() ? &limits->items()[i] : limits;
         check_workload(metric, "objective.limits", at);
         if (std::find(known.begin(), known.end(), name) != known.end() || name.starts_with("trial_")) continue;

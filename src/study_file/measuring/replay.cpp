@@ -4,6 +4,7 @@
 #include "base/waiting.hpp"
 #include "kind.hpp"
 #include "servetune/detail/base/nearest.hpp"
+#include "servetune/detail/trial/metric_key.hpp"
 #include "servetune/error.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "study/table.hpp"
@@ -43,7 +44,7 @@ void check_objective(const StudyFile& file, const MeasuredTable& table) {
     const std::vector<std::string> known(metrics.begin(), metrics.end());
     const bool has_workloads = !table.rows.front().workload.empty();
     const auto check = [&](const char* key, const std::string& metric) {
-        const std::string of_any = has_workloads ? metric.substr(0, metric.find('@')) : metric;
+        const std::string of_any = has_workloads ? std::string(MetricKey::of(metric).name) : metric;
         if (!metrics.contains(of_any))
             throw ParseError(file.file.string() + ": '" + key + "': " + table.source + " has no metric '" + metric +
                              "'; it has: " + listed(nearest_first(metric, known)));

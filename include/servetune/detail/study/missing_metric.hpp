@@ -2,6 +2,7 @@
 #pragma once
 
 #include "servetune/detail/base/nearest.hpp"
+#include "servetune/detail/trial/metric_key.hpp"
 #include "servetune/strategy.hpp"
 
 #include <algorithm>
@@ -27,7 +28,8 @@ inline std::string missing_metric(const Problem& problem, std::span<const Trial>
         bool of_workloads = false;
         for (const auto& [name, value] : measurement->metrics) {
             names.push_back(name);
-            of_workloads = of_workloads || name.starts_with(metric + "@");
+            const MetricKey key = MetricKey::of(name);
+            of_workloads = of_workloads || (key.name == metric && !key.workload.empty());
         }
         return whose + " '" + metric +
                "' is missing; the measurement has: " + (names.empty() ? "nothing" : listed(nearest_first(metric, names))) +

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "servetune/detail/base/normal.hpp"
+#include "servetune/detail/trial/metric_key.hpp"
 #include "servetune/detail/trial/standing.hpp"
 
 #include <algorithm>
@@ -100,8 +101,8 @@ inline void compare_work(std::vector<Standing>& standings, const Objective& obje
             }
             for (std::size_t k = 0; k < shares.size(); ++k) {
                 const std::string& metric = objective.goals[k].metric;
-                const auto at = metric.find('@');
-                if (at != std::string::npos && metric.substr(at + 1) != workload) continue;
+                const std::string_view only = MetricKey::of(metric).workload;
+                if (!only.empty() && only != workload) continue;
                 const auto share = share_of_equal_work(metric, mine, of_base);
                 shares[k] = std::min(shares[k], share.value_or(1));
                 comparable = comparable && (share || !differs(surely));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/detail/trial/metric_key.hpp"
 #include "servetune/value.hpp"
 
 #include <algorithm>
@@ -17,8 +18,7 @@ namespace servetune {
 /// no statistic is named), `output_throughput` and the like the rates, `throughput` alone that of
 /// all tokens. Any other word stays as it is. A workload behind `@` stays.
 inline std::string metric_of_word(std::string_view word) {
-    const std::string_view workload = word.substr(std::min(word.find('@'), word.size()));
-    std::string_view rest = word.substr(0, word.size() - workload.size());
+    auto [rest, workload] = MetricKey::of(word);
     constexpr std::array<std::pair<std::string_view, std::string_view>, 7> rates{{
         {"throughput", "total_tokens_per_second"},
         {"tokens_per_second", "total_tokens_per_second"},
@@ -29,7 +29,7 @@ inline std::string metric_of_word(std::string_view word) {
         {"request_throughput", "requests_per_second"},
     }};
     for (const auto& [known, metric] : rates)
-        if (rest == known) return std::string(metric) + std::string(workload);
+        if (rest == known) return MetricKey{metric, workload}.text();
     constexpr std::array<std::pair<std::string_view, std::string_view>, 9> times{{
         {"ttft", "time_to_first_token"},
         {"tpot", "time_per_output_token"},
@@ -62,7 +62,7 @@ inline std::string metric_of_word(std::string_view word) {
                 rest = known;
                 statistic = one;
             }
-        if (rest == known) return std::string(time) + "_" + std::string(statistic) + "_seconds" + std::string(workload);
+        if (rest == known) return MetricKey{std::string(time) + "_" + std::string(statistic) + "_seconds", workload}.text();
     }
     return std::string(word);
 }
@@ -70,7 +70,7 @@ inline std::string metric_of_word(std::string_view word) {
 /// Whether less of a metric of load tests is better, as its name tells: times, power, energy,
 /// prices, failures and drops in quality. Of a workload (`name@workload`) too.
 inline bool less_is_better(std::string_view metric) {
-    const std::string_view name = metric.substr(0, metric.find('@'));
+    const std::string_view name = MetricKey::of(metric).name;
     return name.ends_with("_seconds") || name.ends_with("_drop") || name.ends_with("_watts") || name.starts_with("joules_per_") ||
            name.starts_with("usd_") || name.starts_with("failed_");
 }
@@ -86,7 +86,7 @@ inline std::optional<double> bound_of_text(std::string_view text, std::string_vi
         bool of_time;
     };
     constexpr std::array<Unit, 4> units{{{"ms", 1, 1000, true}, {"min", 60, 1, true}, {"s", 1, 1, true}, {"%", 1, 100, false}}};
-    const std::string_view name = metric.substr(0, metric.find('@'));
+    const std::string_view name = MetricKey::of(metric).name;
     double factor = 1;
     double divisor = in_milliseconds ? 1000 : 1;
     for (const Unit& unit : units)

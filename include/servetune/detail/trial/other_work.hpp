@@ -2,6 +2,7 @@
 #pragma once
 
 #include "servetune/detail/base/number_text.hpp"
+#include "servetune/detail/trial/metric_key.hpp"
 #include "servetune/outcome.hpp"
 
 #include <algorithm>
@@ -62,18 +63,15 @@ struct WorkLengths {
     /// The lengths in one measurement, by workload; those of single workloads where there are
     /// several.
     static void add(std::map<std::string, WorkLengths>& lengths, const Metrics& metrics) {
-        constexpr std::string_view answers = "output_tokens";
-        bool several = false;
-        for (auto at = metrics.lower_bound(answers); at != metrics.end() && at->first.starts_with(answers); ++at)
-            several = several || at->first.substr(answers.size()).starts_with('@');
-        for (auto at = metrics.lower_bound(answers); at != metrics.end() && at->first.starts_with(answers); ++at) {
-            const std::string suffix = at->first.substr(answers.size());
-            if (several ? !suffix.starts_with('@') : !suffix.empty()) continue;
-            const auto successes = metrics.find("successful_requests" + suffix);
-            if (successes == metrics.end() || !(successes->second.value > 0) || !(at->second.value > 0)) continue;
-            WorkLengths& mine = lengths[suffix.substr(suffix.empty() ? 0 : 1)];
-            mine.output.add(at->second, successes->second.value);
-            const auto input = metrics.find("input_tokens" + suffix);
+        const auto answers = figures_of(metrics, "output_tokens");
+        const bool several = std::any_of(answers.begin(), answers.end(), [](const auto& one) { return !one.first.empty(); });
+        for (const auto& [workload, output] : answers) {
+            if (several == workload.empty()) continue;
+            const auto successes = metrics.find(MetricKey{"successful_requests", workload}.text());
+            if (successes == metrics.end() || !(successes->second.value > 0) || !(output->value > 0)) continue;
+            WorkLengths& mine = lengths[std::string(workload)];
+            mine.output.add(*output, successes->second.value);
+            const auto input = metrics.find(MetricKey{"input_tokens", workload}.text());
             if (input != metrics.end() && input->second.value > 0) mine.input.add(input->second, successes->second.value);
         }
     }
@@ -92,7 +90,7 @@ inline bool other_length(const RequestLength& mine, const RequestLength& usual, 
 /// gain counts as far as it is one in requests, in input tokens and in output tokens alike.
 /// Nothing: the figure does not say what that is, as the time to the first token does not.
 inline std::optional<double> share_of_equal_work(std::string_view metric, const WorkLengths& mine, const WorkLengths& usual) {
-    const std::string_view name = metric.substr(0, metric.find('@'));
+    const std::string_view name = MetricKey::of(metric).name;
     const auto ratio = [](const RequestLength& a, const RequestLength& b) {
         return a.tokens > 0 && b.tokens > 0 ? a.mean() / b.mean() : 1.0;
     };

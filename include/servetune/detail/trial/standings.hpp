@@ -2,6 +2,7 @@
 #pragma once
 
 #include "servetune/detail/trial/comparable_figures.hpp"
+#include "servetune/detail/trial/metric_key.hpp"
 #include "servetune/detail/trial/standing.hpp"
 #include "servetune/detail/trial/worst_workload.hpp"
 
@@ -212,10 +213,10 @@ inline std::string Standings::broken_limit(const Measurement& measurement, const
         if (holds == false) reason = limit.broken_text(measurement.metrics);
         if (measurement.validity.ended_early()) continue;  // its limits were never judged
         if (!holds) reason = limit.unjudged_text();
-        if (holds != true || limit.metric.find('@') != std::string::npos) continue;
+        if (holds != true || !MetricKey::of(limit.metric).workload.empty()) continue;
         for (const std::string& workload : judged[i]) {
-            const bool measured = measurement.metrics.contains(objective.leading().metric + "@" + workload);
-            if (measured && !measurement.metrics.contains(limit.metric + "@" + workload)) reason = limit.unjudged_text(workload);
+            const bool measured = measurement.metrics.contains(MetricKey{objective.leading().metric, workload}.text());
+            if (measured && !measurement.metrics.contains(MetricKey{limit.metric, workload}.text())) reason = limit.unjudged_text(workload);
         }
     }
     return reason;

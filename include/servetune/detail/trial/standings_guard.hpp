@@ -7,18 +7,17 @@
 namespace servetune {
 
 inline std::map<std::string, double> Standings::by_workload(const Standing& standing, std::size_t k, const Decision& decision) const {
-    const std::string& metric = goals_[k].metric;
-    const bool of_one = metric.find('@') != std::string::npos;  // it is one workload's own already
-    const std::string prefix = of_one ? metric : metric + "@";
+    const MetricKey metric = MetricKey::of(goals_[k].metric);
     const double sign = goals_[k].direction == Direction::maximize ? 1 : -1;
     std::map<std::string, std::pair<double, double>> sums;
     for (const Trial* trial : standing.trials) {
         const Measurement* measurement = trial->measurement();
         if (measurement == nullptr || !decision.believes(*measurement)) continue;
-        for (auto at = measurement->metrics.lower_bound(prefix); at != measurement->metrics.end() && at->first.starts_with(prefix); ++at) {
-            if (!(at->second.value > 0) || (of_one && at->first != metric)) continue;
-            auto& [sum, count] = sums[at->first.substr(at->first.find('@') + 1)];
-            sum += sign * (std::log(at->second.value) - drifts_[k].offset(static_cast<double>(trial->id)));
+        for (const auto& [workload, figure] : figures_of(measurement->metrics, metric.name)) {
+            const bool asked = metric.workload.empty() ? !workload.empty() : workload == metric.workload;
+            if (!asked || !(figure->value > 0)) continue;
+            auto& [sum, count] = sums[std::string(workload)];
+            sum += sign * (std::log(figure->value) - drifts_[k].offset(static_cast<double>(trial->id)));
             ++count;
         }
     }

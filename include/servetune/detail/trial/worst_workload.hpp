@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/detail/trial/metric_key.hpp"
 #include "servetune/detail/trial/standing.hpp"
 
 #include <algorithm>
@@ -18,9 +19,8 @@ namespace worst_workload_detail {
 /// ln of a metric under each workload.
 inline std::map<std::string, double> logs_by_workload(const Metrics& metrics, const std::string& metric) {
     std::map<std::string, double> result;
-    const std::string prefix = metric + "@";
-    for (auto at = metrics.lower_bound(prefix); at != metrics.end() && at->first.starts_with(prefix); ++at)
-        if (at->second.value > 0) result[at->first.substr(prefix.size())] = std::log(at->second.value);
+    for (const auto& [workload, figure] : figures_of(metrics, metric))
+        if (!workload.empty() && figure->value > 0) result[std::string(workload)] = std::log(figure->value);
     return result;
 }
 
