@@ -168,7 +168,7 @@ std::vector<Audited> audited(const std::filesystem::path& file, const Known& kno
     const std::string content = read_file(file);
     const std::string_view text = utf8_text(content, file.string());
     std::optional<HardwareSpec> hardware = known.given_hardware;
-    if (!hardware && known.study) hardware = hardware_in(known.study->hardware, known.hardware);
+    if (!hardware && known.study) hardware = hardware_in(known.study->machine.hardware, known.hardware);
     if (!hardware) hardware = hardware_in(text, known.hardware);
     std::string model = known.given_model;
     if (model.empty() && known.study) model = known.study->model;

@@ -54,7 +54,8 @@ OrderedJson fit_json(const Fit& fit) {
 
 int fit_table(const FitArguments& arguments) {
     const StudyFile study = arguments.load();
-    if (study.hardware.empty()) throw UsageError(study.file.string() + " names no hardware: what the rows were measured on must be known");
+    if (study.machine.hardware.empty())
+        throw UsageError(study.source.file.string() + " names no hardware: what the rows were measured on must be known");
     FitOptions options;
     if (!arguments.factors.empty()) options.factors = arguments.factors;
     if (arguments.metrics.empty()) options.metrics = {study.objective.leading().metric};

@@ -199,29 +199,30 @@ std::vector<std::string> same_commands(const StudySetup& setup) {
 }
 
 /// How the GPUs that nvidia-smi finds are joined; empty where it does not tell.
-std::string topology_text(const StudyFile& file) { return file.machine ? file.machine->topology.text() : ""; }
+std::string topology_text(const StudyFile& file) { return file.machine.found ? file.machine.found->topology.text() : ""; }
 
 /// The devices that layouts may take, and who says so.
 std::string machine_text(const StudyFile& file) {
-    std::string text = file.hardware;
-    if (file.devices)
-        text += (text.empty() ? "" : ", ") + fmt::format("a trial may take {} device{}", *file.devices, *file.devices == 1 ? "" : "s");
-    if (!file.machine_found.empty()) text += (text.empty() ? "" : "; ") + fmt::format("nvidia-smi finds {}", file.machine_found);
-    if (!file.hardware_found.empty()) text += ", taken for " + file.hardware_found;
+    std::string text = file.machine.hardware;
+    if (file.machine.devices)
+        text += (text.empty() ? "" : ", ") +
+                fmt::format("a trial may take {} device{}", *file.machine.devices, *file.machine.devices == 1 ? "" : "s");
+    if (!file.machine.gpus().empty()) text += (text.empty() ? "" : "; ") + fmt::format("nvidia-smi finds {}", file.machine.gpus());
+    if (!file.machine.hardware_found.empty()) text += ", taken for " + file.machine.hardware_found;
     if (const std::string joined = topology_text(file); !joined.empty()) text += (text.empty() ? "" : "; ") + joined;
-    if (file.usd_per_device_hour)
-        text += fmt::format("{}{:.2f} US dollars per device and hour", text.empty() ? "" : "; ", *file.usd_per_device_hour);
+    if (file.machine.usd_per_device_hour)
+        text += fmt::format("{}{:.2f} US dollars per device and hour", text.empty() ? "" : "; ", *file.machine.usd_per_device_hour);
     return text;
 }
 
 OrderedJson machine_json(const StudyFile& file) {
     OrderedJson object{
         {"device", nullptr}, {"count", nullptr}, {"found", nullptr}, {"topology", nullptr}, {"usd_per_device_hour", nullptr}};
-    if (!file.chip().empty()) object["device"] = file.chip();
-    if (file.devices) object["count"] = *file.devices;
-    if (!file.machine_found.empty()) object["found"] = file.machine_found;
+    if (!file.machine.chip().empty()) object["device"] = file.machine.chip();
+    if (file.machine.devices) object["count"] = *file.machine.devices;
+    if (!file.machine.gpus().empty()) object["found"] = file.machine.gpus();
     if (const std::string joined = topology_text(file); !joined.empty()) object["topology"] = joined;
-    if (file.usd_per_device_hour) object["usd_per_device_hour"] = *file.usd_per_device_hour;
+    if (file.machine.usd_per_device_hour) object["usd_per_device_hour"] = *file.machine.usd_per_device_hour;
     return object;
 }
 

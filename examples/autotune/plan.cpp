@@ -64,8 +64,8 @@ void estimate_trial(const StudySetup& setup, Plan& plan) {
         plan.source = simulates ? "answers are computed" : "by the cost model of the default";
     } catch (const Error&) {
         plan.trial_seconds.reset();
-        plan.source = file.chip().empty() ? "with `hardware: NAME` in the study the cost model may estimate it"
-                                          : "the cost model does not know the model or the chip";
+        plan.source = file.machine.chip().empty() ? "with `hardware: NAME` in the study the cost model may estimate it"
+                                                  : "the cost model does not know the model or the chip";
     }
 }
 
@@ -157,7 +157,7 @@ std::string changed_since(const StudySetup& setup, const std::filesystem::path& 
 }
 
 std::string memory_text(const StudySetup& setup) {
-    if (!std::holds_alternative<DeployChoice>(setup.file.measuring) || setup.file.chip().empty()) return "";
+    if (!std::holds_alternative<DeployChoice>(setup.file.measuring) || setup.file.machine.chip().empty()) return "";
     try {
         const auto evaluator = simulated(setup.file);
         const SimulateEvaluator::Started usual = evaluator->started(setup.problem->space.default_configuration());
@@ -209,10 +209,10 @@ std::vector<std::string> missing_data(const StudyFile& file) {
                 const std::filesystem::path data = file_of(workload.dataset);
                 std::error_code unknown;
                 if (!std::filesystem::exists(data, unknown))
-                    result.push_back(file.file.string() + ": the workload '" + workload.name + "' draws from " + data.string() +
+                    result.push_back(file.source.file.string() + ": the workload '" + workload.name + "' draws from " + data.string() +
                                      ", which does not exist");
             } catch (const Error& error) {
-                result.push_back(file.file.string() + ": the workload '" + workload.name + "': " + error.what());
+                result.push_back(file.source.file.string() + ": the workload '" + workload.name + "': " + error.what());
             }
         }
     return result;
@@ -236,16 +236,16 @@ std::vector<std::string> missing_here(const StudySetup& setup) {
             if (!engine.launch.empty() && program_on_path(engine.launch.front()).empty())
                 result.push_back("'run' needs the program " + engine.launch.front() + " (" + engine.name +
                                  "), which is not on the PATH here");
-    if (file.hardware.empty() || !file.machine) return result;  // engines start elsewhere: what is here says nothing
+    if (file.machine.hardware.empty() || !file.machine.found) return result;  // engines start elsewhere: what is here says nothing
     std::vector<std::string> gpus;
-    for (const Device& device : file.machine->devices.all) gpus.push_back(device.name);
+    for (const Device& device : file.machine.found->devices.all) gpus.push_back(device.name);
     const auto known = file.catalogue().all_hardware();
-    const auto meant = hardware_in(file.hardware, known);
+    const auto meant = hardware_in(file.machine.hardware, known);
     const auto found = gpus.empty() ? std::nullopt : hardware_in(gpus.front(), known);
     if (meant && found && meant->name != found->name)
         result.push_back("the study is for " + meant->name + ", and nvidia-smi finds " + gpus.front() + " here");
-    if (!gpus.empty() && file.devices && static_cast<std::size_t>(*file.devices) > gpus.size())
-        result.push_back("the study is for " + std::to_string(*file.devices) + " GPUs, and nvidia-smi finds " +
+    if (!gpus.empty() && file.machine.devices && static_cast<std::size_t>(*file.machine.devices) > gpus.size())
+        result.push_back("the study is for " + std::to_string(*file.machine.devices) + " GPUs, and nvidia-smi finds " +
                          std::to_string(gpus.size()) + " here");
     return result;
 }
@@ -253,7 +253,8 @@ std::vector<std::string> missing_here(const StudySetup& setup) {
 std::vector<std::string> facts_to_know(const StudyFile& file, const std::string& hardware) {
     std::vector<std::string> result;
     const Catalogue catalogue = file.catalogue();
-    const auto chip = !hardware.empty() ? std::optional(catalogue.hardware(hardware)) : hardware_in(file.chip(), catalogue.all_hardware());
+    const auto chip =
+        !hardware.empty() ? std::optional(catalogue.hardware(hardware)) : hardware_in(file.machine.chip(), catalogue.all_hardware());
     if (chip)
         if (std::string note = chip->note_of_unverified(); !note.empty()) result.push_back(std::move(note));
     if (const auto served = served_model(file.model, catalogue.all_models()))

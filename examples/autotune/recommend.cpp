@@ -29,7 +29,7 @@ int recommend_as(const RecommendArguments& arguments) {
         return nothing_feasible;
     }
     ArtefactOptions options{arguments.host, arguments.port, arguments.image, arguments.gpus, setup.file.secrets(headline.title + ".")};
-    if (setup.file.machine) options.topology = setup.file.machine->topology;
+    if (setup.file.machine.found) options.topology = setup.file.machine.found->topology;
     for (const Trial& trial : trials)
         if (const Measurement* measured = trial.measurement(); measured != nullptr && trial.configuration == result.recommended)
             if (const auto copies = measured->metrics.find("replicas"); copies != measured->metrics.end())

@@ -86,8 +86,8 @@ int simulate(const SimulateArguments& arguments) {
     StudyFile file = arguments.load();
     if (auto* choice = std::get_if<SimulateChoice>(&file.measuring))
         choice->noise = {};  // a prediction is of the truth, not of one noisy trial
-    if (file.hardware.empty() && arguments.hardware.empty())
-        throw UsageError(file.file.string() + " names no hardware; say which with --hardware");
+    if (file.machine.hardware.empty() && arguments.hardware.empty())
+        throw UsageError(file.source.file.string() + " names no hardware; say which with --hardware");
     const auto evaluator = simulated(file, arguments.hardware);
     const Problem problem(SearchSpace(file.composition->parameters(), file.composition->constraints()), file.objective, file.decision);
     if (const std::string why = why_nothing_starts(*evaluator, problem); !why.empty()) throw UsageError(why);
@@ -96,7 +96,7 @@ int simulate(const SimulateArguments& arguments) {
     std::vector<PredictedTrial> predictions = search_predictions(*evaluator, problem, search, signals.token());
     std::erase_if(predictions, [](const PredictedTrial& p) { return p.configuration.entries().empty(); });  // not reached before a stop
     const auto best = distinct(*evaluator, problem, ranked(predictions, file.objective), arguments.top, signals.token());
-    const std::string hardware = arguments.hardware.empty() ? file.hardware : arguments.hardware;
+    const std::string hardware = arguments.hardware.empty() ? file.machine.hardware : arguments.hardware;
     if (arguments.json) {
         OrderedJson list = OrderedJson::array();
         for (const DistinctPrediction& shown : best) list.push_back(prediction_json(file, file.objective, shown));

@@ -21,7 +21,7 @@ using namespace servetune;
 
 SqliteJournal read_journal(const StudySetup& setup, const std::filesystem::path& folder) {
     SqliteJournal journal = SqliteJournal::read(folder);
-    if (is_kept_text(setup.file.file)) return journal;  // it says itself what the study was
+    if (is_kept_text(setup.file.source.file)) return journal;  // it says itself what the study was
     std::map<std::string, std::string> definition = setup.definition();
     // Options of `run` say these, which no reader takes.
     for (const auto& [path, text] : journal.definition())

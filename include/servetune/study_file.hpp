@@ -52,22 +52,36 @@ struct TrialProcesses {
     std::shared_ptr<const Launcher> launcher{};  ///< what knows of containers that it has left; none: there are processes only
 };
 
+/// What a study was read from. Reading it starts no process.
+struct StudySource {
+    std::filesystem::path file;
+    std::filesystem::path search_spaces;            ///< the catalogue's folder, with the facts for the audit
+    std::map<std::string, std::string> files{};     ///< path -> text of every file that was read (base/kept_texts.hpp)
+    std::map<std::string, std::string> settings{};  ///< path -> value of what else decides what is asked or measured (definition())
+};
+
+/// The machine of a study: as its file says, as it was found, or as the study's journal has it.
+struct StudyMachine {
+    std::string hardware{};                       ///< the accelerator, as the file names it; empty: it names none
+    std::filesystem::path hardware_file{};        ///< the facts of the user's own accelerator, where the file names one
+    std::optional<std::int64_t> devices{};        ///< most that a trial may take: as the file says, else as nvidia-smi finds
+    std::optional<double> usd_per_device_hour{};  ///< the machine's price / its devices
+    std::optional<FoundMachine> found{};          ///< where engines start; nothing: they start elsewhere, or none does
+    std::string hardware_found{};                 ///< the accelerator by its name here, where the file names none; empty: unknown
+
+    /// The accelerator of the cost model and the audit. The space depends on `hardware` only.
+    [[nodiscard]] const std::string& chip() const { return hardware.empty() ? hardware_found : hardware; }
+    /// What nvidia-smi found, in words; empty: nothing, or engines do not start here.
+    [[nodiscard]] std::string gpus() const { return found ? found->devices.text() : ""; }
+};
+
 /// A study as a user wrote it: one YAML file, with the engine and workload files that it names.
 struct StudyFile {
-    std::filesystem::path file;
-    std::filesystem::path search_spaces;  ///< the catalogue's folder, with the facts for the audit
+    StudySource source;
+    StudyMachine machine;
     std::string name;
     std::string model;
-    std::string hardware;
-    std::filesystem::path model_file{};     ///< of the user's own model, where the study names one: its facts, and `model` is its name
-    std::filesystem::path hardware_file{};  ///< the same of an accelerator
-    std::optional<std::int64_t> devices;    ///< how many of them a trial may take: as the study says, else as nvidia-smi finds
-    std::string machine_found;              ///< what nvidia-smi found (`FoundDevices::text`), where engines start here; empty: nothing
-    std::optional<FoundMachine> machine{};  ///< the machine that engines start on; nothing: they start elsewhere, or none does
-    /// The chip that nvidia-smi found, by its name here, where the study names none; empty: none
-    /// that is known.
-    std::string hardware_found{};
-    std::optional<double> usd_per_device_hour;  ///< the machine's price / its devices
+    std::filesystem::path model_file{};  ///< the user's own model, where the study names one: its facts, and `model` is its name
     std::vector<Workload> workloads;
     std::vector<Workload> report_workloads;
     Objective objective;
@@ -87,19 +101,13 @@ struct StudyFile {
     std::string preset_by_default;               ///< what is searched where the file does not say it; empty: it does
     std::vector<std::string> warnings;           ///< what a person should know before trial 0
     std::map<std::string, std::string> printed;  ///< published: stage -> gain as printed
-    std::map<std::string, std::string> written;  ///< what else the file says that decides what is asked or measured (definition())
-    /// The files that it was read from, as they are: path -> text (base/kept_texts.hpp).
-    std::map<std::string, std::string> texts{};
-    Redactor secrets;  ///< what `${NAME}` gave, keys, passwords: in no journal, report or log
+    Redactor secrets;                            ///< what `${NAME}` gave, keys, passwords: in no journal, report or log
     /// What its journal was written under (StudySetup::definition), where the study is only read.
     /// What was found then counts, and this machine is not asked. Empty: it is to measure.
     std::map<std::string, std::string> kept{};
     std::vector<std::string> said_twice{};     ///< of a study that is only read; one that is to measure is refused
     std::unique_ptr<Composition> composition;  ///< the engines, and the way from configurations to commands
 
-    /// What the cost model and the audit take the chip for: `hardware`, else what was found. The
-    /// space depends on `hardware` only.
-    [[nodiscard]] const std::string& chip() const { return hardware.empty() ? hardware_found : hardware; }
     /// What ships, and the files of the study's own hardware and model.
     [[nodiscard]] Catalogue catalogue() const;
     /// Whether whoever asks and tells measures: the file names no evaluator.

@@ -213,7 +213,7 @@ ServingParts parts_of(const StudySetup& setup, const Configuration& configuratio
     if (const auto program = find_program(command.argv.front()); !whole_container && absolute_program && !program.empty())
         parts.argv.front() = {{std::filesystem::absolute(program).string()}};
     const bool by_flags = !engine.devices.empty();
-    parts.gpus = options.gpus ? *options.gpus : by_flags ? file.composition->devices_of(configuration) : file.devices.value_or(0);
+    parts.gpus = options.gpus ? *options.gpus : by_flags ? file.composition->devices_of(configuration) : file.machine.devices.value_or(0);
     parts.port = options.port;
     parts.ready_path = engine.ready_path;
     parts.ready_within_seconds = engine.ready_within_seconds;
@@ -244,9 +244,10 @@ std::vector<std::vector<std::string>> shares_of_devices(std::vector<std::string>
 /// Where nothing says otherwise an engine takes every GPU that it sees; one that was measured on
 /// some of them gets these.
 void add_visible_devices(ServingParts& parts, const StudySetup& setup, const DeviceTopology& topology) {
-    const bool known = setup.file.devices.has_value() && parts.gpus > 0 && parts.gpus < *setup.file.devices;
+    const bool known = setup.file.machine.devices.has_value() && parts.gpus > 0 && parts.gpus < *setup.file.machine.devices;
     if (!known || parts.environment.contains("CUDA_VISIBLE_DEVICES")) return;
-    parts.environment["CUDA_VISIBLE_DEVICES"] = {{list_of(shares_of_devices({}, *setup.file.devices, parts.gpus, topology).front())}};
+    parts.environment["CUDA_VISIBLE_DEVICES"] = {
+        {list_of(shares_of_devices({}, *setup.file.machine.devices, parts.gpus, topology).front())}};
 }
 
 /// The replica's share of the devices that all of them were measured on: of those that the study

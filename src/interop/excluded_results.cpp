@@ -10,7 +10,7 @@
 namespace servetune {
 
 std::vector<std::string> excluded_by_rules(const std::vector<PublishedResult>& results, const Imported& imported, const StudySetup& setup) {
-    const CommandReader commands(setup.file.composition->engines(), setup.file.search_spaces);
+    const CommandReader commands(setup.file.composition->engines(), setup.file.source.search_spaces);
     std::vector<Constraint> rules = setup.problem->space.constraints();
     std::erase_if(rules, [](const Constraint& rule) { return std::holds_alternative<Allow>(rule); });  // what the other workloads measured
     const SearchSpace space(setup.problem->space.parameters(), std::move(rules));

@@ -141,7 +141,7 @@ Imported import_for_study(const std::vector<PublishedResult>& results, const Stu
     };
     Imported imported;
     std::vector<Row> rows;
-    const CommandReader commands(study.composition->engines(), study.search_spaces);
+    const CommandReader commands(study.composition->engines(), study.source.search_spaces);
     std::vector<ReadCommand> read;  // one a result
     for (const PublishedResult& result : results) read.push_back(read_command(result, *study.composition, commands, study.model));
     const Workload* unnamed = workload_without_name(workloads);

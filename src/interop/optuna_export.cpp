@@ -152,7 +152,7 @@ public:
                 .bind(std::string(goal.direction == Direction::maximize ? "MAXIMIZE" : "MINIMIZE"))
                 .bind(objective++)
                 .step();
-        for (const auto& [key, text] : {std::pair("model", file.model), std::pair("hardware", file.hardware)})
+        for (const auto& [key, text] : {std::pair("model", file.model), std::pair("hardware", file.machine.hardware)})
             if (!text.empty()) study_attribute(key, text);
         study_attribute("goal", view_.setup.problem->objective.goals_text());
         const Headline headline = headline_of(view_);

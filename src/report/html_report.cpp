@@ -123,7 +123,7 @@ private:
         };
         top_ += "<dl class=\"facts\">\n";
         if (!file_.model.empty()) fact("model", file_.model);
-        if (!file_.hardware.empty()) fact("hardware", file_.hardware);
+        if (!file_.machine.hardware.empty()) fact("hardware", file_.machine.hardware);
         fact("goal", setup_.problem->objective.goals_text());
         fact("trials", fmt::format("{}, {} failed", told, failed));
         fact("measuring", seconds_text(view_.cost_seconds()));
@@ -392,7 +392,7 @@ private:
         return filled(page_html.text, {{"policy", "default-src 'none'; img-src data:; style-src" + allowed({&page_css}) + "; script-src" +
                                                       allowed(scripts) + (live() ? "; connect-src 'self'" : "")},
                                        {"title", shown(file_.name + (file_.model.empty() ? "" : ": " + file_.model) +
-                                                       (file_.hardware.empty() ? "" : " on " + file_.hardware))},
+                                                       (file_.machine.hardware.empty() ? "" : " on " + file_.machine.hardware))},
                                        {"style", std::string(page_css.text)},
                                        {"contents", contents_},
                                        {"live", live_bar()},

@@ -31,7 +31,7 @@ public:
 
     std::string text(const std::string& effects) {
         line("# {}{}{}{}\n", file_.name, file_.model.empty() ? "" : ": ", file_.model,
-             file_.hardware.empty() ? "" : " on " + file_.hardware);
+             file_.machine.hardware.empty() ? "" : " on " + file_.machine.hardware);
         conclusion();
         before_and_after();
         front();

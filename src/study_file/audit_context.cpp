@@ -153,7 +153,7 @@ std::vector<Command> commands_of(const MeasuredTable& table, const StudyFile& st
 void audit_rows(MeasuredTable& table, const StudyFile& study) {
     const Catalogue catalogue = study.catalogue();
     std::optional<HardwareSpec> hardware;
-    if (!study.hardware.empty()) hardware = hardware_in(study.hardware, catalogue.all_hardware());
+    if (!study.machine.hardware.empty()) hardware = hardware_in(study.machine.hardware, catalogue.all_hardware());
     std::vector<ModelSpec> models;  // what a command says is for physics, which needs hardware
     std::optional<CommandReader> commands;
     if (hardware) {

@@ -85,9 +85,9 @@ public:
     explicit RowReader(const StudyFile& study)
         : study_(study),
           space_(study.composition->parameters()),
-          commands_(std::make_shared<const CommandReader>(study.composition->engines(), study.search_spaces)) {
+          commands_(std::make_shared<const CommandReader>(study.composition->engines(), study.source.search_spaces)) {
         const Catalogue catalogue = study.catalogue();
-        hardware_ = catalogue.hardware(study.hardware);
+        hardware_ = catalogue.hardware(study.machine.hardware);
         models_ = catalogue.all_models();
         for (const Engine& engine : study.composition->engines())
             readers_.emplace_back(engine, traits_of(study, catalogue, engine.name), models_, hardware_,

@@ -175,7 +175,7 @@ void look_for_load(const Yaml& root, StudyFile& study) {
 
 std::string larger_looks_better(const StudyFile& study) {
     const std::string& metric = study.objective.leading().metric;
-    if (study.objective.leading().direction != Direction::maximize || !grows_with_devices(metric) || study.devices.value_or(1) < 2)
+    if (study.objective.leading().direction != Direction::maximize || !grows_with_devices(metric) || study.machine.devices.value_or(1) < 2)
         return "";
     if (const auto* deploy = std::get_if<DeployChoice>(&study.measuring); deploy != nullptr && deploy->options.fill_devices) return "";
     constexpr std::array<std::string_view, 3> layouts{"tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"};

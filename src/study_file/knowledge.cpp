@@ -37,8 +37,8 @@ std::vector<std::string> flags_left_out(const StudyFile& study, const SimulateEv
         known.insert(known.end(), engine.not_about_speed.begin(), engine.not_about_speed.end());
         const Configuration usual = engines.size() > 1 ? space.completed({{"engine", engine.name}}) : space.default_configuration();
         for (const std::string& word : evaluator.started(usual).serving.unknown)
-            result.push_back(study.file.string() + ": 'arguments': what '" + word + "' does to the speed and memory of " + engine.name +
-                             " is not known; the cost model leaves it out and is believed less" + nearest_text(word, known));
+            result.push_back(study.source.file.string() + ": 'arguments': what '" + word + "' does to the speed and memory of " +
+                             engine.name + " is not known; the cost model leaves it out and is believed less" + nearest_text(word, known));
     }
     return result;
 }
@@ -54,15 +54,15 @@ Assignment constants_of(const StudyFile& study) {
 Source cost_model(const StudyFile& study, const SearchSpace& space) {
     try {
         if (study.workloads.empty()) throw UsageError("the study names no workload");
-        if (study.chip().empty()) throw UsageError("the study does not say on which hardware");
+        if (study.machine.chip().empty()) throw UsageError("the study does not say on which hardware");
         if (const auto* deploy = std::get_if<DeployChoice>(&study.measuring); deploy != nullptr && deploy->options.fill_devices)
             throw UsageError("it predicts one copy of the engine, and `replicas: fill` measures several");
         auto evaluator = simulated(study);
         std::vector<std::string> warnings = flags_left_out(study, *evaluator, space);
         const Catalogue catalogue = study.catalogue();
-        std::string rests_on = study.chip() + " " + study.model;
+        std::string rests_on = study.machine.chip() + " " + study.model;
         for (const Engine& engine : study.composition->engines()) rests_on += read_text(traits_file(study, catalogue, engine.name));
-        for (const fs::path& own : {study.model_file, study.hardware_file})
+        for (const fs::path& own : {study.model_file, study.machine.hardware_file})
             if (!own.empty()) rests_on += read_text(own);
         auto belief = std::make_shared<CostBelief>(std::move(evaluator), study.objective.leading().metric, study.weighted_workloads());
         if (!QuickEstimate{1, 1, 1, 1, 1, 1, 1}.metric(study.objective.leading().metric))
@@ -84,7 +84,7 @@ bool same_journal(const fs::path& named, const fs::path& own_folder) {
 Source earlier_study(const StudyFile& study, const fs::path& written, const SearchSpace& space) {
     const fs::path named = on_disk(written);
     std::error_code unknown;
-    if (is_kept_text(study.file) && !fs::exists(SqliteJournal::file_of(named), unknown))
+    if (is_kept_text(study.source.file) && !fs::exists(SqliteJournal::file_of(named), unknown))
         return {nullptr, "the study in " + named.string() + " is not here", {}};
     const SqliteJournal journal = SqliteJournal::read(named);
     const std::string name = "the study '" + journal.study_name() + "' in " + named.string();

@@ -32,13 +32,13 @@ std::vector<std::string> missing_models(const StudyFile& file) {
         const bool relative = !model.starts_with('/');
         if (!looks_like_path(model) || (fs::exists(model, unknown) && !relative)) continue;
         if (relative && fs::exists(model, unknown)) {
-            result.push_back(file.file.string() + ": the model '" + model +
+            result.push_back(file.source.file.string() + ": the model '" + model +
                              "' is a relative path, and engines run in their trial's folder: write " +
                              fs::absolute(model).lexically_normal().string());
             continue;
         }
-        result.push_back(file.file.string() + ": the model '" + model + "' does not exist: looked for " + fs::absolute(model).string() +
-                         (unknown ? " (" + unknown.message() + ")" : ""));
+        result.push_back(file.source.file.string() + ": the model '" + model + "' does not exist: looked for " +
+                         fs::absolute(model).string() + (unknown ? " (" + unknown.message() + ")" : ""));
     }
     return result;
 }
@@ -50,7 +50,7 @@ std::vector<std::string> missing_images(const StudySetup& setup) {
     std::vector<std::string> images = launcher->images();
     if (images.empty()) images.emplace_back();  // it may have other trouble
     for (const std::string& image : images)
-        if (std::string why = launcher->trouble(image); !why.empty()) result.push_back(setup.file.file.string() + ": " + why);
+        if (std::string why = launcher->trouble(image); !why.empty()) result.push_back(setup.file.source.file.string() + ": " + why);
     return result;
 }
 
@@ -67,7 +67,7 @@ std::vector<std::string> missing_power(const StudyFile& file) {
     const bool elsewhere = deploy->elsewhere();
     const std::string why = elsewhere ? "the engine runs on another machine, which is not watched" : why_no_power(options);
     if (why.empty()) return {};
-    return {file.file.string() + ": the objective names " + named + ", and nothing here measures power: " + why};
+    return {file.source.file.string() + ": the objective names " + named + ", and nothing here measures power: " + why};
 }
 
 std::vector<std::string> unchecked_versions(const Composition& composition, const Catalogue& catalogue) {

@@ -51,7 +51,7 @@ public:
     void check(const Yaml& list, AllErrors& errors) const {
         std::vector<std::string> words;
         for (const Yaml& item : list.items()) words.push_back(item.text());
-        const CommandReader reader({engine_}, study_.search_spaces);
+        const CommandReader reader({engine_}, study_.source.search_spaces);
         const CommandSettings read = reader.flags(words, engine_);
         const Setting* flag = nullptr;  // the last one
         for (const Setting& setting : read.settings) {
@@ -210,8 +210,8 @@ std::vector<std::string> set_by_own_environment(const StudyFile& file) {
         if (deploy->options.deploy.environment.contains(name)) continue;  // the study's own, which is checked
         if (names_secret(name)) continue;                                 // engines do not inherit it
         if (const std::string why = why_variable(name, file); !why.empty())
-            result.push_back(file.file.string() + ": the environment of this program has " + name + ", which engines inherit: " + why +
-                             "; or `unset " + name + "`");
+            result.push_back(file.source.file.string() + ": the environment of this program has " + name +
+                             ", which engines inherit: " + why + "; or `unset " + name + "`");
     }
     return result;
 }

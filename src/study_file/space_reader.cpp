@@ -32,8 +32,8 @@ namespace fs = std::filesystem;
 
 /// Of the chip that a study names, where it is among those that are known.
 std::string architecture_of(const StudyFile& study) {
-    if (study.hardware.empty()) return "";
-    const auto known = hardware_in(study.hardware, study.catalogue().all_hardware());
+    if (study.machine.hardware.empty()) return "";
+    const auto known = hardware_in(study.machine.hardware, study.catalogue().all_hardware());
     return known ? known->architecture : "";
 }
 
@@ -164,7 +164,7 @@ fs::path own_file(const Yaml& node, const std::string& kind, const Catalogue& ca
 /// Devices that a trial of this study may take; nothing where it takes none.
 std::optional<DeviceLimit> read_devices(const StudyFile& study) {
     if (kind_of(study).served_by != ServedBy::a_new_start) return std::nullopt;
-    if (study.devices) return DeviceLimit{*study.devices, true};
+    if (study.machine.devices) return DeviceLimit{*study.machine.devices, true};
     return DeviceLimit{};
 }
 
@@ -177,21 +177,21 @@ FoundMachine machine_of(const MachineSource& source, const StudyFile& study) {
 /// What nvidia-smi finds, and what does not agree with the study's words.
 void look_at_found(const FoundDevices& found, StudyFile& study) {
     constexpr const char* then = "nothing is predicted, no flag is ruled out by the chip, and physics is not checked";
-    study.machine_found = found.text();
-    const bool is_name = !study.hardware.empty() && study.hardware.find(' ') == std::string::npos;  // else free words
-    if (is_name && study.hardware_file.empty())
-        if (const std::string why = why_unknown(study.hardware, study.catalogue().all_hardware()); !why.empty())
+    const bool is_name = !study.machine.hardware.empty() && study.machine.hardware.find(' ') == std::string::npos;  // else free words
+    if (is_name && study.machine.hardware_file.empty())
+        if (const std::string why = why_unknown(study.machine.hardware, study.catalogue().all_hardware()); !why.empty())
             study.warnings.push_back(why + ". Without it " + then);
-    if (study.hardware.empty() && !found.visible.empty()) {
+    if (study.machine.hardware.empty() && !found.visible.empty()) {
         FoundHardware chip = hardware_of(found, study.catalogue().all_hardware());
-        study.hardware_found = std::move(chip.name);
+        study.machine.hardware_found = std::move(chip.name);
         if (!chip.why_not.empty()) study.warnings.push_back(chip.why_not + ". Without `hardware: NAME` in the study " + then);
     }
     if (!found.trouble.empty()) study.warnings.push_back("the devices of this machine cannot be counted: " + found.trouble);
     const auto count = static_cast<std::int64_t>(found.visible.size());
-    if (study.devices && count > 0 && *study.devices > count)
-        study.warnings.push_back("the study says that there are " + std::to_string(*study.devices) + " devices, and nvidia-smi finds " +
-                                 std::to_string(count) + " that this program may use; a trial that takes more cannot start");
+    if (study.machine.devices && count > 0 && *study.machine.devices > count)
+        study.warnings.push_back("the study says that there are " + std::to_string(*study.machine.devices) +
+                                 " devices, and nvidia-smi finds " + std::to_string(count) +
+                                 " that this program may use; a trial that takes more cannot start");
 }
 
 }  // namespace
@@ -209,36 +209,36 @@ void read_machine(const Yaml& root, const Catalogue& catalogue, const MachineSou
     const auto read_device = [&](const Yaml& node) {
         std::string name = node.text();
         if (names_yaml_file(name)) {
-            study.hardware_file = own_file(node, "hardware", catalogue);
-            name = catalogue.hardware(study.hardware_file.string()).name;
+            study.machine.hardware_file = own_file(node, "hardware", catalogue);
+            name = catalogue.hardware(study.machine.hardware_file.string()).name;
         }
-        study.hardware = name;
+        study.machine.hardware = name;
     };
     if (const Yaml* hardware = root.find(keys::study.hardware)) {
         if (hardware->is_mapping()) {
             hardware->check_keys(keys::machine);
             if (const Yaml* device = hardware->find(keys::machine.device)) read_device(*device);
-            read(*hardware, keys::machine.count, study.devices);
-            read(*hardware, keys::machine.price_per_hour, study.usd_per_device_hour);
+            read(*hardware, keys::machine.count, study.machine.devices);
+            read(*hardware, keys::machine.price_per_hour, study.machine.usd_per_device_hour);
         } else read_device(*hardware);
     }
     const MeasuringKind& kind = kind_of(study);
     const auto* deployed = std::get_if<DeployChoice>(&study.measuring);
     const bool elsewhere = deployed != nullptr && deployed->elsewhere();
-    if (kind.runs_engine && !elsewhere) study.machine = machine_of(source, study);
-    const FoundDevices found = study.machine ? study.machine->devices : FoundDevices{};
+    if (kind.runs_engine && !elsewhere) study.machine.found = machine_of(source, study);
+    const FoundDevices found = study.machine.found ? study.machine.found->devices : FoundDevices{};
     look_at_found(found, study);
     std::optional<std::int64_t> visible;
     if (kind.visible_devices != nullptr) visible = kind.visible_devices(study);
-    if (study.usd_per_device_hour) {
+    if (study.machine.usd_per_device_hour) {
         const auto* deploy = std::get_if<DeployChoice>(&study.measuring);
         const auto workers = static_cast<std::int64_t>(deploy != nullptr ? deploy->workers : 1);  // each sees its part
         std::int64_t paid_for = found.all.empty() ? visible.value_or(1) * workers : static_cast<std::int64_t>(found.all.size());
-        if (study.devices) paid_for = *study.devices;
-        *study.usd_per_device_hour /= static_cast<double>(paid_for);
+        if (study.machine.devices) paid_for = *study.machine.devices;
+        *study.machine.usd_per_device_hour /= static_cast<double>(paid_for);
     }
-    if (visible) study.devices = std::min(*visible, study.devices.value_or(*visible));
-    else if (!study.devices && !found.visible.empty()) study.devices = static_cast<std::int64_t>(found.visible.size());
+    if (visible) study.machine.devices = std::min(*visible, study.machine.devices.value_or(*visible));
+    else if (!study.machine.devices && !found.visible.empty()) study.machine.devices = static_cast<std::int64_t>(found.visible.size());
 }
 
 std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catalogue, StudyFile& study) {

@@ -190,7 +190,7 @@ Command StudySetup::launched(const Configuration& configuration, const LaunchTar
         std::string name;
         for (std::int64_t i = 0; std::getline(names, name, ',') && (i < count || !by_flags); ++i)
             request.gpus += (i == 0 ? "" : ",") + name;
-    } else if (!file.machine_found.empty())
+    } else if (!file.machine.gpus().empty())
         for (std::int64_t i = 0; i < count; ++i) request.gpus += (i == 0 ? "" : ",") + std::to_string(i);
     return launcher.shown(request);
 }
@@ -232,7 +232,7 @@ std::string without_users(std::string text) {
 
 std::map<std::string, std::string> StudySetup::texts() const {
     std::map<std::string, std::string> result;
-    for (const auto& [path, text] : file.texts) {
+    for (const auto& [path, text] : file.source.files) {
         std::string& shown = result[path];
         for (const Redactor::Piece& piece : file.secrets.pieces(text))
             shown += piece.shown.empty() ? piece.text : piece.shown.starts_with("${") ? piece.shown : hidden_secret;
@@ -246,14 +246,14 @@ std::string StudySetup::advice(const Configuration& configuration) const { retur
 std::map<std::string, std::string> StudySetup::definition() const {
     std::map<std::string, std::string> result{{"study", file.name},
                                               {"model", file.model},
-                                              {"hardware", file.hardware},
+                                              {"hardware", file.machine.hardware},
                                               {"seed", std::to_string(file.seed)},
                                               {"audit", file.audit},
                                               {"decision", file.decision.rule == Decision::Rule::published ? "published" : "significant"},
                                               {"min_gain", text_of(file.decision.min_gain)},
                                               {"noise_cv", text_of(file.decision.noise_cv)},
                                               {"strategy", file.strategy.name}};
-    for (const auto& [what, facts] : {std::pair{"model.facts", file.model_file}, {"hardware.facts", file.hardware_file}})
+    for (const auto& [what, facts] : {std::pair{"model.facts", file.model_file}, {"hardware.facts", file.machine.hardware_file}})
         if (!facts.empty()) result[what] = fingerprint_of(read_text(facts)).text();
     add_definition(problem->space, file.objective, result);
     for (const Workload& workload : file.workloads) result["workloads." + workload.name] = text_of_workload(workload);
@@ -274,16 +274,16 @@ std::map<std::string, std::string> StudySetup::definition() const {
         for (const Configuration& one : *suggestions) all += one.text() + "\n";
         result["suggestions"] = std::to_string(suggestions->size()) + " (" + fingerprint_of(all).text() + ")";
     }
-    if (file.machine) {
-        result[machine_found_path] = file.machine_found.empty() ? "no GPU" : file.machine_found;
-        result[machine_devices_path] = json_of(*file.machine);
+    if (file.machine.found) {
+        result[machine_found_path] = file.machine.gpus().empty() ? "no GPU" : file.machine.gpus();
+        result[machine_devices_path] = json_of(*file.machine.found);
     }
     result["command"] = advice_with_secrets(*this, problem->space.default_configuration());
     kind_of(file).define(*this, result);
     add_flags(*this, result);
     add_roles(problem->space, result);
     add_data(file, result);
-    for (const auto& [path, text] : file.written) result[path] = text;
+    for (const auto& [path, text] : file.source.settings) result[path] = text;
     for (auto& [path, text] : result) text = file.secrets.with_fingerprints(text);
     return result;
 }

@@ -99,9 +99,9 @@ std::vector<std::pair<std::string, double>> StudyFile::weighted_workloads() cons
 }
 
 Catalogue StudyFile::catalogue() const {
-    Catalogue result(search_spaces);
+    Catalogue result(source.search_spaces);
     if (!model_file.empty()) result.use_model(model_file);
-    if (!hardware_file.empty()) result.use_hardware(hardware_file);
+    if (!machine.hardware_file.empty()) result.use_hardware(machine.hardware_file);
     return result;
 }
 
@@ -209,7 +209,7 @@ void read_decision(const Yaml& root, AllErrors& errors, StudyFile& study) {
         read(root, keys::study.on_done, study.on_done);
         // As the words of `command`: a path stands beside the study.
         if (!study.on_done.empty() && study.on_done.front().find('/') != std::string::npos)
-            study.on_done.front() = (fs::absolute(on_disk(study.file)).parent_path() / study.on_done.front()).string();
+            study.on_done.front() = (fs::absolute(on_disk(study.source.file)).parent_path() / study.on_done.front()).string();
     });
 }
 
@@ -235,8 +235,8 @@ StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std
     const Yaml root = outside ? completed(written.without(keys::study.evaluator), file) : own_space ? completed(written, file) : written;
     AllErrors errors;
     errors.in([&] { root.check_keys(keys::study); });
-    study.file = file;
-    study.search_spaces = catalogue.root();
+    study.source.file = file;
+    study.source.search_spaces = catalogue.root();
     errors.in([&] {
         study.name = written.find(keys::study.study) != nullptr ? root.at(keys::study.study).text() : file.stem().string();
         if (study.name.empty() || study.name.find('/') != std::string::npos || study.name.starts_with('.'))
@@ -262,7 +262,7 @@ StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std
     });
     errors.in([&] { read_published_document(root, study); });
     errors.throw_any();
-    study.written = written_settings(root, study);
+    study.source.settings = written_settings(root, study);
     return study;
 }
 
@@ -282,7 +282,7 @@ StudyFile load_study(const fs::path& file, const Catalogue& catalogue, const std
     const NoteTexts noting(texts, catalogue.root());
     return without_secrets_in_errors(secrets, [&] {
         StudyFile study = read_study(file, catalogue, strategy, by, machine);
-        study.texts = texts;
+        study.source.files = texts;
         study.secrets = secrets;
         study.secrets.add(secrets_of_environment());
         return study;

@@ -43,14 +43,14 @@ void check_strategy(const StudyFile& file) {
     const std::string& name = file.strategy.name;
     if (file.objective.several() && !strategy_kind(name).takes_several_goals)
         throw UsageError(
-            file.file.string() + ": 'objective': the strategy " + name +
+            file.source.file.string() + ": 'objective': the strategy " + name +
             " compares one number, and there are several goals; these take several: " + listed(strategies_for_several_goals()));
     if (!file.budget.when_not_worth_it) return;
     if (name != "bayesian")
-        throw UsageError(file.file.string() + ": 'budget.serves': only the strategy bayesian knows what is left to gain, and this is " +
-                         name);
+        throw UsageError(file.source.file.string() +
+                         ": 'budget.serves': only the strategy bayesian knows what is left to gain, and this is " + name);
     if (file.objective.several())
-        throw UsageError(file.file.string() +
+        throw UsageError(file.source.file.string() +
                          ": 'budget.serves': what a front gains has no worth in time; give one goal or a budget of trials");
 }
 
@@ -110,11 +110,11 @@ StudySetup set_up(StudyFile file, const std::filesystem::path& folder, const Run
     Redactor secrets = file.secrets;
     const CollectSecrets collecting(secrets);
     const CollectSecrets into_the_file(file.secrets);
-    Texts texts = file.texts;
-    const NoteTexts noting(texts, file.search_spaces);
+    Texts texts = file.source.files;
+    const NoteTexts noting(texts, file.source.search_spaces);
     return without_secrets_in_errors(secrets, [&] {
         StudySetup setup = set_up_study(file, folder, hooks);
-        setup.file.texts = texts;
+        setup.file.source.files = texts;
         return setup;
     });
 }

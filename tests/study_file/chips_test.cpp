@@ -104,7 +104,7 @@ public:
             // 24 GB.
             CHECK(has(why, "where the least memory is missing"));
             CHECK(engine == "tensorrt-llm");
-            CHECK(shipped_catalogue.hardware(study->hardware).memory_bytes < 26e9);
+            CHECK(shipped_catalogue.hardware(study->machine.hardware).memory_bytes < 26e9);
             ++without_room_;
             return;
         }

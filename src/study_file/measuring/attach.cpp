@@ -40,7 +40,7 @@ void build_attached(StudySetup& setup, StudyFile& file, const std::filesystem::p
     setup.problem = problem_of(file);
     const auto& attach = std::get<AttachChoice>(file.measuring);
     AttachEvaluator::Options options = attach.options;
-    options.devices = static_cast<double>(file.devices.value_or(1));
+    options.devices = static_cast<double>(file.machine.devices.value_or(1));
     options.measure.say = hooks.say;
     options.measure.phase = hooks.phase;
     add_facts(file, options.measure);

@@ -170,7 +170,7 @@ std::shared_ptr<const Launcher> launcher_with_models(ContainerOptions options, c
 }
 
 void check_weight_cache(const StudyFile& file) {
-    const std::string place = file.file.string() + ": `weight_cache` of `deploy`: ";
+    const std::string place = file.source.file.string() + ": `weight_cache` of `deploy`: ";
     if (file.objective.several())
         throw UsageError(place + "of several goals the whole front would have to be confirmed from cold starts: state one goal");
     std::string none;
@@ -197,21 +197,21 @@ void build_deployment(StudySetup& setup, StudyFile& file, const std::filesystem:
     options.measure.say = hooks.say;
     options.measure.phase = hooks.phase;
     add_facts(file, options.measure);
-    options.usd_per_device_hour = file.usd_per_device_hour;
-    options.most_devices = file.devices;
+    options.usd_per_device_hour = file.machine.usd_per_device_hour;
+    options.most_devices = file.machine.devices;
     if (file.quality) options.quality = quality_options(file, *setup.problem, options.folder);
     if (choice.workers > 1 && options.quality)
-        throw UsageError(file.file.string() + ": `quality` keeps what it found in one place: give `deploy` one worker");
+        throw UsageError(file.source.file.string() + ": `quality` keeps what it found in one place: give `deploy` one worker");
     const std::vector<Engine>& engines = file.composition->engines();
     if (options.weight_cache) check_weight_cache(file);
     const bool take_devices = std::any_of(engines.begin(), engines.end(), [](const Engine& engine) { return !engine.devices.empty(); });
-    if (choice.workers > 1 && options.deploy.gpus.empty() && !choice.slurm && take_devices && !file.machine_found.empty())
-        throw UsageError(file.file.string() + ": " + std::to_string(choice.workers) +
+    if (choice.workers > 1 && options.deploy.gpus.empty() && !choice.slurm && take_devices && !file.machine.gpus().empty())
+        throw UsageError(file.source.file.string() + ": " + std::to_string(choice.workers) +
                          " trials at once would all take the first of this machine's GPUs: list them under `gpus` of `deploy`");
     options.trial_folders = std::make_shared<TrialFolders>();
     options.several_at_once = choice.workers > 1;
     const EngineEvaluator::Options whole = options;
-    const auto gpus = parts_of_gpus(whole.deploy.gpus, choice.workers, file.machine.value_or(FoundMachine{}));
+    const auto gpus = parts_of_gpus(whole.deploy.gpus, choice.workers, file.machine.found.value_or(FoundMachine{}));
     for (std::size_t worker = 0; worker < choice.workers; ++worker) {
         EngineEvaluator::Options mine = whole;
         mine.deploy.cores = part_of(whole.deploy.cores, worker, choice.workers);
@@ -242,9 +242,10 @@ void define_deployment(const StudySetup& setup, std::map<std::string, std::strin
             const std::string pinned = pinned_image(setup.file, *launcher, image);
             definition[path_of_image(image)] = pinned.empty() ? image_not_here : pinned;
         }
-    definition["evaluator.deploy"] = "warm_up=" + std::to_string(options.measure.warm_up_requests) + " gpus=" + options.deploy.gpus +
-                                     (options.fill_devices ? " replicas=fill of " + std::to_string(setup.file.devices.value_or(0)) : "") +
-                                     (options.weight_cache ? " weight_cache=on" : "");
+    definition["evaluator.deploy"] =
+        "warm_up=" + std::to_string(options.measure.warm_up_requests) + " gpus=" + options.deploy.gpus +
+        (options.fill_devices ? " replicas=fill of " + std::to_string(setup.file.machine.devices.value_or(0)) : "") +
+        (options.weight_cache ? " weight_cache=on" : "");
     if (setup.file.quality) {
         const QualityOptions& quality = *setup.file.quality;
         std::string asked;

@@ -55,7 +55,7 @@ MeasuringChoice read_measuring(const Yaml& evaluator, bool outside) {
 
 EnvironmentOptions environment_of_machine(const StudyFile& file) {
     EnvironmentOptions options;
-    if (file.machine && !file.machine->devices.all.empty()) options.driver = file.machine->devices.all.front().driver;
+    if (file.machine.found && !file.machine.found->devices.all.empty()) options.driver = file.machine.found->devices.all.front().driver;
     for (const Engine& engine : file.composition->engines())
         for (const auto* list : {&engine.environment_prefixes, &engine.flag_variables})
             options.prefixes.insert(options.prefixes.end(), list->begin(), list->end());
@@ -69,7 +69,7 @@ std::unique_ptr<Problem> problem_of(const StudyFile& file, std::vector<Constrain
         return std::make_unique<Problem>(SearchSpace(file.composition->parameters(), std::move(constraints)), file.objective,
                                          file.decision);
     } catch (const SpaceError& error) {
-        throw SpaceError(file.file.string() + ": " + error.what());
+        throw SpaceError(file.source.file.string() + ": " + error.what());
     }
 }
 

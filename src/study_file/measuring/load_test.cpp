@@ -22,9 +22,9 @@ namespace servetune {
 std::string key_from(const std::string& name, const StudyFile& file) {
     if (name.empty() || !file.kept.empty()) return "";  // a study that is only read asks no server
     const char* key = std::getenv(name.c_str());        // NOLINT(concurrency-mt-unsafe): nothing sets it
-    if (key == nullptr) throw UsageError(file.file.string() + ": the environment has no " + name + ", which `api_key_env` names");
+    if (key == nullptr) throw UsageError(file.source.file.string() + ": the environment has no " + name + ", which `api_key_env` names");
     CollectSecrets::found(key, "${" + name + "}");
-    check_header_text(file.file.string() + ": the key in " + name + ", which `api_key_env` names", key);
+    check_header_text(file.source.file.string() + ": the key in " + name + ", which `api_key_env` names", key);
     return key;
 }
 
@@ -34,7 +34,7 @@ void add_facts(const StudyFile& file, MeasureOptions& options) {
     options.limits = file.objective.limits;
     // These compare with another configuration than the best so far.
     if (file.strategy.name == "local_search" || file.strategy.name == "staged") options.give_up = 0;
-    if (!file.chip().empty()) options.hardware = hardware_in(file.chip(), catalogue.all_hardware());
+    if (!file.machine.chip().empty()) options.hardware = hardware_in(file.machine.chip(), catalogue.all_hardware());
 }
 
 namespace {
@@ -53,14 +53,14 @@ void check_objective_of_load_test(const StudyFile& file, const Yaml* objective) 
     const auto fail = [&](const std::string& under, const Yaml* at, const std::string& message) {
         errors.in([&] {
             if (at != nullptr) at->fail(message);
-            throw ParseError(file.file.string() + ": '" + under + "': " + message);
+            throw ParseError(file.source.file.string() + ": '" + under + "': " + message);
         });
     };
     const Yaml* limits = objective == nullptr ? nullptr : objective->find(keys::objective.limits);
     std::vector<std::string> known{"success_ratio", std::string(tokens_per_second_per_user)};
     const bool own_devices = !std::holds_alternative<AttachChoice>(file.measuring);  // those of somebody else's server are not known
     if (own_devices)
-        for (std::string& name : per_device_metrics(file.usd_per_device_hour.has_value()))
+        for (std::string& name : per_device_metrics(file.machine.usd_per_device_hour.has_value()))
             if (!name.starts_with("sustained_")) known.push_back(std::move(name));
     const auto all_look_for = [&](Arrival::Kind kind) {  // a combined figure needs that of every workload
         return std::all_of(file.workloads.begin(), file.workloads.end(), [&](const Workload& w) { return w.arrival.kind == kind; });

@@ -46,7 +46,7 @@ void check_objective(const StudyFile& file, const MeasuredTable& table) {
     const auto check = [&](const char* key, const std::string& metric) {
         const std::string of_any = has_workloads ? std::string(MetricKey::of(metric).name) : metric;
         if (!metrics.contains(of_any))
-            throw ParseError(file.file.string() + ": '" + key + "': " + table.source + " has no metric '" + metric +
+            throw ParseError(file.source.file.string() + ": '" + key + "': " + table.source + " has no metric '" + metric +
                              "'; it has: " + listed(nearest_first(metric, known)));
     };
     for (const Goal& goal : file.objective.goals) check("objective", goal.metric);

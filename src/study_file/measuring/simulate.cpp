@@ -31,7 +31,7 @@ MeasuringChoice read_simulate(const Yaml& node) {
 }
 
 std::string why_not_simulated(const StudyFile& file) {
-    return file.hardware.empty() ? "to simulate, the study must say on which 'hardware'" : "";
+    return file.machine.hardware.empty() ? "to simulate, the study must say on which 'hardware'" : "";
 }
 
 void build_simulation(StudySetup& setup, StudyFile& file, const std::filesystem::path& /*folder*/, const RunHooks& /*hooks*/) {
@@ -39,12 +39,12 @@ void build_simulation(StudySetup& setup, StudyFile& file, const std::filesystem:
     setup.problem = problem_of(file);
     for (const Parameter& parameter : setup.problem->space.parameters())
         if (is_load_level(parameter.name))
-            throw UsageError(file.file.string() + ": '" + parameter.name +
+            throw UsageError(file.source.file.string() + ": '" + parameter.name +
                              "': a simulated study predicts each workload under its own 'arrival'; write the load there, " +
                              "or measure with deploy or attach");
     auto evaluator = simulated(file);
     if (const std::string why = why_nothing_starts(*evaluator, *setup.problem); !why.empty())
-        throw SpaceError(file.file.string() + ": " + why);
+        throw SpaceError(file.source.file.string() + ": " + why);
     setup.evaluator = std::move(evaluator);
 }
 
@@ -67,7 +67,7 @@ void define_simulation(const StudySetup& setup, std::map<std::string, std::strin
 }
 
 std::string note_of_simulation(const StudyFile& file) {
-    return "Simulated: every number here is a prediction of the cost model for " + file.hardware +
+    return "Simulated: every number here is a prediction of the cost model for " + file.machine.hardware +
            "; nothing was measured. Measure before you believe it.";
 }
 
@@ -96,7 +96,7 @@ EngineTraits traits_of(const StudyFile& file, const Catalogue& catalogue, const 
 
 std::unique_ptr<SimulateEvaluator> simulated(const StudyFile& file, const std::string& hardware) {
     const Catalogue catalogue = file.catalogue();
-    const HardwareSpec chip = catalogue.hardware(hardware.empty() ? file.chip() : hardware);
+    const HardwareSpec chip = catalogue.hardware(hardware.empty() ? file.machine.chip() : hardware);
     const std::vector<ModelSpec> models = catalogue.all_models();
     (void)catalogue.model(file.model);  // an unknown one is said with the nearest names
     const auto* choice = std::get_if<SimulateChoice>(&file.measuring);
@@ -112,8 +112,8 @@ std::unique_ptr<SimulateEvaluator> simulated(const StudyFile& file, const std::s
     for (const auto* list : {&file.workloads, &file.report_workloads})
         for (const Workload& workload : *list)
             workloads.push_back({workload, SimulatedTraffic(plan_requests(workload).requests, workload.arrival)});
-    SimulateEvaluator::Options options{file.weighted_workloads(), choice != nullptr ? choice->noise : StepNoise{}, file.usd_per_device_hour,
-                                       file.objective.limits};
+    SimulateEvaluator::Options options{file.weighted_workloads(), choice != nullptr ? choice->noise : StepNoise{},
+                                       file.machine.usd_per_device_hour, file.objective.limits};
     return std::make_unique<SimulateEvaluator>(*file.composition, file.model, std::move(readers), std::move(workloads), std::move(options));
 }
 
