@@ -102,10 +102,11 @@ std::string Plan::text() const {
 std::string Plan::trials_text() const {
     if (done > 0 && trials == 0 && !by_time) return done == 1 ? "the one trial is done" : fmt::format("all {} trials are done", done);
     std::string result;
+    const std::string done_text = done == 1 ? "1 trial is done" : fmt::format("{} trials are done", done);
     const std::string again_text =
         again == 0 ? "" : fmt::format(", {} of them the default again", again == 1 ? "one" : std::to_string(again));
-    if (by_time) result += done > 0 ? fmt::format("{} trials are done, more as time allows", done) : "as many trials as time allows";
-    else if (done > 0) result += fmt::format("{} trials are done, {} left", done, trials);
+    if (by_time) result += done > 0 ? done_text + ", more as time allows" : "as many trials as time allows";
+    else if (done > 0) result += fmt::format("{}, at most {} left", done_text, trials);
     else result += fmt::format("at most {} trial{}{}", trials, trials == 1 ? "" : "s", again_text);
     if (report_trials > 0 && !by_time) result += fmt::format(", then {} with the report's workloads", report_trials);
     const auto all = trial_seconds && !by_time ? std::optional(*trial_seconds * static_cast<double>(trials + report_trials)) : std::nullopt;

@@ -70,8 +70,9 @@ int print_plan(const StudySetup& setup, const std::filesystem::path& folder) {
     for (const std::string& source : setup.knowledge) put(stdout, "knowledge: {}\n", source);
     for (const std::string& warning : warnings) put(stdout, "warning: {}\n", warning);
     const Plan plan = plan_of(setup, folder);
-    put(stdout, "{}\n{} {}\ntrial 0 would be: {}\n", plan.text(), plan.done > 0 ? "goes on in" : "writes into", folder.string(),
-        setup.advice(setup.problem->space.default_configuration()));
+    const bool begun = plan.done > 0;
+    put(stdout, "{}\n{} {}\ntrial 0 {}: {}\n", plan.text(), begun ? "goes on in" : "writes into", folder.string(),
+        begun ? "was" : "would be", setup.advice(setup.problem->space.default_configuration()));
     return done;
 }
 

@@ -245,14 +245,18 @@ void Yaml::check_keys(std::span<const Key> known, std::string_view table) const 
     std::vector<std::string> names;
     for (const Key& key : known) names.emplace_back(key.name);
     AllErrors errors;
+    bool old = false;  // then what is missing may be what the old key said
     for (const auto& [key, child] : entries())
         if (!errors.full() && std::find(names.begin(), names.end(), key) == names.end())
             errors.in([&, key = key, &child = child] {
-                if (const std::string_view now = now_written(table, key); !now.empty()) child.fail("an old key: " + std::string(now));
+                if (const std::string_view now = now_written(table, key); !now.empty()) {
+                    old = true;
+                    child.fail("an old key: " + std::string(now));
+                }
                 child.fail("unknown key; " + known_keys_text(key, names, known));
             });
     for (const Key& key : known)
-        if (key.required) errors.in([&] { (void)at(key); });
+        if (key.required && !old) errors.in([&] { (void)at(key); });
     errors.throw_any();
 }
 

@@ -95,8 +95,8 @@ TEST_CASE("per device: dollars want a price, which is that of all devices that t
     };
     const std::string four = "{deploy: {gpus: \"0,1,2,3\"}}";
     CHECK(study("{device: h100-sxm, price_per_hour: 8}", four, "minimize: usd_per_million_output_tokens").machine.usd_per_device_hour == 2);
-    CHECK(study("{device: h100-sxm, count: 8, price_per_hour: 8}", four, "minimize: usd_per_million_output_tokens").machine.usd_per_device_hour ==
-          1);
+    CHECK(study("{device: h100-sxm, count: 8, price_per_hour: 8}", four, "minimize: usd_per_million_output_tokens")
+              .machine.usd_per_device_hour == 1);
     const auto refused = [&](const std::string& machine, const std::string& evaluator, const std::string& goal) {
         return message_of<ParseError>([&] { (void)set_up(study(machine, evaluator, goal), folder.path() / "s"); });
     };

@@ -286,7 +286,9 @@ TEST_CASE("old keys: the error says what to write now, and none is a key of toda
     CHECK(in_study("machine: {count: 2}\n") ==
           "DIR/study.yaml:12:10: 'machine': an old key: write `hardware: NAME`, or `hardware: {device: NAME, count: N}`");
     CHECK(in_study("load: {concurrency: {choice: [1, 2]}}\n").ends_with("an old key: write `space: {load.concurrency: [1, 2, 4]}`"));
-    CHECK(study_error("engine: toy", "engines: [toy]").find("'engines': an old key: write `engine: [NAME, NAME]`") != std::string::npos);
+    const std::string engines = study_error("engine: toy", "engines: [toy]");
+    CHECK(engines.find("'engines': an old key: write `engine: [NAME, NAME]`") != std::string::npos);
+    CHECK(engines.find("'engine' is missing") == std::string::npos);
     const auto in_engine = [](const std::string& line) { return error_of(engine_yaml + line, study_yaml); };
     CHECK(in_engine("ready: {http_get: /health, within: 20min}\n").find("'ready.http_get': an old key: write `ready: /health`") !=
           std::string::npos);
