@@ -15,7 +15,7 @@ inline const std::string study_of_texts = "study";
 /// A journal keeps the texts of its study. They are read under the journal's path, as if it were
 /// the root of a file system: `/runs/study.db/home/me/study.yaml`. No such file exists on a disk.
 enum class UnsetVariable {
-    stays,  ///< `${NAME}` stays as it is: the study is only read
+    stays,  ///< `${NAME}` is shown as it is: the study is only read
     fails,  ///< as in a file: the study is to measure
 };
 

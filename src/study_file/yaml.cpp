@@ -99,8 +99,11 @@ private:
                     keep_secret(value, name);
                     result += value;
                 } else if (dash != std::string::npos) result += inside.substr(dash + 2);
-                else if (keeps_unset_variables(*file_)) result += "${" + inside + "}";
-                else at.fail("the environment variable '" + name + "' is not set; set it, or write ${" + name + ":-default}");
+                else if (keeps_unset_variables(*file_)) {
+                    // A value that none has, so that all who write `${NAME}` for the value do so.
+                    keep_secret("value-of-" + name, name);
+                    result += "value-of-" + name;
+                } else at.fail("the environment variable '" + name + "' is not set; set it, or write ${" + name + ":-default}");
                 i = end + 1;
             } else if (i < text.size()) result += text[i++];
         }

@@ -68,11 +68,19 @@ TEST_CASE("journal alone: it has no secret, and a variable that is not set stays
                                          "study: s\nmodel: Qwen/Qwen3-8B\nengine: vllm\nhardware: h100-sxm\n"
                                          "workloads: [{use: random, requests: 8}]\nobjective: {maximize: output_tokens_per_second}\n"
                                          "space: {max_num_seqs: [64, 256]}\nnotes: [\"key ${SERVETUNE_TEST_KEY}, copied as " +
-                                             secret + "\"]\nbudget: 2 trials\nevaluator: simulate\n")
+                                             secret +
+                                             "\"]\nbudget: 2 trials\nevaluator: simulate\n"
+                                             "arguments: [--api-key, \"${SERVETUNE_TEST_KEY}\"]\n")
                                   .string();
     setenv("SERVETUNE_TEST_KEY", secret.c_str(), 1);
     CHECK(autotune({"run", study, "--quiet"}, folder.path()).code == 0);
+    const std::vector<std::string> writers{"shell", "systemd", "compose", "kubernetes"};
+    const auto written = [&](const std::string& as) { return autotune({"recommend", "s", "--as", as}, folder.path()).out; };
+    std::vector<std::string> before;
+    for (const std::string& as : writers) before.push_back(written(as));
+    CHECK(has(before.front(), "\"${SERVETUNE_TEST_KEY}\""));
     unsetenv("SERVETUNE_TEST_KEY");
+    for (std::size_t i = 0; i < writers.size(); ++i) CHECK(written(writers[i]) == before[i]);
     fs::remove(study);
     CHECK_FALSE(has(read_file(folder.path() / "s/study.db"), secret));
     const Ran report = autotune({"report", "s"}, folder.path());
