@@ -2,6 +2,7 @@
 // What a study concludes, and that every output says the same: replicates, broken limits, disturbed
 // machines, what a smaller command gives away.
 #include "base/files.hpp"
+#include "report/report_view.hpp"
 #include "servetune/replay.hpp"
 #include "servetune/report.hpp"
 #include "servetune/study.hpp"
@@ -253,6 +254,17 @@ TEST_CASE("verdict: the disturbances are what the machine's watch and its docume
     found.clear();
     for (std::sregex_iterator at(document.begin(), document.end(), row), end; at != end; ++at) found.insert((*at)[1]);
     CHECK(found == known);
+}
+
+TEST_CASE("verdict: an interval that says otherwise than the verdict is stated beside the one that decides") {
+    Gain gain{0.53, 0.25, 0.87};
+    CHECK_FALSE(has(with_interval(gain), "decides"));
+    gain.proven = -0.04;  // three rounds: Student's t has two degrees of freedom
+    CHECK(has(with_interval(gain), "; the 99 % interval, which decides, begins at -4"));
+    gain.low = -0.2;
+    CHECK_FALSE(has(with_interval(gain), "decides"));
+    gain.proven = 0.1;  // a row whose two measurements are far apart, in a table that has little noise
+    CHECK(has(with_interval(gain), "; by the noise of all results, which decides, it begins at +10"));
 }
 
 TEST_CASE("verdict: what a smaller command gives away is said, with its interval") {
