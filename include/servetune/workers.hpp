@@ -161,7 +161,7 @@ private:
         const std::optional<double> alone = default_alone(pool);
         if (stop_.stop_requested()) return true;
         if (!alone) {
-            say("whether workers disturb each other is checked with the default, which gives no figure above 0: one trial at a time");
+            say("whether workers disturb each other is checked with the default, which gave no sound figure above 0: one trial at a time");
             return false;
         }
         for (std::size_t worker = 0; worker < evaluators_.size(); ++worker)

@@ -228,7 +228,7 @@ TEST_CASE("workers: without a check there is one trial at a time: too few trials
     CHECK(few.study->told_in_search() == 4);
     Parallel failing(2, [](int) { return -1.0; });
     CHECK(failing.run(9).reason == StopReason::trials_spent);
-    CHECK(failing.said.find("which gives no figure above 0: one trial at a time") != std::string::npos);
+    CHECK(failing.said.find("which gave no sound figure above 0: one trial at a time") != std::string::npos);
     CHECK(failing.machine.most_at_once == 1);
 }
 
