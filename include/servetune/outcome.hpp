@@ -95,6 +95,7 @@ struct Measurement {
 /// Why a trial has no measurement. The names below are written to journals and tables.
 enum class FailureKind {
     rejected_flags,  ///< the engine refused its command line
+    ignored_flags,   ///< the engine serves and says that a flag has no effect: another configuration's twin
     out_of_memory,   ///< at load, or for the cache
     unsupported,     ///< a back end, type or size that the engine or device does not have
     not_ready_in_time,
@@ -109,8 +110,9 @@ enum class FailureKind {
     other
 };
 
-inline constexpr std::array<std::pair<FailureKind, std::string_view>, 13> failure_kinds{{
+inline constexpr std::array<std::pair<FailureKind, std::string_view>, 14> failure_kinds{{
     {FailureKind::rejected_flags, "rejected_flags"},
+    {FailureKind::ignored_flags, "ignored_flags"},
     {FailureKind::out_of_memory, "out_of_memory"},
     {FailureKind::unsupported, "unsupported"},
     {FailureKind::not_ready_in_time, "not_ready_in_time"},

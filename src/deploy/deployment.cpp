@@ -202,6 +202,11 @@ void Deployment::State::start(const std::stop_token& stop) {
     }
     started.seconds = seconds_since(begin);
     if (!failed) {
+        log.read();
+        if (const auto line = log.ignored_flag())
+            failed = failure(FailureKind::ignored_flags, engine.name + " serves and says that a flag has no effect: " + *line);
+    }
+    if (!failed) {
         server_began = ServerProbe(engine, endpoint, [&] { return stop.stop_requested(); }).process_start_seconds();
         log.serving();
         return;

@@ -35,7 +35,12 @@ void EngineLog::look_at(const std::string& line) {
     tracebacks_.read(line);
     if (first_error_.empty() && is_error_line(line)) first_error_ = shortened(line);
     const auto decisive = decisive_line(engine_, std::span(&line, 1));
-    if (!decisive || found_.size() >= most_found) return;
+    if (!decisive) return;
+    if (decisive->kind == FailureKind::ignored_flags) {
+        if (!ignored_) ignored_ = shortened(line);
+        return;
+    }
+    if (found_.size() >= most_found) return;
     if (found_.empty()) cause_seen_ = std::chrono::steady_clock::now();
     found_.push_back({decisive->kind, shortened(line)});
 }
@@ -75,6 +80,11 @@ std::optional<std::string> EngineLog::exception_under_load() const {
     return served_from_ <= found_.size() ? tracebacks_.exception() : std::nullopt;
 }
 
+std::optional<std::string> EngineLog::ignored_flag() const {
+    const std::scoped_lock lock(mutex_);
+    return ignored_;
+}
+
 std::vector<std::string> EngineLog::unsupported() const {
     const std::scoped_lock lock(mutex_);
     std::vector<std::string> result;
@@ -100,6 +110,7 @@ std::vector<std::string> EngineLog::decisive() const {
     const auto add = [&](const std::string& line) {
         if (std::find(result.begin(), result.end(), line) == result.end()) result.push_back(line);
     };
+    if (ignored_) add(*ignored_);
     for (const DecisiveLine& one : found_)
         if (result.size() < most / 2) add(one.line);
     if (const auto& exception = tracebacks_.exception()) {

@@ -34,6 +34,8 @@ public:
     [[nodiscard]] std::optional<DecisiveLine> under_load() const;
     /// The exception that the first process of a server died of since `serving`.
     [[nodiscard]] std::optional<std::string> exception_under_load() const;
+    /// The first line which says that a flag has no effect. No cause of a failed start.
+    [[nodiscard]] std::optional<std::string> ignored_flag() const;
     /// Lines of a server that serves all the same which say that it does not do what was asked.
     [[nodiscard]] std::vector<std::string> unsupported() const;
     /// The first line of an error's level; empty: there is none.
@@ -52,7 +54,8 @@ private:
     std::size_t position_ = 0;
     std::string unfinished_{};           ///< the last line, as far as it was printed
     std::vector<DecisiveLine> found_{};  ///< the first of them
-    TracebackReader tracebacks_{};       ///< since `serving`
+    std::optional<std::string> ignored_{};
+    TracebackReader tracebacks_{};  ///< since `serving`
     std::string first_error_{};
     std::size_t served_from_ = static_cast<std::size_t>(-1);  ///< in `found_`
     std::chrono::steady_clock::time_point cause_seen_{};

@@ -165,6 +165,24 @@ TEST_CASE("deployment: flags that are not in force are told") {
     CHECK(deployment.not_in_force().empty());
 }
 
+TEST_CASE("deployment fails: it serves and says that a flag has no effect") {
+    OneEngine stage;
+    const fs::path served = stage.programs_.path() / "served/vllm";
+    fs::create_directories(served.parent_path());
+    fs::create_symlink(SIMENGINE_PROGRAM, served);
+    fs::remove(stage.programs_.path() / "vllm");
+    std::ofstream(stage.programs_.path() / "vllm") << "#!/bin/sh\n"
+                                                   << "case \"$*\" in *FLASHINFER*) echo 'INFO 11-26 15:02:11 [cpu.py:74] Cannot use "
+                                                      "AttentionBackendEnum.FLASHINFER backend on CPU.';; esac\n"
+                                                   << "exec '" << served.string() << "' \"$@\"\n";
+    fs::permissions(stage.programs_.path() / "vllm", fs::perms::owner_all);
+    CHECK(why(stage.deploy()) == "");
+    const Failure failure = stage.failure({"--attention-backend=FLASHINFER"});
+    CHECK(failure.kind == FailureKind::ignored_flags);
+    CHECK(has(failure.message, "vllm serves and says that a flag has no effect: "));
+    CHECK(has(failure.message, "Cannot use AttentionBackendEnum.FLASHINFER"));
+}
+
 TEST_CASE("deployment fails: never ready") {
     OneEngine stage("never_ready");
     stage.options.ready_within_seconds = 1;
