@@ -7,6 +7,7 @@
 
 #include "engine/flag_facts.hpp"
 #include "engine/help.hpp"
+#include "engine/kept_help.hpp"
 #include "engine/load_level.hpp"
 #include "report/study_comparison.hpp"
 #include "servetune/detail/base/number_text.hpp"
@@ -146,7 +147,7 @@ KnownFlags stored_flags(const StudySetup& setup, const Catalogue& catalogue) {
 std::vector<std::string> ask_installed(const StudySetup& setup, KnownFlags& facts) {
     std::vector<std::string> lines;
     for (const Engine& engine : setup.file.composition->engines()) {
-        const InstalledFlags installed = installed_flags(engine);
+        const InstalledFlags installed = installed_flags(engine, {.kept = KeptHelp::users()});
         if (installed.flags.empty()) lines.push_back(installed.why_not);
         else {
             lines.push_back(fmt::format("'{}' lists {} flags", installed.command, installed.flags.size()));

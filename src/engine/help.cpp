@@ -3,16 +3,22 @@
 
 #include "host/run_command.hpp"
 #include "host/start_program.hpp"
+#include "kept_help.hpp"
 #include "launcher.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
+#include <optional>
 #include <utility>
 #include <vector>
 
 namespace servetune {
+
+using namespace std::chrono_literals;
+
 namespace {
 
 /// The flag at the front of `text`: one or two dashes, a letter, and what else names are made of;
@@ -106,7 +112,9 @@ std::set<std::string> flags_in_help(std::string_view text, const std::vector<std
     return flags;
 }
 
-InstalledFlags installed_flags(const Engine& engine, const HelpLimits& limits) {
+InstalledFlags installed_flags(const Engine& engine, HelpLimits limits) {
+    if (limits.time.count() == 0) limits.time = std::max(60s, std::chrono::seconds(std::llround(engine.ready_within_seconds / 5)));
+    const KeptHelp kept(limits.kept);
     const std::vector<std::string> program = launcher_words(engine);
     if (program.empty()) return {"", {}, "the launch command of " + engine.name + " names no program: its --help was not consulted"};
     const std::filesystem::path file = find_program(program.front());
@@ -121,10 +129,16 @@ InstalledFlags installed_flags(const Engine& engine, const HelpLimits& limits) {
         argv.insert(argv.end(), words.begin(), words.end());
         result.command = fmt::format("{}", fmt::join(argv, " "));
         argv.front() = file.string();
-        const RanCommand ran = run_command(argv, limits.time, limits.output_bytes);
+        const std::optional<std::string> earlier = kept.find(argv);
+        const auto begin = std::chrono::steady_clock::now();
+        const RanCommand ran =
+            earlier ? RanCommand{RanCommand::End::exited, 0, *earlier} : run_command(argv, limits.time, limits.output_bytes);
         std::set<std::string> flags = flags_in_help(ran.output, engine.help_of_removed);
         const std::string why = refusal(ran, limits, flags, expected);
-        if (why.empty()) return {result.command, std::move(flags), ""};
+        if (why.empty()) {
+            if (!earlier && std::chrono::steady_clock::now() - begin >= limits.quick) kept.keep(argv, ran.output);
+            return {result.command, std::move(flags), ""};
+        }
         result.why_not = fmt::format("'{}' {}: it was not consulted", result.command, why);
         if (ran.end == RanCommand::End::out_of_time) break;  // asking in other words would take as long again
     }

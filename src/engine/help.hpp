@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <filesystem>
 #include <set>
 #include <string>
 #include <string_view>
@@ -21,8 +22,12 @@ std::set<std::string> flags_in_help(std::string_view text, const std::vector<std
 
 /// What an engine is given to answer.
 struct HelpLimits {
-    std::chrono::milliseconds time{60'000};  ///< per command; engines that import PyTorch first took up to 35 s on two busy cores
+    /// Per command. Zero: a fifth of what a start of the engine may take, at least 60 s; engines
+    /// that import PyTorch first took up to 35 s on two busy cores, without bytecode over 60 s.
+    std::chrono::milliseconds time{0};
     std::size_t output_bytes = 4UL << 20UL;  ///< more is no help text: 60 KB is llama.cpp's, with 258 flags
+    std::filesystem::path kept{};            ///< the folder of earlier answers (KeptHelp); empty: none
+    std::chrono::milliseconds quick{1000};   ///< an answer that comes sooner is not kept
 };
 
 /// What the engine that is installed on this machine says of its own flags.
@@ -35,6 +40,6 @@ struct InstalledFlags {
 /// Runs the program of `engine.launch` with the words of `engine.help`, one after the other until
 /// an answer lists the flags of `launch` (else it is only a part of the help). Never through a
 /// shell; the whole process group has ended when this returns.
-InstalledFlags installed_flags(const Engine& engine, const HelpLimits& limits = {});
+InstalledFlags installed_flags(const Engine& engine, HelpLimits limits = {});
 
 }  // namespace servetune
