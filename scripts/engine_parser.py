@@ -6,21 +6,29 @@ answer everything with nothing; a file of the engine that cannot be imported wit
 name. So what a parser and its checks say is real, as far as they go.
 """
 import argparse
+import atexit
 import collections
 import contextlib
 import importlib
 import importlib.abc
 import importlib.machinery
+import importlib.util
 import inspect
 import io
+import json
 import logging
+import os
+import pathlib
 import re
+import shutil
 import sys
+import tempfile
 import types
 import typing
 
 # ------------------------------------------------------------------------------------------- what stands for the rest
 
+FAILED = {}  # files of the engine that could not be imported, and why
 WORLD = {}  # dotted name -> what it is, in place of nothing
 ABSENT = {"torch_npu", "torch_musa", "torchada", "torch_xla", "torch_mlu", "mlx", "habana_frameworks", "intel_extension_for_pytorch",
           "sgl_kernel_npu", "tpu_inference", "_winapi", "msvcrt", "winreg", "org", "java",
@@ -216,7 +224,7 @@ class ForgivingLoader(importlib.abc.Loader):
 class ForgivingFinder(importlib.abc.MetaPathFinder):
     def __init__(self, package):
         self.package = package
-        self.failed = {}
+        self.failed = FAILED
 
     def find_spec(self, name, path=None, target=None):
         if name.split(".")[0] != self.package:
@@ -267,12 +275,18 @@ def one_h100_of_eight(facts):
         "torch.cuda.get_device_properties": lambda *a, **k: properties,
         "torch.cuda.get_device_name": lambda *a, **k: properties.name,
         "torch.cuda.mem_get_info": lambda *a, **k: (bytes_of_memory, bytes_of_memory),
+        "transformers.utils.cached_file": lambda *a, **k: None,
         "torch.version.cuda": "12.9", "torch.version.hip": None, "torch.__version__": "2.11.0",
         "torch.dtype": type("dtype", (), {"__module__": "torch"}),
         "torch.Tensor": type("Tensor", (), {"__module__": "torch"}),
         "torch.nn.Module": type("Module", (), {"__module__": "torch.nn"}),
         "torch.device": type("device", (), {"__module__": "torch", "__init__": lambda self, *a, **k: None, "type": "cuda"}),
     })
+    torch = sys.modules.get("torch")
+    if torch is not None and not isinstance(torch, MissingModule):
+        for name, value in WORLD.items():
+            if name.startswith("torch.cuda.") and callable(value):
+                setattr(torch.cuda, name.rpartition(".")[2], value)
     for name in ("float16", "bfloat16", "float32", "float64", "half", "float8_e4m3fn", "float8_e5m2", "uint8", "int8", "int32", "int64",
                  "bool", "float", "int"):
         WORLD["torch." + name] = WORLD["torch.dtype"]()
@@ -302,6 +316,13 @@ def sglang_checks(facts, done):
     server_args.get_model_config = lambda self: model
     server_args.get_hf_config = lambda self: configuration
     parser = sglang_parser(facts)
+    folder = model_folder(facts)
+    with contextlib.suppress(ImportError):
+        importlib.import_module("sglang.srt.utils.hf_transformers_utils")
+    reader = vars(sys.modules.get("sglang.srt.utils.hf_transformers.config", sys)).get("get_config")
+    for module in list(sys.modules.values()):  # whoever imported the reader of a model's configuration
+        if reader is not None and vars(module).get("get_config") is reader:
+            module.get_config = lambda *a, **k: configuration
 
     def run(words):
         words = parser.parse_args(words)
@@ -309,6 +330,7 @@ def sglang_checks(facts, done):
         given = server_args.from_cli_args(words)
         done["__post_init__"] += 1
         if hasattr(given, "resolve_once"):  # from 0.5.19: what __post_init__ did before
+            given._model_config, given.model_path = model, folder
             given.resolve_once()
             done["resolve_once"] += 1
         given.check_server_args()
@@ -336,6 +358,10 @@ def vllm_platform(facts):
         kind.device_count = classmethod(lambda cls: facts["gpus"])
         kind.get_device_total_memory = classmethod(lambda cls, device_id=0: int(facts["gpu_memory_gib"] * 2**30))
         kind.get_device_name = classmethod(lambda cls, device_id=0: "NVIDIA H100 80GB HBM3")
+        capability = importlib.import_module("vllm.platforms.interface").DeviceCapability(*facts["capability"])
+        kind.get_device_capability = classmethod(lambda cls, device_id=0: capability)
+        kind.is_fully_connected = classmethod(lambda cls, physical_device_ids: True)
+        kind.num_compute_units = classmethod(lambda cls, device_id=0: 132)
         platforms._current_platform = kind()
 
 
@@ -350,6 +376,7 @@ def vllm_parser(facts):
 def vllm_checks(facts, done):
     parser = vllm_parser(facts)
     arguments = vllm_module("vllm.engine.arg_utils")
+    importlib.import_module("vllm.config.vllm").HAS_TRITON = True  # a machine with such a GPU has it
     configs = importlib.import_module("vllm.config")
 
     def run(words):
@@ -357,9 +384,28 @@ def vllm_checks(facts, done):
         done["parsed"] += 1
         engine = arguments.AsyncEngineArgs.from_cli_args(given)
         done["engine arguments"] += 1
-        check_vllm(configs, engine, facts, done)
+        if whole:
+            engine.model = model
+            engine.create_engine_config()
+            done["VllmConfig"] += 1
+        else:
+            check_vllm(configs, engine, facts, done)
 
+    whole = importlib.util.find_spec("torch") is not None and importlib.util.find_spec("transformers") is not None \
+        and not isinstance(importlib.import_module("torch"), MissingModule)
+    model = model_folder(facts)
     return run
+
+
+def model_folder(facts):
+    """A model that is a configuration only: what is checked before weights are looked at."""
+    folder = tempfile.mkdtemp(prefix="check-parser-")
+    atexit.register(shutil.rmtree, folder, True)
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    known = {**facts, "torch_dtype": "bfloat16", "moe_intermediate_size": 768, "intermediate_size": 6144, "norm_topk_prob": True,
+             "decoder_sparse_step": 1, "rms_norm_eps": 1e-6, "rope_theta": 1e6, "hidden_act": "silu", "tie_word_embeddings": False}
+    pathlib.Path(folder, "config.json").write_text(json.dumps(known), encoding="utf-8")
+    return folder
 
 
 def check_vllm(configs, engine, facts, done):
