@@ -363,6 +363,9 @@ def vllm_platform(facts):
         kind.is_fully_connected = classmethod(lambda cls, physical_device_ids: True)
         kind.num_compute_units = classmethod(lambda cls, device_id=0: 132)
         platforms._current_platform = kind()
+        for name, module in list(sys.modules.items()):  # whoever has asked before
+            if name.startswith("vllm.") and "current_platform" in vars(module):
+                module.current_platform = platforms._current_platform
 
 
 def vllm_parser(facts):
@@ -386,13 +389,14 @@ def vllm_checks(facts, done):
         done["engine arguments"] += 1
         if whole:
             engine.model = model
-            engine.create_engine_config()
+            engine.create_engine_config(usage)
             done["VllmConfig"] += 1
         else:
             check_vllm(configs, engine, facts, done)
 
     whole = importlib.util.find_spec("torch") is not None and importlib.util.find_spec("transformers") is not None \
         and not isinstance(importlib.import_module("torch"), MissingModule)
+    usage = importlib.import_module("vllm.usage.usage_lib").UsageContext.OPENAI_API_SERVER  # some defaults are a server's
     model = model_folder(facts)
     return run
 

@@ -138,8 +138,9 @@ class Space:
                 configuration[parent] = draw.choice([v for v in as_list(values) if v in self.values(parent)] or [configuration[parent]])
             self.reach(parent, configuration, draw)
 
-    def probes(self, rule, count, tries=3000, seconds=3):
-        """[(forbidden by this rule alone, allowed neighbour)], those with the fewest changes first."""
+    def probes(self, rule, count, alike=False, tries=3000, seconds=3):
+        """[(forbidden by this rule alone, allowed neighbour)], those with the fewest changes first. `alike`: rules about the
+        same parameters may forbid it too."""
         draw, end = random.Random(text_of(rule)), time.monotonic() + seconds
         names, found = self.names(rule), {}
         wanted = {n: [v for v in as_list(rule["forbid"][n]) if v in self.values(n) or v == self.default[n]] for n in names} \
@@ -151,7 +152,7 @@ class Space:
             for name in draw.sample(names, len(names)):
                 configuration[name] = draw.choice(wanted[name])
                 self.reach(name, configuration, draw)
-            if not self.breaks(rule, configuration) or not self.mended(configuration, rule, names, draw):
+            if not self.breaks(rule, configuration) or not self.mended(configuration, rule, names, draw, alike):
                 continue
             for name in draw.sample(names, len(names)):
                 if found_beside := self.neighbour(configuration, name, draw):
@@ -159,11 +160,11 @@ class Space:
                     break
         return sorted(found.values(), key=lambda pair: len(self.words(pair[0])))[:count]
 
-    def mended(self, configuration, rule, names, draw):
+    def mended(self, configuration, rule, names, draw, alike):
         """True once `rule` is the only one that is broken, other parameters changed where that is needed."""
         for _ in range(6):
             others = [r for r in self.broken(configuration) if r is not rule]
-            if not others:
+            if not others or alike and all(set(self.names(r)) & set(names) for r in others):
                 return self.breaks(rule, configuration) and self.fits(configuration)
             free = [n for n in self.names(others[0]) if n not in names]
             if not free:
