@@ -49,6 +49,53 @@ TEST_CASE("check-parser: an engine's own checks run without its libraries, and e
     CHECK(has(bad.out, "not decided (the check needs more than the facts): 1 x AttributeError"));
 }
 
+TEST_CASE("check-parser: what a rule forbids must be refused by the engine, and a neighbour taken") {
+    const TemporaryFolder folder;
+    if (ran({"python3", "-c", "import yaml"}, folder.path()).code != 0) {
+        WARN("skipped: python3 has no module yaml");
+        return;
+    }
+    folder.write("quill.yaml",
+                 "engine: quill\nlaunch: [quill, \"{model}\"]\nparameters:\n"
+                 "  rows:\n    flag: --rows\n    int: {low: 1, high: 64, scale: log2}\n    default: 1\n"
+                 "  shards:\n    flag: --shards\n    int: {low: 1, high: 8}\n    default: 1\n"
+                 "  paper:\n    flag: --paper\n    choice: [engine, plain]\n    default: engine\n"
+                 "constraints:\n"
+                 "  - require: \"rows % shards == 0\"\n    because: quill refuses it\n"
+                 "  - forbid: {rows: [16, 32, 64]}\n    because: quill refuses it\n"
+                 "  - forbid: {rows: 2, shards: 2}\n    because: nobody knows\n"
+                 "  - forbid: {paper: plain}\n    because: \"this is another configuration's twin\"\n");
+    const Ran rules = check_parser({"quill", made_up_engine, "--entry", "quill.arguments:check", "--version", "1.0", "--rules", "--engine-file",
+                                    "quill.yaml"},
+                                   folder.path());
+    INFO(rules.out << rules.err);
+    CHECK(rules.code == 0);
+    CHECK(has(rules.out, "confirmed: require rows % shards == 0\n"));
+    CHECK(has(rules.out, "confirmed: forbid {\"rows\": [16, 32, 64]}\n"));
+    CHECK(has(rules.out, "taken by what was reached: forbid {\"rows\": 2, \"shards\": 2}\n"));
+    CHECK(has(rules.out, "twin, taken as it says: forbid {\"paper\": \"plain\"}\n"));
+    CHECK(has(rules.out, "quill 1.0: 4 rules, 2 confirmed, 1 taken by what was reached, 1 twin, taken as it says\n"));
+}
+
+TEST_CASE("mine-rules: what an engine's source refuses and no rule has is listed") {
+    const TemporaryFolder folder;
+    folder.write("quill.yaml",
+                 "engine: quill\nparameters:\n  rows:\n    flag: --rows\n  shards:\n    flag: --shards\n  paper:\n    flag: --paper-kind\n"
+                 "  depth:\n    flag: --depth\n    when: {paper: lined}\nconstraints:\n  - require: \"rows % shards == 0\"\n");
+    folder.write("quill/checks.py",
+                 "def f(self, log):\n    assert self.rows % self.shards == 0, 'rows by shards'\n"
+                 "    if self.paper_kind == 'plain' and self.rows > 8:\n        raise ValueError(f'plain paper has {8} rows')\n"
+                 "    if self.depth:\n        log.warning('--depth does nothing on --paper-kind plain')\n    raise KeyError('colour')\n");
+    const Ran mined = ran({(repository_root / "scripts/mine-rules").string(), "quill", ".", "quill/*.py", "--engine-file", "quill.yaml"},
+                          folder.path());
+    INFO(mined.out << mined.err);
+    CHECK(mined.code == 0);
+    CHECK(mined.out == "quill/checks.py:4: refuses paper, rows: plain paper has rows\n"
+                       "quill: 4 raises, asserts and warnings in 1 files, 3 about parameters of quill.yaml, 2 covered by a rule or a condition, "
+                       "1 to read\n");
+    CHECK(ran({(repository_root / "scripts/mine-rules").string(), "quill", ".", "--engine-file", "quill.yaml"}, folder.path()).code == 2);
+}
+
 TEST_CASE("check-parser: what it cannot run is said, with exit code 2") {
     const TemporaryFolder folder;
     folder.write("one.jsonl", argv_line(""));

@@ -61,13 +61,17 @@ TEST_CASE("engine-flags: a way off is never another name of the way on, and an e
                  "  --enable-cache, --disable-cache\n  --disable-cascade, --enable-cascade\n  --eager, --no-eager\n"
                  "  --cache-type {'auto','fp8',None}, -ct {'auto','fp8',None}\n"
                  "-kvo,  --kv-offload, -nkvo, --no-kv-offload\n                        where it lies\n"
-                 "--webui, --ui, --no-webui\n");
+                 "--webui, --ui, --no-webui\n  --enable-parts, -p, --disable-parts\n  --enable-wholes, --no-enable-wholes, -w\n"
+                 "  --size SIZE   how large\n");
     const Ran now = engine_flags({"quill", "3.0", "--help-text", "h.txt", "--out", "v.json"}, folder.path());
     INFO(now.out << now.err);
     REQUIRE(now.code == 0);
     const auto flags = nlohmann::json::parse(read_file(folder.path() / "v.json")).at("flags");
-    CHECK(flags.size() == 6);
+    CHECK(flags.size() == 9);
     const auto fact = [&](const char* flag) { return flags.at(flag).dump(); };
+    CHECK(fact("--size") == R"({"type":"string","verified":false})");  // a help does not say that it is a number
+    CHECK(fact("--enable-parts") == R"({"negatable":true,"negations":["--disable-parts"],"short":"-p","type":"bool"})");
+    CHECK(fact("--enable-wholes") == R"({"negatable":true,"short":"-w","type":"bool"})");
     CHECK(fact("--enable-cache") == R"({"negatable":true,"negations":["--disable-cache"],"type":"bool"})");
     CHECK(fact("--disable-cascade") == R"({"negatable":true,"negations":["--enable-cascade"],"type":"bool"})");
     CHECK(fact("--eager") == R"({"negatable":true,"type":"bool"})");
@@ -76,8 +80,37 @@ TEST_CASE("engine-flags: a way off is never another name of the way on, and an e
     // What the program makes of it: each way off switches off, the hidden one too.
     const FlagFacts facts = FlagFacts::load(folder.path() / "v.json");
     CHECK_FALSE(facts.flags.at("--enable-cache").negated);
+    for (const char* on : {"-p", "-w"}) CHECK_FALSE(facts.flags.at(on).negated);
     for (const char* off : {"--disable-cache", "--enable-cascade", "-nkvo", "--no-kv-offload"}) CHECK(facts.flags.at(off).negated);
     CHECK(facts.problems({{"quill", "--no-enable-cache", "--no-disable-cascade", "--no-eager"}}, Engine{"quill"}).empty());
+}
+
+TEST_CASE("engine-flags: an engine's own parser says types, choices and defaults, without the engine's libraries") {
+    const TemporaryFolder folder;
+    const std::string package = (repository / "tests/data/check_parser").string();
+    const Ran now = engine_flags({"quill", "4.0", "--package", package, "--entry", "quill.arguments:parser", "--out", "p.json"}, folder.path());
+    INFO(now.out << now.err);
+    REQUIRE(now.code == 0);
+    const auto stored = nlohmann::json::parse(read_file(folder.path() / "p.json"));
+    CHECK(stored.at("complete") == true);
+    const auto& flags = stored.at("flags");
+    CHECK(flags.size() == 6);
+    const auto fact = [&](const char* flag) { return flags.at(flag).dump(); };
+    CHECK(fact("--rows") == R"({"default":1,"short":"-r","type":"int"})");
+    CHECK(fact("--paper") == R"({"default":"plain","type":"choice","values":["lined","plain"]})");
+    CHECK(fact("--margin") == R"({"type":"int"})");  // behind a wrapper for optional values
+    CHECK(fact("--copies") == R"({"default":1,"type":"choice","values":[1,2,4]})");
+    CHECK(fact("--enable-ink") == R"({"deprecated":true,"negatable":true,"short":"-i","type":"bool"})");
+    CHECK(engine_flags({"quill", "4.0", "--package", package, "--entry", "quill.broken:check", "--out", "x.json"}, folder.path()).code == 2);
+}
+
+TEST_CASE("engine-flags: the engine files agree with the facts of every version that is stored") {
+    const TemporaryFolder folder;
+    const Ran checked = engine_flags({"--check"}, folder.path());
+    INFO(checked.out << checked.err);
+    CHECK(checked.code == 0);
+    CHECK(has(checked.out, "vllm 0.33.0: "));
+    CHECK(has(checked.out, "sglang 0.5.23: "));
 }
 
 TEST_CASE("engine-flags: source is parsed, never run: arguments of a parser and annotated fields") {
@@ -107,7 +140,7 @@ TEST_CASE("engine-flags: flags of an engine file that are gone end with 1, and i
     folder.write("h.txt", "options:\n  --port PORT  x\n");
     const Ran gone = engine_flags({"vllm", "99.0", "--help-text", "h.txt", "--out", "v.json"}, folder.path());
     CHECK(gone.code == 1);
-    CHECK(has(gone.out, "flags of vllm.yaml that it lacks: "));
+    CHECK(has(gone.out, "vllm.yaml is wrong in this version: "));
     CHECK(has(gone.out, "--max-num-seqs"));
     CHECK(has(gone.out, "against vllm-0.33.0"));  // the newest that is stored
     folder.write("empty.txt", "nothing here\n");

@@ -14,12 +14,25 @@ class Ink(FusedKernel):
         return rows <= 8
 
 
+def optional(kind):
+    def read(text):
+        return None if text == "None" else kind(text)
+    return read
+
+
+def parser():
+    result = argparse.ArgumentParser()
+    result.add_argument("--rows", "-r", type=int, default=1)
+    result.add_argument("--shards", type=int, default=1)
+    result.add_argument("--paper", choices=["plain", "lined", None], default="plain")
+    result.add_argument("--margin", type=optional(int))
+    result.add_argument("--copies", type=int, choices=[1, 2, 4], default=1)
+    result.add_argument("--enable-ink", "-i", action=argparse.BooleanOptionalAction, help="Deprecated.")
+    return result
+
+
 def check(words):
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--rows", type=int, default=1)
-    parser.add_argument("--shards", type=int, default=1)
-    parser.add_argument("--paper", choices=["plain", "lined"], default="plain")
-    given = parser.parse_args(words)
+    given = parser().parse_args(words)
     if torch_of_quill.has_no_ink() or anything():
         raise RuntimeError("what is not there says no")
     assert given.rows % given.shards == 0, f"rows ({given.rows}) must be divisible by shards ({given.shards})"
