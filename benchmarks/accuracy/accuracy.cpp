@@ -129,7 +129,10 @@ std::vector<Row> read_rows(const std::string& file, const Catalogue& catalogue) 
                                           row.version, std::make_shared<const CommandReader>(std::vector{engine}, catalogue.root())));
         }
         try {
-            row.serving = readers.at(key).read(Command{shell_words(row.command)}, UnknownFlags::kept);
+            const std::size_t options = row.command.find(" | ");  // of an options file
+            Command command{shell_words(row.command.substr(0, options))};
+            if (options != std::string::npos) command.files["options.yaml"] = row.command.substr(options + 3);
+            row.serving = readers.at(key).read(command, UnknownFlags::kept);
             row.why_not = row.serving.refused.cause;
             row.serving.target.traits.log.clear();  // each prediction copies the traits
             row.serving.target.traits.defaults.clear();
@@ -175,13 +178,13 @@ EngineTraits traits_of(const Row& row, const std::vector<std::string>& factors, 
     return with_factors(row.serving.target.traits, factors, logs);
 }
 
-/// By the closed form, corrected to the simulator at the last solution, three times. The simplex
+/// By the closed form, corrected to the simulator at the last solution, twice. The simplex
 /// starts at several points, since it gets stuck.
 std::vector<double> fitted(const std::vector<const Row*>& rows, const std::vector<std::string>& factors, const std::vector<double>& start) {
     std::map<std::string, double> per_source;
     for (const Row* row : rows) per_source[row->source] += 1;
     std::vector<double> at = start;
-    for (int round = 0; round < 3; ++round) {
+    for (int round = 0; round < 2; ++round) {
         std::vector<Figures> ratio;
         for (const Row* row : rows) {
             const EngineTraits traits = traits_of(*row, factors, at);
@@ -206,7 +209,7 @@ std::vector<double> fitted(const std::vector<const Row*>& rows, const std::vecto
         };
         std::vector<std::vector<double>> tried{at};
         Rng rng(7);
-        for (int i = 0; i < (round == 0 ? 6 : 1); ++i) {
+        for (int i = 0; i < (round == 0 ? 4 : 1); ++i) {
             std::vector<double> from = round == 0 ? start : at;
             if (i > 0)
                 for (double& log : from) log += 0.6 * rng.normal();
@@ -245,13 +248,16 @@ void fit_engine(const std::vector<Row>& all, const std::string& engine, const st
     if (rows.empty()) throw UsageError("no row of '" + engine + "' can be predicted");
     std::vector<double> start;
     for (const std::string& factor : factors) start.push_back(std::log(std::max(2e-5, factor_of(rows.front()->serving.target.traits, factor))));
-    const std::vector<double> best = fitted(rows, factors, start);
+    std::vector<const Row*> fitted_to;
+    std::copy_if(rows.begin(), rows.end(), std::back_inserter(fitted_to),
+                 [](const Row* row) { return !row->source.ends_with("(judged only)"); });
+    const std::vector<double> best = fitted(fitted_to, factors, start);
     fmt::print("\nfitted to all sources:{}\n", text_of(factors, traits_of(*rows.front(), factors, best)));
     Errors by_all;
     Errors held_out;
     for (const std::string& source : sources) {
         std::vector<const Row*> others;
-        std::copy_if(rows.begin(), rows.end(), std::back_inserter(others), [&](const Row* row) { return row->source != source; });
+        std::copy_if(fitted_to.begin(), fitted_to.end(), std::back_inserter(others), [&](const Row* row) { return row->source != source; });
         if (others.empty()) continue;
         const std::vector<double> without = fitted(others, factors, start);
         fmt::print("without {}:{}\n", source, text_of(factors, traits_of(*rows.front(), factors, without)));

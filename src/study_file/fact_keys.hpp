@@ -77,11 +77,13 @@ inline constexpr struct CostCheckKeys {
 inline constexpr struct EarlierTraitsKeys {
     static constexpr std::string_view called = "earlier_traits";
     Key compute_efficiency{"compute_efficiency", is::mapping_of<is::efficiency>, "as in the file, all of its number types"};
+    Key bandwidth_efficiency{"bandwidth_efficiency", is::efficiency, "as in the file"};
     Key step_overhead_seconds{"step_overhead_seconds", is::number_from<0>, "as in the file"};
     Key sequence_overhead_seconds{"sequence_overhead_seconds", is::number_from<0>, "as in the file"};
     Key layer_seconds{"layer_seconds", is::number_from<0>, "as in the file"};
     Key request_overhead_seconds{"request_overhead_seconds", is::number_from<0>, "as in the file"};
     Key defaults{"defaults", is::mapping_of<is::list_of<is::keyed<keys::default_rule>>>, "of these parameters, in place of the file's"};
+    Key checked{"checked", is::list_of<is::keyed<keys::cost_check>>, "in place of the file's"};
 } earlier_traits{};
 
 inline constexpr struct DefectKeys : BecauseKeys {

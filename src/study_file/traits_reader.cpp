@@ -38,7 +38,8 @@ constexpr std::array<std::pair<Key, double EngineTraits::*>, 17> trait_figures{{
     {keys::traits.graph_seconds_per_size, &EngineTraits::graph_seconds_per_size},
     {keys::traits.reserved_share, &EngineTraits::reserved_share},
 }};
-constexpr std::array<std::pair<Key, double EngineTraits::*>, 4> earlier_figures{{
+constexpr std::array<std::pair<Key, double EngineTraits::*>, 5> earlier_figures{{
+    {keys::earlier_traits.bandwidth_efficiency, &EngineTraits::bandwidth_efficiency},
     {keys::earlier_traits.step_overhead_seconds, &EngineTraits::step_overhead_seconds},
     {keys::earlier_traits.sequence_overhead_seconds, &EngineTraits::sequence_overhead_seconds},
     {keys::earlier_traits.layer_seconds, &EngineTraits::layer_seconds},
@@ -87,11 +88,15 @@ void read_defaults(const Yaml& node, EngineTraits& traits) {
     }
 }
 
-CostCheck read_check(const Yaml& node) {
+void read_checks(const Yaml& list, EngineTraits& traits) {
     const auto& table = keys::cost_check;
-    node.check_keys(table);
-    return {read<std::string>(node, table.hardware), read<std::size_t>(node, table.rows), read<double>(node, table.median_error),
-            read<double>(node, table.error_90), read<std::string>(node, table.of)};
+    traits.checked.clear();
+    for (const Yaml& node : list.items()) {
+        node.check_keys(table);
+        traits.checked.push_back({read<std::string>(node, table.hardware), read<std::size_t>(node, table.rows),
+                                  read<double>(node, table.median_error), read<double>(node, table.error_90),
+                                  read<std::string>(node, table.of)});
+    }
 }
 
 /// What holds before a version, on top of what holds before later ones.
@@ -111,6 +116,7 @@ void read_earlier(const Yaml& before, const std::string& version, EngineTraits& 
             read(node, table.compute_efficiency, into->compute_efficiency);
             for (const auto& [key, member] : earlier_figures) read(node, key, into->*member);
             if (const Yaml* defaults = node.find(table.defaults)) read_defaults(*defaults, *into);
+            if (const Yaml* checked = node.find(table.checked)) read_checks(*checked, *into);
         }
         if (!own.compute_efficiency.empty() && !own.compute_efficiency.contains("other"))
             node.at(table.compute_efficiency).fail("'other' is missing: for types that are not named");
@@ -141,9 +147,8 @@ EngineTraits read_traits(const Yaml& file, const std::string& version) {
     if (traits.attention.empty()) file.at(table.attention).fail("at least one back end wanted");
     traits.default_attention = file.at(table.attention).entries().front().first;
     if (const Yaml* node = file.find(table.defaults)) read_defaults(*node, traits);
+    if (const Yaml* node = file.find(table.checked)) read_checks(*node, traits);
     if (const Yaml* node = file.find(table.before)) read_earlier(*node, version, traits);
-    if (const Yaml* node = file.find(table.checked))
-        for (const Yaml& item : node->items()) traits.checked.push_back(read_check(item));
     read(file, table.log, traits.log);
     if (const Yaml* node = file.find(table.defects))
         for (const Yaml& item : node->items()) traits.defects.push_back(read_defect(item));
