@@ -69,7 +69,7 @@ inline constexpr struct CostCheckKeys {
     static constexpr std::string_view called = "cost_check";
     Key hardware{"hardware", is::name, "the chip that the rows were measured on", required};
     Key rows{"rows", is::integer_from<1>, "measured rows", required};
-    Key median_error{"median_error", is::number_from<0>, "of |predicted / measured - 1|", required};
+    Key median_error{"median_error", is::number_from<0>, "of predicted / measured - 1, in rows that its fit left out", required};
     Key error_90{"error_90", is::number_from<0>, "nine of ten errors are within it", required};
     Key of{"of", is::text, "engine versions and models of the rows", required};
 } cost_check{};
