@@ -124,9 +124,9 @@ std::vector<Row> read_rows(const std::string& file, const Catalogue& catalogue) 
         const std::string key = row.engine + row.version + row.hardware;
         if (!readers.contains(key)) {
             const Engine engine = catalogue.engine(row.engine);
-            readers.emplace(key,
-                            ServingReader(engine, catalogue.traits(row.engine, row.version), catalogue.all_models(), catalogue.hardware(row.hardware),
-                                          row.version, std::make_shared<const CommandReader>(std::vector{engine}, catalogue.root())));
+            readers.emplace(key, ServingReader(engine, catalogue.traits(row.engine, row.version), catalogue.all_models(),
+                                               catalogue.hardware(row.hardware), row.version,
+                                               std::make_shared<const CommandReader>(std::vector{engine}, catalogue.root())));
         }
         try {
             const std::size_t options = row.command.find(" | ");  // of an options file
@@ -136,7 +136,8 @@ std::vector<Row> read_rows(const std::string& file, const Catalogue& catalogue) 
             row.why_not = row.serving.refused.cause;
             row.serving.target.traits.log.clear();  // each prediction copies the traits
             row.serving.target.traits.defaults.clear();
-            if (row.why_not.empty() && row.cost(row.serving.target.traits).memory().cache_tokens == 0) row.why_not = "no memory for the cache";
+            if (row.why_not.empty() && row.cost(row.serving.target.traits).memory().cache_tokens == 0)
+                row.why_not = "no memory for the cache";
         } catch (const UsageError& error) {
             row.why_not = error.what();
         }
@@ -170,7 +171,8 @@ using Errors = std::map<std::string, std::vector<std::vector<double>>>;
 
 void print(const char* title, const Errors& errors) {
     fmt::print("\n{:<50} {:>5} {:>24} {:>24}\n", title, "rows", "median", "90 %");
-    for (const auto& [name, rows] : errors) fmt::print("{:<50} {:>5} {:>24} {:>24}\n", name, rows.size(), with_interval(rows, 0.5), with_interval(rows, 0.9));
+    for (const auto& [name, rows] : errors)
+        fmt::print("{:<50} {:>5} {:>24} {:>24}\n", name, rows.size(), with_interval(rows, 0.5), with_interval(rows, 0.9));
 }
 
 /// Traits of the rows' own version with fitted figures.
@@ -247,7 +249,8 @@ void fit_engine(const std::vector<Row>& all, const std::string& engine, const st
     }
     if (rows.empty()) throw UsageError("no row of '" + engine + "' can be predicted");
     std::vector<double> start;
-    for (const std::string& factor : factors) start.push_back(std::log(std::max(2e-5, factor_of(rows.front()->serving.target.traits, factor))));
+    for (const std::string& factor : factors)
+        start.push_back(std::log(std::max(2e-5, factor_of(rows.front()->serving.target.traits, factor))));
     std::vector<const Row*> fitted_to;
     std::copy_if(rows.begin(), rows.end(), std::back_inserter(fitted_to),
                  [](const Row* row) { return !row->source.ends_with("(judged only)"); });
@@ -275,16 +278,18 @@ void fit_engine(const std::vector<Row>& all, const std::string& engine, const st
 
 void print_rows(const std::vector<Row>& rows) {
     Errors errors;
-    fmt::print("{:>10} {:>10} {:>7} | {:>9} {:>9} {:>7} | {:>8} {:>8}\n", "tokens/s", "predicted", "", "TPOT ms", "predicted", "", "TTFT ms", "predicted");
+    fmt::print("{:>10} {:>10} {:>7} | {:>9} {:>9} {:>7} | {:>8} {:>8}\n", "tokens/s", "predicted", "", "TPOT ms", "predicted", "",
+               "TTFT ms", "predicted");
     for (const Row& row : rows) {
         Figures predicted;
         if (row.why_not.empty()) predicted = simulated(row, row.serving.target.traits);
         const Figures& m = row.measured;
         const auto change = [](double p, double q) { return q > 0 ? fmt::format("{:+.0f} %", (p / q - 1) * 100) : std::string("-"); };
-        fmt::print("{:>10.5g} {:>10.5g} {:>7} | {:>9.4g} {:>9.4g} {:>7} | {:>8.4g} {:>8.4g}  {}, {} in flight, {:.0f} + {:.0f}: {}{}\n", m.tokens, predicted.tokens,
-                   change(predicted.tokens, m.tokens), m.tpot * 1e3, predicted.tpot * 1e3, change(predicted.tpot, m.tpot), m.ttft * 1e3,
-                   predicted.ttft * 1e3, row.source, row.traffic.arrival().in_flight, row.means.prompt_tokens, row.means.output_tokens,
-                   row.command, row.why_not.empty() ? "" : "  NOT PREDICTED: " + row.why_not);
+        fmt::print("{:>10.5g} {:>10.5g} {:>7} | {:>9.4g} {:>9.4g} {:>7} | {:>8.4g} {:>8.4g}  {}, {} in flight, {:.0f} + {:.0f}: {}{}\n",
+                   m.tokens, predicted.tokens, change(predicted.tokens, m.tokens), m.tpot * 1e3, predicted.tpot * 1e3,
+                   change(predicted.tpot, m.tpot), m.ttft * 1e3, predicted.ttft * 1e3, row.source, row.traffic.arrival().in_flight,
+                   row.means.prompt_tokens, row.means.output_tokens, row.command,
+                   row.why_not.empty() ? "" : "  NOT PREDICTED: " + row.why_not);
         for (const std::string& key : {row.source + " (" + row.engine + ")", row.engine + " " + row.hardware, row.engine})
             errors[key].push_back(errors_of(row, predicted));
     }
@@ -299,12 +304,13 @@ int main(int count, char** words) {
         const Catalogue catalogue = Catalogue::standard();
         const std::vector<Row> rows = read_rows(SERVETUNE_MEASURED, catalogue);
         if (arguments.empty()) print_rows(rows);
-        else if (arguments.size() < 2 || arguments[0] != "--fit") throw UsageError("usage: accuracy [--fit ENGINE[<VERSION|>=VERSION] [FACTOR...]]");
+        else if (arguments.size() < 2 || arguments[0] != "--fit")
+            throw UsageError("usage: accuracy [--fit ENGINE[<VERSION|>=VERSION] [FACTOR...]]");
         else {
             std::vector<std::string> factors(arguments.begin() + 2, arguments.end());
             if (factors.empty())
-                factors = {"compute_efficiency.bf16", "compute_efficiency.fp8",   "bandwidth_efficiency",
-                           "step_overhead_seconds",   "sequence_overhead_seconds", "request_overhead_seconds", "layer_seconds"};
+                factors = {"compute_efficiency.bf16",   "compute_efficiency.fp8",   "bandwidth_efficiency", "step_overhead_seconds",
+                           "sequence_overhead_seconds", "request_overhead_seconds", "layer_seconds"};
             fit_engine(rows, arguments[1], factors);
         }
         return 0;

@@ -25,8 +25,8 @@ double factor_of(const EngineTraits& traits, const std::string& factor) {
     if (factor == "chunk_overhead_seconds") return traits.chunk_overhead_seconds;
     if (factor == "compute_efficiency") return traits.compute_efficiency.begin()->second;
     if (factor.starts_with("compute_efficiency.")) return traits.compute(factor.substr(factor.find('.') + 1));
-    const std::vector<std::string> known{"bandwidth_efficiency",     "step_overhead_seconds",  "sequence_overhead_seconds",
-                                         "layer_seconds", "request_overhead_seconds", "chunk_overhead_seconds", "compute_efficiency"};
+    const std::vector<std::string> known{"bandwidth_efficiency",     "step_overhead_seconds",  "sequence_overhead_seconds", "layer_seconds",
+                                         "request_overhead_seconds", "chunk_overhead_seconds", "compute_efficiency"};
     throw UsageError("'" + factor + "' is no factor that can be fitted; known: " + listed(nearest_first(factor, known)));
 }
 
@@ -166,7 +166,8 @@ Fit fit(const std::vector<FitRow>& rows, const FitOptions& options) {
         for (std::size_t i = 0; i < rows.size(); ++i)
             if (i % folds != fold || folds == 1) others.push_back(&rows[i]);
         const EngineTraits without =
-            folds == 1 ? result.traits : with_factors(shipped, options.factors, fitted(others, shipped, options, start));  // held out of nothing
+            folds == 1 ? result.traits
+                       : with_factors(shipped, options.factors, fitted(others, shipped, options, start));  // held out of nothing
         for (std::size_t i = fold; i < rows.size(); i += folds) {
             const Metrics with_all = predicted(rows[i], result.traits);
             const Metrics held_out = predicted(rows[i], without);

@@ -108,8 +108,7 @@ TEST_CASE("cost model: each layer of a step takes its own time, whatever the ste
         target.traits.layer_seconds = 0;
         const StepTime without = CostModel(target, settings).step(work);
         target.traits.layer_seconds = 1e-4;
-        CHECK(CostModel(target, settings).step(work).device ==
-              exactly(without.device + 1e-4 * static_cast<double>(target.model.layers)));
+        CHECK(CostModel(target, settings).step(work).device == exactly(without.device + 1e-4 * static_cast<double>(target.model.layers)));
     }
 }
 

@@ -137,8 +137,8 @@ TEST_CASE("serving: vLLM's defaults depend on the device") {
 
 TEST_CASE("serving: vLLM's defaults depend on the version") {
     const auto of = [](const char* version, const std::string& words) {
-        const ServingReader asked{shipped_catalogue.engine("vllm"), shipped_catalogue.traits("vllm", version), shipped_catalogue.all_models(),
-                                  shipped_catalogue.hardware("h100-sxm"), version};
+        const ServingReader asked{shipped_catalogue.engine("vllm"), shipped_catalogue.traits("vllm", version),
+                                  shipped_catalogue.all_models(), shipped_catalogue.hardware("h100-sxm"), version};
         const Serving serving = asked.read({shell_words(vllm + words)});
         INFO(version << " " << words << ": " << serving.refused.cause);
         CHECK(serving.refused.end == StartResult::End::serves);

@@ -3,10 +3,10 @@
 #include "support/test.hpp"
 
 #include "base/files.hpp"
-#include "study/table.hpp"
 #include "servetune/catalogue.hpp"
 #include "servetune/error.hpp"
 #include "servetune/study_file.hpp"
+#include "study/table.hpp"
 #include "support/shipped.hpp"
 
 #include <algorithm>
@@ -100,8 +100,9 @@ TEST_CASE("traits: a version has the figures of its time") {
     const std::string rest = shipped.substr(shipped.find("\n\n", at));
     const auto with = [&](const std::string& before) { return shipped.substr(0, at) + "\nbefore:\n" + before + rest; };
     const TemporaryFolder folder;
-    const std::string own = folder.write("own.yaml", with("  \"0.20\": {layer_seconds: 1.0e-5, defaults: {max_num_seqs: [{value: 7}]}}\n"
-                                                          "  \"0.9\": {layer_seconds: 2.0e-5, compute_efficiency: {other: 0.5}}\n"))
+    const std::string own = folder
+                                .write("own.yaml", with("  \"0.20\": {layer_seconds: 1.0e-5, defaults: {max_num_seqs: [{value: 7}]}}\n"
+                                                        "  \"0.9\": {layer_seconds: 2.0e-5, compute_efficiency: {other: 0.5}}\n"))
                                 .string();
     const auto of = [&](const char* version) { return Catalogue(search_spaces).traits(own, version); };
     const EngineTraits newest = of("");
@@ -160,13 +161,15 @@ TEST_CASE("traits: a study is told where the cost model was never checked, and w
                                                          "\nengine: vllm\nworkloads: [{use: random}]\n"
                                                          "objective: {maximize: output_tokens_per_second}\nothers: default\n"
                                                          "space: {max_num_seqs: {choice: [16, 64]}}\n"
-                                                         "evaluator: {simulate: {traits: {vllm: " + traits + "}}}\nbudget: {trials: 2}\n"),
+                                                         "evaluator: {simulate: {traits: {vllm: " +
+                                                         traits + "}}}\nbudget: {trials: 2}\n"),
                           Catalogue(search_spaces));
     };
     CHECK(doubts_of_cost_model(study_on("h100-sxm")).empty());  // a quarter, not more
     CHECK(study_on("h100-sxm").measured_by().find("Take care") == std::string::npos);
-    const std::string off = "the cost model of vllm is off by 30 % on h200-sxm (median over 7 rows when left out of its fit, nine of ten within 90 %; "
-                            "0.24 with Qwen3-8B)";
+    const std::string off =
+        "the cost model of vllm is off by 30 % on h200-sxm (median over 7 rows when left out of its fit, nine of ten within 90 %; "
+        "0.24 with Qwen3-8B)";
     CHECK(doubts_of_cost_model(study_on("h200-sxm")) == std::vector{off});
     CHECK(doubts_of_cost_model(study_on("h100-sxm"), "h200-sxm") == std::vector{off});
     CHECK(study_on("h200-sxm").measured_by().find("Take care: " + off) != std::string::npos);

@@ -109,8 +109,8 @@ std::vector<std::string> doubts_of_cost_model(const StudyFile& file, const std::
     std::vector<std::string> result;
     for (const Engine& engine : file.composition->engines()) {
         const EngineTraits traits = traits_of(file, catalogue, engine.name);
-        const auto check = std::find_if(traits.checked.begin(), traits.checked.end(),
-                                        [&](const CostCheck& one) { return one.hardware == chip->name; });
+        const auto check =
+            std::find_if(traits.checked.begin(), traits.checked.end(), [&](const CostCheck& one) { return one.hardware == chip->name; });
         std::string elsewhere;
         for (const CostCheck& one : traits.checked)
             elsewhere += (elsewhere.empty() ? "; it was on " : ", ") + one.hardware + " (median error " + percent(one.median_error) + ")";
@@ -118,8 +118,8 @@ std::vector<std::string> doubts_of_cost_model(const StudyFile& file, const std::
         if (check == traits.checked.end()) result.push_back(predicted + " was never checked on " + chip->name + elsewhere);
         else if (check->median_error > large_error)
             result.push_back(predicted + " is off by " + percent(check->median_error) + " on " + chip->name + " (median over " +
-                             std::to_string(check->rows) + (check->rows == 1 ? " row" : " rows") + " when left out of its fit, nine of ten within " +
-                             percent(check->error_90) + "; " + check->of + ")");
+                             std::to_string(check->rows) + (check->rows == 1 ? " row" : " rows") +
+                             " when left out of its fit, nine of ten within " + percent(check->error_90) + "; " + check->of + ")");
     }
     return result;
 }
