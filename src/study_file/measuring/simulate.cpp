@@ -103,7 +103,7 @@ EngineTraits traits_of(const StudyFile& file, const Catalogue& catalogue, const 
 std::vector<std::string> doubts_of_cost_model(const StudyFile& file, const std::string& hardware) {
     constexpr double large_error = 0.25;
     const Catalogue catalogue = file.catalogue();
-    const auto chip = hardware_in(hardware.empty() ? file.chip() : hardware, catalogue.all_hardware());
+    const auto chip = hardware_in(hardware.empty() ? file.machine.chip() : hardware, catalogue.all_hardware());
     if (!chip) return {};
     const auto percent = [](double error) { return text_of(std::round(error * 100)) + " %"; };
     std::vector<std::string> result;
