@@ -290,7 +290,8 @@ void print_rows(const std::vector<Row>& rows) {
                    change(predicted.tpot, m.tpot), m.ttft * 1e3, predicted.ttft * 1e3, row.source, row.traffic.arrival().in_flight,
                    row.means.prompt_tokens, row.means.output_tokens, row.command,
                    row.why_not.empty() ? "" : "  NOT PREDICTED: " + row.why_not);
-        for (const std::string& key : {row.source + " (" + row.engine + ")", row.engine + " " + row.hardware, row.engine})
+        for (const std::string& key : {row.source + " (" + row.engine + ")", row.engine + " " + row.hardware,
+                                       row.engine + " " + row.version + " " + row.hardware, row.engine})
             errors[key].push_back(errors_of(row, predicted));
     }
     print("by the traits that ship", errors);
