@@ -260,6 +260,10 @@ std::vector<std::string> facts_to_know(const StudyFile& file, const std::string&
         if (std::string note = chip->note_of_unverified(); !note.empty()) result.push_back(std::move(note));
     if (const auto served = served_model(file.model, catalogue.all_models()))
         if (std::string note = note_of(*served, file.model); !note.empty()) result.push_back(std::move(note));
+    const bool believed = std::any_of(file.knowledge.begin(), file.knowledge.end(),
+                                      [](const KnowledgeChoice& choice) { return choice.kind == KnowledgeChoice::Kind::cost_model; });
+    if (believed || !hardware.empty() || std::holds_alternative<SimulateChoice>(file.measuring))
+        for (std::string& doubt : doubts_of_cost_model(file, hardware)) result.push_back(std::move(doubt));
     return result;
 }
 

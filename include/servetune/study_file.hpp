@@ -240,6 +240,11 @@ std::filesystem::path traits_file(const StudyFile& file, const Catalogue& catalo
 /// that ships.
 EngineTraits traits_of(const StudyFile& file, const Catalogue& catalogue, const std::string& engine);
 
+/// Why the cost model's figures for this study's engines may be wrong, a sentence each: never
+/// checked on the chip, or off by more than a quarter there (`checked` of the traits). `hardware`:
+/// in place of the study's. Empty too where the chip is not known.
+std::vector<std::string> doubts_of_cost_model(const StudyFile& file, const std::string& hardware = "");
+
 /// The evaluator of a study that is simulated, whatever the file says measures it; `hardware`: in
 /// place of the file's. Throws IoError for unknown hardware or an engine without traits, UsageError
 /// for a workload whose requests cannot be planned.

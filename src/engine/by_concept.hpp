@@ -113,7 +113,12 @@ private:
             for (const DefaultRule& rule : rules->second) {
                 const bool here =
                     rule.hardware.empty() || std::find(rule.hardware.begin(), rule.hardware.end(), hardware.name) != rule.hardware.end();
-                if (here && hardware.memory_bytes >= rule.from_memory_bytes) return rule.value;
+                const bool so = std::all_of(rule.when.begin(), rule.when.end(), [&](const Condition& condition) {
+                    const auto said = set_.find(condition.parent);
+                    return said != set_.end() &&
+                           std::find(condition.values.begin(), condition.values.end(), said->second) != condition.values.end();
+                });
+                if (here && so && hardware.memory_bytes >= rule.from_memory_bytes) return rule.value;
             }
         return parameter.value_when_unset.value_or(Unset{});
     }

@@ -288,7 +288,8 @@ StepTime CostModel::step(const StepWork& work) const {
     time.attention = attention_seconds(work, checked) / streams;
     time.communication = communication_seconds(tokens);
     time.draft = draft_seconds(decoding);
-    time.device = time.linear + time.attention + time.communication + time.draft;
+    time.device =
+        time.linear + time.attention + time.communication + time.draft + traits.layer_seconds * static_cast<double>(target_.model.layers);
     if (!settings_.compiled) time.device *= traits.uncompiled_factor;
     if (tokens > static_cast<double>(settings_.graph_max_tokens))
         time.device = std::max(time.device, static_cast<double>(target_.model.layers) * traits.eager_layer_seconds);

@@ -21,8 +21,8 @@ EngineTraits scaled(EngineTraits traits, const SpeedFactors& factors) {
         scale(attention.prefill_efficiency, factors.compute);
         scale(attention.decode_efficiency, factors.bandwidth);
     }
-    for (double* seconds : {&traits.step_overhead_seconds, &traits.sequence_overhead_seconds, &traits.eager_layer_seconds,
-                            &traits.request_overhead_seconds, &traits.chunk_overhead_seconds})
+    for (double* seconds : {&traits.step_overhead_seconds, &traits.sequence_overhead_seconds, &traits.layer_seconds,
+                            &traits.eager_layer_seconds, &traits.request_overhead_seconds, &traits.chunk_overhead_seconds})
         *seconds *= factors.overhead;
     return traits;
 }

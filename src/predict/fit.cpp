@@ -13,30 +13,31 @@
 #include <optional>
 
 namespace servetune {
-namespace {
 
 using Point = std::vector<double>;  // logarithms of the factors
 
-/// The figure of a factor, readable and settable; of all number types together it is the first
-/// one's.
-double get(const EngineTraits& traits, const std::string& factor) {
+double factor_of(const EngineTraits& traits, const std::string& factor) {
     if (factor == "bandwidth_efficiency") return traits.bandwidth_efficiency;
     if (factor == "step_overhead_seconds") return traits.step_overhead_seconds;
     if (factor == "sequence_overhead_seconds") return traits.sequence_overhead_seconds;
+    if (factor == "layer_seconds") return traits.layer_seconds;
     if (factor == "request_overhead_seconds") return traits.request_overhead_seconds;
     if (factor == "chunk_overhead_seconds") return traits.chunk_overhead_seconds;
     if (factor == "compute_efficiency") return traits.compute_efficiency.begin()->second;
     if (factor.starts_with("compute_efficiency.")) return traits.compute(factor.substr(factor.find('.') + 1));
-    const std::vector<std::string> known{"bandwidth_efficiency",     "step_overhead_seconds",  "sequence_overhead_seconds",
+    const std::vector<std::string> known{"bandwidth_efficiency",     "step_overhead_seconds",  "sequence_overhead_seconds", "layer_seconds",
                                          "request_overhead_seconds", "chunk_overhead_seconds", "compute_efficiency"};
     throw UsageError("'" + factor + "' is no factor that can be fitted; known: " + listed(nearest_first(factor, known)));
 }
+
+namespace {
 
 void set(EngineTraits& traits, const std::string& factor, double value) {
     const auto share = [](double v) { return std::clamp(v, 0.01, 1.0); };
     if (factor == "bandwidth_efficiency") traits.bandwidth_efficiency = share(value);
     else if (factor == "step_overhead_seconds") traits.step_overhead_seconds = value;
     else if (factor == "sequence_overhead_seconds") traits.sequence_overhead_seconds = value;
+    else if (factor == "layer_seconds") traits.layer_seconds = value;
     else if (factor == "request_overhead_seconds") traits.request_overhead_seconds = value;
     else if (factor == "chunk_overhead_seconds") traits.chunk_overhead_seconds = value;
     else if (factor == "compute_efficiency") {
@@ -45,23 +46,13 @@ void set(EngineTraits& traits, const std::string& factor, double value) {
     } else traits.compute_efficiency[factor.substr(factor.find('.') + 1)] = share(value);
 }
 
-EngineTraits with(EngineTraits traits, const std::vector<std::string>& factors, const Point& logs) {
+}  // namespace
+
+EngineTraits with_factors(EngineTraits traits, const std::vector<std::string>& factors, const std::vector<double>& logs) {
     for (std::size_t i = 0; i < factors.size(); ++i) set(traits, factors[i], std::exp(logs[i]));
     return traits;
 }
 
-Metrics predicted(const FitRow& row, const EngineTraits& traits) {
-    ServingTarget target = row.serving.target;
-    target.traits = traits;
-    SimulatedRun run = simulate(CostModel(target, row.serving.settings), row.traffic);
-    LoadRun load;
-    load.records = std::move(run.records);
-    load.duration_seconds = run.duration_seconds;
-    return metrics_of(statistics_of(load, {row.traffic.requests().size(), row.traffic.arrival(), {}}));
-}
-
-/// The lowest point that the simplex finds (Nelder and Mead 1965, with their coefficients 1, 2,
-/// 1/2, 1/2).
 Point minimised(const std::function<double(const Point&)>& cost, const Point& start, std::size_t evaluations) {
     struct Vertex {
         Point at;
@@ -105,10 +96,22 @@ Point minimised(const std::function<double(const Point&)>& cost, const Point& st
     return std::min_element(simplex.begin(), simplex.end(), lower)->at;
 }
 
+namespace {
+
+Metrics predicted(const FitRow& row, const EngineTraits& traits) {
+    ServingTarget target = row.serving.target;
+    target.traits = traits;
+    SimulatedRun run = simulate(CostModel(target, row.serving.settings), row.traffic);
+    LoadRun load;
+    load.records = std::move(run.records);
+    load.duration_seconds = run.duration_seconds;
+    return metrics_of(statistics_of(load, {row.traffic.requests().size(), row.traffic.arrival(), {}}));
+}
+
 Point fitted(const std::vector<const FitRow*>& rows, const EngineTraits& shipped, const FitOptions& options, const Point& start) {
     constexpr double pull = 0.001;  // (3 %)^2
     const auto cost = [&](const Point& logs) {
-        const EngineTraits traits = with(shipped, options.factors, logs);
+        const EngineTraits traits = with_factors(shipped, options.factors, logs);
         double sum = 0;
         for (const FitRow* row : rows) {
             const Metrics metrics = predicted(*row, traits);
@@ -150,12 +153,12 @@ Fit fit(const std::vector<FitRow>& rows, const FitOptions& options) {
     if (rows.empty()) throw UsageError("there is no sound row to fit to");
     const EngineTraits shipped = rows.front().serving.target.traits;
     Point start;
-    for (const std::string& factor : options.factors) start.push_back(std::log(std::max(get(shipped, factor), 1e-7)));
+    for (const std::string& factor : options.factors) start.push_back(std::log(std::max(factor_of(shipped, factor), 1e-7)));
     std::vector<const FitRow*> all;
     for (const FitRow& row : rows) all.push_back(&row);
     const Point best = fitted(all, shipped, options, start);
-    Fit result{with(shipped, options.factors, best), {}, {}};
-    for (const std::string& factor : options.factors) result.values[factor] = get(result.traits, factor);
+    Fit result{with_factors(shipped, options.factors, best), {}, {}};
+    for (const std::string& factor : options.factors) result.values[factor] = factor_of(result.traits, factor);
 
     const std::size_t folds = std::min(options.folds, rows.size());
     for (std::size_t fold = 0; fold < folds; ++fold) {
@@ -163,7 +166,8 @@ Fit fit(const std::vector<FitRow>& rows, const FitOptions& options) {
         for (std::size_t i = 0; i < rows.size(); ++i)
             if (i % folds != fold || folds == 1) others.push_back(&rows[i]);
         const EngineTraits without =
-            folds == 1 ? result.traits : with(shipped, options.factors, fitted(others, shipped, options, start));  // held out of nothing
+            folds == 1 ? result.traits
+                       : with_factors(shipped, options.factors, fitted(others, shipped, options, start));  // held out of nothing
         for (std::size_t i = fold; i < rows.size(); i += folds) {
             const Metrics with_all = predicted(rows[i], result.traits);
             const Metrics held_out = predicted(rows[i], without);

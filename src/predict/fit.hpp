@@ -14,6 +14,17 @@
 
 namespace servetune {
 
+/// The figure of a factor (FitOptions::factors); of all number types together it is the first
+/// one's. Throws UsageError for an unknown one.
+double factor_of(const EngineTraits& traits, const std::string& factor);
+/// `logs`: natural logarithms of the factors' figures; a share stays within 0.01 to 1.
+EngineTraits with_factors(EngineTraits traits, const std::vector<std::string>& factors, const std::vector<double>& logs);
+
+/// The lowest point that the simplex finds (Nelder and Mead 1965, with their coefficients 1, 2,
+/// 1/2, 1/2).
+std::vector<double> minimised(const std::function<double(const std::vector<double>&)>& cost, const std::vector<double>& start,
+                              std::size_t evaluations);
+
 /// A measured result and what is needed to predict it.
 struct FitRow {
     std::string name;  ///< for people: workload and command
@@ -24,7 +35,8 @@ struct FitRow {
 
 struct FitOptions {
     /// Figures of EngineTraits that are fitted: `bandwidth_efficiency`, `step_overhead_seconds`,
-    /// `sequence_overhead_seconds`, `request_overhead_seconds`, `chunk_overhead_seconds`,
+    /// `sequence_overhead_seconds`, `layer_seconds`, `request_overhead_seconds`,
+    /// `chunk_overhead_seconds`,
     /// `compute_efficiency` (of all number types together, by one factor),
     /// `compute_efficiency.fp8`.
     std::vector<std::string> factors{"compute_efficiency", "request_overhead_seconds"};

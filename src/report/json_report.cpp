@@ -253,6 +253,7 @@ std::string json_of(const ReportView& view, std::string_view stop_reason, const 
         object["predicted"] = {{"by", predicted->by},
                                {"median_error_before", predicted->shipped_error},
                                {"median_error_fitted", predicted->fitted_error},
+                               {"doubts", predicted->doubts},
                                {"rows", rows}};
     }
     object["refused"] = refused;

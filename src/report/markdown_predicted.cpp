@@ -38,6 +38,7 @@ public:
             line("Median error: {} before any trial, {} by the trials before each. At the end: {}.\n", plain_percent(found->shipped_error),
                  plain_percent(found->fitted_error), found->by);
         else line("From now on: {}.\n", found->by);
+        for (const std::string& doubt : found->doubts) line("Before any trial, {}.\n", doubt);
         return std::move(out_);
     }
 };

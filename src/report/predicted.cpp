@@ -2,6 +2,7 @@
 #include "predicted.hpp"
 
 #include "perf/quick_estimate.hpp"
+#include "servetune/study_file.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -49,6 +50,7 @@ std::optional<Predicted> predicted_of(const ReportView& view) {
     }
     result.shipped_error = median_error(result.rows, false);
     result.fitted_error = median_error(result.rows, true);
+    result.doubts = doubts_of_cost_model(view.setup.file);
     return result.rows.empty() ? std::nullopt : std::optional(std::move(result));
 }
 

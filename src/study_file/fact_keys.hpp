@@ -62,7 +62,29 @@ inline constexpr struct DefaultRuleKeys {
     Key value{"value", is::value, "what the engine uses", required};
     Key from_memory_bytes{"from_memory_bytes", is::number_from<0>, "on devices with at least so much (0)"};
     Key hardware{"hardware", is::list_of<is::text>, "on these only"};
+    Key when{"when", is::conditions, "and only where the command sets these parameters to one of these values"};
 } default_rule{};
+
+inline constexpr struct CostCheckKeys {
+    static constexpr std::string_view called = "cost_check";
+    Key hardware{"hardware", is::name, "the chip that the rows were measured on", required};
+    Key rows{"rows", is::integer_from<1>, "measured rows", required};
+    Key median_error{"median_error", is::number_from<0>, "of predicted / measured - 1, in rows that its fit left out", required};
+    Key error_90{"error_90", is::number_from<0>, "nine of ten errors are within it", required};
+    Key of{"of", is::text, "engine versions and models of the rows", required};
+} cost_check{};
+
+inline constexpr struct EarlierTraitsKeys {
+    static constexpr std::string_view called = "earlier_traits";
+    Key compute_efficiency{"compute_efficiency", is::mapping_of<is::efficiency>, "as in the file, all of its number types"};
+    Key bandwidth_efficiency{"bandwidth_efficiency", is::efficiency, "as in the file"};
+    Key step_overhead_seconds{"step_overhead_seconds", is::number_from<0>, "as in the file"};
+    Key sequence_overhead_seconds{"sequence_overhead_seconds", is::number_from<0>, "as in the file"};
+    Key layer_seconds{"layer_seconds", is::number_from<0>, "as in the file"};
+    Key request_overhead_seconds{"request_overhead_seconds", is::number_from<0>, "as in the file"};
+    Key defaults{"defaults", is::mapping_of<is::list_of<is::keyed<keys::default_rule>>>, "of these parameters, in place of the file's"};
+    Key checked{"checked", is::list_of<is::keyed<keys::cost_check>>, "in place of the file's"};
+} earlier_traits{};
 
 inline constexpr struct DefectKeys : BecauseKeys {
     static constexpr std::string_view called = "defect";
@@ -81,6 +103,7 @@ inline constexpr struct TraitsKeys {
     Key bandwidth_efficiency{"bandwidth_efficiency", is::efficiency, "share of the memory bandwidth while weights are read", required};
     Key step_overhead_seconds{"step_overhead_seconds", is::number_from<0>, "the host's work for a step", required};
     Key sequence_overhead_seconds{"sequence_overhead_seconds", is::number_from<0>, "and for each sequence in it", required};
+    Key layer_seconds{"layer_seconds", is::number_from<0>, "the device's time for each layer of a step, whatever its size (0)"};
     Key eager_layer_seconds{"eager_layer_seconds", is::number_from<0>, "launching one layer without a graph", required};
     Key request_overhead_seconds{"request_overhead_seconds", is::number_from<0>, "front end, per request: parsing, template, tokenizer",
                                  required};
@@ -104,6 +127,9 @@ inline constexpr struct TraitsKeys {
     Key reserved_share{"reserved_share", is::number_from<0>, "of the tokens still to come, kept free at admission, by itself (0)"};
     Key defaults{"defaults", is::mapping_of<is::list_of<is::keyed<keys::default_rule>>>,
                  "parameter -> what it comes to by device; the first that fits counts"};
+    Key before{"before", is::mapping_of<is::keyed<keys::earlier_traits>>,
+               "engine version -> what was different before it; the newest first"};
+    Key checked{"checked", is::list_of<is::keyed<keys::cost_check>>, "how far predictions were from what was measured, by chip"};
     Key log{"log", is::mapping_of<is::list_of<is::text>>, "event -> lines as the engine prints them, with {figures}"};
     Key defects{"defects", is::list_of<is::keyed<keys::defect>>, "what goes wrong with certain flags though every rule allows them"};
     Key sources{"sources", is::mapping_of<is::text>, "key -> where its figure is from; every figure has one", required};

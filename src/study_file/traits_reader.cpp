@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the cost model knows of engines: search_spaces/traits/*.yaml.
+#include "engine/version.hpp"
 #include "fact_keys.hpp"
 #include "key_reader.hpp"
 #include "parameter_reader.hpp"
@@ -18,10 +19,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::pair<Key, double EngineTraits::*>, 16> trait_figures{{
+constexpr std::array<std::pair<Key, double EngineTraits::*>, 17> trait_figures{{
     {keys::traits.bandwidth_efficiency, &EngineTraits::bandwidth_efficiency},
     {keys::traits.step_overhead_seconds, &EngineTraits::step_overhead_seconds},
     {keys::traits.sequence_overhead_seconds, &EngineTraits::sequence_overhead_seconds},
+    {keys::traits.layer_seconds, &EngineTraits::layer_seconds},
     {keys::traits.eager_layer_seconds, &EngineTraits::eager_layer_seconds},
     {keys::traits.request_overhead_seconds, &EngineTraits::request_overhead_seconds},
     {keys::traits.chunk_overhead_seconds, &EngineTraits::chunk_overhead_seconds},
@@ -35,6 +37,13 @@ constexpr std::array<std::pair<Key, double EngineTraits::*>, 16> trait_figures{{
     {keys::traits.compile_seconds, &EngineTraits::compile_seconds},
     {keys::traits.graph_seconds_per_size, &EngineTraits::graph_seconds_per_size},
     {keys::traits.reserved_share, &EngineTraits::reserved_share},
+}};
+constexpr std::array<std::pair<Key, double EngineTraits::*>, 5> earlier_figures{{
+    {keys::earlier_traits.bandwidth_efficiency, &EngineTraits::bandwidth_efficiency},
+    {keys::earlier_traits.step_overhead_seconds, &EngineTraits::step_overhead_seconds},
+    {keys::earlier_traits.sequence_overhead_seconds, &EngineTraits::sequence_overhead_seconds},
+    {keys::earlier_traits.layer_seconds, &EngineTraits::layer_seconds},
+    {keys::earlier_traits.request_overhead_seconds, &EngineTraits::request_overhead_seconds},
 }};
 constexpr std::array<std::pair<Key, bool EngineTraits::*>, 2> trait_switches{{
     {keys::traits.checks_context, &EngineTraits::checks_context},
@@ -65,10 +74,53 @@ Defect read_defect(const Yaml& node) {
 DefaultRule read_rule(const Yaml& node) {
     const auto& table = keys::default_rule;
     node.check_keys(table);
-    DefaultRule rule{read<Value>(node, table.value), 0, {}};
+    DefaultRule rule{read<Value>(node, table.value), 0, {}, {}};
     read(node, table.from_memory_bytes, rule.from_memory_bytes);
     read(node, table.hardware, rule.hardware);
+    if (const Yaml* when = node.find(table.when)) rule.when = read_conditions(*when);
     return rule;
+}
+
+void read_defaults(const Yaml& node, EngineTraits& traits) {
+    for (const auto& [name, rules] : node.entries()) {
+        traits.defaults[name].clear();
+        for (const Yaml& rule : rules.items()) traits.defaults[name].push_back(read_rule(rule));
+    }
+}
+
+void read_checks(const Yaml& list, EngineTraits& traits) {
+    const auto& table = keys::cost_check;
+    traits.checked.clear();
+    for (const Yaml& node : list.items()) {
+        node.check_keys(table);
+        traits.checked.push_back({read<std::string>(node, table.hardware), read<std::size_t>(node, table.rows),
+                                  read<double>(node, table.median_error), read<double>(node, table.error_90),
+                                  read<std::string>(node, table.of)});
+    }
+}
+
+/// What holds before a version, on top of what holds before later ones.
+void read_earlier(const Yaml& before, const std::string& version, EngineTraits& traits) {
+    const auto& table = keys::earlier_traits;
+    const std::string* later = nullptr;
+    for (const auto& [bound, node] : before.entries()) {
+        node.check_keys(table);
+        if (version_numbers(bound).empty()) node.fail("a version of the engine wanted, such as \"0.14\"; got '" + bound + "'");
+        if (later != nullptr && compare_to_bound(bound, *later) >= 0)
+            node.fail("the newest first: '" + bound + "' is not before '" + *later + "'");
+        later = &bound;
+        EngineTraits own;
+        for (auto* into : {&own, version.empty() || compare_to_bound(version, bound) >= 0 ? nullptr : &traits}) {  // the first: to check it
+            if (into == nullptr) continue;
+            if (node.find(table.compute_efficiency) != nullptr) into->compute_efficiency.clear();
+            read(node, table.compute_efficiency, into->compute_efficiency);
+            for (const auto& [key, member] : earlier_figures) read(node, key, into->*member);
+            if (const Yaml* defaults = node.find(table.defaults)) read_defaults(*defaults, *into);
+            if (const Yaml* checked = node.find(table.checked)) read_checks(*checked, *into);
+        }
+        if (!own.compute_efficiency.empty() && !own.compute_efficiency.contains("other"))
+            node.at(table.compute_efficiency).fail("'other' is missing: for types that are not named");
+    }
 }
 
 void check_sources(const Yaml& file) {
@@ -80,7 +132,7 @@ void check_sources(const Yaml& file) {
     }
 }
 
-EngineTraits read_traits(const Yaml& file) {
+EngineTraits read_traits(const Yaml& file, const std::string& version) {
     const auto& table = keys::traits;
     file.check_keys(table);
     EngineTraits traits;
@@ -94,9 +146,9 @@ EngineTraits read_traits(const Yaml& file) {
     for (const auto& [name, node] : file.at(table.attention).entries()) traits.attention[name] = read_attention(node);
     if (traits.attention.empty()) file.at(table.attention).fail("at least one back end wanted");
     traits.default_attention = file.at(table.attention).entries().front().first;
-    if (const Yaml* node = file.find(table.defaults))
-        for (const auto& [name, rules] : node->entries())
-            for (const Yaml& rule : rules.items()) traits.defaults[name].push_back(read_rule(rule));
+    if (const Yaml* node = file.find(table.defaults)) read_defaults(*node, traits);
+    if (const Yaml* node = file.find(table.checked)) read_checks(*node, traits);
+    if (const Yaml* node = file.find(table.before)) read_earlier(*node, version, traits);
     read(file, table.log, traits.log);
     if (const Yaml* node = file.find(table.defects))
         for (const Yaml& item : node->items()) traits.defects.push_back(read_defect(item));
@@ -106,9 +158,9 @@ EngineTraits read_traits(const Yaml& file) {
 
 }  // namespace
 
-EngineTraits Catalogue::traits(const std::string& engine) const {
+EngineTraits Catalogue::traits(const std::string& engine, const std::string& version) const {
     const fs::path file = find("traits", engine, root_ / "traits");
-    return read_traits(Yaml::load(file));
+    return read_traits(Yaml::load(file), version);
 }
 
 }  // namespace servetune

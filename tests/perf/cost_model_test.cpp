@@ -100,6 +100,18 @@ TEST_CASE("cost model: one step by hand") {
     CHECK(CostModel(round_target(), settings).step({}).total == 0);
 }
 
+TEST_CASE("cost model: each layer of a step takes its own time, whatever the step holds") {
+    ServingTarget target = round_target();
+    const ServingSettings settings = round_settings();
+    for (const std::int64_t sequences : {1, 64}) {
+        const StepWork work{.decode_sequences = sequences, .decode_context_tokens = 1000, .decode_windowed_context_tokens = 1000};
+        target.traits.layer_seconds = 0;
+        const StepTime without = CostModel(target, settings).step(work);
+        target.traits.layer_seconds = 1e-4;
+        CHECK(CostModel(target, settings).step(work).device == exactly(without.device + 1e-4 * static_cast<double>(target.model.layers)));
+    }
+}
+
 TEST_CASE("cost model: four devices exchange twice a layer, and each has a quarter of the work") {
     ServingSettings settings = round_settings();
     settings.tensor_parallel = 4;

@@ -135,6 +135,27 @@ TEST_CASE("serving: vLLM's defaults depend on the device") {
     CHECK(read(vllm).parameters.at("max_model_len") == Value(std::int64_t{40'960}));
 }
 
+TEST_CASE("serving: vLLM's defaults depend on the version") {
+    const auto of = [](const char* version, const std::string& words) {
+        const ServingReader asked{shipped_catalogue.engine("vllm"), shipped_catalogue.traits("vllm", version),
+                                  shipped_catalogue.all_models(), shipped_catalogue.hardware("h100-sxm"), version};
+        const Serving serving = asked.read({shell_words(vllm + words)});
+        INFO(version << " " << words << ": " << serving.refused.cause);
+        CHECK(serving.refused.end == StartResult::End::serves);
+        return serving.settings;
+    };
+    CHECK_FALSE(of("0.11.0", "").overlap);
+    CHECK(of("0.14.0", "").overlap);
+    CHECK(of("", "").overlap);
+    CHECK_FALSE(of("", "--no-async-scheduling").overlap);
+    const std::string ngram = "--speculative-config.method=ngram --speculative-config.num_speculative_tokens=3";
+    CHECK_FALSE(of("", ngram).overlap);
+    CHECK_FALSE(of("0.14.0", ngram).overlap);
+    CHECK(of("0.19.1", "").memory_fraction == 0.9);
+    CHECK(of("0.20.0", "").memory_fraction == 0.92);
+    CHECK(of("0.24.0", "--gpu-memory-utilization=0.8").memory_fraction == 0.8);
+}
+
 TEST_CASE("serving: SGLang's defaults depend on the device") {
     const ServingSettings h100 = settings(sglang);
     CHECK(h100.memory_fraction == 0.835);

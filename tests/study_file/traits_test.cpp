@@ -5,7 +5,14 @@
 #include "base/files.hpp"
 #include "servetune/catalogue.hpp"
 #include "servetune/error.hpp"
+#include "servetune/study_file.hpp"
+#include "study/table.hpp"
 #include "support/shipped.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
 
 using namespace servetune;
 using namespace servetune::test;
@@ -84,6 +91,92 @@ TEST_CASE("traits: a figure without a source is refused, an unknown key and a mi
     CHECK(unknown.find("step_overhead_seconds") != std::string::npos);
     CHECK(complaint(replaced(shipped, "\nengine: vllm", "")).find("'engine'") != std::string::npos);
     CHECK(complaint("engine: [").find(":1:") == 0);
+}
+
+TEST_CASE("traits: a version has the figures of its time") {
+    const std::string shipped = read_file(search_spaces / "traits/vllm.yaml");
+    const auto at = shipped.find("\nbefore:");
+    REQUIRE(at != std::string::npos);
+    const std::string rest = shipped.substr(shipped.find("\n\n", at));
+    const auto with = [&](const std::string& before) { return shipped.substr(0, at) + "\nbefore:\n" + before + rest; };
+    const TemporaryFolder folder;
+    const std::string own = folder
+                                .write("own.yaml", with("  \"0.20\": {layer_seconds: 1.0e-5, defaults: {max_num_seqs: [{value: 7}]}}\n"
+                                                        "  \"0.9\": {layer_seconds: 2.0e-5, compute_efficiency: {other: 0.5}}\n"))
+                                .string();
+    const auto of = [&](const char* version) { return Catalogue(search_spaces).traits(own, version); };
+    const EngineTraits newest = of("");
+    for (const char* version : {"0.20.0", "0.20", "0.24.0"}) CHECK(of(version).layer_seconds == newest.layer_seconds);
+    CHECK(of("0.19.1").layer_seconds == 1.0e-5);
+    CHECK(of("0.19.1").defaults.at("max_num_seqs").size() == 1);
+    CHECK(of("0.19.1").defaults.at("max_num_batched_tokens").size() == newest.defaults.at("max_num_batched_tokens").size());
+    CHECK(of("0.19.1").compute("bf16") == newest.compute("bf16"));
+    CHECK(of("0.8.5").layer_seconds == 2.0e-5);
+    CHECK(of("0.8.5").compute("bf16") == 0.5);
+    CHECK(of("0.8.5").defaults.at("max_num_seqs").size() == 1);  // what was before 0.20 was before 0.9 too
+    CHECK(complaint(with("  \"0.9\": {layer_seconds: 1.0e-5}\n  \"0.20\": {layer_seconds: 2.0e-5}\n")).find("the newest first") !=
+          std::string::npos);
+    CHECK(complaint(with("  soon: {layer_seconds: 1.0e-5}\n")).find("a version of the engine wanted") != std::string::npos);
+    CHECK(complaint(with("  \"0.9\": {compute_efficiency: {bf16: 0.5}}\n")).find("'other' is missing") != std::string::npos);
+    CHECK(complaint(with("  \"0.9\": {context_bytes: 1}\n")).find("context_bytes") != std::string::npos);
+}
+
+TEST_CASE("traits: who was checked is checked on chips that are known, and by rows that are in the table") {
+    const Catalogue catalogue(search_spaces);
+    const std::string measured = read_file(search_spaces.parent_path() / "benchmarks/accuracy/measured.csv");
+    std::map<std::string, std::pair<CostCheck, std::size_t>> found;  // and its rows
+    std::vector<CsvRow> rows = parse_csv(measured, "measured.csv");
+    rows.erase(rows.begin());
+    for (const CsvRow& row : rows) {
+        const std::string& engine = row.cells.at(1);
+        const std::string& chip = row.cells.at(3);
+        const EngineTraits traits = catalogue.traits(engine, row.cells.at(2));
+        const auto check =
+            std::find_if(traits.checked.begin(), traits.checked.end(), [&](const CostCheck& one) { return one.hardware == chip; });
+        INFO(engine << " " << row.cells.at(2) << " on " << chip);
+        REQUIRE(check != traits.checked.end());
+        auto& [of, count] = found[engine + " " + chip + " " + check->of];
+        of = *check;
+        ++count;
+    }
+    for (const auto& [name, one] : found) {
+        INFO(name);
+        CHECK(one.first.rows == one.second);
+        CHECK(one.first.median_error <= one.first.error_90);
+    }
+    CHECK(found.size() == 13);
+}
+
+TEST_CASE("traits: a study is told where the cost model was never checked, and where it is far off") {
+    std::string own = read_file(search_spaces / "traits/vllm.yaml");
+    const auto at = own.find("\nchecked:");
+    REQUIRE(at != std::string::npos);
+    own.replace(at, own.find("\n\n", at) - at,
+                "\nchecked:\n  - {hardware: h100-sxm, rows: 9, median_error: 0.25, error_90: 0.9, of: 0.24 with Qwen3-8B}\n"
+                "  - {hardware: h200-sxm, rows: 7, median_error: 0.304, error_90: 0.9, of: 0.24 with Qwen3-8B}\n");
+    const TemporaryFolder folder;
+    const std::string traits = folder.write("own.yaml", own).string();
+    const auto study_on = [&](const std::string& chip) {
+        return load_study(folder.write("study.yaml", "study: s\nmodel: Qwen/Qwen3-8B\nhardware: " + chip +
+                                                         "\nengine: vllm\nworkloads: [{use: random}]\n"
+                                                         "objective: {maximize: output_tokens_per_second}\nothers: default\n"
+                                                         "space: {max_num_seqs: {choice: [16, 64]}}\n"
+                                                         "evaluator: {simulate: {traits: {vllm: " +
+                                                         traits + "}}}\nbudget: {trials: 2}\n"),
+                          Catalogue(search_spaces));
+    };
+    CHECK(doubts_of_cost_model(study_on("h100-sxm")).empty());  // a quarter, not more
+    CHECK(study_on("h100-sxm").measured_by().find("Take care") == std::string::npos);
+    const std::string off =
+        "the cost model of vllm is off by 30 % on h200-sxm (median over 7 rows when left out of its fit, nine of ten within 90 %; "
+        "0.24 with Qwen3-8B)";
+    CHECK(doubts_of_cost_model(study_on("h200-sxm")) == std::vector{off});
+    CHECK(doubts_of_cost_model(study_on("h100-sxm"), "h200-sxm") == std::vector{off});
+    CHECK(study_on("h200-sxm").measured_by().find("Take care: " + off) != std::string::npos);
+    CHECK(doubts_of_cost_model(study_on("l4")) ==
+          std::vector<std::string>{"the cost model of vllm was never checked on l4; it was on h100-sxm (median error 25 %), "
+                                   "h200-sxm (median error 30 %)"});
+    CHECK(complaint(replaced(own, "rows: 9", "rows: 0")).find("checked") != std::string::npos);
 }
 
 TEST_CASE("traits: attention, defaults and defects are checked") {

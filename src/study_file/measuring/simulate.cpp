@@ -14,6 +14,7 @@
 #include "study_file/space_reader.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
 namespace servetune {
@@ -67,8 +68,10 @@ void define_simulation(const StudySetup& setup, std::map<std::string, std::strin
 }
 
 std::string note_of_simulation(const StudyFile& file) {
-    return "Simulated: every number here is a prediction of the cost model for " + file.machine.hardware +
-           "; nothing was measured. Measure before you believe it.";
+    std::string result = "Simulated: every number here is a prediction of the cost model for " + file.machine.hardware +
+                         "; nothing was measured. Measure before you believe it.";
+    for (const std::string& doubt : doubts_of_cost_model(file)) result += " Take care: " + doubt + ".";
+    return result;
 }
 
 constexpr std::array<std::string_view, 3> defined_of_simulate{keys::simulate.noise.name, keys::simulate.step_noise.name,
@@ -91,7 +94,34 @@ std::filesystem::path traits_file(const StudyFile& file, const Catalogue& catalo
 }
 
 EngineTraits traits_of(const StudyFile& file, const Catalogue& catalogue, const std::string& engine) {
-    return catalogue.traits(traits_name(file, engine));
+    std::string version;
+    for (const Engine& one : file.composition->engines())
+        if (one.name == engine) version = file.composition->version_of(one);
+    return catalogue.traits(traits_name(file, engine), version);
+}
+
+std::vector<std::string> doubts_of_cost_model(const StudyFile& file, const std::string& hardware) {
+    constexpr double large_error = 0.25;
+    const Catalogue catalogue = file.catalogue();
+    const auto chip = hardware_in(hardware.empty() ? file.machine.chip() : hardware, catalogue.all_hardware());
+    if (!chip) return {};
+    const auto percent = [](double error) { return text_of(std::round(error * 100)) + " %"; };
+    std::vector<std::string> result;
+    for (const Engine& engine : file.composition->engines()) {
+        const EngineTraits traits = traits_of(file, catalogue, engine.name);
+        const auto check =
+            std::find_if(traits.checked.begin(), traits.checked.end(), [&](const CostCheck& one) { return one.hardware == chip->name; });
+        std::string elsewhere;
+        for (const CostCheck& one : traits.checked)
+            elsewhere += (elsewhere.empty() ? "; it was on " : ", ") + one.hardware + " (median error " + percent(one.median_error) + ")";
+        const std::string predicted = "the cost model of " + engine.name;
+        if (check == traits.checked.end()) result.push_back(predicted + " was never checked on " + chip->name + elsewhere);
+        else if (check->median_error > large_error)
+            result.push_back(predicted + " is off by " + percent(check->median_error) + " on " + chip->name + " (median over " +
+                             std::to_string(check->rows) + (check->rows == 1 ? " row" : " rows") +
+                             " when left out of its fit, nine of ten within " + percent(check->error_90) + "; " + check->of + ")");
+    }
+    return result;
 }
 
 std::unique_ptr<SimulateEvaluator> simulated(const StudyFile& file, const std::string& hardware) {

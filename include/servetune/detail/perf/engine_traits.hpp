@@ -2,8 +2,10 @@
 #pragma once
 
 #include "servetune/detail/space/expression.hpp"
+#include "servetune/parameter.hpp"
 #include "servetune/value.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -36,6 +38,17 @@ struct DefaultRule {
     Value value;
     double from_memory_bytes = 0;         ///< on devices with at least so much
     std::vector<std::string> hardware{};  ///< on these only; empty: any
+    std::vector<Condition> when{};        ///< and where the command sets all of these
+};
+
+/// How far the figures were from measured rows of one chip, judged by a fit to the rows of other
+/// sources only where there are others (benchmarks/accuracy). Errors: |predicted / measured - 1|.
+struct CostCheck {
+    std::string hardware;
+    std::size_t rows = 0;
+    double median_error = 0;
+    double error_90 = 0;  ///< nine of ten are within it
+    std::string of{};     ///< engine versions and models
 };
 
 /// What the cost model knows of an engine: a handful of factors, each measured, fitted (`autotune
@@ -59,6 +72,7 @@ struct EngineTraits {
     double bandwidth_efficiency = 0;       ///< share of the memory bandwidth while weights are read
     double step_overhead_seconds = 0;      ///< host: scheduling, launching, sampling, of every step
     double sequence_overhead_seconds = 0;  ///< host: more for each sequence in a step
+    double layer_seconds = 0;              ///< device: more for each layer of a step, whatever its size (kernels in a row)
     double eager_layer_seconds = 0;        ///< launching the kernels of one layer without a graph
     double uncompiled_factor = 1;          ///< of the device's time without torch.compile, >= 1
     double request_overhead_seconds = 0;   ///< front end: parsing, template, tokenizer; one request after the other per process
@@ -94,6 +108,7 @@ struct EngineTraits {
 
     std::map<std::string, std::vector<std::string>, std::less<>> log{};  ///< event -> lines as the engine prints them, {figures} to fill in
     std::vector<Defect> defects{};
+    std::vector<CostCheck> checked{};
 
     [[nodiscard]] double compute(std::string_view type) const {
         const auto found = compute_efficiency.find(type);
