@@ -3,7 +3,7 @@
 // ends it. Which configuration wins on a machine that does other things meanwhile is not asked.
 #include "support/autotune.hpp"
 #include "support/http.hpp"
-#include "support/llama_server.hpp"
+#include "support/real_engines.hpp"
 #include "support/process.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/test.hpp"
