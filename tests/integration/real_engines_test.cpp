@@ -279,7 +279,7 @@ TEST_CASE("real engines: vLLM is tuned, killed and ended at its start and under 
     tunes_and_leaves_nothing(real_vllm());
 }
 
-TEST_CASE("real engines: SGLang is tuned, killed and ended at its start and under load, and nothing is left", "[.long]") {
+TEST_CASE("real engines: SGLang is tuned, killed and ended at its start and under load, and nothing is left", "[.long][sglang]") {
     tunes_and_leaves_nothing(real_sglang());
 }
 
@@ -288,9 +288,59 @@ TEST_CASE("real engines: vLLM's counts, prefix cache and guesses are as the engi
                                      R"({"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_max": 3})"});
 }
 
-TEST_CASE("real engines: SGLang's counts and prefix cache are as the engine file says") {
+TEST_CASE("real engines: SGLang's counts and prefix cache are as the engine file says", "[.long][sglang]") {
     answers_and_counts(real_sglang(), {"--attention-backend", "torch_native", "--sampling-backend", "pytorch", "--mem-fraction-static",
                                        "0.3", "--max-running-requests", "8", "--enable-metrics"});
+}
+
+TEST_CASE("real engines: failing starts of llama-server are read as what they are") {
+    const TakenPort taken;
+    const TemporaryFolder folder;
+    const std::string whole = TinyModel{}.gguf();
+    const auto file = [&](const char* name, const std::string& bytes) { return folder.write(name, bytes).string(); };
+    std::string other = whole;
+    for (auto at = other.find("llama"); at != std::string::npos; at = other.find("llama", at)) other.replace(at, 5, "lxama");
+    const std::string little_memory = "ulimit -v 2000000";
+    reads_failing_starts(
+        real_llama(folder),
+        {{"a model that is not there", FailureKind::wrong_model, "failed to open GGUF file", {}, {}, "absent.gguf"},
+         {"a folder", FailureKind::wrong_model, "", {}, {}, folder.path().string()},
+         {"no GGUF file", FailureKind::wrong_model, "invalid magic characters", {}, {}, file("text.gguf", "hello, this is no model")},
+         {"a broken header", FailureKind::wrong_model, "failed to read key-value pairs", {}, {}, file("head.gguf", whole.substr(0, 1000))},
+         {"a download that broke off",
+          FailureKind::wrong_model,
+          "data is not within the file bounds",
+          {},
+          {},
+          file("cut.gguf", whole.substr(0, whole.size() / 2))},
+         {"an architecture that it does not know",
+          FailureKind::wrong_model,
+          "unknown model architecture",
+          {},
+          {},
+          file("other.gguf", other)},
+         {"a flag that it does not know", FailureKind::rejected_flags, "invalid argument: --no-such-flag", {"--no-such-flag"}},
+         {"a value that it does not take", FailureKind::rejected_flags, "Unsupported cache type: q9", {"--cache-type-k", "q9"}},
+         {"a device that it does not have", FailureKind::rejected_flags, "invalid device: CUDA0", {"--device", "CUDA0"}},
+         {"a quantized V cache without flash attention",
+          FailureKind::unsupported,
+          "quantized V cache requires flash_attn to be enabled",
+          {"--flash-attn", "off", "--cache-type-v", "q8_0"}},
+         {"a cache larger than the memory",
+          FailureKind::out_of_memory,
+          "insufficient memory (attempted to allocate",
+          {"--ctx-size", "4000000", "--parallel", "1", "--fit", "off"},
+          {},
+          {},
+          little_memory},
+         {"a cache whose list of cells is larger than the memory",
+          FailureKind::out_of_memory,
+          "std::bad_alloc",
+          {"--ctx-size", "1000000000", "--parallel", "1", "--fit", "off"},
+          {},
+          {},
+          little_memory},
+         {"a port that somebody has", FailureKind::infrastructure, "couldn't bind", {"--port", taken.number()}}});
 }
 
 TEST_CASE("real engines: failing starts of vLLM are read as what they are") {
@@ -327,10 +377,16 @@ TEST_CASE("real engines: failing starts of vLLM are read as what they are") {
           {},
           {{"HF_HUB_CACHE", (folder.path() / "empty").string()}},
           "Qwen/Qwen3-0.6B"},
+         {"a folder that is no model",
+          FailureKind::wrong_model,
+          "Invalid repository ID or local directory specified",
+          {},
+          {},
+          (folder.path() / "empty").string()},
          {"a port that somebody has", FailureKind::infrastructure, "Address already in use", {"--port", taken.number()}}});
 }
 
-TEST_CASE("real engines: failing starts of SGLang are read as what they are", "[.long]") {
+TEST_CASE("real engines: failing starts of SGLang are read as what they are", "[.long][sglang]") {
     const TakenPort taken;
     const TemporaryFolder folder;
     fs::create_directories(folder.path() / "empty");
@@ -354,11 +410,17 @@ TEST_CASE("real engines: failing starts of SGLang are read as what they are", "[
           "ulimit -v 16000000"},
          {"a model of the hub, offline",
           FailureKind::wrong_model,
-          "Cannot find an appropriate cached snapshot folder",
+          "Cannot find the requested files in the disk cache",
           and_more({}),
           {{"HF_HUB_CACHE", (folder.path() / "empty").string()}},
           "Qwen/Qwen3-0.6B"},
-         {"a port that somebody has", FailureKind::infrastructure, "ddress already in use", and_more({"--port", taken.number()})}});
+         {"a folder that is no model",
+          FailureKind::wrong_model,
+          "Should have a `model_type` key in its config.json",
+          and_more({}),
+          {},
+          (folder.path() / "empty").string()},
+         {"a port that somebody has", FailureKind::infrastructure, "address already in use", and_more({"--port", taken.number()})}});
 }
 
 TEST_CASE("real engines: validate asks each engine's own help") {

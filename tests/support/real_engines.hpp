@@ -48,9 +48,9 @@ inline RealEngine real_llama(const TemporaryFolder& folder) {
     return {
         .name = "llama.cpp",
         .program = llama_server(),
-        .model = folder.write("tiny.gguf", TinyModel{.context_tokens = 16384}.gguf()).string(),
+        .model = folder.write("tiny.gguf", TinyModel{.context_tokens = 32768}.gguf()).string(),
         .space =
-            "  threads: 1\n  ctx_size: 16384\n  parallel: {choice: [4, 8], default: 4}\n  ubatch_size: {choice: [512, 64], default: 512}\n"
+            "  threads: 1\n  ctx_size: 32768\n  parallel: {choice: [4, 8], default: 4}\n  ubatch_size: {choice: [512, 64], default: 512}\n"
             "  cache_type_k: {choice: [f16, q8_0], default: f16}\n",
         .stages = "parallel, ubatch_size, cache_type_k",
         .counts_cached = false};
@@ -75,11 +75,12 @@ inline RealEngine real_sglang() {
     return {.name = "sglang",
             .program = tiny_model().empty() ? "" : fetched(engines_folder / "sglang/bin/python3", "SGLang", "scripts/get-sglang"),
             .model = tiny_model(),
-            // Without the last one it takes the machine's whole memory.
-            .arguments = {"--load-format", "dummy", "--device", "cpu", "--skip-server-warmup", "--max-total-tokens", "20000"},
+            // Without the last two it takes the machine's whole memory.
+            .arguments = {"--load-format", "dummy", "--device", "cpu", "--skip-server-warmup", "--mem-fraction-static", "0.3",
+                          "--max-total-tokens", "20000"},
             .environment = {{"HF_HUB_OFFLINE", "1"}},
             .space =
-                "  attention_backend: torch_native\n  sampling_backend: pytorch\n  mem_fraction_static: 0.3\n  enable_metrics: true\n"
+                "  attention_backend: torch_native\n  sampling_backend: pytorch\n  enable_metrics: true\n"
                 "  max_running_requests: {choice: [8, 4], default: 8}\n  disable_radix_cache: {choice: [false, true]}\n"
                 "  schedule_policy: {choice: [fcfs, lpm], default: fcfs}\n",
             .stages = "max_running_requests, disable_radix_cache, schedule_policy",
