@@ -8,7 +8,7 @@
 #include "support/autotune.hpp"
 #include "support/container_world.hpp"
 #include "support/http.hpp"
-#include "support/llama_server.hpp"
+#include "support/real_engines.hpp"
 #include "support/test.hpp"
 #include "support/tiny_model.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What we say of llama.cpp, asked of llama.cpp itself: its --help, its argument parser, and servers
 // that answer.
-#include "support/llama_server.hpp"
+#include "support/real_engines.hpp"
 #include "support/http.hpp"
 #include "support/process.hpp"
 #include "support/test.hpp"

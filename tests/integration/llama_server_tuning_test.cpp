@@ -3,17 +3,15 @@
 // ends it. Which configuration wins on a machine that does other things meanwhile is not asked.
 #include "support/autotune.hpp"
 #include "support/http.hpp"
-#include "support/llama_server.hpp"
 #include "support/process.hpp"
+#include "support/real_engines.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 #include "support/tiny_model.hpp"
 
 #include "base/files.hpp"
-#include "servetune/catalogue.hpp"
-#include "servetune/deployment.hpp"
+#include "servetune/detail/host/process.hpp"
 #include "servetune/sqlite_journal.hpp"
-#include "study_file/yaml.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -147,88 +145,6 @@ TEST_CASE("llama-server tuned: at most eight trials, the one that it refuses rea
     const std::vector<std::uint16_t> ports = ports_in(results / "trials");
     CHECK(ports.size() == told - 1);
     for (const std::uint16_t port : ports) CHECK(http(port, "/health").status == 0);
-}
-
-TEST_CASE("llama-server: real failing starts are read as what they are") {
-    const std::string program = llama_server();
-    if (program.empty()) return;
-    const TemporaryFolder folder;
-    const std::string whole = TinyModel{}.gguf();
-    const auto file = [&](const char* name, const std::string& bytes) { return folder.write(name, bytes).string(); };
-    const std::string good = file("good.gguf", whole);
-    std::string other = whole;
-    for (auto at = other.find("llama"); at != std::string::npos; at = other.find("llama", at)) other.replace(at, 5, "lxama");
-    struct Case {
-        const char* what;
-        FailureKind kind;
-        std::string model;
-        std::vector<std::string> more{};
-        const char* words;  ///< of the log, that the message must hold
-        const char* limit = "true";
-    };
-    const ReservedPort taken;
-    ChildProcess first({program, "--model", good, "--host", "127.0.0.1", "--port", std::to_string(taken.number())}, folder.path());
-    for (int tries = 0; tries < 600 && http(static_cast<std::uint16_t>(taken.number()), "/health").status != 200; ++tries)
-        std::this_thread::sleep_for(50ms);
-    const std::vector<Case> cases{
-        {"a model that is not there", FailureKind::wrong_model, "absent.gguf", {}, "failed to open GGUF file"},
-        {"a folder", FailureKind::wrong_model, folder.path().string(), {}, ""},
-        {"no GGUF file", FailureKind::wrong_model, file("text.gguf", "hello, this is no model"), {}, "invalid magic characters"},
-        {"a broken header", FailureKind::wrong_model, file("head.gguf", whole.substr(0, 1000)), {}, "failed to read key-value pairs"},
-        {"a download that broke off",
-         FailureKind::wrong_model,
-         file("cut.gguf", whole.substr(0, whole.size() / 2)),
-         {},
-         "data is not within the file bounds"},
-        {"an architecture that it does not know", FailureKind::wrong_model, file("other.gguf", other), {}, "unknown model architecture"},
-        {"a flag that it does not know", FailureKind::rejected_flags, good, {"--no-such-flag"}, "invalid argument: --no-such-flag"},
-        {"a value that it does not take", FailureKind::rejected_flags, good, {"--cache-type-k", "q9"}, "Unsupported cache type: q9"},
-        {"a device that it does not have", FailureKind::rejected_flags, good, {"--device", "CUDA0"}, "invalid device: CUDA0"},
-        {"a quantized V cache without flash attention",
-         FailureKind::unsupported,
-         good,
-         {"--flash-attn", "off", "--cache-type-v", "q8_0"},
-         "quantized V cache requires flash_attn to be enabled"},
-        {"a cache larger than the memory",
-         FailureKind::out_of_memory,
-         good,
-         {"--ctx-size", "4000000", "--parallel", "1", "--fit", "off"},
-         "insufficient memory (attempted to allocate",
-         "ulimit -v 2000000"},
-        {"a cache whose list of cells is larger than the memory",
-         FailureKind::out_of_memory,
-         good,
-         {"--ctx-size", "1000000000", "--parallel", "1", "--fit", "off"},
-         "std::bad_alloc",
-         "ulimit -v 2000000"},
-        {"a port that somebody has", FailureKind::infrastructure, good, {"--port", std::to_string(taken.number())}, "couldn't bind"}};
-    const Engine engine = Catalogue(shipped_spaces).engine(Yaml::parse("llama.cpp", "test"));
-    for (const Case& one : cases) {
-        INFO(one.what);
-        const ReservedPort port;
-        Command command;
-        command.argv = {"/bin/sh",
-                        "-c",
-                        std::string(one.limit) + " && exec \"$0\" \"$@\"",
-                        program,
-                        "--model",
-                        one.model,
-                        "--host",
-                        "127.0.0.1",
-                        "--port",
-                        std::to_string(port.number())};
-        command.argv.insert(command.argv.end(), one.more.begin(), one.more.end());
-        DeployOptions options;
-        options.folder = folder.path() / "trial";
-        options.ready_within_seconds = 60;
-        const Deployment deployment(engine, command, one.model, port, options);
-        REQUIRE(deployment.started().failure);
-        INFO(deployment.started().failure->message);
-        CHECK(name_in(failure_kinds, deployment.started().failure->kind) == name_in(failure_kinds, one.kind));
-        CHECK(deployment.started().failure->message.find(one.words) != std::string::npos);
-    }
-    first.signal(SIGTERM);
-    CHECK(first.wait_at_most(60s) == 0);
 }
 
 TEST_CASE("llama-server: the laptop's study is one that it takes") {
