@@ -4,6 +4,7 @@
 #include "base/lower_case.hpp"
 #include "base/text.hpp"
 #include "engine/launcher.hpp"
+#include "server_settings.hpp"
 #include "servetune/detail/interop/published.hpp"
 #include "servetune/error.hpp"
 #include "shell_programs.hpp"
@@ -257,9 +258,18 @@ void give_command(std::vector<PublishedResult>& results, const std::string& comm
     if (given.text.empty())
         throw UsageError("--command: wanted the command that starts an engine, got '" + command + "'" +
                          (given.not_recognised.empty() ? "" : ": " + given.not_recognised));
+    const auto engine =
+        std::find_if(engines.begin(), engines.end(), [&](const Engine& one) { return lower_case(one.name) == given.engine; });
     for (PublishedResult& result : results) {
-        if (!result.arguments_unknown || !result.server_settings.empty() || !result.failure.empty()) continue;
-        result.arguments = given.text;
+        if (!result.arguments_unknown) continue;
+        std::string arguments = given.text;
+        if (engine != engines.end()) {
+            const auto own = changing_settings(*engine, result, results);
+            const bool knows_failure = result.server_settings_are_given && why_settings_not_known(*engine, result, own).empty();
+            if (!result.failure.empty() && (own.empty() || !knows_failure)) continue;
+            add_settings(arguments, *engine, own);
+        } else if (!result.failure.empty()) continue;
+        result.arguments = std::move(arguments);
         result.engine = given.engine;
         result.arguments_unknown = false;
         result.not_recognised.clear();

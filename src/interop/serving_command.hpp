@@ -54,8 +54,9 @@ private:
     std::vector<Engine> engines_;
 };
 
-/// Takes `command` for each result that has no command and no settings of its server. Throws
-/// UsageError if it starts none of `engines`.
+/// Gives `command` to each result that has none, with the result's own settings of the server
+/// behind it (`changing_settings`). A failure gets it only with settings that are all known. Throws
+/// UsageError if the command starts none of `engines`.
 void give_command(std::vector<PublishedResult>& results, const std::string& command, const std::vector<Engine>& engines);
 
 }  // namespace servetune

@@ -171,6 +171,38 @@ TEST_CASE("published: a command that a person says is of the results that have n
         CHECK(message_of<UsageError>([&] { give_command(results, none, shipped_engines); }).starts_with("--command: wanted the command"));
 }
 
+TEST_CASE("published: a command that a person says is of the results of JSON files, with their own settings") {
+    // A client's own keys (`tokenizer_id`) are no settings of the server.
+    const auto result = [](const std::string& more) {
+        return R"({"duration": 4, "completed": 24, "request_throughput": 6, "tokenizer_id": "org/M-8B")" + more + "}";
+    };
+    auto client = read_results(result(""), "f", shipped_engines);
+    give_command(client, "vllm serve org/M-8B", shipped_engines);
+    CHECK(client[0].arguments == "vllm serve org/M-8B");
+    CHECK_FALSE(client[0].arguments_unknown);
+    // What a person or a sweep wrote into the file of a parameter goes behind the command.
+    auto swept =
+        read_results("[" + result(R"(, "max_num_seqs": "32")") + "," + result(R"(, "max_num_seqs": "64")") + "]", "f", shipped_engines);
+    REQUIRE(swept.size() == 2);
+    swept[1].failure = "engine_error";
+    give_command(swept, "vllm serve org/M-8B", shipped_engines);
+    CHECK(swept[0].arguments == "vllm serve org/M-8B --max-num-seqs=32");
+    CHECK(swept[1].arguments_unknown);  // nobody knows what the tokenizer did to the failure
+    // SGLang's server reports all: only what differs between its results is added.
+    const auto served = [](int running) {
+        return R"({"duration": 4, "completed": 24, "total_output_tokens_retokenized": 9, "server_info": {"model_path": "org/M-8B",)"
+               R"( "schedule_policy": "fcfs", "max_running_requests": )" +
+               std::to_string(running) + "}}";
+    };
+    auto one = read_results(served(32), "f", shipped_engines);
+    give_command(one, "python3 -m sglang.launch_server --model-path org/M-8B", shipped_engines);
+    CHECK(one[0].arguments == "python3 -m sglang.launch_server --model-path org/M-8B");
+    auto two = read_results(served(32) + "\n" + served(64), "f", shipped_engines);
+    REQUIRE(two.size() == 2);
+    give_command(two, "python3 -m sglang.launch_server --model-path org/M-8B", shipped_engines);
+    CHECK(two[1].arguments == "python3 -m sglang.launch_server --model-path org/M-8B --max-running-requests=64");
+}
+
 TEST_CASE("published: a list item labels nothing behind a heading") {
     const auto results = published_in("- High\n- Low\n\n```\nlater\n```\n\n## Other chip\n" + figures);
     REQUIRE(results.size() == 1);
