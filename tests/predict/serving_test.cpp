@@ -112,7 +112,7 @@ TEST_CASE("serving: vLLM's defaults depend on the device") {
     CHECK(h100.quantization == "bf16");
     CHECK(h100.max_sequences == 1024);
     CHECK(h100.max_batched_tokens == 8192);
-    CHECK(h100.memory_fraction == 0.9);
+    CHECK(h100.memory_fraction == 0.92);
     CHECK(h100.max_context_tokens == 40'960);
     CHECK(h100.block_tokens == 16);
     CHECK(h100.cache_type == "bf16");
