@@ -215,7 +215,7 @@ TEST_CASE("serving: vLLM's flags") {
                  {"--no-enable-chunked-prefill", [](S s) { return !s.chunked_prefill && s.max_batched_tokens == 40'960; }},
                  {"--no-enable-chunked-prefill --max-num-batched-tokens=50000",
                   [](S s) { return !s.chunked_prefill && s.max_batched_tokens == 50'000; }},
-                 {"--async-scheduling", [](S s) { return s.overlap; }},
+                 {"--no-async-scheduling", [](S s) { return !s.overlap; }},
                  {"--dtype=float32", [](S s) { return s.quantization == "fp32" && s.cache_bits == 32; }},
                  {"--dtype=float32 --kv-cache-dtype=fp8", [](S s) { return s.quantization == "fp32" && s.cache_bits == 8; }},
                  {"--attention-backend=TRITON_ATTN", [](S s) { return s.attention_backend == "TRITON_ATTN"; }},
