@@ -158,11 +158,11 @@ TEST_CASE("fit: one bandwidth efficiency explains one stream of Qwen3-8B on Jets
     CHECK((result.values.at("bandwidth_efficiency") > 0.7 && result.values.at("bandwidth_efficiency") < 1));
 }
 
-TEST_CASE("fit: with a step's overhead beside it, the mixtures of experts on Jetson Thor too") {
+TEST_CASE("fit: with a layer's time beside it, the mixtures of experts on Jetson Thor too") {
     const auto rows = table(thor, "other-models.csv", "low_load");
     REQUIRE(rows.at("vllm").size() >= 5);
     const Fit result =
-        fit(rows.at("vllm"), {{"bandwidth_efficiency", "step_overhead_seconds"}, {"time_per_output_token_mean_seconds"}, 5, 60});
+        fit(rows.at("vllm"), {{"bandwidth_efficiency", "layer_seconds"}, {"time_per_output_token_mean_seconds"}, 5, 60});
     CHECK(result.worst_error < 0.25);
     CHECK(result.held_out_worst_error < 0.15);  // 7 %
 }

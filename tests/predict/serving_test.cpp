@@ -112,7 +112,7 @@ TEST_CASE("serving: vLLM's defaults depend on the device") {
     CHECK(h100.quantization == "bf16");
     CHECK(h100.max_sequences == 1024);
     CHECK(h100.max_batched_tokens == 8192);
-    CHECK(h100.memory_fraction == 0.9);
+    CHECK(h100.memory_fraction == 0.92);
     CHECK(h100.max_context_tokens == 40'960);
     CHECK(h100.block_tokens == 16);
     CHECK(h100.cache_type == "bf16");
@@ -215,7 +215,7 @@ TEST_CASE("serving: vLLM's flags") {
                  {"--no-enable-chunked-prefill", [](S s) { return !s.chunked_prefill && s.max_batched_tokens == 40'960; }},
                  {"--no-enable-chunked-prefill --max-num-batched-tokens=50000",
                   [](S s) { return !s.chunked_prefill && s.max_batched_tokens == 50'000; }},
-                 {"--async-scheduling", [](S s) { return s.overlap; }},
+                 {"--no-async-scheduling", [](S s) { return !s.overlap; }},
                  {"--dtype=float32", [](S s) { return s.quantization == "fp32" && s.cache_bits == 32; }},
                  {"--dtype=float32 --kv-cache-dtype=fp8", [](S s) { return s.quantization == "fp32" && s.cache_bits == 8; }},
                  {"--attention-backend=TRITON_ATTN", [](S s) { return s.attention_backend == "TRITON_ATTN"; }},

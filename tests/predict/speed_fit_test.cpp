@@ -102,7 +102,8 @@ TEST_CASE("speed fit: the factors of a machine are found again, and one wild fig
         for (const auto& [name, metric] : figures_of(*faster, one))
             if (name.find("tokens_per_second") != std::string::npos)
                 CHECK(figures_of(*fitted, one).at(name).value == Approx(metric.value).epsilon(0.05));
-    CHECK((found.compute > 1.5 && found.overhead < 0.8));
+    INFO(found.text());
+    CHECK(found.compute > 1.5);  // the host's seconds are hidden behind the device's: nothing tells them
     CHECK(fitted_by() == found);
 
     Metrics wild = figures_of(*faster, trials.back().configuration);
@@ -159,7 +160,7 @@ TEST_CASE("speed fit: after the first trial on an H100 the model has the right s
     const double before = predicted_by(shipped, h100.usual);
     const double after = predicted_by(*fitted, h100.usual);
     INFO(fitted->name() << ": " << before << " before, " << after << " after, 4937 measured");
-    CHECK(std::abs(before / 4937.5 - 1) > 0.3);
+    CHECK(std::abs(before / 4937.5 - 1) < 0.25);
     CHECK(std::abs(after / 4937.5 - 1) < 0.15);
     CHECK(fitted->name().starts_with("the cost model fitted to 1 configuration (compute x "));
     CHECK(fitted->belief(h100.usual).margin == shipped.belief(h100.usual).margin);
