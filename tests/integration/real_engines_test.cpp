@@ -123,7 +123,7 @@ void tunes_and_leaves_nothing(const RealEngine& real) {
 
     const auto begin = std::chrono::steady_clock::now();
     ChildProcess run(words, folder.path());
-    const auto code = run.wait_at_most(900s);
+    const auto code = run.wait_at_most(1500s);
     INFO(run.err());
     REQUIRE(code == 0);
     WARN(real.name << ": four trials in " << seconds_since(begin) << " s" << said);
