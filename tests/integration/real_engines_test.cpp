@@ -21,6 +21,7 @@
 #include <cstdlib>
 #include <optional>
 #include <sstream>
+#include <thread>
 
 using namespace servetune;
 using namespace servetune::test;
@@ -66,6 +67,7 @@ std::optional<double> counted(std::uint16_t port, const std::string& name) {
 
 /// The port in the command of an engine that the study of this mark has started; 0: none yet.
 std::uint16_t port_of_started(const std::string& mark) {
+    std::this_thread::sleep_for(100ms);  // whoever asks again and again leaves the engine its processor
     const std::string before = "--port ";
     for (const Leftover& one : leftovers(mark))
         if (const auto at = one.command.find(before); at != std::string::npos)
@@ -101,9 +103,15 @@ void tunes_and_leaves_nothing(const RealEngine& real) {
             INFO((number == SIGKILL ? "kill -9" : "TERM") << (answering ? " under load" : " while it starts"));
             ChildProcess run(words, folder.path());
             REQUIRE(comes_true([&] { return port_of_started(mark) != 0; }, a_start_seconds));
-            const std::uint16_t port = port_of_started(mark);
-            if (answering) REQUIRE(comes_true([&] { return counted(port, generated).value_or(0) > 0; }, a_start_seconds));
-            else std::this_thread::sleep_for(2s);
+            if (answering) {  // a start that failed by the machine is tried again, on another port
+                const auto answers = [&] { return counted(port_of_started(mark), generated).value_or(0) > 0; };
+                REQUIRE(comes_true(answers, 2 * a_start_seconds));
+            } else {
+                // vLLM told to end while its second process imports may wait for that for ever.
+                if (real.many_processes)
+                    REQUIRE(comes_true([&] { return port_of_started(mark) != 0 && leftovers(mark).size() > 1; }, a_start_seconds));
+                std::this_thread::sleep_for(2s);
+            }
             const auto begin = std::chrono::steady_clock::now();
             run.signal(number);
             const auto code = run.wait_at_most(60s);
@@ -115,7 +123,7 @@ void tunes_and_leaves_nothing(const RealEngine& real) {
 
     const auto begin = std::chrono::steady_clock::now();
     ChildProcess run(words, folder.path());
-    const auto code = run.wait_at_most(900s);
+    const auto code = run.wait_at_most(1500s);
     INFO(run.err());
     REQUIRE(code == 0);
     WARN(real.name << ": four trials in " << seconds_since(begin) << " s" << said);

@@ -40,6 +40,7 @@ struct RealEngine {
     std::map<std::string, std::string> environment{};
     std::string space{};          ///< lines of a study
     std::string stages{};         ///< three, each with one candidate
+    bool many_processes = true;   ///< one starts others, which import for long
     bool counts_cached = true;    ///< its count of prompt tokens holds those that its prefix cache had
     std::string limits = "true";  ///< of the shell that starts it
 };
