@@ -84,6 +84,7 @@ std::filesystem::path StudyArguments::study_file(UnsetVariable unset) const {
     std::error_code unknown;
     if (names_journal()) return keep_texts(std::filesystem::absolute(SqliteJournal::file_of(study)), SqliteJournal::texts_of(study), unset);
     if (std::filesystem::is_directory(study, unknown)) throw UsageError(study.string() + " is a folder without a journal (study.db)");
+    if (study.extension() == ".db" && std::filesystem::is_empty(study, unknown)) throw IoError("journal " + study.string() + " is empty");
     return study;
 }
 
