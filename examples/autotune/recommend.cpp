@@ -42,7 +42,9 @@ int recommend_as(const RecommendArguments& arguments) {
         complain("autotune: {}. {}", headline.title, headline.reason);
         return nothing_feasible;
     }
-    ArtefactOptions options{arguments.host, arguments.port, arguments.image, arguments.gpus, setup.file.secrets(headline.title + ".")};
+    ArtefactOptions options{
+        arguments.host, arguments.port, arguments.image, arguments.gpus,
+        setup.file.secrets(headline.title + (result.conclusion == Conclusion::inconclusive ? ": this starts the default." : "."))};
     if (setup.file.machine.found) options.topology = setup.file.machine.found->topology;
     for (const Trial& trial : trials)
         if (const Measurement* measured = trial.measurement(); measured != nullptr && trial.configuration == result.recommended)

@@ -272,8 +272,8 @@ Headline headline_of(const ReportView& view) {
     headline.command = view.setup.advice(result.recommended);
     if (const auto copies = value_in(view.means(result.recommended), "replicas"); copies && *copies > 1)
         headline.advice += fmt::format(
-            " It was measured as {:.0f} copies, each on devices and a port of its own; `autotune recommend --as shell` starts them all.",
-            *copies);
+            " {} was measured as {:.0f} copies, each on devices and a port of its own; `autotune recommend --as shell` starts them all.",
+            result.recommended == result.default_configuration ? "The default" : "It", *copies);
     headline.given_away = given_away_text(view);
     return headline;
 }
