@@ -6,6 +6,7 @@
 #include "base/files.hpp"
 #include "base/utf8.hpp"
 #include "interop/import.hpp"
+#include "servetune/detail/base/number_text.hpp"
 #include "servetune/error.hpp"
 #include "servetune/result_file.hpp"
 #include "study/table.hpp"
@@ -262,7 +263,7 @@ void print_table(const std::vector<Audited>& all, bool several_files) {
         for (const Finding& finding : one.validity.findings)
             put(stdout, "  {}: {}; {}\n    {}\n", finding.id, finding.left, finding.right, finding.cause);
     }
-    put(stdout, "\n{} results: {} sound, {}{} suspect, {} unsound\n", all.size(), counts[Verdict::sound],
+    put(stdout, "\n{}: {} sound, {}{} suspect, {} unsound\n", counted_text(all.size(), "result"), counts[Verdict::sound],
         counts[Verdict::unchecked] > 0 ? fmt::format("{} unchecked, ", counts[Verdict::unchecked]) : "", counts[Verdict::suspect],
         counts[Verdict::unsound]);
     if (counts[Verdict::unchecked] > 0)
@@ -290,11 +291,13 @@ int audit(const AuditArguments& arguments) {
 
     std::vector<Audited> all;
     std::size_t unreadable = 0;
+    bool all_were_read = true;
     for (const std::filesystem::path& file : arguments.files) {
         try {
             for (Audited& one : audited(file, known)) all.push_back(std::move(one));
         } catch (const Error& error) {  // the others are read all the same
             ++unreadable;
+            all_were_read = all_were_read && dynamic_cast<const IoError*>(&error) == nullptr;
             put(stderr, "autotune: {}\n", error.what());
         }
     }
@@ -303,7 +306,7 @@ int audit(const AuditArguments& arguments) {
     if (unreadable > 0 && arguments.files.size() > 1)
         put(stderr, "autotune: {} of {} files without results\n", unreadable, arguments.files.size());
     const bool refused = std::any_of(all.begin(), all.end(), [](const Audited& one) { return one.validity.verdict == Verdict::unsound; });
-    return refused ? answer_is_no : unreadable > 0 ? without_results : done;
+    return refused ? answer_is_no : !all_were_read ? usage_error : unreadable > 0 ? without_results : done;
 }
 
 }  // namespace autotune

@@ -43,11 +43,13 @@ struct Measured {
     std::optional<SqliteJournal> journal{};
     std::unique_ptr<Study> study{};
     std::size_t first_here = 0;  ///< number of the first trial of this process
+    std::string measuring{};     ///< the side that is measured now: both may have a trial 0
 
-    /// `by_journal`: nothing is measured, so the machine is the journal's. False: the journal
+    /// `quiet`: no lines while a trial runs. `by_journal`: nothing is measured, so the machine is the journal's. False: the journal
     /// cannot be opened; standard error says why.
-    bool open(bool by_journal) {
-        hooks.say = [](const std::string& line) { put_text(stderr, line + "\n"); };
+    bool open(bool by_journal, bool quiet) {
+        if (!quiet)
+            hooks.say = [this](const std::string& line) { put_text(stderr, (measuring.empty() ? "" : measuring + ": ") + line + "\n"); };
         if (by_journal) arguments.directory = folder;
         StudyFile file = by_journal ? arguments.load_to_read() : arguments.load();
         if (by_journal && !file.said_twice.empty()) throw ParseError(file.said_twice.front());
@@ -120,6 +122,7 @@ struct Side {
         const auto open = of->study->open_trial(configuration);
         const std::uint64_t id = open ? *open : of->study->propose(configuration, fmt::format("pair {}", pair + 1)).id;
         of->study->start(id);
+        of->measuring = name;
         const StudySetup fresh = set_up(of->arguments.load(), of->folder, of->hooks);  // its engine ends with it
         Outcome outcome = fresh.evaluator->evaluate(configuration, {id, seed, "", stop});
         const auto* failure = std::get_if<Failure>(&outcome);
@@ -286,14 +289,14 @@ std::optional<int> compare(CompareArguments arguments, StopSignals& signals, boo
     const std::filesystem::path folder = arguments.directory.value_or("comparison");
     first.folder = folder / "a";
     second.folder = folder / "b";
-    if (!first.open(by_journal)) return environment_error;
+    if (!first.open(by_journal, arguments.quiet)) return environment_error;
     if (!arguments.other && !study_knows(first.setup, arguments.settings)) {
         arguments.other = study_with(arguments, folder, first.setup.file.name);
         second.arguments.study = *arguments.other;
     }
     std::error_code unknown;
     if (by_journal && arguments.other && !std::filesystem::exists(SqliteJournal::file_of(second.folder), unknown)) return std::nullopt;
-    if (arguments.other && !second.open(by_journal)) return environment_error;
+    if (arguments.other && !second.open(by_journal, arguments.quiet)) return environment_error;
     Side a{"A", &first, first.setup.problem->space.default_configuration()};
     Side b{"B", arguments.other ? &second : &first};
     if (arguments.other) {

@@ -46,10 +46,11 @@ void put_unread(const std::vector<PublishedResult>& results) {
         const PublishedResult& first = results[blocks.front()];
         std::vector<std::string> shown;
         for (const std::string& label : labels) shown.push_back(blocks.size() > 1 ? label : label + ": " + first.unread.at(label));
-        if (blocks.size() == 1) put(stderr, "  block {}: no figure for '{}'\n", first.index, fmt::join(shown, "', '"));
-        else
-            put(stderr, "  {} blocks from {} to {}: no figure for '{}' (values: --json)\n", blocks.size(), first.index,
-                results[blocks.back()].index, fmt::join(shown, "', '"));
+        const std::size_t last = results[blocks.back()].index;
+        const std::string which = blocks.size() == 1   ? fmt::format("result {}", first.index)
+                                  : blocks.size() == 2 ? fmt::format("results {} and {}", first.index, last)
+                                                       : fmt::format("{} results from {} to {}", blocks.size(), first.index, last);
+        put(stderr, "  {}: not used: '{}'{}\n", which, fmt::join(shown, "', '"), blocks.size() == 1 ? "" : " (values: --json)");
     }
 }
 
@@ -118,6 +119,7 @@ int import_document(const ImportArguments& arguments) {
     ResultSource source;
     std::vector<PublishedResult>& results = source.results;
     std::vector<std::string> unreadable;
+    bool all_were_read = true;
     for (const std::filesystem::path& document : arguments.documents) {
         bool may_be_table = false;
         try {
@@ -130,12 +132,13 @@ int import_document(const ImportArguments& arguments) {
             }
             if (arguments.write_study) source.texts.push_back(content);
         } catch (const Error& error) {  // the others are read all the same
+            all_were_read = all_were_read && dynamic_cast<const IoError*>(&error) == nullptr;
             unreadable.emplace_back(error.what());
             put(stderr, "autotune: {}\n", error.what());
             if (may_be_table) put(stderr, "a table of configurations and what was measured: --objective COLUMN\n");
         }
     }
-    if (results.empty()) return without_results;
+    if (results.empty()) return all_were_read ? without_results : usage_error;
     if (!arguments.command.empty()) give_command(results, arguments.command, engines);
     Imported imported;
     std::vector<std::string> remarks;
@@ -187,8 +190,9 @@ int import_document(const ImportArguments& arguments) {
             return result.not_recognised.empty() && result.arguments_unknown;
         });
         if (!study && !arguments.write_study && unknown > 0)
-            put(stderr, "  {} of {} have no command: command not in the file (say it with --command, or with --write-study and --set)\n",
-                unknown, results.size());
+            put(stderr, "  {} its command (say it with --command, or with --write-study and --set)\n",
+                static_cast<std::size_t>(unknown) == results.size() ? "no result names"
+                                                                    : fmt::format("{} of {} results do not name", unknown, results.size()));
         for (const Unplaced& unplaced : imported.unplaced)
             put(stderr, "  block {} is no row: {}\n", unplaced.result.index, unplaced.reason);
         put_unread(results);
@@ -197,7 +201,7 @@ int import_document(const ImportArguments& arguments) {
     // Nothing may be lost silently: blocks that are no rows need a place of their own. A study that
     // is made of the results says which it left out.
     if (!arguments.write_study && !imported.unplaced.empty() && !arguments.rest) return answer_is_no;
-    return unreadable.empty() ? done : without_results;
+    return unreadable.empty() ? done : all_were_read ? without_results : usage_error;
 }
 
 }  // namespace autotune

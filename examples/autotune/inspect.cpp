@@ -85,6 +85,7 @@ std::filesystem::path StudyArguments::study_file(UnsetVariable unset) const {
     std::error_code unknown;
     if (names_journal()) return keep_texts(std::filesystem::absolute(SqliteJournal::file_of(study)), SqliteJournal::texts_of(study), unset);
     if (std::filesystem::is_directory(study, unknown)) throw UsageError(study.string() + " is a folder without a journal (study.db)");
+    if (study.extension() == ".db" && std::filesystem::is_empty(study, unknown)) throw IoError("journal " + study.string() + " is empty");
     return study;
 }
 
@@ -299,7 +300,8 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue, const 
         put(stdout, "\nsearched: the preset {}, as the study has no `space` (`others: search` searches all flags)",
             setup.file.preset_by_default);
     const std::string size = size_text(problem.feasible.size());
-    put(stdout, "\n{} feasible configurations{}{}\nrun: {}\ndefault: {}\n", text_of(problem.feasible.size()),
+    const std::string count = text_of(problem.feasible.size());
+    put(stdout, "\n{} feasible configuration{}{}{}\nrun: {}\ndefault: {}\n", count, count == "1" ? "" : "s",
         size.starts_with("about") ? " (" + size + ")" : "", problem.feasible.finite() ? "" : " (each real counted once)",
         plan.trials_text(), setup.file.has_commands() ? command.text() : problem.space.default_configuration().text());
     if (const std::string machine = machine_text(setup.file); !machine.empty()) put(stdout, "hardware: {}\n", machine);
@@ -391,8 +393,11 @@ int status(const StatusArguments& arguments) {
         told += trial.told() ? 1 : 0;
         failed += trial.failure() != nullptr ? 1 : 0;
     }
-    put(stdout, "{}: {} trial{} told, {} of them failed, {} pending\n", setup.file.name, told, told == 1 ? "" : "s", failed,
-        trials.size() - told);
+    put(stdout, "{}: {} measured, {} failed", setup.file.name, counted_text(told - failed, "trial"),
+        failed == 0 ? "none" : std::to_string(failed));
+    if (const std::size_t open = trials.size() - told; open > 0)
+        put(stdout, ", {} {}", open, somebody_writes(folder) ? "under way" : "not finished");
+    put(stdout, "\n");
     for (const Trial& trial : trials)
         if (!trial.told())
             put(stdout, "  pending: trial {}{}: {} ({})\n", trial.id, trial.started_at ? ", started" : "", trial.configuration.text(),

@@ -307,7 +307,8 @@ int dispatch(int argc, char** argv) {
     CLI::App* import_command = app.add_subcommand("import", "Convert benchmark results into a table: exit code 5 if a document has none");
     import_command
         ->add_option("DOCUMENT", import_arguments.documents,
-                     "JSON of vLLM, SGLang, GuideLLM, GPUStack, GenAI-Perf or AIPerf; text or Markdown with printed results")
+                     "JSON or CSV of a benchmark tool (vLLM, SGLang, GuideLLM, llama-bench, evalscope, InferenceX, ...: "
+                     "docs/reference/result-formats.md); text or Markdown with printed results; a table of your own, with --objective")
         ->required();
     import_command->add_option("--study", import_arguments.study, "The study whose parameters and workloads the rows use");
     import_command->add_option("--command", import_arguments.command, "Command that started the engine, for results without one");

@@ -6,6 +6,7 @@
 
 #include "base/files.hpp"
 #include "interop/artefact.hpp"
+#include "servetune/detail/base/printable.hpp"
 #include "servetune/error.hpp"
 #include "servetune/report.hpp"
 
@@ -18,6 +19,19 @@ namespace autotune {
 using namespace servetune;
 using OrderedJson = nlohmann::ordered_json;
 
+namespace {
+
+/// Who may read a script may start it.
+std::filesystem::perms for_who_reads(const std::filesystem::path& file) {
+    using std::filesystem::perms;
+    const perms now = std::filesystem::status(file).permissions();
+    const auto also = [&](perms read, perms execute) { return (now & read) != perms::none ? execute : perms::none; };
+    return also(perms::owner_read, perms::owner_exec) | also(perms::group_read, perms::group_exec) |
+           also(perms::others_read, perms::others_exec);
+}
+
+}  // namespace
+
 int recommend_as(const RecommendArguments& arguments) {
     const StudySetup setup = set_up(arguments.load_to_read());
     if (!setup.file.said_twice.empty()) throw ParseError(setup.file.said_twice.front());
@@ -28,7 +42,9 @@ int recommend_as(const RecommendArguments& arguments) {
         complain("autotune: {}. {}", headline.title, headline.reason);
         return nothing_feasible;
     }
-    ArtefactOptions options{arguments.host, arguments.port, arguments.image, arguments.gpus, setup.file.secrets(headline.title + ".")};
+    ArtefactOptions options{
+        arguments.host, arguments.port, arguments.image, arguments.gpus,
+        setup.file.secrets(headline.title + (result.conclusion == Conclusion::inconclusive ? ": this starts the default." : "."))};
     if (setup.file.machine.found) options.topology = setup.file.machine.found->topology;
     for (const Trial& trial : trials)
         if (const Measurement* measured = trial.measurement(); measured != nullptr && trial.configuration == result.recommended)
@@ -36,13 +52,22 @@ int recommend_as(const RecommendArguments& arguments) {
                 options.replicas = static_cast<std::int64_t>(copies->second.value);
     const ArtefactKind kind = named_in(artefact_kinds, arguments.as).value_or(ArtefactKind::shell);
     const Artefact artefact = artefact_of(kind, setup, result.recommended, options);
+    if (!artefact.left_out.empty())
+        put(stderr, "warning: {} has not the options of the study's container: {}\n", artefact.name, printable_line(artefact.left_out));
     if (arguments.output) {
         std::filesystem::create_directories(*arguments.output);
         write_file(*arguments.output / artefact.name, artefact.text);
+        if (artefact.executable)
+            std::filesystem::permissions(*arguments.output / artefact.name, for_who_reads(*arguments.output / artefact.name),
+                                         std::filesystem::perm_options::add);
         for (const auto& [name, content] : artefact.beside) write_file(*arguments.output / name, content);
     }
     if (arguments.json) {
-        put_json(OrderedJson{{"kind", arguments.as}, {"name", artefact.name}, {"text", artefact.text}, {"beside", artefact.beside}});
+        put_json(OrderedJson{{"kind", arguments.as},
+                             {"name", artefact.name},
+                             {"text", artefact.text},
+                             {"beside", artefact.beside},
+                             {"left_out", artefact.left_out}});
         return done;
     }
     if (arguments.output) {

@@ -202,7 +202,7 @@ private:
         return figure(Outcome(*first.measurement()));
     }
 
-    [[nodiscard]] static std::string percent(double log) { return short_number_text(std::round(1000 * std::expm1(log)) / 10) + " %"; }
+    [[nodiscard]] static std::string percent(double log) { return short_number_text(std::round(1000 * std::expm1(log)) / 10 + 0.0) + " %"; }
 
     bool judge(WorkerPool& pool, double alone, std::vector<WorkerPool::Done>& together) {
         std::vector<std::optional<double>> figures;
@@ -217,7 +217,7 @@ private:
         if (quiet) refused = odd_workers(figures, cv, least);
         if (!all) say("the default gave a figure alone, and on all workers at once some gave none: one trial at a time from here");
         else
-            say("worker 1 beside the others against alone: " + percent(change) +
+            say("worker 1: " + percent(change) + " off when the others run too" +
                 (quiet ? ", within noise (" + percent(limit) + "); " + std::to_string(figures.size() - refused.size()) + " trials at once"
                        : ", beyond noise (" + percent(limit) + "); one trial at a time from here"));
         for (const auto& [worker, why] : refused) {

@@ -67,7 +67,8 @@ struct ServingParts {
     double ready_within_seconds = 0;
     std::vector<std::string> mounts{};  ///< models that are paths
     std::int64_t shm_bytes = 0;
-    Word image{};  ///< of compose and Kubernetes
+    Word image{};            ///< of compose and Kubernetes
+    std::string left_out{};  ///< Artefact::left_out
     std::string title{};
     std::vector<std::string> to_change{};  ///< what a person may have to replace or add, a line each
 };
@@ -224,6 +225,10 @@ ServingParts parts_of(const StudySetup& setup, const Configuration& configuratio
     if (options.host.empty() && !whole_container)
         parts.to_change.emplace_back("It listens on 127.0.0.1: only this machine reaches it. For others: recommend --host 0.0.0.0");
     if (file.model.empty()) parts.to_change.emplace_back("Replace MODEL: the study names none.");
+    if (whole_container && deploy != nullptr && deploy->container && !deploy->container->options.empty()) {
+        parts.left_out = file.secrets(fmt::format("{}", fmt::join(deploy->container->options, " ")));
+        parts.to_change.push_back("Not in this file, options of the study's container: " + parts.left_out);
+    }
     return parts;
 }
 
@@ -481,11 +486,11 @@ Artefact artefact_of(ArtefactKind kind, const StudySetup& setup, const Configura
     }
     const ServingParts& parts = all.front();
     switch (kind) {
-        case ArtefactKind::shell: return {parts.name + ".sh", shell_text(all), parts.files};
+        case ArtefactKind::shell: return {parts.name + ".sh", shell_text(all), parts.files, {}, true};
         case ArtefactKind::systemd: return units_of(all);
-        case ArtefactKind::compose: return {"compose.yaml", compose_text(all, options), parts.files};
+        case ArtefactKind::compose: return {"compose.yaml", compose_text(all, options), parts.files, parts.left_out};
         case ArtefactKind::kubernetes:
-            return {parts.name + ".yaml", kubernetes_text(parts, static_cast<std::size_t>(replicas), options), {}};
+            return {parts.name + ".yaml", kubernetes_text(parts, static_cast<std::size_t>(replicas), options), {}, parts.left_out};
         case ArtefactKind::slurm: return {parts.name + ".sbatch", slurm_text(all), parts.files};
     }
     throw std::logic_error("no such artefact");

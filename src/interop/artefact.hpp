@@ -38,6 +38,8 @@ struct Artefact {
     std::string name;  ///< `STUDY.service`, `compose.yaml`, ...
     std::string text;
     std::map<std::string, std::string> beside{};
+    std::string left_out{};   ///< options of the study's container that its format does not take; a comment names them
+    bool executable = false;  ///< a script that is started by its name
 };
 
 /// A configuration of a study as that. Secrets of the study are in none: where one stood, the

@@ -482,6 +482,8 @@ std::string study_of(const PlainTable& plain, const std::string& study, const st
 
 bool looks_like_table(std::string_view text) {
     const std::string_view line = text.substr(0, text.find('\n'));
+    const std::size_t first = line.find_first_not_of(" \t\r\xEF\xBB\xBF");
+    if (first != std::string_view::npos && (line[first] == '{' || line[first] == '[')) return false;  // JSON, whole or cut
     return line.find_first_of(",;\t") != std::string_view::npos;
 }
 

@@ -181,7 +181,8 @@ std::string interval_chart(std::string_view title, std::string_view description,
     std::vector<double> ends{0};
     constexpr double most = 3;  // an interval that knows nothing would flatten all others
     for (const IntervalRow& row : rows)
-        for (const double end : {row.low, row.value, row.high}) ends.push_back(std::clamp(end, -1.0, most));
+        for (const double end : {row.low, row.value, row.high})
+            if (std::isfinite(end)) ends.push_back(std::clamp(end, -1.0, most));
     const ChartAxis axis = axis_for("", ends);
     const auto across = [&](double share) { return 100 * (std::clamp(share, axis.low, axis.high) - axis.low) / (axis.high - axis.low); };
     const auto ticks = round_ticks(axis.low * 100, axis.high * 100, 4);
@@ -191,14 +192,18 @@ std::string interval_chart(std::string_view title, std::string_view description,
     grid += fmt::format("<line class=\"axis\" x1=\"{0:.1f}%\" x2=\"{0:.1f}%\" y2=\"24\"/>", across(0));
     std::string out =
         fmt::format("<table class=\"intervals\"><caption>{}. {}</caption><tbody>\n", html_text(title), html_text(description));
-    for (const IntervalRow& row : rows)
+    for (const IntervalRow& row : rows) {
+        const bool known = std::isfinite(row.low) && std::isfinite(row.high);
+        const std::string line = known ? fmt::format("<line class=\"line\" x1=\"{:.1f}%\" x2=\"{:.1f}%\" y1=\"12\" y2=\"12\"/>",
+                                                     across(row.low), across(row.high))
+                                       : "";
         out += fmt::format(
-            "<tr class=\"{}\"{}><th scope=\"row\">{}</th><td><svg aria-hidden=\"true\">{}<line class=\"line\" x1=\"{:.1f}%\" "
-            "x2=\"{:.1f}%\" y1=\"12\" y2=\"12\"/><circle class=\"dot\" cx=\"{:.1f}%\" cy=\"12\" r=\"5\"/></svg></td>"
-            "<td>{} [{}, {}]</td></tr>\n",
+            "<tr class=\"{}\"{}><th scope=\"row\">{}</th><td><svg aria-hidden=\"true\">{}{}<circle class=\"dot\" cx=\"{:.1f}%\" cy=\"12\" "
+            "r=\"5\"/></svg></td><td>{}{}</td></tr>\n",
             html_text(row.kind), row.level ? fmt::format(" data-level=\"{} {}\"", row.level->first, row.level->second) : "",
-            html_text(row.label), grid, across(row.low), across(row.high), across(row.value), percent(row.value), percent(row.low),
-            percent(row.high));
+            html_text(row.label), grid, line, across(row.value), percent(row.value),
+            known ? fmt::format(" [{}, {}]", percent(row.low), percent(row.high)) : "");
+    }
     out += "<tr class=\"scale\" aria-hidden=\"true\"><th></th><td><svg>";
     for (const double tick : ticks)
         out += fmt::format("<text x=\"{:.1f}%\" y=\"14\" text-anchor=\"middle\">{} %</text>", across(tick / 100),

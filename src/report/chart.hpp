@@ -76,7 +76,7 @@ private:
 /// A row of a chart of intervals.
 struct IntervalRow {
     std::string label;
-    double low = 0;
+    double low = 0;  ///< not finite, as `high`: there is no interval, and only the value is drawn
     double value = 0;
     double high = 0;
     std::string kind{};                                          ///< a class

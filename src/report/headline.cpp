@@ -260,8 +260,8 @@ Headline headline_of(const ReportView& view) {
             headline.reason = why_inconclusive(view);
             headline.advice =
                 result.doubt == Doubt::unequal_work
-                    ? "Keep the default for now; measure both with fixed lengths (`ignore_eos: true`), and compare the answers "
-                      "(`quality`)."
+                    ? "Keep the default for now; measure both with fixed lengths ('ignore_eos: true'), and compare the answers "
+                      "('quality')."
                 : result.doubt == Doubt::never_cold || result.doubt == Doubt::not_confirmed
                     ? "Keep the default for now; go on with a larger budget."
                 : result.disturbed > 0 && result.doubt != Doubt::default_unsound
@@ -278,8 +278,8 @@ Headline headline_of(const ReportView& view) {
     headline.command = view.setup.advice(result.recommended);
     if (const auto copies = value_in(view.means(result.recommended), "replicas"); copies && *copies > 1)
         headline.advice += fmt::format(
-            " It was measured as {:.0f} copies, each on devices and a port of its own; `autotune recommend --as shell` starts them all.",
-            *copies);
+            " {} was measured as {:.0f} copies, each on devices and a port of its own; 'autotune recommend --as shell' starts them all.",
+            result.recommended == result.default_configuration ? "The default" : "It", *copies);
     headline.given_away = given_away_text(view);
     return headline;
 }

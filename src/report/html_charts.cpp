@@ -123,7 +123,6 @@ std::string gains_figure(const HtmlView& page) {
         table += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n", page.shown(row.label),
                              plain_figure_text(goal.metric, before), plain_figure_text(goal.metric, after), gain_text(row.value, scale),
                              known ? gain_text(row.low, scale) + " to " + gain_text(row.high, scale) : "none: measured once");
-        if (!known) row.low = row.high = row.value;
         row.label = file.secrets(row.label);
         rows.push_back(std::move(row));
     };

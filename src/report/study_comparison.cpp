@@ -68,7 +68,8 @@ std::ptrdiff_t count_failed(const ReportView& view) {
     return std::count_if(view.search.begin(), view.search.end(), [](const Trial& trial) { return trial.failure() != nullptr; });
 }
 std::string counted_trials(const ReportView& view) {
-    return std::to_string(count_told(view)) + ", " + std::to_string(count_failed(view)) + " of them failed";
+    const auto failed = count_failed(view);
+    return std::to_string(count_told(view)) + ", " + (failed == 0 ? "none" : std::to_string(failed)) + " of them failed";
 }
 
 std::string setting_in(const Configuration& configuration, const std::string& name) {

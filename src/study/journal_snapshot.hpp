@@ -16,4 +16,12 @@ void read_snapshot(const std::filesystem::path& file, const std::function<void(S
 /// Throws IoError where a journal's path leads to nothing or to something else than a regular file.
 void check_journal_file(const std::filesystem::path& file);
 
+/// Bytes that a journal's file lacks at its end, by the number of pages in its header: a full disk
+/// or a broken copy cut it. 0 for what is no SQLite file.
+[[nodiscard]] std::uintmax_t missing_at_end(const std::filesystem::path& file);
+
+/// Reads a copy that has zeros for what is missing: SQLite refuses a file that was cut, and of this
+/// one it reads the other pages.
+void read_padded(const std::filesystem::path& file, std::uintmax_t missing, const std::function<void(SqliteConnection&)>& read);
+
 }  // namespace servetune

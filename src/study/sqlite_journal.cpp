@@ -412,8 +412,10 @@ RescuedJournal SqliteJournal::rescue(const fs::path& folder) {
     RescuedJournal result;
     result.file = folder / "study.rescued.db";
     check_rescued_place(result.file);
+    check_journal_file(damaged);
+    if (fs::is_empty(damaged)) throw IoError("journal " + damaged.string() + " is empty, so nothing of it can be rescued");
     std::optional<OwnFolder> place;
-    read_snapshot(damaged, [&](SqliteConnection& connection) {
+    const auto read = [&](SqliteConnection& connection) {
         const int version = journal_version(connection, damaged);
         if (version == 0 || !has_real_tables(connection))
             throw IoError("journal " + damaged.string() + ": its tables are not those of a journal, so nothing of it can be rescued");
@@ -421,7 +423,14 @@ RescuedJournal SqliteJournal::rescue(const fs::path& folder) {
         result.stopped_by.clear();
         result.left_out = fresh.make_from(connection, version, result.stopped_by);
         result.trials = std::move(fresh.trials_);
-    });
+    };
+    const std::uintmax_t missing = missing_at_end(damaged);
+    if (missing == 0) read_snapshot(damaged, read);
+    else {
+        read_padded(damaged, missing, read);
+        result.stopped_by =
+            "the file lacks its last " + std::to_string(missing) + " bytes" + (result.stopped_by.empty() ? "" : "; " + result.stopped_by);
+    }
     std::error_code error;
     fs::rename(present(place).path() / "study.db", result.file, error);
     if (error) throw IoError("cannot write " + result.file.string() + ": " + error.message());

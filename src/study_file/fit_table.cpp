@@ -4,10 +4,12 @@
 #include "audit_context.hpp"
 #include "base/files.hpp"
 #include "base/whole_number.hpp"
+#include "engine/load_level.hpp"
 #include "servetune/audit.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/base/present.hpp"
 #include "servetune/detail/load/dataset.hpp"
+#include "servetune/detail/trial/metric_key.hpp"
 #include "servetune/error.hpp"
 #include "study/table.hpp"
 
@@ -23,7 +25,9 @@ namespace fs = std::filesystem;
 /// The cells of one row by the names of their columns.
 class Cells {
 public:
-    Cells(const std::vector<std::string>& names, const CsvRow& row) : names_(names), row_(row) {}
+    /// `workload`: whose figures they are, where a row has those of several; empty: the only ones.
+    Cells(const std::vector<std::string>& names, const CsvRow& row, std::string workload = "")
+        : names_(names), row_(row), workload_(std::move(workload)) {}
     [[nodiscard]] std::string text(std::string_view name) const {
         for (std::size_t i = 0; i < std::min(names_.size(), row_.cells.size()); ++i)
             if (names_[i] == name) return row_.cells[i];
@@ -31,16 +35,19 @@ public:
     }
     [[nodiscard]] BenchmarkResult result() const {
         BenchmarkResult result;
-        for_each_figure(result, [&](const std::string& name, std::optional<double>& field) { field = real_of(text(name)); });
-        const auto ratio = real_of(text("success_ratio"));
+        for_each_figure(result, [&](const std::string& name, std::optional<double>& field) { field = figure(name); });
+        const auto ratio = figure("success_ratio");
         if (!result.requested_requests && result.successful_requests && ratio && *ratio > 0)
             result.requested_requests = std::round(*result.successful_requests / *ratio);
         return result;
     }
 
 private:
+    [[nodiscard]] std::optional<double> figure(const std::string& name) const { return real_of(text(MetricKey{name, workload_}.text())); }
+
     const std::vector<std::string>& names_;
     const CsvRow& row_;
+    std::string workload_;
 };
 
 constexpr double most_simulated = 1e6;
@@ -98,11 +105,17 @@ public:
     }
 
     /// Throws UsageError: why a row cannot be fitted to.
-    [[nodiscard]] FitRow read(const Cells& cells, const Workload& workload) const {
+    [[nodiscard]] FitRow read(const Cells& cells, const Workload& named) const {
         const BenchmarkResult figures = cells.result();
         if (!figures.successful_requests || !(*figures.successful_requests >= 1) || !figures.input_tokens || !figures.output_tokens)
             throw UsageError("it does not say how many requests and tokens there were");
-        const Command command = command_of(cells);
+        Command command{shell_words(cells.text("arguments"))};
+        Workload workload = named;
+        if (command.argv.empty()) {
+            const Configuration configuration = configuration_of(cells);
+            command = study_.composition->render(configuration, {study_.model, {}, 0});
+            workload = at_load_level(workload, configuration);
+        }
         check_sound(figures, workload, command);
         Serving serving = reader_of(command).read(command);
         (void)CostModel(serving.target, serving.settings);  // its weights must be known
@@ -116,13 +129,11 @@ public:
     }
 
 private:
-    [[nodiscard]] Command command_of(const Cells& cells) const {
-        Command command{shell_words(cells.text("arguments"))};
-        if (!command.argv.empty()) return command;
+    [[nodiscard]] Configuration configuration_of(const Cells& cells) const {
         Assignment values;
         for (const Parameter& parameter : space_.parameters())
             if (const std::string cell = cells.text(parameter.name); !cell.empty()) values[parameter.name] = value_of(cell);
-        return study_.composition->render(space_.completed(values), {study_.model, {}, 0});
+        return space_.completed(values);
     }
     void check_sound(const BenchmarkResult& figures, const Workload& workload, const Command& command) const {
         AuditContext context;
@@ -149,27 +160,45 @@ private:
     std::vector<PlannedRequest> spread_;
 };
 
+bool names_workloads(const std::vector<std::string>& header) {
+    return std::any_of(header.begin(), header.end(), [](const std::string& name) { return !MetricKey::of(name).workload.empty(); });
+}
+
 }  // namespace
 
 FitTable read_fit_table(const fs::path& file, const StudyFile& study, const std::string& only) {
     const RowReader reader(study);
     const std::vector<CsvRow> csv = parse_csv(read_file(file), file.string());
     if (csv.empty()) throw ParseError(file.string() + ": an empty table");
+    const std::vector<std::string>& header = csv.front().cells;
     FitTable result;
-    for (std::size_t i = 1; i < csv.size(); ++i) {
-        const Cells cells(csv.front().cells, csv[i]);
+    const auto leave_out = [&](const CsvRow& row, const std::string& why) {
+        result.left_out.push_back(file.string() + ":" + std::to_string(row.line) + ": " + why);
+    };
+    const auto add = [&](const CsvRow& row, const Workload& workload, const std::string& figures_of) {
+        if (!only.empty() && workload.name != only) return;
         try {
-            const std::string status = cells.text("status");
-            if (status != "ok") throw UsageError(status.empty() ? "no status" : status);
-            const std::string called = cells.text("workload").empty() ? cells.text("label") : cells.text("workload");
-            const Workload* workload = study.workload_called(called);
-            if (workload == nullptr) throw UsageError("the study has no such workload");
-            if (!only.empty() && workload->name != only) continue;
-            FitRow row = reader.read(cells, *workload);
-            result.rows[row.serving.target.traits.engine].push_back(std::move(row));
+            FitRow read = reader.read(Cells(header, row, figures_of), workload);
+            result.rows[read.serving.target.traits.engine].push_back(std::move(read));
         } catch (const UsageError& error) {
-            result.left_out.push_back(file.string() + ":" + std::to_string(csv[i].line) + ": " + error.what());
+            leave_out(row, (figures_of.empty() ? "" : figures_of + ": ") + error.what());
         }
+    };
+    for (std::size_t i = 1; i < csv.size(); ++i) {
+        const Cells cells(header, csv[i]);
+        const std::string status = cells.text("status");
+        const std::string called = cells.text("workload").empty() ? cells.text("label") : cells.text("workload");
+        const Workload* named = called.empty() ? nullptr : study.workload_called(called);
+        if (status != "ok") leave_out(csv[i], status.empty() ? "no status" : status);
+        else if (cells.text("verdict") == name_in(verdicts, Verdict::unsound))
+            leave_out(csv[i], "unsound" + (cells.text("findings").empty() ? "" : ": " + cells.text("findings")));
+        else if (named != nullptr) add(csv[i], *named, "");
+        else if (!called.empty()) leave_out(csv[i], "the study has no workload '" + called + "'");
+        else if (study.workloads.size() == 1) add(csv[i], study.workloads.front(), "");
+        // A study of several measures all of them in a trial, as `name@workload`.
+        else if (!names_workloads(header)) leave_out(csv[i], "it does not say which of the study's workloads it is of");
+        else
+            for (const Workload& workload : study.workloads) add(csv[i], workload, workload.name);
     }
     return result;
 }

@@ -17,11 +17,13 @@ struct FitTable {
     std::vector<std::string> left_out;  ///< `file:line: why`: failed, unsound, a model whose bytes are not known, an unknown workload
 };
 
-/// Reads a table as `autotune import` writes it: the command of a row from its column `arguments`,
-/// else from its parameters; its workload by the study's names (or what documents call them:
-/// columns `workload`, `label`). Requests and lengths are those that the row itself reports; where
-/// the study's data set has mixed lengths they are spread as in workloads/chat_lengths.csv. Rows
-/// that the audit calls unsound are left out. `only`: a workload's name; empty: all.
+/// Reads a table as `autotune import` or `autotune export` writes it: the command of a row from its
+/// column `arguments`, else from its parameters; its workload by the study's names (or what
+/// documents call them: columns `workload`, `label`). A row without one is of the study's only
+/// workload, or has the figures of each as `name@workload`. Requests and lengths are those that the
+/// row itself reports; where the study's data set has mixed lengths they are spread as in
+/// workloads/chat_lengths.csv. Rows that the audit calls unsound are left out. `only`: a workload's
+/// name; empty: all.
 FitTable read_fit_table(const std::filesystem::path& file, const StudyFile& study, const std::string& only = "");
 
 /// The traits file that ships for `fit.traits.engine`, with the fitted figures in their places and

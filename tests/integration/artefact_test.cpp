@@ -122,6 +122,9 @@ TEST_CASE("recommend: the recommended command as a file of each kind") {
     CHECK(written.out == "files/my-study-1.service\n");
     CHECK(read_file(study.folder.path() / "files/my-study-1.service") == study.recommend({"--as", "systemd"}).out);
     CHECK(study.recommend({"--as", "windows"}).code == 2);
+    CHECK(study.recommend({"--as", "shell", "--output", "files"}).code == 0);
+    CHECK((fs::status(study.folder.path() / "files/my-study-1.sh").permissions() & fs::perms::owner_exec) != fs::perms::none);
+    CHECK((fs::status(study.folder.path() / "files/my-study-1.service").permissions() & fs::perms::owner_exec) == fs::perms::none);
     const auto object = nlohmann::json::parse(study.recommend({"--as", "slurm", "--json"}).out);
     CHECK(object["name"] == "my-study-1.sbatch");
     CHECK(artefact_has(object["text"], "#SBATCH"));
@@ -184,6 +187,22 @@ TEST_CASE("recommend: hard words reach the engine as they are, secrets are in no
     CHECK(artefact_has(client, "exec srun docker run --rm --network=host --shm-size=34359738368"));
     CHECK(artefact_has(client, "--env=HF_TOKEN"));
     CHECK_FALSE(artefact_has(client, planted));
+}
+
+TEST_CASE("recommend: a file that has not the options of the study's container names them") {
+    const TemporaryFolder folder;
+    const StudySetup setup = hard_setup(
+        folder, ", container: {program: [docker], image: org/i:1, options: [--cap-add=SYS_NICE, \"--env=K=${SERVETUNE_TEST_TOKEN}\"]}");
+    for (const ArtefactKind kind : {ArtefactKind::compose, ArtefactKind::kubernetes}) {
+        const Artefact artefact = artefact_from(setup, kind);
+        CHECK(artefact_has(artefact.text, "# Not in this file, options of the study's container: --cap-add=SYS_NICE --env=K="));
+        CHECK(artefact.left_out.starts_with("--cap-add=SYS_NICE --env=K="));
+        CHECK_FALSE(artefact_has(artefact.text + artefact.left_out, planted));
+    }
+    const Artefact shell = artefact_from(setup, ArtefactKind::shell);  // its command has them
+    CHECK(shell.left_out.empty());
+    CHECK(artefact_has(shell.text, " --cap-add=SYS_NICE "));
+    CHECK(artefact_from(hard_setup(folder, ", container: {program: [docker], image: org/i:1}"), ArtefactKind::compose).left_out.empty());
 }
 
 TEST_CASE("recommend: systemd takes the unit, with words that it would read itself") {

@@ -7,6 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <cstdlib>
+
 using namespace servetune;
 using namespace servetune::test;
 
@@ -115,4 +117,42 @@ TEST_CASE("compare: a B that fails, or that alone breaks a limit, is refused") {
     INFO(broken.out << broken.err);
     CHECK(broken.code == 1);
     CHECK(has(broken.out, "B breaks a limit that A keeps: limit time_to_first_token_p95_seconds"));
+}
+
+TEST_CASE("compare: the lines while it measures say whose trial it is, and --quiet has none") {
+    const TemporaryFolder folder;
+    std::filesystem::create_directories(folder.path() / "bin");
+    std::filesystem::create_symlink(SIMENGINE_PROGRAM, folder.path() / "bin/vllm");
+    const auto study = [&](const std::string& name, int sequences) {
+        folder.write(name,
+                     "study: own\nmodel: Qwen/Qwen3-8B\nhardware: h100-sxm\nengine: vllm\nworkloads: [{workload: w, use: random, "
+                     "input_tokens: 64, output_tokens: 16, requests: 12, arrival: {concurrency: 4}}]\n"
+                     "objective: {maximize: total_tokens_per_second}\nspace: {max_num_seqs: " +
+                         std::to_string(sequences) + "}\nothers: default\naudit: report\nevaluator: {deploy: {watch: off, warm_up: 1}}\n");
+    };
+    study("a.yaml", 64);
+    study("b.yaml", 128);
+    const auto compared = [&](const std::string& directory, const std::vector<std::string>& more) {
+        const char* path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe)
+        std::vector<std::string> words{"/usr/bin/env",
+                                       "PATH=" + (folder.path() / "bin").string() + ":" + path,
+                                       "SIMENGINE_OPTIONS=--start-scale 1000 --time-scale 30",
+                                       SERVETUNE_PROGRAM,
+                                       "compare",
+                                       "a.yaml",
+                                       "b.yaml",
+                                       "--pairs",
+                                       "2",
+                                       "--directory",
+                                       directory};
+        words.insert(words.end(), more.begin(), more.end());
+        return ran(words, folder.path());
+    };
+    const Ran said = compared("loud", {});
+    INFO(said.out << said.err);
+    CHECK(has(said.err, "A: trial 0: serves after "));
+    CHECK(has(said.err, "B: trial 0: serves after "));
+    const Ran quiet = compared("quiet", {"--quiet"});
+    CHECK(quiet.code == said.code);
+    CHECK_FALSE(has(quiet.err, "trial 0"));
 }

@@ -143,6 +143,7 @@ TEST_CASE("devices: replicas fill the machine, are measured as one server, and t
     CHECK(tuned.err.find("compete") == std::string::npos);  // all use the same machine
     const std::string report = read_file(four.folder.path() / "layouts/report.md");
     CHECK(report.find("As many copies of the engine ran at once as the devices allow") != std::string::npos);
+    CHECK(report.find("\\`") == std::string::npos);  // words of ours need no escape
     const std::vector<std::string> claims = four.claims();
     for (const char* claim : {"1 of 1: 0", "1 of 1: 1", "1 of 1: 2", "1 of 1: 3", "2 of 2: 0,1", "2 of 2: 2,3", "4 of 4: 0,1,2,3"})
         CHECK(std::count(claims.begin(), claims.end(), claim) == 1);

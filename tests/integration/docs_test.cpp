@@ -12,6 +12,7 @@
 //     <!-- in the background until: TEXT -->      a server that runs until the page's end, used once it has said TEXT
 // and `<!-- first: OTHER.md -->`, anywhere: that page's blocks are run before, in the same folder.
 #include "base/files.hpp"
+#include "support/autotune.hpp"
 #include "support/http.hpp"
 #include "support/process.hpp"
 #include "support/test.hpp"
@@ -402,4 +403,21 @@ TEST_CASE("docs: a block that would escape is told, and a command that fails fai
     CHECK(whole.code == 0);
     CHECK(whole.all_ended);
     CHECK(whole.out == "== page.md:8\n== page.md:11\nc d\n1\n");
+}
+
+TEST_CASE("scripts: words that a script does not know are refused before it does anything") {
+    const TemporaryFolder copies;  // one that goes on finds nothing to build there
+    fs::create_directories(copies.path() / "scripts");
+    for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+             {"demo", "--help"}, {"test", "--help"}, {"test", "--all", "more"}, {"packages", "--help"}, {"format", "--help"}}) {
+        const fs::path script = copies.path() / "scripts" / words.front();
+        fs::copy_file(checkout / "scripts" / words.front(), script, fs::copy_options::overwrite_existing);
+        std::vector<std::string> argv{"/bin/bash", script.string()};
+        argv.insert(argv.end(), words.begin() + 1, words.end());
+        const TemporaryFolder folder;  // of what it prints
+        const Ran refused = ran(argv, folder.path());
+        INFO(words.front() << ": " << refused.err);
+        CHECK(refused.code == 2);
+        CHECK(refused.err.starts_with("usage: scripts/" + words.front()));
+    }
 }

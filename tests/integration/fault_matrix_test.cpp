@@ -50,7 +50,7 @@ void goes_on(DeployedStudy& study, const Fault& fault) {
 
     const Ran status = ran(study.words("status"), study.folder());
     CHECK(status.code == 0);
-    CHECK(has(status.out, std::string("deployed: 3 trials told, ") + (failed ? "1" : "0") + " of them failed, 0 pending\n"));
+    CHECK(has(status.out, std::string("deployed: ") + (failed ? "2 trials measured, 1" : "3 trials measured, none") + " failed\n"));
     CHECK(has(status.out, "\n  " + best_command + "\n"));
 
     std::string says;

@@ -113,6 +113,21 @@ TEST_CASE("journal alone: a comment is no change of the study, a folder without 
     INFO(rescued.err);
     CHECK(rescued.code == 0);
     CHECK(fs::exists(folder.path() / "e/study.rescued.db"));
+    // So is one whose end is missing.
+    fs::create_directories(folder.path() / "cut");
+    fs::copy_file(folder.path() / "d/study.db", folder.path() / "cut/study.db");
+    const auto whole = fs::file_size(folder.path() / "cut/study.db");
+    fs::resize_file(folder.path() / "cut/study.db", whole - 4096 - 100);
+    const Ran cut = autotune({"status", "cut", "--rescue"}, folder.path());
+    INFO(cut.out << cut.err);
+    CHECK(cut.code == 0);
+    CHECK(has(cut.out, "not all could be read: the file lacks its last 4196 bytes"));
+    CHECK(fs::exists(folder.path() / "cut/study.rescued.db"));
+    CHECK(fs::file_size(folder.path() / "cut/study.db") == whole - 4196);  // it is as it was
+    fs::create_directories(folder.path() / "nothing");
+    folder.write("nothing/study.db", "");
+    CHECK(has(autotune({"report", "nothing/study.db"}, folder.path()).err, "autotune: journal nothing/study.db is empty\n"));
+    CHECK(has(autotune({"status", "nothing", "--rescue"}, folder.path()).err, "study.db is empty, so nothing of it can be rescued\n"));
     fs::create_directories(folder.path() / "empty");
     const Ran none = autotune({"report", "empty"}, folder.path());
     CHECK(none.code == 2);

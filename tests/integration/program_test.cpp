@@ -181,7 +181,7 @@ TEST_CASE("validate says what the space is, status and report read a study that 
           "autotune: there is no journal qwen3-14b-h100/study.db; has the study been run?\n");
     CHECK(autotune({"run", study, "--quiet"}, folder.path()).code == 0);
     CHECK(autotune({"status", study}, folder.path()).out ==
-          "qwen3-14b-h100: 15 trials told, 0 of them failed, 0 pending\n"
+          "qwen3-14b-h100: 15 trials measured, none failed\n"
           "  so far: Recommended: +58.1 % over the default. One measurement each: no interval. Serve this.\n"
           "  python3 -m sglang.launch_server --model-path Qwen/Qwen3-14B-FP8\n");
     const std::string report = autotune({"report", study}, folder.path()).out;
@@ -236,8 +236,7 @@ TEST_CASE("import: every block becomes a row or is reported") {
     CHECK(Json::parse(lines.out)["rows"] == 2);
     CHECK(read_table(folder.path() / "lines.csv").rows.size() == 2);
     const Ran rows = autotune({"import", results + "inferencex.json", "--output", "rows.csv"}, folder.path());
-    CHECK(rows.err.find("  3 of 3 have no command: command not in the file (say it with --command, or with --write-study and --set)\n") !=
-          std::string::npos);
+    CHECK(rows.err.find("  no result names its command (say it with --command, or with --write-study and --set)\n") != std::string::npos);
     CHECK(read_file(folder.path() / "rows.csv").find(",command not in the file\n") != std::string::npos);
     const Ran unplaced = autotune({"import", results + "vllm-new.json", "--study", study}, folder.path());
     CHECK(unplaced.code == 1);
@@ -263,7 +262,12 @@ TEST_CASE("import: every block becomes a row or is reported") {
     CHECK(autotune({"import", "tuned.md", "--write-study", "x.yaml", "--study", study}, folder.path()).code == 2);
     CHECK_FALSE(std::filesystem::exists(folder.path() / "x.yaml"));
     const Ran both = autotune({"import", "empty.md", "d.md", "none.md", results + "sglang.jsonl", "--output", "both.csv"}, folder.path());
-    CHECK(both.code == 5);
+    CHECK(both.code == 2);  // one cannot be read
+    CHECK(autotune({"import", "none.md"}, folder.path()).code == 2);
+    CHECK(autotune({"audit", "none.md"}, folder.path()).code == 2);
+    CHECK(autotune({"import", "empty.md", results + "sglang.jsonl", "--output", "both.csv"}, folder.path()).code == 5);
+    folder.write("cut.json", R"({"duration": 4, "completed": 24, "request_thr)");
+    CHECK_FALSE(has(autotune({"import", "cut.json"}, folder.path()).err, "--objective"));
     CHECK(read_table(folder.path() / "both.csv").rows.size() == 4);
     CHECK(both.err.find("autotune: empty.md: ") == 0);
     CHECK(both.err.find("autotune: cannot read none.md: ") != std::string::npos);

@@ -278,7 +278,7 @@ TEST_CASE("tuner's troubles: status beside a run, a second run, and the lock of 
     const Ran status = ran(study.words("status"), elsewhere.path());
     CHECK(status.code == 0);
     INFO(status.out);
-    CHECK(has(status.out, "deployed: 1 trial told, 0 of them failed, 1 pending\n"));
+    CHECK(has(status.out, "deployed: 1 trial measured, none failed, 1 under way\n"));
     CHECK(has(status.out, "  pending: trial 1, started: max_num_seqs=3 ("));
     const Json json = Json::parse(ran(study.words("status", {"--json"}), elsewhere.path()).out);
     CHECK(json["trials"] == Json({{"told", 1}, {"failed", 0}, {"unsound", 0}}));

@@ -179,6 +179,51 @@ TEST_CASE("fit: unsound rows and models whose bytes are not known are left out, 
           }).find("an empty table") != std::string::npos);
 }
 
+TEST_CASE("fit: a study's own export is read, of one workload and of several") {
+    const TemporaryFolder folder;
+    const auto study = [&](const std::string& workloads) {
+        return load_study(
+            folder.write("study.yaml", "study: own\nmodel: Qwen/Qwen3-8B\nhardware: h100-sxm\nengine: vllm\nworkloads: [" + workloads +
+                                           "]\nobjective: {maximize: total_tokens_per_second}\nspace: {max_num_seqs: {choice: "
+                                           "[engine, 64]}}\nothers: default\nevaluator: simulate\n"),
+            Catalogue(search_spaces));
+    };
+    const auto workload = [](const std::string& name, int requests) {
+        return "{workload: " + name + ", use: random, input_tokens: 128, output_tokens: 16, requests: " + std::to_string(requests) +
+               ", arrival: {concurrency: 8}}";
+    };
+    const auto figures = [](const std::string& suffix) {
+        std::string header;
+        for (const char* name : {"duration_seconds", "successful_requests", "failed_requests", "input_tokens", "output_tokens"})
+            header += "," + (name + suffix);
+        return header;
+    };
+    const std::string one = "block,max_num_seqs,status" + figures("") + ",verdict,findings,message\n";
+    const std::string rows = "0,engine,ok,1,30,0,3840,480,sound,,\n1,64,ok,2,30,0,3840,480,unsound,client,\n2,64,crash,,,,,,,,it died\n";
+    const auto single = study(workload("short", 30));
+    const FitTable of_one = read_fit_table(folder.write("one.csv", one + rows), single);
+    REQUIRE(of_one.rows.at("vllm").size() == 1);
+    CHECK(of_one.rows.at("vllm")[0].name.starts_with("short vllm serve Qwen/Qwen3-8B"));
+    CHECK(of_one.rows.at("vllm")[0].measured.at("duration_seconds") == 1);
+    REQUIRE(of_one.left_out.size() == 2);
+    CHECK(of_one.left_out[0].ends_with("one.csv:3: unsound: client"));
+    CHECK(of_one.left_out[1].ends_with("one.csv:4: crash"));
+
+    const auto both = study(workload("short", 30) + ", " + workload("long", 10));
+    const std::string several = "block,max_num_seqs,status" + figures("@short") + figures("@long") + ",verdict,findings,message\n";
+    const auto file = folder.write("two.csv", several + "0,engine,ok,1,30,0,3840,480,3,10,0,1280,160,sound,,\n");
+    const FitTable of_two = read_fit_table(file, both);
+    CHECK(of_two.left_out.empty());
+    REQUIRE(of_two.rows.at("vllm").size() == 2);
+    CHECK(of_two.rows.at("vllm")[0].measured.at("duration_seconds") == 1);
+    CHECK(of_two.rows.at("vllm")[1].name.starts_with("long "));
+    CHECK(of_two.rows.at("vllm")[1].measured.at("duration_seconds") == 3);
+    CHECK(read_fit_table(file, both, "long").rows.at("vllm").size() == 1);
+    const FitTable unclear = read_fit_table(folder.write("one.csv", one + rows), both);
+    CHECK(unclear.rows.empty());
+    CHECK(unclear.left_out.front().ends_with("one.csv:2: it does not say which of the study's workloads it is of"));
+}
+
 TEST_CASE("fit: a row of more requests than can be simulated is left out, and says so") {
     const auto study = load_study(thor / "study.yaml", Catalogue(search_spaces));
     const auto rows = parse_csv(read_file(thor / "results.csv"), "results.csv");

@@ -50,6 +50,16 @@ TEST_CASE("chart: figures that differ by their rounding have no range, and few t
         }
 }
 
+TEST_CASE("chart: a gain by one measurement each has no interval, and none is drawn") {
+    const std::string drawn = interval_chart("t", "d", {{"known", 0.1, 0.2, 0.3}});
+    CHECK(has(drawn, "<td>+20.0 % [+10.0 %, +30.0 %]</td>"));
+    CHECK(has(drawn, "class=\"line\""));
+    const std::string single = interval_chart("t", "d", {{"once", -no_bound, 0.357, no_bound}});
+    CHECK(has(single, "<td>+35.7 %</td>"));
+    CHECK_FALSE(has(single, "class=\"line\""));
+    CHECK_FALSE(has(single, "inf"));
+}
+
 TEST_CASE("chart: ranges without a size, or beyond all sizes, have two ticks") {
     for (const auto& [low, high] : std::vector<std::pair<double, double>>{
              {0, 0}, {5, 5}, {5, 4}, {-no_bound, no_bound}, {-1e308, 1e308}, {std::nan(""), 1}, {0, 5e-324}}) {

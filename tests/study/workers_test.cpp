@@ -103,7 +103,7 @@ TEST_CASE("workers: as many trials at once as there are evaluators, each told, n
     CHECK(summary.reason == StopReason::trials_spent);
     CHECK(parallel.machine.most_at_once == 4);
     CHECK(parallel.study->told_in_search() == 40);
-    CHECK(parallel.said.find("worker 1 beside the others against alone: 0 %, within noise (3.6 %); 4 trials at once") == 0);
+    CHECK(parallel.said.find("worker 1: 0 % off when the others run too, within noise (3.6 %); 4 trials at once") == 0);
     int measured = 0;
     for (const auto& part : parallel.parts) {
         CHECK(part->measured >= 5);

@@ -160,6 +160,8 @@ TEST_CASE("standings: a limit that could not be judged does not pass") {
     Measurement unsound = with(100, {});
     unsound.validity = {Verdict::unsound, {{"unseen"}}};
     CHECK(refused(unsound) == "unsound measurement: unseen");
+    unsound.validity.findings = {{"order"}, {"client"}, {"client"}, {"physics"}};
+    CHECK(refused(unsound) == "unsound measurement: order, client, physics");
     Measurement lost = with(100, {});
     lost.validity = {Verdict::suspect, {{"given_up"}}};
     CHECK(refused(lost).find("ended early") != std::string::npos);

@@ -57,7 +57,8 @@
       return;
     }
     if (!state) return;
-    const counts = state.told + ' trials told, ' + state.failed + ' of them failed' + (state.best ? '; ' + state.best : '');
+    const counts = (state.told - state.failed) + (state.told - state.failed === 1 ? ' trial' : ' trials') + ' measured, ' +
+      (state.failed || 'none') + ' failed' + (state.best ? '; ' + state.best : '');
     const now = state.trial ? `${state.trial}: ${state.tried}. ` : state.running ? '' : 'Nobody runs this study now. ';
     tell(trialLine, state.ended || now + counts);
     const parts = [];

@@ -281,10 +281,11 @@ std::string note_of_deployment(const StudyFile& file) {
     const bool fills = std::get<DeployChoice>(file.measuring).options.fill_devices;
     const bool cached = std::get<DeployChoice>(file.measuring).options.weight_cache;
     return note_of_launcher(file) +
-           (cached ? " First measurements took their weights from the engine's weight cache where it could (`weight_cache` of a result); "
-                     "the default, every repeat and reported workloads started cold."
-                   : "") +
-           (fills ? " As many copies of the engine ran at once as the devices allow (`replicas` of a result), "
+           (cached
+                ? " First measurements took their weights from the engine's weight cache where it could (a result's weight_cache says so); "
+                  "the default, every repeat and reported workloads started cold."
+                : "") +
+           (fills ? " As many copies of the engine ran at once as the devices allow (a result's replicas says how many), "
                     "and were measured as one server."
                   : "");
 }

@@ -247,8 +247,13 @@ inline void Standings::judge(Standing& standing, const Objective& objective, con
         if (measurement->validity.ended_early() && whole) continue;
         ended_early = ended_early || measurement->validity.ended_early();
         if (!decision.believes(*measurement)) {
+            std::vector<std::string> named;  // each once, in their order
             std::string findings;
-            for (const Finding& finding : measurement->validity.findings) findings += (findings.empty() ? "" : ", ") + finding.id;
+            for (const Finding& finding : measurement->validity.findings) {
+                if (std::find(named.begin(), named.end(), finding.id) != named.end()) continue;
+                named.push_back(finding.id);
+                findings += (findings.empty() ? "" : ", ") + finding.id;
+            }
             not_believed = "unsound measurement: " + findings;
             ++unbelieved;
             continue;
