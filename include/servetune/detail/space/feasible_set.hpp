@@ -127,6 +127,7 @@ private:
     [[nodiscard]] std::uint32_t choice(std::size_t depth, std::uint32_t i, std::uint32_t count) const;
     bool decide(Prefix& prefix, std::size_t depth, std::uint32_t level) const;
     bool breaks(Prefix& prefix, std::size_t parameter, std::size_t which) const;
+    [[nodiscard]] Slot seen(const Prefix& prefix, std::size_t which, std::size_t parameter) const;
     void undo(Prefix& prefix, std::size_t depth) const { prefix.slots[order_.sequence[depth]] = {}; }
     void append_state(const Prefix& prefix, std::size_t which, Key& key) const;
     [[nodiscard]] Key key(const Prefix& prefix, std::size_t depth) const;
@@ -208,16 +209,25 @@ inline bool FeasibleSet::decide(Prefix& prefix, std::size_t depth, std::uint32_t
 /// Whether what was decided last certainly breaks a constraint.
 inline bool FeasibleSet::breaks(Prefix& prefix, std::size_t parameter, std::size_t which) const {
     const std::optional<AllowedRows>& rows = rows_[which];
-    if (!rows) return space_.is_broken(which, [&](std::size_t i) { return prefix.slots[i]; });
+    if (!rows) return space_.is_broken(which, [&](std::size_t i) { return seen(prefix, which, i); });
     const std::size_t column = rows->column_of(parameter);
     std::vector<AllowedRows::Range>& fitting = prefix.fitting[which];
     fitting[column + 1] = rows->narrowed(fitting[column], column, prefix.levels[parameter]);
     return fitting[column + 1].empty();
 }
 
+/// A parameter as a constraint sees it: what is counted for one level holds for its whole class.
+inline Slot FeasibleSet::seen(const Prefix& prefix, std::size_t which, std::size_t parameter) const {
+    if (prefix.slots[parameter].state == Slot::State::undecided || !classes_.known(which)) return prefix.slots[parameter];
+    const std::vector<std::size_t>& scope = space_.scope(which);
+    const auto k = static_cast<std::size_t>(std::find(scope.begin(), scope.end(), parameter) - scope.begin());
+    const std::uint32_t level = prefix.levels[parameter];
+    return classes_.first_of(which, k, level == inactive ? std::nullopt : std::optional(level));
+}
+
 /// What an open constraint still remembers of the decided parameters in its scope.
 inline void FeasibleSet::append_state(const Prefix& prefix, std::size_t which, Key& key) const {
-    const auto slot_of = [&](std::size_t i) { return prefix.slots[i]; };
+    const auto slot_of = [&](std::size_t i) { return seen(prefix, which, i); };
     if (space_.is_settled(which, slot_of)) {
         key.push_back(settled);
         return;

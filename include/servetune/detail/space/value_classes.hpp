@@ -32,11 +32,22 @@ public:
     /// The class of a level for the k-th parameter in the scope of constraint `which`, which has
     /// classes; no level: inactive.
     [[nodiscard]] std::uint32_t of(std::size_t which, std::size_t k, std::optional<std::uint32_t> level) const {
-        return classes_[which][k][level ? *level + 1U : 0U];
+        return classes_[which][k].of_level[level ? *level + 1U : 0U];
+    }
+    /// The first level of that class. While other parameters are undecided, rules may tell levels
+    /// of one class apart (`a or b` is true as soon as `a` is); asked of the first, they do not.
+    [[nodiscard]] Slot first_of(std::size_t which, std::size_t k, std::optional<std::uint32_t> level) const {
+        const std::optional<Value>& first = classes_[which][k].firsts[of(which, k, level)];
+        return first ? Slot{Slot::State::active, &*first} : Slot{Slot::State::inactive, nullptr};
     }
 
 private:
-    using Tables = std::vector<std::vector<std::uint32_t>>;  ///< by parameter in scope: class by level + 1; 0: inactive
+    /// Of one parameter of a constraint.
+    struct Classes {
+        std::vector<std::uint32_t> of_level{};       ///< by level + 1; 0: inactive
+        std::vector<std::optional<Value>> firsts{};  ///< by class; nothing: inactive
+    };
+    using Tables = std::vector<Classes>;
 
     static Tables classes(const SearchSpace& space, std::size_t which, std::size_t most_combinations) {
         const std::vector<std::size_t>& scope = space.scope(which);
@@ -67,11 +78,14 @@ private:
             for (std::size_t k = 0; k < scope.size(); ++k) columns[k][chosen[k]].push_back(answer);
         }
         Tables tables;
-        for (const auto& of_parameter : columns) {
+        for (std::size_t k = 0; k < scope.size(); ++k) {
             std::map<std::vector<bool>, std::uint32_t> numbers;
-            tables.emplace_back();
-            for (const auto& column : of_parameter)
-                tables.back().push_back(numbers.emplace(column, static_cast<std::uint32_t>(numbers.size())).first->second);
+            Classes& of_parameter = tables.emplace_back();
+            for (std::size_t level = 0; level < columns[k].size(); ++level) {
+                const auto [at, is_new] = numbers.emplace(columns[k][level], static_cast<std::uint32_t>(numbers.size()));
+                of_parameter.of_level.push_back(at->second);
+                if (is_new) of_parameter.firsts.push_back(level == 0 ? std::nullopt : std::optional(levels[k][level - 1]));
+            }
         }
         return tables;
     }
