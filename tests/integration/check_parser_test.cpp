@@ -65,9 +65,9 @@ TEST_CASE("check-parser: what a rule forbids must be refused by the engine, and 
                  "  - forbid: {rows: [16, 32, 64]}\n    because: quill refuses it\n"
                  "  - forbid: {rows: 2, shards: 2}\n    because: nobody knows\n"
                  "  - forbid: {paper: plain}\n    because: \"this is another configuration's twin\"\n");
-    const Ran rules = check_parser({"quill", made_up_engine, "--entry", "quill.arguments:check", "--version", "1.0", "--rules", "--engine-file",
-                                    "quill.yaml"},
-                                   folder.path());
+    const Ran rules = check_parser(
+        {"quill", made_up_engine, "--entry", "quill.arguments:check", "--version", "1.0", "--rules", "--engine-file", "quill.yaml"},
+        folder.path());
     INFO(rules.out << rules.err);
     CHECK(rules.code == 0);
     CHECK(has(rules.out, "confirmed: require rows % shards == 0\n"));
@@ -86,13 +86,14 @@ TEST_CASE("mine-rules: what an engine's source refuses and no rule has is listed
                  "def f(self, log):\n    assert self.rows % self.shards == 0, 'rows by shards'\n"
                  "    if self.paper_kind == 'plain' and self.rows > 8:\n        raise ValueError(f'plain paper has {8} rows')\n"
                  "    if self.depth:\n        log.warning('--depth does nothing on --paper-kind plain')\n    raise KeyError('colour')\n");
-    const Ran mined = ran({(repository_root / "scripts/mine-rules").string(), "quill", ".", "quill/*.py", "--engine-file", "quill.yaml"},
-                          folder.path());
+    const Ran mined =
+        ran({(repository_root / "scripts/mine-rules").string(), "quill", ".", "quill/*.py", "--engine-file", "quill.yaml"}, folder.path());
     INFO(mined.out << mined.err);
     CHECK(mined.code == 0);
-    CHECK(mined.out == "quill/checks.py:4: refuses paper, rows: plain paper has rows\n"
-                       "quill: 4 raises, asserts and warnings in 1 files, 3 about parameters of quill.yaml, 2 covered by a rule or a condition, "
-                       "1 to read\n");
+    CHECK(mined.out ==
+          "quill/checks.py:4: refuses paper, rows: plain paper has rows\n"
+          "quill: 4 raises, asserts and warnings in 1 files, 3 about parameters of quill.yaml, 2 covered by a rule or a condition, "
+          "1 to read\n");
     CHECK(ran({(repository_root / "scripts/mine-rules").string(), "quill", ".", "--engine-file", "quill.yaml"}, folder.path()).code == 2);
 }
 

@@ -88,7 +88,8 @@ TEST_CASE("engine-flags: a way off is never another name of the way on, and an e
 TEST_CASE("engine-flags: an engine's own parser says types, choices and defaults, without the engine's libraries") {
     const TemporaryFolder folder;
     const std::string package = (repository / "tests/data/check_parser").string();
-    const Ran now = engine_flags({"quill", "4.0", "--package", package, "--entry", "quill.arguments:parser", "--out", "p.json"}, folder.path());
+    const Ran now =
+        engine_flags({"quill", "4.0", "--package", package, "--entry", "quill.arguments:parser", "--out", "p.json"}, folder.path());
     INFO(now.out << now.err);
     REQUIRE(now.code == 0);
     const auto stored = nlohmann::json::parse(read_file(folder.path() / "p.json"));
@@ -101,7 +102,8 @@ TEST_CASE("engine-flags: an engine's own parser says types, choices and defaults
     CHECK(fact("--margin") == R"({"type":"int"})");  // behind a wrapper for optional values
     CHECK(fact("--copies") == R"({"default":1,"type":"choice","values":[1,2,4]})");
     CHECK(fact("--enable-ink") == R"({"deprecated":true,"negatable":true,"short":"-i","type":"bool"})");
-    CHECK(engine_flags({"quill", "4.0", "--package", package, "--entry", "quill.broken:check", "--out", "x.json"}, folder.path()).code == 2);
+    CHECK(engine_flags({"quill", "4.0", "--package", package, "--entry", "quill.broken:check", "--out", "x.json"}, folder.path()).code ==
+          2);
 }
 
 TEST_CASE("engine-flags: the engine files agree with the facts of every version that is stored") {
