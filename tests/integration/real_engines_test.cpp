@@ -283,11 +283,11 @@ TEST_CASE("real engines: llama-server is tuned, killed and ended at its start an
     tunes_and_leaves_nothing(real_llama(folder));
 }
 
-TEST_CASE("real engines: vLLM is tuned, killed and ended at its start and under load, and nothing is left") {
+TEST_CASE("real engines: vLLM is tuned, killed and ended at its start and under load, and nothing is left", "[.long][engines]") {
     tunes_and_leaves_nothing(real_vllm());
 }
 
-TEST_CASE("real engines: SGLang is tuned, killed and ended at its start and under load, and nothing is left", "[.long][sglang]") {
+TEST_CASE("real engines: SGLang is tuned, killed and ended at its start and under load, and nothing is left", "[.long][engines]") {
     tunes_and_leaves_nothing(real_sglang());
 }
 
@@ -296,7 +296,7 @@ TEST_CASE("real engines: vLLM's counts, prefix cache and guesses are as the engi
                                      R"({"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_max": 3})"});
 }
 
-TEST_CASE("real engines: SGLang's counts and prefix cache are as the engine file says", "[.long][sglang]") {
+TEST_CASE("real engines: SGLang's counts and prefix cache are as the engine file says", "[.long][engines]") {
     answers_and_counts(real_sglang(), {"--attention-backend", "torch_native", "--sampling-backend", "pytorch", "--mem-fraction-static",
                                        "0.3", "--max-running-requests", "8", "--enable-metrics"});
 }
@@ -394,7 +394,7 @@ TEST_CASE("real engines: failing starts of vLLM are read as what they are") {
          {"a port that somebody has", FailureKind::infrastructure, "Address already in use", {"--port", taken.number()}}});
 }
 
-TEST_CASE("real engines: failing starts of SGLang are read as what they are", "[.long][sglang]") {
+TEST_CASE("real engines: failing starts of SGLang are read as what they are", "[.long][engines]") {
     const TakenPort taken;
     const TemporaryFolder folder;
     fs::create_directories(folder.path() / "empty");
