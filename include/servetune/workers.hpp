@@ -217,7 +217,7 @@ private:
         if (quiet) refused = odd_workers(figures, cv, least);
         if (!all) say("the default gave a figure alone, and on all workers at once some gave none: one trial at a time from here");
         else
-            say("worker 1: " + percent(change) + " off when the others run too" +
+            say("the figure of worker 1 changes by " + percent(change) + " when the others run too" +
                 (quiet ? ", within noise (" + percent(limit) + "); " + std::to_string(figures.size() - refused.size()) + " trials at once"
                        : ", beyond noise (" + percent(limit) + "); one trial at a time from here"));
         for (const auto& [worker, why] : refused) {

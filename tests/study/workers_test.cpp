@@ -103,7 +103,7 @@ TEST_CASE("workers: as many trials at once as there are evaluators, each told, n
     CHECK(summary.reason == StopReason::trials_spent);
     CHECK(parallel.machine.most_at_once == 4);
     CHECK(parallel.study->told_in_search() == 40);
-    CHECK(parallel.said.find("worker 1: 0 % off when the others run too, within noise (3.6 %); 4 trials at once") == 0);
+    CHECK(parallel.said.find("the figure of worker 1 changes by 0 % when the others run too, within noise (3.6 %); 4 trials at once") == 0);
     int measured = 0;
     for (const auto& part : parallel.parts) {
         CHECK(part->measured >= 5);
@@ -119,7 +119,8 @@ TEST_CASE("workers: neighbours that slow each other down are measured one at a t
     Parallel parallel(3, [](int at_once) { return at_once > 1 ? 0.8 : 1.0; });
     const Summary summary = parallel.run(12);
     CHECK(summary.reason == StopReason::trials_spent);
-    CHECK(parallel.said.find("against alone: -20 %, beyond noise (3.6 %); one trial at a time from here") != std::string::npos);
+    CHECK(parallel.said.find("changes by -20 % when the others run too, beyond noise (3.6 %); one trial at a time from here") !=
+          std::string::npos);
     std::size_t not_counted = 0;
     for (const Trial& trial : parallel.study->trials()) {
         if (const Failure* failure = trial.failure()) not_counted += failure->kind == FailureKind::infrastructure ? 1 : 0;
