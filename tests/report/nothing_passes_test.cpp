@@ -124,7 +124,7 @@ TEST_CASE("other work: reports name both lengths and say what a changed quantiza
         said.headline.reason ==
         "What looks best (bits = fp8) did other work than the default: 16 output tokens a request, 32 with the default. bits changes what "
         "the model computes, and nobody compared the answers: answers of another length are what a broken quantization looks like.");
-    CHECK(has(said.headline.advice, "`ignore_eos: true`"));
+    CHECK(has(said.headline.advice, "'ignore_eos: true'"));
     CHECK(said.json["other_work"][0]["mean"] == 16);
     CHECK(said.json["other_work"][0]["default"] == 32);
     CHECK(has(said.text,
