@@ -21,7 +21,8 @@ inline std::string help_text_of(const std::filesystem::path& facts) {
         for (char& c : value) c = c == '-' ? '_' : c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
         if (fact.contains("values")) {
             value = "{";
-            for (const auto& one : fact["values"]) value += (value.size() == 1 ? "" : ",") + one.get<std::string>();
+            for (const auto& one : fact["values"])
+                value += (value.size() == 1 ? "" : ",") + (one.is_string() ? one.get<std::string>() : one.dump());
             value += "}";
         }
         value = fact.value("type", "") == "bool" ? "" : " " + value;
