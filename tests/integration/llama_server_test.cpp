@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What we say of llama.cpp, asked of llama.cpp itself: its --help, its argument parser, and servers
 // that answer.
-#include "support/real_engines.hpp"
 #include "support/http.hpp"
 #include "support/process.hpp"
+#include "support/real_engines.hpp"
 #include "support/test.hpp"
 #include "support/tiny_model.hpp"
 

@@ -161,8 +161,7 @@ TEST_CASE("fit: one bandwidth efficiency explains one stream of Qwen3-8B on Jets
 TEST_CASE("fit: with a layer's time beside it, the mixtures of experts on Jetson Thor too") {
     const auto rows = table(thor, "other-models.csv", "low_load");
     REQUIRE(rows.at("vllm").size() >= 5);
-    const Fit result =
-        fit(rows.at("vllm"), {{"bandwidth_efficiency", "layer_seconds"}, {"time_per_output_token_mean_seconds"}, 5, 60});
+    const Fit result = fit(rows.at("vllm"), {{"bandwidth_efficiency", "layer_seconds"}, {"time_per_output_token_mean_seconds"}, 5, 60});
     CHECK(result.worst_error < 0.25);
     CHECK(result.held_out_worst_error < 0.15);  // 7 %
 }
