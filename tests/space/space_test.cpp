@@ -47,7 +47,7 @@ std::optional<SearchSpace> random_space(Rng& rng) {
     }
     std::vector<Constraint> constraints;
     const auto any = [&]() -> const Parameter& { return parameters[rng.index(count)]; };
-    // `(a == 2 and b != 'x') or c == true`: what it comes to may be known early, and differs by the way there.
+    // `(a == 2 and b != 'x') or c == true`: what it comes to may be known early.
     const auto compared = [&] {
         const Parameter& one = any();
         Value value = Unset{};
