@@ -291,7 +291,7 @@ TEST_CASE("real engines: SGLang is tuned, killed and ended at its start and unde
     tunes_and_leaves_nothing(real_sglang());
 }
 
-TEST_CASE("real engines: vLLM's counts, prefix cache and guesses are as the engine file says") {
+TEST_CASE("real engines: vLLM's counts, prefix cache and guesses are as the engine file says", "[vllm]") {
     answers_and_counts(real_vllm(), {"--enforce-eager", "--speculative-config",
                                      R"({"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_max": 3})"});
 }
@@ -351,7 +351,7 @@ TEST_CASE("real engines: failing starts of llama-server are read as what they ar
          {"a port that somebody has", FailureKind::infrastructure, "couldn't bind", {"--port", taken.number()}}});
 }
 
-TEST_CASE("real engines: failing starts of vLLM are read as what they are") {
+TEST_CASE("real engines: failing starts of vLLM are read as what they are", "[vllm]") {
     const TakenPort taken;
     const TemporaryFolder folder;
     fs::create_directories(folder.path() / "empty");
@@ -431,7 +431,7 @@ TEST_CASE("real engines: failing starts of SGLang are read as what they are", "[
          {"a port that somebody has", FailureKind::infrastructure, "address already in use", and_more({"--port", taken.number()})}});
 }
 
-TEST_CASE("real engines: validate asks each engine's own help") {
+TEST_CASE("real engines: validate asks each engine's own help", "[vllm]") {
     const TemporaryFolder folder;
     for (const RealEngine& real : {real_llama(folder), real_vllm(), real_sglang()}) {
         if (real.program.empty()) continue;

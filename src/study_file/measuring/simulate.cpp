@@ -108,7 +108,12 @@ std::vector<std::string> doubts_of_cost_model(const StudyFile& file, const std::
     const auto percent = [](double error) { return text_of(std::round(error * 100)) + " %"; };
     std::vector<std::string> result;
     for (const Engine& engine : file.composition->engines()) {
-        const EngineTraits traits = traits_of(file, catalogue, engine.name);
+        EngineTraits traits;
+        try {
+            traits = traits_of(file, catalogue, engine.name);
+        } catch (const IoError&) {
+            continue;  // an engine of the user's own, of which the cost model knows nothing
+        }
         const auto check =
             std::find_if(traits.checked.begin(), traits.checked.end(), [&](const CostCheck& one) { return one.hardware == chip->name; });
         std::string elsewhere;
