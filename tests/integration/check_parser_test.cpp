@@ -86,15 +86,19 @@ TEST_CASE("mine-rules: what an engine's source refuses and no rule has is listed
                  "def f(self, log):\n    assert self.rows % self.shards == 0, 'rows by shards'\n"
                  "    if self.paper_kind == 'plain' and self.rows > 8:\n        raise ValueError(f'plain paper has {8} rows')\n"
                  "    if self.depth:\n        log.warning('--depth does nothing on --paper-kind plain')\n    raise KeyError('colour')\n");
-    const Ran mined =
-        ran({(repository_root / "scripts/mine-rules").string(), "quill", ".", "quill/*.py", "--engine-file", "quill.yaml"}, folder.path());
+    const Ran mined = ran({(repository_root / "scripts/mine-rules").string(), "quill", folder.path().string(), "quill/*.py",
+                           "--engine-file", (folder.path() / "quill.yaml").string()},
+                          folder.path());
     INFO(mined.out << mined.err);
     CHECK(mined.code == 0);
     CHECK(mined.out ==
           "quill/checks.py:4: refuses paper, rows: plain paper has rows\n"
           "quill: 4 raises, asserts and warnings in 1 files, 3 about parameters of quill.yaml, 2 covered by a rule or a condition, "
           "1 to read\n");
-    CHECK(ran({(repository_root / "scripts/mine-rules").string(), "quill", ".", "--engine-file", "quill.yaml"}, folder.path()).code == 2);
+    CHECK(ran({(repository_root / "scripts/mine-rules").string(), "quill", folder.path().string(), "--engine-file",
+               (folder.path() / "quill.yaml").string()},
+              folder.path())
+              .code == 2);
 }
 
 TEST_CASE("check-parser: what it cannot run is said, with exit code 2") {

@@ -361,7 +361,7 @@ TEST_CASE("deploy: autotune tunes engines that it starts, goes on after kill -9,
     const auto report = nlohmann::json::parse(second.out());
     INFO(report.at("recommended").dump());
     CHECK(report.at("trials").at("told").get<int>() >= 6);
-    CHECK(report.at("trials").at("failed").get<int>() == 1);  // the context that the model was not made for
+    CHECK(report.at("trials").at("failed").get<int>() == 1);  // awq, which this checkpoint is not
     CHECK(report.at("failures").dump().find("rejected_flags") != std::string::npos);
     CHECK(report.at("recommended").at("command").get<std::string>().find("Qwen/Qwen3-14B-FP8") != std::string::npos);
     CHECK(leftovers((folder.path() / "study").string()).empty());
