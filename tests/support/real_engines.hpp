@@ -54,6 +54,7 @@ inline RealEngine real_llama(const TemporaryFolder& folder) {
             "  threads: 1\n  ctx_size: 32768\n  parallel: {choice: [4, 8], default: 4}\n  ubatch_size: {choice: [512, 64], default: 512}\n"
             "  cache_type_k: {choice: [f16, q8_0], default: f16}\n",
         .stages = "parallel, ubatch_size, cache_type_k",
+        .many_processes = false,
         .counts_cached = false};
 }
 
