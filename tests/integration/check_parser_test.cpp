@@ -82,6 +82,7 @@ TEST_CASE("mine-rules: what an engine's source refuses and no rule has is listed
     folder.write("quill.yaml",
                  "engine: quill\nparameters:\n  rows:\n    flag: --rows\n  shards:\n    flag: --shards\n  paper:\n    flag: --paper-kind\n"
                  "  depth:\n    flag: --depth\n    when: {paper: lined}\nconstraints:\n  - require: \"rows % shards == 0\"\n");
+    std::filesystem::create_directories(folder.path() / "quill");
     folder.write("quill/checks.py",
                  "def f(self, log):\n    assert self.rows % self.shards == 0, 'rows by shards'\n"
                  "    if self.paper_kind == 'plain' and self.rows > 8:\n        raise ValueError(f'plain paper has {8} rows')\n"

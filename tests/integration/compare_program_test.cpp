@@ -30,7 +30,7 @@ TEST_CASE("compare: what is worse, better or the same is called so, with an exit
     const TemporaryFolder folder;
     const std::string a = folder.write("a.yaml", compared_study(levels)).string();
     const auto set = [&](const std::string& value, const std::string& directory) {
-        return autotune({"compare", a, "--set", "max_num_seqs=" + value, "--directory", directory, "--quiet", "--json", "--margin", "0.03"},
+        return autotune({"compare", a, "--set", "max_num_seqs=" + value, "--directory", directory, "--quiet", "--json", "--margin", "0.04"},
                         folder.path());
     };
     const Ran worse = set("8", "worse");
