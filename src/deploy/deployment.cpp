@@ -137,6 +137,7 @@ struct Deployment::State {
     [[nodiscard]] std::optional<Failure> wait_for_turn(const std::stop_token& stop);
     [[nodiscard]] std::optional<Failure> look(const std::stop_token& stop);
     [[nodiscard]] Failure failure(FailureKind kind, const std::string& what) const;
+    std::optional<Failure> ignored_flag();
     [[nodiscard]] Failure ended_at_start() const;
     [[nodiscard]] Failure late();
     [[nodiscard]] Failure refused(const ProbeAnswer& answer, const std::stop_token& stop);
@@ -201,11 +202,7 @@ void Deployment::State::start(const std::stop_token& stop) {
         pause(stop);
     }
     started.seconds = seconds_since(begin);
-    if (!failed) {
-        log.read();
-        if (const auto line = log.ignored_flag())
-            failed = failure(FailureKind::ignored_flags, engine.name + " serves and says that a flag has no effect: " + *line);
-    }
+    if (!failed) failed = ignored_flag();
     if (!failed) {
         server_began = ServerProbe(engine, endpoint, [&] { return stop.stop_requested(); }).process_start_seconds();
         log.serving();
@@ -256,6 +253,13 @@ std::optional<Failure> Deployment::State::look(const std::stop_token& stop) {
     const FailureKind kind = kind_at_start(*cause);
     return failure(kind, engine.name + " said why it fails and was still there " + seconds_text(options.failed_line_grace_seconds) +
                              " later: " + cause->line);
+}
+
+std::optional<Failure> Deployment::State::ignored_flag() {
+    log.read();
+    const auto line = log.ignored_flag();
+    if (!line) return std::nullopt;
+    return failure(FailureKind::ignored_flags, engine.name + " serves and says that a flag has no effect: " + *line);
 }
 
 Failure Deployment::State::failure(FailureKind kind, const std::string& what) const {
@@ -418,6 +422,7 @@ std::optional<Failure> Deployment::lost() const {
 
 std::optional<Failure> Deployment::changed() const {
     if (auto failure = died()) return failure;
+    if (auto failure = state_->ignored_flag()) return failure;  // said late
     if (same_server()) return std::nullopt;
     if (auto failure = died()) return failure;  // meanwhile
     if (auto elsewhere = lost()) return elsewhere;

@@ -173,7 +173,7 @@ TEST_CASE("deployment fails: it serves and says that a flag has no effect") {
     fs::remove(stage.programs_.path() / "vllm");
     std::ofstream(stage.programs_.path() / "vllm") << "#!/bin/sh\n"
                                                    << "case \"$*\" in *FLASHINFER*) echo 'INFO 11-26 15:02:11 [cpu.py:74] Cannot use "
-                                                      "AttentionBackendEnum.FLASHINFER backend on CPU.';; esac\n"
+                                                      "AttentionBackendEnum.FLASHINFER backend on CPU.'; sleep 0.5;; esac\n"
                                                    << "exec '" << served.string() << "' \"$@\"\n";
     fs::permissions(stage.programs_.path() / "vllm", fs::perms::owner_all);
     CHECK(why(stage.deploy()) == "");
