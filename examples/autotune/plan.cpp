@@ -237,7 +237,8 @@ std::vector<std::string> missing_here(const StudySetup& setup) {
             if (!engine.launch.empty() && program_on_path(engine.launch.front()).empty())
                 result.push_back("'run' needs the program " + engine.launch.front() + " (" + engine.name +
                                  "), which is not on the PATH here");
-    if (file.machine.hardware.empty() || !file.machine.found) return result;  // engines start elsewhere: what is here says nothing
+    // Engines that start elsewhere: what is here says nothing.
+    if (file.machine.hardware.empty() || !file.machine.found) return result;
     std::vector<std::string> gpus;
     for (const Device& device : file.machine.found->devices.all) gpus.push_back(device.name);
     const auto known = file.catalogue().all_hardware();

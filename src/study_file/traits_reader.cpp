@@ -38,13 +38,6 @@ constexpr std::array<std::pair<Key, double EngineTraits::*>, 17> trait_figures{{
     {keys::traits.graph_seconds_per_size, &EngineTraits::graph_seconds_per_size},
     {keys::traits.reserved_share, &EngineTraits::reserved_share},
 }};
-constexpr std::array<std::pair<Key, double EngineTraits::*>, 5> earlier_figures{{
-    {keys::earlier_traits.bandwidth_efficiency, &EngineTraits::bandwidth_efficiency},
-    {keys::earlier_traits.step_overhead_seconds, &EngineTraits::step_overhead_seconds},
-    {keys::earlier_traits.sequence_overhead_seconds, &EngineTraits::sequence_overhead_seconds},
-    {keys::earlier_traits.layer_seconds, &EngineTraits::layer_seconds},
-    {keys::earlier_traits.request_overhead_seconds, &EngineTraits::request_overhead_seconds},
-}};
 constexpr std::array<std::pair<Key, bool EngineTraits::*>, 2> trait_switches{{
     {keys::traits.checks_context, &EngineTraits::checks_context},
     {keys::traits.whole_prompts_raise_budget, &EngineTraits::whole_prompts_raise_budget},
@@ -114,7 +107,7 @@ void read_earlier(const Yaml& before, const std::string& version, EngineTraits& 
             if (into == nullptr) continue;
             if (node.find(table.compute_efficiency) != nullptr) into->compute_efficiency.clear();
             read(node, table.compute_efficiency, into->compute_efficiency);
-            for (const auto& [key, member] : earlier_figures) read(node, key, into->*member);
+            for (const auto& [key, member] : trait_figures) read(node, key, into->*member);
             if (const Yaml* defaults = node.find(table.defaults)) read_defaults(*defaults, *into);
             if (const Yaml* checked = node.find(table.checked)) read_checks(*checked, *into);
         }

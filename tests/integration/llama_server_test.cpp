@@ -33,11 +33,7 @@ using Json = nlohmann::json;
 using namespace std::chrono_literals;
 const fs::path root = fs::path(SERVETUNE_SOURCE) / "search_spaces";
 
-Engine engine(const std::string& program) {
-    Engine result = Catalogue(root).engine(Yaml::parse("llama.cpp", "test"));
-    result.launch.front() = program;
-    return result;
-}
+Engine engine(const std::string& program) { return engine_started_by(program, "llama.cpp"); }
 
 /// `b11669`, from "version: 0.7.0 (build 11669, ...".
 std::string build_of(const std::string& program, const fs::path& folder) {

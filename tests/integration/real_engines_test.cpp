@@ -34,11 +34,7 @@ using namespace std::chrono_literals;
 const fs::path engine_files = fs::path(SERVETUNE_SOURCE) / "search_spaces";
 constexpr double a_start_seconds = 300;  // on a machine that does other things too
 
-Engine engine_of(const RealEngine& real) {
-    Engine result = Catalogue(engine_files).engine(Yaml::parse(real.name, "test"));
-    result.launch.front() = real.program;
-    return result;
-}
+Engine engine_of(const RealEngine& real) { return engine_started_by(real.program, real.name); }
 
 std::string four_trials(const RealEngine& real) {
     std::string arguments, environment;

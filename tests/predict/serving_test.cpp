@@ -451,19 +451,6 @@ TEST_CASE("serving: flags that are not about speed are passed over, for every en
     CHECK(read(vllm + "--served-model-name mine --load-format dummy").served_name == "mine");
 }
 
-TEST_CASE("serving: a list of flags that are not about speed names flags that a stored version has") {
-    for (const Engine& engine : shipped_catalogue.engines()) {
-        std::set<std::string> known;
-        for (const FlagFacts& facts : known_versions(search_spaces, engine.name))
-            for (const auto& [flag, fact] : facts.flags) known.insert(flag);
-        CHECK(engine.not_about_speed.size() > 10);
-        for (const std::string& flag : engine.not_about_speed) {
-            INFO(engine.name << " " << flag);
-            CHECK(known.contains(flag));
-        }
-    }
-}
-
 TEST_CASE("serving: what nobody knows is kept apart where it is asked for, and the rest counts") {
     const auto kept = [](const std::string& line) { return usual("vllm").read(Command{shell_words(line)}, UnknownFlags::kept); };
     const Serving some = kept(vllm + "--brand-new 3 --max-num-seqs=64 --kv-cache-dtype=fp9 --speculative-config={\"depth\":3}");

@@ -67,6 +67,19 @@ TEST_CASE("every engine file says where each parameter was checked") {
         }
 }
 
+TEST_CASE("a list of flags that are not about speed names flags that a stored version has") {
+    for (const Engine& engine : shipped_catalogue.engines()) {
+        std::set<std::string> known;
+        for (const FlagFacts& facts : known_versions(search_spaces, engine.name))
+            for (const auto& [flag, fact] : facts.flags) known.insert(flag);
+        CHECK(engine.not_about_speed.size() > 10);
+        for (const std::string& flag : engine.not_about_speed) {
+            INFO(engine.name << " " << flag);
+            CHECK(known.contains(flag));
+        }
+    }
+}
+
 TEST_CASE("1000 random configurations of every engine and version render to commands that the version takes, and read back") {
     for (const char* name : {"vllm", "sglang", "tensorrt-llm", "llama.cpp"}) {
         const auto versions = known_versions(search_spaces, name);

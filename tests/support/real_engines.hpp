@@ -4,6 +4,9 @@
 #include "support/test.hpp"
 #include "support/tiny_model.hpp"
 
+#include "servetune/catalogue.hpp"
+#include "study_file/yaml.hpp"
+
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -29,6 +32,13 @@ inline std::string llama_server() {
     const char* given = std::getenv("SERVETUNE_LLAMA_SERVER");
     return fetched(given != nullptr ? std::filesystem::path(given) : engines_folder / "llama/llama-server", "llama-server",
                    "scripts/get-llama-server");
+}
+
+/// A shipped engine whose command begins with this program.
+inline Engine engine_started_by(const std::string& program, const std::string& name) {
+    Engine result = Catalogue(SERVETUNE_SOURCE "/search_spaces").engine(Yaml::parse(name, "test"));
+    result.launch.front() = program;
+    return result;
 }
 
 /// A real engine, and with what it serves a tiny model on a processor.

@@ -72,7 +72,7 @@ struct EngineTraits {
     double bandwidth_efficiency = 0;       ///< share of the memory bandwidth while weights are read
     double step_overhead_seconds = 0;      ///< host: scheduling, launching, sampling, of every step
     double sequence_overhead_seconds = 0;  ///< host: more for each sequence in a step
-    double layer_seconds = 0;              ///< device: more for each layer of a step, whatever its size (kernels in a row)
+    double layer_seconds = 0;              ///< device: more for each layer of a step
     double eager_layer_seconds = 0;        ///< launching the kernels of one layer without a graph
     double uncompiled_factor = 1;          ///< of the device's time without torch.compile, >= 1
     double request_overhead_seconds = 0;   ///< front end: parsing, template, tokenizer; one request after the other per process
