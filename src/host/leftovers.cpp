@@ -17,9 +17,10 @@ namespace {
 std::vector<RunningProcess> marked(const std::string& mark, std::set<int>& groups) {
     std::vector<RunningProcess> all = own_processes();
     std::erase_if(all, [](const RunningProcess& one) { return one.dead; });
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
     std::set<int> with_mark;
     for (const RunningProcess& one : all)
-        if (has_in_environment(one.id, "SERVETUNE_STUDY=" + mark)) {
+        if (has_in_environment(one.id, "SERVETUNE_STUDY=" + mark, deadline)) {
             with_mark.insert(one.id);
             if (one.group != getpgrp()) groups.insert(one.group);
         }

@@ -201,14 +201,11 @@ struct Process::State {
     /// What of the group, or of those that left it, lives.
     [[nodiscard]] std::vector<RunningProcess> living() const {
         std::vector<RunningProcess> all = own_processes();
-        const auto deadline = Clock::now() + milliseconds(100);
+        const auto deadline = Clock::now() + milliseconds(500);
         std::erase_if(all, [&](const RunningProcess& one) {
             if (one.dead || one.start_ticks < start_ticks) return true;  // descendants are younger
             if (one.group == child->id()) return false;
-            // One that left the group and becomes another program in this moment tells its
-            // environment a little later.
-            while (has_no_environment(one) && Clock::now() < deadline) std::this_thread::sleep_for(milliseconds(1));
-            return !has_in_environment(one.id, "SERVETUNE_GROUP=" + token);
+            return !has_in_environment(one.id, "SERVETUNE_GROUP=" + token, deadline);
         });
         // Where /proc has gone meanwhile, the leader at least is known.
         if (all.empty() && !child->ended()) all.push_back({.id = child->id(), .group = child->id(), .start_ticks = start_ticks});

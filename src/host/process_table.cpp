@@ -15,10 +15,12 @@
 #include <cerrno>
 #include <charconv>
 #include <csignal>
+#include <iterator>
 #include <memory>
 #include <set>
 #include <sstream>
 #include <string_view>
+#include <thread>
 
 namespace servetune {
 namespace {
@@ -33,6 +35,17 @@ std::string proc_content(int id, const char* file) {
     while (from.id() >= 0 && (got = read(from.id(), buffer.data(), buffer.size())) > 0)
         text.append(buffer.data(), static_cast<std::size_t>(got));
     return text;
+}
+
+/// Whether execve is at work: the process has memory of a user's, and its environment has no end
+/// yet (proc(5): vsize is the 23rd field of stat, env_end the 51st; 0 too where we may not look).
+bool becomes_a_program(int id) {
+    if (Descriptor(open(path_of(id, "/environ").c_str(), O_RDONLY | O_CLOEXEC)).id() < 0) return false;
+    const std::string text = proc_content(id, "/stat");
+    std::istringstream fields(text.substr(std::min(text.size(), text.rfind(')') + 1)));
+    const std::vector<std::string> words{std::istream_iterator<std::string>(fields), {}};
+    constexpr std::size_t first = 3;  // the field after the name
+    return words.size() > 51 - first && words[23 - first] != "0" && words[51 - first] == "0";
 }
 
 struct FolderDeleter {
@@ -52,11 +65,7 @@ std::optional<RunningProcess> running_process(int id) {
     long skipped = 0;
     RunningProcess process{.id = id};
     fields >> state >> skipped >> process.group;
-    constexpr long kernel_thread = 0x00200000;  // PF_KTHREAD, include/linux/sched.h
-    for (int field = 6; field < 22; ++field) {
-        fields >> skipped;
-        if (field == 9) process.kernel = (skipped & kernel_thread) != 0;
-    }
+    for (int field = 6; field < 22; ++field) fields >> skipped;
     if (!(fields >> process.start_ticks)) return std::nullopt;
     process.dead = state == 'Z' || state == 'X';
     return process;
@@ -87,13 +96,14 @@ std::vector<RunningProcess> own_processes() {
     return result;
 }
 
-bool has_in_environment(int id, const std::string& name_and_value) {
-    const std::string text = '\0' + proc_content(id, "/environ");
-    return text.find('\0' + name_and_value + '\0') != std::string::npos;
-}
-
-bool has_no_environment(const RunningProcess& process) {
-    return !process.kernel && !process.dead && proc_content(process.id, "/environ").empty() && running_process(process.id);
+bool has_in_environment(int id, const std::string& name_and_value, std::chrono::steady_clock::time_point deadline) {
+    bool waits = true;
+    for (;;) {
+        const std::string text = '\0' + proc_content(id, "/environ");
+        if (text.size() > 1 || !waits) return text.find('\0' + name_and_value + '\0') != std::string::npos;
+        waits = becomes_a_program(id) && std::chrono::steady_clock::now() < deadline;
+        if (waits) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
 }
 
 std::string command_of(int id) {

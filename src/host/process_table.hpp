@@ -16,7 +16,6 @@ struct RunningProcess {
     int group = 0;
     std::uint64_t start_ticks = 0;  ///< since boot; with `id` the identity of a process
     bool dead = false;              ///< a zombie: it holds nothing but its id
-    bool kernel = false;            ///< a thread of the kernel's own
 };
 
 std::optional<RunningProcess> running_process(int id);
@@ -25,12 +24,10 @@ std::optional<RunningProcess> running_process(int id);
 void require_process_table();
 /// Those of this process's user, itself left out.
 std::vector<RunningProcess> own_processes();
-/// Whether its environment, as it was given at its start, has exactly this `NAME=value`.
-bool has_in_environment(int id, const std::string& name_and_value);
-/// Whether its environment reads as empty although it is a program of a user's: so it is while
-/// execve makes it one (the kernel tells none until the program is loaded: environ_read in
-/// fs/proc/base.c), or where it was given none.
-bool has_no_environment(const RunningProcess& process);
+/// Whether its environment, as it was given at its start, has exactly this `NAME=value`. It reads
+/// as empty while execve makes the process a program (environ_read of fs/proc/base.c in Linux):
+/// then waits, until `deadline`.
+bool has_in_environment(int id, const std::string& name_and_value, std::chrono::steady_clock::time_point deadline);
 /// Its words, with blanks between.
 std::string command_of(int id);
 /// Signals it if it is still that process; nobody else who was given its id meanwhile.
