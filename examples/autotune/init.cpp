@@ -31,8 +31,6 @@ using namespace servetune;
 
 namespace {
 
-constexpr std::string_view layers_on_gpus = "gpu_layers";  ///< the concept
-
 struct InitFound {
     std::vector<std::string> known, installed;
     std::vector<std::string> gpus;
@@ -133,10 +131,10 @@ std::string name_of_study(const std::filesystem::path& output) {
     return name.empty() ? "study" : name;
 }
 
-/// `layout`: devices that the model is spread over, by the parameter of this name; 1: it fits one,
-/// or nobody knows. `leave_gpus`: the parameter that becomes 0 so that no GPU is used; empty: none.
-std::string study_text(const InitAnswers& answers, const InitFound& found, const InitArguments& arguments, bool has_preset,
-                       const std::string& spread_by, std::size_t layout, const std::string& leave_gpus = "") {
+/// `preset`: empty where there is none for the engine. `layout`: devices that the model is spread
+/// over, by the parameter of this name; 1: it fits one, or nobody knows.
+std::string study_text(const InitAnswers& answers, const InitFound& found, const InitArguments& arguments, const std::string& preset,
+                       const std::string& spread_by, std::size_t layout) {
     const std::string file = arguments.output.string();
     const bool attaches = !arguments.attach.empty();
     std::string out = fmt::format(
@@ -161,26 +159,32 @@ std::string study_text(const InitAnswers& answers, const InitFound& found, const
     if (attaches) {
         out += "# A server that runs keeps its flags: how much load it takes is what can be searched.\n";
         out += "space: {load.concurrency: [1, 2, 4, 8, 16, 32, 64]}\n";
-    } else if (has_preset)
+    } else if (!preset.empty())
         out +=
             "# What is searched: the few flags that decide most. All flags: `others: search` in place of this line; your own\n"
             "# choice: `space: {FLAG: [VALUE, VALUE]}` (`autotune engines " +
-            answers.engine + "` lists the flags).\npreset: quick\n";
+            answers.engine + "` lists the flags).\npreset: " + preset + "\n";
     if (layout > 1)
         out +=
             fmt::format("# By the cost model one device is too small: the model is spread over {0}, in every trial.\nspace: {{{1}: {0}}}\n",
                         layout, spread_by);
-    if (!leave_gpus.empty()) out += "# --gpus 0: the GPUs of this machine stay unused.\nspace: {" + leave_gpus + ": 0}\n";
     out += fmt::format("# When it ends: so many trials, or a time (8h), or both (30 trials, 8h).\nbudget: {}\n", answers.budget);
     out += attaches ? fmt::format("evaluator: {{attach: {}}}\n", yaml_text(arguments.attach))
                     : "# Each trial starts the engine on this machine, load-tests it and ends it.\nevaluator: deploy\n";
     return out;
 }
 
-bool quick_knows(const Catalogue& catalogue, const std::string& engine) {
+bool preset_knows(const Catalogue& catalogue, const std::string& preset, const std::string& engine) {
     std::error_code unknown;
-    const std::filesystem::path preset = catalogue.root() / "presets/quick.yaml";
-    return std::filesystem::exists(preset, unknown) && read_file(preset).find("\n  " + engine + ":") != std::string::npos;
+    const std::filesystem::path file = catalogue.root() / "presets" / (preset + ".yaml");
+    return std::filesystem::exists(file, unknown) && read_file(file).find("\n  " + engine + ":") != std::string::npos;
+}
+
+bool without_gpus(const InitArguments& arguments) { return arguments.gpus == std::size_t{0} && arguments.attach.empty(); }
+
+std::string preset_of(const InitArguments& arguments, const Catalogue& catalogue, const std::string& engine) {
+    const std::string name = without_gpus(arguments) ? "cpu" : "quick";
+    return preset_knows(catalogue, name, engine) ? name : "";
 }
 
 std::string engine_answered(const std::string& said, const InitFound& found, const Catalogue& catalogue) {
@@ -213,10 +217,10 @@ std::string goal_answered(const std::string& said) {
 /// How many devices the model has to be spread over to fit, by the cost model; 1: it fits one,
 /// nothing fits, or nobody knows. Leaves the last study that it tried in the draft.
 std::size_t devices_needed(const InitAnswers& answers, const InitFound& found, const InitArguments& arguments, const Catalogue& catalogue,
-                           bool has_preset, const std::string& spread_by, NewFile& draft) {
+                           const std::string& preset, const std::string& spread_by, NewFile& draft) {
     if (spread_by.empty() || answers.gpus < 2 || answers.hardware.empty() || !arguments.attach.empty()) return 1;
     for (std::size_t devices = 1; devices <= answers.gpus; devices *= 2) {
-        draft.write(study_text(answers, found, arguments, has_preset, spread_by, devices));
+        draft.write(study_text(answers, found, arguments, preset, spread_by, devices));
         try {
             const StudySetup setup = set_up(load_study(draft.path(), catalogue));
             const auto evaluator = simulated(setup.file);
@@ -235,16 +239,12 @@ std::string parameter_of(const Engine& engine, std::string_view called) {
     return "";
 }
 
-/// Whether it can leave the GPUs alone and serve from a CPU with the same program: it says how many
-/// layers go to GPUs.
-bool serves_without_gpus(const Engine& engine) { return !parameter_of(engine, layers_on_gpus).empty(); }
-
 /// Throws UsageError where `--gpus 0` is no answer.
 void check_without_gpus(const InitArguments& arguments, const std::string& engine, const Catalogue& catalogue) {
-    if (arguments.gpus != std::size_t{0} || !arguments.attach.empty()) return;
+    if (!without_gpus(arguments)) return;
     std::vector<std::string> can;
     for (const Engine& one : catalogue.engines())
-        if (serves_without_gpus(one)) can.push_back(one.name);
+        if (preset_knows(catalogue, "cpu", one.name)) can.push_back(one.name);
     if (std::find(can.begin(), can.end(), engine) == can.end())
         throw UsageError("--gpus 0: " + engine + " needs at least one GPU; for a CPU alone: --engine " + listed(can));
     if (!arguments.hardware.empty())
@@ -302,17 +302,15 @@ int init(const InitArguments& arguments) {
     const Catalogue catalogue = Catalogue::standard();
     const InitFound found = look_around(catalogue);
     const InitAnswers answers = answered(arguments, found, catalogue);
-    const bool has_preset = quick_knows(catalogue, answers.engine);
+    const std::string preset = preset_of(arguments, catalogue, answers.engine);
     const std::string spread_by = parameter_of(catalogue.engine(answers.engine), "tensor_parallel_size");
     const auto checked = [&] {
         // Beside the study, whose relative paths it has: what was there stays until the new one is
         // known to be right.
         NewFile draft(output.parent_path() / ("." + output.stem().string() + "." + std::to_string(::getpid()) + ".yaml"));
         try {
-            const std::size_t layout = devices_needed(answers, found, arguments, catalogue, has_preset, spread_by, draft);
-            const bool leaves_gpus = arguments.gpus == std::size_t{0} && arguments.attach.empty() && !found.gpus.empty();
-            const std::string text = study_text(answers, found, arguments, has_preset, spread_by, layout,
-                                                leaves_gpus ? parameter_of(catalogue.engine(answers.engine), layers_on_gpus) : "");
+            const std::size_t layout = devices_needed(answers, found, arguments, catalogue, preset, spread_by, draft);
+            const std::string text = study_text(answers, found, arguments, preset, spread_by, layout);
             draft.write(text);
             (void)set_up(load_study(draft.path(), catalogue));
             return text;
@@ -326,6 +324,9 @@ int init(const InitArguments& arguments) {
     write_file(output, checked());
     const StudySetup setup = set_up(load_study(output, catalogue));
     put(stdout, "wrote {}\n", arguments.output.string());
+    const bool installed = std::find(found.installed.begin(), found.installed.end(), answers.engine) != found.installed.end();
+    if (installed && answers.gpus == 0 && !arguments.gpus && arguments.attach.empty() && preset_knows(catalogue, "cpu", answers.engine))
+        put(stdout, "nvidia-smi finds no GPU here. If {} serves from the processor, write the study with --gpus 0\n", answers.engine);
     for (const std::string& missing : missing_models(setup.file)) put(stdout, "missing: {}\n", missing);
     for (const std::string& missing : missing_here(setup)) put(stdout, "missing: {}\n", missing);
     if (const std::string memory = memory_text(setup); !memory.empty()) put(stdout, "warning: {}\n", memory);

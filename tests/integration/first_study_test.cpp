@@ -98,7 +98,9 @@ TEST_CASE("first study: init says what it cannot find, and refuses what cannot b
         CHECK_FALSE(fs::exists(machine.folder().path() / "study.yaml"));
         return ran.err;
     };
-    CHECK(has(refused("--gpus", "0"), "--gpus 0: vllm needs at least one GPU; for a CPU alone: --engine llama.cpp"));
+    const Ran on_gpus = machine.run({"init", "--engine", "tensorrt-llm", "--model", "m", "--gpus", "0", "--yes"});
+    CHECK(on_gpus.code == 2);
+    CHECK(has(on_gpus.err, "--gpus 0: tensorrt-llm needs at least one GPU; for a CPU alone: --engine llama.cpp, sglang or vllm"));
     CHECK(has(refused("--budget", "8 hours"), "nothing was written; the study would have been wrong: "));
     CHECK(has(refused("--traffic", "512/128"), "--traffic: tokens in x out such as 512x128 wanted"));
     CHECK(has(refused("--goal", "ttft_p95 < 200"), "in which unit?"));
@@ -122,7 +124,8 @@ TEST_CASE("first study: --gpus 0 leaves the GPUs of the machine unused, where th
     REQUIRE(init.code == 0);
     const std::string text = read_file(machine.folder().path() / "study.yaml");
     CHECK_FALSE(has(text, "h100"));
-    CHECK(has(text, "\nspace: {gpu_layers: 0}\n"));
+    CHECK(has(text, "\npreset: cpu\n"));
+    CHECK(has(machine.run({"run", "study.yaml", "--dry-run"}).out, " --n-gpu-layers 0"));
     std::vector<std::string> contradicting = words;
     contradicting.insert(contradicting.end(), {"--hardware", "h100-sxm", "--force"});
     CHECK(has(machine.run(contradicting).err, "--gpus 0 and --hardware h100-sxm contradict each other"));

@@ -138,7 +138,7 @@ TEST_CASE("the most common mistakes are refused before a GPU is spent, with a he
 }
 
 TEST_CASE("every preset fits every engine that it names, in every version that is stored") {
-    for (const char* preset : {"quick", "full", "latency", "throughput", "long-context", "moe"})
+    for (const char* preset : {"quick", "full", "latency", "throughput", "long-context", "moe", "cpu"})
         for (const char* name : {"vllm", "sglang", "tensorrt-llm", "llama.cpp"})
             for (const FlagFacts& facts : known_versions(search_spaces, name)) {
                 const Yaml file = Yaml::load(search_spaces / "presets" / (std::string(preset) + ".yaml"));
