@@ -81,6 +81,9 @@ std::string server_text(const LoadTestResult& result) {
     if (server.input_tokens) text += fmt::format(" {:.0f} prompt tokens", *server.input_tokens);
     if (server.prefix_hit_tokens) text += fmt::format("; {:.0f} came from its cache", *server.prefix_hit_tokens);
     if (server.output_tokens) text += fmt::format("; {:.0f} generated tokens", *server.output_tokens);
+    if (server.drafted_tokens.value_or(0) > 0 && server.accepted_tokens)
+        text += fmt::format("; of {:.0f} guessed tokens {:.0f} were right ({:.0f} %)", *server.drafted_tokens, *server.accepted_tokens,
+                            100 * *server.accepted_tokens / *server.drafted_tokens);
     return text + "\n";
 }
 

@@ -27,6 +27,8 @@ std::optional<Figure> figure(const Dialect& dialect, std::string_view name, cons
     if (name == "generated_tokens") return count(counted.generated_tokens);
     if (name == "prefix_queried_tokens") return count(counted.prefix_queried_tokens);
     if (name == "prefix_hit_tokens") return count(counted.prefix_hit_tokens);
+    if (name == "drafted_tokens") return count(counted.drafted_tokens);
+    if (name == "accepted_tokens") return count(counted.accepted_tokens);
     if (name == "preemptions") return count(counted.preemptions);
     if (name == "running_requests") return gauge(static_cast<double>(now.running));
     if (name == "waiting_requests") return gauge(static_cast<double>(now.waiting));

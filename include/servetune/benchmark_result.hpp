@@ -24,6 +24,7 @@ struct ClientHealth {
 /// The server's own counters over the run (after minus before), where it has them.
 struct ServerCounters {
     std::optional<double> input_tokens{}, output_tokens{}, prefix_hit_tokens{}, requests{}, preemptions{};
+    std::optional<double> drafted_tokens{}, accepted_tokens{};  ///< guessed by speculation, and those of them that were right
 };
 
 /// What a load test of any tool reported. Absent stays absent: a missing line and "N/A" are never
@@ -103,6 +104,8 @@ void for_each_figure(Result& result, const Visit& visit) {
     visit("server_prefix_hit_tokens", result.server.prefix_hit_tokens);
     visit("server_requests", result.server.requests);
     visit("server_preemptions", result.server.preemptions);
+    visit("server_drafted_tokens", result.server.drafted_tokens);
+    visit("server_accepted_tokens", result.server.accepted_tokens);
 }
 
 }  // namespace servetune

@@ -96,12 +96,14 @@ std::string_view meaning_of(const Reply& reply) {
     return "";
 }
 
-constexpr std::array<std::pair<std::string_view, std::optional<double> ServerCounters::*>, 5> counter_fields{
+constexpr std::array<std::pair<std::string_view, std::optional<double> ServerCounters::*>, 7> counter_fields{
     {{"prompt_tokens", &ServerCounters::input_tokens},
      {"generated_tokens", &ServerCounters::output_tokens},
      {"prefix_hit_tokens", &ServerCounters::prefix_hit_tokens},
      {"requests", &ServerCounters::requests},
-     {"preemptions", &ServerCounters::preemptions}}};
+     {"preemptions", &ServerCounters::preemptions},
+     {"drafted_tokens", &ServerCounters::drafted_tokens},
+     {"accepted_tokens", &ServerCounters::accepted_tokens}}};
 
 }  // namespace
 

@@ -283,6 +283,8 @@ void EngineCore::State::advance(Sequence& sequence, std::int64_t taken) {
     work.decode_windowed_context_tokens += static_cast<double>(window > 0 ? std::min(window, sequence.computed) : sequence.computed);
     std::int64_t tokens = 1;
     if (!chances.empty()) tokens += std::min(accepted_guesses(), std::min(taken, sequence.output_tokens - sequence.generated) - 1);
+    counters.drafted_tokens += static_cast<std::uint64_t>(taken - 1);
+    counters.accepted_tokens += static_cast<std::uint64_t>(tokens - 1);
     sequence.computed += tokens;
     sequence.generated += tokens;
     if (sequence.computed >= sequence.names_next_at) name_units(sequence);

@@ -345,7 +345,9 @@ SimulatedRun Simulation::result() {
                    .output_tokens = static_cast<double>(all.generated_tokens),
                    .prefix_hit_tokens = static_cast<double>(all.prefix_hit_tokens),
                    .requests = static_cast<double>(all.requests_finished),
-                   .preemptions = static_cast<double>(all.preemptions)};
+                   .preemptions = static_cast<double>(all.preemptions),
+                   .drafted_tokens = static_cast<double>(all.drafted_tokens),
+                   .accepted_tokens = static_cast<double>(all.accepted_tokens)};
     return std::move(run_);
 }
 

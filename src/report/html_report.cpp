@@ -332,6 +332,10 @@ private:
         if (!result_.tied.empty())
             unsure.push_back(fmt::format("The order of the recommended one and {} other{}: at this noise they cannot be told apart.",
                                          result_.tied.size(), result_.tied.size() == 1 ? "" : "s"));
+        const std::vector<std::string> guesses = speculation_notes(view_);
+        if (!guesses.empty()) sure.push_back(guesses.front());
+        if (setup_.beliefs.size() > 0 && setup_.beliefs[0].fitted_to(view_.search, setup_.problem->decision))
+            for (const std::string& doubt : doubts_of_cost_model(file_)) unsure.push_back("Predictions: " + doubt + ".");
         const double size = setup_.problem->feasible.size();
         if (size > static_cast<double>(page_.rows.size()))
             unsure.push_back(fmt::format("What was not tried: {} of {:.3g} configurations were measured.", page_.rows.size(), size));

@@ -420,6 +420,9 @@ private:
         }
         not_measured();
         for (const std::string& note : other_work_notes(view_)) line("- {}", note);
+        constexpr std::size_t most_guesses = 6;
+        const std::vector<std::string> guesses = speculation_notes(view_);
+        for (std::size_t i = 0; i < std::min(guesses.size(), most_guesses); ++i) line("- {}", guesses[i]);
         constexpr std::size_t most_changes = 10;
         const std::vector<std::string> changes = environment_changes(view_.trials);
         for (std::size_t i = 0; i < std::min(changes.size(), most_changes); ++i) line("- The environment changed: {}.", changes[i]);

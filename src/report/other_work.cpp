@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What reports say of the lengths of requests: configurations that did other work than the default,
-// and the work of the recommendation.
+// What reports say of the work of an engine: configurations that did other work than the default,
+// the lengths of requests, and the tokens that speculation guessed.
 #include "report_view.hpp"
 #include "servetune/detail/study/unequal_work.hpp"
 #include "servetune/detail/trial/metric_key.hpp"
@@ -56,6 +56,28 @@ std::vector<std::string> other_work_notes(const ReportView& view) {
                                      unchecked ? " It changes what the model computes, and nobody compared the answers: a broken "
                                                  "quantization looks like this."
                                                : ""));
+    }
+    return result;
+}
+
+std::vector<std::string> speculation_notes(const ReportView& view) {
+    const Recommendation& recommendation = view.recommendation;
+    std::vector<std::string> result;
+    for (const Standing& standing : view.standings.all()) {
+        const Metrics means = view.means(standing.configuration);
+        std::string text;
+        for (const auto& [workload, drafted] : figures_of(means, "server_drafted_tokens")) {
+            const auto accepted = value_in(means, MetricKey{"server_accepted_tokens", workload}.text());
+            if (!accepted || drafted->value <= 0) continue;
+            text += fmt::format("{}{} of {} guessed tokens ({}) were right{}", text.empty() ? "" : ", ", short_number_text(*accepted, 0),
+                                short_number_text(drafted->value, 0), plain_percent(*accepted / drafted->value),
+                                workload.empty() ? "" : fmt::format(" on {}", workload));
+        }
+        if (text.empty()) continue;
+        const bool first = standing.configuration == recommendation.recommended;
+        result.insert(first ? result.begin() : result.end(),
+                      fmt::format("Speculation: with {} {} by the engine's own counters.",
+                                  difference_text(standing.configuration, recommendation.default_configuration), text));
     }
     return result;
 }

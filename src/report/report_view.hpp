@@ -96,6 +96,9 @@ std::string other_work_text(const ReportView& view, const Configuration& configu
 std::string why_not_comparable(const ReportView& view, const Configuration& configuration);
 /// Of each configuration with such requests a sentence on what of its figure counts.
 std::vector<std::string> other_work_notes(const ReportView& view);
+/// Of each configuration that speculates: how many of its guessed tokens were right, by the
+/// engine's own counters; the recommendation first, then in the order of the trials.
+std::vector<std::string> speculation_notes(const ReportView& view);
 /// How long the requests of the default and of the recommendation were, for each workload where
 /// that is known.
 std::vector<std::string> lengths_texts(const ReportView& view);

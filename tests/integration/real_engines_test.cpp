@@ -138,6 +138,8 @@ void tunes_and_leaves_nothing(const RealEngine& real) {
         CHECK(figure("success_ratio") == 1);
         CHECK(figure("output_tokens") == 16 * 32);
         CHECK(figure("server_output_tokens") == 16 * 32);
+        if (const Value* method = trial.configuration.find("speculative_method"))
+            CHECK(measurement->metrics.contains("server_drafted_tokens") == (*method != Value("none")));
         CHECK(figure("server_input_tokens") + (real.counts_cached ? 0 : figure("server_prefix_hit_tokens")) == figure("input_tokens"));
     }
 }

@@ -7,6 +7,7 @@
 #include "support/test.hpp"
 #include "support/waiting.hpp"
 
+#include "base/files.hpp"
 #include "engine/help.hpp"
 #include "servetune/catalogue.hpp"
 #include "servetune/detail/load/probe.hpp"
@@ -249,6 +250,30 @@ TEST_CASE("simengine: the same request twice hits the prefix cache, and a reset 
     SimEngine plain(program, fast(vllm));
     REQUIRE(plain.wait_until_ready());
     CHECK(plain.post("/reset_prefix_cache", "{}").status == 404);
+}
+
+TEST_CASE("simengine: guessed tokens are counted where it speculates, and only there") {
+    SimEngine plain(program, fast(vllm));
+    SimEngine guessing(program, fast(joined(vllm, {"--speculative-config", R"({"method": "ngram", "num_speculative_tokens": 3})"})));
+    REQUIRE(plain.wait_until_ready());
+    REQUIRE(guessing.wait_until_ready());
+    CHECK(plain.get("/metrics").body.find("spec_decode") == std::string::npos);
+    const TemporaryFolder folder;
+    ChildProcess bench({SERVETUNE_PROGRAM, "bench", "--url", guessing.url(), "--workload", "random:30x40", "--requests", "48",
+                        "--concurrency", "4", "--save", "result.json", "--quiet"},
+                       folder.path());
+    (void)bench.wait();
+    INFO(bench.out() << bench.err());
+    const Json figures = Json::parse(read_file(folder.path() / "result.json"))["servetune"]["figures"];
+    const double drafted = figures["server_drafted_tokens"];
+    const double accepted = figures["server_accepted_tokens"];
+    // A step takes 1 + 3 tokens of each sequence and gives 1 and the guesses that were right: each
+    // of 48 * 39 tokens after a request's first is of one kind or the other.
+    const double steps = drafted / 3;
+    CHECK(accepted > 0);
+    CHECK(steps + accepted == 48 * 39);
+    CHECK(accepted / steps == Approx(0.3 + 0.09 + 0.027).epsilon(0.2));
+    CHECK(bench.out().find(" guessed tokens ") != std::string::npos);
 }
 
 TEST_CASE("simengine: what only some engines have, and only when told to") {

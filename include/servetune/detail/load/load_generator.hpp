@@ -37,9 +37,9 @@ struct Endpoint {
     /// is sent.
     std::vector<std::string> refused_fields{};
     std::string metrics_path = "/metrics";  ///< empty: the server's counters are not read
-    /// `prompt_tokens`, `generated_tokens`, `prefix_hit_tokens`, `requests` or `preemptions` -> the
-    /// server's own name, as an engine file's `counters` has them; of several for one the first
-    /// that the server has counts.
+    /// `prompt_tokens`, `generated_tokens`, `prefix_hit_tokens`, `requests`, `preemptions`,
+    /// `drafted_tokens` or `accepted_tokens` -> the server's own name, as an engine file's
+    /// `counters` has them; of several for one the first that the server has counts.
     std::vector<std::pair<std::string, std::string>> counters{};
     std::string models_path = "/v1/models";  ///< the list of models
     std::string answers_path{};              ///< answers are asked for here; empty: where OpenAI's interface has `api`

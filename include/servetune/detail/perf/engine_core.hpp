@@ -71,7 +71,9 @@ struct EngineCounters {
     std::uint64_t prefix_queried_tokens = 0;
     std::uint64_t prefix_hit_tokens = 0;
     std::uint64_t generated_tokens = 0;
-    double busy_seconds = 0;  ///< in steps
+    std::uint64_t drafted_tokens = 0;   ///< guessed, and checked in a step
+    std::uint64_t accepted_tokens = 0;  ///< guesses that were right
+    double busy_seconds = 0;            ///< in steps
 };
 
 /// Of several replicas together.
@@ -83,6 +85,8 @@ inline EngineCounters& operator+=(EngineCounters& sum, const EngineCounters& one
     sum.prefix_queried_tokens += one.prefix_queried_tokens;
     sum.prefix_hit_tokens += one.prefix_hit_tokens;
     sum.generated_tokens += one.generated_tokens;
+    sum.drafted_tokens += one.drafted_tokens;
+    sum.accepted_tokens += one.accepted_tokens;
     sum.busy_seconds += one.busy_seconds;
     return sum;
 }
