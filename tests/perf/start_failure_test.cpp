@@ -256,6 +256,9 @@ TEST_CASE("start failure: real words of engines have their kind, and each text s
     };
     // vLLM 0.32.0 and SGLang 0.5.23 on a CPU, llama-server build 11669.
     CHECK(kind_of("vllm", "vllm: error: unrecognized arguments: --no-such-flag 3") == "rejected_flags");
+    CHECK(kind_of("sglang",
+                  "[2026-11-27 17:10:00] The current platform does not support Intel AMX, will fallback to torch_native backend.") ==
+          "ignored_flags");
     CHECK(kind_of("vllm", "Value error, Currently, async scheduling is only supported with EAGLE/MTP kind of speculative decoding") ==
           "rejected_flags");
     CHECK(kind_of("vllm",
