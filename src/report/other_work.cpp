@@ -76,8 +76,8 @@ std::vector<std::string> speculation_notes(const ReportView& view) {
         if (text.empty()) continue;
         const bool first = standing.configuration == recommendation.recommended;
         result.insert(first ? result.begin() : result.end(),
-                      fmt::format("Speculation: with {} {} by the engine's own counters.",
-                                  difference_text(standing.configuration, recommendation.default_configuration), text));
+                      fmt::format("Speculation, as the engine counts: {}, with {}.", text,
+                                  difference_text(standing.configuration, recommendation.default_configuration)));
     }
     return result;
 }

@@ -74,16 +74,23 @@ inline constexpr struct CostCheckKeys {
     Key of{"of", is::text, "engine versions and models of the rows", required};
 } cost_check{};
 
-inline constexpr struct EarlierTraitsKeys {
+/// What an engine's version changes. The file must have the first five and may leave out the rest;
+/// below `before` each may be left out.
+struct VersionTraitsKeys {
+    Key compute_efficiency{"compute_efficiency", is::mapping_of<is::efficiency>,
+                           "number type (bf16 fp8 ... other) -> share of the peak FLOP/s in products with weights"};
+    Key bandwidth_efficiency{"bandwidth_efficiency", is::efficiency, "share of the memory bandwidth while weights are read"};
+    Key step_overhead_seconds{"step_overhead_seconds", is::number_from<0>, "the host's work for a step"};
+    Key sequence_overhead_seconds{"sequence_overhead_seconds", is::number_from<0>, "the host's work for each sequence of a step"};
+    Key request_overhead_seconds{"request_overhead_seconds", is::number_from<0>, "front end, per request: parsing, template, tokenizer"};
+    Key layer_seconds{"layer_seconds", is::number_from<0>, "the device's time for each layer of a step, whatever its size (0)"};
+    Key defaults{"defaults", is::mapping_of<is::list_of<is::keyed<keys::default_rule>>>,
+                 "parameter -> what it comes to by device; the first that fits counts"};
+    Key checked{"checked", is::list_of<is::keyed<keys::cost_check>>, "how far predictions were from what was measured, by chip"};
+};
+
+inline constexpr struct EarlierTraitsKeys : VersionTraitsKeys {
     static constexpr std::string_view called = "earlier_traits";
-    Key compute_efficiency{"compute_efficiency", is::mapping_of<is::efficiency>, "as in the file, all of its number types"};
-    Key bandwidth_efficiency{"bandwidth_efficiency", is::efficiency, "as in the file"};
-    Key step_overhead_seconds{"step_overhead_seconds", is::number_from<0>, "as in the file"};
-    Key sequence_overhead_seconds{"sequence_overhead_seconds", is::number_from<0>, "as in the file"};
-    Key layer_seconds{"layer_seconds", is::number_from<0>, "as in the file"};
-    Key request_overhead_seconds{"request_overhead_seconds", is::number_from<0>, "as in the file"};
-    Key defaults{"defaults", is::mapping_of<is::list_of<is::keyed<keys::default_rule>>>, "of these parameters, in place of the file's"};
-    Key checked{"checked", is::list_of<is::keyed<keys::cost_check>>, "in place of the file's"};
 } earlier_traits{};
 
 inline constexpr struct DefectKeys : BecauseKeys {
@@ -94,19 +101,11 @@ inline constexpr struct DefectKeys : BecauseKeys {
     Key lines{"lines", is::list_of<is::text>, "of the log"};
 } defect{};
 
-inline constexpr struct TraitsKeys {
+inline constexpr struct TraitsKeys : VersionTraitsKeys {
     static constexpr std::string_view called = "traits";
     Key engine{"engine", is::text, "the engine whose speed and memory this describes", required};
     Key fraction_of{"fraction_of", is::one_of<memory_fractions>, "what its memory fraction is a share of", required};
-    Key compute_efficiency{"compute_efficiency", is::mapping_of<is::efficiency>,
-                           "number type (bf16 fp8 ... other) -> share of the peak FLOP/s in products with weights", required};
-    Key bandwidth_efficiency{"bandwidth_efficiency", is::efficiency, "share of the memory bandwidth while weights are read", required};
-    Key step_overhead_seconds{"step_overhead_seconds", is::number_from<0>, "the host's work for a step", required};
-    Key sequence_overhead_seconds{"sequence_overhead_seconds", is::number_from<0>, "and for each sequence in it", required};
-    Key layer_seconds{"layer_seconds", is::number_from<0>, "the device's time for each layer of a step, whatever its size (0)"};
     Key eager_layer_seconds{"eager_layer_seconds", is::number_from<0>, "launching one layer without a graph", required};
-    Key request_overhead_seconds{"request_overhead_seconds", is::number_from<0>, "front end, per request: parsing, template, tokenizer",
-                                 required};
     Key chunk_overhead_seconds{"chunk_overhead_seconds", is::number_from<0>, "front end, per streamed event", required};
     Key attention{"attention", is::mapping_of<is::keyed<keys::attention>>, "back end -> what it reaches; the first is the default",
                   required};
@@ -125,11 +124,8 @@ inline constexpr struct TraitsKeys {
     Key whole_prompts_raise_budget{"whole_prompts_raise_budget", is::boolean,
                                    "without chunked prefill a step holds the longest context (false)"};
     Key reserved_share{"reserved_share", is::number_from<0>, "of the tokens still to come, kept free at admission, by itself (0)"};
-    Key defaults{"defaults", is::mapping_of<is::list_of<is::keyed<keys::default_rule>>>,
-                 "parameter -> what it comes to by device; the first that fits counts"};
     Key before{"before", is::mapping_of<is::keyed<keys::earlier_traits>>,
                "engine version -> what was different before it; the newest first"};
-    Key checked{"checked", is::list_of<is::keyed<keys::cost_check>>, "how far predictions were from what was measured, by chip"};
     Key log{"log", is::mapping_of<is::list_of<is::text>>, "event -> lines as the engine prints them, with {figures}"};
     Key defects{"defects", is::list_of<is::keyed<keys::defect>>, "what goes wrong with certain flags though every rule allows them"};
     Key sources{"sources", is::mapping_of<is::text>, "key -> where its figure is from; every figure has one", required};

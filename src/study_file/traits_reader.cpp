@@ -128,6 +128,9 @@ void check_sources(const Yaml& file) {
 EngineTraits read_traits(const Yaml& file, const std::string& version) {
     const auto& table = keys::traits;
     file.check_keys(table);
+    for (const Key* needed : {&table.compute_efficiency, &table.bandwidth_efficiency, &table.step_overhead_seconds,
+                              &table.sequence_overhead_seconds, &table.request_overhead_seconds})
+        (void)file.at(*needed);
     EngineTraits traits;
     read(file, table.engine, traits.engine);
     read_word<keys::memory_fractions>(file, table.fraction_of, traits.fraction_of);

@@ -276,5 +276,5 @@ TEST_CASE("chips: a preset without a part for the engine names those that have o
     const TemporaryFolder folder;
     const auto said = message_of<Error>(
         [&] { (void)load_study(folder.write("s.yaml", chip_study("l4", "llama.cpp", "latency", "Qwen/Qwen3-4B")), shipped_catalogue); });
-    CHECK(has(said, "s.yaml:5:9: 'preset': the preset has nothing for llama.cpp; those that have: full, quick"));
+    CHECK(has(said, "s.yaml:5:9: 'preset': the preset has nothing for llama.cpp; those that have: cpu, full, quick"));
 }
