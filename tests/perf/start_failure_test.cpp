@@ -259,6 +259,9 @@ TEST_CASE("start failure: real words of engines have their kind, and each text s
     CHECK(kind_of("sglang",
                   "[2026-11-27 17:10:00] The current platform does not support Intel AMX, will fallback to torch_native backend.") ==
           "ignored_flags");
+    CHECK(kind_of("vllm",
+                  "ValueError: Available memory on node 0 (20.07/23.54 GiB) on startup is less than desired CPU memory utilization "
+                  "(0.92, 21.66 GiB).") == "out_of_memory");
     CHECK(kind_of("vllm", "Value error, Currently, async scheduling is only supported with EAGLE/MTP kind of speculative decoding") ==
           "rejected_flags");
     CHECK(kind_of("vllm",
