@@ -19,12 +19,13 @@ using OrderedJson = nlohmann::ordered_json;
 
 namespace {
 
-constexpr std::array<std::pair<Capacity::End, std::string_view>, 5> ends{{
+constexpr std::array<std::pair<Capacity::End, std::string_view>, 6> ends{{
     {Capacity::End::found, "found"},
     {Capacity::End::fails_at_lowest, "fails_at_lowest"},
     {Capacity::End::edge_not_reached, "edge_not_reached"},
     {Capacity::End::below_all_tried, "below_all_tried"},
     {Capacity::End::above_all_tried, "above_all_tried"},
+    {Capacity::End::too_few_requests, "too_few_requests"},
 }};
 
 std::string load_text(double level) { return std::isinf(level) ? "all at once" : short_number_text(level); }
@@ -53,6 +54,7 @@ OrderedJson number(double value) { return std::isfinite(value) ? OrderedJson(val
 void CapacityReport::add(LoadPoint point, const Arrival& at) {
     judge(point, limits, at);
     points.push_back(std::move(point));
+    if (at.kind == Arrival::Kind::rate) judge_served(points);
 }
 
 std::string CapacityReport::line_of(const LoadPoint& point) const {
@@ -63,7 +65,9 @@ std::string CapacityReport::line_of(const LoadPoint& point) const {
                                    figure_of(m, "time_per_output_token_p95_seconds"), figure_of(m, "latency_p95_seconds"));
     if (!limits.empty())
         line += std::isinf(point.strain) ? "  requests fail" : fmt::format("  {:>5.0f} % {}", point.strain * 100, bar(point.strain));
-    return line + (point.keeps_up ? "" : "  does not keep up");
+    return line + (point.served == Served::yes  ? ""
+                   : point.served == Served::no ? "  does not keep up"
+                                                : "  too few requests to tell whether it keeps up");
 }
 
 std::string CapacityReport::text() const {
@@ -102,7 +106,7 @@ std::string CapacityReport::json() const {
         OrderedJson one;
         one["load"] = number(point.level);  // null: all at once
         one["of_nearest_limit"] = number(point.strain);
-        one["keeps_up"] = point.keeps_up;
+        one["keeps_up"] = point.served == Served::undecided ? OrderedJson() : OrderedJson(point.served == Served::yes);
         one["verdict"] = name_in(verdicts, point.validity.verdict);
         for (const auto& [name, metric] : point.metrics) one["metrics"][name] = number(metric.value);
         json["points"].push_back(std::move(one));

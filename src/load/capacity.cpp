@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capacity.hpp"
 
+#include "audit_tolerances.hpp"
 #include "servetune/audit.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/trial/metric_key.hpp"
@@ -31,7 +32,35 @@ bool kept_up(const Validity& validity) {
                         [](const Finding& finding) { return finding.id == "rate" || finding.id == "sent_late"; });
 }
 
-double strain_with_rate(const LoadPoint& point) { return point.keeps_up ? point.strain : std::max(point.strain, fell_behind); }
+double strain_with_rate(const LoadPoint& point) { return point.served == Served::yes ? point.strain : std::max(point.strain, fell_behind); }
+
+/// 0 where it is not known.
+double figure_of(const LoadPoint& point, std::string_view metric) {
+    const auto found = point.metrics.find(metric);
+    return found == point.metrics.end() ? 0 : found->second.value;
+}
+
+double requests_of(const LoadPoint& point) { return figure_of(point, "successful_requests") + figure_of(point, "failed_requests"); }
+double arriving_seconds(const LoadPoint& point) { return requests_of(point) / point.level; }
+double behind_seconds(const LoadPoint& point) { return figure_of(point, "duration_seconds") - arriving_seconds(point); }
+
+/// Of a rate above all that the server was seen to end. `below`: the largest rate that it was seen
+/// to end.
+Served served_above(const LoadPoint& point, const LoadPoint* below) {
+    if (!(requests_of(point) > 0) || !(figure_of(point, "duration_seconds") > 0)) return Served::no;
+    const double arriving = arriving_seconds(point);
+    const double usual = below == nullptr ? arriving : std::max(0.0, behind_seconds(*below));
+    if (usual >= arriving) return Served::undecided;
+    return behind_seconds(point) <= usual + (1 - audit_tolerances::rate_reached) * arriving ? Served::yes : Served::no;
+}
+
+/// What there is to say of how a load was served; empty: nothing.
+std::string served_text(const Capacity& capacity, double level) {
+    for (const LoadPoint& point : capacity.points)
+        if (point.level == level && point.served != Served::yes)
+            return point.served == Served::no ? "; the server does not keep up" : "; too few requests to tell whether the server keeps up";
+    return "";
+}
 
 std::string level_text(double level) { return std::isinf(level) ? "all at once" : short_number_text(level); }
 
@@ -81,7 +110,23 @@ void judge(LoadPoint& point, const std::vector<Limit>& limits, const Arrival& at
                   : at.kind == Arrival::Kind::concurrency ? static_cast<double>(at.in_flight)
                                                           : infinite_load;
     point.strain = strain_of(limits, point.metrics).value_or(0);
-    point.keeps_up = at.kind != Arrival::Kind::rate || kept_up(point.validity);
+    point.served = at.kind != Arrival::Kind::rate || kept_up(point.validity) ? Served::yes : Served::no;
+}
+
+void judge_served(std::vector<LoadPoint>& points) {
+    double most = 0;
+    for (const LoadPoint& point : points) most = std::max(most, figure_of(point, "requests_per_second"));
+    const auto seen = [most](const LoadPoint& point) { return point.level * audit_tolerances::rate_reached <= most; };
+    const LoadPoint* below = nullptr;
+    for (const LoadPoint& point : points)
+        if (seen(point) && kept_up(point.validity) && requests_of(point) > 0 && (below == nullptr || point.level > below->level))
+            below = &point;
+    for (LoadPoint& point : points) {
+        if (std::isinf(point.level)) continue;
+        const bool known = figure_of(point, "requests_per_second") > 0;
+        if (!kept_up(point.validity)) point.served = Served::no;
+        else point.served = !known || seen(point) ? Served::yes : served_above(point, below);
+    }
 }
 
 ServiceLimits service_limits(const std::vector<Limit>& limits) {
@@ -106,12 +151,17 @@ std::string Capacity::text(std::string_view unit) const {
     switch (end) {
         case End::found: return "between " + level_text(low.value_or(0)) + " and " + level_text(high.value_or(0)) + in_units;
         case End::fails_at_lowest:
-            return "the lowest load that may be tried, " + level_text(points.front().level) + in_units + ", breaks a limit";
+            return "the lowest load that may be tried, " + level_text(points.front().level) + in_units +
+                   (points.front().strain > 1 ? ", breaks a limit" : ", is not served");
         case End::edge_not_reached:
             return "the highest load that may be tried (" + level_text(points.back().level) + in_units + ") keeps all limits";
-        case End::below_all_tried: return "below " + level_text(high.value_or(0)) + in_units + ": every load that was tried breaks a limit";
+        case End::below_all_tried:
+            return "below " + level_text(high.value_or(0)) + in_units + ": every load that was tried breaks a limit or is not served";
         case End::above_all_tried:
             return "above " + level_text(low.value_or(0)) + in_units + ": every load that was tried but all at once keeps the limits";
+        case End::too_few_requests:
+            return (low ? "at least " + level_text(*low) + in_units + ": " : std::string()) + level_text(high.value_or(0)) + in_units +
+                   " keep the limits, but so few requests do not show whether the server serves them for long; use more requests";
     }
     return "";
 }
@@ -164,10 +214,7 @@ std::size_t CapacitySearch::requests_at(double level) const {
     constexpr double fewest = 20;
     if (points_.empty() || std::isinf(level)) return static_cast<std::size_t>(requests_);
     const LoadPoint& highest_tried = points_.back();  // the first one
-    const auto rate_of = [](const LoadPoint& point) {
-        const auto served = point.metrics.find("requests_per_second");
-        return served == point.metrics.end() ? 0 : served->second.value;
-    };
+    const auto rate_of = [](const LoadPoint& point) { return figure_of(point, "requests_per_second"); };
     if (!(rate_of(highest_tried) > 0)) return static_cast<std::size_t>(requests_);
     const double first_seconds = requests_ / rate_of(highest_tried);
     double served = level;
@@ -188,6 +235,7 @@ void CapacitySearch::tell(LoadPoint point) {
     const auto at = std::upper_bound(points_.begin(), points_.end(), point.level,
                                      [](double level, const LoadPoint& other) { return level < other.level; });
     points_.insert(at, std::move(point));
+    if (arrival_.kind == Arrival::Kind::largest_rate) judge_served(points_);
 }
 
 /// Pool adjacent violators, each point with the same weight. All at once is no level of a curve: it
@@ -324,6 +372,10 @@ Capacity CapacitySearch::result() const {
         result.level = points_.front().level;
         result.end = result.level <= lowest() ? Capacity::End::fails_at_lowest : Capacity::End::below_all_tried;
     }
+    if (now.broken && points_[*now.broken].strain <= 1 && points_[*now.broken].served == Served::undecided) {
+        result.end = Capacity::End::too_few_requests;
+        result.level = points_[result.shown].level;
+    }
     return result;
 }
 
@@ -351,16 +403,14 @@ std::variant<Capacity, Failure> find_capacity(const Workload& workload, std::siz
             if (grows_with_load(limit) && !std::isinf(point.strain) && limit.figures(point.metrics).empty())
                 return Failure{FailureKind::load_test_failed,
                                "the largest load cannot be looked for: the load test has no figure for the limit " + limit.readable()};
-        if (said) {
-            std::string broken;
-            for (const Limit& limit : all)
-                if (const std::string text = grows_with_load(limit) ? limit.broken_text(point.metrics) : ""; !text.empty())
-                    broken += (broken.empty() ? "" : "; ") + text;
-            if (!point.keeps_up) broken += std::string(broken.empty() ? "" : "; ") + "the server does not keep up";
-            said(level_text(*level) + (std::isinf(*level) ? "" : " " + std::string(load_unit(workload.arrival))) + ": " +
-                 (broken.empty() ? "keeps the limits" : broken));
-        }
+        std::string broken;
+        for (const Limit& limit : all)
+            if (const std::string text = grows_with_load(limit) ? limit.broken_text(point.metrics) : ""; !text.empty())
+                broken += (broken.empty() ? "" : "; ") + text;
         search.tell(std::move(point));
+        if (said)
+            said(level_text(*level) + (std::isinf(*level) ? "" : " " + std::string(load_unit(workload.arrival))) + ": " +
+                 (broken.empty() ? "keeps the limits" : broken) + served_text(search.result(), *level));
     }
     return search.result();
 }

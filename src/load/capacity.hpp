@@ -42,19 +42,36 @@ inline constexpr std::string_view sustained_concurrency = "sustained_concurrency
 /// each time the tightest bound of any of its statistics.
 [[nodiscard]] ServiceLimits service_limits(const std::vector<Limit>& limits);
 
+/// Whether the server ended as many requests a second as came.
+enum class Served { yes, no, undecided };
+
 /// One load that was tried.
 struct LoadPoint {
     double level = 0;  ///< requests a second or in flight; infinite: all at once
     Metrics metrics{};
     Validity validity{};
-    double strain = 0;     ///< `strain_of`; 0 where no limit could be judged
-    bool keeps_up = true;  ///< false: requests left late, or the server ended fewer than came
+    double strain = 0;            ///< `strain_of`; 0 where no limit could be judged
+    Served served = Served::yes;  ///< `judge_served`
 
-    [[nodiscard]] bool kept() const { return strain <= 1 && keeps_up; }
+    [[nodiscard]] bool kept() const { return strain <= 1 && served == Served::yes; }
 };
 
-/// Sets level, strain and keeps_up of a measured point. `at`: the arrivals it was measured under.
+/// Sets level and strain of a measured point, and `served` as the point alone says it. `at`: the
+/// arrivals it was measured under.
 void judge(LoadPoint& point, const std::vector<Limit>& limits, const Arrival& at);
+
+/// Sets `served` of points at rates, from what all of them say together. The findings `rate` and
+/// `sent_late` are a no. A rate is served if
+/// - it is at most 3 % above the most requests a second that the server ended under any of the
+///   loads: it was seen to do that much; or
+/// - the run went on after its arrivals hardly longer (3 % of their time) than at the largest of
+///   those rates.
+///
+/// n / duration alone says too little in a short test: the last answers come after the last arrival,
+/// however idle the server is. How long after, the lower rate shows; a server that falls behind is
+/// later by what it fell behind. Undecided: a rate above the first bound if no load was within it, or
+/// if its arrivals take less time than those last answers, so that the server was never full.
+void judge_served(std::vector<LoadPoint>& points);
 
 /// What a search for the largest load found.
 struct Capacity {
@@ -64,6 +81,7 @@ struct Capacity {
         edge_not_reached,  ///< the highest load that may be tried keeps them all
         below_all_tried,   ///< every load that was tried breaks a limit, and more points were not allowed
         above_all_tried,   ///< every finite load that was tried keeps them, and more points were not allowed
+        too_few_requests,  ///< the next load keeps them, but whether the server serves it is undecided
     };
     End end = End::found;
     double level = 0;                 ///< the largest load, as far as it is known: a bound of it where it was not found
