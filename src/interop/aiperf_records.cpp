@@ -91,8 +91,7 @@ PublishedResult AiperfRecords::result() const {
     BenchmarkResult& figures = result.result;
     figures.successful_requests = static_cast<double>(successes_);
     figures.failed_requests = static_cast<double>(failures_);
-    if (first_start_ && last_end_ && *last_end_ > *first_start_)
-        figures.duration_seconds = static_cast<double>(*last_end_ - *first_start_) / 1e9;
+    if (first_start_ && last_end_) figures.duration_seconds = static_cast<double>(*last_end_ - *first_start_) / 1e9;
     const auto total = [&](const Tokens& tokens) {
         return successes_ > 0 && tokens.counted == successes_ && std::isfinite(tokens.sum) ? std::optional(tokens.sum) : std::nullopt;
     };

@@ -114,10 +114,10 @@ const Json* measured_phase(const Json& value) {
 /// 2026 (`phases`).
 std::optional<double> setting(const Json& value, std::string_view name, std::string_view name_in_phase) {
     const std::string path = "phases.profiling." + std::string(name_in_phase);
-    if (const auto figure = figure_at(value, {"run_info", "variation_values", path})) return figure;
-    if (const auto figure = figure_at(value, {"input_config", "loadgen", name})) return figure;
+    if (const auto figure = setting_at(value, {"run_info", "variation_values", path})) return figure;
+    if (const auto figure = setting_at(value, {"input_config", "loadgen", name})) return figure;
     const Json* phase = measured_phase(value);
-    return phase == nullptr ? std::nullopt : figure_at(*phase, {name_in_phase});
+    return phase == nullptr ? std::nullopt : setting_at(*phase, {name_in_phase});
 }
 
 /// The newest schema whose changes are known: 1.0 to 1.5 add fields, and rename only those of GPUs.
@@ -141,7 +141,7 @@ PublishedResult read_genai_perf_metrics(const Json& value) {
     PublishedResult result = read_common(value);
     result.tool = "genai-perf";
     BenchmarkResult& figures = result.result;
-    figures.goodput_requests_per_second = figure_at(value, {"request_goodput", "avg"});
+    figures.goodput_requests_per_second = setting_at(value, {"request_goodput", "avg"});  // -1: without bounds on times
     figures.maximum_concurrency = figure_at(value, {"input_config", "perf_analyzer", "stimulus", "concurrency"});
     figures.requested_rate_per_second = figure_at(value, {"input_config", "perf_analyzer", "stimulus", "request_rate"});
     return result;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 #include <optional>
 #include <set>
 #include <string>
@@ -172,10 +173,11 @@ void read_block(std::string_view block, PublishedResult& into) {
         const auto figure = figure_of(name);
         if (value == "N/A" || (figure && says_none(value))) continue;
         // The power of ten goes into the text, so that 15.12 ms is the double nearest to 0.01512.
-        const double number =
-            figure && !another ? real_of(figure->second == 0 ? value : value + "e" + std::to_string(figure->second)).value_or(-1) : -1;
+        const auto number = figure && !another && value != "-1"  // not known
+                                ? real_of(figure->second == 0 ? value : value + "e" + std::to_string(figure->second))
+                                : std::nullopt;
         bool taken = false;
-        if (number >= 0)
+        if (number && std::isfinite(*number))
             for_each_figure(into.result, [&](const std::string& metric, std::optional<double>& field) {
                 if (metric != figure->first) return;
                 // Two blocks side by side: nobody knows whose it is.

@@ -73,7 +73,7 @@ std::vector<PublishedResult> read_evalscope(const Json& value) {
     figures.maximum_concurrency = first_of(fields, concurrency_names);  // -1: no cap
     figures.requested_rate_per_second = first_of(fields, rate_names);   // -1: all at once
     for (auto* load : {&figures.maximum_concurrency, &figures.requested_rate_per_second})
-        if (*load == 0) load->reset();
+        if (*load <= 0) load->reset();
     figures.successful_requests = first_of(fields, successes_names);
     figures.failed_requests = first_of(fields, failures_names);
     const auto all = first_of(fields, requests_names);
@@ -84,7 +84,7 @@ std::vector<PublishedResult> read_evalscope(const Json& value) {
     const double answered = figures.successful_requests.value_or(0);
     const auto total = [&](const std::optional<double>& mean) -> std::optional<double> {
         const double tokens = std::round(mean.value_or(0) * answered);  // the mean has four decimals
-        return tokens > 0 && std::isfinite(tokens) ? std::optional(tokens) : std::nullopt;
+        return tokens != 0 && std::isfinite(tokens) ? std::optional(tokens) : std::nullopt;
     };
     figures.input_tokens = total(first_of(fields, prompt_length_names));
     figures.output_tokens = total(first_of(fields, answer_length_names));

@@ -143,6 +143,8 @@ void add_results(std::vector<PublishedResult>& results, std::vector<PublishedRes
         BenchmarkResult& figures = result.result;
         if (figures.successful_requests && figures.failed_requests)
             figures.requested_requests = *figures.successful_requests + *figures.failed_requests;
+        for (auto* asked : {&figures.requested_requests, &figures.maximum_concurrency, &figures.requested_rate_per_second})
+            if (*asked < 0) asked->reset();  // -1: no bound
         result.index = results.size();
         results.push_back(std::move(result));
     }

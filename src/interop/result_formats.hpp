@@ -42,10 +42,12 @@ using JsonPath = std::initializer_list<std::string_view>;
 
 /// The node at a path of keys; nullptr when any is missing or its parent is no object.
 const nlohmann::json* node_at(const nlohmann::json& value, JsonPath path);
-/// The number at a path: finite and not negative, times ten to the `exponent` (the double nearest
-/// to the decimal). Anything else is no figure: null, text in the place of a number, -1 for "not
-/// known".
+/// The finite number at a path, times ten to the `exponent` (the double nearest to the decimal).
+/// Anything else is no figure: null, text in the place of a number. A negative one is a figure that
+/// cannot be, and the audit says so.
 std::optional<double> figure_at(const nlohmann::json& value, JsonPath path, int exponent = 0);
+/// The same of what was asked for, where a negative number says "none" or "not known".
+std::optional<double> setting_at(const nlohmann::json& value, JsonPath path);
 /// The text at a path in one line, cut to 500 bytes; empty when there is none.
 std::string text_at(const nlohmann::json& value, JsonPath path);
 /// A number, a truth value or a text as one line; nothing for null, arrays and objects.

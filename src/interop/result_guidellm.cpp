@@ -53,7 +53,7 @@ std::optional<double> tokens(const Json& metrics, std::string_view metric, const
 std::string name_of(const Json& strategy) {
     std::string type = text_at(strategy, {"type_"});
     if (type.empty()) type = text_at(strategy, {"kind"});
-    const auto with = [&](std::string_view key) { return figure_at(strategy, {key}); };
+    const auto with = [&](std::string_view key) { return setting_at(strategy, {key}); };
     if (const auto streams = with("streams"); streams && type == "concurrent") return type + "@" + text_of(*streams);
     if (const auto rate = with("rate"); rate && (type == "constant" || type == "poisson")) return fmt::format("{}@{:.2f}", type, *rate);
     const auto most = with("max_concurrency");
@@ -109,7 +109,7 @@ PublishedResult read_benchmark(const Json& benchmark) {
         result.unread["time_to_first_output_token mean"] = text_of(*first_output) + " s";
     result.model = text_at(benchmark, {"config", "backend", "model"});
     if (result.model.empty()) result.model = text_at(benchmark, {"worker", "backend_model"});
-    if (const auto start = figure_at(benchmark, {"start_time"})) result.date = utc(*start);
+    if (const auto start = setting_at(benchmark, {"start_time"})) result.date = utc(*start);
     // Until 0.3.1 a benchmark had `args` where 0.4 has `config`; its time per output token leaves
     // out the first token.
     result.tool_version = benchmark.contains("run_stats") || benchmark.contains("args") ? "0.3" : "0.4";

@@ -33,16 +33,16 @@ struct Divisors {
     double all, prompts, answers;
 };
 std::optional<Divisors> divisors_of(const Json& row) {
-    const auto prefill = figure_at(row, {"num_prefill_gpu"}), decode = figure_at(row, {"num_decode_gpu"});
+    const auto prefill = setting_at(row, {"num_prefill_gpu"}), decode = setting_at(row, {"num_decode_gpu"});
     const Json* multinode = node_at(row, {"is_multinode"});
     if (multinode != nullptr && *multinode == true) {
         if (!prefill || !decode || *prefill <= 0) return std::nullopt;
         // Without decoding GPUs both phases run on the others.
         return Divisors{*prefill + *decode, *prefill, *decode > 0 ? *decode : *prefill};
     }
-    const auto tensor = figure_at(row, {"tp"});
+    const auto tensor = setting_at(row, {"tp"});
     if (!tensor || *tensor <= 0) return std::nullopt;
-    const double gpus = *tensor * figure_at(row, {"pp"}).value_or(1) * figure_at(row, {"pcp_size"}).value_or(1);
+    const double gpus = *tensor * setting_at(row, {"pp"}).value_or(1) * setting_at(row, {"pcp_size"}).value_or(1);
     return Divisors{gpus, gpus, gpus};
 }
 
@@ -78,7 +78,7 @@ void describe(ResultFields& fields, const Json& row, PublishedResult& result) {
         if (!part.empty()) label += (label.empty() ? "" : " ") + part;
     // Rows of one list are of other loads: what names them says so.
     for (const char* key : {"isl", "osl", "conc"})
-        if (const auto number = figure_at(row, {key})) label += std::string(" ") + key + "=" + text_of(*number);
+        if (const auto number = setting_at(row, {key})) label += std::string(" ") + key + "=" + text_of(*number);
     result.labels.push_back(label);
     result.unread = fields.unread();
     for (const auto& [key, text] : {std::pair{"hw", hardware}, {"framework", framework}, {"precision", precision}})

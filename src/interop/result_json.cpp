@@ -22,7 +22,7 @@ std::optional<double> figure_at(const nlohmann::json& value, JsonPath path, int 
     const auto* node = node_at(value, path);
     if (node == nullptr || !node->is_number()) return std::nullopt;
     const double number = node->get<double>();
-    if (!std::isfinite(number) || number < 0) return std::nullopt;
+    if (!std::isfinite(number)) return std::nullopt;
     if (exponent == 0 || number == 0) return number;
     // Shifted in the text, so that 15.12 ms is the double nearest to 0.01512.
     const std::string text = text_of(number);
@@ -31,6 +31,11 @@ std::optional<double> figure_at(const nlohmann::json& value, JsonPath path, int 
     const std::int64_t shifted =
         exponent + (power == std::string::npos ? 0 : integer_of(text.substr(power + (text[power + 1] == '+' ? 2 : 1))).value_or(0));
     return real_of(std::string(digits) + "e" + std::to_string(shifted));
+}
+
+std::optional<double> setting_at(const nlohmann::json& value, JsonPath path) {
+    const auto figure = figure_at(value, path);
+    return figure < 0.0 ? std::nullopt : figure;
 }
 
 std::string one_line(std::string_view text) {

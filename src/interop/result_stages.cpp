@@ -40,15 +40,14 @@ std::vector<PublishedResult> read_inference_perf(const Json& value) {
     BenchmarkResult& figures = result.result;
     figures.successful_requests = figure_at(value, {"successes", "count"});
     figures.failed_requests = figure_at(value, {"failures", "count"});
-    if (const auto duration = figure_at(value, {"benchmark_time_seconds"}); duration && *duration > 0)  // since 0.5
-        figures.duration_seconds = duration;
-    figures.maximum_concurrency = figure_at(value, {"load_summary", "concurrency"});
+    figures.duration_seconds = figure_at(value, {"benchmark_time_seconds"});  // since 0.5
+    figures.maximum_concurrency = setting_at(value, {"load_summary", "concurrency"});
     // A stage of a fixed concurrency has its number of requests as the rate, and all of them
     // scheduled for its start.
     if (!figures.maximum_concurrency) {
         figures.requested_rate_per_second = figure_at(value, {"load_summary", "requested_rate"});
-        figures.client.send_lag_p50 = figure_at(value, {"load_summary", "schedule_delay", "median"});
-        figures.client.send_lag_p99 = figure_at(value, {"load_summary", "schedule_delay", "p99"});
+        figures.client.send_lag_p50 = setting_at(value, {"load_summary", "schedule_delay", "median"});
+        figures.client.send_lag_p99 = setting_at(value, {"load_summary", "schedule_delay", "p99"});
     }
     figures.requests_per_second = figure_at(value, {"successes", "throughput", "requests_per_sec"});
     figures.goodput_requests_per_second = figure_at(value, {"successes", "goodput_metrics", "request_goodput"});
@@ -115,9 +114,9 @@ PublishedResult read_bench_test(const Json& value) {
     if (result.model.empty()) result.model = text_at(value, {"model_type"});
     result.date = text_at(value, {"test_time"});
     BenchmarkResult& figures = result.result;
-    double prompt = figure_at(value, {"n_prompt"}).value_or(0);
-    const double answer = figure_at(value, {"n_gen"}).value_or(0);
-    auto depth = figure_at(value, {"n_depth"});
+    double prompt = setting_at(value, {"n_prompt"}).value_or(0);
+    const double answer = setting_at(value, {"n_gen"}).value_or(0);
+    auto depth = setting_at(value, {"n_depth"});
     // ik_llama.cpp's tests of answers behind a prompt, which is not measured.
     if (const std::string test = text_at(value, {"test"}); test.starts_with("tg") && test.find("@pp") != std::string::npos)
         depth = std::exchange(prompt, 0);

@@ -385,13 +385,14 @@ private:
         // it: then the whole answer is bound.
         const bool held_back = F_ && *F_ > *T_ * (o_ - 1);
         const double per_token = held_back ? (*F_ + *T_ * (o_ - 1)) / o_ : *T_;
-        if (per_token * (1 + physics_tolerance + rounding(*T_, in_milliseconds)) >= floor) return;
+        // F and T are printed in milliseconds, so their mean by tokens is as far off as each.
+        if (per_token * (1 + physics_tolerance) + half_a_unit * in_milliseconds >= floor) return;
         const double bandwidth = hardware.memory_bandwidth_bytes_per_second * c_.devices;
         find(Verdict::unsound, "physics", "mean TPOT = " + milliseconds_shown(*T_),
              "at least " + milliseconds_shown(floor) + ": " + figure_shown(of->per_token / 1e9) + " GB of weights at " +
                  figure_shown(bandwidth / 1e9) + " GB/s" +
                  (*c_.tokens_per_step > 1 ? ", " + figure_shown(*c_.tokens_per_step) + " tokens a step" : ""),
-             "impossible: a token would need " + figure_shown(of->per_token / *T_ / *c_.tokens_per_step / 1e9) +
+             "impossible: a token would need " + (*T_ > 0 ? figure_shown(of->per_token / *T_ / *c_.tokens_per_step / 1e9) : "endless") +
                  " GB/s; another model or checkpoint answered, kernels did not do their work, or tokens are counted wrong");
     }
 

@@ -40,7 +40,7 @@ Validity audit_order(const BenchmarkResult& result) {
     ordered("ITL", result.inter_token_latency);
     ordered("latency", result.latency);
     const auto backwards = [&](const char* what, const TimeSummary& times) {
-        for (const auto& time : {times.mean, times.p50, times.p90, times.p95, times.p99}) {
+        for (const auto& time : {times.mean, times.p50, times.p90, times.p95, times.p99, times.standard_deviation}) {
             if (!time || *time >= 0) continue;
             find(Verdict::unsound, "order", std::string(what) + " = " + milliseconds_shown(*time), "no time is negative",
                  "impossible: an answer before its request; the client's time stamps are wrong, and with them all its times");
@@ -51,6 +51,27 @@ Validity audit_order(const BenchmarkResult& result) {
     backwards("TPOT", result.time_per_output_token);
     backwards("ITL", result.inter_token_latency);
     backwards("latency", result.latency);
+    const std::array<std::pair<const char*, const std::optional<double>&>, 13> amounts{
+        {{"successful requests", result.successful_requests},
+         {"failed requests", result.failed_requests},
+         {"duration", result.duration_seconds},
+         {"peak concurrency", result.peak_concurrent_requests},
+         {"mean concurrency", result.mean_concurrency},
+         {"input tokens", result.input_tokens},
+         {"output tokens", result.output_tokens},
+         {"requests/s", result.requests_per_second},
+         {"goodput", result.goodput_requests_per_second},
+         {"input tokens/s", result.input_tokens_per_second},
+         {"output tokens/s", result.output_tokens_per_second},
+         {"peak output tokens/s", result.peak_output_tokens_per_second},
+         {"total tokens/s", result.total_tokens_per_second}}};
+    for (const auto& [what, amount] : amounts)
+        if (amount && *amount < 0)
+            find(Verdict::unsound, "order", std::string(what) + " = " + figure_shown(*amount), "no count, rate or duration is negative",
+                 "impossible: the tool counted wrong, or the figure was changed");
+    if (result.duration_seconds == 0 && result.successful_requests > 0)
+        find(Verdict::unsound, "order", "duration = 0 s", figure_shown(*result.successful_requests) + " requests succeeded",
+             "impossible: no request takes no time, so no rate can be held against it");
     if (first && latency && *first > *latency * (1 + rounding(*latency)))
         find(Verdict::suspect, "order", "mean TTFT = " + milliseconds_shown(*first), "mean latency = " + milliseconds_shown(*latency),
              "the first token comes after the last: two clocks, or two sets of requests");

@@ -7,6 +7,7 @@
 #include "base/files.hpp"
 #include "interop/import.hpp"
 #include "interop/result_export.hpp"
+#include "servetune/audit.hpp"
 #include "servetune/error.hpp"
 #include "servetune/result_file.hpp"
 #include "study/table.hpp"
@@ -14,6 +15,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -33,6 +35,14 @@ std::vector<PublishedResult> sample(const std::string& name) { return read_all(r
 
 std::string reading_error(const std::string& content) {
     return message_of<ParseError>([&] { (void)read_all(content); });
+}
+
+/// Whether the audit finds a figure in the first result that cannot be.
+bool is_impossible(const std::string& content) {
+    const Validity validity = audit(read_all(content).front().result);
+    return validity.verdict == Verdict::unsound &&
+           std::any_of(validity.findings.begin(), validity.findings.end(),
+                       [](const Finding& finding) { return finding.cause.starts_with("impossible"); });
 }
 
 /// A result of vLLM with more keys.
@@ -285,7 +295,7 @@ TEST_CASE("result files of vLLM and SGLang: what only the arrays say, and arrays
     CHECK_FALSE(read_all(vllm_result(R"(, "ttfts": [0.1], "errors": [""])")).front().result.time_to_first_token.mean);
     CHECK_FALSE(read_all(vllm_result(R"(, "ttfts": [0.1], "errors": ["", "", "", ""])")).front().result.time_to_first_token.mean);
     CHECK_FALSE(
-        read_all(vllm_result(R"(, "ttfts": [{}, null, "x", -1], "errors": ["", "", "", ""])")).front().result.time_to_first_token.mean);
+        read_all(vllm_result(R"(, "ttfts": [{}, null, "x", false], "errors": ["", "", "", ""])")).front().result.time_to_first_token.mean);
     CHECK(read_all(vllm_result(R"(, "latencies": [1.0, 2.0, 0.0, 3.0, 4.0])")).front().result.latency.mean == 2.5);
     // A first token after the end has no time per token.
     const std::string late = R"(, "ttfts": [0.1, 9.0, 0.1, 0.1], "latencies": [0.2, 0.2, 0.2, 0.2], "output_lens": [2, 2, 2, 2],
@@ -304,7 +314,43 @@ TEST_CASE("result files: bare words of Python are no figures, and stay in texts"
     CHECK_FALSE(result.result.time_to_first_token.mean);
     CHECK_FALSE(result.result.time_to_first_token.standard_deviation);
     CHECK(result.labels == std::vector<std::string>{"NaN Infinity"});
-    CHECK_FALSE(read_all(vllm_result(R"(, "output_throughput": -1)")).front().result.output_tokens_per_second);
+}
+
+TEST_CASE("result files: a figure that cannot be reaches the audit, in every format; a negative setting is none") {
+    for (const char* changed :
+         {R"({"duration": -5})", R"({"duration": 0})", R"({"mean_ttft_ms": -3})", R"({"mean_tpot_ms": -1})", R"({"std_itl_ms": -1})",
+          R"({"completed": -1})", R"({"total_output_tokens": -7})", R"({"request_throughput": -1})", R"({"output_throughput": -1})"}) {
+        INFO(changed);
+        nlohmann::json json = nlohmann::json::parse(read_file(samples / "vllm-0.9.json"));
+        CHECK_FALSE(is_impossible(json.dump()));
+        json.update(nlohmann::json::parse(changed));
+        CHECK(is_impossible(json.dump()));
+    }
+    struct Case {
+        const char* file;
+        const char* pointer;
+        int value = -1;
+    };
+    for (const Case& one :
+         {Case{"sglang-details.jsonl", "/duration"}, Case{"aiperf.json", "/benchmark_duration/avg"},
+          Case{"genai-perf.json", "/request_latency/avg"}, Case{"guidellm-v2.json", "/benchmarks/0/duration"},
+          Case{"gpustack.json", "/raw_metrics/benchmarks/0/duration"}, Case{"inference-perf-0.6.json", "/benchmark_time_seconds"},
+          Case{"inference-perf-0.6.json", "/benchmark_time_seconds", 0}, Case{"llama-bench.json", "/0/avg_ts"},
+          Case{"inferencex.json", "/0/tput_per_gpu"}, Case{"evalscope-1.10.json", "/Avg Output Tokens"}}) {
+        INFO(one.file << ' ' << one.pointer);
+        std::string whole = read_file(samples / one.file);
+        if (std::string_view(one.file).ends_with(".jsonl")) whole.resize(whole.find('\n'));
+        if (const auto rate = whole.find("Infinity"); rate != std::string::npos) whole.replace(rate, 8, "null");
+        nlohmann::json json = nlohmann::json::parse(whole);
+        const nlohmann::json::json_pointer at(one.pointer);
+        REQUIRE(json.contains(at));
+        CHECK_FALSE(is_impossible(json.dump()));
+        json[at] = one.value;
+        CHECK(is_impossible(json.dump()));
+    }
+    const BenchmarkResult unbounded = read_all(vllm_result(R"(, "max_concurrency": -1, "request_rate": -1)")).front().result;
+    CHECK_FALSE(unbounded.maximum_concurrency);
+    CHECK_FALSE(unbounded.requested_rate_per_second);
 }
 
 TEST_CASE("result files of GuideLLM: the oldest shape, nothing measured, a run that was cut") {

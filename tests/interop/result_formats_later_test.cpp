@@ -281,7 +281,7 @@ TEST_CASE("result files: hostile ones of every later format end with our errors"
             for (const PublishedResult& result : results_in(content)) {
                 for (const auto& [name, value] : figures_of(result.result)) {
                     INFO(name);
-                    CHECK((std::isfinite(value) && value >= 0));
+                    CHECK(std::isfinite(value));
                 }
                 (void)csv_of({result});
             }

@@ -120,6 +120,8 @@ TEST_CASE("audit: first tokens that were held back let later ones come together,
     CHECK(impossible(0.02, 0.001));        // 27 ms
     CHECK(impossible(0.006, 0.001));
     CHECK(impossible(0.01, 0.0043));  // most of the time is decoding: no excuse
+    CHECK(impossible(0.02, 1e-6));    // a TPOT of less than a printed unit makes no first token longer
+    CHECK(impossible(0.02, 0));
 }
 
 TEST_CASE("audit: every identity, broken alone, is found alone") {

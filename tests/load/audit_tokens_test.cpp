@@ -61,6 +61,22 @@ TEST_CASE("audit: a time below zero is unsound, in every family and statistic") 
         }
 }
 
+TEST_CASE("audit: a negative count, rate or duration is unsound, and a run that takes no time") {
+    for (std::optional<double> BenchmarkResult::*amount :
+         {&BenchmarkResult::duration_seconds, &BenchmarkResult::failed_requests, &BenchmarkResult::input_tokens,
+          &BenchmarkResult::output_tokens, &BenchmarkResult::requests_per_second, &BenchmarkResult::peak_output_tokens_per_second}) {
+        BenchmarkResult r;
+        r.*amount = -1;
+        CHECK(audit(r).verdict == Verdict::unsound);
+        CHECK(ids_of(audit(r)) == std::set<std::string>{"order"});
+    }
+    BenchmarkResult timeless;
+    timeless.duration_seconds = 0;
+    CHECK(audit(timeless).verdict == Verdict::unchecked);  // nothing succeeded, or nobody counted
+    timeless.successful_requests = 1;
+    CHECK(the_finding(audit(timeless), "order").left == "duration = 0 s");
+}
+
 TEST_CASE("audit: chunks of hardly more than a token are a note where the server counts, of several tokens suspect") {
     BenchmarkResult r = flawless_answers();
     r.inter_token_latency.mean = 0.011;  // characters of several tokens are sent whole
