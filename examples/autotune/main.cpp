@@ -151,7 +151,7 @@ int dispatch(int argc, char** argv) {
     CLI::App* run_command = add_study_command(app, "run", "Tune a study; resumes where an earlier run stopped", run_arguments);
     add_directory(run_command, run_arguments);
     run_command->add_option("--trials", run_arguments.trials, "Number of trials, instead of the study's budget")
-        ->check(CLI::PositiveNumber);
+        ->check(whole_number<std::int64_t>(1));
     run_command
         ->add_option("--learn-from", run_arguments.learn_from,
                      "Folder or journal of an earlier study, whose results bayesian believes until measurements contradict them")
@@ -229,16 +229,17 @@ int dispatch(int argc, char** argv) {
     recommend_command->add_option("--host", recommend_arguments.host,
                                   "Address to listen on (default: 127.0.0.1; compose and kubernetes: 0.0.0.0)");
     recommend_command->add_option("--port", recommend_arguments.port, "Port to listen on")
-        ->check(CLI::Range(1, 65535))
+        ->check(whole_number(1, 65535))
         ->capture_default_str();
     recommend_command->add_option("--image", recommend_arguments.image, "Container image of compose and kubernetes (default: the study's)");
     recommend_command->add_option("--gpus", recommend_arguments.gpus, "Number of GPUs (default: as its layout takes); 0: request none")
-        ->check(CLI::NonNegativeNumber);
+        ->check(whole_number<std::int64_t>(0));
     ExplainArguments explain_arguments;
     CLI::App* explain_command =
         add_study_command(app, "explain", "Explain what each parameter does, or why a trial was made", explain_arguments);
     add_directory(explain_command, explain_arguments);
-    explain_command->add_option("--trial", explain_arguments.trial, "Explain this trial: what was expected of it when it was chosen");
+    explain_command->add_option("--trial", explain_arguments.trial, "Explain this trial: what was expected of it when it was chosen")
+        ->check(whole_number(0));
     explain_command->add_option("--learn-from", explain_arguments.learn_from, "The same as given to `run`")->allow_extra_args(false);
     RenderArguments render_arguments;
     CLI::App* render_command = add_study_command(app, "render", "Print the command of a configuration", render_arguments);
@@ -251,6 +252,7 @@ int dispatch(int argc, char** argv) {
             ->check(whole_number(1))
             ->excludes(render_set);
     render_command->add_option("--seed", render_arguments.seed, "Seed of the random configurations (default: the study's)")
+        ->check(whole_number(0))
         ->needs(render_random);
 
     CompareArguments compare_arguments;
@@ -264,7 +266,7 @@ int dispatch(int argc, char** argv) {
         ->check(whole_number(2))
         ->capture_default_str();
     compare_command->add_option("--margin", compare_arguments.margin, "Smaller differences count as none, as a share: 0.01 is 1 %")
-        ->check(CLI::Range(0.0, 1.0))
+        ->check(share())
         ->capture_default_str();
     compare_command->add_option("--directory", compare_arguments.directory, "Folder of the journals (default: ./comparison)");
     compare_command->add_flag("--json", compare_arguments.json, "Print one JSON object");
@@ -282,12 +284,14 @@ int dispatch(int argc, char** argv) {
     simulate_command
         ->add_option("--configurations", simulate_arguments.configurations,
                      "Number of random configurations before the search climbs from the best")
-        ->check(CLI::PositiveNumber)
+        ->check(whole_number(1))
         ->capture_default_str();
     simulate_command->add_option("--top", simulate_arguments.top, "Number of configurations to print")
-        ->check(CLI::PositiveNumber)
+        ->check(whole_number(1))
         ->capture_default_str();
-    simulate_command->add_option("--seed", simulate_arguments.seed, "Seed of the random configurations")->capture_default_str();
+    simulate_command->add_option("--seed", simulate_arguments.seed, "Seed of the random configurations")
+        ->check(whole_number(0))
+        ->capture_default_str();
 
     FitArguments fit_arguments;
     simulate_command->add_option("--fit", fit_arguments.table,

@@ -7,8 +7,10 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 namespace autotune {
@@ -56,15 +58,43 @@ inline CLI::Validator seconds_or_unit() {
             "TIME"};
 }
 
-/// An integer from `least` on that fits 64 bits without a sign.
-inline CLI::Validator whole_number(std::uint64_t least) {
+/// What is wrong with an integer that has to be within these bounds; empty: nothing. `wanted`: these
+/// bounds in words.
+template <class Integer>
+std::string wrong_with_integer(const std::string& text, Integer least, Integer most, const std::string& wanted) {
+    Integer value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool whole = end == text.data() + text.size();
+    if (error == std::errc() && whole && value >= least && value <= most) return "";
+    return wanted + " wanted, got '" + text + "'" + (error == std::errc::result_out_of_range && whole ? ", which is too large" : "");
+}
+
+/// An integer from `least` on that fits `Integer`.
+template <class Integer = std::uint64_t>
+CLI::Validator whole_number(std::type_identity_t<Integer> least) {
     return {[least](const std::string& text) {
-                std::uint64_t value = 0;
-                const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-                const bool fine = error == std::errc() && end == text.data() + text.size() && value >= least;
-                return fine ? std::string() : "an integer of at least " + std::to_string(least) + " wanted, got '" + text + "'";
+                return wrong_with_integer(text, least, std::numeric_limits<Integer>::max(),
+                                          "an integer of at least " + std::to_string(least));
             },
             "INTEGER"};
+}
+
+/// An integer within bounds, which --help says too.
+inline CLI::Validator whole_number(int least, int most) {
+    const std::string low = std::to_string(least), high = std::to_string(most);
+    return {[=](const std::string& text) { return wrong_with_integer(text, least, most, "an integer from " + low + " to " + high); },
+            "INTEGER in [" + low + " - " + high + "]"};
+}
+
+/// A number from 0 to 1, which --help says too.
+inline CLI::Validator share() {
+    return {[](const std::string& text) {
+                double value = 0;
+                const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+                const bool fine = error == std::errc() && end == text.data() + text.size() && value >= 0 && value <= 1;
+                return fine ? std::string() : "a share from 0 to 1 wanted, got '" + text + "'";
+            },
+            "SHARE in [0 - 1]"};
 }
 
 }  // namespace autotune

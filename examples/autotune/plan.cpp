@@ -7,7 +7,7 @@
 #include "servetune/detail/load/dataset.hpp"
 #include "servetune/detail/perf/hardware_spec.hpp"
 #include "servetune/detail/study/clocks.hpp"
-#include "servetune/detail/study/confirmation_rounds.hpp"
+#include "servetune/detail/study/confirmation.hpp"
 #include "servetune/error.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "study_file/expected_trial.hpp"
@@ -99,8 +99,15 @@ std::string Plan::text() const {
     return fmt::format("{} configuration{}; {}", size_text(configurations), configurations == 1 ? "" : "s", trials_text());
 }
 
+std::string Plan::reached_text() const {
+    if (!reached) return "";
+    return fmt::format("; the budget is enough for {} of {} configurations, and the strategy is to measure all: that takes {} trials",
+                       *reached, size_text(configurations), size_text(static_cast<double>(for_all)));
+}
+
 std::string Plan::trials_text() const {
-    if (done > 0 && trials == 0 && !by_time) return done == 1 ? "the one trial is done" : fmt::format("all {} trials are done", done);
+    if (done > 0 && trials == 0 && !by_time)
+        return (done == 1 ? "the one trial is done" : fmt::format("all {} trials are done", done)) + reached_text();
     std::string result;
     const std::string done_text = done == 1 ? "1 trial is done" : fmt::format("{} trials are done", done);
     const std::string again_text =
@@ -119,7 +126,7 @@ std::string Plan::trials_text() const {
         else if (trial_seconds && *trial_seconds > 0)
             result += fmt::format(", time for about {:.0f} trials ({})", std::floor(*at_most_seconds / *trial_seconds), source);
     } else result += "; what a trial takes is not known before the first" + (source.empty() ? std::string() : " (" + source + ")");
-    return result;
+    return result + reached_text();
 }
 
 double first_trial_seconds(const StudySetup& setup) {
@@ -143,6 +150,30 @@ std::optional<std::size_t> most_trials(const StudySetup& setup, const Budget& bu
     constexpr std::size_t more_than_any_time_is_enough_for = 1'000'000;
     return budget.trials < more_than_any_time_is_enough_for ? std::optional(budget.trials) : std::nullopt;
 }
+
+namespace {
+
+/// Trials that measure each of so many configurations once, the default again where it is due.
+double trials_for(const StudySetup& setup, double configurations) {
+    const std::size_t every = setup.problem->replicates_inform ? setup.file.default_again_every() : 0;
+    return configurations + (every == 0 ? 0 : std::floor((configurations - 1) / static_cast<double>(every)));
+}
+
+/// Whether a budget lets a strategy that measures all configurations get to all.
+void look_at_reach(const StudySetup& setup, Plan& plan) {
+    if (setup.file.strategy.name != "exhaustive" || plan.by_time || !setup.problem->feasible.finite()) return;
+    const std::size_t searched = search_trials(*setup.problem, setup.file.budget.trials);
+    if (trials_for(setup, plan.configurations) <= static_cast<double>(searched)) return;
+    std::size_t reached = searched;
+    while (reached > 0 && trials_for(setup, static_cast<double>(reached)) > static_cast<double>(searched)) --reached;
+    plan.reached = reached;
+    constexpr double countable = 1e6;
+    const auto all = static_cast<std::size_t>(std::min(trials_for(setup, plan.configurations), countable));
+    plan.for_all = all;
+    while (search_trials(*setup.problem, plan.for_all) < all) ++plan.for_all;
+}
+
+}  // namespace
 
 std::string changed_since(const StudySetup& setup, const std::filesystem::path& folder) {
     std::error_code unknown;
@@ -182,6 +213,7 @@ Plan plan_of(const StudySetup& setup, const std::filesystem::path& folder) {
     plan.by_time = !most;
     plan.trials = most.value_or(0) - std::min(most.value_or(0), plan.done);
     if (most && plan.done == 0 && *most < file.budget.trials) plan.again = default_again_trials(setup);
+    look_at_reach(setup, plan);
     plan.report_trials = 2 * file.report_workloads.size();
     if (std::isfinite(file.budget.wall_clock_seconds)) plan.at_most_seconds = file.budget.wall_clock_seconds;
     if (file.budget_until) {

@@ -16,6 +16,8 @@ struct Plan {
     std::size_t trials = 0;                   ///< of the search, at most, that are left to do
     std::size_t again = 0;                    ///< of these, measurements of the default again, where each configuration is tried once
     bool by_time = false;                     ///< only the clock bounds them
+    std::optional<std::size_t> reached{};     ///< configurations that a strategy for all of them gets to; nothing: all, or not known
+    std::size_t for_all = 0;                  ///< trials of a budget that is enough for all
     std::size_t done = 0;                     ///< that the study's folder has already
     std::size_t report_trials = 0;            ///< of the report workloads, beside those
     std::optional<double> trial_seconds{};    ///< of one, or its share of several at once; nothing: not known yet
@@ -27,6 +29,8 @@ struct Plan {
     [[nodiscard]] std::string text() const;
     /// The same without the configurations.
     [[nodiscard]] std::string trials_text() const;
+    /// `; the budget is enough for 2 of 6 configurations ...`, or nothing.
+    [[nodiscard]] std::string reached_text() const;
 };
 
 /// Looks at the study's folder where there is one, at the cost model where it knows model and

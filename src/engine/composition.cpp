@@ -2,6 +2,7 @@
 #include "servetune/detail/engine/composition.hpp"
 
 #include "command_reader.hpp"
+#include "constraint_errors.hpp"
 #include "engine_value.hpp"
 #include "load_level.hpp"
 #include "servetune/detail/base/nearest.hpp"
@@ -108,20 +109,29 @@ Composition::Composition(SpaceDescription description) : description_(std::move(
         parameters_.push_back(Parameter::choice("container.image", std::move(images)));
     }
     for (const Engine& engine : engines) add_constraints(engine);
-    for (const Constraint& constraint : description_.constraints) {
-        if (const auto* rule = std::get_if<Require>(&constraint))
-            constraints_.emplace_back(
-                Require{rule->expression.renamed([&](const std::string& name) { return resolve(name); }), rule->because, true});
-        else if (const auto* forbid = std::get_if<Forbid>(&constraint)) {
-            Forbid renamed{{}, forbid->because, true};
-            for (const auto& [name, values] : forbid->values) {
-                std::vector<Value>& taken = renamed.values[resolve(name)];
-                for (const Value& value : values) taken.push_back(as_taken(resolve(name), value));
-            }
-            constraints_.emplace_back(std::move(renamed));
-        } else constraints_.push_back(constraint);
-        check_values(constraints_.back());
-    }
+    ConstraintErrors::Each wrong;
+    for (std::size_t i = 0; i < description_.constraints.size(); ++i) try {
+            add_constraint(description_.constraints[i]);
+        } catch (const SpaceError& error) {
+            wrong.emplace_back(i, error.what());
+        }
+    if (!wrong.empty()) throw ConstraintErrors(std::move(wrong));
+}
+
+/// A rule of the study, in the names of the space.
+void Composition::add_constraint(const Constraint& constraint) {
+    if (const auto* rule = std::get_if<Require>(&constraint))
+        constraints_.emplace_back(
+            Require{rule->expression.renamed([&](const std::string& name) { return resolve(name); }), rule->because, true});
+    else if (const auto* forbid = std::get_if<Forbid>(&constraint)) {
+        Forbid renamed{{}, forbid->because, true};
+        for (const auto& [name, values] : forbid->values) {
+            std::vector<Value>& taken = renamed.values[resolve(name)];
+            for (const Value& value : values) taken.push_back(as_taken(resolve(name), value));
+        }
+        constraints_.emplace_back(std::move(renamed));
+    } else constraints_.push_back(constraint);
+    check_values(constraints_.back());
 }
 
 /// A rule of the study may name a value that only its engines have, not one that nothing has.

@@ -33,7 +33,7 @@ void Composition::add_drafts(const Engine& engine) {
             if (!used) throw SpaceError(where + "uses no draft model with " + value);
         }
         if (const SpaceEntry* given = entry_for(engine, *draft))
-            throw SpaceError("the draft model is given twice: under 'drafts' of '" + entry->name + "' and as '" + given->name + "'");
+            throw SpaceError("'" + entry->name + "': the draft model is given twice: under 'drafts' and as '" + given->name + "'");
         Local& local = locals.at(draft->parameter.name);
         local.drafted_by = method.parameter.name;
         local.drafts = entry->drafts;

@@ -44,6 +44,20 @@ bool false_passes_nothing(const EngineParameter& declared) {
            to.environment.empty() && to.option.empty();
 }
 
+/// Throws for a model of a value that is not tried: it would never be used.
+void check_models(const SpaceEntry& entry, const Parameter& tried) {
+    std::string wrong;  // a line for each value
+    const auto check = [&](const char* key, const std::map<std::string, std::string>& models) {
+        for (const auto& [value, model] : models)
+            if (!tried.contains(value_of(value)) && !tried.contains(Value(value)))
+                wrong += (wrong.empty() ? "'" : "\n'") + entry.name + "': '" + key + "' has a model for " + value +
+                         ", which is not among the values (" + tried.domain_text() + "); add it to them, or leave it out";
+    };
+    check("checkpoints", entry.checkpoints);
+    check("drafts", entry.drafts);
+    if (!wrong.empty()) throw SpaceError(wrong);
+}
+
 /// Whether the parameter is a part of a JSON flag that has no place for "not set": its value is
 /// always written.
 bool always_written(const Engine& engine, const Parameter& declared) {
@@ -176,12 +190,16 @@ Parameter Composition::narrowed(const Engine& engine, const EngineParameter& of_
         return result;
     }
     if (entry.default_value) result.default_value = *entry.default_value;
-    if (!entry.domain) return result;
+    if (!entry.domain) {
+        check_models(entry, result);
+        return result;
+    }
     for (const Value& value : ends_or_values(*entry.domain)) check(value);
     result.domain = *entry.domain;
     result.offers_unset = entry.offers_unset.value_or(false);
     if (result.offers_unset) check(Unset{});
     all_right();
+    check_models(entry, result);
     if (entry.default_value || result.contains(declared.default_value)) return result;
     const auto values = ends_or_values(*entry.domain);
     const bool fixed = !entry.of_preset && !result.continuous() && result.level_count() == 1;

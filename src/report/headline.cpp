@@ -116,6 +116,16 @@ std::string given_away_text(const ReportView& view) {
 
 std::string plain_percent(double share) { return short_number_text(share * 100) + " %"; }
 
+std::string not_tried_text(const ReportView& view) {
+    const double size = view.setup.problem->feasible.size();
+    const auto told =
+        std::count_if(view.standings.all().begin(), view.standings.all().end(), [](const Standing& one) { return one.told(); });
+    if (size <= static_cast<double>(told)) return "";
+    constexpr double countable = 10'000;
+    return fmt::format("What was not tried: {} of {} configurations were measured.", told,
+                       size < countable ? fmt::format("{:.0f}", size) : fmt::format("{:.3g}", size));
+}
+
 std::string interval_text(const Gain& gain) { return gain_text(gain.low, gain.scale) + " to " + gain_text(gain.high, gain.scale); }
 
 std::string with_interval(const Gain& gain) {
@@ -230,6 +240,9 @@ Headline headline_of(const ReportView& view) {
     const Recommendation& result = view.recommendation;
     const std::string in_leading = problem.objective.several() ? " in " + problem.objective.leading().metric : "";
     const std::string significantly = problem.decision.rule == Decision::Rule::significant ? " with an interval above zero" : "";
+    const bool all_wanted = view.setup.strategy->name() == "exhaustive" && !only_default_told(view);
+    std::string rest = all_wanted ? not_tried_text(view) : "";  // of what was to be measured
+    if (!rest.empty()) rest.insert(0, " ");
     Headline headline{result.conclusion, {}, {}, {}, {}, {}};
     switch (result.conclusion) {
         case Conclusion::recommended:
@@ -271,10 +284,12 @@ Headline headline_of(const ReportView& view) {
         case Conclusion::nothing_passes: {
             headline.title = "Nothing can be recommended";
             std::tie(headline.reason, headline.advice) = why_nothing_passes(view);
+            headline.reason += rest;
             return headline;
         }
     }
     if (const std::string difference = environment_difference(view); !difference.empty()) headline.reason += " " + difference;
+    headline.reason += rest;
     headline.command = view.setup.advice(result.recommended);
     if (const auto copies = value_in(view.means(result.recommended), "replicas"); copies && *copies > 1)
         headline.advice += fmt::format(

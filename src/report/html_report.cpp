@@ -336,9 +336,7 @@ private:
         if (!guesses.empty()) sure.push_back(guesses.front());
         if (setup_.beliefs.size() > 0 && setup_.beliefs[0].fitted_to(view_.search, setup_.problem->decision))
             for (const std::string& doubt : doubts_of_cost_model(file_)) unsure.push_back("Predictions: " + doubt + ".");
-        const double size = setup_.problem->feasible.size();
-        if (size > static_cast<double>(page_.rows.size()))
-            unsure.push_back(fmt::format("What was not tried: {} of {:.3g} configurations were measured.", page_.rows.size(), size));
+        if (std::string rest = not_tried_text(view_); !rest.empty()) unsure.push_back(std::move(rest));
         for (const Standing& standing : view_.standings.all())
             if (!standing.other_work.empty())
                 unsure.push_back("What " + difference_text(standing.configuration, result_.default_configuration) +

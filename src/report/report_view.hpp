@@ -86,6 +86,8 @@ inline std::optional<double> value_in(const Metrics& metrics, std::string_view m
 }
 
 Headline headline_of(const ReportView& view);
+/// How many of the configurations were measured; empty: all.
+std::string not_tried_text(const ReportView& view);
 /// Why nothing passes and what to do: the limits that the nearest configuration breaks and how far
 /// they would have to be loosened, or the commonest failure or finding.
 std::pair<std::string, std::string> why_nothing_passes(const ReportView& view);

@@ -7,8 +7,10 @@
 #include "base/files.hpp"
 #include "base/kept_texts.hpp"
 #include "engine/command_reader.hpp"
+#include "engine/constraint_errors.hpp"
 #include "engine/load_level.hpp"
 #include "engine/version.hpp"
+#include "entry_keys.hpp"
 #include "found_hardware.hpp"
 #include "key_reader.hpp"
 #include "keys.hpp"
@@ -83,6 +85,7 @@ void add_preset(const Yaml& named, const Catalogue& catalogue, const Yaml* versi
             };
             const auto end = description.entries.begin() + static_cast<std::ptrdiff_t>(own);
             if (std::any_of(description.entries.begin(), end, said)) continue;
+            check_keys_of_entry(name, node, {engine});
             SpaceEntry entry = read_space_entry(description.engines.size() > 1 ? engine.name + "." + name : name, node);
             entry.of_preset = true;
             description.entries.push_back(std::move(entry));
@@ -124,6 +127,7 @@ void check_size_of_space(const Yaml& space) {
 
 /// A parameter that no engine declares: a mapping, a list of values, or one value.
 EngineParameter read_whole(const std::string& name, const Yaml& node) {
+    check_keys_of_unpassed(node);
     if (node.is_mapping()) return read_parameter(name, node);
     if (!node.is_sequence()) return {Parameter::choice(name, {node.value()})};
     const SpaceEntry entry = read_space_entry(name, node);
@@ -148,6 +152,12 @@ Engine own_space(const Yaml& root) {
                     ->at(keys::parameter.when)
                     .fail("'" + condition.parent + "' is no parameter of this space");
     return result;
+}
+
+/// `node`: what stands under the name.
+void check_names_engine(const std::string& name, const Yaml& node, const std::vector<Engine>& engines) {
+    if (std::none_of(engines.begin(), engines.end(), [&](const Engine& engine) { return engine.name == name; }))
+        node.fail("'" + name + "' is none of the study's engines");
 }
 
 /// A file with facts of the user's, beside the file that names it.
@@ -266,7 +276,10 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
         for (const auto& [name, node] : space->entries())
             errors.in([&, &name = name, &node = node] {
                 if (is_load_level(name)) description.load_levels.push_back(read_whole(name, node).parameter);
-                else if (!own) description.entries.push_back(read_space_entry(name, node));
+                else if (!own) {
+                    check_keys_of_entry(name, node, description.engines);
+                    description.entries.push_back(read_space_entry(name, node));
+                }
             });
     if (const Yaml* preset = root.find(keys::study.preset)) errors.in([&] { add_preset(*preset, catalogue, versions, description); });
     else if (searches_quick(root, own, served_by, description, catalogue))
@@ -274,6 +287,7 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
             add_preset(Yaml::parse(quick_preset, root.file()), catalogue, versions, description);
             study.preset_by_default = quick_preset;
         });
+    const bool all_read = !errors.any();
     if (!own) description.devices = read_devices(study);
     if (!own && !replayed)
         if (const auto served = served_model(study.model, study.catalogue().all_models()))
@@ -290,13 +304,21 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
         if (!own && space != nullptr && names_flags(*space)) description.others_searched = false;  // who names some means these
         read_word<keys::others_words>(root, keys::study.others, description.others_searched);
     }
+    std::vector<Yaml> rules;  // the nodes of description.constraints
     if (const Yaml* constraints = root.find(keys::study.constraints))
-        for (const Yaml& item : constraints->items()) errors.in([&] { description.constraints.push_back(read_constraint(item)); });
+        for (const Yaml& item : constraints->items())
+            errors.in([&] {
+                description.constraints.push_back(read_constraint(item));
+                rules.push_back(item);
+            });
     if (const Yaml* arguments = root.find(keys::study.arguments)) {
         if (arguments->is_sequence()) {
             if (description.engines.size() > 1) arguments->fail("with several engines: a mapping, engine -> list of words");
             read(root, keys::study.arguments, description.arguments[description.engines.front().name]);
-        } else read(root, keys::study.arguments, description.arguments);
+        } else {
+            read(root, keys::study.arguments, description.arguments);
+            for (const auto& [name, words] : arguments->entries()) check_names_engine(name, words, description.engines);
+        }
         for (const Engine& one : description.engines)
             if (const auto words = description.arguments.find(one.name); words != description.arguments.end())
                 description.set_by_arguments[one.name] = CommandReader({one}, catalogue.root()).flags(words->second, one).values();
@@ -304,29 +326,37 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
     if (versions != nullptr) {
         read(root, keys::study.engine_versions, description.versions);
         for (const auto& [name, version] : versions->entries()) {
-            const auto same = [&, wanted = name](const Engine& e) { return e.name == wanted; };
-            if (std::none_of(description.engines.begin(), description.engines.end(), same))
-                version.fail("'" + name + "' is none of the study's engines");
+            check_names_engine(name, version, description.engines);
             if (version_numbers(version.text()).empty()) version.fail_wanted("a version such as 0.17.0");
         }
     }
     // Of what could be read, too: what is wrong with one parameter does not hide what is wrong with
     // another.
-    std::vector<std::string> read_entries;
-    for (const SpaceEntry& entry : description.entries) read_entries.push_back("'" + entry.name + "'");
-    const auto of_entry = [&](const std::string& line) {
-        return std::any_of(read_entries.begin(), read_entries.end(), [&](const std::string& name) { return line.starts_with(name); });
-    };
+    std::vector<std::pair<std::string, const Yaml*>> places;  // how a complaint begins -> where it belongs
+    for (const SpaceEntry& entry : description.entries)
+        places.emplace_back("'" + entry.name + "'", entry.of_preset ? root.find(keys::study.preset) : space->entry(entry.name));
+    for (const Parameter& level : description.load_levels) places.emplace_back("'" + level.name + "'", space->entry(level.name));
     try {
         auto composition = std::make_unique<Composition>(std::move(description));
         const SearchSpace checked(composition->parameters(), composition->constraints());  // what is wrong is said with its place
         errors.throw_any();
         return composition;
+    } catch (const ConstraintErrors& wrong) {
+        for (const auto& [rule, what] : wrong.each())
+            if (all_read) errors.in([&, &at = rules[rule], &text = what] { at.fail(text); });
+        errors.throw_any();
+        throw;
     } catch (const SpaceError& error) {
         const bool whole = !errors.any();
         std::istringstream lines(error.what());
-        for (std::string line; std::getline(lines, line);)
-            if (whole || of_entry(line)) errors.in([&] { (space != nullptr ? *space : root).fail(line); });
+        for (std::string line; std::getline(lines, line);) {
+            const auto place = std::find_if(places.begin(), places.end(), [&](const auto& each) { return line.starts_with(each.first); });
+            if (place == places.end() && !whole) continue;
+            const bool placed = place != places.end() && place->second != nullptr;
+            const Yaml& node = placed ? *place->second : space != nullptr ? *space : root;
+            const bool named = placed && &node != root.find(keys::study.preset) && line.starts_with(place->first + ": ");
+            errors.in([&] { node.fail(named ? line.substr(place->first.size() + 2) : line); });
+        }
         errors.throw_any();
         throw;
     }

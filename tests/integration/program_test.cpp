@@ -365,6 +365,27 @@ TEST_CASE("validate and run look for a model file before an engine is started, a
               "warning: 'checked': false and engine give the same command, so they are one configuration: engine\n"));
 }
 
+TEST_CASE("autotune validate: a budget that does not reach all configurations of an exhaustive search is said") {
+    const TemporaryFolder folder;
+    const auto plan_with = [&](const std::string& strategy, const std::string& budget) {
+        folder.write("s.yaml",
+                     "study: s\nmodel: org/m\nengine: sglang\nworkloads: [random]\nobjective: {maximize: total_tokens_per_second}\n"
+                     "space: {max_running_requests: [4, 8], attention_backend: {choice: [engine, fa3]}}\nothers: default\n"
+                     "default_again: 0\nevaluator: {deploy: {}}\nstrategy: " +
+                         strategy + "\nbudget: " + budget + "\n");
+        const Ran valid = autotune({"validate", "s.yaml", "--no-installed", "--json"}, folder.path());
+        INFO(valid.out << valid.err);
+        REQUIRE(valid.code == 0);
+        return Json::parse(valid.out)["plan"]["text"].get<std::string>();
+    };
+    // Six of eight trials are kept to confirm what looks best.
+    CHECK(has(plan_with("exhaustive", "8 trials"),
+              "; the budget is enough for 2 of 6 configurations, and the strategy is to measure all: that takes 12 trials"));
+    CHECK(has(plan_with("exhaustive", "11 trials"), "; the budget is enough for 5 of 6 configurations"));
+    CHECK_FALSE(has(plan_with("exhaustive", "12 trials"), "enough for"));
+    CHECK_FALSE(has(plan_with("random", "8 trials"), "enough for"));
+}
+
 TEST_CASE("autotune validate: what init writes is valid for a vLLM whose help hides the older ways off") {
     const TemporaryFolder folder;
     folder.write("help.txt", help_text_of(fs::path(SERVETUNE_SOURCE) / "search_spaces/engines/versions/vllm-0.33.0.json"));

@@ -144,6 +144,33 @@ TEST_CASE("help: in plain words for every command, without names of types and ch
     CHECK(has(run, "until measurements contradict them (can be repeated)\n"));
 }
 
+TEST_CASE("options: every number says what it wants in our own words") {
+    const TemporaryFolder folder;
+    const auto says = [&](const std::vector<std::string>& words, const std::string& wanted) {
+        const auto ended = autotune(words, folder.path());
+        INFO(ended.err);
+        CHECK(ended.code == 2);
+        CHECK(has(ended.err, wanted));
+        CHECK(ended.err.size() < 200);
+        for (const char* foreign : {"Could not convert", "not in range"}) CHECK_FALSE(has(ended.err, foreign));
+    };
+    const std::string most = "99999999999999999999";
+    says({"run", "s.yaml", "--trials", "0"}, "--trials: an integer of at least 1 wanted, got '0'");
+    says({"run", "s.yaml", "--trials", "1.5"}, "--trials: an integer of at least 1 wanted, got '1.5'");
+    says({"run", "s.yaml", "--trials", most}, "--trials: an integer of at least 1 wanted, got '" + most + "', which is too large");
+    says({"recommend", "s.yaml", "--port", "0"}, "--port: an integer from 1 to 65535 wanted, got '0'");
+    says({"recommend", "s.yaml", "--port", "65536"}, "--port: an integer from 1 to 65535 wanted, got '65536'");
+    says({"recommend", "s.yaml", "--gpus", "-1"}, "--gpus: an integer of at least 0 wanted, got '-1'");
+    says({"explain", "s.yaml", "--trial", "abc"}, "--trial: an integer of at least 0 wanted, got 'abc'");
+    says({"compare", "s.yaml", "--margin", "2"}, "--margin: a share from 0 to 1 wanted, got '2'");
+    says({"compare", "s.yaml", "--margin", "nan"}, "--margin: a share from 0 to 1 wanted, got 'nan'");
+    says({"compare", "s.yaml", "--pairs", "1"}, "--pairs: an integer of at least 2 wanted, got '1'");
+    says({"render", "s.yaml", "--random", "2", "--seed", "-1"}, "--seed: an integer of at least 0 wanted, got '-1'");
+    for (const char* option : {"--configurations", "--top"})
+        says({"simulate", "s.yaml", option, "0"}, std::string(option) + ": an integer of at least 1 wanted, got '0'");
+    says({"simulate", "s.yaml", "--seed", "a"}, "--seed: an integer of at least 0 wanted, got 'a'");
+}
+
 TEST_CASE("help: a command or option that there is not is named, with the nearest that there are") {
     const TemporaryFolder folder;
     const auto said = [&](const std::vector<std::string>& words) {

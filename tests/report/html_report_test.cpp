@@ -179,6 +179,19 @@ TEST_CASE("headline: the default alone is not called better than what nobody has
     CHECK(has(headline_of(study.setup, study.trials(2, rate)).reason, "Nothing measured gains"));
 }
 
+TEST_CASE("headline: a strategy that is to measure all says how many it measured") {
+    const PageStudy study;
+    const auto rate = [](std::size_t) { return 1000.0; };
+    const auto fails = [](std::size_t) { return 0.0; };
+    const std::string some = " What was not tried: 2 of 6 configurations were measured.";
+    CHECK(headline_of(study.setup, study.trials(2, rate)).reason.ends_with(some));
+    CHECK(headline_of(study.setup, study.trials(2, fails)).reason.ends_with(some));
+    CHECK(has(html_report(study.setup, study.trials(2, rate), ""), "What was not tried: 2 of 6 configurations were measured."));
+    CHECK_FALSE(has(headline_of(study.setup, study.trials(6, rate)).reason, "not tried"));
+    const PageStudy other(replaced(page_study, "strategy: exhaustive", "strategy: random"));
+    CHECK_FALSE(has(headline_of(other.setup, other.trials(2, rate)).reason, "not tried"));
+}
+
 TEST_CASE("page: a server's page follows its events, and asks nobody else") {
     const PageStudy study;
     const auto trials = study.trials(6, [](std::size_t i) { return 1000.0 + static_cast<double>(i); });

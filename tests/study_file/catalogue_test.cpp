@@ -224,7 +224,7 @@ TEST_CASE("a draft model follows the method of speculation, in the command and i
     };
     CHECK(error("speculative_method", "eagle3", false).empty());
     CHECK(error("speculative_method", "eagle3", true) ==
-          "the draft model is given twice: under 'drafts' of 'speculative_method' and as 'draft_model'");
+          "'speculative_method': the draft model is given twice: under 'drafts' and as 'draft_model'");
     CHECK(error("speculative_method", "ngram", false) == "'speculative_method': vllm uses no draft model with ngram");
     CHECK(error("kv_cache_dtype", "fp8", false) == "'kv_cache_dtype': vllm uses no draft model with fp8");
 }

@@ -258,7 +258,8 @@ TEST_CASE("chips: a parameter of which the chip takes no value leaves the space,
     CHECK(ada.composition->render(problem.space.completed({{"path", "slow"}}), {"org/m"}).text() == "made org/m --path=slow");
     // Who names a value is told where, and who fixes `engine` has what he wants.
     CHECK(has(refusal("l40s", "space: {fuse: [engine, a]}\n"), "s.yaml:"));
-    CHECK(has(refusal("l40s", "space: {fuse: [engine, a]}\n"), "'fuse': made takes none of its values on ada; it takes some on hopper"));
+    CHECK(has(refusal("l40s", "space: {fuse: [engine, a]}\n"),
+              "'space.fuse': made takes none of its values on ada; it takes some on hopper"));
     CHECK(refusal("l40s", "space: {fuse: engine, size: [1, 2]}\n").empty());
     CHECK(study_of("l40s", "space: {fuse: engine, size: [1, 2]}\n").composition->notes().empty());
     // A preset's values that none of the chip takes: the engine's default stays.

@@ -89,6 +89,17 @@ TEST_CASE("a study's rule that names a value which nothing has is refused, one t
     CHECK(has(with_rule("{require: \"tokens == 512 or mode == 'fast' or seqs < 99\"}"), "the table has no column 'tokens'"));
 }
 
+TEST_CASE("what is wrong with a rule of a study stands at the rule, all of them at once") {
+    CHECK(study_error("others: default\n",
+                      "others: search\nconstraints:\n  - {require: \"seqs > 8\"}\n  - {forbid: {mode: fsat}}\n"
+                      "  - {require: \"seq > 8\"}\n") ==
+          "DIR/study.yaml:12:5: 'constraints[1]': constraint 'forbid mode=fsat' names mode=fsat, but 'mode' is one of fast, slow, or "
+          "engine\n"
+          "DIR/study.yaml:13:5: 'constraints[2]': 'seq' is not a parameter of this study; known: seqs, mode, depth, tokens");
+    CHECK(study_error("others: default\n", "others: default\narguments:\n  tyo: [--x]\n") ==
+          "DIR/study.yaml:11:8: 'arguments.tyo': 'tyo' is none of the study's engines");
+}
+
 TEST_CASE("the study that the others are made wrong from is right") { CHECK(error_of(engine_yaml, study_yaml).empty()); }
 
 TEST_CASE("an engine file says only of values that it has what they mean, and only what the cost model knows") {
@@ -140,8 +151,8 @@ TEST_CASE("bad input: what is wrong with one parameter hides neither what is wro
     study = replaced(study, "objective: {maximize: total_tokens_per_second}", "objective: throughput");
     const std::string all = error_of(engine_yaml, study);
     INFO(all);
-    for (const char* each : {"'seqs': toy does not take 0 for 'seqs'", "'seqs': toy does not take 128 for 'seqs'",
-                             "'depth': toy does not take 9", "the choice lists 'fast' twice", "'bayes' is no strategy",
+    for (const char* each : {"8:9: 'space.seqs': toy does not take 0 for 'seqs'", "8:9: 'space.seqs': toy does not take 128 for 'seqs'",
+                             "9:10: 'space.depth': toy does not take 9", "the choice lists 'fast' twice", "'bayes' is no strategy",
                              "'objective': a mapping such as {maximize: ", "'workloads[0].requests': an integer", "'workloads[0].seed': "})
         CHECK(all.find(each) != std::string::npos);
     CHECK(std::count(all.begin(), all.end(), '\n') == 7);
@@ -165,7 +176,7 @@ TEST_CASE("bad input: domains and defaults") {
     CHECK(engine_error("choice: [engine, fast, slow]", "choice: [engine, fast, fast]") ==
           "DIR/toy.yaml:6:9: 'mode': the choice lists 'fast' twice");
     CHECK(study_error("choice: [8, 16]", "choice: [8, 128]") ==
-          "DIR/study.yaml:8:3: 'space': 'seqs': toy does not take 128 for 'seqs' (integer 1..64 (log2))");
+          "DIR/study.yaml:8:9: 'space.seqs': toy does not take 128 for 'seqs' (integer 1..64 (log2))");
 }
 
 TEST_CASE("bad input: conditions, circles, constraints") {

@@ -12,6 +12,7 @@
 #include "space/expression_rewriting.hpp"
 #include "study_file/yaml.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <set>
 
@@ -115,6 +116,46 @@ TEST_CASE("values with the same command are one configuration, and the study is 
     }
 }
 
+TEST_CASE("a key that changes nothing of an engine's parameter is an error that says what to do") {
+    const auto refusal = [](const std::string& name, const std::string& keys) {
+        return study_refusal("vllm", "space:\n  " + name + ": {choice: [engine, throughput]" + keys + "}\n");
+    };
+    CHECK(refusal("performance_mode", "").empty());
+    CHECK(refusal("performance_mode", ", default: throughput, ordered: true, grows_memory: true, doc: d, source: s").empty());
+    for (const char* key :
+         {"when: {max_num_seqs: 64}", "when: {nothere: 1}", "flag: --perf", "off_flag: --no-perf", "env: PERF", "option: perf.mode",
+          "since: \"99\"", "until: \"0.1\"", "same_as: {fast: throughput}", "earlier: {until: \"0.1\", flag: --perf}", "concept: speed",
+          "values_since: {\"99\": throughput}", "values_until: {\"0.1\": throughput}", "architectures: {throughput: hopper}",
+          "also: {choice: [interactivity]}", "means: {throughput: double_batches}", "engine_default: throughput"}) {
+        const std::string name = std::string(key).substr(0, std::string(key).find(':'));
+        INFO(key);
+        const std::string said = refusal("performance_mode", ", " + std::string(key));
+        CHECK(has(said, "s.yaml:5:"));
+        CHECK(
+            has(said, "'space.performance_mode." + name +
+                          "': the file of vllm says this of its parameter 'performance_mode', and a study cannot change it; leave it out"));
+        CHECK(refusal("vllm.performance_mode", ", " + std::string(key)).find("a study cannot change it") != std::string::npos);
+    }
+    CHECK(has(study_refusal("[vllm, sglang]", "space: {max_concurrent_sequences: {choice: [64, 128], flag: --seqs}}\n"),
+              "'space.max_concurrent_sequences.flag': the file of vllm says this of its parameter 'max_num_seqs'"));
+    // Each of several is said; a parameter of the study's own has them all.
+    const std::string two = refusal("performance_mode", ", flag: --perf, since: \"99\"");
+    CHECK(std::count(two.begin(), two.end(), '\n') == 1);
+    CHECK(refusal("mine", ", flag: --mine, since: \"0.11\", same_as: {fast: throughput}").empty());
+    // A level of load is passed to no engine.
+    CHECK(has(study_refusal("vllm", "space: {load.concurrency: {choice: [1, 4], flag: --x}}\n"),
+              "'space.load.concurrency.flag': this is for a flag of an engine, and no engine gets this parameter; leave it out"));
+}
+
+TEST_CASE("a model of a value that is not tried is an error") {
+    const auto refusal = [](const std::string& space) { return study_refusal("vllm", "space: {" + space + "}\n"); };
+    CHECK(refusal("quantization: {choice: [none, fp8], checkpoints: {fp8: org/m8}}").empty());
+    CHECK(has(refusal("quantization: {choice: [none, fp8], checkpoints: {fp4: org/m4}}"),
+              "s.yaml:4:23: 'space.quantization': 'checkpoints' has a model for fp4, which is not among the values (one of none, fp8"));
+    CHECK(has(refusal("quantization: {checkpoints: {fp3: org/m3}}"), "'checkpoints' has a model for fp3"));
+    CHECK(has(refusal("speculative_method: {choice: [none, ngram], drafts: {eagle3: org/head}}"), "'drafts' has a model for eagle3"));
+}
+
 TEST_CASE("values that a chip refuses are not searched, a study that names one is told") {
     const auto backends = [](const std::string& hardware) {
         const StudyFile study = study_of("sglang", "hardware: " + hardware + "\npreset: quick\n");
@@ -128,7 +169,7 @@ TEST_CASE("values that a chip refuses are not searched, a study that names one i
     CHECK_FALSE(space_of(whole).at("attention_backend").contains("trtllm_mha"));
     CHECK_FALSE(space_of(whole).at("attention_backend").contains("aiter"));
     CHECK(has(study_refusal("sglang", "hardware: b200-sxm\nspace: {attention_backend: {choice: [engine, fa3]}}\nothers: default\n"),
-              "'attention_backend': fa3 of sglang does not run on blackwell; it runs on ampere, ada, hopper"));
+              "'space.attention_backend': fa3 of sglang does not run on blackwell; it runs on ampere, ada, hopper"));
     CHECK(has(study_refusal("tensorrt-llm", "hardware: mi300x\n"), "tensorrt-llm does not run on cdna3"));
     for (const HardwareSpec& chip : shipped_catalogue.all_hardware()) CHECK_FALSE(chip.architecture.empty());
 }

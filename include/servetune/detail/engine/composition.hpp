@@ -207,6 +207,7 @@ private:
     [[nodiscard]] const SpaceEntry* entry_for(const Engine& engine, const EngineParameter& declared) const;
     [[nodiscard]] bool knows(const Engine& engine, const SpaceEntry& entry) const;
     void add_constraints(const Engine& engine);
+    void add_constraint(const Constraint& constraint);
     void check_values(const Constraint& constraint) const;
     [[nodiscard]] Expression where_a_number(const Expression& rule, const EngineParameter& declared, const std::string& in_space) const;
     void add_drafts(const Engine& engine);

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "entry_keys.hpp"
+
+#include "all_errors.hpp"
+#include "keys.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+namespace servetune {
+namespace {
+
+constexpr const auto& table = keys::parameter;
+
+constexpr std::string_view how_passed = "leave it out, or give a parameter of your own another name";
+constexpr std::string_view which_versions = "leave it out; 'engine_versions' says which version runs, 'choice' which values are tried";
+constexpr std::string_view own_file = "leave it out, or let 'engine' name a copy of that file with your change";
+
+/// Keys of an engine's file that an entry of its parameter cannot change, and what to do instead.
+constexpr std::array<std::pair<const Key*, std::string_view>, 16> of_engine_file{{
+    {&table.flag, how_passed},
+    {&table.off_flag, how_passed},
+    {&table.env, how_passed},
+    {&table.option, how_passed},
+    {&table.earlier, how_passed},
+    {&table.when, "leave it out; a rule under 'constraints' says which values may come together"},
+    {&table.since, which_versions},
+    {&table.until, which_versions},
+    {&table.values_since, which_versions},
+    {&table.values_until, which_versions},
+    {&table.architectures, which_versions},
+    {&table.also, "leave it out; write these values under 'choice'"},
+    {&table.same_as, own_file},
+    {&table.means, own_file},
+    {&table.concept_, own_file},
+    {&table.engine_default, own_file},
+}};
+
+/// Keys that say something only of a flag.
+constexpr std::array<const Key*, 15> of_flags{&table.flag,    &table.off_flag,    &table.env,          &table.option,
+                                              &table.earlier, &table.since,       &table.until,        &table.also,
+                                              &table.same_as, &table.means,       &table.values_since, &table.values_until,
+                                              &table.drafts,  &table.checkpoints, &table.architectures};
+
+/// Whether the entry speaks of this parameter, as the composition reads it.
+bool means(const std::string& name, const Engine& engine, const Parameter& parameter) {
+    const std::string own = engine.name + ".";
+    const std::string local = name.starts_with(own) ? name.substr(own.size()) : name;
+    return local == parameter.name || (!parameter.concept_name.empty() && local == parameter.concept_name);
+}
+
+}  // namespace
+
+void check_keys_of_entry(const std::string& name, const Yaml& node, const std::vector<Engine>& engines) {
+    if (!node.is_mapping()) return;
+    for (const Engine& engine : engines)
+        for (const EngineParameter& declared : engine.parameters) {
+            if (!means(name, engine, declared.parameter)) continue;
+            AllErrors errors;
+            for (const auto& [key, instead] : of_engine_file)
+                if (const Yaml* said = node.find(*key))
+                    errors.in([&, &then = instead] {
+                        said->fail("the file of " + engine.name + " says this of its parameter '" + declared.parameter.name +
+                                   "', and a study cannot change it; " + std::string(then));
+                    });
+            errors.throw_any();
+            return;
+        }
+}
+
+void check_keys_of_unpassed(const Yaml& node) {
+    if (!node.is_mapping()) return;
+    AllErrors errors;
+    for (const Key* key : of_flags)
+        if (const Yaml* said = node.find(*key))
+            errors.in([&] { said->fail("this is for a flag of an engine, and no engine gets this parameter; leave it out"); });
+    errors.throw_any();
+}
+
+}  // namespace servetune
