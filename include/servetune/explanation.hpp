@@ -28,8 +28,9 @@ struct Effect {
     CredibleInterval gain{};   ///< share: 0.02 is 2 % better
     std::size_t pairs = 0;     ///< configurations compared, with the level and with the default
     std::size_t measured = 0;  ///< configurations with a number that have the level
+    std::string refused{};     ///< why none of those that were tried passes, while others do: it has no gain then; empty: it has
 
-    [[nodiscard]] bool known() const { return measured > 0 && gain.known(); }
+    [[nodiscard]] bool known() const { return measured > 0 && refused.empty() && gain.known(); }
 };
 
 /// Two changes together against the sum (of logarithms) of each alone.
@@ -70,7 +71,8 @@ public:
         return Standings(trials_, problem_.objective, problem_.decision, problem_.space.default_configuration()).scale();
     }
     /// Of all that was told: every level of every parameter but the defaults (of more than
-    /// `most_levels` an even part), in the space's order. Empty below the floor.
+    /// `most_levels` an even part), in the space's order. Empty below the floor. The other
+    /// parameters are at no level that is refused.
     [[nodiscard]] std::vector<Effect> effects() const;
     /// The strongest first. Of each parameter its best and its worst level but the default are
     /// looked at, of two those that were measured together.

@@ -4,6 +4,7 @@
 #include "effects_report.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/base/printable.hpp"
+#include "servetune/detail/space/neighbours.hpp"
 #include "servetune/explanation.hpp"
 #include "servetune/report.hpp"
 
@@ -57,10 +58,15 @@ OrderedJson explained_json(const std::vector<Effect>& effects, const FigureScale
     for (const Effect& effect : effects)
         result.push_back({{"parameter", effect.parameter},
                           {"level", text_of(effect.level)},
-                          {"gain", stated_json(effect.gain, scale)},
+                          {"gain", effect.refused.empty() ? stated_json(effect.gain, scale) : OrderedJson()},
                           {"pairs", effect.pairs},
-                          {"measured", effect.measured}});
+                          {"measured", effect.measured},
+                          {"refused", effect.refused.empty() ? OrderedJson() : OrderedJson(effect.refused)}});
     return result;
+}
+
+std::size_t left_out(const Parameter& parameter) {
+    return parameter.continuous() ? 0 : parameter.level_count() - spread_levels(parameter, Explanation::most_levels).size();
 }
 
 OrderedJson explained_json(const std::vector<Interaction>& interactions, const FigureScale& scale) {
@@ -119,15 +125,19 @@ std::string explained_text(const std::vector<Effect>& effects, const std::vector
                            const FigureScale& scale) {
     std::string out =
         "against the default level, the others as in a sample of the space; gain with its interval, those of a list together with 95 %\n\n";
-    std::string last;
-    for (const Effect& effect : effects) {
-        if (effect.parameter != last)
-            out += fmt::format("{} (default {})\n", effect.parameter, text_of(problem.space.at(effect.parameter).default_value));
-        last = effect.parameter;
-        out += fmt::format("  {:<20} {}{}\n", text_of(effect.level), with_interval(effect.gain, scale),
-                           effect.known()         ? ""
-                           : effect.measured == 0 ? "  not measured"
-                                                  : "  not known");
+    for (std::size_t i = 0; i < effects.size(); ++i) {
+        const Effect& effect = effects[i];
+        const Parameter& parameter = problem.space.at(effect.parameter);
+        if (i == 0 || effects[i - 1].parameter != effect.parameter)
+            out += fmt::format("{} (default {})\n", effect.parameter, text_of(parameter.default_value));
+        out += fmt::format("  {:<20} {}{}\n", text_of(effect.level),
+                           effect.refused.empty() ? with_interval(effect.gain, scale) : "refused: " + printable_line(effect.refused),
+                           effect.known() || !effect.refused.empty() ? ""
+                           : effect.measured == 0                    ? "  not measured"
+                                                                     : "  not known");
+        const bool last = i + 1 == effects.size() || effects[i + 1].parameter != effect.parameter;
+        if (const std::size_t more = left_out(parameter); last && more > 0)
+            out += fmt::format("  {} more between them\n", counted_text(more, "level"));
     }
     if (interactions.empty())
         return out + fmt::format("\nof two changes together nothing is said: no two stand in {} measured configurations\n", least_together);

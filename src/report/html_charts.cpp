@@ -321,7 +321,7 @@ std::string effects_figure(const HtmlView& page) {
     if (!page.effects.is_object() || !page.effects.contains("main")) return "";
     const std::vector<VariedParameter> varied = varied_parameters(page);
     for (const auto& effect : page.effects["main"]) {
-        if (effect["measured"].get<std::size_t>() == 0) continue;
+        if (effect["measured"].get<std::size_t>() == 0 || !effect["refused"].is_null()) continue;
         const auto gain = [&](const char* key) { return effect["gain"][key].is_number() ? effect["gain"][key].get<double>() : 0.0; };
         const auto name = effect["parameter"].get<std::string>();
         rows.push_back({page.view.setup.file.secrets(name + " = " + level_text(effect["level"])), gain("low"), gain("value"), gain("high"),
@@ -330,8 +330,7 @@ std::string effects_figure(const HtmlView& page) {
                                            : "unknown",
                         level_in(varied, name, effect["level"])});
     }
-    if (rows.empty()) return "";
-    if (!page.view.standings.scale().ratios()) return effects_table(page);  // the chart's axis is in percent
+    if (rows.empty() || !page.view.standings.scale().ratios()) return effects_table(page);  // the chart's axis is in percent
     std::stable_sort(rows.begin(), rows.end(), [](const IntervalRow& a, const IntervalRow& b) {
         return (a.kind != "unknown") > (b.kind != "unknown") ||
                ((a.kind != "unknown") == (b.kind != "unknown") && std::abs(a.value) > std::abs(b.value));
@@ -341,7 +340,8 @@ std::string effects_figure(const HtmlView& page) {
     rows.resize(rows.size() - left_out);
     return html_figure(interval_chart("Effect of each flag", fmt::format("{} levels", rows.size()), rows),
                        page.shown(fmt::format(
-                           "{} with one parameter at this level against the average over its levels, as learned from {} configurations. "
+                           "{} with one parameter at this level against the average over its levels that were not refused, as learned from "
+                           "{} configurations. "
                            "With a probability of 95 % all intervals are right at once. Grey: the interval includes 0, so it is not "
                            "known whether the level helps.{}",
                            metric_title(page.leading().metric), page.effects["configurations"].get<std::size_t>(),

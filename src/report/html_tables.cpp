@@ -2,6 +2,7 @@
 // The data of the page's drawings as tables.
 #include "html_text.hpp"
 #include "html_view.hpp"
+#include "servetune/detail/base/number_text.hpp"
 
 #include <fmt/format.h>
 
@@ -66,14 +67,22 @@ std::string trade_table(const HtmlView& page, std::size_t x, std::size_t y) {
 std::string effects_table(const HtmlView& page) {
     std::string rows;
     for (const auto& effect : page.effects["main"]) {
+        const std::string level = page.shown(effect["parameter"].get<std::string>() + " = " + level_text(effect["level"]));
+        if (!effect["refused"].is_null()) {
+            rows += fmt::format("<tr><td class=\"text\">{}</td><td class=\"text\" colspan=\"3\">refused: {}</td><td>{}</td></tr>\n", level,
+                                page.shown(effect["refused"].get<std::string>()), effect["measured"].get<std::size_t>());
+            continue;
+        }
         const auto share = [&](const char* key) {
             if (!effect["gain"][key].is_number()) return std::string("–");
             return stated_text(effect["gain"][key].get<double>(), page.view.standings.scale());
         };
-        rows += fmt::format("<tr><td class=\"text\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
-                            page.shown(effect["parameter"].get<std::string>() + " = " + level_text(effect["level"])), share("value"),
+        rows += fmt::format("<tr><td class=\"text\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n", level, share("value"),
                             share("low"), share("high"), effect["measured"].get<std::size_t>());
     }
+    for (const auto& [name, count] : page.effects["left_out"].items())
+        rows += fmt::format("<tr><td class=\"text\" colspan=\"5\">{}</td></tr>\n",
+                            page.shown(counted_text(count.get<std::size_t>(), "more level") + " of " + name));
     return rows.empty() ? "" : opened_table("The effect of each flag", "", {"level", "effect", "at least", "at most", "measured"}, rows);
 }
 

@@ -96,14 +96,7 @@ const BayesianOptions& Bayesian::options() const { return search_->options(); }
 Answer Bayesian::ask(const Problem& problem, std::span<const Trial> history, Rng& /*rng*/) const { return search_->ask(problem, history); }
 
 PendingAwareModel Bayesian::learned(const Problem& problem, const Standings& standings, const LevelGeometry& geometry) const {
-    std::vector<Trial> history;
-    for (const Standing& standing : standings.all())
-        for (const Trial* trial : standing.trials) history.push_back(*trial);
-    std::sort(history.begin(), history.end(), [](const Trial& a, const Trial& b) { return a.id < b.id; });
-    const Beliefs beliefs = options().beliefs.fitted_to(history, problem.decision);
-    std::vector<ConfigurationEvidence> evidence = evidence_of(problem, standings, geometry, beliefs);
-    auto told = fitted_models(problem, standings, evidence, geometry, options().learning);
-    return learned_from(problem, standings, std::move(told), std::move(evidence), options().learning);
+    return learned_anew(problem, standings, geometry, options(), OutputScale::Tail::compressed);
 }
 
 Answer Bayesian::Search::ask(const Problem& problem, std::span<const Trial> history) {

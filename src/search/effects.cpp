@@ -3,6 +3,8 @@
 
 #include "candidates.hpp"
 #include "contrast.hpp"
+#include "model_cache.hpp"
+#include "refused_levels.hpp"
 #include "servetune/detail/space/neighbours.hpp"
 #include "shown_levels.hpp"
 #include "variant_grid.hpp"
@@ -19,6 +21,7 @@ namespace servetune {
 struct Effects::Parts {
     const PendingAwareModel& model;
     const std::vector<Configuration>& sample;
+    const RefusedLevels& refused;
     std::vector<const Parameter*> parameters{};
 };
 
@@ -33,10 +36,16 @@ Effects::Effects(const Problem& problem, std::span<const Trial> trials, const Ba
     for (const Parameter& parameter : problem.space.parameters())
         if (parameter.continuous() || parameter.level_count() > 1) varied.push_back(&parameter);
     if (!floor_.enough() || varied.empty()) return;
-    const PendingAwareModel model = bayesian.learned(problem, standings, *geometry_);
-    const std::vector<Configuration> sample = drawn();
-    find_main({model, sample, varied});
-    if (learned()) find_pairs({model, sample, varied});
+    const PendingAwareModel model = learned_anew(problem, standings, *geometry_, bayesian.options(), OutputScale::Tail::straight);
+    std::vector<std::pair<const Parameter*, Value>> levels;
+    for (const Parameter* parameter : varied)
+        for (Value& level : main_levels(*parameter)) levels.emplace_back(parameter, std::move(level));
+    std::vector<ShownLevel> shown;
+    for (const auto& [parameter, level] : levels) shown.push_back({*parameter, level, most_levels});
+    const RefusedLevels refused(standings, shown);
+    const std::vector<Configuration> sample = refused.without(drawn());
+    find_main({model, sample, refused, varied});
+    if (learned()) find_pairs({model, sample, refused, varied});
 }
 
 Effects::~Effects() = default;
@@ -68,31 +77,55 @@ std::vector<Value> Effects::levels_of(const Parameter& parameter, std::size_t mo
     return result;
 }
 
+std::vector<Value> Effects::main_levels(const Parameter& parameter) {
+    return levels_of(parameter, parameter.ordered() || parameter.continuous() ? most_levels : most_choices);
+}
+
+std::size_t Effects::left_out(const Parameter& parameter) {
+    return parameter.continuous() ? 0 : parameter.level_count() - std::min(parameter.level_count(), main_levels(parameter).size());
+}
+
 void Effects::find_main(const Parts& parts) {
+    struct Compared {
+        const Parameter* parameter;
+        std::vector<MainEffect> levels{};
+        std::vector<Assignment> cells{};  ///< of those that are not refused
+    };
+    std::vector<Compared> compared;
     std::size_t all = 0;
     std::size_t together = 0;
     for (const Parameter* parameter : parts.parameters) {
-        const std::size_t levels = levels_of(*parameter, most_levels).size();
-        all += levels;
-        together += levels == 2 ? 1 : levels;  // of two levels both effects say the same
+        Compared& one = compared.emplace_back(Compared{parameter});
+        for (const Value& level : main_levels(*parameter)) {
+            const std::vector<ShownLevel> shown{{*parameter, level, most_levels}};
+            one.levels.push_back({parameter->name, level, {}, measured_with(parts.model.evidence(), shown), parts.refused.why(shown)});
+            if (one.levels.back().refused.empty()) one.cells.push_back({{parameter->name, level}});
+        }
+        all += one.cells.size();
+        together += one.cells.size() == 2 ? 1 : one.cells.size();  // of two levels both effects say the same
     }
     const std::size_t rows = std::max<std::size_t>((beliefs_.size() > 0 ? most_believed : most_points) / std::max<std::size_t>(all, 1), 8);
-    for (const Parameter* parameter : parts.parameters) {
-        const std::vector<Value> levels = levels_of(*parameter, most_levels);
-        std::vector<Assignment> cells;
-        for (const Value& level : levels) cells.push_back({{parameter->name, level}});
-        const VariantGrid whole(problem_, parts.sample, std::move(cells), rows);
-        if (whole.size() == 0) continue;
-        const VariantGrid::Averages found = whole.averages(parts.model, *geometry_, beliefs_);
-        const auto count = static_cast<Eigen::Index>(levels.size());
-        const std::vector<Prediction> posterior =
-            posterior_of(parts.model, *geometry_,
-                         whole.shortened(most_covaried).contrasts(Eigen::MatrixXd::Identity(count, count), *geometry_, beliefs_));
-        for (Eigen::Index l = 0; l < count; ++l) {
-            if (found.counts(l) == 0 || posterior[static_cast<std::size_t>(l)].variance <= 0) continue;  // not feasible in those rows
-            main_.push_back({parameter->name, levels[static_cast<std::size_t>(l)],
-                             as_gain(parts.model, {found.values(l), posterior[static_cast<std::size_t>(l)].variance}, together),
-                             measured_with(parts.model.evidence(), {{*parameter, levels[static_cast<std::size_t>(l)], most_levels}})});
+    for (Compared& one : compared) {
+        const auto count = static_cast<Eigen::Index>(one.cells.size());
+        VariantGrid::Averages found{Eigen::VectorXd::Zero(count), Eigen::VectorXd::Zero(count)};
+        std::vector<Prediction> posterior;
+        if (count > 1) {
+            const VariantGrid whole(problem_, parts.sample, std::move(one.cells), rows);
+            if (whole.size() > 0) {
+                found = whole.averages(parts.model, *geometry_, beliefs_);
+                posterior =
+                    posterior_of(parts.model, *geometry_,
+                                 whole.shortened(most_covaried).contrasts(Eigen::MatrixXd::Identity(count, count), *geometry_, beliefs_));
+            }
+        }
+        Eigen::Index cell = 0;
+        for (MainEffect& effect : one.levels) {
+            if (effect.refused.empty()) {
+                const Eigen::Index l = cell++;
+                if (found.counts(l) == 0 || posterior[static_cast<std::size_t>(l)].variance <= 0) continue;  // not feasible in those rows
+                effect.gain = as_gain(parts.model, {found.values(l), posterior[static_cast<std::size_t>(l)].variance}, together);
+            }
+            main_.push_back(std::move(effect));
         }
     }
 }
@@ -106,7 +139,12 @@ void Effects::find_pairs(const Parts& parts) {
     if (!(variance > 1e-12)) return;
 
     std::vector<std::vector<Value>> levels;
-    for (const Parameter* parameter : parts.parameters) levels.push_back(levels_of(*parameter, most_pair_levels));
+    for (const Parameter* parameter : parts.parameters) {
+        levels.push_back(levels_of(*parameter, most_pair_levels));
+        std::erase_if(levels.back(), [&](const Value& level) {
+            return !parts.refused.why({{*parameter, level, most_pair_levels}}).empty();
+        });
+    }
     std::size_t all = 0;
     for (std::size_t p = 0; p < levels.size(); ++p)
         for (std::size_t q = p + 1; q < levels.size(); ++q) all += levels[p].size() * levels[q].size();
@@ -122,6 +160,7 @@ void Effects::find_pairs(const Parts& parts) {
     std::size_t looked_at = 0;  // cells that the strongest is chosen from
     for (std::size_t p = 0; p < levels.size(); ++p)
         for (std::size_t q = p + 1; q < levels.size(); ++q) {
+            if (levels[p].size() < 2 || levels[q].size() < 2) continue;
             const std::string& first = parts.parameters[p]->name;
             const std::string& second = parts.parameters[q]->name;
             std::vector<Assignment> cells;
@@ -152,10 +191,10 @@ void Effects::find_pairs(const Parts& parts) {
             std::size_t together = 0;
             for (Eigen::Index c = 0; c < count; ++c) {
                 const Assignment& cell = found.cells()[static_cast<std::size_t>(c)];
-                const std::size_t measured = measured_with(
-                    parts.model.evidence(),
-                    {{*parts.parameters[p], cell.at(first), most_pair_levels}, {*parts.parameters[q], cell.at(second), most_pair_levels}});
-                if (measured < least_together) continue;
+                const std::vector<ShownLevel> both_levels{{*parts.parameters[p], cell.at(first), most_pair_levels},
+                                                          {*parts.parameters[q], cell.at(second), most_pair_levels}};
+                const std::size_t measured = measured_with(parts.model.evidence(), both_levels);
+                if (measured < least_together || !parts.refused.why(both_levels).empty()) continue;
                 ++looked_at;
                 if (most && !(std::abs(t(c)) > std::abs(t(*most)))) continue;
                 most = c;

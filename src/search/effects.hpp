@@ -17,14 +17,15 @@ namespace servetune {
 
 class LevelGeometry;
 
-/// One level of a parameter against the average of the parameter's levels.
+/// One level of a parameter against the average of the parameter's levels that are not refused.
 struct MainEffect {
     std::string parameter;
     Value level;
     CredibleInterval gain{};   ///< share: 0.02 is 2 % better
     std::size_t measured = 0;  ///< configurations with a number that have the level
+    std::string refused{};     ///< why none of those that were tried passes, while others do: it has no gain then; empty: it has
 
-    [[nodiscard]] bool known() const { return measured > 0 && gain.known(); }
+    [[nodiscard]] bool known() const { return measured > 0 && refused.empty() && gain.known(); }
 };
 
 /// Two parameters that do together what neither does alone.
@@ -42,7 +43,8 @@ struct PairEffect {
 /// The decomposition of variance of Hutter, Hoos, Leyton-Brown (ICML 2014), of ln(objective), over
 /// an even sample of the space: a main effect is the average with the parameter set to a level,
 /// less the average over its levels in the same configurations; an interaction is what the average
-/// of two levels together has beyond both main effects. Only feasible configurations enter. Values
+/// of two levels together has beyond both main effects. Only feasible configurations without a
+/// refused level enter. Values
 /// are posterior means; intervals are from the posterior covariance of such averages, exact but for
 /// two things: they are of averages over `most_covaried` configurations at most, no narrower than
 /// those over all by expectation, and what a model cannot say is not in them. Below the floor
@@ -50,7 +52,8 @@ struct PairEffect {
 class Effects {
 public:
     static constexpr std::size_t max_drawn = 2000;      ///< for the variance over the space
-    static constexpr std::size_t most_levels = 8;       ///< of a parameter: the default and others spread evenly
+    static constexpr std::size_t most_levels = 8;       ///< of an ordered parameter: the default and others spread evenly
+    static constexpr std::size_t most_choices = 64;     ///< the same of one without an order: what one level does says nothing of another
     static constexpr std::size_t most_pair_levels = 5;  ///< the same of each of a pair
     static constexpr std::size_t most_points =
         25'000;  ///< configurations for all main effects, and again for all pairs: half a second each
@@ -73,12 +76,15 @@ public:
     [[nodiscard]] const std::vector<MainEffect>& main() const { return main_; }
     /// The strongest first; empty unless something is learned.
     [[nodiscard]] const std::vector<PairEffect>& pairs() const { return pairs_; }
+    /// How many levels of a parameter `main` leaves out.
+    [[nodiscard]] static std::size_t left_out(const Parameter& parameter);
 
 private:
     struct Parts;
 
     [[nodiscard]] std::vector<Configuration> drawn() const;
     [[nodiscard]] static std::vector<Value> levels_of(const Parameter& parameter, std::size_t most);
+    [[nodiscard]] static std::vector<Value> main_levels(const Parameter& parameter);
     void find_main(const Parts& parts);
     void find_pairs(const Parts& parts);
 

@@ -3,6 +3,8 @@
 
 #include "candidates.hpp"
 #include "contrast.hpp"
+#include "model_cache.hpp"
+#include "refused_levels.hpp"
 #include "servetune/detail/base/normal.hpp"
 #include "servetune/detail/space/neighbours.hpp"
 #include "servetune/error.hpp"
@@ -12,13 +14,31 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <utility>
 
 namespace servetune {
 namespace {
 
-ShownLevel shown_level(const SearchSpace& space, const Effect& effect) {
-    const Parameter& parameter = space.at(effect.parameter);
-    return {parameter, effect.level, parameter.continuous() ? Explanation::quartiles : Explanation::most_levels};
+ShownLevel shown_level(const Parameter& parameter, const Value& level) {
+    return {parameter, level, parameter.continuous() ? Explanation::quartiles : Explanation::most_levels};
+}
+
+std::vector<Value> explained_levels(const Parameter& parameter) {
+    std::vector<Value> result;
+    for (const std::size_t level : spread_levels(parameter, Explanation::most_levels)) result.push_back(parameter.level(level));
+    if (parameter.continuous())
+        for (std::size_t i = 0; i < Explanation::quartiles; ++i)
+            result.emplace_back(parameter.at_position(static_cast<double>(i) / (Explanation::quartiles - 1)));
+    return result;
+}
+
+RefusedLevels refused_levels(const Problem& problem, const Standings& standings) {
+    std::vector<std::pair<const Parameter*, Value>> levels;
+    for (const Parameter& parameter : problem.space.parameters())
+        for (Value& level : explained_levels(parameter)) levels.emplace_back(&parameter, std::move(level));
+    std::vector<ShownLevel> shown;
+    for (const auto& [parameter, level] : levels) shown.push_back(shown_level(*parameter, level));
+    return {standings, shown};
 }
 
 }  // namespace
@@ -93,7 +113,7 @@ TrialExplanation Explanation::trial(std::uint64_t id) const {
 std::optional<PendingAwareModel> Explanation::model() const {
     const Standings standings(trials_, problem_.objective, problem_.decision, problem_.space.default_configuration());
     if (!EffectsFloor::of(problem_.space, standings).enough()) return std::nullopt;
-    return bayesian_.learned(problem_, standings, *geometry_);
+    return learned_anew(problem_, standings, *geometry_, bayesian_.options(), OutputScale::Tail::straight);
 }
 
 /// All of a small space, else an even draw, always the same one.
@@ -159,24 +179,22 @@ std::vector<Effect> Explanation::effects() const {
     std::vector<Prediction> found;
     const std::optional<PendingAwareModel> learned = model();
     if (!learned) return result;
-    const std::vector<Configuration> drawn = sample();
-    for (const Parameter& parameter : problem_.space.parameters()) {
-        std::vector<Value> levels;
-        for (const std::size_t level : spread_levels(parameter, most_levels)) levels.push_back(parameter.level(level));
-        if (parameter.continuous())
-            for (std::size_t i = 0; i < quartiles; ++i)
-                levels.emplace_back(parameter.at_position(static_cast<double>(i) / (quartiles - 1)));
-        for (const Value& level : levels) {
+    const Standings standings(trials_, problem_.objective, problem_.decision, problem_.space.default_configuration());
+    const RefusedLevels refused = refused_levels(problem_, standings);
+    const std::vector<Configuration> drawn = refused.without(sample());
+    for (const Parameter& parameter : problem_.space.parameters())
+        for (const Value& level : explained_levels(parameter)) {
             if (level == parameter.default_value) continue;
             const Contrast pairs =
                 contrast(drawn, {{{{parameter.name, level}}, 1.0}, {{{parameter.name, parameter.default_value}}, -1.0}}, most_pairs);
             if (pairs.terms == 0) continue;
-            found.push_back(posterior(*learned, pairs));
-            result.push_back({parameter.name, level, {}, pairs.terms});
-            result.back().measured = measured_with(learned->evidence(), {shown_level(problem_.space, result.back())});
+            const std::vector<ShownLevel> shown{shown_level(parameter, level)};
+            result.push_back({parameter.name, level, {}, pairs.terms, measured_with(learned->evidence(), shown), refused.why(shown)});
+            if (result.back().refused.empty()) found.push_back(posterior(*learned, pairs));
         }
-    }
-    for (std::size_t i = 0; i < result.size(); ++i) result[i].gain = as_gain(*learned, found[i], found.size());
+    auto of_next = found.begin();
+    for (Effect& effect : result)
+        if (effect.refused.empty()) effect.gain = as_gain(*learned, *of_next++, found.size());
     return result;
 }
 
@@ -184,16 +202,21 @@ std::vector<Interaction> Explanation::interactions(const std::vector<Effect>& ef
     std::vector<Interaction> result;
     const std::optional<PendingAwareModel> learned = model();
     if (!learned) return result;
+    std::vector<const Effect*> served;
+    for (const Effect& effect : effects)
+        if (effect.refused.empty()) served.push_back(&effect);
     std::vector<std::vector<const Effect*>> looked_at;  // of each parameter: best and worst
-    for (auto from = effects.begin(); from != effects.end();) {
-        const auto to = std::find_if(from, effects.end(), [&](const Effect& effect) { return effect.parameter != from->parameter; });
+    for (auto from = served.begin(); from != served.end();) {
+        const auto to = std::find_if(from, served.end(), [&](const Effect* effect) { return effect->parameter != (*from)->parameter; });
         const auto [worst, best] =
-            std::minmax_element(from, to, [](const Effect& a, const Effect& b) { return a.gain.value < b.gain.value; });
-        looked_at.push_back({&*best});
-        if (worst != best) looked_at.back().push_back(&*worst);
+            std::minmax_element(from, to, [](const Effect* a, const Effect* b) { return a->gain.value < b->gain.value; });
+        looked_at.push_back({*best});
+        if (worst != best) looked_at.back().push_back(*worst);
         from = to;
     }
-    const std::vector<Configuration> drawn = sample();
+    const Standings standings(trials_, problem_.objective, problem_.decision, problem_.space.default_configuration());
+    const RefusedLevels refused = refused_levels(problem_, standings);
+    const std::vector<Configuration> drawn = refused.without(sample());
     struct Candidate {
         const Effect *a = nullptr, *b = nullptr;
         Contrast contrast{};
@@ -208,9 +231,10 @@ std::vector<Interaction> Explanation::interactions(const std::vector<Effect>& ef
             std::optional<Candidate> strongest;
             for (const Effect* a : looked_at[i])
                 for (const Effect* b : looked_at[j]) {
-                    const std::size_t together =
-                        measured_with(learned->evidence(), {shown_level(problem_.space, *a), shown_level(problem_.space, *b)});
-                    if (together < least_together) continue;
+                    const std::vector<ShownLevel> both{shown_level(problem_.space.at(a->parameter), a->level),
+                                                       shown_level(problem_.space.at(b->parameter), b->level)};
+                    const std::size_t together = measured_with(learned->evidence(), both);
+                    if (together < least_together || !refused.why(both).empty()) continue;
                     const Value& usual_a = usual(*a);
                     const Value& usual_b = usual(*b);
                     Contrast four = contrast(drawn,

@@ -32,7 +32,7 @@ public:
     /// `evidence`: of what was told. `geometry` must outlive it. `noise_cv`: of one measurement of
     /// the leading goal.
     FittedModels(const Problem& problem, std::vector<ConfigurationEvidence> evidence, const LevelGeometry& geometry, double noise_cv,
-                 const Options& options, std::uint64_t seed)
+                 const Options& options, std::uint64_t seed, OutputScale::Tail tail = OutputScale::Tail::compressed)
         : geometry_(geometry),
           evidence_(std::move(evidence)),
           out_of_memory_(problem.space, geometry, evidence_),
@@ -40,8 +40,8 @@ public:
         std::vector<double> values;
         for (const ConfigurationEvidence& entry : evidence_)
             if (entry.measured()) values.push_back(entry.means.front());
-        scale_ = OutputScale(problem.objective.leading().direction == Direction::maximize, values,
-                             2 * noise_cv);  // a spread of noise alone would make noise worth learning
+        scale_ = OutputScale(problem.objective.leading().direction == Direction::maximize, values, 2 * noise_cv,
+                             tail);  // a spread of noise alone would make noise worth learning
         learn_objective(noise_cv, options, derive_seed(seed, 1));
         learn_limits(evidence_.empty() ? 0 : evidence_.front().margins.size(), options, derive_seed(seed, 2));
         learn_what_works(options);

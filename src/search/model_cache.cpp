@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model_cache.hpp"
 
+#include <algorithm>
 #include <cstddef>
+#include <utility>
 
 namespace servetune {
 
@@ -13,9 +15,9 @@ std::uint64_t seed_of_fits(const Problem& problem, const Standings& standings, s
 
 std::shared_ptr<const FittedModels> fitted_models(const Problem& problem, const Standings& standings,
                                                   const std::vector<ConfigurationEvidence>& evidence, const LevelGeometry& geometry,
-                                                  const LearningOptions& options) {
+                                                  const LearningOptions& options, OutputScale::Tail tail) {
     return std::make_shared<const FittedModels>(problem, without_pending(evidence), geometry, standings.noise(), options,
-                                                seed_of_fits(problem, standings, options.seed.value_or(problem.seed)));
+                                                seed_of_fits(problem, standings, options.seed.value_or(problem.seed)), tail);
 }
 
 PendingAwareModel learned_from(const Problem& problem, const Standings& standings, std::shared_ptr<const FittedModels> told,
@@ -26,6 +28,18 @@ PendingAwareModel learned_from(const Problem& problem, const Standings& standing
             standings.noises(),
             options,
             seed_of_fits(problem, standings, options.seed.value_or(problem.seed))};
+}
+
+PendingAwareModel learned_anew(const Problem& problem, const Standings& standings, const LevelGeometry& geometry,
+                               const BayesianOptions& options, OutputScale::Tail tail) {
+    std::vector<Trial> history;
+    for (const Standing& standing : standings.all())
+        for (const Trial* trial : standing.trials) history.push_back(*trial);
+    std::sort(history.begin(), history.end(), [](const Trial& a, const Trial& b) { return a.id < b.id; });
+    const Beliefs beliefs = options.beliefs.fitted_to(history, problem.decision);
+    std::vector<ConfigurationEvidence> evidence = evidence_of(problem, standings, geometry, beliefs);
+    auto told = fitted_models(problem, standings, evidence, geometry, options.learning, tail);
+    return learned_from(problem, standings, std::move(told), std::move(evidence), options.learning);
 }
 
 }  // namespace servetune

@@ -18,11 +18,17 @@ namespace servetune {
 /// The models of what was told. `geometry` must outlive them.
 [[nodiscard]] std::shared_ptr<const FittedModels> fitted_models(const Problem& problem, const Standings& standings,
                                                                 const std::vector<ConfigurationEvidence>& evidence,
-                                                                const LevelGeometry& geometry, const LearningOptions& options);
+                                                                const LevelGeometry& geometry, const LearningOptions& options,
+                                                                OutputScale::Tail tail = OutputScale::Tail::compressed);
 
 /// The same, with the trials under way in the evidence.
 [[nodiscard]] PendingAwareModel learned_from(const Problem& problem, const Standings& standings, std::shared_ptr<const FittedModels> told,
                                              std::vector<ConfigurationEvidence> evidence, const LearningOptions& options);
+
+/// The same, of a history. The search decides by a compressed tail, effects are told by a straight
+/// one.
+[[nodiscard]] PendingAwareModel learned_anew(const Problem& problem, const Standings& standings, const LevelGeometry& geometry,
+                                             const BayesianOptions& options, OutputScale::Tail tail);
 
 /// What one ask keeps for the next: the list of candidates while the space is the same, the models
 /// and the ranking while nothing was told. The cache never changes an answer.

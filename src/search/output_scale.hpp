@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <vector>
 
 namespace servetune {
@@ -13,15 +14,21 @@ namespace servetune {
 /// Logarithms, because effects of flags multiply. Below -2 the scale is compressed, z <- -2 - ln(1
 /// + (-2 - z)): how much worse a hopeless configuration is must not bend the model where it
 /// matters. Order is kept, and everything can be undone.
+///
+/// `Tail::straight` compresses nothing, and takes its spread from all values: for effects, which
+/// are differences of logarithms. A difference of compressed values cannot be undone.
 class OutputScale {
 public:
+    enum class Tail { compressed, straight };
+
     /// A study that has seen next to nothing: flags change a rate by some ten per cent (the
     /// published studies: 1.5 to 30 %).
     static constexpr double usual_spread = 0.1;
 
     /// `values`: positive, measured so far; may be empty. `least_spread`: of the logarithm, what
     /// noise alone would give.
-    OutputScale(bool more_is_better, const std::vector<double>& values, double least_spread) : sign_(more_is_better ? 1 : -1) {
+    OutputScale(bool more_is_better, const std::vector<double>& values, double least_spread, Tail tail = Tail::compressed)
+        : sign_(more_is_better ? 1 : -1), knee_(tail == Tail::compressed ? -2 : -std::numeric_limits<double>::infinity()) {
         std::vector<double> logs;
         for (const double value : values) logs.push_back(sign_ * std::log(value));
         if (logs.empty()) return;
@@ -36,6 +43,10 @@ public:
         constexpr double prior_count = 2;
         spread_ =
             std::max(std::sqrt((count * seen * seen + prior_count * usual_spread * usual_spread) / (count + prior_count)), least_spread);
+        if (tail == Tail::compressed) return;
+        double squares = 0;
+        for (const double value : logs) squares += (value - centre_) * (value - centre_);
+        spread_ = std::max(spread_, std::sqrt(squares / static_cast<double>(logs.size())));
     }
 
     [[nodiscard]] double scaled(double value) const { return clipped((sign_ * std::log(value) - centre_) / spread_); }
@@ -46,9 +57,8 @@ public:
     [[nodiscard]] double spread() const { return spread_; }
 
 private:
-    static constexpr double knee = -2;
-    static double clipped(double z) { return z >= knee ? z : knee - std::log1p(knee - z); }
-    static double unclipped(double z) { return z >= knee ? z : knee - std::expm1(knee - z); }
+    [[nodiscard]] double clipped(double z) const { return z >= knee_ ? z : knee_ - std::log1p(knee_ - z); }
+    [[nodiscard]] double unclipped(double z) const { return z >= knee_ ? z : knee_ - std::expm1(knee_ - z); }
     static double median(std::vector<double> values) {
         std::sort(values.begin(), values.end());
         const std::size_t n = values.size();
@@ -56,6 +66,7 @@ private:
     }
 
     double sign_;
+    double knee_;  ///< below it values are compressed
     double centre_ = 0;
     double spread_ = usual_spread;
 };

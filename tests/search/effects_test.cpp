@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the parameters do over a whole space: against functions whose effects are known.
 #include "search/effects.hpp"
+#include "servetune/explanation.hpp"
 #include "servetune/simple_strategies.hpp"
 #include "support/test.hpp"
 #include "support/tuning_task.hpp"
 
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <iostream>
+#include <map>
+#include <utility>
 
 using namespace servetune;
 using namespace servetune::test;
@@ -149,4 +153,152 @@ TEST_CASE("effects: failures, conditions, constraints and reals are borne, in ei
     const Effects again(problem, history, bayesian, beliefs);
     REQUIRE(again.main().size() == effects.main().size());
     for (std::size_t i = 0; i < effects.main().size(); ++i) CHECK(again.main()[i].gain.value == effects.main()[i].gain.value);
+}
+
+namespace {
+
+/// Every configuration once, in the space's order but the default first, as a table answers.
+std::vector<Trial> all_measured(const Problem& problem, const std::function<Outcome(const Configuration&)>& answer) {
+    std::vector<Configuration> all{problem.space.default_configuration()};
+    problem.feasible.for_each([&](const Configuration& one) {
+        if (one != all.front()) all.push_back(one);
+        return true;
+    });
+    std::vector<Trial> result;
+    for (const Configuration& one : all) result.push_back({result.size(), one, "", 0, "", answer(one)});
+    return result;
+}
+
+}  // namespace
+
+TEST_CASE("effects: a level that is far worse than the rest is told as bad as it was measured") {
+    // Tokens a second of nine checkpoints: one is 15 times slower than the median, beyond what the
+    // search cares to tell apart.
+    const std::map<std::string, double> printed{{"none", 1438.24},       {"fp8", 5052.48},        {"fp4", 2921.73},
+                                                {"gptq-int4", 1796.55},  {"gptq-int8", 1381.78},  {"awq", 1755.51},
+                                                {"int4-w4a16", 1736.36}, {"int8-w8a16", 1417.54}, {"gguf", 134.16}};
+    const Problem problem(SearchSpace({Parameter::choice("quantization", {"none", "fp8", "fp4", "gptq-int4", "gptq-int8", "awq",
+                                                                          "int4-w4a16", "int8-w8a16", "gguf"})}),
+                          {metric}, {});
+    const auto history = all_measured(problem, [&](const Configuration& one) -> Outcome {
+        return Measurement{{{metric, {printed.at(text_of(*one.find("quantization")))}}}};
+    });
+    const Bayesian bayesian;
+    const Beliefs beliefs;
+    double mean = 0;
+    for (const auto& [level, value] : printed) mean += std::log(value) / static_cast<double>(printed.size());
+    const Effects effects(problem, history, bayesian, beliefs);
+    CHECK(effects.main().size() == printed.size());  // none is left out
+    CHECK(Effects::left_out(problem.space.at("quantization")) == 0);
+    for (const MainEffect& effect : effects.main()) {
+        const double truth = std::log(printed.at(text_of(effect.level))) - mean;
+        CHECK(std::log1p(effect.gain.value) == Approx(truth).margin(0.05));
+        CHECK(std::log1p(effect.gain.low) <= truth);
+        CHECK(truth <= std::log1p(effect.gain.high));
+    }
+    const Explanation explanation(problem, history, bayesian, beliefs);
+    const std::vector<Effect> against_default = explanation.effects();
+    CHECK(against_default.size() == printed.size() - 1);
+    for (const Effect& effect : against_default) {
+        const double truth = printed.at(text_of(effect.level)) / printed.at("none") - 1;  // gguf: -90.7 %
+        CHECK(effect.gain.value == Approx(truth).margin(0.05 * (1 + truth)));
+        CHECK(effect.gain.low <= truth);
+        CHECK(truth <= effect.gain.high);
+    }
+}
+
+TEST_CASE("effects: a bad level does not hide what the other parameters do, nor theirs what it does") {
+    const Problem problem(SearchSpace({Parameter::choice("engine", {"a", "b"}), Parameter::choice("cache", {"off", "on"}),
+                                       Parameter::choice("mode", {"x", "y"}), Parameter::integer("depth", 1, 4)}),
+                          {metric}, {});
+    const auto log_truth = [](const Configuration& one) {
+        return (*one.find("engine") == Value("b") ? -1.5 : 0) + (*one.find("cache") == Value("on") ? 0.1 : 0) + 0.03 * number(one, "depth");
+    };
+    const Bayesian bayesian;
+    const Beliefs beliefs;
+    std::size_t within = 0, all = 0;
+    for (const Direction direction : {Direction::maximize, Direction::minimize}) {
+        const double sign = direction == Direction::maximize ? 1 : -1;
+        const Problem turned(problem.space, {metric, direction}, {});
+        const auto history = TuningTask::searched(turned, Random(), 24, 3, [&](const Configuration& one, Rng& rng) -> Outcome {
+            return Measurement{{{metric, {1000 * std::exp(sign * log_truth(one) + 0.01 * rng.normal())}}}};
+        });
+        const Explanation explanation(turned, history, bayesian, beliefs);
+        for (const Effect& effect : explanation.effects()) {
+            const double truth = effect.parameter == "engine"  ? std::expm1(-1.5)
+                                 : effect.parameter == "cache" ? std::expm1(0.1)
+                                 : effect.parameter == "mode"  ? 0
+                                                               : std::expm1(0.03 * (*number_of(effect.level) - 1));
+            INFO(effect.parameter << " " << text_of(effect.level) << ": " << effect.gain.low << " " << effect.gain.value << " "
+                                  << effect.gain.high);
+            CHECK(effect.gain.value == Approx(truth).margin(0.03));
+            within += truth >= effect.gain.low && truth <= effect.gain.high ? 1 : 0;
+            ++all;
+            if (effect.parameter == "engine" || effect.parameter == "cache") CHECK(effect.known());
+        }
+    }
+    INFO(within << " of " << all << " within");
+    CHECK(4 * within >= 3 * all);
+}
+
+TEST_CASE("effects: a level of which every configuration was refused has no gain, and enters no other's") {
+    const Objective objective{metric, Direction::maximize, {{"success_ratio", true, 0.99}}};
+    const Problem problem(SearchSpace({Parameter::choice("guess", {"none", "mtp"}), Parameter::choice("engine", {"a", "b", "c"}),
+                                       Parameter::choice("cache", {"off", "on", "big", "huge"})}),
+                          objective, {});
+    // Half of the requests fail with mtp, which makes the rest look fast; c does not start.
+    const auto answer = [](const Configuration& one) -> Outcome {
+        if (*one.find("engine") == Value("c")) return Failure{FailureKind::out_of_memory, "no room"};
+        const bool guesses = *one.find("guess") == Value("mtp");
+        return Measurement{{{metric, {(guesses ? 1500.0 : 1000.0) * (*one.find("engine") == Value("b") ? 0.6 : 1)}},
+                            {"success_ratio", {guesses ? 0.514 : 1.0}}}};
+    };
+    const auto history = all_measured(problem, answer);
+    const Bayesian bayesian;
+    const Beliefs beliefs;
+    const Effects effects(problem, history, bayesian, beliefs);
+    const auto refused = [](const auto& effect) { return std::pair(effect.parameter, text_of(effect.level)); };
+    std::map<std::pair<std::string, std::string>, std::string> found;
+    for (const MainEffect& effect : effects.main()) {
+        if (!effect.refused.empty()) {
+            found[refused(effect)] = effect.refused;
+            CHECK_FALSE(effect.known());
+        }
+        if (effect.parameter == "guess") CHECK(effect.level == Value("mtp"));  // `none` has nothing left to compare with
+        if (effect.level == Value("b")) CHECK(effect.gain.value == Approx(std::sqrt(0.6) - 1).margin(0.02));
+    }
+    CHECK(found.size() == 2);
+    CHECK(found[{"guess", "mtp"}].starts_with("limit success_ratio >= 0.99 broken: 0.514"));
+    CHECK(found[{"engine", "c"}].starts_with("out_of_memory: no room"));
+    for (const PairEffect& pair : effects.pairs())
+        for (std::size_t k = 0; k < 2; ++k) CHECK_FALSE(found.contains({pair.parameters[k], text_of(pair.levels[k])}));
+    const Explanation explanation(problem, history, bayesian, beliefs);
+    const std::vector<Effect> against_default = explanation.effects();
+    for (const Effect& effect : against_default) {
+        CHECK(effect.refused == (found.contains(refused(effect)) ? found[refused(effect)] : ""));
+        if (effect.level == Value("b")) CHECK(effect.gain.value == Approx(-0.4).margin(0.02));
+    }
+    for (const Interaction& one : explanation.interactions(against_default))
+        for (std::size_t k = 0; k < 2; ++k) CHECK_FALSE(found.contains({one.parameters[k], text_of(one.levels[k])}));
+    // One that passes is enough, and where nothing passes nothing is set apart.
+    std::vector<Trial> one_passes = history;
+    for (Trial& trial : one_passes)
+        if (trial.configuration == problem.space.completed({{"guess", "mtp"}}))
+            trial.outcome = Measurement{{{metric, {900}}, {"success_ratio", {1}}}};
+    const Effects of_one(problem, one_passes, bayesian, beliefs);
+    for (const MainEffect& effect : of_one.main()) CHECK(effect.refused.empty() == (effect.level != Value("c")));
+    std::vector<Trial> none_passes = history;
+    std::erase_if(none_passes, [](const Trial& trial) { return *trial.configuration.find("guess") == Value("none"); });
+    const Effects of_none(problem, none_passes, bayesian, beliefs);
+    CHECK(!of_none.main().empty());
+    for (const MainEffect& effect : of_none.main()) CHECK(effect.refused.empty());
+}
+
+TEST_CASE("effects: levels that are left out are counted") {
+    CHECK(Effects::left_out(Parameter::integer("blocks", 1, 64)) == 64 - Effects::most_levels);
+    CHECK(Effects::left_out(Parameter::integer("few", 1, 4)) == 0);
+    CHECK(Effects::left_out(Parameter::real("share", 0, 1)) == 0);
+    std::vector<Value> many;
+    for (std::int64_t i = 0; i < 70; ++i) many.emplace_back("m" + std::to_string(i));
+    CHECK(Effects::left_out(Parameter::choice("many", many)) == 70 - Effects::most_choices);
 }

@@ -475,5 +475,9 @@ TEST_CASE("output scale: order is kept, everything can be undone, the bad tail i
     CHECK(times.scaled(2) > times.scaled(4));
     CHECK(times.value(times.scaled(2.5)) == Approx(2.5));
     CHECK(OutputScale(true, {5, 5, 5}, 0.02).spread() >= 0.02);
+    // Straight: differences of logarithms stay what they are, however bad a value is.
+    const OutputScale straight(true, {100, 110, 120, 130, 1}, 0.01, OutputScale::Tail::straight);
+    CHECK(straight.spread() * (straight.scaled(1) - straight.scaled(130)) == Approx(-std::log(130)));
+    CHECK(straight.value(straight.scaled(1)) == Approx(1));
     CHECK(OutputScale(true, {}, 0.02).spread() == Approx(0.1));
 }
