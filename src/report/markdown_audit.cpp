@@ -38,8 +38,10 @@ public:
             const Validity& validity = trial.measurement()->validity;
             std::string said = trial.workload;
             for (const Finding& finding : validity.findings) said += ' ' + finding.id + ' ' + finding.left;
+            std::set<std::string> counted;  // two findings of a kind are one measurement
             if (validity.verdict == Verdict::suspect)
                 for (const Finding& finding : validity.findings) {
+                    if (!counted.insert(finding.id).second) continue;
                     Suspicion& suspicion = suspicions[finding.id];
                     if (suspicion.count++ == 0) suspicion = {1, &trial, &finding};
                 }

@@ -16,20 +16,26 @@ namespace {
 
 using Shape = std::function<double(double)>;  ///< place, 0 to 1 -> ln of the speed
 
-Drift of_shape(const Shape& shape, std::size_t checks, double cv, std::uint64_t seed) {
+/// With `others` configurations that are measured three times each, at places between the checks.
+Drift of_shape(const Shape& shape, std::size_t checks, double cv, std::uint64_t seed, std::size_t others = 0, double assumed = 0.01) {
     Rng rng(seed);
     std::vector<DriftCheck> list;
     for (std::size_t i = 0; i < checks; ++i) {
         const double share = static_cast<double>(i) / static_cast<double>(checks - 1);
         list.push_back({60 * share, std::log(5000) + shape(share) + cv * rng.normal()});
     }
-    return {std::move(list), cv};
+    std::vector<std::vector<DriftCheck>> rest(others);
+    for (std::size_t i = 0; i < 3 * others; ++i) {
+        const double share = (static_cast<double>(i) + 0.5) / static_cast<double>(3 * others);
+        rest[i % others].push_back({60 * share, std::log(4000) + shape(share) + cv * rng.normal()});
+    }
+    return {std::move(list), assumed, rest};
 }
 
-double share_found(const Shape& shape, std::size_t checks, double cv) {
+double share_found(const Shape& shape, std::size_t checks, double cv, std::size_t others, double assumed = 0.01) {
     double found = 0;
     constexpr int runs = 1000;
-    for (std::uint64_t seed = 0; seed < runs; ++seed) found += of_shape(shape, checks, cv, seed).real() ? 1 : 0;
+    for (std::uint64_t seed = 0; seed < runs; ++seed) found += of_shape(shape, checks, cv, seed, others, assumed).real() ? 1 : 0;
     return found / runs;
 }
 
@@ -51,15 +57,25 @@ TEST_CASE("Student's tails are those of Boost", "[drift]") {
                 Approx(2 * boost::math::cdf(complement(boost::math::students_t(static_cast<double>(freedom)), std::abs(t)))).margin(1e-12));
 }
 
-TEST_CASE("a machine that stays as it is seldom seems to drift", "[drift]") {
-    for (const std::size_t checks : {3, 4, 6, 12}) CHECK(share_found(no_drift, checks, 0.01) <= 0.065);
+TEST_CASE("a machine that stays as it is seldom seems to drift, whatever noise is assumed", "[drift]") {
+    for (const double cv : {0.005, 0.01, 0.02, 0.03})
+        for (const double assumed : {0.001, 0.01, 0.1})
+            for (const std::size_t others : {0, 1, 3})
+                for (const std::size_t checks : {3, 4, 6, 12}) {
+                    INFO("noise " << cv << ", assumed " << assumed << ", " << others << " others, " << checks << " checks");
+                    CHECK(share_found(no_drift, checks, cv, others, assumed) <= 0.065);
+                }
     CHECK_FALSE(of_shape(step(1), 2, 0.01, 1).real());  // two measurements cannot tell
 }
 
 TEST_CASE("a trend and a step are found", "[drift]") {
-    CHECK(share_found(trend(0.05), 5, 0.01) >= 0.8);
-    CHECK(share_found(step(0.05), 5, 0.01) >= 0.8);
-    CHECK(share_found(trend(0.15), 6, 0.03) >= 0.8);
+    for (const Shape& shape : {trend(0.05), step(0.05)}) {
+        CHECK(share_found(shape, 5, 0.01, 3) >= 0.8);
+        CHECK(share_found(shape, 7, 0.01, 0) >= 0.8);
+    }
+    CHECK(share_found(trend(0.1), 5, 0.01, 0) >= 0.8);
+    CHECK(share_found(trend(0.15), 6, 0.03, 3) >= 0.8);
+    CHECK(share_found(trend(0.1), 6, 0.01, 3, 0.1) >= 0.8);  // too much noise assumed hides nothing
     const Drift drift = of_shape(step(0.1), 6, 0.01, 3);
     CHECK(drift.change() == Approx(0.1).margin(0.02));
 }
@@ -70,7 +86,7 @@ TEST_CASE("what is taken off is the drift, as well as it is known", "[drift]") {
         double squares = 0;
         constexpr int runs = 400;
         for (std::uint64_t seed = 0; seed < runs; ++seed) {
-            const Drift drift = of_shape(shape, 7, 0.01, seed);
+            const Drift drift = of_shape(shape, 7, 0.01, seed, 3);
             REQUIRE(drift.real());
             double mean = 0;
             for (int i = 0; i < 7; ++i) mean += shape(i / 6.0) / 7;

@@ -24,29 +24,34 @@ struct DriftCheck {
 /// of it.
 ///
 /// A straight trend and one step are tested against no change (F tests with one degree of freedom;
-/// the assumed noise weighs as much as in `pooled_noise`; Bonferroni over both shapes and the
-/// step's places). Where one of them is likely, the level between the checks is that of a random
-/// walk with noise, whose variance is found by restricted likelihood, and what is known of it at
-/// any place comes by ordinary kriging (Cressie, Statistics for Spatial Data, 1993, sections 2.6
-/// and 3.2): a step is known to lie between two checks, not where.
+/// Bonferroni over both shapes and the step's places) by the noise that repeats show: how the
+/// checks spread around the shape, and other configurations around theirs without its change. The
+/// assumed noise proves no drift: checks are so few that they seldom contradict a wrong one. Where
+/// one of the shapes is likely, be it with the assumed noise as it weighs in `pooled_noise`, the
+/// level between the checks is that of a random walk with noise, whose variance is found by
+/// restricted likelihood, and what is known of it at any place comes by ordinary kriging (Cressie,
+/// Statistics for Spatial Data, 1993, sections 2.6 and 3.2): a step is known to lie between two
+/// checks, not where.
 class Drift {
 public:
     static constexpr double false_alarms = 0.05;
     static constexpr std::size_t least_checks = 3;
 
     Drift() = default;
-    /// `checks`: in any order. `noise_cv`: assumed of one measurement.
-    Drift(std::vector<DriftCheck> checks, double noise_cv) : checks_(std::move(checks)) {
+    /// `checks`: in any order. `noise_cv`: assumed of one measurement. `others`: what each other
+    /// configuration gave.
+    Drift(std::vector<DriftCheck> checks, double noise_cv, const std::vector<std::vector<DriftCheck>>& others = {})
+        : checks_(std::move(checks)) {
         std::sort(checks_.begin(), checks_.end(), [](const DriftCheck& a, const DriftCheck& b) { return a.at < b.at; });
         if (checks_.size() < least_checks || !(noise_cv > 0)) return;
-        test(noise_cv);
+        test(noise_cv, others);
         if (taken_off()) find_walk();
     }
 
     [[nodiscard]] bool real() const { return chance_ < false_alarms; }
     /// Whether it is taken off: long before a drift is proven it may make a gain that is none.
-    [[nodiscard]] bool taken_off() const { return chance_ < 0.5; }
-    /// Of as much change where there is none; 1 of fewer than three checks.
+    [[nodiscard]] bool taken_off() const { return std::min(chance_, chance_as_assumed_) < 0.5; }
+    /// Of as much change where there is none, by measured noise; 1 of fewer than three checks.
     [[nodiscard]] double chance() const { return chance_; }
     [[nodiscard]] std::size_t checks() const { return checks_.size(); }
     /// From the highest level at a check to the lowest, as a share of the highest; 0 where it is
@@ -89,38 +94,56 @@ private:
         const double share = (place - before) / (after->at - before);
         return std::sqrt(share * (1 - share)) * std::abs(offset(after->at) - offset(before));
     }
-    void test(double noise_cv) {
-        const auto n = static_cast<double>(checks_.size());
-        for (const DriftCheck& check : checks_) mean_ += check.log_value / n;
+    /// How figures spread around their mean and `times` a shape.
+    template <class Shape>
+    static Spread around(const std::vector<DriftCheck>& figures, const Shape& shape, double times) {
+        if (figures.size() < 2) return {};
+        double mean = 0;
+        for (const DriftCheck& one : figures) mean += (one.log_value - times * shape(one.at)) / static_cast<double>(figures.size());
         double squares = 0;
-        double at = 0;
-        for (const DriftCheck& check : checks_) {
-            squares += (check.log_value - mean_) * (check.log_value - mean_);
-            at += check.at / n;
-        }
-        spread_ = {squares, n - 2};
-        const auto look = [&](double explained, double places) {
-            const Spread rest{std::max(0.0, squares - explained), n - 2};
-            const double deviation = pooled_noise(noise_cv, {}, rest);
-            const bool alone = assumption_is_contradicted(noise_cv, std::sqrt(rest.squares / rest.freedom));
-            const std::size_t freedom = checks_.size() - 2 + (alone ? 0 : assumed_freedom);
-            chance_ = std::min(chance_, 2 * places * student_tails(std::sqrt(explained) / deviation, freedom));
-            if (rest.squares < spread_.squares) spread_ = rest;
-        };
+        for (const DriftCheck& one : figures) squares += std::pow(one.log_value - times * shape(one.at) - mean, 2);
+        return {squares, static_cast<double>(figures.size() - 1)};
+    }
+    /// `shape`: place -> height; `places`: how many such shapes are tried.
+    template <class Shape>
+    void look(const Shape& shape, double places, double noise_cv, const std::vector<std::vector<DriftCheck>>& others) {
+        double height = 0;
+        for (const DriftCheck& check : checks_) height += shape(check.at) / static_cast<double>(checks_.size());
         double along = 0;
-        double spread = 0;
+        double heights = 0;
         for (const DriftCheck& check : checks_) {
-            along += (check.at - at) * check.log_value;
-            spread += (check.at - at) * (check.at - at);
+            along += (shape(check.at) - height) * check.log_value;
+            heights += (shape(check.at) - height) * (shape(check.at) - height);
         }
-        if (spread > 0) look(along * along / spread, 1);
-        double before = 0;
+        if (!(heights > 0)) return;
+        Spread rest = around(checks_, shape, along / heights);
+        rest.freedom -= 1;  // the height was fitted
+        Spread noise = rest;
+        for (const std::vector<DriftCheck>& figures : others) noise += around(figures, shape, along / heights);
+        const double explained = std::abs(along) / std::sqrt(heights);
+        const auto chance = [&](double deviation, double freedom) {
+            return 2 * places * student_tails(explained / std::max(deviation, 1e-12), static_cast<std::size_t>(freedom));
+        };
+        const double measured = std::sqrt(noise.squares / noise.freedom);
+        chance_ = std::min(chance_, chance(measured, noise.freedom));
+        const double weight = assumption_is_contradicted(noise_cv, measured) ? 0 : static_cast<double>(assumed_freedom);
+        chance_as_assumed_ = std::min(chance_as_assumed_, chance(pooled_noise(noise_cv, {}, noise), noise.freedom + weight));
+        if (spread_.freedom > 0 && rest.squares >= spread_.squares) return;
+        spread_ = rest;
+        noise_variance_ = std::pow(pooled_noise(noise_cv, {}, noise), 2);
+    }
+    void test(double noise_cv, const std::vector<std::vector<DriftCheck>>& others) {
+        for (const DriftCheck& check : checks_) mean_ += check.log_value / static_cast<double>(checks_.size());
+        look([](double at) { return at; }, 1, noise_cv, others);
         for (std::size_t i = 0; i + 1 < checks_.size(); ++i) {
-            before += checks_[i].log_value - mean_;
-            const auto left = static_cast<double>(i + 1);
-            look(before * before * (1 / left + 1 / (n - left)), n - 1);
+            const double before = checks_[i].at;
+            const double after = checks_[i + 1].at;
+            // Nobody knows on which side of the step the figures between both checks are.
+            std::vector<std::vector<DriftCheck>> known = others;
+            for (std::vector<DriftCheck>& figures : known)
+                std::erase_if(figures, [&](const DriftCheck& one) { return one.at > before && one.at < after; });
+            look([&](double at) { return at > before ? 1.0 : 0.0; }, static_cast<double>(checks_.size() - 1), noise_cv, known);
         }
-        noise_variance_ = std::pow(pooled_noise(noise_cv, {}, spread_), 2);
     }
 
     /// Of the differences to the first check, whose covariances hold no unknown level.
@@ -199,6 +222,7 @@ private:
     std::vector<DriftCheck> checks_{};
     double mean_ = 0;
     double chance_ = 1;
+    double chance_as_assumed_ = 1;  ///< the same, the assumed noise believed
     Spread spread_{};
     double noise_variance_ = 0;
     double walk_ = 0;  ///< variance of the level's change from one trial to the next

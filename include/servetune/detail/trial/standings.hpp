@@ -185,10 +185,16 @@ inline Standings::Standings(std::span<const Trial> history, const Objective& obj
 inline void Standings::take_off_drift(std::size_t k, const Decision& decision) {
     Drift& drift = drifts_.emplace_back();
     if (!decision.correct_drift || decision.rule == Decision::Rule::published || !default_) return;
-    const GoalFigures& of_default = standings_[*default_].goals[k];
     std::vector<DriftCheck> checks;
-    for (std::size_t i = 0; i < of_default.values.size(); ++i) checks.push_back({of_default.places[i], std::log(of_default.values[i])});
-    drift = Drift(std::move(checks), decision.noise_cv);
+    std::vector<std::vector<DriftCheck>> others;
+    for (const Standing& standing : standings_) {
+        const GoalFigures& figures = standing.goals[k];
+        std::vector<DriftCheck> all;
+        for (std::size_t i = 0; i < figures.values.size(); ++i) all.push_back({figures.places[i], std::log(figures.values[i])});
+        if (&standing == &standings_[*default_]) checks = std::move(all);
+        else others.push_back(std::move(all));
+    }
+    drift = Drift(std::move(checks), decision.noise_cv, others);
     for (Standing& standing : standings_)
         for (std::size_t i = 0; i < standing.goals[k].values.size(); ++i)
             standing.goals[k].values[i] *= std::exp(-drift.offset(standing.goals[k].places[i]));
