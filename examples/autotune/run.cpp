@@ -12,6 +12,7 @@
 #include "screen.hpp"
 #include "stop_signals.hpp"
 #include "study_journal.hpp"
+#include "time_limit.hpp"
 
 #include "base/files.hpp"
 #include "servetune/detail/base/printable.hpp"
@@ -27,6 +28,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <stop_token>
 #include <vector>
 
 namespace autotune {
@@ -57,6 +59,15 @@ std::string text_kept_in(const std::filesystem::path& file) {
     } catch (const IoError&) {
         return "";
     }
+}
+
+/// Whether a run was stopped because its time was `over`, and not by the user; then the summary
+/// says so.
+bool ended_by_time(Summary& summary, const std::stop_token& user, StopReason over) {
+    if (summary.reason != StopReason::stopped_by_user || user.stop_requested()) return false;
+    summary.reason = over;
+    summary.message = "the budget's time was over before the running trial was";
+    return true;
 }
 
 /// What a run would do. Nothing is started or written.
@@ -149,8 +160,11 @@ int run(const RunArguments& arguments) {
         signals.prepared();
         std::vector<Evaluator*> evaluators{setup.evaluator.get()};
         for (const auto& neighbour : setup.neighbours) evaluators.push_back(neighbour.get());
-        summary = evaluators.size() == 1 ? study.run(*setup.evaluator, budget, signals.token(), &*log)
-                                         : WorkersRun(study, evaluators, budget, &*log, say).run(signals.token());
+        const TimeLimit limit(budget, signals.token());
+        summary = evaluators.size() == 1 ? study.run(*setup.evaluator, budget, limit.token(), &*log)
+                                         : WorkersRun(study, evaluators, budget, &*log, say).run(limit.token());
+        if (const auto over = limit.reached(); over && ended_by_time(summary, signals.token(), *over))
+            say("the budget's time is over: what was running is ended, and the next run repeats it");
         log->ends(name_in(stop_reasons, summary.reason), summary.message);
         setup.neighbours.clear();
         setup.evaluator.reset();  // an engine that still serves ends here
