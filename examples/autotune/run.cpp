@@ -95,7 +95,8 @@ int run(const RunArguments& arguments) {
     if (arguments.trials) file.budget.trials = *arguments.trials;
     if (file.budget_until) file.budget.until = next_time_of_day(*file.budget_until);
     if (file.measures()) file.budget.same_failures = 3;  // the default and two others
-    for (const auto& missing : {missing_models(file), missing_data(file), missing_power(file), set_by_own_environment(file)})
+    for (const auto& missing :
+         {missing_models(file), missing_devices(file), missing_data(file), missing_power(file), set_by_own_environment(file)})
         if (!missing.empty()) throw UsageError(missing.front());
     add_earlier_studies(file, arguments.learn_from);
     add_suggestions(file, arguments.suggest);
