@@ -3,6 +3,7 @@
 #include "commands.hpp"
 #include "measuring_here.hpp"
 #include "output.hpp"
+#include "plan.hpp"
 #include "stop_signals.hpp"
 #include "study_journal.hpp"
 
@@ -54,7 +55,7 @@ struct Measured {
         StudyFile file = by_journal ? arguments.load_to_read() : arguments.load();
         if (by_journal && !file.said_twice.empty()) throw ParseError(file.said_twice.front());
         if (!by_journal)
-            for (const auto& missing : {missing_models(file), missing_power(file), set_by_own_environment(file)})
+            for (const auto& missing : {missing_models(file), missing_devices(file), missing_power(file), set_by_own_environment(file)})
                 if (!missing.empty()) throw UsageError(missing.front());
         if (file.starts_processes()) hooks.watchdog = watchdog_for(file.processes().stop_within_seconds);
         setup = set_up(std::move(file), folder, hooks);

@@ -236,7 +236,8 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue, const 
         arguments.ask_installed && setup.file.has_commands() ? ask_installed(setup, facts) : std::vector<std::string>{};
     std::vector<std::string> problems = missing_models(setup.file);
     for (std::string& text : missing_images(setup)) problems.push_back(std::move(text));
-    for (const auto& missing : {missing_data(setup.file), missing_power(setup.file), set_by_own_environment(setup.file)})
+    for (const auto& missing :
+         {missing_devices(setup.file), missing_data(setup.file), missing_power(setup.file), set_by_own_environment(setup.file)})
         problems.insert(problems.end(), missing.begin(), missing.end());
     for (std::string& text : flag_problems(setup, facts)) problems.push_back(std::move(text));
     if (!problems.empty()) {

@@ -4,6 +4,8 @@
 #include "clocks.hpp"
 #include "machine_facts.hpp"
 
+#include "host/nvidia_smi.hpp"
+#include "host/start_program.hpp"
 #include "servetune/detail/load/dataset.hpp"
 #include "servetune/detail/perf/hardware_spec.hpp"
 #include "servetune/detail/study/clocks.hpp"
@@ -229,6 +231,30 @@ Plan plan_of(const StudySetup& setup, const std::filesystem::path& folder) {
         plan.source += fmt::format(", {} trials at once", workers);
     }
     return plan;
+}
+
+std::vector<std::string> missing_devices(const StudyFile& file) {
+    std::vector<std::string> result;
+    const auto* deploy = std::get_if<DeployChoice>(&file.measuring);
+    if (deploy == nullptr || deploy->elsewhere()) return result;
+    const DeployOptions& options = deploy->options.deploy;
+    const std::string place = file.source.file.string() + ": `";
+    const std::vector<Device> devices = file.machine.found ? file.machine.found->devices.all : std::vector<Device>{};
+    std::string here;
+    std::vector<GpuState> states;
+    for (const Device& device : devices) {
+        here += (here.empty() ? "" : ", ") + std::to_string(device.index) + " (" + device.uuid + ")";
+        states.push_back({.index = device.index, .uuid = device.uuid});
+    }
+    const auto names = options.gpus.empty() || devices.empty() ? std::nullopt : named_gpus(options.gpus);
+    for (const std::string& name : names.value_or(std::vector<std::string>{}))
+        if (!name.starts_with("MIG-") && only_named(std::vector{name}, states).empty())
+            result.push_back(place + "gpus` of `deploy` lists " + name + ", and nvidia-smi finds only " + here + " here");
+    for (const int core : options.cores)
+        if (!deploy->container && !may_start_on(core))
+            result.push_back(place + "cores` of `deploy` lists " + std::to_string(core) +
+                             ", which this machine does not have or does not give to this process");
+    return result;
 }
 
 std::vector<std::string> missing_data(const StudyFile& file) {

@@ -64,6 +64,9 @@ std::string time_text(double seconds);
 /// What `run` would miss on this machine, a sentence each: programs that are not on the PATH,
 /// servers that do not answer, GPUs that are other ones than the study says.
 std::vector<std::string> missing_here(const servetune::StudySetup& setup);
+/// Devices and cores that the study gives its engines and this machine does not have, as far as it
+/// tells.
+std::vector<std::string> missing_devices(const servetune::StudyFile& file);
 /// Files of workloads that are not there, of a study that sends them to a server.
 std::vector<std::string> missing_data(const servetune::StudyFile& file);
 

@@ -12,6 +12,7 @@
 #include "screen.hpp"
 #include "stop_signals.hpp"
 #include "study_journal.hpp"
+#include "time_limit.hpp"
 
 #include "base/files.hpp"
 #include "servetune/detail/base/printable.hpp"
@@ -27,6 +28,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <stop_token>
 #include <vector>
 
 namespace autotune {
@@ -59,6 +61,15 @@ std::string text_kept_in(const std::filesystem::path& file) {
     }
 }
 
+/// Whether a run was stopped because its time was `over`, and not by the user; then the summary
+/// says so.
+bool ended_by_time(Summary& summary, const std::stop_token& user, StopReason over) {
+    if (summary.reason != StopReason::stopped_by_user || user.stop_requested()) return false;
+    summary.reason = over;
+    summary.message = "the budget's time was over before the running trial was";
+    return true;
+}
+
 /// What a run would do. Nothing is started or written.
 int print_plan(const StudySetup& setup, const std::filesystem::path& folder) {
     std::vector<std::string> warnings = setup.file.warnings;
@@ -84,7 +95,8 @@ int run(const RunArguments& arguments) {
     if (arguments.trials) file.budget.trials = *arguments.trials;
     if (file.budget_until) file.budget.until = next_time_of_day(*file.budget_until);
     if (file.measures()) file.budget.same_failures = 3;  // the default and two others
-    for (const auto& missing : {missing_models(file), missing_data(file), missing_power(file), set_by_own_environment(file)})
+    for (const auto& missing :
+         {missing_models(file), missing_devices(file), missing_data(file), missing_power(file), set_by_own_environment(file)})
         if (!missing.empty()) throw UsageError(missing.front());
     add_earlier_studies(file, arguments.learn_from);
     add_suggestions(file, arguments.suggest);
@@ -149,8 +161,11 @@ int run(const RunArguments& arguments) {
         signals.prepared();
         std::vector<Evaluator*> evaluators{setup.evaluator.get()};
         for (const auto& neighbour : setup.neighbours) evaluators.push_back(neighbour.get());
-        summary = evaluators.size() == 1 ? study.run(*setup.evaluator, budget, signals.token(), &*log)
-                                         : WorkersRun(study, evaluators, budget, &*log, say).run(signals.token());
+        const TimeLimit limit(budget, signals.token());
+        summary = evaluators.size() == 1 ? study.run(*setup.evaluator, budget, limit.token(), &*log)
+                                         : WorkersRun(study, evaluators, budget, &*log, say).run(limit.token());
+        if (const auto over = limit.reached(); over && ended_by_time(summary, signals.token(), *over))
+            say("the budget's time is over: what was running is ended, and the next run repeats it");
         log->ends(name_in(stop_reasons, summary.reason), summary.message);
         setup.neighbours.clear();
         setup.evaluator.reset();  // an engine that still serves ends here

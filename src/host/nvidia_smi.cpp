@@ -11,6 +11,8 @@
 #include <array>
 #include <charconv>
 #include <cstdlib>
+#include <set>
+#include <string>
 #include <string_view>
 
 namespace servetune {
@@ -137,6 +139,21 @@ std::optional<std::vector<std::string>> named_gpus(const std::string& text) {
     for (const std::string_view name : fields_of(list))
         if (!name.empty()) names.emplace_back(name);
     return names;
+}
+
+std::string wrong_with_gpu_list(const std::string& text) {
+    constexpr const char* wanted = "GPUs by number or UUID, with commas between, such as \"0,1\", wanted, got '";
+    const std::vector<std::string_view> names = fields_of(text);
+    std::set<std::string> seen;
+    for (const std::string_view name : names) {
+        const auto number = number_from<int>(name);
+        const bool uuid = name.starts_with("GPU-") || name.starts_with("MIG-");
+        const std::string said = names.size() > 1 ? "' in '" + text : "";
+        if (number ? *number < 0 || name.front() == '-' : !uuid) return wanted + std::string(name) + said + "'";
+        if (!seen.insert(number ? std::to_string(*number) : std::string(name)).second)
+            return "the GPU " + std::string(name) + " is listed twice in '" + text + "'";
+    }
+    return "";
 }
 
 std::vector<GpuState> only_named(const std::optional<std::vector<std::string>>& names, std::vector<GpuState> gpus) {

@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <sstream>
 #include <system_error>
+#include <thread>
 
 namespace servetune {
 namespace {
@@ -181,6 +182,14 @@ std::vector<std::string> inherited_environment() {
         if (!names_secret(text.substr(0, text.find('=')))) result.emplace_back(text);
     }
     return result;
+}
+
+bool may_start_on(int core) {
+    if (core < 0 || core >= CPU_SETSIZE) return false;
+    const cpu_set_t set = set_of({core});
+    bool may = false;
+    std::thread([&] { may = sched_setaffinity(0, sizeof set, &set) == 0; }).join();  // a thread has a set of its own
+    return may;
 }
 
 int start_program(const ChildProgram& program, int output, int answer) {

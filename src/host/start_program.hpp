@@ -28,6 +28,9 @@ struct ChildProgram {
     int signal_when_parent_ends = SIGKILL;   ///< to it alone, when the thread that made it ends
 };
 
+/// Whether a program may be started here on this core alone.
+bool may_start_on(int core);
+
 /// Starts `program` as the leader of a process group of its own, and returns its id (also the
 /// group's) once it runs. Both of its outputs go into the descriptor `output`, or the standard one
 /// into `answer` if that is a descriptor. The program has the usual signal dispositions, an empty

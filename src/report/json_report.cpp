@@ -126,7 +126,7 @@ std::string why_not_measured(const ReportView& view, const Configuration& config
             const Failure& failure = *trial.failure();
             return std::string(name_in(failure_kinds, failure.kind)) + (failure.message.empty() ? "" : ": " + failure.message);
         }
-    if (stop_reason == name_in(stop_reasons, StopReason::deadline)) return "it would not have been over by the deadline ('until')";
+    if (stop_reason == name_in(stop_reasons, StopReason::deadline)) return "there was no time for it before the deadline ('until')";
     if (stop_reason == name_in(stop_reasons, StopReason::wall_clock_spent)) return "the budget's 'wall_clock' was spent";
     if (stop_reason == name_in(stop_reasons, StopReason::stopped_by_user)) return "the run was stopped";
     return "not yet; run the study again";

@@ -213,7 +213,7 @@ inline constexpr struct KnowledgeKeys : TableKeys {
 inline constexpr struct BudgetKeys {
     static constexpr std::string_view called = "budget";
     Key trials{"trials", is::integer_from<1>, "told trials of search and confirmation (30)"};
-    Key wall_clock{"wall_clock", is::duration, "of one run, which ends within it, running trials included"};
+    Key wall_clock{"wall_clock", is::duration, "of one run: a trial that still runs then is ended, and the next run repeats it"};
     Key until{"until", is::time_of_day, "the same as a local time, the next that comes"};
     Key serves{"serves", is::positive_duration,
                "how long the result will serve: the search also ends once a further trial takes more time than it is expected to gain"};

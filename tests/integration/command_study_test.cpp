@@ -208,6 +208,32 @@ TEST_CASE("command: a study that is stopped ends its program and keeps the trial
     CHECK_FALSE(trials.front().told());
 }
 
+TEST_CASE("command: a trial that runs when the budget's time is over is ended, and what was told is kept") {
+    const StudyInFolder study("[ -e go ] || case \"$request\" in '{\"trial\":2,'*) sleep 600 ;; esac\n",
+                              "{command: [./measure, \"{config}\"]}\nbudget: {wall_clock: 15s}");
+    {
+        ChildProcess run(study.command(), study.folder.path());
+        const auto code = run.wait_at_most(60s);  // a trial that is not ended lasts ten minutes
+        INFO(run.err());
+        REQUIRE(code == 0);
+        CHECK(nlohmann::json::parse(run.out()).at("stop_reason") == "wall_clock_spent");
+    }
+    CHECK(has(read_file(study.directory() / "run.log"), "the budget's time is over: what was running is ended"));
+    CHECK(leftovers(study.directory().string()).empty());
+    const std::vector<Trial> before = SqliteJournal::read(study.directory()).trials();
+    REQUIRE(before.size() == 3);
+    CHECK(before[0].measurement() != nullptr);
+    CHECK(before[1].measurement() != nullptr);
+    CHECK_FALSE(before[2].told());
+
+    study.folder.write("go", "");
+    ChildProcess again(study.command(), study.folder.path());
+    REQUIRE(again.wait_at_most(60s) == 0);
+    const std::vector<Trial> after = SqliteJournal::read(study.directory()).trials();
+    CHECK(after.at(1).outcome == before[1].outcome);
+    CHECK(after.at(2).told());
+}
+
 TEST_CASE("command: a study whose program is not there ends with what to do, and the trial stays open") {
     const StudyInFolder study;
     fs::remove(study.folder.path() / "measure");

@@ -331,6 +331,42 @@ TEST_CASE("devices: a study that says more devices than there are is told, and a
     CHECK(one.claims().empty());
 }
 
+TEST_CASE("devices: lists of devices that are none, and devices and cores that are not here, are refused before anything starts") {
+    const GpuMachine two(2);
+    const auto validated = [&](const std::string& deploy, const std::string& command = "validate") {
+        return two.run(command, moe_study("", "{deploy: {" + deploy + "}}", "total_tokens_per_second",
+                                          "space: {tensor_parallel_size: [1, 2]}\nothers: default\nbudget: {trials: 2}\n"));
+    };
+    using Rows = std::vector<std::pair<std::string, std::string>>;
+    for (const auto& [deploy, why] : Rows{{"gpus: \"0,0\"", "the GPU 0 is listed twice in '0,0'"},
+                                          {"gpus: \"0, 00\"", "the GPU 00 is listed twice in '0, 00'"},
+                                          {"gpus: \"0,x\"", "wanted, got 'x' in '0,x'"},
+                                          {"gpus: \"0,\"", "wanted, got '' in '0,'"},
+                                          {"gpus: \"-1\"", "wanted, got '-1'"},
+                                          {"gpus: \"0;1\"", "wanted, got '0;1'"},
+                                          {"environment: {CUDA_VISIBLE_DEVICES: \"1,1\"}", "the GPU 1 is listed twice in '1,1'"}}) {
+        const Ran refused = validated(deploy);
+        INFO(deploy << '\n' << refused.err);
+        CHECK(refused.code == 2);
+        CHECK(refused.err.find("study.yaml:6:") != std::string::npos);
+        CHECK(refused.err.find(why) != std::string::npos);
+    }
+    for (const auto& [deploy, what] :
+         Rows{{"gpus: \"1,5\"", "`gpus` of `deploy` lists 5, and nvidia-smi finds only 0 (GPU-0a), 1 (GPU-1a)"},
+              {"gpus: GPU-7", "`gpus` of `deploy` lists GPU-7"},
+              {"cores: [1023]", "`cores` of `deploy` lists 1023"}})
+        for (const char* command : {"validate", "run"}) {
+            const Ran refused = validated(deploy, command);
+            INFO(deploy << '\n' << refused.err);
+            CHECK(refused.code == (command == std::string("run") ? 2 : 1));
+            CHECK(refused.err.find(what) != std::string::npos);
+        }
+    CHECK(two.claims().empty());
+    for (const char* deploy :
+         {"gpus: \"1,0\"", "gpus: \"0, GPU-1a\"", "gpus: MIG-0", "gpus: \"\"", "environment: {CUDA_VISIBLE_DEVICES: \"-1\"}"})
+        CHECK(validated(deploy).code == 0);
+}
+
 TEST_CASE("devices: a simulated engine refuses a layout that the model's shape does not allow, and takes its devices alone") {
     const GpuMachine machine(2);
     const auto engine = [&](const std::vector<std::string>& flags, const std::string& visible) {

@@ -68,6 +68,16 @@ std::optional<SlurmOptions> read_slurm(const Yaml& node) {
     return options;
 }
 
+/// Devices are counted by their names, so each must be one. A variable may also hide all devices.
+void check_devices(const Yaml& node, const DeployOptions& deploy) {
+    const auto check = [&](const Key& key, const std::string& list) {
+        if (const std::string wrong = list.empty() ? "" : wrong_with_gpu_list(list); !wrong.empty()) node.at(key).fail(wrong);
+    };
+    check(keys::deploy.gpus, deploy.gpus);
+    const auto variable = deploy.environment.find("CUDA_VISIBLE_DEVICES");
+    if (variable != deploy.environment.end() && variable->second != "-1") check(keys::deploy.environment, variable->second);
+}
+
 /// Several trials at once need something to give out.
 void check_parts(const Yaml& node, const DeployChoice& choice) {
     if (choice.workers > 1 && choice.slurm && choice.options.fill_devices)  // each could hold what the others wait for
@@ -79,9 +89,6 @@ void check_parts(const Yaml& node, const DeployChoice& choice) {
     if (deploy.gpus.empty() && deploy.cores.empty())
         node.at(keys::deploy.workers)
             .fail(wanted + " need parts of the machine of their own: list its devices under `gpus`, or cores under `cores`");
-    std::vector<std::string> sorted = names_of_gpus(deploy.gpus);
-    std::sort(sorted.begin(), sorted.end());
-    if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) node.at(keys::deploy.gpus).fail("a device is listed twice");
     for (const auto& [what, count] : {std::pair("gpus", names_of_gpus(deploy.gpus).size()), std::pair("cores", deploy.cores.size())})
         if (count % choice.workers != 0)
             node.at(keys::deploy.workers).fail(wanted + " cannot share " + std::to_string(count) + " " + what + " in equal parts");
@@ -125,6 +132,7 @@ MeasuringChoice read_deploy(const Yaml& node) {
     read(node, table.cores, options.deploy.cores);
     read(node, table.workers, result.workers);
     read_word<keys::copies>(node, table.replicas, options.fill_devices);
+    check_devices(node, options.deploy);
     check_parts(node, result);
     read(node, table.ready_within, options.deploy.ready_within_seconds);
     read(node, table.stop_within, options.deploy.stop_within_seconds);
