@@ -44,9 +44,10 @@ std::string disturbance_of(const ReportView& view, const Configuration& configur
 std::string count_of_unreliable(const Recommendation& result) {
     std::string text;
     if (result.disturbed > 0) text = fmt::format("{} of {} results were disturbed", result.disturbed, result.results);
+    const char* are = result.unsound == 1 ? "is" : "are";
     if (result.unsound > 0)
-        text += text.empty() ? fmt::format("{} of {} results are unsound", result.unsound, result.results)
-                             : fmt::format(", {} are unsound", result.unsound);
+        text += text.empty() ? fmt::format("{} of {} results {} unsound", result.unsound, result.results, are)
+                             : fmt::format(", {} {} unsound", result.unsound, are);
     return text;
 }
 
