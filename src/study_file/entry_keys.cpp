@@ -12,7 +12,7 @@
 namespace servetune {
 namespace {
 
-constexpr const auto& table = keys::parameter;
+constexpr const auto& named = keys::parameter;
 
 constexpr std::string_view how_passed = "leave it out, or give a parameter of your own another name";
 constexpr std::string_view which_versions = "leave it out; 'engine_versions' says which version runs, 'choice' which values are tried";
@@ -20,29 +20,29 @@ constexpr std::string_view own_file = "leave it out, or let 'engine' name a copy
 
 /// Keys of an engine's file that an entry of its parameter cannot change, and what to do instead.
 constexpr std::array<std::pair<const Key*, std::string_view>, 16> of_engine_file{{
-    {&table.flag, how_passed},
-    {&table.off_flag, how_passed},
-    {&table.env, how_passed},
-    {&table.option, how_passed},
-    {&table.earlier, how_passed},
-    {&table.when, "leave it out; a rule under 'constraints' says which values may come together"},
-    {&table.since, which_versions},
-    {&table.until, which_versions},
-    {&table.values_since, which_versions},
-    {&table.values_until, which_versions},
-    {&table.architectures, which_versions},
-    {&table.also, "leave it out; write these values under 'choice'"},
-    {&table.same_as, own_file},
-    {&table.means, own_file},
-    {&table.concept_, own_file},
-    {&table.engine_default, own_file},
+    {&named.flag, how_passed},
+    {&named.off_flag, how_passed},
+    {&named.env, how_passed},
+    {&named.option, how_passed},
+    {&named.earlier, how_passed},
+    {&named.when, "leave it out; a rule under 'constraints' says which values may come together"},
+    {&named.since, which_versions},
+    {&named.until, which_versions},
+    {&named.values_since, which_versions},
+    {&named.values_until, which_versions},
+    {&named.architectures, which_versions},
+    {&named.also, "leave it out; write these values under 'choice'"},
+    {&named.same_as, own_file},
+    {&named.means, own_file},
+    {&named.concept_, own_file},
+    {&named.engine_default, own_file},
 }};
 
 /// Keys that say something only of a flag.
-constexpr std::array<const Key*, 15> of_flags{&table.flag,    &table.off_flag,    &table.env,          &table.option,
-                                              &table.earlier, &table.since,       &table.until,        &table.also,
-                                              &table.same_as, &table.means,       &table.values_since, &table.values_until,
-                                              &table.drafts,  &table.checkpoints, &table.architectures};
+constexpr std::array<const Key*, 15> of_flags{&named.flag,    &named.off_flag,    &named.env,          &named.option,
+                                              &named.earlier, &named.since,       &named.until,        &named.also,
+                                              &named.same_as, &named.means,       &named.values_since, &named.values_until,
+                                              &named.drafts,  &named.checkpoints, &named.architectures};
 
 /// Whether the entry speaks of this parameter, as the composition reads it.
 bool means(const std::string& name, const Engine& engine, const Parameter& parameter) {
