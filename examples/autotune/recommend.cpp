@@ -44,7 +44,8 @@ int recommend_as(const RecommendArguments& arguments) {
     }
     ArtefactOptions options{
         arguments.host, arguments.port, arguments.image, arguments.gpus,
-        setup.file.secrets(headline.title + (result.conclusion == Conclusion::inconclusive ? ": this starts the default." : "."))};
+        setup.file.secrets(headline.title + (result.conclusion == Conclusion::inconclusive ? ": this starts the default." : ".") +
+                           (headline.unsound.empty() ? "" : " " + headline.unsound))};
     if (setup.file.machine.found) options.topology = setup.file.machine.found->topology;
     for (const Trial& trial : trials)
         if (const Measurement* measured = trial.measurement(); measured != nullptr && trial.configuration == result.recommended)

@@ -81,8 +81,8 @@ public:
     [[nodiscard]] std::vector<std::string> decisive() const;
     /// Empties the engine's prefix cache, where it can (`between_runs`); false where it cannot.
     bool reset_cache() override;
-    /// What of the flags did not take effect, a line each: by what the engine tells of itself
-    /// (api.server_info), and by lines of its log that say so though it serves.
+    /// Lines of its log that say, though it serves, that something is not supported. A flag that it
+    /// ignores, by its log or by what it tells of itself (api.server_info), is a failed start.
     [[nodiscard]] std::vector<std::string> not_in_force() const override;
     /// Why the log file ends early (disk full); empty while all is well.
     [[nodiscard]] std::string log_trouble() const;

@@ -46,10 +46,11 @@ Reports all_reports(const StudySetup& setup, std::span<const Trial> trials, std:
 /// `run` ends with.
 struct Headline {
     Conclusion conclusion = Conclusion::nothing_passes;
-    std::string title;    ///< `Recommended: +5.00 % over the default`, `Keep the default`, `Inconclusive`, `Nothing can be recommended`
-    std::string reason;   ///< a sentence
-    std::string advice;   ///< what to do: a sentence, or empty
-    std::string command;  ///< what to serve; empty where nothing passes
+    std::string title;      ///< `Recommended: +5.00 % over the default`, `Keep the default`, `Inconclusive`, `Nothing can be recommended`
+    std::string reason;     ///< a sentence
+    std::string advice;     ///< what to do: a sentence, or empty
+    std::string command;    ///< what to serve; empty where nothing passes
+    std::string unsound{};  ///< sentences of `reason`, where the verdict uses measurements that the audit finds unsound
     std::string given_away{};  ///< the best observed figure, where something else is to be served, and what that gives away
 };
 Headline headline_of(const StudySetup& setup, std::span<const Trial> trials);

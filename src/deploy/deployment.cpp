@@ -8,6 +8,7 @@
 #include "host/process_table.hpp"
 #include "load/http.hpp"
 #include "server_probe.hpp"
+#include "servetune/detail/base/nearest.hpp"
 #include "servetune/error.hpp"
 
 #include <algorithm>
@@ -138,6 +139,7 @@ struct Deployment::State {
     [[nodiscard]] std::optional<Failure> look(const std::stop_token& stop);
     [[nodiscard]] Failure failure(FailureKind kind, const std::string& what) const;
     std::optional<Failure> ignored_flag();
+    [[nodiscard]] std::optional<Failure> overridden_flag() const;
     [[nodiscard]] Failure ended_at_start() const;
     [[nodiscard]] Failure late();
     [[nodiscard]] Failure refused(const ProbeAnswer& answer, const std::stop_token& stop);
@@ -203,6 +205,7 @@ void Deployment::State::start(const std::stop_token& stop) {
     }
     started.seconds = seconds_since(begin);
     if (!failed) failed = ignored_flag();
+    if (!failed) failed = overridden_flag();
     if (!failed) {
         server_began = ServerProbe(engine, endpoint, [&] { return stop.stop_requested(); }).process_start_seconds();
         log.serving();
@@ -260,6 +263,13 @@ std::optional<Failure> Deployment::State::ignored_flag() {
     const auto line = log.ignored_flag();
     if (!line) return std::nullopt;
     return failure(FailureKind::ignored_flags, engine.name + " serves and says that a flag has no effect: " + *line);
+}
+
+/// By what the engine tells of itself.
+std::optional<Failure> Deployment::State::overridden_flag() const {
+    const std::vector<std::string> flags = flags_not_in_force(engine, endpoint, command.argv);
+    if (flags.empty()) return std::nullopt;
+    return failure(FailureKind::ignored_flags, engine.name + " serves and says that a flag has no effect: " + listed(flags));
 }
 
 Failure Deployment::State::failure(FailureKind kind, const std::string& what) const {
@@ -441,10 +451,8 @@ bool Deployment::reset_cache() {
 }
 
 std::vector<std::string> Deployment::not_in_force() const {
-    std::vector<std::string> result = flags_not_in_force(state_->engine, state_->endpoint, state_->command.argv);
     state_->log.read();
-    for (const std::string& line : state_->log.unsupported()) result.push_back(line);
-    return result;
+    return state_->log.unsupported();
 }
 
 std::string DeployOptions::why_invalid() const {

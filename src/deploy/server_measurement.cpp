@@ -364,7 +364,7 @@ std::string ServerMeasurement::why_again(const std::variant<Measured, Failure>& 
 Outcome ServerMeasurement::of(Server& server, const std::string& model, double devices, std::optional<Calibration>& known) {
     devices_ = devices;
     const std::vector<std::string> not_in_force = server.not_in_force();
-    for (const std::string& flag : not_in_force) say("a flag did not take effect: " + flag);
+    for (const std::string& flag : not_in_force) say("a flag may have no effect: " + flag);
     phase("first answers");
     Watch watch(server, deadline_, stalled_after(), context_.stop);
     const auto warm_from = Clock::now();
@@ -394,7 +394,7 @@ Outcome ServerMeasurement::of(Server& server, const std::string& model, double d
     if (measured.validity.ended_early()) add_error_of_last(whole, measured.parts, present(context_.to_beat).goal.metric);
     for (const std::string& flag : not_in_force)
         measured.disturbed.push_back(
-            {"not_in_force", flag, "as the command says", "a flag did not take effect, so this is another configuration's figure"});
+            {"not_in_force", flag, "it serves all the same", "a flag may have no effect: then this is another configuration's figure"});
     if (!measured.disturbed.empty()) add(measured.validity, {Verdict::suspect, std::move(measured.disturbed)});
     return Measurement{std::move(whole), std::move(measured.validity)};
 }

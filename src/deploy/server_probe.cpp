@@ -161,6 +161,7 @@ std::string name_in_info(const Engine& engine, const std::string& flag) {
 }
 
 bool says(const Json& value, const std::string& asked) {
+    if (asked == "auto" || asked == "-1") return true;  // what the engine chooses
     if (value.is_boolean()) return asked.empty() ? value.get<bool>() : asked == (value.get<bool>() ? "true" : "false");
     if (value.is_number()) return real_of(asked) == value.get<double>();
     return value.is_string() ? value.get<std::string>() == asked : true;  // of lists, objects and null we know too little
@@ -178,7 +179,7 @@ std::vector<std::string> flags_not_in_force(const Engine& engine, const Endpoint
     const CommandSettings asked_for = reader.read({argv});
     for (const Setting& setting : asked_for.settings) {
         const std::string flag = setting.words.front().substr(0, setting.words.front().find('='));
-        if (!flag.starts_with("--") || !setting.key.empty()) continue;
+        if (!flag.starts_with("--") || !setting.key.empty() || setting.not_about_speed) continue;
         const std::string asked = setting.alone ? "" : setting.value;
         const Json* value = member(info, name_in_info(engine, flag).c_str());
         if (value != nullptr && !says(*value, asked))

@@ -30,7 +30,10 @@ AuditContext context_of(const LoadTest& test, const Plan& plan, const LoadRun& r
     context.tokens_are_estimated = std::any_of(run.records.begin(), run.records.end(),
                                                [](const RequestRecord& record) { return record.succeeded() && !record.output_tokens; });
     context.requested_requests = static_cast<double>(plan.requests.size());
-    context.mean_input_tokens = plan.lengths_exact ? plan.mean_input_tokens : std::nullopt;
+    // The later turns of conversations hold answers, whose lengths are not planned.
+    const bool all_known = plan.lengths_exact && std::all_of(plan.requests.begin(), plan.requests.end(),
+                                                             [](const PlannedRequest& request) { return request.input_tokens > 0; });
+    context.mean_input_tokens = all_known ? plan.mean_input_tokens : std::nullopt;
     if (test.workload.dataset.kind == Dataset::Kind::trace) context.prefix_cache_intended = true;  // its requests may share blocks
     return context;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report_view.hpp"
+#include "servetune/detail/base/nearest.hpp"
 #include "servetune/detail/study/confirmation_rounds.hpp"
 #include "servetune/detail/study/recommendation_text.hpp"
 #include "servetune/report.hpp"
@@ -39,6 +40,46 @@ std::string disturbance_of(const ReportView& view, const Configuration& configur
             for (const Finding& finding : measurement->validity.findings)
                 if (is_disturbance(finding)) return finding.id + (finding.left.empty() ? "" : ": " + finding.left);
     return "";
+}
+
+/// That measurements which count under the study's audit are unsound, and what the first of them
+/// breaks; empty: none is. `whose`: `Its`.
+std::string unsound_text(const ReportView& view, const Configuration& configuration, const std::string& whose) {
+    const Standing* standing = view.standings.find(configuration);
+    if (standing == nullptr) return "";
+    std::size_t used = 0, unsound = 0;
+    const Validity* first = nullptr;
+    for (const Trial* trial : standing->trials) {
+        const Measurement* measurement = trial->measurement();
+        if (measurement == nullptr || !view.setup.problem->decision.believes(*measurement)) continue;
+        ++used;
+        if (measurement->validity.verdict != Verdict::unsound) continue;
+        ++unsound;
+        if (first == nullptr) first = &measurement->validity;
+    }
+    if (first == nullptr) return "";
+    std::vector<std::string> ids;
+    for (const Finding& finding : first->findings)
+        if (std::find(ids.begin(), ids.end(), finding.id) == ids.end()) ids.push_back(finding.id);
+    std::string text = used == 1         ? whose + " measurement is unsound"
+                       : unsound == used ? whose + " measurements are unsound"
+                                         : fmt::format("{} measurements: {} of {} are unsound", whose, unsound, used);
+    if (!ids.empty()) text += " (" + listed(ids) + ")";
+    for (const Finding& finding : first->findings) {
+        if (finding.left.empty()) continue;
+        text += ": " + finding.left + (finding.right.empty() ? "" : "; " + finding.right);
+        break;
+    }
+    return text + '.';
+}
+
+/// The same of all measurements that a verdict rests on.
+std::string unsound_text(const ReportView& view) {
+    const Recommendation& result = view.recommendation;
+    const std::string of_default = unsound_text(view, result.default_configuration, "The default's");
+    if (result.recommended == result.default_configuration) return of_default;
+    const std::string of_winner = unsound_text(view, result.recommended, "Its");
+    return of_winner + (of_winner.empty() || of_default.empty() ? "" : " ") + of_default;
 }
 
 std::string count_of_unreliable(const Recommendation& result) {
@@ -244,7 +285,7 @@ Headline headline_of(const ReportView& view) {
     const bool all_wanted = view.setup.strategy->name() == "exhaustive" && !only_default_told(view);
     std::string rest = all_wanted ? not_tried_text(view) : "";  // of what was to be measured
     if (!rest.empty()) rest.insert(0, " ");
-    Headline headline{result.conclusion, {}, {}, {}, {}, {}};
+    Headline headline{result.conclusion, {}, {}, {}, {}, {}, {}};
     switch (result.conclusion) {
         case Conclusion::recommended:
             if (!result.default_passes) {
@@ -288,6 +329,11 @@ Headline headline_of(const ReportView& view) {
             headline.reason += rest;
             return headline;
         }
+    }
+    headline.unsound = unsound_text(view);
+    if (!headline.unsound.empty()) {
+        headline.reason += " " + headline.unsound;
+        if (result.conclusion == Conclusion::recommended) headline.advice = "Find out why before you serve this.";
     }
     if (const std::string difference = environment_difference(view); !difference.empty()) headline.reason += " " + difference;
     headline.reason += rest;

@@ -75,7 +75,9 @@ private:
         line("## Conclusion\n");
         const Headline headline = headline_of(view_);
         const bool gains = result_.conclusion == Conclusion::recommended && result_.default_passes;
-        if (gains) line("**{}** ({}).\n", headline.title, difference(result_.recommended, result_.default_configuration));
+        if (gains)
+            line("**{}** ({}).{}\n", headline.title, difference(result_.recommended, result_.default_configuration),
+                 headline.unsound.empty() ? "" : " " + headline.unsound + " " + headline.advice);
         else line("**{}.** {}{}\n", headline.title, headline.reason, headline.advice.empty() ? "" : " " + headline.advice);
         if (result_.conclusion == Conclusion::nothing_passes) return;
         block("bash", headline.command);

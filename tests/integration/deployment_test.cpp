@@ -158,11 +158,22 @@ TEST_CASE("deployment: each engine starts, serves, is who it was, and goes at on
     }
 }
 
-TEST_CASE("deployment: flags that are not in force are told") {
+TEST_CASE("deployment fails: it serves and tells another value of a flag than was asked for") {
+    OneEngine honest("", "sglang");
+    CHECK(why(honest.deploy({"--schedule-conservativeness=0.7", "--mem-fraction-static=0.8", "--max-running-requests=2"})) == "");
     OneEngine stage("", "sglang");
-    const Deployment& deployment = stage.deploy({"--schedule-conservativeness=0.7", "--mem-fraction-static=0.8"});
-    REQUIRE(why(deployment) == "");
-    CHECK(deployment.not_in_force().empty());
+    const fs::path served = stage.programs_.path() / "served/python3";
+    fs::create_directories(served.parent_path());
+    fs::create_symlink(SIMENGINE_PROGRAM, served);
+    fs::remove(stage.programs_.path() / "python3");
+    std::ofstream(stage.programs_.path() / "python3")
+        << "#!/bin/sh\nfor word; do shift; [ \"$word\" = --max-running-requests=2 ] && word=--max-running-requests=64\n"
+        << "set -- \"$@\" \"$word\"; done\nexec '" << served.string() << "' \"$@\"\n";
+    fs::permissions(stage.programs_.path() / "python3", fs::perms::owner_all);
+    const Failure failure = stage.failure({"--max-running-requests=2"});
+    CHECK(failure.kind == FailureKind::ignored_flags);
+    CHECK(why(stage.deploy({"--max-running-requests=64"})) == "");
+    CHECK(failure.message == "sglang serves and says that a flag has no effect: --max-running-requests 2 was asked for, 64 is in force");
 }
 
 TEST_CASE("deployment fails: it serves and says that a flag has no effect") {

@@ -421,6 +421,29 @@ TEST_CASE("load test: calibrated, planned, sent, summarised, and sound") {
     CHECK(count_prompt_tokens(test.endpoint, "a b c") == 3);
 }
 
+TEST_CASE("load test: the growing prompts of conversations, and shared prefixes, are the data set's") {
+    const StreamServer server({.behaviour = parse_behaviour("first=0.002,gap=0.001")});
+    for (const Dataset& dataset :
+         {Dataset{.kind = Dataset::Kind::multi_turn, .input_tokens = 64, .output_tokens = 16, .turns = 4},
+          Dataset{.kind = Dataset::Kind::shared_prefix, .input_tokens = 64, .output_tokens = 16, .prefix_tokens = 200}}) {
+        LoadTest test;
+        test.endpoint = endpoint_of(server);
+        test.workload.name = "w";
+        test.workload.dataset = dataset;
+        test.workload.requests = 24;
+        test.workload.arrival = closed(4);
+        test.workload.ignore_eos = true;
+        test.salt = 7;
+        const LoadTestResult result = run_load_test(test);
+        CHECK(result.plan.lengths_exact);
+        CHECK(*result.statistics.result.input_tokens > 24 * 64 + 24 * 16);
+        for (const Finding& finding : result.validity.findings) {
+            INFO(finding.left << "; " << finding.right);
+            CHECK(finding.id != "complete");
+        }
+    }
+}
+
 TEST_CASE("load test: a server that takes ignore_eos and does nothing with it is measured, and the lengths are flagged") {
     const StreamServer server({.behaviour = parse_behaviour("first=0.002,gap=0.001")});
     LoadTest test;

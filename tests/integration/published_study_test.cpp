@@ -157,6 +157,18 @@ TEST_CASE("published: Qwen3-8B on Jetson Thor, nine checkpoints at high and at l
         CHECK(result["recommended"]["metrics"]["total_tokens_per_second"] == after);
         CHECK(result["recommended"]["command"] == "vllm serve /models/Qwen/Qwen3-8B-FP8 --served-model-name qwen3");
         CHECK(result["trials"]["told"] == 11);
+        // The audit is not enforced, so every output says what the verdict rests on.
+        const std::string doubt = "Its measurement is unsound (physics): mean TPOT = ";
+        CHECK(result["reason"].get<std::string>().find(doubt) != std::string::npos);
+        CHECK(result["reason"].get<std::string>().find("The default's") == std::string::npos);
+        CHECK(result["advice"] == "Find out why before you serve this.");
+        for (const char* report : {"report.md", "report.html"})
+            CHECK(read_file(folder.path() / "study" / report).find("measurement is unsound (physics)") != std::string::npos);
+        const Ran shell = autotune({"recommend", (published / "qwen3-8b-jetson-thor" / study).string(), "--directory",
+                                    (folder.path() / "study").string(), "--as", "shell"},
+                                   folder.path());
+        INFO(shell.err);
+        CHECK(shell.out.find(" over the default. " + doubt) < shell.out.find("exec vllm serve"));
     }
 }
 

@@ -172,13 +172,23 @@ TEST_CASE("server probe: one that answers wrongly has failed, and the message sa
 
 TEST_CASE("server probe: flags that are not in force are told, each in the server's words") {
     const CannedServer server(
-        {{"/get_server_info", {200, R"({"max_running_requests": 64, "dtype": "auto", "enable_metrics": false, "disable_x": true,
-                                          "mem_fraction_static": 0.8, "list": [1], "total_slots": 4})"}}});
+        {{"/get_server_info", {200, R"({"max_running_requests": 64, "dtype": "bf16", "enable_metrics": false, "disable_x": true,
+                                          "mem_fraction_static": 0.8, "list": [1], "total_slots": 4, "key": "***"})"}}});
     Engine engine = some_engine();
     engine.reported_as = {{"--parallel", "total_slots"}};
-    const std::vector<std::string> argv{"program",     "--max-running-requests=128", "--dtype",  "auto",       "--enable-metrics",
-                                        "--disable-x", "--mem-fraction-static=0.80", "--list=2", "--parallel", "8",
-                                        "--unknown=1"};
+    engine.not_about_speed = {"--key"};
+    const std::vector<std::string> argv{"program",
+                                        "--max-running-requests=128",
+                                        "--dtype",
+                                        "auto",
+                                        "--enable-metrics",
+                                        "--disable-x",
+                                        "--mem-fraction-static=0.80",
+                                        "--list=2",
+                                        "--parallel",
+                                        "8",
+                                        "--unknown=1",
+                                        "--key=mine"};
     CHECK(flags_not_in_force(engine, endpoint_of(engine, server.port(), "m"), argv) ==
           std::vector<std::string>{"--max-running-requests 128 was asked for, 64 is in force",
                                    "--enable-metrics was asked for, false is in force", "--parallel 8 was asked for, 4 is in force"});

@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 using namespace servetune;
 using namespace servetune::test;
@@ -326,26 +327,22 @@ TEST_CASE("result files: a figure that cannot be reaches the audit, in every for
         json.update(nlohmann::json::parse(changed));
         CHECK(is_impossible(json.dump()));
     }
-    struct Case {
-        const char* file;
-        const char* pointer;
-        int value = -1;
-    };
-    for (const Case& one :
-         {Case{"sglang-details.jsonl", "/duration"}, Case{"aiperf.json", "/benchmark_duration/avg"},
-          Case{"genai-perf.json", "/request_latency/avg"}, Case{"guidellm-v2.json", "/benchmarks/0/duration"},
-          Case{"gpustack.json", "/raw_metrics/benchmarks/0/duration"}, Case{"inference-perf-0.6.json", "/benchmark_time_seconds"},
-          Case{"inference-perf-0.6.json", "/benchmark_time_seconds", 0}, Case{"llama-bench.json", "/0/avg_ts"},
-          Case{"inferencex.json", "/0/tput_per_gpu"}, Case{"evalscope-1.10.json", "/Avg Output Tokens"}}) {
-        INFO(one.file << ' ' << one.pointer);
-        std::string whole = read_file(samples / one.file);
-        if (std::string_view(one.file).ends_with(".jsonl")) whole.resize(whole.find('\n'));
+    using Case = std::tuple<const char*, const char*, int>;
+    for (const auto& [file, pointer, value] :
+         {Case{"sglang-details.jsonl", "/duration", -1}, Case{"aiperf.json", "/benchmark_duration/avg", -1},
+          Case{"genai-perf.json", "/request_latency/avg", -1}, Case{"guidellm-v2.json", "/benchmarks/0/duration", -1},
+          Case{"gpustack.json", "/raw_metrics/benchmarks/0/duration", -1}, Case{"inference-perf-0.6.json", "/benchmark_time_seconds", -1},
+          Case{"inference-perf-0.6.json", "/benchmark_time_seconds", 0}, Case{"llama-bench.json", "/0/avg_ts", -1},
+          Case{"inferencex.json", "/0/tput_per_gpu", -1}, Case{"evalscope-1.10.json", "/Avg Output Tokens", -1}}) {
+        INFO(file << ' ' << pointer);
+        std::string whole = read_file(samples / file);
+        if (std::string_view(file).ends_with(".jsonl")) whole.resize(whole.find('\n'));
         if (const auto rate = whole.find("Infinity"); rate != std::string::npos) whole.replace(rate, 8, "null");
         nlohmann::json json = nlohmann::json::parse(whole);
-        const nlohmann::json::json_pointer at(one.pointer);
+        const nlohmann::json::json_pointer at(pointer);
         REQUIRE(json.contains(at));
         CHECK_FALSE(is_impossible(json.dump()));
-        json[at] = one.value;
+        json[at] = value;
         CHECK(is_impossible(json.dump()));
     }
     const BenchmarkResult unbounded = read_all(vllm_result(R"(, "max_concurrency": -1, "request_rate": -1)")).front().result;

@@ -28,7 +28,7 @@ public:
     [[nodiscard]] virtual std::optional<Failure> lost() const { return std::nullopt; }
     /// Empties its prefix cache; false where it cannot be.
     virtual bool reset_cache() = 0;
-    /// What of its flags did not take effect, a line each.
+    /// Lines of its log that doubt whether its flags took effect.
     [[nodiscard]] virtual std::vector<std::string> not_in_force() const = 0;
     /// A watch over the machine that it runs on, begun now; null where that is somebody else's.
     [[nodiscard]] virtual std::unique_ptr<MachineWatch> watch(MachineWatchOptions options) const = 0;
