@@ -65,9 +65,8 @@ std::string effects_section(const Effects& effects, const ReportView& view) {
     }
     out += '\n';
     for (const Parameter& parameter : view.setup.problem->space.parameters())
-        if (const std::size_t more = Effects::left_out(parameter); more > 0 && known.contains(parameter.name))
-            out += fmt::format("{} of {} lie between those of the table.\n\n", counted_text(more, "more level"),
-                               markdown_text(parameter.name));
+        if (const std::size_t more = effects.left_out(parameter); more > 0 && known.contains(parameter.name))
+            out += fmt::format("Not in the table: {} of {}.\n\n", counted_text(more, "more level"), markdown_text(parameter.name));
     out += refused;
     if (!unknown.empty()) out += fmt::format("No effect is proven, as the interval of every measured level includes 0: {}.\n\n", unknown);
     bool any = false;
@@ -99,7 +98,7 @@ nlohmann::ordered_json effects_json(const Effects& effects, const SearchSpace& s
                                   {"left_out", nlohmann::ordered_json::object()},
                                   {"interactions", nlohmann::ordered_json::array()}};
     for (const Parameter& parameter : space.parameters())
-        if (const std::size_t more = Effects::left_out(parameter); more > 0 && !effects.main().empty())
+        if (const std::size_t more = effects.left_out(parameter); more > 0 && parameter.level_count() > 1 && !effects.main().empty())
             result["left_out"][parameter.name] = more;
     for (const MainEffect& effect : effects.main())
         result["main"].push_back({{"parameter", effect.parameter},

@@ -4,7 +4,6 @@
 #include "effects_report.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/base/printable.hpp"
-#include "servetune/detail/space/neighbours.hpp"
 #include "servetune/explanation.hpp"
 #include "servetune/report.hpp"
 
@@ -65,10 +64,6 @@ OrderedJson explained_json(const std::vector<Effect>& effects, const FigureScale
     return result;
 }
 
-std::size_t left_out(const Parameter& parameter) {
-    return parameter.continuous() ? 0 : parameter.level_count() - spread_levels(parameter, Explanation::most_levels).size();
-}
-
 OrderedJson explained_json(const std::vector<Interaction>& interactions, const FigureScale& scale) {
     OrderedJson result = OrderedJson::array();
     for (const Interaction& one : interactions)
@@ -125,19 +120,21 @@ std::string explained_text(const std::vector<Effect>& effects, const std::vector
                            const FigureScale& scale) {
     std::string out =
         "against the default level, the others as in a sample of the space; gain with its interval, those of a list together with 95 %\n\n";
-    for (std::size_t i = 0; i < effects.size(); ++i) {
-        const Effect& effect = effects[i];
-        const Parameter& parameter = problem.space.at(effect.parameter);
-        if (i == 0 || effects[i - 1].parameter != effect.parameter)
-            out += fmt::format("{} (default {})\n", effect.parameter, text_of(parameter.default_value));
-        out += fmt::format("  {:<20} {}{}\n", text_of(effect.level),
-                           effect.refused.empty() ? with_interval(effect.gain, scale) : "refused: " + printable_line(effect.refused),
-                           effect.known() || !effect.refused.empty() ? ""
-                           : effect.measured == 0                    ? "  not measured"
-                                                                     : "  not known");
-        const bool last = i + 1 == effects.size() || effects[i + 1].parameter != effect.parameter;
-        if (const std::size_t more = left_out(parameter); last && more > 0)
-            out += fmt::format("  {} more between them\n", counted_text(more, "level"));
+    for (const Parameter& parameter : problem.space.parameters()) {
+        if (!parameter.continuous() && parameter.level_count() < 2) continue;
+        out += fmt::format("{} (default {})\n", parameter.name, text_of(parameter.default_value));
+        std::size_t told = 1;  // the default
+        for (const Effect& effect : effects) {
+            if (effect.parameter != parameter.name) continue;
+            ++told;
+            out += fmt::format("  {:<20} {}{}\n", text_of(effect.level),
+                               effect.refused.empty() ? with_interval(effect.gain, scale) : "refused: " + printable_line(effect.refused),
+                               effect.known() || !effect.refused.empty() ? ""
+                               : effect.measured == 0                    ? "  not measured"
+                                                                         : "  not known");
+        }
+        if (parameter.level_count() > told)
+            out += fmt::format("  {} not compared\n", counted_text(parameter.level_count() - told, "more level"));
     }
     if (interactions.empty())
         return out + fmt::format("\nof two changes together nothing is said: no two stand in {} measured configurations\n", least_together);

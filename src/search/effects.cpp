@@ -81,8 +81,10 @@ std::vector<Value> Effects::main_levels(const Parameter& parameter) {
     return levels_of(parameter, parameter.ordered() || parameter.continuous() ? most_levels : most_choices);
 }
 
-std::size_t Effects::left_out(const Parameter& parameter) {
-    return parameter.continuous() ? 0 : parameter.level_count() - std::min(parameter.level_count(), main_levels(parameter).size());
+std::size_t Effects::left_out(const Parameter& parameter) const {
+    const auto told = static_cast<std::size_t>(
+        std::count_if(main_.begin(), main_.end(), [&](const MainEffect& effect) { return effect.parameter == parameter.name; }));
+    return parameter.level_count() - std::min(parameter.level_count(), told);  // a real has none
 }
 
 void Effects::find_main(const Parts& parts) {

@@ -76,8 +76,9 @@ public:
     [[nodiscard]] const std::vector<MainEffect>& main() const { return main_; }
     /// The strongest first; empty unless something is learned.
     [[nodiscard]] const std::vector<PairEffect>& pairs() const { return pairs_; }
-    /// How many levels of a parameter `main` leaves out.
-    [[nodiscard]] static std::size_t left_out(const Parameter& parameter);
+    /// How many levels of a parameter `main` does not have: of many an even part is looked at, and
+    /// some have nothing to be compared with.
+    [[nodiscard]] std::size_t left_out(const Parameter& parameter) const;
 
 private:
     struct Parts;

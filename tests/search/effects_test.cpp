@@ -189,7 +189,7 @@ TEST_CASE("effects: a level that is far worse than the rest is told as bad as it
     for (const auto& [level, value] : printed) mean += std::log(value) / static_cast<double>(printed.size());
     const Effects effects(problem, history, bayesian, beliefs);
     CHECK(effects.main().size() == printed.size());  // none is left out
-    CHECK(Effects::left_out(problem.space.at("quantization")) == 0);
+    CHECK(effects.left_out(problem.space.at("quantization")) == 0);
     for (const MainEffect& effect : effects.main()) {
         const double truth = std::log(printed.at(text_of(effect.level))) - mean;
         CHECK(std::log1p(effect.gain.value) == Approx(truth).margin(0.05));
@@ -295,10 +295,19 @@ TEST_CASE("effects: a level of which every configuration was refused has no gain
 }
 
 TEST_CASE("effects: levels that are left out are counted") {
-    CHECK(Effects::left_out(Parameter::integer("blocks", 1, 64)) == 64 - Effects::most_levels);
-    CHECK(Effects::left_out(Parameter::integer("few", 1, 4)) == 0);
-    CHECK(Effects::left_out(Parameter::real("share", 0, 1)) == 0);
     std::vector<Value> many;
     for (std::int64_t i = 0; i < 70; ++i) many.emplace_back("m" + std::to_string(i));
-    CHECK(Effects::left_out(Parameter::choice("many", many)) == 70 - Effects::most_choices);
+    const Problem problem(SearchSpace({Parameter::integer("blocks", 1, 64), Parameter::integer("few", 1, 4), Parameter::real("share", 0, 1),
+                                       Parameter::choice("many", many)}),
+                          {metric}, {});
+    const auto history = TuningTask::searched(problem, Random(), 12, 1, [](const Configuration& one, Rng&) -> Outcome {
+        return Measurement{{{metric, {1000 + number(one, "blocks")}}}};
+    });
+    const Bayesian bayesian;
+    const Beliefs beliefs;
+    const Effects effects(problem, history, bayesian, beliefs);
+    CHECK(effects.left_out(problem.space.at("blocks")) == 64 - Effects::most_levels);
+    CHECK(effects.left_out(problem.space.at("few")) == 0);
+    CHECK(effects.left_out(problem.space.at("share")) == 0);
+    CHECK(effects.left_out(problem.space.at("many")) == 70 - Effects::most_choices);
 }
