@@ -297,16 +297,10 @@ std::vector<std::string> missing_here(const StudySetup& setup) {
                                  "), which is not on the PATH here");
     // Engines that start elsewhere: what is here says nothing.
     if (file.machine.hardware.empty() || !file.machine.found) return result;
-    std::vector<std::string> gpus;
-    for (const Device& device : file.machine.found->devices.all) gpus.push_back(device.name);
-    const auto known = file.catalogue().all_hardware();
-    const auto meant = hardware_in(file.machine.hardware, known);
-    const auto found = gpus.empty() ? std::nullopt : hardware_in(gpus.front(), known);
-    if (meant && found && meant->name != found->name)
-        result.push_back("the study is for " + meant->name + ", and nvidia-smi finds " + gpus.front() + " here");
-    if (!gpus.empty() && file.machine.devices && static_cast<std::size_t>(*file.machine.devices) > gpus.size())
+    const std::size_t gpus = file.machine.found->devices.all.size();
+    if (gpus > 0 && file.machine.devices && static_cast<std::size_t>(*file.machine.devices) > gpus)
         result.push_back("the study is for " + std::to_string(*file.machine.devices) + " GPUs, and nvidia-smi finds " +
-                         std::to_string(gpus.size()) + " here");
+                         std::to_string(gpus) + " here");
     return result;
 }
 

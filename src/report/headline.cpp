@@ -8,8 +8,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
+#include <string_view>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 namespace servetune {
 namespace {
@@ -31,15 +35,49 @@ std::string why_default_fails(const ReportView& view) {
     return "The default itself does not pass (" + base->refused + "), so there is no gain to state.";
 }
 
-/// The first disturbance of a configuration's measurements, as its cause says.
-std::string disturbance_of(const ReportView& view, const Configuration& configuration) {
-    const Standing* standing = view.standings.find(configuration);
-    if (standing == nullptr) return "";
-    for (const Trial* trial : standing->trials)
-        if (const Measurement* measurement = trial->measurement(); measurement != nullptr && measurement->validity.disturbed())
-            for (const Finding& finding : measurement->validity.findings)
-                if (is_disturbance(finding)) return finding.id + (finding.left.empty() ? "" : ": " + finding.left);
-    return "";
+/// What disturbed the measurements that the doubt is about: the default's, the best's, else all.
+std::vector<const Finding*> disturbances_of(const ReportView& view) {
+    const Recommendation& result = view.recommendation;
+    std::vector<const Finding*> all;
+    std::vector<const Finding*> meant;
+    for (const Trial* trial : view.standings.trials()) {
+        if (trial->measurement() == nullptr) continue;
+        const bool is_meant = result.doubt == Doubt::default_disturbed  ? trial->configuration == result.default_configuration
+                              : result.doubt == Doubt::winner_disturbed ? result.best && trial->configuration == *result.best
+                                                                        : false;
+        for (const Finding& finding : trial->measurement()->validity.findings) {
+            if (!is_disturbance(finding)) continue;
+            all.push_back(&finding);
+            if (is_meant) meant.push_back(&finding);
+        }
+    }
+    return meant.empty() ? all : meant;
+}
+
+/// `: the GPU got too hot (gpu_throttled: 90 C)`.
+std::string disturbance_text(const ReportView& view) {
+    const auto found = disturbances_of(view);
+    if (found.empty()) return "";
+    const Finding& first = *found.front();
+    const std::string seen = " (" + first.id + (first.left.empty() ? "" : ": " + first.left) + ")";
+    return (first.cause.empty() ? "" : ": " + first.cause) + seen;
+}
+
+/// When or how to run a study again that was disturbed: each kind of disturbance has its remedy.
+std::string remedies_text(const ReportView& view) {
+    static constexpr std::array<std::pair<std::string_view, std::string_view>, disturbances.size()> remedies{
+        {{"gpu_throttled", "once neither heat nor the supply of power holds the GPU back"},
+         {"gpu_shared", "while nothing else uses the machine"},
+         {"gpu_lost", "once the driver has its GPUs again"},
+         {"cpu_stolen", "where no other virtual machine gets the same cores"},
+         {"cpu_shared", "while nothing else uses the machine"},
+         {"client_stopped", "without stopping this program or its machine"}}};
+    const auto found = disturbances_of(view);
+    std::string text;
+    for (const auto& [id, remedy] : remedies)
+        if (std::any_of(found.begin(), found.end(), [&id = id](const Finding* finding) { return finding->id == id; }))
+            if (text.find(remedy) == std::string::npos) text += (text.empty() ? "" : ", ") + std::string(remedy);
+    return text;
 }
 
 /// That measurements which count under the study's audit are unsound, and what the first of them
@@ -102,14 +140,12 @@ std::string why_inconclusive(const ReportView& view) {
         case Doubt::default_unsound:
             return is_measured(base) ? with_count("The default's measurement cannot be believed (" + base->refused + ")")
                                      : "The default could not be measured (" + base->refused + ").";
-        case Doubt::default_disturbed:
-            return with_count("The default was measured while something else used the machine (" +
-                              disturbance_of(view, result.default_configuration) + ")");
         case Doubt::not_confirmed:
             return with_count(
                 fmt::format("{} looks better and is not confirmed: after the search it was not measured {} times in turn with the default",
                             result.best ? difference_text(*result.best, result.default_configuration) : "A configuration", least_rounds));
-        case Doubt::winner_disturbed:
+        case Doubt::default_disturbed:
+        case Doubt::winner_disturbed: return with_count(capitalized(text_of(result.doubt)) + disturbance_text(view));
         case Doubt::most_unreliable: return with_count(capitalized(text_of(result.doubt)));
         case Doubt::unequal_work: return why_not_comparable(view, *result.unequal);
         case Doubt::never_cold:
@@ -136,10 +172,10 @@ std::string given_away_text(const ReportView& view) {
         return "The highest figure that passes is " + figure_text(problem.objective.leading().metric, best.estimate().mean) + " (" +
                difference_text(best.configuration, result.default_configuration) + "); whether it is better than the default is not known.";
     }
-    if (!result.given_away) return "";
+    // Lucky in the search: measured in turn with the recommended one, it is slower.
+    if (!result.given_away || result.given_away->value < 0) return "";
     const Gain& gap = *result.given_away;
-    const Configuration& from = result.keep_default ? result.default_configuration : result.recommended;
-    const std::string changes = difference_text(best.configuration, from);
+    const std::string changes = difference_text(best.configuration, result.default_configuration);
     std::string text = "The highest figure measured is " + figure_text(problem.objective.leading().metric, best.estimate().mean) + " (" +
                        (changes.empty() ? "the default" : changes) + "), " + gain_text(gap.value, gap.scale) + " over the " +
                        (result.keep_default ? "default" : "recommended one") + " (" + with_interval(gap) + "): ";
@@ -320,7 +356,7 @@ Headline headline_of(const ReportView& view) {
                 : result.doubt == Doubt::never_cold || result.doubt == Doubt::not_confirmed
                     ? "Keep the default for now; go on with a larger budget."
                 : result.disturbed > 0 && result.doubt != Doubt::default_unsound
-                    ? "Keep the default for now; run the study again, in a new folder, while nothing else uses the machine."
+                    ? "Keep the default for now; run the study again, in a new folder, " + remedies_text(view) + "."
                     : "Keep the default for now; remove the cause, then run the study again in a new folder.";
             break;
         case Conclusion::nothing_passes: {

@@ -16,6 +16,9 @@
 
 namespace servetune {
 
+/// Ends what is said of a damaged journal.
+inline constexpr const char* rescue_remedy = "; 'autotune status STUDY --rescue' copies what can still be read";
+
 /// An open SQLite file. Every failure is an IoError that names `file`.
 class SqliteConnection {
 public:
@@ -28,7 +31,7 @@ public:
     /// `named`: the file of the messages, where another one is read in its place; `kind`: what it
     /// is.
     SqliteConnection(const std::filesystem::path& file, Access access, std::filesystem::path named, const char* kind = "journal")
-        : named_(std::move(named)), kind_(kind) {
+        : named_(std::move(named)), kind_(kind), remedy_(kind_ == "journal" ? rescue_remedy : "") {
         const bool writes = access == Access::write;
         const int flags = writes ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY | SQLITE_OPEN_URI;
         const int code = sqlite3_open_v2((writes ? file.string() : address(file, access)).c_str(), &handle_, flags, nullptr);
@@ -92,6 +95,8 @@ public:
     /// What is told, once for each wait, when another process holds the lock for longer than
     /// `silent_wait`.
     void on_wait(std::function<void(const std::string&)> say) { say_ = std::move(say); }
+    /// What is damaged is being rescued: that is not said to be the remedy.
+    void being_rescued() { remedy_.clear(); }
     /// Rows that the last statement changed itself.
     [[nodiscard]] int changed() const { return sqlite3_changes(handle_); }
 
@@ -117,7 +122,8 @@ private:
         throw IoError(kind_ + " " + named_.string() + ": " + sqlite3_errmsg(handle_) +
                       (held ? "; another process held its lock for " + std::to_string(patience_.count()) +
                                   " s (a shell with an open transaction?): `fuser` with the file's name says which"
-                            : ""));
+                            : "") +
+                      ((code & 0xFF) == SQLITE_CORRUPT ? remedy_ : ""));
     }
     /// 0: give up.
     static int on_busy(void* connection, int before) {
@@ -143,6 +149,7 @@ private:
 
     std::filesystem::path named_;
     std::string kind_;
+    std::string remedy_;                         ///< ends what is said of a damaged file
     static constexpr int most_bytes = 64 << 20;  ///< of a text; the longest that is kept has some hundred KiB
     std::chrono::seconds patience_{};
     std::chrono::steady_clock::time_point busy_since_{};

@@ -238,8 +238,7 @@ private:
     }
 
     [[noreturn]] void damaged(const std::string& what) const {
-        throw IoError("journal " + file_.string() + " is damaged: " + what +
-                      "; 'autotune status STUDY --rescue' copies what can still be read");
+        throw IoError("journal " + file_.string() + " is damaged: " + what + rescue_remedy);
     }
 
     void load(SqliteConnection& connection) {
@@ -416,6 +415,7 @@ RescuedJournal SqliteJournal::rescue(const fs::path& folder) {
     if (fs::is_empty(damaged)) throw IoError("journal " + damaged.string() + " is empty, so nothing of it can be rescued");
     std::optional<OwnFolder> place;
     const auto read = [&](SqliteConnection& connection) {
+        connection.being_rescued();
         const int version = journal_version(connection, damaged);
         if (version == 0 || !has_real_tables(connection))
             throw IoError("journal " + damaged.string() + ": its tables are not those of a journal, so nothing of it can be rescued");

@@ -3,6 +3,7 @@
 
 #include "servetune/detail/host/devices.hpp"
 #include "servetune/detail/perf/hardware_spec.hpp"
+#include "servetune/study_file.hpp"
 
 #include <string>
 #include <vector>
@@ -22,5 +23,9 @@ struct FoundHardware {
 
 /// Why a chip that a study names is not known, with the nearest names; empty: it is known.
 [[nodiscard]] std::string why_unknown(const std::string& name, const std::vector<HardwareSpec>& known);
+
+/// That a study names another chip than this machine has, and what follows; empty: it does not, or
+/// one of both is not known, or its engines start elsewhere.
+[[nodiscard]] std::string why_other_chip(const StudyFile& study);
 
 }  // namespace servetune

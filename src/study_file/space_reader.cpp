@@ -196,6 +196,7 @@ void look_at_found(const FoundDevices& found, StudyFile& study) {
         study.machine.hardware_found = std::move(chip.name);
         if (!chip.why_not.empty()) study.warnings.push_back(chip.why_not + ". Without `hardware: NAME` in the study " + then);
     }
+    if (std::string other = why_other_chip(study); !other.empty()) study.warnings.push_back(std::move(other));
     if (!found.trouble.empty()) study.warnings.push_back("the devices of this machine cannot be counted: " + found.trouble);
     const auto count = static_cast<std::int64_t>(found.visible.size());
     if (study.machine.devices && count > 0 && *study.machine.devices > count)

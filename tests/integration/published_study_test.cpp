@@ -97,8 +97,8 @@ TEST_CASE("published: exhaustive finds the table's optimum, and still recommends
     CHECK(result["best_observed"]["metrics"]["total_tokens_per_second"] == 10434.44);
     CHECK(result["recommended"]["command"] == "python3 -m sglang.launch_server --model-path Qwen/Qwen3-14B-FP8");
     CHECK(read_file(folder.path() / "study/report.md")
-              .find("The highest figure measured is 10434.44 (sglang.attention_backend = fa3), +0.08 % over the recommended one") !=
-          std::string::npos);
+              .find("The highest figure measured is 10434.44 (engine = sglang, quantization = fp8, sglang.attention_backend = fa3), "
+                    "+0.08 % over the recommended one") != std::string::npos);
 }
 
 TEST_CASE("published: Qwen3.5-9B on H100, every stage against one baseline") {

@@ -248,9 +248,21 @@ TEST_CASE("a damaged page: reported, and the readable beginning is rescued") {
         stream.seekp(static_cast<std::streamoff>(size / 2 / 4096 * 4096));
         stream << std::string(4096, '\x5a');
     }
-    CHECK(message_of<IoError>([&] { SqliteJournal::read(folder.path()); }).starts_with("journal " + file.string() + ": "));
+    const std::string remedy = "; 'autotune status STUDY --rescue' copies what can still be read";
+    const std::string why = message_of<IoError>([&] { SqliteJournal::read(folder.path()); });
+    CHECK(why.starts_with("journal " + file.string() + ": "));
+    CHECK(why.ends_with(remedy));
+    {
+        const TemporaryFolder cut;
+        std::filesystem::copy_file(file, cut.path() / "study.db");
+        std::filesystem::resize_file(cut.path() / "study.db", size / 2);
+        CHECK(message_of<IoError>([&] { SqliteJournal::read(cut.path()); }).ends_with(remedy));
+        CHECK_FALSE(has(SqliteJournal::rescue(cut.path()).stopped_by, "--rescue"));
+        CHECK(message_of<IoError>([&] { SqliteJournal::open(cut.path(), identity); }).ends_with(remedy));
+    }
     const RescuedJournal rescued = SqliteJournal::rescue(folder.path());
     CHECK_FALSE(rescued.stopped_by.empty());
+    CHECK_FALSE(has(rescued.stopped_by, "--rescue"));
     CHECK(rescued.trials.size() > 20);
     CHECK(rescued.trials.size() < trials);
     for (const Trial& trial : rescued.trials)

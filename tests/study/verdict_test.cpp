@@ -206,9 +206,8 @@ TEST_CASE("verdict: what rests on a disturbed machine is inconclusive") {
     CHECK(base.result.conclusion == Conclusion::inconclusive);
     CHECK(base.result.doubt == Doubt::default_disturbed);
     CHECK(base.result.keep_default);
-    CHECK(base.headline.reason ==
-          "The default was measured while something else used the machine (cpu_shared); 1 of 3 results were disturbed.");
-    CHECK(has(base.headline.advice, "Keep the default for now"));
+    CHECK(base.headline.reason == "The measurements of the default were disturbed (cpu_shared); 1 of 3 results were disturbed.");
+    CHECK(base.headline.advice == "Keep the default for now; run the study again, in a new folder, while nothing else uses the machine.");
     CHECK(base.headline.command == "toy org/m");
     CHECK(base.json["recommended"]["command"] == "toy org/m");
     CHECK(base.json["recommended"]["gain"].is_null());
@@ -216,6 +215,9 @@ TEST_CASE("verdict: what rests on a disturbed machine is inconclusive") {
     // The winner alone.
     const Verdicts winner(judged_rates + "8,ok,1000,sound,\n16,ok,1500,suspect,gpu_throttled\n32,ok,900,sound,\n");
     CHECK(winner.result.doubt == Doubt::winner_disturbed);
+    CHECK(winner.headline.reason ==
+          "The measurements of the best configuration were disturbed (gpu_throttled); 1 of 3 results were disturbed.");
+    CHECK_FALSE(has(winner.headline.advice, "nothing else uses"));
     // A loser alone: it decides nothing.
     const Verdicts loser(judged_rates + "8,ok,1000,sound,\n16,ok,1500,sound,\n32,ok,900,suspect,cpu_shared\n");
     CHECK(loser.result.conclusion == Conclusion::recommended);
@@ -239,6 +241,32 @@ TEST_CASE("verdict: what rests on a disturbed machine is inconclusive") {
     // Who does not enforce the audit has decided to believe.
     const Verdicts believed(judged_rates + "8,ok,1000,suspect,cpu_shared\n16,ok,1500,suspect,cpu_shared\n", "audit: report\n");
     CHECK(believed.result.conclusion == Conclusion::recommended);
+}
+
+TEST_CASE("verdict: what is found twice of one measurement is one in the report's audit") {
+    const Verdicts study(judged_rates + "8,ok,1000,suspect,client client chunks\n16,ok,1500,suspect,client\n");
+    const std::size_t of_client = study.json["audit"][0]["findings"].size();
+    CHECK(of_client == 3);
+    CHECK(has(study.text, "- suspect, 2 measurements: client; first"));
+    CHECK(has(study.text, "- suspect, 1 measurement: chunks; first"));
+    CHECK(has(study.text, "- The audit finds 2 suspect and 0 unsound measurements"));
+}
+
+TEST_CASE("verdict: each disturbance has its own remedy") {
+    std::set<std::string> remedies;
+    for (const std::string_view id : disturbances) {
+        const Verdicts one(judged_rates + "8,ok,1000,suspect," + std::string(id) + "\n16,ok,1500,sound,\n32,ok,1400,sound,\n");
+        INFO(id << ": " << one.headline.advice);
+        REQUIRE(one.result.doubt == Doubt::default_disturbed);
+        const std::string begin = "Keep the default for now; run the study again, in a new folder, ";
+        REQUIRE(one.headline.advice.starts_with(begin));
+        CHECK(one.headline.advice.size() > begin.size() + 10);
+        CHECK(has(one.headline.advice, "while nothing else uses the machine") == id.ends_with("_shared"));
+        remedies.insert(one.headline.advice);
+    }
+    CHECK(remedies.size() == disturbances.size() - 1);  // of a GPU and of a CPU that others use it is the same
+    const Verdicts hot(judged_rates + "8,ok,1000,suspect,gpu_throttled\n16,ok,1500,sound,\n32,ok,1400,sound,\n");
+    CHECK(has(hot.headline.advice, "heat"));
 }
 
 TEST_CASE("verdict: the disturbances are what the machine's watch and its document name") {
@@ -276,9 +304,9 @@ TEST_CASE("verdict: what a smaller command gives away is said, with its interval
     CHECK(study.result.given_away->value == Approx(0.005));
     CHECK(study.result.given_away->low < 0);
     CHECK(study.json["given_away"]["value"].get<double>() == Approx(0.005));
-    CHECK(
-        has(study.text,
-            "The highest figure measured is 1206.00 (eager = true), +0.50 % over the recommended one (one measurement each: no interval"));
+    CHECK(has(study.text,
+              "The highest figure measured is 1206.00 (eager = true, seqs = 16), +0.50 % over the recommended one (one measurement each: "
+              "no interval"));
     CHECK(
         has(study.text, "): less than the 1 % that a change is worth, so the smaller command is recommended. That is what it gives away."));
     // More than min_gain, and not to be told from noise.
@@ -314,6 +342,40 @@ TEST_CASE("verdict: the largest proven gain wins, not the best average of one lu
     const Verdicts measured(large + rows("16,false", {1130, 1190, 1160, 1145, 1175}), "noise_cv: 3%\n", space);
     CHECK(measured.result.best != measured.result.recommended);
     CHECK(has(measured.headline.given_away, "so the smaller command is recommended"));
+}
+
+TEST_CASE("verdict: what only one lucky run of the search puts above the recommended one gives nothing away") {
+    // Of the rounds after the search; 16 is best by its mean, and 1 % slower in every round.
+    const TemporaryFolder folder;
+    folder.write("toy.yaml", verdict_engine);
+    const auto file = folder.write("study.yaml",
+                                   "study: s\nmodel: org/m\nengine: toy\nworkloads: [{workload: w, dataset: {kind: random, "
+                                   "input_tokens: 8, output_tokens: 8}}]\nobjective: {maximize: total_tokens_per_second}\n"
+                                   "space: {seqs: {choice: [8, 16, 32]}, eager: false}\nevaluator: {command: [./measure]}\n");
+    const StudySetup setup = set_up(load_study(file, Catalogue(folder.path())));
+    std::vector<Trial> trials;
+    const auto add = [&](std::int64_t seqs, double rate, const std::string& why) {
+        Configuration configuration = setup.problem->space.default_configuration();
+        for (std::size_t i = 0; i < configuration.entries().size(); ++i)
+            if (configuration.entries()[i].first == "seqs") configuration = configuration.with(i, seqs);
+        Trial trial{trials.size(), std::move(configuration)};
+        trial.why = why;
+        trial.outcome = Measurement{{{"total_tokens_per_second", {rate}}}};
+        trials.push_back(std::move(trial));
+    };
+    add(8, 1000, "");
+    add(16, 2000, "");
+    add(32, 1204, "");
+    for (const double noise : {0.0, 1.0, -1.0, 2.0})
+        for (const auto& [seqs, rate] : {std::pair{8, 1000.0}, std::pair{16, 1190.0}, std::pair{32, 1204.0}})
+            add(seqs, rate + noise, std::string(confirmation_words) + "x");
+    const Headline headline = headline_of(setup, trials);
+    const auto json = nlohmann::json::parse(json_report(setup, trials, "strategy_finished"));
+    REQUIRE(headline.conclusion == Conclusion::recommended);
+    CHECK(json["recommended"]["configuration"]["seqs"] == 32);
+    CHECK(json["best_observed"]["configuration"]["seqs"] == 16);
+    REQUIRE(json["given_away"]["value"].get<double>() < 0);
+    CHECK(headline.given_away.empty());
 }
 
 TEST_CASE("verdict: nothing measured, nothing passing") {

@@ -2,6 +2,7 @@
 // What nvidia-smi and rocm-smi call a chip, and which of the known ones it is.
 #include "study_file/found_hardware.hpp"
 #include "servetune/catalogue.hpp"
+#include "servetune/study_file.hpp"
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 
@@ -80,4 +81,36 @@ TEST_CASE("found hardware: what is like a chip that is known is not taken for it
     CHECK(has(why_unknown("h100-sxn", known), "'h100-sxn' is none of the chips known here; nearest: "));
     CHECK(recognised({{"NVIDIA H100 NVL", 95830}}).why_not.find("h100") != std::string::npos);
     CHECK(recognised({{"NVIDIA L4", 23034}, {"NVIDIA L40S", 46068}}).why_not == "nvidia-smi finds different chips: l4 and l40s");
+}
+
+TEST_CASE("found hardware: a study that names another chip than the machine has is told, and its report says it") {
+    const TemporaryFolder folder;
+    const auto said = [&](const std::string& hardware, const std::string& name, double mib, const std::string& deploy = "{}") {
+        const auto file = folder.write("study.yaml", "study: s\nmodel: Qwen/Qwen3-8B\nengine: vllm\n" + hardware +
+                                                         "workloads: [{use: random, input_tokens: 8, output_tokens: 8}]\n"
+                                                         "objective: {maximize: output_tokens_per_second}\nothers: default\n"
+                                                         "space: {max_num_seqs: {choice: [engine, 64]}}\nbudget: {trials: 1}\n"
+                                                         "evaluator: {deploy: " +
+                                                         deploy + "}\n");
+        FoundMachine machine;
+        machine.devices.all = {{.index = 0, .uuid = "GPU-0", .name = name, .memory_bytes = static_cast<std::uint64_t>(mib) << 20U}};
+        machine.devices.visible = machine.devices.all;
+        const StudyFile study = load_study(file, shipped_catalogue, "", MeasuredBy::evaluator, {[&] { return machine; }, {}});
+        std::string warned;
+        for (const std::string& warning : study.warnings) warned += warning + '\n';
+        const std::string differs = "nvidia-smi finds h100-sxm here";
+        CHECK(has(warned, differs) == has(study.measured_by(), differs));
+        return has(warned, differs) ? warned : "";
+    };
+    const std::string h100 = "NVIDIA H100 80GB HBM3";
+    for (const char* chip : {"l4", "h200-sxm"}) {
+        const std::string warned = said("hardware: " + std::string(chip) + "\n", h100, 81559);
+        CHECK(has(warned, "the study is for " + std::string(chip) + ", and nvidia-smi finds h100-sxm here"));
+        CHECK(has(warned, "write `hardware: h100-sxm`"));
+    }
+    CHECK(said("hardware: h100-sxm\n", h100, 81559).empty());
+    CHECK(said("", h100, 81559).empty());
+    CHECK(said("hardware: my own box\n", h100, 81559).empty());                // not known here
+    CHECK(said("hardware: l4\n", h100, 40000).empty());                        // a part of one
+    CHECK(said("hardware: l4\n", h100, 81559, "{ssh: {host: far}}").empty());  // it runs elsewhere
 }

@@ -2,6 +2,7 @@
 #include "kind.hpp"
 
 #include "servetune/detail/base/nearest.hpp"
+#include "study_file/found_hardware.hpp"
 #include "study_file/keys.hpp"
 #include "study_file/yaml.hpp"
 
@@ -82,6 +83,9 @@ TrialProcesses StudyFile::processes() const {
     return kind.processes != nullptr ? kind.processes(*this) : TrialProcesses{};
 }
 
-std::string StudyFile::measured_by() const { return kind_of(*this).note(*this); }
+std::string StudyFile::measured_by() const {
+    const std::string other = why_other_chip(*this);
+    return kind_of(*this).note(*this) + (other.empty() ? "" : " But " + other + '.');
+}
 
 }  // namespace servetune

@@ -13,8 +13,8 @@ inline std::string text_of(Doubt doubt) {
     switch (doubt) {
         case Doubt::none: break;
         case Doubt::default_unsound: return "the measurements of the default cannot be believed";
-        case Doubt::default_disturbed: return "the default was measured while something else used the machine";
-        case Doubt::winner_disturbed: return "the best configuration was measured while something else used the machine";
+        case Doubt::default_disturbed: return "the measurements of the default were disturbed";
+        case Doubt::winner_disturbed: return "the measurements of the best configuration were disturbed";
         case Doubt::most_unreliable: return "hardly any result can be relied on";
         case Doubt::not_confirmed: return "what looks best was not confirmed; go on with a larger budget";
         case Doubt::never_cold: return "what looks best was never measured from a cold start";
