@@ -82,7 +82,8 @@ void write_replayed_study(const PlainTable& plain, const std::filesystem::path& 
     (void)set_up(load_study(file, catalogue));  // what is left behind can be run
     new_study.keep();
     new_table.keep();
-    put(stderr, "  {} and {} are written: autotune run {}\n", file.string(), table.string(), file.string());
+    put(stderr, "  {} and {} are written: {}\n", file.string(), table.string(),
+        Command{{"autotune", "run", file.string()}}.text());
 }
 
 int import_table(const ImportArguments& arguments, const Catalogue& catalogue) {
@@ -148,8 +149,8 @@ int import_document(const ImportArguments& arguments) {
         WrittenStudy written = write_study(source, request, *arguments.write_study, catalogue);
         imported = std::move(written.imported);
         remarks = std::move(written.remarks);
-        remarks.push_back(fmt::format("{} and {} are written: autotune run {}", arguments.write_study->string(), written.table.string(),
-                                      arguments.write_study->string()));
+        remarks.push_back(fmt::format("{} and {} are written: {}", arguments.write_study->string(), written.table.string(),
+                                      Command{{"autotune", "run", arguments.write_study->string()}}.text()));
     } else if (study) imported = import_for_study(results, *study);
     else imported = {csv_of(results), results.size()};
 

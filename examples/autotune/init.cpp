@@ -135,7 +135,7 @@ std::string name_of_study(const std::filesystem::path& output) {
 /// over, by the parameter of this name; 1: it fits one, or nobody knows.
 std::string study_text(const InitAnswers& answers, const InitFound& found, const InitArguments& arguments, const std::string& preset,
                        const std::string& spread_by, std::size_t layout) {
-    const std::string file = arguments.output.string();
+    const std::string file = Command{{arguments.output.string()}}.text();  // as a word of a shell
     const bool attaches = !arguments.attach.empty();
     std::string out = fmt::format(
         "# Check it with `autotune validate {0}`, start it with `autotune run {0}`.\n# Every key: search_spaces/FORMAT.md\n", file);
@@ -214,12 +214,15 @@ std::string goal_answered(const std::string& said) {
     return small;
 }
 
-/// How many devices the model has to be spread over to fit, by the cost model; 1: it fits one,
-/// nothing fits, or nobody knows. Leaves the last study that it tried in the draft.
-std::size_t devices_needed(const InitAnswers& answers, const InitFound& found, const InitArguments& arguments, const Catalogue& catalogue,
+/// How many devices the model has to be spread over to fit, by the cost model, be there so many or
+/// not; 1: it fits one, it fits no number that was tried, or nobody knows. Leaves the last study
+/// that it tried in the draft.
+std::size_t devices_needed(InitAnswers answers, const InitFound& found, const InitArguments& arguments, const Catalogue& catalogue,
                            const std::string& preset, const std::string& spread_by, NewFile& draft) {
-    if (spread_by.empty() || answers.gpus < 2 || answers.hardware.empty() || !arguments.attach.empty()) return 1;
-    for (std::size_t devices = 1; devices <= answers.gpus; devices *= 2) {
+    if (spread_by.empty() || answers.gpus < 1 || answers.hardware.empty() || !arguments.attach.empty()) return 1;
+    constexpr std::size_t most = 64;  // eight machines of eight
+    for (std::size_t devices = 1; devices <= std::max(answers.gpus, most); devices *= 2) {
+        answers.gpus = std::max(answers.gpus, devices);
         draft.write(study_text(answers, found, arguments, preset, spread_by, devices));
         try {
             const StudySetup setup = set_up(load_study(draft.path(), catalogue));
@@ -304,13 +307,14 @@ int init(const InitArguments& arguments) {
     const InitAnswers answers = answered(arguments, found, catalogue);
     const std::string preset = preset_of(arguments, catalogue, answers.engine);
     const std::string spread_by = parameter_of(catalogue.engine(answers.engine), "tensor_parallel_size");
+    std::size_t needed = 1;
     const auto checked = [&] {
         // Beside the study, whose relative paths it has: what was there stays until the new one is
         // known to be right.
         NewFile draft(output.parent_path() / ("." + output.stem().string() + "." + std::to_string(::getpid()) + ".yaml"));
         try {
-            const std::size_t layout = devices_needed(answers, found, arguments, catalogue, preset, spread_by, draft);
-            const std::string text = study_text(answers, found, arguments, preset, spread_by, layout);
+            needed = devices_needed(answers, found, arguments, catalogue, preset, spread_by, draft);
+            const std::string text = study_text(answers, found, arguments, preset, spread_by, needed <= answers.gpus ? needed : 1);
             draft.write(text);
             (void)set_up(load_study(draft.path(), catalogue));
             return text;
@@ -329,9 +333,12 @@ int init(const InitArguments& arguments) {
         put(stdout, "nvidia-smi finds no GPU here. If {} serves from the processor, write the study with --gpus 0\n", answers.engine);
     for (const std::string& missing : missing_models(setup.file)) put(stdout, "missing: {}\n", missing);
     for (const std::string& missing : missing_here(setup)) put(stdout, "missing: {}\n", missing);
+    if (needed > answers.gpus)
+        put(stdout, "warning: by the cost model the model needs at least {} GPUs of this kind ({} of 1, 2, 4 and so on), and the study has {}\n",
+            needed, spread_by, answers.gpus);
     if (const std::string memory = memory_text(setup); !memory.empty()) put(stdout, "warning: {}\n", memory);
-    put(stdout, "{}\nnext: autotune validate {}, then autotune run {}\n", plan_of(setup, setup.file.name).text(), arguments.output.string(),
-        arguments.output.string());
+    put(stdout, "{}\nnext: {}, then {}\n", plan_of(setup, setup.file.name).text(), Command{{"autotune", "validate", output.string()}}.text(),
+        Command{{"autotune", "run", output.string()}}.text());
     return done;
 }
 

@@ -202,14 +202,15 @@ int run(const RunArguments& arguments) {
         tell(std::string("The report could not be written: ") + error.what());
         return environment_error;
     }
-    const Headline headline = headline_of(setup, trials);
+    Headline headline = headline_of(setup, trials);
+    const bool by_clock = summary.reason == StopReason::wall_clock_spent || summary.reason == StopReason::deadline;
+    const bool no_time = by_clock && std::none_of(trials.begin(), trials.end(), [](const Trial& trial) { return trial.told(); });
+    if (no_time) headline.reason = "The budget's time was over before anything was measured.";
     if (page) page->ended(fmt::format("The run has ended: {}. {} has the report.", headline.title, (folder / "report.html").string()));
     if (summary.reason == StopReason::nothing_starts)
         complain("autotune: {}\nmend that, then run again; with another --directory, so that what has failed is tried again too",
                  summary.message);
-    const bool by_clock = summary.reason == StopReason::wall_clock_spent || summary.reason == StopReason::deadline;
-    if (by_clock && std::none_of(trials.begin(), trials.end(), [](const Trial& trial) { return trial.told(); }))
-        complain("autotune: {}\nraise the budget's `wall_clock` or `until`, then run again", summary.message);
+    if (no_time) complain("autotune: {}\nraise the budget's `wall_clock` or `until`, then run again", summary.message);
     if (events) events->ended(reason, reports.json);
     else if (arguments.json) put(stdout, "{}\n", reports.json);
     else if (summary.reason == StopReason::stopped_by_user)

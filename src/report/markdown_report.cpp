@@ -412,7 +412,7 @@ private:
         if (const std::string measured_by = file_.measured_by(); !measured_by.empty()) line("- {}", measured_by);
         const auto quality = value_in(view_.means(result_.recommended), quality_drop);
         if (quality && !result_.keep_default)
-            line("- Quality: {} against the default ({}).", plain_percent(*quality) + " lost",
+            line("- Quality: {} against the default ({}).", plain_percent(std::abs(*quality)) + (*quality < 0 ? " gained" : " lost"),
                  file_.quality && !file_.quality->command.empty() ? "of its accuracy" : "1 - the agreement of greedy answers");
         for (const auto& [name, value] : result_.recommended.entries()) {
             const Parameter& parameter = problem_.space.at(name);

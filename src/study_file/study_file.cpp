@@ -46,10 +46,12 @@ QualityOptions read_quality(const Yaml& node, const StudyFile& study) {
     if (!std::holds_alternative<DeployChoice>(study.measuring)) node.fail("only `evaluator: {deploy: ...}` asks an engine for answers");
     QualityOptions options;
     if (const Yaml* file = node.find(table.prompts)) {
-        std::istringstream lines(read_text(path_of(*file)));
+        const fs::path prompts = path_of(*file);
+        if (!text_exists(prompts)) file->fail("there is no file " + prompts.string());
+        std::istringstream lines(read_text(prompts));
         for (std::string line; std::getline(lines, line);)
             if (line.find_first_not_of(" \t\r") != std::string::npos) options.prompts.push_back(line);
-        if (options.prompts.empty()) file->fail("there is no prompt in it");
+        if (options.prompts.empty()) file->fail("there is no prompt in " + prompts.string());
     }
     read(node, table.command, options.command);
     read(node, table.metric, options.metric);
@@ -173,10 +175,10 @@ void read_traffic(const Yaml& root, const Catalogue& catalogue, bool may_have_no
 }
 
 void read_goals(const Yaml& root, const Yaml& written, bool outside, AllErrors& errors, StudyFile& study) {
-    errors.in([&] {
-        if (const Yaml* quality = root.find(keys::study.quality); quality != nullptr && !outside && study.composition != nullptr)
-            study.quality = read_quality(*quality, study);
-    });
+    if (const Yaml* quality = outside ? nullptr : root.find(keys::study.quality)) {
+        study.quality.emplace();  // a limit on it is right, whatever is wrong with its options
+        if (study.composition != nullptr) errors.in([&] { study.quality = read_quality(*quality, study); });
+    }
     const bool has_goals = errors.in(
         [&] { read_objective(root.at(keys::study.objective), is_load_test(study.measuring) || names_load_test(written), study); });
     if (has_goals && is_load_test(study.measuring))

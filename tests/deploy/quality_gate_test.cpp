@@ -2,11 +2,14 @@
 // What answers are worth: how two of them compare, what accuracy a program printed, once for each
 // set of values.
 #include "servetune/detail/deploy/quality_gate.hpp"
+#include "support/shipped.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 
 #include "servetune/error.hpp"
+#include "servetune/study_file.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 
@@ -168,4 +171,26 @@ TEST_CASE("quality: a broken limit and a program that fails are the configuratio
 
     options.prompts = {"both"};
     CHECK_THROWS_AS(QualityGate(options), UsageError);
+}
+
+TEST_CASE("quality: a limit on the drop says what it lacks, and prompts that are not there are the only error") {
+    const TemporaryFolder folder;
+    folder.write("empty.txt", " \n");
+    const auto refused = [&](const std::string& more, const std::string& evaluator = "deploy") {
+        const auto file =
+            folder.write("study.yaml",
+                         "study: s\nmodel: Qwen/Qwen3-8B\nhardware: h100-sxm\nengine: vllm\n"
+                         "workloads: [{use: random, requests: 40}]\nothers: default\n"
+                         "space: {max_num_seqs: {choice: [64, 128]}}\nevaluator: " +
+                             evaluator + "\nobjective: {maximize: output_tokens_per_second, limits: [quality_drop <= 1%]}\n" + more);
+        const std::string message = message_of<ParseError>([&] { (void)load_study(file, shipped_catalogue); });
+        return message.substr(std::min(message.size(), file.string().size()));
+    };
+    const std::string limit = ":9:59: 'objective.limits[0]': 'quality_drop' cannot be had: ";
+    CHECK(refused("") == limit + "answers are compared for `quality`: add `quality: {}` to the study");
+    CHECK(refused("", "simulate") == limit + "only `evaluator: {deploy: ...}` with `quality` compares answers");
+    CHECK(refused("quality: {}\n").empty());
+    const std::string prompts = ":10:20: 'quality.prompts': there is no ";
+    CHECK(refused("quality: {prompts: empty.txt}\n") == prompts + "prompt in " + (folder.path() / "empty.txt").string());
+    CHECK(refused("quality: {prompts: none.txt}\n") == prompts + "file " + (folder.path() / "none.txt").string());
 }

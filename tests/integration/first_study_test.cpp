@@ -186,6 +186,21 @@ TEST_CASE("first study: a model that one GPU cannot hold is spread over several,
     CHECK_FALSE(has(read_file(machine.folder().path() / "study.yaml"), "tensor_parallel_size"));
 }
 
+TEST_CASE("first study: of a model that the GPUs cannot hold together, init says how many are needed, and types the file's name") {
+    Machine machine;
+    machine.install("nvidia-smi", "for i in 1 2; do echo 'NVIDIA H100 80GB HBM3'; done\n");
+    const Ran init = machine.run({"init", "--engine", "vllm", "--model", "deepseek-ai/DeepSeek-R1", "--yes", "--output", "e 7.yaml"});
+    INFO(init.out << init.err);
+    REQUIRE(init.code == 0);
+    // 641 GiB of weights, 75.7 GiB that the engine takes of a device: eight have too little.
+    CHECK(has(init.out, "needs at least 16 GPUs of this kind (tensor_parallel_size of 1, 2, 4 and so on), and the study has 2"));
+    CHECK(has(init.out, "next: autotune validate 'e 7.yaml', then autotune run 'e 7.yaml'\n"));
+    const std::string text = read_file(machine.folder().path() / "e 7.yaml");
+    CHECK(has(text, "count: 2}"));
+    CHECK(has(text, "start it with `autotune run 'e 7.yaml'`"));
+    CHECK_FALSE(has(text, "tensor_parallel_size"));
+}
+
 TEST_CASE("first study: a study that differs from the journal in its folder, and an address where nobody listens") {
     const Machine machine;
     machine.folder().write("t.csv", measured_rows);

@@ -163,3 +163,15 @@ TEST_CASE("differences: reports state them in the metric's unit, and never a sha
     CHECK(has(said.text, "| seqs = 16 | 3.05 | +5.1 |"));
     CHECK(has(said.text, "they are compared by differences"));
 }
+
+TEST_CASE("report: what a better model gains in quality is no negative loss") {
+    const auto note = [](const std::string& drop) {
+        const Said said("seqs,bits,status,total_tokens_per_second,quality_drop\n8,none,ok,1000,0\n16,fp8,ok,1500," + drop + "\n",
+                        "{maximize: total_tokens_per_second}");
+        REQUIRE(said.headline.conclusion == Conclusion::recommended);
+        const auto at = said.text.find("- Quality: ");
+        return at == std::string::npos ? "" : said.text.substr(at, said.text.find(" (", at) - at);
+    };
+    CHECK(note("-0.125") == "- Quality: 12.5 % gained against the default");
+    CHECK(note("0.125") == "- Quality: 12.5 % lost against the default");
+}

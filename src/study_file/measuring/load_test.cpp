@@ -46,6 +46,14 @@ std::string never_measures_power(const StudyFile& file) {
     return deploy->options.measure.watch ? "" : "power is measured while the machine is watched: leave out `watch: off`";
 }
 
+/// Why `quality_drop` cannot be a goal, or a limit where the file has no `quality`.
+std::string why_no_quality(const StudyFile& file) {
+    if (file.quality) return "it can be a limit, and no goal";
+    const bool deploys = std::holds_alternative<DeployChoice>(file.measuring);
+    return deploys ? "answers are compared for `quality`: add `quality: {}` to the study"
+                   : "only `evaluator: {deploy: ...}` with `quality` compares answers";
+}
+
 }  // namespace
 
 void check_objective_of_load_test(const StudyFile& file, const Yaml* objective) {
@@ -76,7 +84,8 @@ void check_objective_of_load_test(const StudyFile& file, const Yaml* objective) 
     const auto unknown = [&](const std::string& metric, const char* key, const Yaml* at) {
         const std::string name(MetricKey::of(metric).name);
         if (is_power_metric(name)) fail(key, at, "'" + metric + "' cannot be had: " + no_power);
-        fail(key, at, "a load test has no metric '" + metric + "'; it has: " + listed(nearest_first(name, known)));
+        else if (name == quality_drop) fail(key, at, "'" + metric + "' cannot be had: " + why_no_quality(file));
+        else fail(key, at, "a load test has no metric '" + metric + "'; it has: " + listed(nearest_first(name, known)));
     };
     const auto check_workload = [&](const std::string& metric, const char* key, const Yaml* where) {
         const std::string workload(MetricKey::of(metric).workload);
