@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <sstream>
 #include <tuple>
 
 namespace autotune {
@@ -38,6 +39,7 @@ struct Block {
     std::string model{};  ///< as the file names it; empty: it does not
     Dialect dialect = Dialect::unknown;
     BenchmarkResult result{};
+    Validity said{};                           ///< in the file, of the run itself
     std::optional<double> planned_requests{};  ///< that its document says, where more than succeeded
     std::size_t load = 0;                      ///< the number of those that it can be held against, in its file
 };
@@ -87,7 +89,16 @@ std::vector<Block> rows_of_table(std::string_view text, const std::string& name)
             const std::string& column = header[i];
             if (column == "workload" || column == "label") block.names.push_back(cells[i]);
             else if (column == "arguments") block.arguments = cells[i];
-            else if (column == "note") block.arguments_derived = cells[i].find("derived from") != std::string::npos;
+            else if (column == "verdict" && !cells[i].empty()) {
+                const auto verdict = named_in(verdicts, cells[i]);
+                if (!verdict)
+                    throw ParseError(name + ":" + std::to_string(rows[r].line) +
+                                     ": verdict: sound, unchecked, suspect or unsound wanted, got '" + cells[i] + "'");
+                block.said.verdict = *verdict;
+            } else if (column == "findings") {
+                std::istringstream ids(cells[i]);
+                for (std::string id; ids >> id;) block.said.findings.push_back({id});
+            } else if (column == "note") block.arguments_derived = cells[i].find("derived from") != std::string::npos;
             else if (const auto number = real_of(cells[i]); number && (i > status || status == header.size())) metrics[column] = {*number};
             if (i < status && column != "block" && column != "section" && !cells[i].empty() && cells[i] != unset_text && cells[i] != "none")
                 label.push_back(cells[i]);
@@ -130,10 +141,24 @@ std::vector<Block> blocks_of_results(std::string_view text, const std::string& n
         block.model = std::move(result.model);
         block.dialect = dialect_of(result);
         block.result = result.result;
+        block.said = std::move(result.validity);
         block.planned_requests = result.planned_requests;
         blocks.push_back(std::move(block));
     }
     return blocks;
+}
+
+/// A file's own verdict stands: who measured knew the hardware, the lengths asked for and each
+/// request. Its findings count where nothing of the same id was found in the figures again.
+void add_said(const Validity& said, Validity& validity, std::vector<NotChecked>& skipped) {
+    const auto has = [](const auto& list, const std::string& id) {
+        return std::any_of(list.begin(), list.end(), [&](const auto& one) { return one.id == id; });
+    };
+    Validity more{said.verdict, {}};
+    for (const Finding& finding : said.findings)
+        if (!has(validity.findings, finding.id)) more.findings.push_back(finding);
+    add(validity, more);
+    std::erase_if(skipped, [&](const NotChecked& one) { return has(said.findings, one.id); });
 }
 
 /// The one place that knows kinds of file.
@@ -206,6 +231,7 @@ std::vector<Audited> audited(const std::filesystem::path& file, const Known& kno
             .push_back(result.size());
         Validity validity = servetune::audit(block.result, context);
         std::vector<NotChecked> skipped = not_checked(block.result, context);
+        add_said(block.said, validity, skipped);
         result.push_back({file.string(), std::move(block), std::move(validity), std::move(skipped)});
     }
     for (const auto& [key, which] : together) {

@@ -122,6 +122,7 @@ std::string now_text() {
 int bench(const BenchArguments& arguments) {
     if (!arguments.sweep.empty()) return swept(arguments);
     if (arguments.duration_seconds && arguments.requests) throw UsageError("--duration and --requests exclude each other");
+    ResultFiles files({arguments.save, arguments.records});
     const Catalogue catalogue = Catalogue::standard();
     LoadTest test = load_test_of(arguments, catalogue);
     set_arrival(test, arguments);
@@ -152,12 +153,13 @@ int bench(const BenchArguments& arguments) {
     const BenchmarkResult& figures = result.statistics.result;
     const std::string json = with_verdict(
         vllm_json(figures, context, arguments.detailed ? result.run.records : std::vector<RequestRecord>{}), result, *test.salt);
-    if (arguments.save) write_file(*arguments.save, json + "\n");
-    if (arguments.records) write_records(*arguments.records, result.run.records);
+    files.write(arguments.save, [&](const std::filesystem::path& file) { write_file(file, json + "\n"); });
+    files.write(arguments.records, [&](const std::filesystem::path& file) { write_records(file, result.run.records); });
     if (arguments.json) put(stdout, "{}\n", json);
     else put(stdout, "{}", bench_report(result, text_block(figures)));
     if (!others.empty() && !arguments.json)
         put(stdout, "\n{}", comparison(result, others.front(), present(arguments.compare_with).filename().string()));
+    files.end();
     if (result.run.stopped) return stopped;
     const bool none = figures.successful_requests.value_or(0) == 0;
     return none || result.validity.verdict == Verdict::unsound ? answer_is_no : done;

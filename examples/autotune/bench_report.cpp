@@ -130,6 +130,8 @@ std::string comparison(const LoadTestResult& result, const PublishedResult& othe
         text += fmt::format("{:<44} {:>14} {:>14} {:>9}\n", metric, figure_text(metric, found->second), figure_text(metric, *value),
                             found->second != 0 ? fmt::format("{:+.1f} %", (*value / found->second - 1) * 100) : "");
     });
+    if (other.validity.verdict > Verdict::unchecked)
+        text += fmt::format("{} is {} by its own verdict\n", name, name_in(verdicts, other.validity.verdict));
     const std::array compared{other.result, result.statistics.result};
     const std::vector<Validity> judged = audit_together(compared);
     for (const Finding& finding : judged.back().findings)

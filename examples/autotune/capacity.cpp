@@ -9,6 +9,7 @@
 #include "load/capacity.hpp"
 #include "load/warm_up.hpp"
 #include "servetune/catalogue.hpp"
+#include "servetune/detail/base/printable.hpp"
 #include "servetune/detail/base/rng.hpp"
 #include "servetune/error.hpp"
 
@@ -107,6 +108,7 @@ private:
 int capacity(const CapacityArguments& arguments) {
     CapacityReport report;
     report.limits = limits_of(arguments);
+    ResultFiles files({arguments.save});
     const Catalogue catalogue = Catalogue::standard();
     LoadTest test = load_test_of(arguments, catalogue);
     Workload workload = test.workload;
@@ -148,10 +150,13 @@ int capacity(const CapacityArguments& arguments) {
             line.say(report.line_of(report.points.back()));
         }
     }
-    if (arguments.save) write_file(*arguments.save, report.json() + "\n");
+    files.write(arguments.save, [&](const std::filesystem::path& file) { write_file(file, report.json() + "\n"); });
     put(stdout, "{}", arguments.json ? report.json() + "\n" : report.text());
+    files.end();
     if (failure && failure->kind == FailureKind::cancelled) return stopped;
-    if (failure) throw UsageError(failure->message);
+    if (failure && !arguments.sweep.empty()) complain("autotune: {}", printable_line(secrets()(failure->message)));
+    else if (failure) throw UsageError(failure->message);
+    if (failure || report.verdict() == Verdict::unsound) return answer_is_no;
     if (!report.found || report.found->end == Capacity::End::found) return done;
     return report.found->end == Capacity::End::fails_at_lowest ? answer_is_no : undecided;
 }

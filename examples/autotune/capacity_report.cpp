@@ -59,10 +59,10 @@ void CapacityReport::add(LoadPoint point, const Arrival& at) {
 
 std::string CapacityReport::line_of(const LoadPoint& point) const {
     const Metrics& m = point.metrics;
-    std::string line = fmt::format("{:>12} {:>9} {:>10} {:>11} {:>10} {:>10} {:>11}", load_text(point.level),
-                                   figure_of(m, "requests_per_second"), figure_of(m, "output_tokens_per_second"),
-                                   figure_of(m, tokens_per_second_per_user), figure_of(m, "time_to_first_token_p95_seconds"),
-                                   figure_of(m, "time_per_output_token_p95_seconds"), figure_of(m, "latency_p95_seconds"));
+    std::string line = fmt::format(
+        "{:>12} {:>9} {:>10} {:>11} {:>10} {:>10} {:>11} {:>9}", load_text(point.level), figure_of(m, "requests_per_second"),
+        figure_of(m, "output_tokens_per_second"), figure_of(m, tokens_per_second_per_user), figure_of(m, "time_to_first_token_p95_seconds"),
+        figure_of(m, "time_per_output_token_p95_seconds"), figure_of(m, "latency_p95_seconds"), name_in(verdicts, point.validity.verdict));
     if (!limits.empty())
         line += std::isinf(point.strain) ? "  requests fail" : fmt::format("  {:>5.0f} % {}", point.strain * 100, bar(point.strain));
     return line + (point.served == Served::yes  ? ""
@@ -70,24 +70,43 @@ std::string CapacityReport::line_of(const LoadPoint& point) const {
                                                 : "  too few requests to tell whether it keeps up");
 }
 
+Verdict CapacityReport::verdict() const {
+    if (found) return found->points[found->shown].validity.verdict;
+    Verdict worst = Verdict::sound;
+    for (const LoadPoint& point : points) worst = std::max(worst, point.validity.verdict);
+    return worst;
+}
+
+std::string CapacityReport::findings_text(const LoadPoint& point) const {
+    std::string text;
+    for (const Finding& finding : point.validity.findings)
+        text += fmt::format("  {}: {} against {}: {}\n", finding.id, finding.left, finding.right, finding.cause);
+    return text.empty() ? text : fmt::format("{}, {}:\n{}", load_text(point.level), name_in(verdicts, point.validity.verdict), text);
+}
+
 std::string CapacityReport::text() const {
     std::string text;
     if (found) {
         std::string all;
         for (const Limit& limit : limits) all += (all.empty() ? "" : ", ") + limit.readable();
-        if (found->end == Capacity::End::found)
+        if (verdict() == Verdict::unsound)
+            text += fmt::format("No largest load: the result at {} {} is unsound\nunder {}\n\n",
+                                load_text(found->points[found->shown].level), load_unit(arrival), all);
+        else if (found->end == Capacity::End::found)
             text += fmt::format("Largest load: {} {} ({})\nunder {}\n\n", short_number_text(found->level), load_unit(arrival),
                                 found->text(load_unit(arrival)), all);
         else text += fmt::format("No largest load: {}\nunder {}\n\n", found->text(load_unit(arrival)), all);
     }
     if (points.empty()) return text;
-    text += fmt::format("{:>12} {:>9} {:>10} {:>11} {:>10} {:>10} {:>11}{}\n",
+    text += fmt::format("{:>12} {:>9} {:>10} {:>11} {:>10} {:>10} {:>11} {:>9}{}\n",
                         arrival.kind == Arrival::Kind::largest_rate ? "requests/s" : "in flight", "served/s", "tokens/s", "tok/s/user",
-                        "TTFT p95", "TPOT p95", "latency p95", limits.empty() ? "" : "  of the nearest limit");
+                        "TTFT p95", "TPOT p95", "latency p95", "verdict", limits.empty() ? "" : "  of the nearest limit");
     std::vector<LoadPoint> by_level = points;
     std::stable_sort(by_level.begin(), by_level.end(), [](const LoadPoint& a, const LoadPoint& b) { return a.level < b.level; });
     for (const LoadPoint& point : by_level) text += line_of(point) + "\n";
-    return text + "times in milliseconds; tokens/s: output tokens of all; tok/s/user: 1 / mean TPOT\n";
+    text += "times in milliseconds; tokens/s: output tokens of all; tok/s/user: 1 / mean TPOT\n";
+    for (const LoadPoint& point : by_level) text += findings_text(point);
+    return text;
 }
 
 std::string CapacityReport::json() const {
@@ -101,6 +120,7 @@ std::string CapacityReport::json() const {
         json["keeps_at"] = found->low ? number(*found->low) : OrderedJson();
         json["breaks_at"] = found->high ? number(*found->high) : OrderedJson();
     }
+    if (!points.empty()) json["verdict"] = name_in(verdicts, verdict());
     json["points"] = OrderedJson::array();
     for (const LoadPoint& point : points) {
         OrderedJson one;

@@ -19,9 +19,13 @@ struct CapacityReport {
 
     /// `at`: the arrivals that it was measured under.
     void add(servetune::LoadPoint point, const servetune::Arrival& at);
+    /// Of the load that is the answer; of a sweep the gravest.
+    [[nodiscard]] servetune::Verdict verdict() const;
     /// One point of the table, without its head.
     [[nodiscard]] std::string line_of(const servetune::LoadPoint& point) const;
     [[nodiscard]] std::string text() const;
+    /// What the audit found of a point, a line each; empty: nothing.
+    [[nodiscard]] std::string findings_text(const servetune::LoadPoint& point) const;
     /// One JSON object (docs/reference/json-output.md).
     [[nodiscard]] std::string json() const;
 };

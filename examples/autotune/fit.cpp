@@ -66,6 +66,7 @@ int fit_table(const FitArguments& arguments) {
     if (table.rows.empty()) throw UsageError(arguments.table.string() + ": no row is left to fit to");
     if (arguments.output && table.rows.size() > 1)
         throw UsageError("the table has rows of several engines; one file cannot hold the traits of all: fit tables of one engine each");
+    if (arguments.output) check_writable(*arguments.output);
     OrderedJson all = OrderedJson::object();
     for (const auto& [engine, rows] : table.rows) {
         const Fit result = fit(rows, options);

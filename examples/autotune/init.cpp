@@ -302,6 +302,7 @@ int init(const InitArguments& arguments) {
         if (!std::filesystem::is_regular_file(output, unknown))
             throw UsageError(output.string() + " is no regular file, and --force replaces no other; take another --output");
     }
+    check_writable(output);  // before anything is asked
     const Catalogue catalogue = Catalogue::standard();
     const InitFound found = look_around(catalogue);
     const InitAnswers answers = answered(arguments, found, catalogue);

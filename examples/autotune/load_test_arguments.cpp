@@ -8,6 +8,7 @@
 #include "base/url.hpp"
 #include "servetune/detail/base/nearest.hpp"
 #include "servetune/detail/load/probe.hpp"
+#include "base/files.hpp"
 #include "servetune/error.hpp"
 #include "study_file/yaml.hpp"
 
@@ -142,6 +143,24 @@ LoadTest load_test_of(const LoadTestArguments& arguments, const Catalogue& catal
     if (!arguments.hardware.empty()) test.known.hardware = catalogue.hardware(arguments.hardware);
     test.known.devices = arguments.devices;
     return test;
+}
+
+ResultFiles::ResultFiles(const std::vector<std::optional<std::filesystem::path>>& files) {
+    for (const auto& file : files)
+        if (file) check_writable(*file);
+}
+
+void ResultFiles::write(const std::optional<std::filesystem::path>& file, const std::function<void(const std::filesystem::path&)>& write) {
+    if (!file) return;
+    try {
+        write(*file);
+    } catch (const IoError&) {
+        if (!failure_) failure_ = std::current_exception();
+    }
+}
+
+void ResultFiles::end() const {
+    if (failure_) std::rethrow_exception(failure_);
 }
 
 LoadProgressLine::LoadProgressLine(bool shown) : shown_(shown), terminal_(screen().terminal()) {}

@@ -6,13 +6,33 @@
 #include "servetune/catalogue.hpp"
 #include "servetune/load_test.hpp"
 
+#include <exception>
+#include <filesystem>
+#include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace autotune {
 
 /// The load test that a command line asks for: server, workload, options, facts; the workload has
 /// its own arrival. Throws UsageError, and IoError where the server does not say what it serves.
 [[nodiscard]] servetune::LoadTest load_test_of(const LoadTestArguments& arguments, const servetune::Catalogue& catalogue);
+
+/// The files of a load test's result. A load test takes long, so that a place that cannot be written
+/// is said before it, and a disk that fails after it does not take the printed result with it.
+class ResultFiles {
+public:
+    /// Throws IoError where one of them could not be written.
+    explicit ResultFiles(const std::vector<std::optional<std::filesystem::path>>& files);
+    /// Runs `write`, if there is a file; a failure waits for `end`.
+    void write(const std::optional<std::filesystem::path>& file, const std::function<void(const std::filesystem::path&)>& write);
+    /// Throws the first failure. For after the result was printed.
+    void end() const;
+
+private:
+    std::exception_ptr failure_{};
+};
 
 /// How far a load test is, on standard error: on a terminal a line that is overwritten, elsewhere a
 /// line now and then.

@@ -245,6 +245,14 @@ void NewFile::write(std::string_view content) {
     }
 }
 
+void check_writable(const fs::path& file) {
+    struct stat there {};
+    const bool exists = ::stat(file.c_str(), &there) == 0;
+    if (exists && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode)) return;
+    if (exists && S_ISREG(there.st_mode) && ::access(file.c_str(), W_OK) == 0) return;
+    const OutputFile made_and_removed(file);
+}
+
 void write_file(const fs::path& file, std::string_view content) {
     OutputFile output(file);
     output.write(content);

@@ -74,6 +74,9 @@ private:
     bool kept_ = false;
 };
 
+/// Throws IoError where `write_file` could not write this file, for whoever has long work to do
+/// before. Nothing is changed; a device or a FIFO is not opened.
+void check_writable(const std::filesystem::path& file);
 /// Writes the whole of a file, as OutputFile does. Throws IoError.
 void write_file(const std::filesystem::path& file, std::string_view content);
 

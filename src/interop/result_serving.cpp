@@ -200,6 +200,20 @@ std::vector<PublishedResult> read_vllm(const Json& value) {
     return {result};
 }
 
+/// What the audit said when the load test ended. A file without it, or with a word that is none,
+/// says nothing.
+Validity own_verdict(const Json& value) {
+    const auto verdict = named_in(verdicts, text_at(value, {"servetune", "verdict"}));
+    if (!verdict) return {};
+    Validity result{*verdict, {}};
+    const Json* findings = node_at(value, {"servetune", "findings"});
+    if (findings == nullptr || !findings->is_array()) return result;
+    for (const Json& finding : *findings)
+        result.findings.push_back(
+            {text_at(finding, {"id"}), text_at(finding, {"left"}), text_at(finding, {"right"}), text_at(finding, {"cause"})});
+    return result;
+}
+
 bool is_ours(const Json& value) {
     const Json* figures = node_at(value, {"servetune", "figures"});
     return figures != nullptr && figures->is_object();
@@ -213,6 +227,7 @@ std::vector<PublishedResult> read_ours(const Json& value) {
     for_each_figure(result.result, [&](const std::string& name, std::optional<double>& figure) {
         figure = figure_at(value, {"servetune", "figures", name});
     });
+    result.validity = own_verdict(value);
     result.model = text_at(value, {"model_id"});
     result.dataset = text_at(value, {"servetune", "dataset"});
     result.date = text_at(value, {"date"});

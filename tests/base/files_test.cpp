@@ -75,6 +75,18 @@ TEST_CASE("a file is written as a whole, and keeps its mode") {
           "cannot write " + (folder.path() / "no/x").string() + ": No such file or directory");
 }
 
+TEST_CASE("whether a file can be written is known before, and changes nothing") {
+    const TemporaryFolder folder;
+    folder.write("old.txt", "old");
+    CHECK_NOTHROW(check_writable(folder.path() / "old.txt"));
+    CHECK_NOTHROW(check_writable(folder.path() / "new.txt"));
+    CHECK_NOTHROW(check_writable("/dev/full"));  // only writing shows it
+    CHECK(read_file(folder.path() / "old.txt") == "old");
+    CHECK(files_in(folder.path()) == 1);
+    CHECK_THROWS_WITH(check_writable(folder.path() / "none/new.txt"), Catch::Matchers::Contains("No such file or directory"));
+    CHECK_THROWS_WITH(check_writable(folder.path()), Catch::Matchers::Contains("it is a folder"));
+}
+
 TEST_CASE("a file that cannot be written to its end is as it was") {
     const TemporaryFolder folder;
     const fs::path file = folder.write("report.md", "old");

@@ -383,6 +383,63 @@ TEST_CASE("bench: a sweep is a table of loads") {
     CHECK(table.out.find("\n           1 ") < table.out.find("\n           4 "));
 }
 
+TEST_CASE("bench: a sweep says the verdict of each load, and its exit code the gravest") {
+    const StreamServer server({.behaviour = parse_behaviour("first=0.002,gap=0.001,status=500,share=0.3")});
+    const TemporaryFolder folder;
+    const BenchRun table = bench(server, folder, {"--sweep", "1,2", "--workload", "random:8x4", "--requests", "40"});
+    INFO(table.out << table.err);
+    CHECK(table.code == 1);
+    CHECK(table.out.find("verdict\n") != std::string::npos);
+    CHECK(table.out.find("unsound\n           2 ") != std::string::npos);
+    CHECK(table.out.find("\n1, unsound:\n") != std::string::npos);
+    CHECK(table.out.find("  complete: ") != std::string::npos);
+    const StreamServer broken({.behaviour = parse_behaviour("status=500")});
+    CHECK(bench(broken, folder, {"--sweep", "1,2", "--workload", "random:8x4", "--requests", "4"}).code == 1);  // none succeeded
+}
+
+TEST_CASE("bench: what the audit said stands in the file, for an audit that knows less too") {
+    const StreamServer server({.behaviour = parse_behaviour("first=0.003,gap=0.001")});
+    const TemporaryFolder folder;
+    const BenchRun too_fast = bench(server, folder,
+                                    {"--workload", "random:30x20", "--requests", "12", "--concurrency", "2", "--save", "u.json",
+                                     "--hardware", "h100-sxm", "--facts-of", "Qwen/Qwen3-32B"});
+    INFO(too_fast.out << too_fast.err);
+    CHECK(too_fast.code == 1);
+    REQUIRE(has_finding(Json::parse(read_file(folder.path() / "u.json")), "physics"));
+    ChildProcess audit({SERVETUNE_PROGRAM, "audit", "u.json", "--json"}, folder.path());
+    CHECK(audit.wait() == 1);
+    const Json audited = Json::parse(audit.out());
+    CHECK(audited[0]["verdict"] == "unsound");
+    std::size_t physics = 0;
+    for (const Json& finding : audited[0]["findings"]) physics += finding["id"] == "physics" ? 1 : 0;
+    CHECK(physics == 1);
+    for (const Json& missing : audited[0]["not_checked"]) CHECK(missing["id"] != "physics");
+    CHECK(bench(server, folder, {"--workload", "random:30x20", "--requests", "12", "--compare-with", "u.json"})
+              .out.find("u.json is unsound by its own verdict\n") != std::string::npos);
+}
+
+TEST_CASE("bench: a result that cannot be saved is said before the load, or printed all the same") {
+    const TemporaryFolder folder;
+    for (const char* option : {"--save", "--records"})  // nobody listens there: the place is looked at first
+        CHECK(bench("http://127.0.0.1:1", folder, {option, "nodir/x.json"}).err ==
+              "autotune: cannot write nodir/x.json: No such file or directory\n");
+    CHECK(bench("http://127.0.0.1:1", folder, {"--sweep", "1,2", "--save", "nodir/x.json"}).err.find("cannot write nodir/x.json") !=
+          std::string::npos);
+    const StreamServer server({.behaviour = parse_behaviour("first=0.003,gap=0.001")});
+    const std::vector<std::string> load{"--workload", "random:30x12", "--requests", "12", "--concurrency", "2"};
+    auto full = load;
+    full.insert(full.end(), {"--save", "/dev/full", "--records", "r.jsonl.gz"});
+    const BenchRun ended = bench(server, folder, full);
+    CHECK(ended.code == 3);
+    CHECK(ended.err.find("cannot write /dev/full: No space left on device") != std::string::npos);
+    CHECK(ended.out.find("Successful requests:                     12") != std::string::npos);
+    CHECK(read_records(folder.path() / "r.jsonl.gz").size() == 12);
+    const BenchRun table =
+        bench(server, folder, {"--sweep", "1,2", "--workload", "random:30x12", "--requests", "12", "--save", "/dev/full"});
+    CHECK(table.code == 3);
+    CHECK(table.out.find("tok/s/user") != std::string::npos);
+}
+
 TEST_CASE("bench: limits of a good request take units") {
     const StreamServer server({.behaviour = parse_behaviour("first=0.003,gap=0.001")});
     const TemporaryFolder folder;

@@ -57,6 +57,20 @@ TEST_CASE("capacity: a sweep measures the loads that it is given, as a table and
     CHECK(json.at("points")[1].at("metrics").at("requested_rate_per_second") == 40);
 }
 
+TEST_CASE("capacity: a load whose result is unsound is no answer") {
+    const StreamServer server({.behaviour = parse_behaviour("first=0.002,gap=0.001,status=500,share=0.3")});
+    const TemporaryFolder folder;
+    const std::vector<std::string> half{"--limit", "success_ratio >= 0.5", "--concurrency", "--to", "4"};
+    const Ran text = capacity_of(server.url(), folder, half);
+    INFO(text.out << text.err);
+    CHECK(text.code == 1);
+    CHECK(text.out.find("No largest load: the result at 4 requests in flight is unsound\n") == 0);
+    CHECK(text.out.find("\n4, unsound:\n  complete: ") != std::string::npos);
+    auto as_json = half;
+    as_json.emplace_back("--json");
+    CHECK(Json::parse(capacity_of(server.url(), folder, as_json).out).at("verdict") == "unsound");
+}
+
 TEST_CASE("capacity: what cannot be asked is said before anything is sent") {
     const StreamServer server({.behaviour = parse_behaviour("first=0.004,gap=0.001")});
     const TemporaryFolder folder;

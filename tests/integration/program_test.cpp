@@ -61,6 +61,15 @@ TEST_CASE("audit: tables and documents, what is found and what was not checked, 
     CHECK(columns.out.find("   0  unsound") == std::string::npos);
     CHECK(columns.out.find("   1  unsound") != std::string::npos);
 
+    // What whoever measured a row said of it stands: the figures alone may not show it.
+    folder.write("said.csv",
+                 "seqs,status,output_tokens,duration_seconds,output_tokens_per_second,verdict,findings\n"
+                 "1,ok,1280,10,128,unsound,physics\n2,ok,1280,10,128,,\n");
+    const Ran said = autotune({"audit", "said.csv"}, folder.path());
+    CHECK(said.code == 1);
+    CHECK(said.out.find("   0  unsound") == 0);
+    CHECK(said.out.find("\n   1  sound") != std::string::npos);
+
     folder.write("d.md",
                  "# On a Jetson Thor\n### low\n```bash\nvllm serve /models/Qwen/Qwen3-8B-FP8\n```\n============ Serving Benchmark Result "
                  "============\nSuccessful requests: 10\nBenchmark duration (s): 11.52\nTotal input tokens: 20431\nTotal generated tokens: "

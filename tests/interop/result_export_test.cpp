@@ -88,6 +88,15 @@ TEST_CASE("export: the JSON of a result reads back equal, whatever figures it ha
     }
 }
 
+TEST_CASE("export: the verdict of the run is read back with what was found") {
+    Rng rng(3);
+    auto json = nlohmann::json::parse(vllm_json(some_result(rng, true), {}));
+    CHECK(read_one(json.dump()).validity == Validity{});
+    json["servetune"]["verdict"] = "unsound";
+    json["servetune"]["findings"] = {{{"id", "physics"}, {"left", "1 ms"}, {"right", "19 ms"}, {"cause", "impossible"}}};
+    CHECK(read_one(json.dump()).validity == Validity{Verdict::unsound, {{"physics", "1 ms", "19 ms", "impossible"}}});
+}
+
 TEST_CASE("export: without our own part the JSON is one of vLLM, with its keys and units") {
     Rng rng(7);
     const BenchmarkResult result = some_result(rng, true);

@@ -3,6 +3,7 @@
 
 #include "servetune/benchmark_result.hpp"
 #include "servetune/engine.hpp"
+#include "servetune/outcome.hpp"
 
 #include <map>
 #include <optional>
@@ -32,6 +33,7 @@ struct PublishedResult {
     std::string failure;                                 ///< of a run without figures: a name of FailureKind
     std::string failure_message;
     BenchmarkResult result;
+    Validity validity{};                        ///< of our own files: what the audit said of the run, which it knew more of
     std::optional<double> planned_requests;     ///< where the text above says that more were sent than the block has successes
     std::map<std::string, std::string> unread;  ///< what no figure has a place for: lines of a block, fields of a file
 };
