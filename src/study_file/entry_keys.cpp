@@ -12,7 +12,7 @@
 namespace servetune {
 namespace {
 
-constexpr const auto& named = keys::parameter;
+constexpr const auto& in_entry = keys::parameter;
 
 constexpr std::string_view how_passed = "leave it out, or give a parameter of your own another name";
 constexpr std::string_view which_versions = "leave it out; 'engine_versions' says which version runs, 'choice' which values are tried";
@@ -20,29 +20,29 @@ constexpr std::string_view own_file = "leave it out, or let 'engine' name a copy
 
 /// Keys of an engine's file that an entry of its parameter cannot change, and what to do instead.
 constexpr std::array<std::pair<const Key*, std::string_view>, 16> of_engine_file{{
-    {&named.flag, how_passed},
-    {&named.off_flag, how_passed},
-    {&named.env, how_passed},
-    {&named.option, how_passed},
-    {&named.earlier, how_passed},
-    {&named.when, "leave it out; a rule under 'constraints' says which values may come together"},
-    {&named.since, which_versions},
-    {&named.until, which_versions},
-    {&named.values_since, which_versions},
-    {&named.values_until, which_versions},
-    {&named.architectures, which_versions},
-    {&named.also, "leave it out; write these values under 'choice'"},
-    {&named.same_as, own_file},
-    {&named.means, own_file},
-    {&named.concept_, own_file},
-    {&named.engine_default, own_file},
+    {&in_entry.flag, how_passed},
+    {&in_entry.off_flag, how_passed},
+    {&in_entry.env, how_passed},
+    {&in_entry.option, how_passed},
+    {&in_entry.earlier, how_passed},
+    {&in_entry.when, "leave it out; a rule under 'constraints' says which values may come together"},
+    {&in_entry.since, which_versions},
+    {&in_entry.until, which_versions},
+    {&in_entry.values_since, which_versions},
+    {&in_entry.values_until, which_versions},
+    {&in_entry.architectures, which_versions},
+    {&in_entry.also, "leave it out; write these values under 'choice'"},
+    {&in_entry.same_as, own_file},
+    {&in_entry.means, own_file},
+    {&in_entry.concept_, own_file},
+    {&in_entry.engine_default, own_file},
 }};
 
 /// Keys that say something only of a flag.
-constexpr std::array<const Key*, 15> of_flags{&named.flag,    &named.off_flag,    &named.env,          &named.option,
-                                              &named.earlier, &named.since,       &named.until,        &named.also,
-                                              &named.same_as, &named.means,       &named.values_since, &named.values_until,
-                                              &named.drafts,  &named.checkpoints, &named.architectures};
+constexpr std::array<const Key*, 15> of_flags{&in_entry.flag,    &in_entry.off_flag,    &in_entry.env,          &in_entry.option,
+                                              &in_entry.earlier, &in_entry.since,       &in_entry.until,        &in_entry.also,
+                                              &in_entry.same_as, &in_entry.means,       &in_entry.values_since, &in_entry.values_until,
+                                              &in_entry.drafts,  &in_entry.checkpoints, &in_entry.architectures};
 
 /// Whether the entry speaks of this parameter, as the composition reads it.
 bool means(const std::string& name, const Engine& engine, const Parameter& parameter) {
