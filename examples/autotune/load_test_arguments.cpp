@@ -4,11 +4,11 @@
 #include "output.hpp"
 #include "screen.hpp"
 
+#include "base/files.hpp"
 #include "base/nesting.hpp"
 #include "base/url.hpp"
 #include "servetune/detail/base/nearest.hpp"
 #include "servetune/detail/load/probe.hpp"
-#include "base/files.hpp"
 #include "servetune/error.hpp"
 #include "study_file/yaml.hpp"
 
