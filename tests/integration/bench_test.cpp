@@ -329,6 +329,70 @@ TEST_CASE("bench: requests before are not counted, a duration becomes a number o
     CHECK(closed["duration"] < 4.0);
     // A rate with a bound on what is in flight: ten requests a second of 30 ms each are never two.
     CHECK(completed({"--rate", "200", "--concurrency", "1", "--requests", "20"})["duration"] > 20 * 0.03);
+    const StreamServer broken({.behaviour = parse_behaviour("status=500")});
+    const BenchRun none = bench(broken, folder, {"--warmup", "2", "--requests", "4", "--workload", "random:30x12"});
+    CHECK(none.code != 0);
+}
+
+TEST_CASE("bench: a server that was cold for half of the run is not believed, one that becomes warm before is") {
+    const TemporaryFolder folder;
+    const std::vector<std::string> load{"--workload", "random:30x32", "--requests", "96", "--concurrency", "8", "--json"};
+    const auto with = [&](const std::string& word, const std::string& value) {
+        auto words = load;
+        words.insert(words.end(), {word, value});
+        return words;
+    };
+    const StreamServer cold({.behaviour = parse_behaviour("first=0.02,gap=0.006,cold=56")});
+    const BenchRun half = bench(cold, folder, with("--warmup", "0"));
+    CHECK(half.code == 1);
+    const Json unsteady = Json::parse(half.out);
+    CHECK(unsteady.at("servetune").at("verdict") == "unsound");
+    REQUIRE(has_finding(unsteady, "steady"));
+    CHECK(unsteady.at("servetune").at("findings").dump().find("times slower than the rest") != std::string::npos);
+
+    // The first round is cold, the second one is faster, the third one is not faster any more.
+    const StreamServer soon({.behaviour = parse_behaviour("first=0.02,gap=0.006,cold=14,cold_times=3")});
+    std::vector<std::string> words = load;
+    const BenchRun warmed = bench(soon.url(), folder, words, false);
+    INFO(warmed.err);
+    CHECK_FALSE(has_finding(Json::parse(warmed.out), "steady"));
+    CHECK(warmed.err.find("warm-up: 24 requests in 3 rounds, the first ") != std::string::npos);
+    CHECK(warmed.err.find("; the server is steady") != std::string::npos);
+}
+
+TEST_CASE("bench: a rate that is not reached is suspect, where requests wait in the client too") {
+    const StreamServer server({.behaviour = parse_behaviour("first=0.05,gap=0.005")});
+    const TemporaryFolder folder;
+    const BenchRun ended =
+        bench(server, folder, {"--workload", "random:30x32", "--requests", "80", "--rate", "60", "--concurrency", "4", "--json"});
+    INFO(ended.err);
+    const Json result = Json::parse(ended.out);
+    CHECK(result.at("servetune").at("verdict") == "suspect");
+    CHECK(has_finding(result, "rate"));
+    CHECK(has_finding(result, "sent_late"));
+    CHECK(result.at("mean_ttft_ms").get<double>() < 500);  // what it looks like without the wait
+}
+
+TEST_CASE("bench: a sweep is a table of loads") {
+    const StreamServer server({.behaviour = parse_behaviour("first=0.004,gap=0.001")});
+    const TemporaryFolder folder;
+    const BenchRun table = bench(server, folder, {"--sweep", "4,1,2", "--workload", "random:30x12", "--requests", "12"});
+    INFO(table.err);
+    CHECK(table.code == 0);
+    CHECK(table.out.find("tok/s/user") != std::string::npos);
+    CHECK(table.out.find("\n           1 ") < table.out.find("\n           4 "));
+}
+
+TEST_CASE("bench: a sweep says the verdict of each load, and its exit code the gravest") {
+    const StreamServer server({.behaviour = parse_behaviour("first=0.002,gap=0.001,status=500,share=0.3")});
+    const TemporaryFolder folder;
+    const BenchRun table = bench(server, folder, {"--sweep", "1,2", "--workload", "random:8x4", "--requests", "40"});
+    INFO(table.out << table.err);
+    CHECK(table.code == 1);
+    CHECK(table.out.find("verdict\n") != std::string::npos);
+    CHECK(table.out.find("unsound\n           2 ") != std::string::npos);
+    CHECK(table.out.find("\n1, unsound:\n") != std::string::npos);
+    CHECK(table.out.find("  complete: ") != std::string::npos);
 }
 
 TEST_CASE("bench: what the audit said stands in the file, for an audit that knows less too") {
