@@ -84,8 +84,8 @@ std::string worth_text(const ReportView& view) {
     return scale.ratios() ? plain_percent(least) : short_number_text(scale.stated(least));
 }
 
-/// `The highest figure that was confirmed`: a configuration that was measured fewer times may have a
-/// better one, which nothing is decided by.
+/// `The highest figure that was confirmed`: a configuration that was measured fewer times may have
+/// a better one, which nothing is decided by.
 std::string best_figure_text(const ReportView& view, const Standing& best, const std::string& which) {
     const Goal& goal = view.setup.problem->objective.leading();
     const Standing* highest = view.standings.best();
