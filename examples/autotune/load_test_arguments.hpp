@@ -19,8 +19,8 @@ namespace autotune {
 /// its own arrival. Throws UsageError, and IoError where the server does not say what it serves.
 [[nodiscard]] servetune::LoadTest load_test_of(const LoadTestArguments& arguments, const servetune::Catalogue& catalogue);
 
-/// The files of a load test's result. A load test takes long, so that a place that cannot be written
-/// is said before it, and a disk that fails after it does not take the printed result with it.
+/// The files of a load test's result. A load test takes long, so that a place that cannot be
+/// written is said before it, and a disk that fails after it does not take the printed result.
 class ResultFiles {
 public:
     /// Throws IoError where one of them could not be written.

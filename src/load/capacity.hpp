@@ -67,10 +67,10 @@ void judge(LoadPoint& point, const std::vector<Limit>& limits, const Arrival& at
 /// - the run went on after its arrivals hardly longer (3 % of their time) than at the largest of
 ///   those rates.
 ///
-/// n / duration alone says too little in a short test: the last answers come after the last arrival,
-/// however idle the server is. How long after, the lower rate shows; a server that falls behind is
-/// later by what it fell behind. Undecided: a rate above the first bound if no load was within it, or
-/// if its arrivals take less time than those last answers, so that the server was never full.
+/// n / duration alone says too little in a short test: the last answers come after the last
+/// arrival, however idle the server is. How long after, the lower rate shows; a server that falls
+/// behind is later by what it fell behind. Undecided: a rate above the first bound if no load was
+/// within it, or if its arrivals take less time than those last answers: it was never full.
 void judge_served(std::vector<LoadPoint>& points);
 
 /// What a search for the largest load found.

@@ -162,6 +162,16 @@ std::string worth_text(const ReportView& view) {
     return scale.ratios() ? plain_percent(least) : short_number_text(scale.stated(least));
 }
 
+/// `The highest figure that was confirmed`: a configuration that was measured fewer times may have
+/// a better one, which nothing is decided by.
+std::string best_figure_text(const ReportView& view, const Standing& best, const std::string& which) {
+    const Goal& goal = view.setup.problem->objective.leading();
+    const Standing* highest = view.standings.best();
+    const bool unconfirmed = highest != nullptr && goal.better(highest->estimate().mean, best.estimate().mean);
+    return std::string(goal.direction == Direction::minimize ? "The lowest" : "The highest") + " figure " +
+           (unconfirmed ? "that was confirmed" : which) + " is " + figure_text(goal.metric, best.estimate().mean);
+}
+
 std::string given_away_text(const ReportView& view) {
     const Recommendation& result = view.recommendation;
     if (!result.best) return "";
@@ -169,16 +179,16 @@ std::string given_away_text(const ReportView& view) {
     const Standing& best = *view.standings.find(*result.best);
     if (result.conclusion == Conclusion::inconclusive) {
         if (best.configuration == result.default_configuration) return "";
-        return "The highest figure that passes is " + figure_text(problem.objective.leading().metric, best.estimate().mean) + " (" +
-               difference_text(best.configuration, result.default_configuration) + "); whether it is better than the default is not known.";
+        return best_figure_text(view, best, "that passes") + " (" + difference_text(best.configuration, result.default_configuration) +
+               "); whether it is better than the default is not known.";
     }
     // Lucky in the search: measured in turn with the recommended one, it is slower.
     if (!result.given_away || result.given_away->value < 0) return "";
     const Gain& gap = *result.given_away;
     const std::string changes = difference_text(best.configuration, result.default_configuration);
-    std::string text = "The highest figure measured is " + figure_text(problem.objective.leading().metric, best.estimate().mean) + " (" +
-                       (changes.empty() ? "the default" : changes) + "), " + gain_text(gap.value, gap.scale) + " over the " +
-                       (result.keep_default ? "default" : "recommended one") + " (" + with_interval(gap) + "): ";
+    std::string text = best_figure_text(view, best, "measured") + " (" + (changes.empty() ? "the default" : changes) + "), " +
+                       gain_text(gap.value, gap.scale) + " over the " + (result.keep_default ? "default" : "recommended one") + " (" +
+                       with_interval(gap) + "): ";
     if (gap.value < problem.decision.min_gain) text += "less than the " + worth_text(view) + " that a change is worth";
     else if (!gap.significant()) text += "it may be noise";
     else text += "not enough to decide for it";

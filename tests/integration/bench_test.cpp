@@ -393,8 +393,6 @@ TEST_CASE("bench: a sweep says the verdict of each load, and its exit code the g
     CHECK(table.out.find("unsound\n           2 ") != std::string::npos);
     CHECK(table.out.find("\n1, unsound:\n") != std::string::npos);
     CHECK(table.out.find("  complete: ") != std::string::npos);
-    const StreamServer broken({.behaviour = parse_behaviour("status=500")});
-    CHECK(bench(broken, folder, {"--sweep", "1,2", "--workload", "random:8x4", "--requests", "4"}).code == 1);  // none succeeded
 }
 
 TEST_CASE("bench: what the audit said stands in the file, for an audit that knows less too") {
@@ -430,13 +428,13 @@ TEST_CASE("bench: a result that cannot be saved is said before the load, or prin
     auto full = load;
     full.insert(full.end(), {"--save", "/dev/full", "--records", "r.jsonl.gz"});
     const BenchRun ended = bench(server, folder, full);
-    CHECK(ended.code == 3);
+    CHECK(ended.code == 2);
     CHECK(ended.err.find("cannot write /dev/full: No space left on device") != std::string::npos);
     CHECK(ended.out.find("Successful requests:                     12") != std::string::npos);
     CHECK(read_records(folder.path() / "r.jsonl.gz").size() == 12);
     const BenchRun table =
         bench(server, folder, {"--sweep", "1,2", "--workload", "random:30x12", "--requests", "12", "--save", "/dev/full"});
-    CHECK(table.code == 3);
+    CHECK(table.code == 2);
     CHECK(table.out.find("tok/s/user") != std::string::npos);
 }
 

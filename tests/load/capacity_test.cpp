@@ -162,7 +162,7 @@ TEST_CASE("capacity: what a burst keeps of the limits is no load that is sustain
                                        static_cast<double>(at_level.requests.value_or(static_cast<std::int64_t>(requests))));
             }));
     };
-    // 40 requests at 11.5 a second end 0.52 s late, so that 95 % wait less than 500 ms; it is 15 % too much.
+    // 40 requests at 11.5 a second end 0.52 s late: 95 % wait less than 500 ms, at 15 % too much.
     for (const std::size_t requests : {std::size_t{40}, std::size_t{400}}) {
         CHECK(found(requests).end == Capacity::End::found);
         CHECK(found(requests).level == Approx(10).epsilon(0.05));

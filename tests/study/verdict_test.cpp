@@ -309,6 +309,9 @@ TEST_CASE("verdict: what a smaller command gives away is said, with its interval
               "no interval"));
     CHECK(
         has(study.text, "): less than the 1 % that a change is worth, so the smaller command is recommended. That is what it gives away."));
+    const Verdicts times("seqs,eager,status,latency_mean_seconds\n8,false,ok,1\n16,false,ok,0.8\n16,true,ok,0.796\n8,true,ok,1\n", "",
+                         space, "{minimize: latency_mean_seconds}");
+    CHECK(has(times.text, "The lowest figure measured is 796"));
     // More than min_gain, and not to be told from noise.
     const Verdicts noisy(head + "8,false,ok,1000\n16,false,ok,1200\n16,true,ok,1220\n8,true,ok,1000\n", "", space);
     CHECK(noisy.result.given_away->value == Approx(1220.0 / 1200 - 1));
