@@ -152,15 +152,27 @@ void read_what_is_searched(const Yaml& root, const Catalogue& catalogue, bool ou
     else if (!twice.empty()) errors.in([&] { throw ParseErrors(std::move(twice)); });
 }
 
+/// In place of a workload that could not be read, only to read the rest: the study is refused.
+Workload unread_workload(const Yaml& item) {
+    Workload result;
+    const Yaml* name = item.is_mapping() ? item.find(keys::workload.workload) : &item;
+    if (name == nullptr) name = item.find(keys::workload.use);
+    if (name != nullptr && name->is_scalar()) result.name = name->text();
+    return result;
+}
+
 void read_traffic(const Yaml& root, const Catalogue& catalogue, bool may_have_none, AllErrors& errors, StudyFile& study) {
     std::set<std::string> names;
     const auto read_workloads = [&](const Yaml& list, std::vector<Workload>& into) {
-        for (const Yaml& item : list.is_scalar() ? std::vector<Yaml>{list} : list.items())
+        for (const Yaml& item : list.is_scalar() ? std::vector<Yaml>{list} : list.items()) {
+            const std::size_t before = into.size();
             errors.in([&] {
                 into.push_back(catalogue.workload(item));
                 if (!names.insert(into.back().name).second)
                     item.fail("there are two workloads '" + into.back().name + "'; give one another name ('workload:')");
             });
+            if (into.size() == before) into.push_back(unread_workload(item));
+        }
     };
     errors.in([&] {
         const Yaml& workloads = root.at(keys::study.workloads);
