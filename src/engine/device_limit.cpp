@@ -69,7 +69,7 @@ std::int64_t Composition::devices_of(const Configuration& configuration) const {
 
 /// Adds the rule that a layout fits the machine. Without a stated count one device is taken, and
 /// what asks for more is an error.
-void Composition::bound_devices(Engine& engine) const {
+void Composition::bound_devices(Engine& engine) {
     if (!description_.devices || engine.devices.empty()) return;
     const DeviceLimit& limit = *description_.devices;
     const auto refuse_unstated = [&](const std::string& what, std::int64_t count) {
@@ -98,6 +98,15 @@ void Composition::bound_devices(Engine& engine) const {
         const Value named = entry->default_value.value_or(Unset{});
         const auto* count = std::get_if<std::int64_t>(&named);
         refuse_unstated("'" + entry->name + "'", std::max(count != nullptr ? *count : 0, entry->domain ? largest(*entry->domain) : 0));
+    }
+    for (const DeviceFactor& factor : factors) {
+        const SpaceEntry* entry = entry_for(engine, *engine.find(factor.parameter));
+        const auto* choice = entry != nullptr && entry->domain && !entry->of_preset ? std::get_if<ChoiceDomain>(&*entry->domain) : nullptr;
+        if (choice == nullptr || !factor.unless.empty()) continue;
+        for (const Value& value : choice->values)
+            if (const auto* count = std::get_if<std::int64_t>(&value); count != nullptr && *count > limit.count)
+                notes_.push_back("'" + entry->name + "': " + text_of(value) + " is not tried: a trial may take " +
+                                 std::to_string(limit.count) + (limit.count == 1 ? " device" : " devices"));
     }
     const auto can_hold = [&](const std::vector<Condition>& conditions) {
         return !conditions.empty() &&

@@ -172,8 +172,13 @@ Parameter Composition::narrowed(const Engine& engine, const EngineParameter& of_
                          listed(chips->second);
                 return;
             }
-        wrong += engine.name + " does not take " + text_of(value) + " for '" + declared.name + "' (" + taken_text(of_engine) + ")" +
-                 (declared.concept_name == "quantization" ? " and no checkpoint serves it" : "");
+        const bool ranged = !std::holds_alternative<ChoiceDomain>(declared.domain) && !std::holds_alternative<BoolDomain>(declared.domain);
+        if (ranged && number_of(value))
+            wrong += text_of(value) + " is outside the range in the file of " + engine.name + " for '" + declared.name + "' (" +
+                     taken_text(of_engine) + "); 'engine' may name a copy of that file with a wider one";
+        else
+            wrong += engine.name + " does not take " + text_of(value) + " for '" + declared.name + "' (" + taken_text(of_engine) + ")" +
+                     (declared.concept_name == "quantization" ? " and no checkpoint serves it" : "");
     };
     const auto all_right = [&] {
         if (!wrong.empty()) throw SpaceError(wrong);

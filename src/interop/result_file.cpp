@@ -62,6 +62,7 @@ bool begins_json(std::string_view text) {
 /// their place, so that places in messages stay right.
 struct JsonText {
     std::size_t begin, end;
+    std::optional<std::size_t> no_figure{};  ///< where the first of these words stood
 };
 std::vector<JsonText> values_of(std::string& text, const std::string& name) {
     std::vector<JsonText> values;
@@ -71,7 +72,7 @@ std::vector<JsonText> values_of(std::string& text, const std::string& name) {
         if (depth == 0) {
             if (json_blank(c)) continue;
             if (c != '{' && c != '[') throw ParseError(place(text, i, name) + "a JSON object wanted, one a line or one in the whole file");
-            values.push_back({i, text.size()});
+            values.push_back({.begin = i, .end = text.size()});
         }
         if (c == '"') {
             for (++i; i < text.size() && text[i] != '"'; ++i)
@@ -83,6 +84,7 @@ std::vector<JsonText> values_of(std::string& text, const std::string& name) {
         } else if (c == 'N' || c == 'I' || c == '-') {
             for (const std::string_view word : {"NaN", "-Infinity", "Infinity"}) {
                 if (text.compare(i, word.size(), word) != 0) continue;
+                if (!values.back().no_figure) values.back().no_figure = i;
                 text.replace(i, word.size(), "\"\"" + std::string(word.size() - 2, ' '));
                 i += word.size() - 1;
                 break;
@@ -126,11 +128,14 @@ std::string found(const Json& value) {
                         : "an object with the keys " + listed(keys, keys.size()) + (value.size() > keys.size() ? ", ..." : "");
 }
 
-[[noreturn]] void refuse(const Json& value, const std::string& where) {
+/// `no_figure`: the place of a word such as NaN in it; empty: there is none.
+[[noreturn]] void refuse(const Json& value, const std::string& where, const std::string& no_figure) {
+    const std::string not_numbers =
+        no_figure.empty() ? "" : "; NaN and Infinity are no figures, and the first of them stands at " + no_figure;
     std::string known;
     for (const ResultFormat* format : formats) known += "\n  " + std::string(format->tool) + ": " + std::string(format->keys);
     throw ParseError(where + "no benchmark's result: " + found(value) +
-                     (value.is_array() ? " (vLLM's *.pytorch.json are such lists: the result is the file beside it)" : "") +
+                     (value.is_array() ? " (vLLM's *.pytorch.json are such lists: the result is the file beside it)" : "") + not_numbers +
                      "; known:" + known);
 }
 
@@ -200,7 +205,10 @@ std::vector<PublishedResult> read_results(std::string_view content, const std::s
         }
         const auto format =
             std::find_if(formats.begin(), formats.end(), [&](const ResultFormat* known) { return known->recognises(json); });
-        if (format == formats.end()) refuse(json, place(text, value.begin, name));
+        if (format == formats.end()) {
+            const std::string at = value.no_figure ? place(text, *value.no_figure, name) : "";
+            refuse(json, place(text, value.begin, name), at.substr(0, at.rfind(": ")));
+        }
         std::vector<PublishedResult> more;
         try {
             more = (*format)->read(json);

@@ -76,6 +76,9 @@ Objective goals_and_limits(const Yaml& node, bool words) {
                 const Limit& bound = result.limits.back();
                 if (words && bound.metric.starts_with("success_ratio") && bound.at_least && bound.bound > 1)
                     limit.fail("a share is at most 1: write 99% or 0.99");
+                for (const Limit& other : result.limits)
+                    if (other.metric == bound.metric && other.at_least != bound.at_least && !other.keeps(bound.bound))
+                        limit.fail("no figure keeps both this and '" + other.text() + "'");
             });
     errors.throw_any();
     return result;

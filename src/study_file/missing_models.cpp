@@ -75,6 +75,10 @@ std::vector<std::string> unchecked_versions(const Composition& composition, cons
     for (const Engine& engine : composition.engines()) {
         const std::string version = composition.version_of(engine);
         if (version.empty()) continue;
+        const auto least = engine.versions.starts_with(">=") ? engine.versions.substr(2, engine.versions.find(',') - 2) : std::string();
+        if (!least.empty() && compare_to_bound(version, least) < 0)
+            result.push_back(engine.name + " " + version + " is older than " + least +
+                             ", the oldest version that its file covers; its flags and rules may be wrong for it");
         const auto known = known_versions(catalogue.root(), engine.name);
         if (known.empty() || compare_to_bound(version, known.back().version) <= 0) continue;
         result.push_back(

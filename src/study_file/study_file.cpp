@@ -154,15 +154,27 @@ void read_what_is_searched(const Yaml& root, const Catalogue& catalogue, bool ou
     else if (!twice.empty()) errors.in([&] { throw ParseErrors(std::move(twice)); });
 }
 
+/// In place of a workload that could not be read, only to read the rest: the study is refused.
+Workload unread_workload(const Yaml& item) {
+    Workload result;
+    const Yaml* name = item.is_mapping() ? item.find(keys::workload.workload) : &item;
+    if (name == nullptr) name = item.find(keys::workload.use);
+    if (name != nullptr && name->is_scalar()) result.name = name->text();
+    return result;
+}
+
 void read_traffic(const Yaml& root, const Catalogue& catalogue, bool may_have_none, AllErrors& errors, StudyFile& study) {
     std::set<std::string> names;
     const auto read_workloads = [&](const Yaml& list, std::vector<Workload>& into) {
-        for (const Yaml& item : list.is_scalar() ? std::vector<Yaml>{list} : list.items())
+        for (const Yaml& item : list.is_scalar() ? std::vector<Yaml>{list} : list.items()) {
+            const std::size_t before = into.size();
             errors.in([&] {
                 into.push_back(catalogue.workload(item));
                 if (!names.insert(into.back().name).second)
                     item.fail("there are two workloads '" + into.back().name + "'; give one another name ('workload:')");
             });
+            if (into.size() == before) into.push_back(unread_workload(item));
+        }
     };
     errors.in([&] {
         const Yaml& workloads = root.at(keys::study.workloads);
@@ -172,6 +184,24 @@ void read_traffic(const Yaml& root, const Catalogue& catalogue, bool may_have_no
     errors.in([&] {
         if (const Yaml* list = root.find(keys::study.report_workloads)) read_workloads(*list, study.report_workloads);
     });
+}
+
+/// Workloads whose requests are longer than what the model was made for, a sentence each.
+std::vector<std::string> longer_than_model(const StudyFile& study) {
+    std::vector<std::string> result;
+    if (!is_load_test(study.measuring)) return result;
+    const std::optional<ServedModel> served = served_model(study.model, study.catalogue().all_models());
+    if (!served) return result;
+    for (const auto* list : {&study.workloads, &study.report_workloads})
+        for (const Workload& workload : *list) {
+            const Dataset& data = workload.dataset;
+            const std::int64_t asked = data.input_tokens.value_or(0) + data.prefix_tokens.value_or(0) + data.output_tokens.value_or(0);
+            if (asked > served->model.context_tokens)
+                result.push_back("the workload '" + workload.name + "' asks for " + std::to_string(asked) + " tokens a request, and " +
+                                 served->model.name + " was made for " + std::to_string(served->model.context_tokens) +
+                                 ": engines refuse longer requests unless a flag extends the context");
+        }
+    return result;
 }
 
 void read_goals(const Yaml& root, const Yaml& written, bool outside, AllErrors& errors, StudyFile& study) {
@@ -247,6 +277,7 @@ StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std
     errors.in([&] { read_model_name(root.at(keys::study.model), catalogue, study); });
     read_what_is_searched(root, catalogue, outside, machine, errors, study);
     read_traffic(root, catalogue, own_space, errors, study);
+    for (std::string& warning : longer_than_model(study)) study.warnings.push_back(std::move(warning));
     read_goals(root, written, outside, errors, study);
     read_decision(root, errors, study);
     for (const std::string& one : study.said_twice) study.notes.push_back("Take care, its results may be of one server: " + one);

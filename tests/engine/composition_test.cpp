@@ -129,7 +129,7 @@ TEST_CASE("an entry that makes no sense is refused") {
               .starts_with("'max_num_seq' is no parameter or concept of the study's engines; known: max_num_seqs"));
     CHECK(error(fixed("quantization", "fp4")) ==
           "'quantization': alpha does not take fp4 for 'quantization' (one of none, fp8) and no checkpoint serves it");
-    CHECK(error(fixed("max_num_seqs", std::int64_t{5000})).starts_with("'max_num_seqs': alpha does not take 5000"));
+    CHECK(error(fixed("max_num_seqs", std::int64_t{5000})).starts_with("'max_num_seqs': 5000 is outside the range in the file of alpha"));
     CHECK(error(fixed("max_num_seqs", std::int64_t{768})).empty());  // powers of two are where a search looks, not what an engine takes
 
     SpaceDescription never{{alpha()}};

@@ -87,7 +87,10 @@ TEST_CASE("values: what engines take beside what is searched can be said") {
     // -1 is no length: a rule about lengths says nothing of it.
     CHECK(FeasibleSet(searched_in(study)).size() == 3 * 2);
     CHECK(command_in(value_study("vllm", "space: {max_model_len: -1}\n")) == "vllm serve org/m --max-model-len=-1");
-    CHECK(has(value_refusal("vllm", "engine_versions: {vllm: \"0.11\"}\nspace: {max_model_len: auto}\n"), "vllm does not take -1"));
+    CHECK(has(value_refusal("vllm", "engine_versions: {vllm: \"0.11\"}\nspace: {max_model_len: auto}\n"),
+              "-1 is outside the range in the file of vllm"));
+    CHECK(has(value_refusal("vllm", "space: {gpu_memory_utilization: [0.3]}\n"),
+              "0.3 is outside the range in the file of vllm for 'gpu_memory_utilization' (real 0.5..0.98)"));
     const std::string blocks = "space: {block_size: [16, 32, 48, 96]}\n";
     CHECK(command_in(value_study("vllm", "engine_versions: {vllm: \"0.29\"}\n" + blocks), {{"block_size", as_whole_value(48)}}) ==
           "vllm serve org/m --block-size=48");
@@ -101,7 +104,7 @@ TEST_CASE("values: what engines take beside what is searched can be said") {
     CHECK(searched_in(value_study("llama.cpp", "space: {n_cpu_moe: [0, 8, 16]}\n")).at("n_cpu_moe").domain_text() ==
           "one of 8, 16, or engine");
     CHECK(command_in(value_study("llama.cpp", "space: {cache_ram: -1}\n")) == "llama-server --model org/m --metrics --cache-ram -1");
-    CHECK(has(value_refusal("llama.cpp", "space: {n_cpu_moe: -1}\n"), "llama.cpp does not take -1 for 'n_cpu_moe'"));
+    CHECK(has(value_refusal("llama.cpp", "space: {n_cpu_moe: -1}\n"), "-1 is outside the range in the file of llama.cpp for 'n_cpu_moe'"));
     CHECK(command_in(value_study("sglang", "space: {chunked_prefill_size: -1}\n")) ==
           "python3 -m sglang.launch_server --model-path org/m --chunked-prefill-size=-1");
 }

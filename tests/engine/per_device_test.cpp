@@ -100,7 +100,7 @@ TEST_CASE("per device: dollars want a price, which is that of all devices that t
     const auto refused = [&](const std::string& machine, const std::string& evaluator, const std::string& goal) {
         return message_of<ParseError>([&] { (void)set_up(study(machine, evaluator, goal), folder.path() / "s"); });
     };
-    CHECK(refused("{device: h100-sxm, count: 4}", four, "minimize: usd_per_million_output_tokens").find("a load test has no metric") !=
+    CHECK(refused("{device: h100-sxm, count: 4}", four, "minimize: usd_per_million_output_tokens").find("needs a price") !=
           std::string::npos);
     CHECK(refused("{device: h100-sxm, count: 4}", "{attach: {url: \"http://127.0.0.1:1\"}}",
                   "maximize: output_tokens_per_second_per_gpu") != "");

@@ -374,6 +374,28 @@ TEST_CASE("validate and run look for a model file before an engine is started, a
               "warning: 'checked': false and engine give the same command, so they are one configuration: engine\n"));
 }
 
+TEST_CASE("autotune validate: what a version, a context, limits and the devices leave out is said") {
+    const TemporaryFolder folder;
+    const auto says = [&](const std::string& limits, const std::string& wanted, int code) {
+        folder.write("s.yaml",
+                     "study: s\nmodel: Qwen/Qwen3-8B\nengine: vllm\nhardware: {device: h100-sxm, count: 4}\n"
+                     "workloads: [{use: random, input_tokens: 600000, output_tokens: 32}]\n"
+                     "objective: {maximize: total_tokens_per_second, limits: [" +
+                         limits +
+                         "]}\n"
+                         "engine_versions: {vllm: \"0.9.0\"}\nspace: {tensor_parallel_size: [1, 2, 8]}\nevaluator: {deploy: {}}\n");
+        const Ran valid = autotune({"validate", "s.yaml", "--no-installed"}, folder.path());
+        INFO(valid.out << valid.err);
+        CHECK(valid.code == code);
+        CHECK(has(valid.out + valid.err, wanted));
+    };
+    says("", "warning: vllm 0.9.0 is older than 0.11, the oldest version that its file covers", 0);
+    says("", "asks for 600032 tokens a request, and Qwen/Qwen3-8B was made for 40960", 0);
+    says("", "warning: 'tensor_parallel_size': 8 is not tried: a trial may take 4 devices", 0);
+    says("ttft_p95 <= 1s, ttft_p95 >= 2s", "'objective.limits[1]': no figure keeps both this and 'time_to_first_token_p95_seconds <= 1'",
+         1);
+}
+
 TEST_CASE("autotune validate: a budget that does not reach all configurations of an exhaustive search is said") {
     const TemporaryFolder folder;
     const auto plan_with = [&](const std::string& strategy, const std::string& budget) {

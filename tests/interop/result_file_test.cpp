@@ -350,6 +350,13 @@ TEST_CASE("result files: a figure that cannot be reaches the audit, in every for
     CHECK_FALSE(unbounded.requested_rate_per_second);
 }
 
+TEST_CASE("result files: a word that is no figure is named where the result is not known without it") {
+    const std::string said = reading_error("{\"completed\": 24,\n \"duration\": NaN, \"request_throughput\": 5.2}");
+    CHECK(has(said, "f:1:1: no benchmark's result: an object with the keys "));
+    CHECK(has(said, "; NaN and Infinity are no figures, and the first of them stands at f:2:14; known:"));
+    CHECK_FALSE(has(reading_error("{\"completed\": 24, \"label\": \"NaN\"}"), "no figures"));
+}
+
 TEST_CASE("result files of GuideLLM: the oldest shape, nothing measured, a run that was cut") {
     const std::string distribution = R"({"successful": {"mean": 20.0, "median": 19.0, "count": 2, "percentiles": {"p99": 30.0}}})";
     const std::string empty = R"({"successful": {"mean": 0.0, "median": 0.0, "count": 0, "percentiles": {"p99": 0.0}}})";

@@ -101,6 +101,11 @@ TEST_CASE("objective: what is no list of goals is refused with its place") {
     // No table to look into: what a load test measures is known.
     CHECK(has(goals_error("{maximize: total_tokens_per_second, minimize: time_to_first_token_p98_seconds}", "bayesian", "{deploy: {}}"),
               "'objective': a load test has no metric 'time_to_first_token_p98_seconds'; it has: time_to_first_token_p9"));
+    const std::string unpriced = goals_error("{minimize: usd_per_million_tokens}", "bayesian", "{deploy: {}}");
+    CHECK(has(unpriced, "'usd_per_million_tokens' needs a price: write `hardware: {price_per_hour: DOLLARS}`"));
+    CHECK_FALSE(has(unpriced, "has no metric"));
+    CHECK(has(goals_error("{minimize: usd_per_million_tokens}", "bayesian", "{attach: {url: \"http://127.0.0.1:1\"}}"),
+              "'usd_per_million_tokens' cannot be had: the devices of a server that runs already are not known"));
 }
 
 TEST_CASE("objective: strategies that compare one number refuse several goals, the others take them") {

@@ -100,6 +100,19 @@ TEST_CASE("what is wrong with a rule of a study stands at the rule, all of them 
           "DIR/study.yaml:11:8: 'arguments.tyo': 'tyo' is none of the study's engines");
 }
 
+TEST_CASE("a workload that cannot be read is not missed where workloads are counted or named") {
+    const std::string two =
+        replaced(study_yaml, "output_tokens: 8}}",
+                 "output_tokens: 8}}\n  - {workload: x, dataset: {kind: random, input_tokens: 8, output_tokens: 8}, requests: many}");
+    const auto errors = [&](const std::string& objective) {
+        return error_of(engine_yaml, replaced(replaced(two, "{maximize: total_tokens_per_second}", objective), "others: default",
+                                              "others: default\nnever_worse_than: 1%"));
+    };
+    const std::string only = "DIR/study.yaml:6:89: 'workloads[1].requests': an integer of at least 1 wanted, got 'many'";
+    CHECK(errors("{maximize: total_tokens_per_second, over: worst}") == only);
+    CHECK(errors("{maximize: total_tokens_per_second, limits: [\"requests_per_second@x >= 1\"]}") == only);
+}
+
 TEST_CASE("the study that the others are made wrong from is right") { CHECK(error_of(engine_yaml, study_yaml).empty()); }
 
 TEST_CASE("an engine file says only of values that it has what they mean, and only what the cost model knows") {
@@ -151,8 +164,8 @@ TEST_CASE("bad input: what is wrong with one parameter hides neither what is wro
     study = replaced(study, "objective: {maximize: total_tokens_per_second}", "objective: throughput");
     const std::string all = error_of(engine_yaml, study);
     INFO(all);
-    for (const char* each : {"8:9: 'space.seqs': toy does not take 0 for 'seqs'", "8:9: 'space.seqs': toy does not take 128 for 'seqs'",
-                             "9:10: 'space.depth': toy does not take 9", "the choice lists 'fast' twice", "'bayes' is no strategy",
+    for (const char* each : {"8:9: 'space.seqs': 0 is outside the range in the file of toy", "8:9: 'space.seqs': 128 is outside",
+                             "9:10: 'space.depth': 9 is outside", "the choice lists 'fast' twice", "'bayes' is no strategy",
                              "'objective': a mapping such as {maximize: ", "'workloads[0].requests': an integer", "'workloads[0].seed': "})
         CHECK(all.find(each) != std::string::npos);
     CHECK(std::count(all.begin(), all.end(), '\n') == 7);
@@ -176,7 +189,8 @@ TEST_CASE("bad input: domains and defaults") {
     CHECK(engine_error("choice: [engine, fast, slow]", "choice: [engine, fast, fast]") ==
           "DIR/toy.yaml:6:9: 'mode': the choice lists 'fast' twice");
     CHECK(study_error("choice: [8, 16]", "choice: [8, 128]") ==
-          "DIR/study.yaml:8:9: 'space.seqs': toy does not take 128 for 'seqs' (integer 1..64 (log2))");
+          "DIR/study.yaml:8:9: 'space.seqs': 128 is outside the range in the file of toy for 'seqs' (integer 1..64 (log2)); 'engine' may "
+          "name a copy of that file with a wider one");
 }
 
 TEST_CASE("bad input: conditions, circles, constraints") {

@@ -81,11 +81,15 @@ void check_objective_of_load_test(const StudyFile& file, const Yaml* objective) 
     const std::string no_power = never_measures_power(file);
     if (no_power.empty())
         for (std::string& name : power_metrics()) known.push_back(std::move(name));
+    const std::vector<std::string> of_devices = per_device_metrics(true);
     const auto unknown = [&](const std::string& metric, const char* key, const Yaml* at) {
         const std::string name(MetricKey::of(metric).name);
         if (is_power_metric(name)) fail(key, at, "'" + metric + "' cannot be had: " + no_power);
         else if (name == quality_drop) fail(key, at, "'" + metric + "' cannot be had: " + why_no_quality(file));
-        else fail(key, at, "a load test has no metric '" + metric + "'; it has: " + listed(nearest_first(name, known)));
+        else if (name.starts_with("sustained_") || std::find(of_devices.begin(), of_devices.end(), name) == of_devices.end())
+            fail(key, at, "a load test has no metric '" + metric + "'; it has: " + listed(nearest_first(name, known)));
+        else if (!own_devices) fail(key, at, "'" + metric + "' cannot be had: the devices of a server that runs already are not known");
+        else fail(key, at, "'" + metric + "' needs a price: write `hardware: {price_per_hour: DOLLARS}`, for all devices together");
     };
     const auto check_workload = [&](const std::string& metric, const char* key, const Yaml* where) {
         const std::string workload(MetricKey::of(metric).workload);

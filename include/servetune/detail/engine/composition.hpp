@@ -197,7 +197,7 @@ private:
     void leave_out_emptied(Engine& engine);
     void refuse_emptied(const Engine& engine, const EngineParameter& declared) const;
     void add_own_parameters();
-    void bound_devices(Engine& engine) const;
+    void bound_devices(Engine& engine);
     [[nodiscard]] std::optional<std::int64_t> said_in_arguments(const Engine& engine, const EngineParameter& declared) const;
     void merge_same_commands();
     [[nodiscard]] std::optional<std::string> contribution(const Parameter& parameter, const Value& value) const;
