@@ -82,8 +82,7 @@ void write_replayed_study(const PlainTable& plain, const std::filesystem::path& 
     (void)set_up(load_study(file, catalogue));  // what is left behind can be run
     new_study.keep();
     new_table.keep();
-    put(stderr, "  {} and {} are written: {}\n", file.string(), table.string(),
-        Command{{"autotune", "run", file.string()}}.text());
+    put(stderr, "  {} and {} are written: {}\n", file.string(), table.string(), Command{{"autotune", "run", file.string()}}.text());
 }
 
 int import_table(const ImportArguments& arguments, const Catalogue& catalogue) {

@@ -334,11 +334,12 @@ int init(const InitArguments& arguments) {
     for (const std::string& missing : missing_models(setup.file)) put(stdout, "missing: {}\n", missing);
     for (const std::string& missing : missing_here(setup)) put(stdout, "missing: {}\n", missing);
     if (needed > answers.gpus)
-        put(stdout, "warning: by the cost model the model needs at least {} GPUs of this kind ({} of 1, 2, 4 and so on), and the study has {}\n",
+        put(stdout,
+            "warning: by the cost model the model needs at least {} GPUs of this kind ({} of 1, 2, 4 and so on), and the study has {}\n",
             needed, spread_by, answers.gpus);
     if (const std::string memory = memory_text(setup); !memory.empty()) put(stdout, "warning: {}\n", memory);
-    put(stdout, "{}\nnext: {}, then {}\n", plan_of(setup, setup.file.name).text(), Command{{"autotune", "validate", output.string()}}.text(),
-        Command{{"autotune", "run", output.string()}}.text());
+    put(stdout, "{}\nnext: {}, then {}\n", plan_of(setup, setup.file.name).text(),
+        Command{{"autotune", "validate", output.string()}}.text(), Command{{"autotune", "run", output.string()}}.text());
     return done;
 }
 
