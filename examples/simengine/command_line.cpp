@@ -48,7 +48,10 @@ void declare(CLI::App& app, Written& written) {
     app.add_option("--start-scale", options.start_scale, "Starts so many times faster (default: as --time-scale)")
         ->check(CLI::PositiveNumber)
         ->multi_option_policy(last);
-    app.add_option("--seed", options.seed, "Of noise and answers")->capture_default_str()->multi_option_policy(last);
+    app.add_option("--seed", options.seed, "Of noise and answers")
+        ->check(CLI::NonNegativeNumber)
+        ->capture_default_str()
+        ->multi_option_policy(last);
     app.add_option("--noise", written.noise, "RUN[,STEP]: coefficients of variation, of a whole run and of each step")
         ->multi_option_policy(last);
     app.add_option("--misbehave", written.vices, "WORD[=VALUE], again and again: " + misbehaviour_words())->allow_extra_args(false);

@@ -105,7 +105,7 @@ std::optional<HttpRefusal> parse(std::string_view body, dom::object& object) {
 
 }  // namespace
 
-std::optional<HttpRefusal> read_completion_request(std::string_view body, bool chat, const Tokenizer& tokenizer,
+std::optional<HttpRefusal> read_completion_request(const Dialect& dialect, std::string_view body, bool chat, const Tokenizer& tokenizer,
                                                    CompletionRequest& request) {
     dom::object object;
     if (auto wrong = parse(body, object)) return wrong;
@@ -116,7 +116,8 @@ std::optional<HttpRefusal> read_completion_request(std::string_view body, bool c
     request.max_tokens = integer(object, "max_completion_tokens");
     for (const char* key : {"max_tokens", "n_predict"})
         if (!request.max_tokens) request.max_tokens = integer(object, key);
-    if (request.max_tokens && *request.max_tokens == -1) request.max_tokens.reset();  // llama.cpp: as many as it likes
+    if (dialect.kind == EngineKind::llama_cpp && request.max_tokens && *request.max_tokens == -1)
+        request.max_tokens.reset();  // as many as it likes
     if (request.max_tokens && *request.max_tokens < 1)
         return refused(fmt::format("max_tokens must be at least 1, got {}.", *request.max_tokens));
     if (!chat && !request.max_tokens) request.max_tokens = 16;  // of completions, as OpenAI's interface has it

@@ -34,7 +34,7 @@ struct HttpRefusal {
 };
 
 /// Reads the body of a request. Returns what is wrong with it, or nothing.
-std::optional<HttpRefusal> read_completion_request(std::string_view body, bool chat, const Tokenizer& tokenizer,
+std::optional<HttpRefusal> read_completion_request(const Dialect& dialect, std::string_view body, bool chat, const Tokenizer& tokenizer,
                                                    CompletionRequest& request);
 
 /// Why it is too long for `context` tokens: in the engine's words; nothing when it fits. `output`

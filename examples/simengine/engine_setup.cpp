@@ -36,6 +36,14 @@ servetune::Command with_figures_of(const EngineCommand& command, const std::vect
     return result;
 }
 
+servetune::HardwareSpec chip_of(const Catalogue& catalogue, const std::string& name) {
+    try {
+        return catalogue.hardware(name);
+    } catch (const servetune::IoError& error) {
+        throw UsageError(std::string("--hardware: ") + error.what());
+    }
+}
+
 }  // namespace
 
 std::vector<std::string> EngineSetup::log_lines(const std::string& event) const {
@@ -83,7 +91,7 @@ EngineSetup set_up(const Options& options) {
     setup.served_names = served_names(*known.dialect, setup.command);
 
     const std::vector<servetune::ModelSpec> models = catalogue.all_models();
-    const servetune::ServingReader reader(setup.engine, catalogue.traits(name), models, catalogue.hardware(options.hardware), "", commands);
+    const servetune::ServingReader reader(setup.engine, catalogue.traits(name), models, chip_of(catalogue, options.hardware), "", commands);
     const servetune::Serving serving = reader.read(with_figures_of(setup.command, models, options.model));
     setup.parameters = serving.parameters;
     setup.not_modelled = serving.not_modelled;

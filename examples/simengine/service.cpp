@@ -81,7 +81,7 @@ bool Service::handle_completion(const HttpRequest& request, Exchange& exchange) 
     }
     if (misbehave_at_request()) return true;
     CompletionRequest asked;
-    if (const auto wrong = read_completion_request(request.body, chat, tokenizer_, asked)) refuse(exchange, *wrong);
+    if (const auto wrong = read_completion_request(dialect_, request.body, chat, tokenizer_, asked)) refuse(exchange, *wrong);
     else if (!serves(asked.model)) refuse(exchange, {404, fmt::format("The model `{}` does not exist.", asked.model), "NotFoundError"});
     else if (const auto longer = too_long(dialect_, asked, loop_.cost().max_context_tokens())) refuse(exchange, *longer);
     else complete(asked, exchange);

@@ -165,7 +165,8 @@ std::optional<Failure> ServerMeasurement::interrupted(const Server& server, cons
     if (watch.out_of_time())
         return Failure{FailureKind::hung, "the trial was not over within " + seconds_text(options_.trial_within_seconds)};
     if (watch.stalled())
-        return Failure{FailureKind::hung, "no answer moved for " + seconds_text(stalled_after()) + " while some were awaited"};
+        return Failure{FailureKind::hung, "no answer moved for `stall_timeout` (" + seconds_text(options_.load.stall_timeout_seconds) +
+                                              ") while some were awaited"};
     return std::nullopt;
 }
 

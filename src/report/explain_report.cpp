@@ -105,8 +105,10 @@ std::string explained_text(const TrialExplanation& trial, const Objective& objec
                                expected.scale.ratios() ? fmt::format("{:.3g} %", 100 * *expected.expected_gain)
                                                        : figure(expected.scale.stated(*expected.expected_gain)),
                                figure(*expected.best));
-        out += fmt::format("            works with a chance of {:.0f} %, keeps the limits with {:.0f} %{}\n", 100 * expected.chance_works,
-                           100 * expected.chance_limits, expected.seconds ? fmt::format(", takes {} s", figure(*expected.seconds)) : "");
+        out += fmt::format(
+            "            works with a chance of {:.0f} %, keeps the limits with {:.0f} %{}\n", 100 * expected.chance_works,
+            100 * expected.chance_limits,
+            expected.seconds ? ", takes " + (*expected.seconds < 0.1 ? "less than 0.1 s" : seconds_text(*expected.seconds)) : "");
     }
     const Failure* failure = trial.trial->failure();
     if (failure != nullptr)

@@ -144,9 +144,13 @@ private:
         line("{}---:|---:|---:|", Markup{rule});
         const auto row = [&](const std::string& name, const Configuration& configuration, const std::vector<Estimate>& estimates) {
             std::string cells;
-            for (std::size_t k = 0; k < goals.size(); ++k)
-                cells += fmt::format(" {} | {} to {} |", figure_text(goals[k].metric, estimates[k].mean),
-                                     figure_text(goals[k].metric, estimates[k].low()), figure_text(goals[k].metric, estimates[k].high()));
+            for (std::size_t k = 0; k < goals.size(); ++k) {
+                const auto figure = [&](double value) { return figure_text(goals[k].metric, value); };
+                // As the verdict: where nothing was measured twice, the noise is only assumed.
+                const std::string interval =
+                    view_.standings.replicated() > 0 ? figure(estimates[k].low()) + " to " + figure(estimates[k].high()) : "-";
+                cells += fmt::format(" {} | {} |", figure(estimates[k].mean), interval);
+            }
             const Metrics means = view_.means(configuration);
             line("| {} | {} |{} {} | {} | {} |", name, difference(configuration, result_.default_configuration), Markup{cells},
                  plain(means, companions[0].first), plain(means, companions[1].first), estimates.front().replicates);

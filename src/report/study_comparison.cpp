@@ -57,6 +57,7 @@ std::string passing_figure(const ReportView& view, const Configuration& configur
     const Goal& goal = view.setup.problem->objective.leading();
     if (standing == nullptr || !standing->passes()) return "does not pass, or was not measured";
     const Estimate& estimate = standing->goals.front().estimate;
+    if (view.standings.replicated() == 0) return figure_text(goal.metric, estimate.mean);  // its noise is only assumed
     return figure_text(goal.metric, estimate.mean) + " (" + plain_figure_text(goal.metric, estimate.low()) + " to " +
            figure_text(goal.metric, estimate.high()) + ")";
 }

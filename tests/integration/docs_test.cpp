@@ -405,19 +405,30 @@ TEST_CASE("docs: a block that would escape is told, and a command that fails fai
     CHECK(whole.out == "== page.md:8\n== page.md:11\nc d\n1\n");
 }
 
-TEST_CASE("scripts: words that a script does not know are refused before it does anything") {
+TEST_CASE("scripts: words that a script does not know are refused before it does anything, --help is answered") {
     const TemporaryFolder copies;  // one that goes on finds nothing to build there
     fs::create_directories(copies.path() / "scripts");
-    for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-             {"demo", "--help"}, {"test", "--help"}, {"test", "--all", "more"}, {"packages", "--help"}, {"format", "--help"}}) {
+    const auto run = [&](const std::vector<std::string>& words) {
         const fs::path script = copies.path() / "scripts" / words.front();
         fs::copy_file(checkout / "scripts" / words.front(), script, fs::copy_options::overwrite_existing);
         std::vector<std::string> argv{"/bin/bash", script.string()};
         argv.insert(argv.end(), words.begin() + 1, words.end());
         const TemporaryFolder folder;  // of what it prints
-        const Ran refused = ran(argv, folder.path());
+        return ran(argv, folder.path());
+    };
+    for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+             {"demo", "now"}, {"test", "nothing-like-it"}, {"test", "--all", "more"}, {"packages", "--hlep"}, {"format", "--hlep"}}) {
+        const Ran refused = run(words);
         INFO(words.front() << ": " << refused.err);
         CHECK(refused.code == 2);
         CHECK(refused.err.starts_with("usage: scripts/" + words.front()));
+    }
+    for (const char* script : {"demo", "test", "packages", "format", "fuzz", "test-on", "report-pictures", "acceptance-gpu",
+                               "get-llama-server", "get-vllm", "get-sglang", "get-tiny-model"}) {
+        const Ran told = run({script, "--help"});
+        INFO(script << ": " << told.err);
+        CHECK(told.code == 0);
+        CHECK(has(told.out, std::string("scripts/") + script));
+        CHECK(told.err.empty());
     }
 }

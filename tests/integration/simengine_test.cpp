@@ -115,7 +115,8 @@ TEST_CASE("simengine: what an engine refuses, it refuses with its own words and 
     check(joined(llama, {"--foo"}), 1, "error: invalid argument: --foo");
     check(joined(llama, {"-b", "x"}), 1, "error while handling argument \"--batch-size\": stoi");
     // Its own mistakes, and ours.
-    check({"--hardware", "h100-sxn", "vllm", "serve", model}, 1, "h100-sxm");
+    check({"--hardware", "h100-sxn", "vllm", "serve", model}, 2, "h100-sxm");
+    check({"--seed", "-1", "vllm", "serve", model}, 2, "--seed");
     check({"vllm", "serve", "Qwen/Qwen3-8C"}, 2, "Qwen/Qwen3-8B");
     check({"vlm", "serve", model}, 2, "an engine's command wanted behind the options: vllm serve MODEL");
     check({}, 2, "an engine's command wanted");
@@ -200,6 +201,8 @@ TEST_CASE("simengine: refuses what the engine refuses over HTTP") {
         CHECK(small.post("/v1/chat/completions", R"({"messages": []})").status == 400);
         CHECK(small.post("/v1/completions", R"({"prompt": []})").status == 400);
         CHECK(small.post("/v1/completions", R"({"prompt": "a", "max_tokens": 0})").status == 400);
+        if (command.front() != "llama-server")  // there it is as many as it likes
+            CHECK(small.post("/v1/completions", R"({"prompt": "a", "max_tokens": -1})").status == 400);
         CHECK(small.get("/v1/chat/completions").status == 405);
     }
 }
