@@ -244,8 +244,7 @@ EngineStep EngineCore::State::step() {
     return result;
 }
 
-// -------------------------------------------------------------------------------------------------
-// one step
+// ---- one step
 
 /// One token, and guesses, for each running sequence whose prompt is computed, the oldest first.
 void EngineCore::State::decode() {
@@ -281,8 +280,8 @@ void EngineCore::State::advance(Sequence& sequence, std::int64_t taken) {
     ++work.decode_sequences;
     work.decode_context_tokens += static_cast<double>(sequence.computed);
     work.decode_windowed_context_tokens += static_cast<double>(window > 0 ? std::min(window, sequence.computed) : sequence.computed);
-    std::int64_t tokens = 1;
-    if (!chances.empty()) tokens += std::min(accepted_guesses(), std::min(taken, sequence.output_tokens - sequence.generated) - 1);
+    const std::int64_t most_right = std::min(taken, sequence.output_tokens - sequence.generated) - 1;
+    const std::int64_t tokens = 1 + (chances.empty() ? 0 : std::min(accepted_guesses(), most_right));
     counters.drafted_tokens += static_cast<std::uint64_t>(taken - 1);
     counters.accepted_tokens += static_cast<std::uint64_t>(tokens - 1);
     sequence.computed += tokens;
@@ -407,8 +406,7 @@ void EngineCore::State::collect_finished() {
     running.resize(kept);
 }
 
-// -------------------------------------------------------------------------------------------------
-// blocks of a sequence
+// ---- blocks of a sequence
 
 void EngineCore::State::plan_naming(Sequence& sequence) const {
     const auto next = static_cast<std::int64_t>(sequence.seen_units);
@@ -453,8 +451,7 @@ void EngineCore::State::forget(Slot slot) {
     spare.push_back(slot);
 }
 
-// -------------------------------------------------------------------------------------------------
-// chance
+// ---- chance
 
 /// Guesses that are right before the first wrong one, each with the same chance.
 std::int64_t EngineCore::State::accepted_guesses() {
@@ -473,8 +470,7 @@ double EngineCore::State::noise_factor() {
     return run_factor * factor(step_deviation, step_rng) * drift;
 }
 
-// -------------------------------------------------------------------------------------------------
-// the public
+// ---- the public
 
 EngineCore::EngineCore(CostModel cost, std::uint64_t seed, const StepNoise& noise)
     : state_(std::make_unique<State>(std::move(cost), seed, noise)) {}

@@ -483,24 +483,3 @@ TEST_CASE("result files: hostile ones end with our errors") {
             }
     }
 }
-
-TEST_CASE("import: a file that does not say how the engine was started is no row of a study, one that does is") {
-    const StudyFile study = load_study(search_spaces / "published/qwen3-14b-h100/study.yaml", Catalogue(search_spaces));
-    std::vector<PublishedResult> results = sample("gpustack.json");
-    results.push_back(sample("vllm-new.json").front());
-    ExportContext context;
-    context.arguments = "python3 -m sglang.launch_server --model-path " + study.model + " --attention-backend=fa3";
-    BenchmarkResult figures;
-    figures.successful_requests = 9;
-    figures.failed_requests = 1;
-    results.push_back(read_all(vllm_json(figures, context)).front());
-    for (std::size_t i = 0; i < results.size(); ++i) results[i].index = i;
-    const Imported imported = import_for_study(results, study);
-    REQUIRE(imported.unplaced.size() == 2);
-    CHECK(imported.unplaced[0].reason == "the study does not know --max-num-seqs=64");
-    CHECK(imported.unplaced[1].reason == "the file does not say how the engine was started");
-    REQUIRE(imported.rows == 1);
-    const MeasuredTable table = parse_table(imported.csv, "t.csv");
-    CHECK(std::get<Measurement>(table.rows[0].outcome).metrics.at("success_ratio").value == 0.9);
-    CHECK(imported.csv.find(",fa3,") != std::string::npos);
-}
