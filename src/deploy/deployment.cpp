@@ -267,7 +267,7 @@ std::optional<Failure> Deployment::State::ignored_flag() {
 
 /// By what the engine tells of itself.
 std::optional<Failure> Deployment::State::overridden_flag() const {
-    const std::vector<std::string> flags = flags_not_in_force(engine, endpoint, command.argv);
+    const std::vector<std::string> flags = flags_not_in_force(engine, endpoint, command.argv).sure;
     if (flags.empty()) return std::nullopt;
     return failure(FailureKind::ignored_flags, engine.name + " serves and says that a flag has no effect: " + listed(flags));
 }
@@ -451,8 +451,10 @@ bool Deployment::reset_cache() {
 }
 
 std::vector<std::string> Deployment::not_in_force() const {
+    std::vector<std::string> result = flags_not_in_force(state_->engine, state_->endpoint, state_->command.argv).perhaps;
     state_->log.read();
-    return state_->log.unsupported();
+    for (const std::string& line : state_->log.unsupported()) result.push_back(line);
+    return result;
 }
 
 std::string DeployOptions::why_invalid() const {

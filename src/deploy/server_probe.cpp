@@ -167,23 +167,36 @@ bool says(const Json& value, const std::string& asked) {
     return value.is_string() ? value.get<std::string>() == asked : true;  // of lists, objects and null we know too little
 }
 
+/// Whether what is told cannot be what was asked for under another name, scaled, or a share of it.
+bool surely_another(const Json& value, const std::string& asked, const std::vector<double>& numbers) {
+    if (value.is_boolean()) return true;
+    const auto wanted = real_of(asked);
+    if (!value.is_number() || !wanted || std::floor(*wanted) != *wanted) return false;
+    const double told = value.get<double>();
+    return std::none_of(numbers.begin(), numbers.end(), [&](double n) { return n > 1 && std::floor(*wanted / n) == told; });
+}
+
 }  // namespace
 
-std::vector<std::string> flags_not_in_force(const Engine& engine, const Endpoint& endpoint, const std::vector<std::string>& argv) {
-    std::vector<std::string> result;
+FlagsNotInForce flags_not_in_force(const Engine& engine, const Endpoint& endpoint, const std::vector<std::string>& argv) {
+    FlagsNotInForce result;
     const auto path = engine.api.find("server_info");
     if (path == engine.api.end()) return result;
     const Reply reply = get(endpoint, path->second, short_answer_seconds);
     const Json info = reply.status == 200 ? shallow_json<Json>(reply.body) : Json();
     const CommandReader reader({engine});
     const CommandSettings asked_for = reader.read({argv});
+    std::vector<double> numbers;
+    for (const Setting& setting : asked_for.settings)
+        if (const auto number = real_of(setting.value)) numbers.push_back(*number);
     for (const Setting& setting : asked_for.settings) {
         const std::string flag = setting.words.front().substr(0, setting.words.front().find('='));
         if (!flag.starts_with("--") || !setting.key.empty() || setting.not_about_speed) continue;
         const std::string asked = setting.alone ? "" : setting.value;
         const Json* value = member(info, name_in_info(engine, flag).c_str());
         if (value != nullptr && !says(*value, asked))
-            result.push_back(flag + (asked.empty() ? "" : " " + asked) + " was asked for, " + value->dump() + " is in force");
+            (surely_another(*value, asked, numbers) ? result.sure : result.perhaps)
+                .push_back(flag + (asked.empty() ? "" : " " + asked) + " was asked for, " + value->dump() + " is in force");
     }
     return result;
 }

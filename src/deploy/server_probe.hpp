@@ -47,8 +47,15 @@ private:
 Endpoint endpoint_of(const Engine& engine, const std::string& url, const std::string& model);
 Endpoint endpoint_of(const Engine& engine, int port, const std::string& model);
 
-/// What of the flags in `argv` the server has otherwise, by its `server_info`, a line each; empty
-/// where it does not tell.
-std::vector<std::string> flags_not_in_force(const Engine& engine, const Endpoint& endpoint, const std::vector<std::string>& argv);
+/// Flags that the server has otherwise, a line each.
+struct FlagsNotInForce {
+    std::vector<std::string> sure{};
+    /// Texts may be other names, and fractions may be scaled: with data parallel attention SGLang
+    /// 0.5.23 tells 0.3 of the schedule_conservativeness asked for, and EAGLE for NEXTN. Whole
+    /// numbers may be shares: of chunked_prefill_size it then tells that of one replica.
+    std::vector<std::string> perhaps{};
+};
+/// Of the flags in `argv`, by the server's `server_info`; empty where it does not tell.
+FlagsNotInForce flags_not_in_force(const Engine& engine, const Endpoint& endpoint, const std::vector<std::string>& argv);
 
 }  // namespace servetune

@@ -189,7 +189,15 @@ TEST_CASE("server probe: flags that are not in force are told, each in the serve
                                         "8",
                                         "--unknown=1",
                                         "--key=mine"};
-    CHECK(flags_not_in_force(engine, endpoint_of(engine, server.port(), "m"), argv) ==
-          std::vector<std::string>{"--max-running-requests 128 was asked for, 64 is in force",
-                                   "--enable-metrics was asked for, false is in force", "--parallel 8 was asked for, 4 is in force"});
+    const Endpoint endpoint = endpoint_of(engine, server.port(), "m");
+    const FlagsNotInForce otherwise = flags_not_in_force(engine, endpoint, argv);
+    CHECK(otherwise.sure == std::vector<std::string>{"--max-running-requests 128 was asked for, 64 is in force",
+                                                     "--enable-metrics was asked for, false is in force",
+                                                     "--parallel 8 was asked for, 4 is in force"});
+    CHECK(otherwise.perhaps.empty());
+    // Another name, a scaled fraction, and the share of one of two replicas.
+    const FlagsNotInForce rewritten =
+        flags_not_in_force(engine, endpoint, {"program", "--dtype=bfloat16", "--mem-fraction-static=0.9", "--parallel=8", "--dp=2"});
+    CHECK(rewritten.sure.empty());
+    CHECK(rewritten.perhaps.size() == 3);
 }
