@@ -58,8 +58,8 @@ inline CLI::Validator seconds_or_unit() {
             "TIME"};
 }
 
-/// What is wrong with an integer that has to be within these bounds; empty: nothing. `wanted`: these
-/// bounds in words.
+/// What is wrong with an integer that has to be within these bounds; empty: nothing. `wanted`:
+/// these bounds in words.
 template <class Integer>
 std::string wrong_with_integer(const std::string& text, Integer least, Integer most, const std::string& wanted) {
     Integer value = 0;

@@ -57,8 +57,8 @@ private:
 /// The GPUs that CUDA_VISIBLE_DEVICES names: `text`, else this process's own variable; nothing
 /// where there is none: all.
 std::optional<std::vector<std::string>> named_gpus(const std::string& text);
-/// What is wrong with `text`, a list of GPUs of at least one; empty: nothing. CUDA ends such a list at the first name that
-/// is none, and takes no device of one that has the same twice.
+/// What is wrong with `text`, a list of GPUs of at least one; empty: nothing. CUDA ends such a list
+/// at the first name that is none, and takes no device of one that has the same twice.
 std::string wrong_with_gpu_list(const std::string& text);
 /// Those of `gpus` that are named, by number, UUID or its beginning, as CUDA reads it: the first
 /// name that is none ends the list.

@@ -35,19 +35,21 @@ bool kept_up(const Validity& validity) {
 double strain_with_rate(const LoadPoint& point) { return point.served == Served::yes ? point.strain : std::max(point.strain, fell_behind); }
 
 /// 0 where it is not known.
-double figure_of(const LoadPoint& point, std::string_view metric) {
+double figure_at_load(const LoadPoint& point, std::string_view metric) {
     const auto found = point.metrics.find(metric);
     return found == point.metrics.end() ? 0 : found->second.value;
 }
 
-double requests_of(const LoadPoint& point) { return figure_of(point, "successful_requests") + figure_of(point, "failed_requests"); }
-double arriving_seconds(const LoadPoint& point) { return requests_of(point) / point.level; }
-double behind_seconds(const LoadPoint& point) { return figure_of(point, "duration_seconds") - arriving_seconds(point); }
+double requests_at_load(const LoadPoint& point) {
+    return figure_at_load(point, "successful_requests") + figure_at_load(point, "failed_requests");
+}
+double arriving_seconds(const LoadPoint& point) { return requests_at_load(point) / point.level; }
+double behind_seconds(const LoadPoint& point) { return figure_at_load(point, "duration_seconds") - arriving_seconds(point); }
 
 /// Of a rate above all that the server was seen to end. `below`: the largest rate that it was seen
 /// to end.
 Served served_above(const LoadPoint& point, const LoadPoint* below) {
-    if (!(requests_of(point) > 0) || !(figure_of(point, "duration_seconds") > 0)) return Served::no;
+    if (!(requests_at_load(point) > 0) || !(figure_at_load(point, "duration_seconds") > 0)) return Served::no;
     const double arriving = arriving_seconds(point);
     const double usual = below == nullptr ? arriving : std::max(0.0, behind_seconds(*below));
     if (usual >= arriving) return Served::undecided;
@@ -115,15 +117,15 @@ void judge(LoadPoint& point, const std::vector<Limit>& limits, const Arrival& at
 
 void judge_served(std::vector<LoadPoint>& points) {
     double most = 0;
-    for (const LoadPoint& point : points) most = std::max(most, figure_of(point, "requests_per_second"));
+    for (const LoadPoint& point : points) most = std::max(most, figure_at_load(point, "requests_per_second"));
     const auto seen = [most](const LoadPoint& point) { return point.level * audit_tolerances::rate_reached <= most; };
     const LoadPoint* below = nullptr;
     for (const LoadPoint& point : points)
-        if (seen(point) && kept_up(point.validity) && requests_of(point) > 0 && (below == nullptr || point.level > below->level))
+        if (seen(point) && kept_up(point.validity) && requests_at_load(point) > 0 && (below == nullptr || point.level > below->level))
             below = &point;
     for (LoadPoint& point : points) {
         if (std::isinf(point.level)) continue;
-        const bool known = figure_of(point, "requests_per_second") > 0;
+        const bool known = figure_at_load(point, "requests_per_second") > 0;
         if (!kept_up(point.validity)) point.served = Served::no;
         else point.served = !known || seen(point) ? Served::yes : served_above(point, below);
     }
@@ -214,7 +216,7 @@ std::size_t CapacitySearch::requests_at(double level) const {
     constexpr double fewest = 20;
     if (points_.empty() || std::isinf(level)) return static_cast<std::size_t>(requests_);
     const LoadPoint& highest_tried = points_.back();  // the first one
-    const auto rate_of = [](const LoadPoint& point) { return figure_of(point, "requests_per_second"); };
+    const auto rate_of = [](const LoadPoint& point) { return figure_at_load(point, "requests_per_second"); };
     if (!(rate_of(highest_tried) > 0)) return static_cast<std::size_t>(requests_);
     const double first_seconds = requests_ / rate_of(highest_tried);
     double served = level;

@@ -16,7 +16,7 @@ constexpr const auto& in_entry = keys::parameter;
 
 constexpr std::string_view how_passed = "leave it out, or give a parameter of your own another name";
 constexpr std::string_view which_versions = "leave it out; 'engine_versions' says which version runs, 'choice' which values are tried";
-constexpr std::string_view own_file = "leave it out, or let 'engine' name a copy of that file with your change";
+constexpr std::string_view in_own_file = "leave it out, or let 'engine' name a copy of that file with your change";
 
 /// Keys of an engine's file that an entry of its parameter cannot change, and what to do instead.
 constexpr std::array<std::pair<const Key*, std::string_view>, 16> of_engine_file{{
@@ -32,10 +32,10 @@ constexpr std::array<std::pair<const Key*, std::string_view>, 16> of_engine_file
     {&in_entry.values_until, which_versions},
     {&in_entry.architectures, which_versions},
     {&in_entry.also, "leave it out; write these values under 'choice'"},
-    {&in_entry.same_as, own_file},
-    {&in_entry.means, own_file},
-    {&in_entry.concept_, own_file},
-    {&in_entry.engine_default, own_file},
+    {&in_entry.same_as, in_own_file},
+    {&in_entry.means, in_own_file},
+    {&in_entry.concept_, in_own_file},
+    {&in_entry.engine_default, in_own_file},
 }};
 
 /// Keys that say something only of a flag.
@@ -45,7 +45,7 @@ constexpr std::array<const Key*, 15> of_flags{&in_entry.flag,    &in_entry.off_f
                                               &in_entry.drafts,  &in_entry.checkpoints, &in_entry.architectures};
 
 /// Whether the entry speaks of this parameter, as the composition reads it.
-bool means(const std::string& name, const Engine& engine, const Parameter& parameter) {
+bool tells(const std::string& name, const Engine& engine, const Parameter& parameter) {
     const std::string own = engine.name + ".";
     const std::string local = name.starts_with(own) ? name.substr(own.size()) : name;
     return local == parameter.name || (!parameter.concept_name.empty() && local == parameter.concept_name);
@@ -57,7 +57,7 @@ void check_keys_of_entry(const std::string& name, const Yaml& node, const std::v
     if (!node.is_mapping()) return;
     for (const Engine& engine : engines)
         for (const EngineParameter& declared : engine.parameters) {
-            if (!means(name, engine, declared.parameter)) continue;
+            if (!tells(name, engine, declared.parameter)) continue;
             AllErrors errors;
             for (const auto& [key, instead] : of_engine_file)
                 if (const Yaml* said = node.find(*key))

@@ -186,7 +186,7 @@ TEST_CASE("quality: a limit on the drop says what it lacks, and prompts that are
         const std::string message = message_of<ParseError>([&] { (void)load_study(file, shipped_catalogue); });
         return message.substr(std::min(message.size(), file.string().size()));
     };
-    const std::string limit = ":9:59: 'objective.limits[0]': 'quality_drop' cannot be had: ";
+    const std::string limit = ":9:58: 'objective.limits[0]': 'quality_drop' cannot be had: ";
     CHECK(refused("") == limit + "answers are compared for `quality`: add `quality: {}` to the study");
     CHECK(refused("", "simulate") == limit + "only `evaluator: {deploy: ...}` with `quality` compares answers");
     CHECK(refused("quality: {}\n").empty());

@@ -90,7 +90,7 @@ TEST_CASE("values: what engines take beside what is searched can be said") {
     CHECK(has(value_refusal("vllm", "engine_versions: {vllm: \"0.11\"}\nspace: {max_model_len: auto}\n"),
               "-1 is outside the range in the file of vllm"));
     CHECK(has(value_refusal("vllm", "space: {gpu_memory_utilization: [0.3]}\n"),
-              "0.3 is outside the range in the file of vllm for 'gpu_memory_utilization' (real 0.5..0.98)"));
+              "0.3 is outside the range in the file of vllm for 'gpu_memory_utilization' (real 0.5..0.98, or engine)"));
     const std::string blocks = "space: {block_size: [16, 32, 48, 96]}\n";
     CHECK(command_in(value_study("vllm", "engine_versions: {vllm: \"0.29\"}\n" + blocks), {{"block_size", as_whole_value(48)}}) ==
           "vllm serve org/m --block-size=48");

@@ -317,7 +317,7 @@ TEST_CASE("result files: bare words of Python are no figures, and stay in texts"
     CHECK(result.labels == std::vector<std::string>{"NaN Infinity"});
 }
 
-TEST_CASE("result files: a figure that cannot be reaches the audit, in every format; a negative setting is none") {
+TEST_CASE("result files: a figure that cannot be reaches the audit, in every format, and a negative setting is none") {
     for (const char* changed :
          {R"({"duration": -5})", R"({"duration": 0})", R"({"mean_ttft_ms": -3})", R"({"mean_tpot_ms": -1})", R"({"std_itl_ms": -1})",
           R"({"completed": -1})", R"({"total_output_tokens": -7})", R"({"request_throughput": -1})", R"({"output_throughput": -1})"}) {

@@ -384,7 +384,10 @@ TEST_CASE("verdict: what only one lucky run of the search puts above the recomme
 TEST_CASE("verdict: nothing measured, nothing passing") {
     const Verdicts broken("seqs,status,total_tokens_per_second,message\n8,out_of_memory,,no room\n16,out_of_memory,,no room\n32,ok,-1,\n");
     CHECK(broken.result.conclusion == Conclusion::nothing_passes);
-    CHECK(broken.headline.reason == "No measured configuration passes. 2 trials failed, out_of_memory: no room.");
+    CHECK(
+        broken.headline.reason ==
+        "No measured configuration passes. The audit refuses 1 measurement, for order; total tokens/s = -1; no count, rate or duration is "
+        "negative; impossible: the tool counted wrong, or the figure was changed. 2 trials failed, out_of_memory: no room.");
     CHECK(broken.headline.command.empty());
     CHECK(broken.json["recommended"].is_null());
     CHECK(has(broken.text, "**Nothing can be recommended.** No measured configuration passes."));
