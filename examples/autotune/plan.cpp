@@ -171,7 +171,7 @@ void look_at_reach(const StudySetup& setup, Plan& plan) {
     plan.reached = reached;
     constexpr double countable = 1e6;
     const auto all = static_cast<std::size_t>(std::min(trials_for(setup, plan.configurations), countable));
-    plan.for_all = all;
+    plan.for_all = std::max(all, setup.file.budget.trials);  // of a smaller one nothing would be left to confirm
     while (search_trials(*setup.problem, plan.for_all) < all) ++plan.for_all;
 }
 

@@ -167,13 +167,14 @@ bool says(const Json& value, const std::string& asked) {
     return value.is_string() ? value.get<std::string>() == asked : true;  // of lists, objects and null we know too little
 }
 
-/// Whether what is told cannot be what was asked for under another name, scaled, or a share of it.
-bool surely_another(const Json& value, const std::string& asked, const std::vector<double>& numbers) {
+/// Whether what is told cannot be what was asked for under another name, scaled, or the share of
+/// one of so many replicas or ranks (`factors`).
+bool surely_another(const Json& value, const std::string& asked, const std::vector<double>& factors) {
     if (value.is_boolean()) return true;
     const auto wanted = real_of(asked);
     if (!value.is_number() || !wanted || std::floor(*wanted) != *wanted) return false;
     const double told = value.get<double>();
-    return std::none_of(numbers.begin(), numbers.end(), [&](double n) { return n > 1 && std::floor(*wanted / n) == told; });
+    return std::none_of(factors.begin(), factors.end(), [&](double n) { return n > 1 && std::floor(*wanted / n) == told; });
 }
 
 }  // namespace
@@ -186,16 +187,22 @@ FlagsNotInForce flags_not_in_force(const Engine& engine, const Endpoint& endpoin
     const Json info = reply.status == 200 ? shallow_json<Json>(reply.body) : Json();
     const CommandReader reader({engine});
     const CommandSettings asked_for = reader.read({argv});
-    std::vector<double> numbers;
-    for (const Setting& setting : asked_for.settings)
-        if (const auto number = real_of(setting.value)) numbers.push_back(*number);
+    std::vector<double> factors;
+    for (const Setting& setting : asked_for.settings) {
+        const auto is_of = [&](const DeviceFactor& factor) {
+            return std::any_of(setting.parameters.begin(), setting.parameters.end(),
+                               [&](const EngineParameter* one) { return one->parameter.name == factor.parameter; });
+        };
+        if (!std::any_of(engine.devices.begin(), engine.devices.end(), is_of)) continue;
+        if (const auto number = real_of(setting.value)) factors.push_back(*number);
+    }
     for (const Setting& setting : asked_for.settings) {
         const std::string flag = setting.words.front().substr(0, setting.words.front().find('='));
         if (!flag.starts_with("--") || !setting.key.empty() || setting.not_about_speed) continue;
         const std::string asked = setting.alone ? "" : setting.value;
         const Json* value = member(info, name_in_info(engine, flag).c_str());
         if (value != nullptr && !says(*value, asked))
-            (surely_another(*value, asked, numbers) ? result.sure : result.perhaps)
+            (surely_another(*value, asked, factors) ? result.sure : result.perhaps)
                 .push_back(flag + (asked.empty() ? "" : " " + asked) + " was asked for, " + value->dump() + " is in force");
     }
     return result;

@@ -384,7 +384,7 @@ TEST_CASE("bench: a sweep is a table of loads") {
 }
 
 TEST_CASE("bench: a sweep says the verdict of each load, and its exit code the gravest") {
-    const StreamServer server({.behaviour = parse_behaviour("first=0.002,gap=0.001,status=500,share=0.3")});
+    const StreamServer server({.behaviour = parse_behaviour("first=0.002,gap=0.001,abort=2,share=0.3")});
     const TemporaryFolder folder;
     const BenchRun table = bench(server, folder, {"--sweep", "1,2", "--workload", "random:8x4", "--requests", "40"});
     INFO(table.out << table.err);

@@ -58,7 +58,7 @@ TEST_CASE("capacity: a sweep measures the loads that it is given, as a table and
 }
 
 TEST_CASE("capacity: a load whose result is unsound is no answer") {
-    const StreamServer server({.behaviour = parse_behaviour("first=0.002,gap=0.001,status=500,share=0.3")});
+    const StreamServer server({.behaviour = parse_behaviour("first=0.002,gap=0.001,abort=2,share=0.3")});
     const TemporaryFolder folder;
     const std::vector<std::string> half{"--limit", "success_ratio >= 0.5", "--concurrency", "--to", "4"};
     const Ran text = capacity_of(server.url(), folder, half);

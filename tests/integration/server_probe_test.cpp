@@ -177,6 +177,11 @@ TEST_CASE("server probe: flags that are not in force are told, each in the serve
     Engine engine = some_engine();
     engine.reported_as = {{"--parallel", "total_slots"}};
     engine.not_about_speed = {"--key"};
+    EngineParameter replicas;
+    replicas.parameter = Parameter::integer("dp", 1, 8);
+    replicas.destination.flag = "--dp";
+    engine.parameters = {replicas};
+    engine.devices = {{"dp"}};
     const std::vector<std::string> argv{"program",
                                         "--max-running-requests=128",
                                         "--dtype",
