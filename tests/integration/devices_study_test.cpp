@@ -347,7 +347,7 @@ TEST_CASE("devices: lists of devices that are none, and devices and cores that a
                                           {"environment: {CUDA_VISIBLE_DEVICES: \"1,1\"}", "the GPU 1 is listed twice in '1,1'"}}) {
         const Ran refused = validated(deploy);
         INFO(deploy << '\n' << refused.err);
-        CHECK(refused.code == 2);
+        CHECK(refused.code == 1);
         CHECK(refused.err.find("study.yaml:6:") != std::string::npos);
         CHECK(refused.err.find(why) != std::string::npos);
     }
