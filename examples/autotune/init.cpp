@@ -334,7 +334,7 @@ int init(const InitArguments& arguments) {
         put(stdout, "nvidia-smi finds no GPU here. If {} serves from the processor, write the study with --gpus 0\n", answers.engine);
     for (const std::string& missing : missing_models(setup.file)) put(stdout, "missing: {}\n", missing);
     for (const std::string& missing : missing_here(setup)) put(stdout, "missing: {}\n", missing);
-    if (needed > answers.gpus)
+    if (needed > std::max<std::size_t>(answers.gpus, 1))
         put(stdout,
             "warning: by the cost model the model needs at least {} GPUs of this kind ({} of 1, 2, 4 and so on), and the study has {}\n",
             needed, spread_by, answers.gpus);

@@ -100,7 +100,7 @@ TEST_CASE("first study: init says what it cannot find, and refuses what cannot b
     };
     const Ran on_gpus = machine.run({"init", "--engine", "tensorrt-llm", "--model", "m", "--gpus", "0", "--yes"});
     CHECK(on_gpus.code == 2);
-    CHECK(has(on_gpus.err, "--gpus 0: tensorrt-llm needs at least one GPU; for a CPU alone: --engine llama.cpp, sglang or vllm"));
+    CHECK(has(on_gpus.err, "--gpus 0: tensorrt-llm needs at least one GPU; for a CPU alone: --engine llama.cpp, sglang, vllm"));
     CHECK(has(refused("--budget", "8 hours"), "nothing was written; the study would have been wrong: "));
     CHECK(has(refused("--traffic", "512/128"), "--traffic: tokens in x out such as 512x128 wanted"));
     CHECK(has(refused("--goal", "ttft_p95 < 200"), "in which unit?"));
@@ -125,7 +125,8 @@ TEST_CASE("first study: --gpus 0 leaves the GPUs of the machine unused, where th
     const std::string text = read_file(machine.folder().path() / "study.yaml");
     CHECK_FALSE(has(text, "h100"));
     CHECK(has(text, "\npreset: cpu\n"));
-    CHECK(has(machine.run({"run", "study.yaml", "--dry-run"}).out, " --n-gpu-layers 0"));
+    CHECK_FALSE(has(init.out, "of this kind"));
+    CHECK(has(machine.run({"render", "study.yaml"}).out, " --n-gpu-layers 0"));
     std::vector<std::string> contradicting = words;
     contradicting.insert(contradicting.end(), {"--hardware", "h100-sxm", "--force"});
     CHECK(has(machine.run(contradicting).err, "--gpus 0 and --hardware h100-sxm contradict each other"));
