@@ -112,7 +112,8 @@ Answer Bayesian::Search::ask(const Problem& problem, std::span<const Trial> hist
     const bool used_up = problem.feasible.finite() && static_cast<double>(seen.size()) >= problem.feasible.size();
     if (used_up) return Finished{"all " + text_of(problem.feasible.size()) + " configurations are measured"};
     std::vector<Configuration> suggestions = untried_suggestions(history, seen);
-    const std::size_t by_knowledge = options_.beliefs.size() > 0 ? 1 : 0;  // its trial takes none from the design's
+    // Its trials take none from the design's.
+    const std::size_t by_knowledge = options_.beliefs.size() > 0 ? options_.beliefs.winners(problem.space).size() + 1 : 0;
     if (seen.size() < start_trials(all.geometry().dimensions(), trials_) + by_knowledge)
         if (auto proposal = start(problem, all, evidence_of(problem, standings, all.geometry(), options_.beliefs), suggestions))
             return *proposal;
@@ -178,45 +179,42 @@ std::vector<Configuration> Bayesian::Search::untried_suggestions(std::span<const
     return result;
 }
 
-/// What is believed best, once; then each engine's own defaults; then a suggestion if one is due;
-/// then a few changes of the default; where all those were tried, what is farthest from everything.
+/// What was measured to be best elsewhere, then what is believed best; then each engine's own
+/// defaults; then a suggestion if one is due; then a few changes of the default; where all those
+/// were tried, what is farthest from everything.
 std::optional<Proposal> Bayesian::Search::start(const Problem& problem, const Candidates& all,
                                                 const std::vector<ConfigurationEvidence>& evidence,
                                                 const std::vector<Configuration>& suggestions) const {
     std::vector<EncodedPoint> tried;
     for (const ConfigurationEvidence& entry : evidence) tried.push_back(entry.point);
-    const double sign = problem.objective.leading().direction == Direction::maximize ? 1 : -1;
     const bool margins = margins_hold(evidence);
     const OutOfMemoryRule ran_out(problem.space, all.geometry(), evidence);
     const std::vector<bool> out = ran_out.covers(all.pool());
-    if (evidence.size() == 1 && options_.beliefs.size() > 0) {
-        std::optional<std::size_t> best;
-        double best_value = 0;
-        for (std::size_t i = 0; i < all.pool().size(); ++i) {
-            const std::vector<PriorBelief> beliefs = all.beliefs(i);
-            const std::optional<double>& log_value = beliefs.front().log_value;
-            if (!log_value || out[i] || (margins && believed_margin(beliefs) < 0) || all.pool().point(i) == tried.front()) continue;
-            const double value = sign * *log_value;
-            if (best && value <= best_value) continue;
-            best = i;
-            best_value = value;
-        }
-        if (best) return Proposal{all.configuration(problem, *best), "best by " + options_.beliefs[0].name()};
-    }
-    const std::size_t trials = start_trials(all.geometry().dimensions(), trials_) - 1;
     const auto may_work = [&](const Configuration& one) {
         return (!margins || believed_margin(options_.beliefs.of(one)) > -1) && !ran_out.covers({all.geometry().encode(one)}).front();
     };
+    const auto seen = [&](const Configuration& configuration) {
+        return std::any_of(evidence.begin(), evidence.end(),
+                           [&](const ConfigurationEvidence& entry) { return entry.configuration == configuration; });
+    };
+    const std::vector<Winner> elsewhere = options_.beliefs.winners(problem.space);
+    if (evidence.size() <= elsewhere.size() + 1 && options_.beliefs.size() > 0) {
+        for (const Winner& winner : elsewhere)
+            if (!seen(winner.configuration) && may_work(winner.configuration)) return Proposal{winner.configuration, winner.why};
+        const auto may = [&](std::size_t i) {
+            return !out[i] && (!margins || believed_margin(all.beliefs(i)) >= 0) &&
+                   std::find(tried.begin(), tried.end(), all.pool().point(i)) == tried.end();
+        };
+        const auto best = all.best_believed(problem.objective.leading().direction, may);
+        if (best) return Proposal{all.configuration(problem, *best), "best by " + options_.beliefs[0].name()};
+    }
+    const std::size_t trials = start_trials(all.geometry().dimensions(), trials_) - 1;
     const bool half_left = 2 * evidence.size() < trials + 2;  // the rest of the start is the design's
     auto own = options_.own_defaults && half_left ? own_default(problem.space, evidence, may_work, seed_) : std::nullopt;
     if (own) return Proposal{std::move(*own), "a level that much depends on, at its own defaults"};
     if (const auto found = std::find_if(suggestions.begin(), suggestions.end(), may_work); found != suggestions.end())
         return Proposal{*found, "suggested"};
     auto few_changes = start_point(problem.space, all.geometry(), tried, trials, may_work, seed_);
-    const auto seen = [&](const Configuration& configuration) {
-        return std::any_of(evidence.begin(), evidence.end(),
-                           [&](const ConfigurationEvidence& entry) { return entry.configuration == configuration; });
-    };
     if (few_changes && !seen(*few_changes)) return Proposal{std::move(*few_changes), "the default with what is known least changed"};
     std::vector<double> chances;
     for (std::size_t i = 0; i < all.pool().size(); ++i) {

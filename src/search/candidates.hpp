@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -77,6 +78,22 @@ public:
         const std::size_t sources = pool_.size() == 0 ? 0 : beliefs_.size() / pool_.size();
         const auto from = beliefs_.begin() + static_cast<std::ptrdiff_t>(i * sources);
         return {from, from + static_cast<std::ptrdiff_t>(sources)};
+    }
+    /// The one that the first source believes best, of those for which `may` is true.
+    template <class May>
+    [[nodiscard]] std::optional<std::size_t> best_believed(Direction direction, const May& may) const {
+        const double sign = direction == Direction::maximize ? 1 : -1;
+        std::optional<std::size_t> best;
+        double best_value = 0;
+        for (std::size_t i = 0; i < pool_.size(); ++i) {
+            const std::vector<PriorBelief> believed = beliefs(i);
+            if (believed.empty() || !believed.front().log_value || !may(i)) continue;
+            const double value = sign * *believed.front().log_value;
+            if (best && value <= best_value) continue;
+            best = i;
+            best_value = value;
+        }
+        return best;
     }
 
 private:

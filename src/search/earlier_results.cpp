@@ -133,6 +133,69 @@ Parameter EarlierResults::parameter_of(const Link& link) {
     return result;
 }
 
+namespace {
+
+/// The value of a parameter here that is another study's `value`; nothing: it has none.
+std::optional<Value> fitting(const Parameter& parameter, const Value& value) {
+    if (parameter.contains(value)) return value;
+    const auto wanted = number_of(value);
+    if (!wanted || std::holds_alternative<bool>(value) || !parameter.ordered()) return std::nullopt;
+    if (const auto* real = std::get_if<RealDomain>(&parameter.domain)) return std::clamp(*wanted, real->low, real->high);
+    std::optional<Value> nearest;
+    double least = 0;
+    constexpr std::size_t most_levels = 10'000;
+    for (std::size_t i = 0; i < std::min(parameter.level_count(), most_levels); ++i) {
+        const Value level = parameter.level(i);
+        const auto number = number_of(level);
+        if (!number) continue;
+        const bool ratios = *number > 0 && *wanted > 0;
+        const double distance = ratios ? std::abs(std::log(*number / *wanted)) : std::abs(*number - *wanted);
+        if (nearest && distance >= least) continue;
+        nearest = level;
+        least = distance;
+    }
+    return nearest;
+}
+
+}  // namespace
+
+std::vector<Winner> EarlierResults::winners_of(const std::vector<Trial>& history, const Standings& standings, const Goal& goal,
+                                               const SearchSpace& space, const Assignment& constants) const {
+    constexpr std::size_t most = 10;
+    std::vector<const Standing*> ranked;
+    for (const Standing& standing : standings.all())
+        if (standing.passes()) ranked.push_back(&standing);
+    std::stable_sort(ranked.begin(), ranked.end(),
+                     [&](const Standing* a, const Standing* b) { return goal.better(a->estimate().mean, b->estimate().mean); });
+    std::vector<Winner> result;
+    for (const Standing* standing : ranked) {
+        if (result.size() == most) break;
+        const auto at = static_cast<std::size_t>(standing->trials.front() - history.data());
+        std::string left_out;
+        Assignment values;
+        bool of_this_engine = true;
+        for (const Link& link : links_) {
+            const std::optional<Value>& value = link.values[at];
+            if (!value) continue;
+            if (link.names.empty()) {
+                const auto constant = constants.find(link.key);
+                of_this_engine = of_this_engine && (constant == constants.end() || plain(constant->second) == *value);
+                continue;
+            }
+            for (const std::string& name : link.names) {
+                const auto fits = fitting(space.at(name), *value);
+                if (fits) values[name] = *fits;
+                else left_out += (left_out.empty() ? "" : ", ") + name + " = " + text_of(*value);
+            }
+        }
+        if (!of_this_engine) continue;
+        if (!left_out.empty()) left_out = ", but for " + left_out + ", which this study cannot have";
+        Winner winner{space.completed(values), "the best of " + name_ + left_out};
+        if (space.feasible(winner.configuration)) result.push_back(std::move(winner));
+    }
+    return result;
+}
+
 EarlierResults::EarlierResults(std::string name, const std::vector<Trial>& trials, const std::map<std::string, std::string>& concepts,
                                const Objective& objective, const Decision& decision, const SearchSpace& space, const Assignment& constants)
     : name_(std::move(name)) {
@@ -165,6 +228,7 @@ EarlierResults::EarlierResults(std::string name, const std::vector<Trial>& trial
         throw UsageError(name_ + " has no measured " + aim.leading().metric);
     constexpr std::uint64_t seed = 1;  // one model for one history
     model_ = std::make_unique<FittedModels>(*problem_, std::move(evidence), *geometry_, standings.noise(), LearningOptions{}, seed);
+    winners_ = winners_of(history, standings, aim.leading(), space, constants);
     for (Link& link : links_) {
         link.current.clear();
         link.values.clear();

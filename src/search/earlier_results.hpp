@@ -15,6 +15,7 @@
 namespace servetune {
 
 class LevelGeometry;
+class Standings;
 class FittedModels;
 
 /// What an earlier study (or a measured table) says of this study's configurations: the posterior
@@ -41,6 +42,9 @@ public:
 
     [[nodiscard]] std::string name() const override { return name_; }
     [[nodiscard]] PriorBelief belief(const Configuration& configuration) const override;
+    /// The best ten, in this study's values: the same, or of numbers the nearest. Those of another
+    /// engine and those that break a rule here are left out.
+    [[nodiscard]] const std::vector<Winner>& winners() const override { return winners_; }
 
     /// Names (or concepts) of the parameters that both have and that varied then.
     [[nodiscard]] std::vector<std::string> shared() const;
@@ -61,10 +65,14 @@ private:
     static std::vector<Link> links(const std::vector<const Trial*>& trials, const std::map<std::string, std::string>& concepts,
                                    const SearchSpace& space, const Assignment& constants);
     static Parameter parameter_of(const Link& link);
+    /// `standings`: of `history`, whose trials the links have the values of.
+    [[nodiscard]] std::vector<Winner> winners_of(const std::vector<Trial>& history, const Standings& standings, const Goal& goal,
+                                                 const SearchSpace& space, const Assignment& constants) const;
     static std::vector<const Trial*> worth_fitting(const std::vector<Trial>& trials, const Objective& objective, const Decision& decision);
 
     std::string name_;
     std::vector<Link> links_{};
+    std::vector<Winner> winners_{};
     std::unique_ptr<Problem> problem_{};
     std::unique_ptr<LevelGeometry> geometry_{};
     std::unique_ptr<FittedModels> model_{};

@@ -358,6 +358,48 @@ TEST_CASE("knowledge: a table and a journal teach a study, and are part of what 
     CHECK(concepts.count("x") == 0);
 }
 
+TEST_CASE("knowledge: what was best elsewhere is tried second, in this study's values") {
+    const Parameter seqs = Parameter::choice("seqs", {std::int64_t{16}, std::int64_t{64}, std::int64_t{256}, std::int64_t{1024}}, true);
+    const SearchSpace there({Parameter::choice("backend", {"fa2", "fa3", "triton"}), seqs, Parameter::boolean("spec")});
+    const auto measured = [&](const std::vector<std::pair<Assignment, double>>& rows) {
+        std::vector<Trial> trials;
+        for (const auto& [values, figure] : rows)
+            trials.push_back({trials.size(), there.completed(values), "", 0, "", Measurement{{{metric, {figure}}}}});
+        return trials;
+    };
+    const std::vector<Trial> trials = measured({{{}, 100},
+                                                {{{"backend", "fa3"}, {"seqs", std::int64_t{1024}}}, 180},
+                                                {{{"backend", "triton"}, {"seqs", std::int64_t{256}}, {"spec", true}}, 200},
+                                                {{{"spec", true}}, 90}});
+    const auto first_of = [&](const SearchSpace& here, std::vector<Trial> of) {
+        const Problem problem(here, {metric}, {});
+        const auto source = std::make_shared<EarlierResults>("the table t.csv", of, std::map<std::string, std::string>{}, problem.objective,
+                                                             problem.decision, problem.space);
+        const Bayesian search = search_with(source, 20);
+        std::vector<Trial> history{{0, here.default_configuration(), "", 0, "", Measurement{{{metric, {50}}}}}};
+        Rng rng(1);
+        return std::get<Proposal>(search.ask(problem, history, rng));
+    };
+    // Exactly there.
+    Proposal proposal = first_of(there, trials);
+    CHECK(proposal.configuration == trials[2].configuration);
+    CHECK(proposal.why == "the best of the table t.csv");
+    // The nearest number; a back end that this study cannot have is left out, and said.
+    const SearchSpace here({Parameter::choice("backend", {"fa2", "fa3"}),
+                            Parameter::choice("seqs", {std::int64_t{16}, std::int64_t{200}}, true), Parameter::boolean("spec")});
+    proposal = first_of(here, trials);
+    CHECK(proposal.configuration == here.completed({{"seqs", std::int64_t{200}}, {"spec", true}}));
+    CHECK(proposal.why == "the best of the table t.csv, but for backend = triton, which this study cannot have");
+    // One that breaks a rule here is passed over for the next.
+    const SearchSpace ruled({Parameter::choice("backend", {"fa2", "fa3", "triton"}), seqs, Parameter::boolean("spec")},
+                            {Forbid{{{"backend", {"triton"}}}, ""}});
+    CHECK(first_of(ruled, trials).configuration == trials[1].configuration);
+    // Where the default was best, nothing is spent on it.
+    std::vector<Trial> usual = trials;
+    usual[0].outcome = Measurement{{{metric, {300}}}};
+    CHECK(first_of(there, usual).why == "best by the table t.csv");
+}
+
 TEST_CASE("knowledge: an earlier study of a like job saves trials") {
     const TuningTask before(0.5);
     const TuningTask task;

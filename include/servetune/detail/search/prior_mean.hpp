@@ -3,6 +3,7 @@
 
 #include "servetune/configuration.hpp"
 #include "servetune/detail/trial/decision.hpp"
+#include "servetune/search_space.hpp"
 #include "servetune/trial.hpp"
 
 #include <algorithm>
@@ -26,6 +27,12 @@ struct PriorBelief {
     friend bool operator==(const PriorBelief&, const PriorBelief&) = default;
 };
 
+/// A configuration of this study that was good elsewhere.
+struct Winner {
+    Configuration configuration{};
+    std::string why{};  ///< `the best of the table t.csv, but for attention_backend = fa3, which this study cannot have`
+};
+
 /// Knowledge from outside of the study: a cost model, an earlier study, a published table. It
 /// enters the surrogate as a regressor whose coefficient is fitted, so that knowledge that is wrong
 /// is noticed and dropped (search/surrogate.hpp). Pure: the same configuration, the same belief.
@@ -35,6 +42,12 @@ public:
     /// For people: `the cost model of h100-sxm`.
     [[nodiscard]] virtual std::string name() const = 0;
     [[nodiscard]] virtual PriorBelief belief(const Configuration& configuration) const = 0;
+    /// What was measured to be best elsewhere, the best first, as configurations of this study: a
+    /// trial of the first one costs less than a search for it. Empty: nothing was measured.
+    [[nodiscard]] virtual const std::vector<Winner>& winners() const {
+        static const std::vector<Winner> none;
+        return none;
+    }
     /// The same knowledge, corrected by what a study has measured: a pure function of the history.
     /// Null: it stays as it is.
     [[nodiscard]] virtual std::shared_ptr<const PriorMean> fitted_to(std::span<const Trial> /*history*/,
@@ -58,6 +71,22 @@ public:
             auto fitted = source->fitted_to(history, decision);
             result.sources_.push_back(fitted ? std::move(fitted) : source);
         }
+        return result;
+    }
+    /// Of each source its best that this space takes, but for the default and for what another
+    /// source has too.
+    [[nodiscard]] std::vector<Winner> winners(const SearchSpace& space) const {
+        std::vector<Winner> result;
+        const Configuration usual = space.default_configuration();
+        for (const auto& source : sources_)
+            for (const Winner& winner : source->winners()) {
+                if (!space.feasible(winner.configuration)) continue;
+                const bool known = winner.configuration == usual || std::any_of(result.begin(), result.end(), [&](const Winner& other) {
+                                       return other.configuration == winner.configuration;
+                                   });
+                if (!known) result.push_back(winner);
+                break;
+            }
         return result;
     }
     /// One of each.
