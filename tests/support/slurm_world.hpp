@@ -73,6 +73,7 @@ public:
     ~SlurmWorld() {
         for (auto& [name, process] : processes_)
             if (name != "munged") (void)process->end(std::chrono::seconds(5));
+        for (int node = 1; node <= nodes_; ++node) kill_jobs_on("n" + std::to_string(node));  // no daemon ends them any more
         processes_.clear();
         unsetenv("SLURM_CONF");
     }
@@ -102,6 +103,12 @@ public:
     void kill_node(int number) {
         const std::string name = "n" + std::to_string(number);
         kill_it(name);
+        kill_jobs_on(name);
+    }
+    [[nodiscard]] int nodes() const { return nodes_; }
+
+private:
+    void kill_jobs_on(const std::string& name) const {
         std::error_code none;
         for (const auto& process : std::filesystem::directory_iterator("/proc", none)) {
             std::ifstream stream(process.path() / "environ", std::ios::binary);
@@ -119,9 +126,6 @@ public:
             if (std::getline(called, parents_name) && parents_name == "slurmstepd") kill(parent, SIGKILL);
         }
     }
-    [[nodiscard]] int nodes() const { return nodes_; }
-
-private:
     static std::string program_anywhere(const std::string& name) {
         for (const char* folder : {"/usr/sbin/", "/usr/bin/", "/sbin/", "/bin/"})
             if (access((folder + name).c_str(), X_OK) == 0) return folder + name;
