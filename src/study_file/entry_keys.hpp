@@ -9,6 +9,10 @@
 
 namespace servetune {
 
+/// Whether an entry under `space` is the engine's parameter: it has its name or its concept, the
+/// engine's name before it or not.
+bool speaks_of(const std::string& name, const Engine& engine, const Parameter& parameter);
+
 /// Throws ParseError for each key of an entry under `space` that changes nothing there: how a
 /// parameter is passed, when it is active and which versions have it stands in the engine's file.
 /// `node` may be any value; `engines` are as their files have them.

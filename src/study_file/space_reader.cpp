@@ -80,9 +80,7 @@ void add_preset(const Yaml& named, const Catalogue& catalogue, const Yaml* versi
             const EngineParameter* declared = engine.find(name);
             if (declared == nullptr) node.fail("'" + name + "' is not a parameter of " + engine.name);
             if (!version_within(version != nullptr ? version->text() : "", declared->since, declared->until)) continue;
-            const auto said = [&, n = name](const SpaceEntry& entry) {
-                return entry.name == n || entry.name == engine.name + "." + n || entry.name == declared->parameter.concept_name;
-            };
+            const auto said = [&](const SpaceEntry& entry) { return speaks_of(entry.name, engine, declared->parameter); };
             const auto end = description.entries.begin() + static_cast<std::ptrdiff_t>(own);
             if (std::any_of(description.entries.begin(), end, said)) continue;
             check_keys_of_entry(name, node, {engine});

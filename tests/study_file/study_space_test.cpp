@@ -116,6 +116,14 @@ TEST_CASE("values with the same command are one configuration, and the study is 
     }
 }
 
+TEST_CASE("an entry takes the place of the preset's, whichever name of the parameter it has") {
+    for (const char* name : {"max_num_seqs", "vllm.max_num_seqs", "max_concurrent_sequences", "vllm.max_concurrent_sequences"}) {
+        INFO(name);
+        const StudyFile study = study_of("vllm", "preset: quick\nspace: {" + std::string(name) + ": {choice: [64, 128], default: 64}}\n");
+        CHECK(space_of(study).at("max_num_seqs").level_count() == 2);
+    }
+}
+
 TEST_CASE("a key that changes nothing of an engine's parameter is an error that says what to do") {
     const auto refusal = [](const std::string& name, const std::string& keys) {
         return study_refusal("vllm", "space:\n  " + name + ": {choice: [engine, throughput]" + keys + "}\n");
