@@ -89,8 +89,7 @@ std::string server_text(const LoadTestResult& result) {
 
 std::string verdict_text(const LoadTestResult& result) {
     std::string text = fmt::format("Verdict: {}\n", name_in(verdicts, result.validity.verdict));
-    for (const Finding& finding : result.validity.findings)
-        text += fmt::format("  {}: {} against {}: {}\n", finding.id, finding.left, finding.right, finding.cause);
+    text += findings_lines(result.validity);
     for (const NotChecked& missing : result.not_checked) text += fmt::format("  not checked: {}: {}\n", missing.id, missing.reason);
     return text;
 }
@@ -118,6 +117,13 @@ std::string bench_report(const LoadTestResult& result, const std::string& block)
     return text + verdict_text(result);
 }
 
+std::string findings_lines(const Validity& validity, std::string_view indent) {
+    std::string text;
+    for (const Finding& finding : validity.findings)
+        text += fmt::format("{}{}: {} against {}: {}\n", indent, finding.id, finding.left, finding.right, finding.cause);
+    return text;
+}
+
 std::string comparison(const LoadTestResult& result, const PublishedResult& other, const std::string& name) {
     std::map<std::string, double> theirs;
     for_each_figure(other.result, [&](const std::string& metric, const std::optional<double>& value) {
@@ -134,9 +140,7 @@ std::string comparison(const LoadTestResult& result, const PublishedResult& othe
         text += fmt::format("{} is {} by its own verdict\n", name, name_in(verdicts, other.validity.verdict));
     const std::array compared{other.result, result.statistics.result};
     const std::vector<Validity> judged = audit_together(compared);
-    for (const Finding& finding : judged.back().findings)
-        text += fmt::format("{}: {} against {}: {}\n", finding.id, finding.left, finding.right, finding.cause);
-    return text;
+    return text + findings_lines(judged.back(), "");
 }
 
 std::string with_verdict(const std::string& json, const LoadTestResult& result, std::uint64_t salt) {

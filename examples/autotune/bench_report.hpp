@@ -5,6 +5,7 @@
 #include "servetune/load_test.hpp"
 
 #include <string>
+#include <string_view>
 
 namespace autotune {
 
@@ -12,6 +13,9 @@ namespace autotune {
 /// histograms, whether the numbers may be believed, how the client itself kept up, why requests
 /// failed.
 std::string bench_report(const servetune::LoadTestResult& result, const std::string& block);
+
+/// What the audit found, a line each.
+std::string findings_lines(const servetune::Validity& validity, std::string_view indent = "  ");
 
 /// Another tool's or an earlier result beside this one.
 std::string comparison(const servetune::LoadTestResult& result, const servetune::PublishedResult& other, const std::string& name);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capacity_report.hpp"
 
+#include "bench_report.hpp"
 #include "servetune/detail/trial/figure_text.hpp"
 
 #include <fmt/format.h>
@@ -77,10 +78,8 @@ Verdict CapacityReport::verdict() const {
     return worst;
 }
 
-std::string CapacityReport::findings_text(const LoadPoint& point) const {
-    std::string text;
-    for (const Finding& finding : point.validity.findings)
-        text += fmt::format("  {}: {} against {}: {}\n", finding.id, finding.left, finding.right, finding.cause);
+std::string CapacityReport::findings_of(const LoadPoint& point) const {
+    const std::string text = findings_lines(point.validity);
     return text.empty() ? text : fmt::format("{}, {}:\n{}", load_text(point.level), name_in(verdicts, point.validity.verdict), text);
 }
 
@@ -105,7 +104,7 @@ std::string CapacityReport::text() const {
     std::stable_sort(by_level.begin(), by_level.end(), [](const LoadPoint& a, const LoadPoint& b) { return a.level < b.level; });
     for (const LoadPoint& point : by_level) text += line_of(point) + "\n";
     text += "times in milliseconds; tokens/s: output tokens of all; tok/s/user: 1 / mean TPOT\n";
-    for (const LoadPoint& point : by_level) text += findings_text(point);
+    for (const LoadPoint& point : by_level) text += findings_of(point);
     return text;
 }
 

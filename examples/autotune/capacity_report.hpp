@@ -25,7 +25,7 @@ struct CapacityReport {
     [[nodiscard]] std::string line_of(const servetune::LoadPoint& point) const;
     [[nodiscard]] std::string text() const;
     /// What the audit found of a point, a line each; empty: nothing.
-    [[nodiscard]] std::string findings_text(const servetune::LoadPoint& point) const;
+    [[nodiscard]] std::string findings_of(const servetune::LoadPoint& point) const;
     /// One JSON object (docs/reference/json-output.md).
     [[nodiscard]] std::string json() const;
 };

@@ -137,11 +137,21 @@ double first_trial_seconds(const StudySetup& setup) {
     return plan.trial_seconds.value_or(0);
 }
 
+namespace {
+
+constexpr double countable = 1e6;  // sizes of spaces may be larger than any integer
+
+/// Measurements of the default again while so many configurations are measured once.
+double again_among(const StudySetup& setup, double configurations) {
+    const std::size_t every = setup.problem->replicates_inform ? setup.file.default_again_every() : 0;
+    return every == 0 ? 0 : std::floor((configurations - 1) / static_cast<double>(every));
+}
+
+}  // namespace
+
 std::size_t default_again_trials(const StudySetup& setup) {
-    const std::size_t every = setup.file.default_again_every();
-    if (setup.file.strategy.name != "exhaustive" || every == 0 || !setup.problem->replicates_inform) return 0;
-    constexpr double enough = 1e6;  // sizes of spaces may be larger than any integer
-    return static_cast<std::size_t>(std::min(enough, (setup.problem->feasible.size() - 1) / static_cast<double>(every)));
+    if (setup.file.strategy.name != "exhaustive") return 0;
+    return static_cast<std::size_t>(std::min(countable, again_among(setup, setup.problem->feasible.size())));
 }
 
 std::optional<std::size_t> most_trials(const StudySetup& setup, const Budget& budget, std::size_t repeated) {
@@ -155,23 +165,18 @@ std::optional<std::size_t> most_trials(const StudySetup& setup, const Budget& bu
 
 namespace {
 
-/// Trials that measure each of so many configurations once, the default again where it is due.
-double trials_for(const StudySetup& setup, double configurations) {
-    const std::size_t every = setup.problem->replicates_inform ? setup.file.default_again_every() : 0;
-    return configurations + (every == 0 ? 0 : std::floor((configurations - 1) / static_cast<double>(every)));
-}
-
 /// Whether a budget lets a strategy that measures all configurations get to all.
 void look_at_reach(const StudySetup& setup, Plan& plan) {
     if (setup.file.strategy.name != "exhaustive" || plan.by_time || !setup.problem->feasible.finite()) return;
     const std::size_t searched = search_trials(*setup.problem, setup.file.budget.trials);
-    if (trials_for(setup, plan.configurations) <= static_cast<double>(searched)) return;
+    const auto trials_for = [&](double configurations) { return configurations + again_among(setup, configurations); };
+    if (trials_for(plan.configurations) <= static_cast<double>(searched)) return;
     std::size_t reached = searched;
-    while (reached > 0 && trials_for(setup, static_cast<double>(reached)) > static_cast<double>(searched)) --reached;
+    while (reached > 0 && trials_for(static_cast<double>(reached)) > static_cast<double>(searched)) --reached;
     plan.reached = reached;
-    constexpr double countable = 1e6;
-    const auto all = static_cast<std::size_t>(std::min(trials_for(setup, plan.configurations), countable));
-    plan.for_all = std::max(all, setup.file.budget.trials);  // of a smaller one nothing would be left to confirm
+    const auto all = static_cast<std::size_t>(std::min(trials_for(plan.configurations), countable));
+    // A smaller budget than the study's would leave nothing to confirm.
+    plan.for_all = std::max(all, setup.file.budget.trials);
     while (search_trials(*setup.problem, plan.for_all) < all) ++plan.for_all;
 }
 

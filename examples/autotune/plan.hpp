@@ -16,7 +16,7 @@ struct Plan {
     std::size_t trials = 0;                   ///< of the search, at most, that are left to do
     std::size_t again = 0;                    ///< of these, measurements of the default again, where each configuration is tried once
     bool by_time = false;                     ///< only the clock bounds them
-    std::optional<std::size_t> reached{};     ///< configurations that a strategy for all of them gets to; nothing: all, or not known
+    std::optional<std::size_t> reached{};     ///< configurations that `exhaustive` gets to; nothing: all
     std::size_t for_all = 0;                  ///< trials of a budget that is enough for all
     std::size_t done = 0;                     ///< that the study's folder has already
     std::size_t report_trials = 0;            ///< of the report workloads, beside those

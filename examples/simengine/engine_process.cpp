@@ -134,7 +134,8 @@ ServiceOptions Life::service_options() const {
     ServiceOptions result;
     result.dialect = &dialect_;
     result.engine = setup_.engine;
-    if (setup_.cost->settings().speculation.tokens == 0)  // vLLM 0.32.0 counts guesses only where it makes some
+    // vLLM 0.32.0 counts guesses only where it makes some.
+    if (setup_.cost->settings().speculation.tokens == 0)
         for (const char* guesses : {"drafted_tokens", "accepted_tokens"}) result.engine.counters.erase(guesses);
     result.version = setup_.version;
     result.served_names = setup_.served_names;

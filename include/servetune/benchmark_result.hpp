@@ -24,7 +24,8 @@ struct ClientHealth {
 /// The server's own counters over the run (after minus before), where it has them.
 struct ServerCounters {
     std::optional<double> input_tokens{}, output_tokens{}, prefix_hit_tokens{}, requests{}, preemptions{};
-    std::optional<double> drafted_tokens{}, accepted_tokens{};  ///< guessed by speculation, and those of them that were right
+    std::optional<double> drafted_tokens{};   ///< guessed by speculation
+    std::optional<double> accepted_tokens{};  ///< guesses that were right
 };
 
 /// What a load test of any tool reported. Absent stays absent: a missing line and "N/A" are never

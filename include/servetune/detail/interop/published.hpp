@@ -33,7 +33,7 @@ struct PublishedResult {
     std::string failure;                                 ///< of a run without figures: a name of FailureKind
     std::string failure_message;
     BenchmarkResult result;
-    Validity validity{};                        ///< of our own files: what the audit said of the run, which it knew more of
+    Validity validity{};                        ///< of our own files: the audit's, which knew more of the run
     std::optional<double> planned_requests;     ///< where the text above says that more were sent than the block has successes
     std::map<std::string, std::string> unread;  ///< what no figure has a place for: lines of a block, fields of a file
 };
