@@ -336,6 +336,7 @@ private:
         if (!guesses.empty()) sure.push_back(guesses.front());
         if (setup_.beliefs.size() > 0 && setup_.beliefs[0].fitted_to(view_.search, setup_.problem->decision))
             for (const std::string& doubt : doubts_of_cost_model(file_)) unsure.push_back("Predictions: " + doubt + ".");
+        for (std::string& note : knowledge_notes(view_)) unsure.push_back(std::move(note));
         if (std::string rest = not_tried_text(view_); !rest.empty()) unsure.push_back(std::move(rest));
         for (const Standing& standing : view_.standings.all())
             if (!standing.other_work.empty())

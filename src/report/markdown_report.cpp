@@ -414,7 +414,7 @@ private:
         line("- {} trial{}, {:.0f} s of measuring, strategy {}, seed {}{}.", told, told == 1 ? "" : "s", view_.cost_seconds(),
              file_.strategy.name, file_.seed, stop_reason_.empty() ? "; the study is not over" : fmt::format("; ended: {}", stop_reason_));
         if (const std::string measured_by = file_.measured_by(); !measured_by.empty()) line("- {}", measured_by);
-        for (const std::string& source : setup_.knowledge) line("- Knowledge: {}.", source);
+        for (const std::string& note : knowledge_notes(view_)) line("- {}", note);
         const auto quality = value_in(view_.means(result_.recommended), quality_drop);
         if (quality && !result_.keep_default)
             line("- Quality: {} against the default ({}).", plain_percent(std::abs(*quality)) + (*quality < 0 ? " gained" : " lost"),

@@ -98,6 +98,8 @@ std::string other_work_text(const ReportView& view, const Configuration& configu
 std::string why_not_comparable(const ReportView& view, const Configuration& configuration);
 /// Of each configuration with such requests a sentence on what of its figure counts.
 std::vector<std::string> other_work_notes(const ReportView& view);
+/// What the search knew before, and which of it the trials refuted.
+std::vector<std::string> knowledge_notes(const ReportView& view);
 /// Of each configuration that speculates: how many of its guessed tokens were right, by the
 /// engine's own counters; the recommendation first, then in the order of the trials.
 std::vector<std::string> speculation_notes(const ReportView& view);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/bayesian.hpp"
 
+#include "first_trials.hpp"
+#include "given_up.hpp"
 #include "level_rows.hpp"
 #include "model_cache.hpp"
 #include "servetune/budget.hpp"
@@ -47,9 +49,6 @@ private:
         Configuration configuration;
         CandidateScore score;
     };
-    [[nodiscard]] std::optional<Proposal> start(const Problem& problem, const Candidates& candidates,
-                                                const std::vector<ConfigurationEvidence>& evidence,
-                                                const std::vector<Configuration>& suggestions) const;
     [[nodiscard]] static std::optional<Proposal> in_full(const Standings& standings);
     [[nodiscard]] std::vector<Configuration> untried_suggestions(std::span<const Trial> history, const std::set<Configuration>& seen) const;
     struct Models {
@@ -100,11 +99,15 @@ PendingAwareModel Bayesian::learned(const Problem& problem, const Standings& sta
 }
 
 Answer Bayesian::Search::ask(const Problem& problem, std::span<const Trial> history) {
+    const Standings standings(history, problem.objective, problem.decision, problem.space.default_configuration());
     options_.beliefs = given_.beliefs.fitted_to(history, problem.decision);
+    const std::size_t by_knowledge = FirstTrials::of_knowledge(options_.beliefs, problem.space);
+    std::set<std::size_t> refuted;
+    for (const GivenUp& one : given_up(options_.beliefs, problem, standings)) refuted.insert(one.source);
+    options_.beliefs = options_.beliefs.without(refuted);
     trials_ = given_.trials.value_or(problem.trials.value_or(Budget{}.trials));
     seed_ = given_.learning.seed.value_or(problem.seed);
     const Candidates& all = kept_.candidates(problem, options_);
-    const Standings standings(history, problem.objective, problem.decision, problem.space.default_configuration());
     std::set<Configuration> seen;
     for (const Trial& trial : history) seen.insert(trial.configuration);
     if (!seen.contains(problem.space.default_configuration())) return Proposal{problem.space.default_configuration(), "the default"};
@@ -112,11 +115,10 @@ Answer Bayesian::Search::ask(const Problem& problem, std::span<const Trial> hist
     const bool used_up = problem.feasible.finite() && static_cast<double>(seen.size()) >= problem.feasible.size();
     if (used_up) return Finished{"all " + text_of(problem.feasible.size()) + " configurations are measured"};
     std::vector<Configuration> suggestions = untried_suggestions(history, seen);
-    // Its trials take none from the design's.
-    const std::size_t by_knowledge = options_.beliefs.size() > 0 ? options_.beliefs.winners(problem.space).size() + 1 : 0;
-    if (seen.size() < start_trials(all.geometry().dimensions(), trials_) + by_knowledge)
-        if (auto proposal = start(problem, all, evidence_of(problem, standings, all.geometry(), options_.beliefs), suggestions))
-            return *proposal;
+    if (seen.size() < start_trials(all.geometry().dimensions(), trials_) + by_knowledge) {
+        const FirstTrials first(problem, all, evidence_of(problem, standings, all.geometry(), options_.beliefs), options_, by_knowledge);
+        if (auto proposal = first.next(suggestions)) return *proposal;
+    }
 
     if (auto proposal = in_full(standings)) return *proposal;
     Models models{kept_.learned(problem, standings, options_)};
@@ -179,53 +181,6 @@ std::vector<Configuration> Bayesian::Search::untried_suggestions(std::span<const
     return result;
 }
 
-/// What was measured to be best elsewhere, then what is believed best; then each engine's own
-/// defaults; then a suggestion if one is due; then a few changes of the default; where all those
-/// were tried, what is farthest from everything.
-std::optional<Proposal> Bayesian::Search::start(const Problem& problem, const Candidates& all,
-                                                const std::vector<ConfigurationEvidence>& evidence,
-                                                const std::vector<Configuration>& suggestions) const {
-    std::vector<EncodedPoint> tried;
-    for (const ConfigurationEvidence& entry : evidence) tried.push_back(entry.point);
-    const bool margins = margins_hold(evidence);
-    const OutOfMemoryRule ran_out(problem.space, all.geometry(), evidence);
-    const std::vector<bool> out = ran_out.covers(all.pool());
-    const auto may_work = [&](const Configuration& one) {
-        return (!margins || believed_margin(options_.beliefs.of(one)) > -1) && !ran_out.covers({all.geometry().encode(one)}).front();
-    };
-    const auto seen = [&](const Configuration& configuration) {
-        return std::any_of(evidence.begin(), evidence.end(),
-                           [&](const ConfigurationEvidence& entry) { return entry.configuration == configuration; });
-    };
-    const std::vector<Winner> elsewhere = options_.beliefs.winners(problem.space);
-    if (evidence.size() <= elsewhere.size() + 1 && options_.beliefs.size() > 0) {
-        for (const Winner& winner : elsewhere)
-            if (!seen(winner.configuration) && may_work(winner.configuration)) return Proposal{winner.configuration, winner.why};
-        const auto may = [&](std::size_t i) {
-            return !out[i] && (!margins || believed_margin(all.beliefs(i)) >= 0) &&
-                   std::find(tried.begin(), tried.end(), all.pool().point(i)) == tried.end();
-        };
-        const auto best = all.best_believed(problem.objective.leading().direction, may);
-        if (best) return Proposal{all.configuration(problem, *best), "best by " + options_.beliefs[0].name()};
-    }
-    const std::size_t trials = start_trials(all.geometry().dimensions(), trials_) - 1;
-    const bool half_left = 2 * evidence.size() < trials + 2;  // the rest of the start is the design's
-    auto own = options_.own_defaults && half_left ? own_default(problem.space, evidence, may_work, seed_) : std::nullopt;
-    if (own) return Proposal{std::move(*own), "a level that much depends on, at its own defaults"};
-    if (const auto found = std::find_if(suggestions.begin(), suggestions.end(), may_work); found != suggestions.end())
-        return Proposal{*found, "suggested"};
-    auto few_changes = start_point(problem.space, all.geometry(), tried, trials, may_work, seed_);
-    if (few_changes && !seen(*few_changes)) return Proposal{std::move(*few_changes), "the default with what is known least changed"};
-    std::vector<double> chances;
-    for (std::size_t i = 0; i < all.pool().size(); ++i) {
-        const double by_margin = margins ? normal_cdf(0.5 + believed_margin(all.beliefs(i))) : 1;
-        chances.push_back(out[i] ? std::min(by_margin, OutOfMemoryRule::chance) : by_margin);
-    }
-    Configuration configuration = all.configuration(problem, farthest(all.geometry(), all.pool(), tried, chances, seed_));
-    if (seen(configuration)) return std::nullopt;
-    return Proposal{std::move(configuration), "far from all that was tried"};
-}
-
 /// What is farthest from all that was tried, by its chance to work, at every other new
 /// configuration once `patience` of them in a row gained less than `min_gain`. A model that has
 /// seen only a plateau believes in nothing else, and its most uncertain candidates lie beside it.
@@ -247,11 +202,12 @@ std::optional<Proposal> Bayesian::Search::far_away(const PendingAwareModel& mode
     }
     if (without_gain < options_.patience || (without_gain - options_.patience) % 2 != 0) return std::nullopt;
     // Far away the model knows little: what is not likely to work is left to the gains.
-    const Eigen::VectorXf& log_chances = kept_.ranking(least_chance_of(model)).log_chances();
+    const double least_chance = least_chance_of(model);
+    const Eigen::VectorXf& log_chances = kept_.ranking(least_chance).log_chances();
     std::vector<double> chances(static_cast<std::size_t>(log_chances.size()));
     std::transform(log_chances.begin(), log_chances.end(), chances.begin(), [&](float log_chance) {
         const double chance = std::exp(static_cast<double>(log_chance));
-        return chance < options_.first_chance ? 0 : chance;
+        return chance < std::max(options_.first_chance, least_chance) ? 0 : chance;
     });
     if (std::all_of(chances.begin(), chances.end(), [](double chance) { return chance <= 0; })) return std::nullopt;
     Configuration configuration = all.configuration(problem, farthest(all.geometry(), all.pool(), tried, chances, seed_));
@@ -360,10 +316,15 @@ std::vector<std::size_t> Bayesian::Search::promising(const Models& models, const
     return highest(scores, most);
 }
 
+/// Of working. Where more failed than the budget of risk allows, only what is as sure as a
+/// configuration of which nothing is known.
 double Bayesian::Search::least_chance_of(const PendingAwareModel& model) const {
-    const auto numbers = std::count_if(model.evidence().begin(), model.evidence().end(),
-                                       [](const ConfigurationEvidence& entry) { return entry.measured(); });
-    return static_cast<std::size_t>(numbers) < options_.enough_numbers ? options_.first_chance : options_.least_chance;
+    const std::vector<ConfigurationEvidence>& evidence = model.evidence();
+    const auto count = [&](const auto& is) { return static_cast<double>(std::count_if(evidence.begin(), evidence.end(), is)); };
+    const double failed = count([](const ConfigurationEvidence& entry) { return !entry.works; });
+    const double numbers = count([](const ConfigurationEvidence& entry) { return entry.measured(); });
+    if (failed > options_.failing_share * static_cast<double>(evidence.size())) return options_.careful_chance;
+    return numbers < static_cast<double>(options_.enough_numbers) ? options_.first_chance : options_.least_chance;
 }
 
 std::optional<Bayesian::Search::Choice> Bayesian::Search::best_new(const Models& models, const Problem& problem, const Candidates& all,

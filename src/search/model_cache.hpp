@@ -36,7 +36,8 @@ class ModelCache {
 public:
     const Candidates& candidates(const Problem& problem, const BayesianOptions& options) {
         const std::uint64_t seed = options.learning.seed.value_or(problem.seed);
-        if (std::string key = identity_of(problem) + "|" + std::to_string(seed); !candidates_ || space_ != key) {
+        if (std::string key = identity_of(problem) + "|" + std::to_string(seed) + (options.beliefs.size() > 0 ? "|believed" : "");
+            !candidates_ || space_ != key) {
             ranking_.reset();
             told_.reset();
             candidates_ = std::make_unique<Candidates>(problem, options.beliefs, options.candidates, seed);

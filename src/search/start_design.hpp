@@ -7,12 +7,14 @@
 #include "servetune/detail/base/rng.hpp"
 #include "servetune/detail/space/neighbours.hpp"
 #include "servetune/search_space.hpp"
+#include "told_apart.hpp"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -47,11 +49,20 @@ inline constexpr std::size_t large_subtree = 3;
 ///
 /// Greedy: one change after the other, categories that nothing tried has before numbers, of which a
 /// sixth of the scale from all that was tried is far enough (a quarter of a real one); of several
-/// the level nearest to the default, of equals the parameter that `seed` puts first. `may_work`:
-/// what need not be tried. Nothing where every such point was tried. O(changes levels tried).
+/// the level nearest to the default, of equals the parameter that `seed` puts first. Parameters of
+/// two values are changed before all others, so that they can be told apart (told_apart.hpp).
+/// `evidence`: the default's comes first. `trials_left`: with this one. `may_work`: what need not
+/// be tried. Nothing where every such point was tried. O(changes levels tried).
 template <class MayWork>
-std::optional<Configuration> start_point(const SearchSpace& space, const LevelGeometry& geometry, const std::vector<EncodedPoint>& tried,
-                                         std::size_t trials, const MayWork& may_work, std::uint64_t seed = 0) {
+std::optional<Configuration> start_point(const SearchSpace& space, const LevelGeometry& geometry,
+                                         const std::vector<ConfigurationEvidence>& evidence, std::size_t trials, std::size_t trials_left,
+                                         const MayWork& may_work, std::uint64_t seed = 0) {
+    std::vector<EncodedPoint> tried;
+    std::vector<Configuration> told;
+    for (const ConfigurationEvidence& entry : evidence) {
+        tried.push_back(entry.point);
+        if (entry.works) told.push_back(entry.configuration);
+    }
     constexpr double far_enough = 0.0625;
     constexpr double another_category = 0.25;
     const auto news_of = [&](std::size_t d, const EncodedPoint& point) {
@@ -71,13 +82,19 @@ std::optional<Configuration> start_point(const SearchSpace& space, const LevelGe
         for (std::size_t d = 0; d < geometry.dimensions(); ++d) sum += geometry.squared_distance(d, point, centre);
         return sum;
     };
-    const std::size_t changes = (geometry.dimensions() + trials - 1) / std::max<std::size_t>(trials, 1);
     const std::vector<std::size_t> order = ordered_by(seed, space.parameters().size());
+    const std::vector<std::string> of_two = two_valued(space, order);
+    const std::size_t others = geometry.dimensions() - std::min(of_two.size(), geometry.dimensions());
+    const std::size_t changes = (others + trials - 1) / std::max<std::size_t>(trials, 1);
     std::vector<bool> has_children(order.size(), false);
     for (const Parameter& parameter : space.parameters())
         for (const Condition& condition : parameter.active_when) has_children[space.index_of(condition.parent)] = true;
     Configuration place = usual;
-    double known = news(centre);
+    for (const std::string& name : to_tell_apart(of_two, usual, told, trials_left)) {
+        Configuration candidate = space.changed(place, {{name, other_value(space.at(name), *usual.find(name))}});
+        if (space.feasible(candidate) && may_work(candidate)) place = std::move(candidate);
+    }
+    double known = news(geometry.encode(place));
     for (std::size_t change = 0; change < changes; ++change) {
         std::optional<Configuration> best;
         double best_news = known;
@@ -88,7 +105,7 @@ std::optional<Configuration> start_point(const SearchSpace& space, const LevelGe
         for (const std::size_t index : order) {
             const Parameter& parameter = space.parameters()[index];
             const std::optional<std::size_t> own = geometry.dimension_of(index);
-            if (!own) continue;
+            if (!own || std::find(of_two.begin(), of_two.end(), parameter.name) != of_two.end()) continue;
             const Value* here = place.find(parameter.name);
             const Value* usually = usual.find(parameter.name);
             if (here == nullptr || (usually != nullptr && *here != *usually)) continue;  // inactive, or changed already

@@ -4,6 +4,7 @@
 #include "study_file/knowledge.hpp"
 #include "predict/cost_belief.hpp"
 #include "search/earlier_results.hpp"
+#include "search/given_up.hpp"
 #include "servetune/bayesian.hpp"
 #include "servetune/error.hpp"
 #include "servetune/simple_strategies.hpp"
@@ -397,7 +398,55 @@ TEST_CASE("knowledge: what was best elsewhere is tried second, in this study's v
     // Where the default was best, nothing is spent on it.
     std::vector<Trial> usual = trials;
     usual[0].outcome = Measurement{{{metric, {300}}}};
-    CHECK(first_of(there, usual).why == "best by the table t.csv");
+    CHECK(first_of(there, usual).why == "the default with what is known least changed");
+}
+
+TEST_CASE("knowledge: a model has two trials, its best and one as good that is unlike it") {
+    const Problem problem(TuningTask::space(), {metric}, {});
+    // Nothing but the number of sequences matters.
+    const auto source = std::make_shared<Believed>([](const Configuration& c) { return -std::abs(std::log2(number(c, "seqs")) - 9); });
+    const Bayesian search = search_with(source, 20);
+    std::vector<Trial> history{{0, problem.space.default_configuration(), "", 0, "", Measurement{{{metric, {5000}}}}}};
+    Rng rng(1);
+    for (const std::string why : {"best by ", "as good by "}) {
+        const Proposal proposal = std::get<Proposal>(search.ask(problem, history, rng));
+        CHECK(proposal.why.starts_with(why));
+        CHECK(number(proposal.configuration, "seqs") == 512);
+        history.push_back({history.size(), proposal.configuration, "", 0, proposal.why, Measurement{{{metric, {5000}}}}});
+    }
+    std::size_t differences = 0;
+    for (const char* name : {"backend", "tokens", "method"})
+        differences += *history[1].configuration.find(name) != *history[2].configuration.find(name) ? 1 : 0;
+    CHECK(differences >= 2);
+    CHECK_FALSE(std::get<Proposal>(search.ask(problem, history, rng)).why.starts_with("as good by "));
+}
+
+TEST_CASE("knowledge: measurements of another job that do not hold here are given up, and true ones are not") {
+    const TuningTask task;
+    const Problem problem(TuningTask::space(), {metric}, {});
+    const auto earlier = [&](const std::function<double(const Configuration&)>& figure) {
+        std::vector<Trial> trials = task.searched(problem, Random(), 60, 3);
+        for (Trial& trial : trials)
+            if (trial.measurement() != nullptr) trial.outcome = Measurement{{{metric, {figure(trial.configuration)}}}};
+        return std::make_shared<EarlierResults>("the table t.csv", trials, std::map<std::string, std::string>{}, problem.objective,
+                                                problem.decision, problem.space);
+    };
+    const auto refuted_after = [&](const std::shared_ptr<EarlierResults>& source) {
+        const auto history = task.searched(problem, search_with(source, 20), 12, 1);
+        return given_up(Beliefs({source}), problem, Standings(history, problem.objective, problem.decision));
+    };
+    // The other way round, and three times as strong.
+    const auto wrong = refuted_after(earlier([&](const Configuration& c) { return 1e12 / std::pow(task.truth(c), 3); }));
+    REQUIRE(wrong.size() == 1);
+    CHECK(wrong.front().source == 0);
+    CHECK(wrong.front().trials >= 2);
+    CHECK(wrong.front().promised > 0.2);
+    CHECK(wrong.front().measured < 0.5 * wrong.front().promised);
+    CHECK(refuted_after(earlier([&](const Configuration& c) { return 3 * task.truth(c); })).empty());
+    // Nothing is judged by a single configuration.
+    const auto source = earlier([&](const Configuration& c) { return 1e12 / std::pow(task.truth(c), 3); });
+    std::vector<Trial> two = task.searched(problem, search_with(source, 20), 2, 1);
+    CHECK(given_up(Beliefs({source}), problem, Standings(two, problem.objective, problem.decision)).empty());
 }
 
 TEST_CASE("knowledge: an earlier study of a like job saves trials") {

@@ -57,9 +57,10 @@ TEST_CASE("seed: of equals in a start, the first is the seed's, and without a se
     const SearchSpace space(flags);
     const LevelGeometry geometry(space);
     const std::vector<EncodedPoint> tried{geometry.encode(space.default_configuration())};
+    const std::vector<ConfigurationEvidence> evidence{{space.default_configuration(), tried.front(), {}, 0, {}}};
     const auto changed = [&](std::uint64_t seed) {
         return start_point(
-                   space, geometry, tried, 6, [](const Configuration&) { return true; }, seed)
+                   space, geometry, evidence, 6, 6, [](const Configuration&) { return true; }, seed)
             ->text();
     };
     CHECK(changed(0) == "a=on b=off c=off d=off e=off f=off");

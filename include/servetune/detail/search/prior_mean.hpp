@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -71,6 +72,13 @@ public:
             auto fitted = source->fitted_to(history, decision);
             result.sources_.push_back(fitted ? std::move(fitted) : source);
         }
+        return result;
+    }
+    /// All but the sources at these places.
+    [[nodiscard]] Beliefs without(const std::set<std::size_t>& places) const {
+        Beliefs result;
+        for (std::size_t i = 0; i < sources_.size(); ++i)
+            if (!places.contains(i)) result.sources_.push_back(sources_[i]);
         return result;
     }
     /// Of each source its best that this space takes, but for the default and for what another

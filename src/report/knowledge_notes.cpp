@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report_view.hpp"
+#include "search/given_up.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace servetune {
+
+std::vector<std::string> knowledge_notes(const ReportView& view) {
+    std::vector<std::string> result;
+    for (const std::string& source : view.setup.knowledge) result.push_back(fmt::format("Knowledge: {}.", source));
+    const Beliefs& beliefs = view.setup.beliefs;
+    for (const GivenUp& one : given_up(beliefs, *view.setup.problem, view.standings))
+        result.push_back(
+            fmt::format("{} was given up: {} configurations that it expected to change the goal by {:+.0f} % changed it by {:+.0f} %.",
+                        beliefs[one.source].name(), one.trials, 100 * std::expm1(one.promised), 100 * std::expm1(one.measured)));
+    return result;
+}
+
+}  // namespace servetune

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "first_trials.hpp"
+
+#include "servetune/budget.hpp"
+#include "servetune/detail/base/normal.hpp"
+#include "start_design.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <utility>
+
+namespace servetune {
+
+FirstTrials::FirstTrials(const Problem& problem, const Candidates& candidates, std::vector<ConfigurationEvidence> evidence,
+                         const BayesianOptions& options, std::size_t of_knowledge)
+    : problem_(problem),
+      candidates_(candidates),
+      evidence_(std::move(evidence)),
+      options_(options),
+      of_knowledge_(of_knowledge),
+      trials_(start_trials(candidates.geometry().dimensions(), options.trials.value_or(problem.trials.value_or(Budget{}.trials)))),
+      seed_(options.learning.seed.value_or(problem.seed)),
+      margins_(margins_hold(evidence_)),
+      ran_out_(problem.space, candidates.geometry(), evidence_) {}
+
+std::size_t FirstTrials::of_knowledge(const Beliefs& beliefs, const SearchSpace& space) {
+    constexpr std::size_t of_model = 2;
+    bool model = false;
+    for (std::size_t i = 0; i < beliefs.size(); ++i) model = model || beliefs[i].winners().empty();
+    return beliefs.winners(space).size() + (model ? of_model : 0);
+}
+
+std::optional<Proposal> FirstTrials::next(const std::vector<Configuration>& suggestions) const {
+    if (evidence_.size() <= of_knowledge_)
+        if (auto proposal = by_knowledge()) return proposal;
+    return by_design(suggestions);
+}
+
+std::optional<Proposal> FirstTrials::by_knowledge() const {
+    for (const Winner& winner : options_.beliefs.winners(problem_.space))
+        if (!tried(winner.configuration) && may_work(winner.configuration)) return Proposal{winner.configuration, winner.why};
+    for (std::size_t source = 0; source < options_.beliefs.size(); ++source)
+        if (options_.beliefs[source].winners().empty())
+            if (auto proposal = by_model(source)) return proposal;
+    return std::nullopt;
+}
+
+std::optional<Proposal> FirstTrials::by_model(std::size_t source) const {
+    constexpr double as_good = 0.05;  // ln: less than any model's error
+    const std::vector<bool> out = ran_out_.covers(candidates_.pool());
+    const auto may = [&](std::size_t i) { return !out[i] && (!margins_ || believed_margin(candidates_.beliefs(i)) >= 0); };
+    const std::vector<std::size_t> best = candidates_.best_believed(source, problem_.objective.leading().direction, as_good, may);
+    if (best.empty()) return std::nullopt;
+    const std::string name = options_.beliefs[source].name();
+    if (Configuration first = candidates_.configuration(problem_, best.front()); !tried(first))
+        return Proposal{std::move(first), "best by " + name};
+    std::size_t other = best.front();
+    double farthest_of_them = 0;
+    for (const std::size_t i : best) {
+        const double here = distance(candidates_.pool().point(i));
+        if (here <= farthest_of_them) continue;
+        other = i;
+        farthest_of_them = here;
+    }
+    if (other == best.front()) return std::nullopt;
+    return Proposal{candidates_.configuration(problem_, other), "as good by " + name + ", and unlike all that was tried"};
+}
+
+std::optional<Proposal> FirstTrials::by_design(const std::vector<Configuration>& suggestions) const {
+    const auto works = [&](const Configuration& one) { return may_work(one); };
+    const bool half_left = 2 * evidence_.size() < trials_ + 1;  // the rest of the start is the design's
+    auto own = options_.own_defaults && half_left ? own_default(problem_.space, evidence_, works, seed_) : std::nullopt;
+    if (own) return Proposal{std::move(*own), "a level that much depends on, at its own defaults"};
+    if (const auto found = std::find_if(suggestions.begin(), suggestions.end(), works); found != suggestions.end())
+        return Proposal{*found, "suggested"};
+    const std::size_t left = trials_ + of_knowledge_ - evidence_.size();
+    auto few_changes = start_point(problem_.space, candidates_.geometry(), evidence_, trials_ - 1, left, works, seed_);
+    if (few_changes && !tried(*few_changes)) return Proposal{std::move(*few_changes), "the default with what is known least changed"};
+    const std::vector<bool> out = ran_out_.covers(candidates_.pool());
+    std::vector<double> chances;
+    for (std::size_t i = 0; i < candidates_.pool().size(); ++i) {
+        const double by_margin = margins_ ? normal_cdf(0.5 + believed_margin(candidates_.beliefs(i))) : 1;
+        chances.push_back(out[i] ? std::min(by_margin, OutOfMemoryRule::chance) : by_margin);
+    }
+    std::vector<EncodedPoint> points;
+    for (const ConfigurationEvidence& entry : evidence_) points.push_back(entry.point);
+    Configuration far = candidates_.configuration(problem_, farthest(candidates_.geometry(), candidates_.pool(), points, chances, seed_));
+    if (tried(far)) return std::nullopt;
+    return Proposal{std::move(far), "far from all that was tried"};
+}
+
+bool FirstTrials::tried(const Configuration& configuration) const {
+    return std::any_of(evidence_.begin(), evidence_.end(),
+                       [&](const ConfigurationEvidence& entry) { return entry.configuration == configuration; });
+}
+
+bool FirstTrials::may_work(const Configuration& configuration) const {
+    return (!margins_ || believed_margin(options_.beliefs.of(configuration)) > -1) &&
+           !ran_out_.covers({candidates_.geometry().encode(configuration)}).front();
+}
+
+double FirstTrials::distance(const EncodedPoint& point) const {
+    double nearest = std::numeric_limits<double>::infinity();
+    for (const ConfigurationEvidence& entry : evidence_) {
+        double sum = 0;
+        for (std::size_t d = 0; d < candidates_.geometry().dimensions(); ++d)
+            sum += candidates_.geometry().squared_distance(d, point, entry.point);
+        nearest = std::min(nearest, sum);
+    }
+    return nearest;
+}
+
+}  // namespace servetune

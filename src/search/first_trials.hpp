@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "candidates.hpp"
+#include "evidence.hpp"
+#include "out_of_memory_rule.hpp"
+#include "servetune/detail/search/bayesian_options.hpp"
+#include "servetune/strategy.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace servetune {
+
+/// The trials of a search before its models decide, after the default:
+///
+/// 1. what was measured to be best elsewhere, one of each source (`PriorMean::winners`);
+/// 2. what a source without winners, a cost model, believes best, and of what it believes to be as
+///    good the one most unlike all that was tried;
+/// 3. each engine's own defaults, for half of the start (`own_default`);
+/// 4. a suggestion, if one is due;
+/// 5. a few changes of the default (`start_point`); where all those were tried, what is farthest
+///    from everything.
+class FirstTrials {
+public:
+    /// All must outlive it. `evidence`: the default's comes first. `options`: with the beliefs of
+    /// this ask. `of_knowledge`: trials that knowledge may add to those of the design.
+    FirstTrials(const Problem& problem, const Candidates& candidates, std::vector<ConfigurationEvidence> evidence,
+                const BayesianOptions& options, std::size_t of_knowledge);
+
+    /// How many trials these beliefs may add. A source with winners gets one: two more of what its
+    /// model believes best gained nothing where it was right, and cost 1 to 3 points of regret
+    /// after 20 trials where it was wrong (a kernel's table of another maker's chip, 80 seeds).
+    [[nodiscard]] static std::size_t of_knowledge(const Beliefs& beliefs, const SearchSpace& space);
+    /// Nothing: the start is over.
+    [[nodiscard]] std::optional<Proposal> next(const std::vector<Configuration>& suggestions) const;
+
+private:
+    [[nodiscard]] std::optional<Proposal> by_knowledge() const;
+    [[nodiscard]] std::optional<Proposal> by_model(std::size_t source) const;
+    [[nodiscard]] std::optional<Proposal> by_design(const std::vector<Configuration>& suggestions) const;
+    [[nodiscard]] bool tried(const Configuration& configuration) const;
+    [[nodiscard]] bool may_work(const Configuration& configuration) const;
+    /// To the nearest of what was tried, squared.
+    [[nodiscard]] double distance(const EncodedPoint& point) const;
+
+    const Problem& problem_;
+    const Candidates& candidates_;
+    std::vector<ConfigurationEvidence> evidence_;
+    const BayesianOptions& options_;
+    std::size_t of_knowledge_;
+    std::size_t trials_;  ///< of the start, without those of knowledge
+    std::uint64_t seed_;
+    bool margins_;  ///< they hold
+    OutOfMemoryRule ran_out_;
+};
+
+}  // namespace servetune
