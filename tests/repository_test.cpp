@@ -316,7 +316,7 @@ TEST_CASE("repository: the schemas beside the search spaces are the readers' own
         CHECK(read_file(source / ("search_spaces/schema/" + kind + ".json")) == json_schema(kind));
     }
     CHECK(message_of<Error>([] { (void)json_schema("studdy"); }) ==
-          "there is no schema of 'studdy'; known: study, model, engine, preset, traits, hardware, workload");
+          "there is no schema of 'studdy'; known: study, model, engine, preset, traits, hardware, recipes, workload");
 }
 
 namespace {

@@ -134,6 +134,13 @@ struct CompareArguments {
     bool quiet = false;
 };
 
+struct SuggestArguments {
+    std::string model{};     ///< a name, a path, or a file with a model's facts (.yaml)
+    std::string hardware{};  ///< the chip
+    std::string engine{};
+    bool json = false;
+};
+
 struct EnginesArguments {
     std::string name{};  ///< empty: all
     bool json = false;
@@ -239,6 +246,7 @@ int audit(const AuditArguments& arguments);
 int bench(const BenchArguments& arguments);
 int capacity(const CapacityArguments& arguments);
 int simulate(const SimulateArguments& arguments);
+int suggest(const SuggestArguments& arguments);
 int fit_table(const FitArguments& arguments);
 int import_document(const ImportArguments& arguments);
 

@@ -277,6 +277,13 @@ int dispatch(int argc, char** argv) {
     engines_command->add_option("NAME", engines_arguments.name, "One engine");
     engines_command->add_flag("--json", engines_arguments.json, "Print JSON");
 
+    SuggestArguments suggest_arguments;
+    CLI::App* suggest_command = app.add_subcommand("suggest", "Print the best known command for a model on a chip, without a trial");
+    suggest_command->add_option("MODEL", suggest_arguments.model, "Its name, or a file with its facts (.yaml)")->required();
+    suggest_command->add_option("--hardware", suggest_arguments.hardware, "The chip, such as h100-sxm")->required();
+    suggest_command->add_option("--engine", suggest_arguments.engine, "The engine, such as vllm")->required();
+    suggest_command->add_flag("--json", suggest_arguments.json, "Print one JSON object");
+
     SimulateArguments simulate_arguments;
     CLI::App* simulate_command = add_study_command(
         app, "simulate", "Predict a study's best configurations with the cost model; nothing is measured", simulate_arguments);
@@ -303,8 +310,8 @@ int dispatch(int argc, char** argv) {
     simulate_command->add_option("--output", fit_arguments.output, "With --fit: the traits file to write");
 
     std::string schema_kind;
-    CLI::App* schema_command =
-        app.add_subcommand("schema", "Print the JSON Schema of a kind of file: engine, workload, study, preset, hardware, model, traits");
+    CLI::App* schema_command = app.add_subcommand(
+        "schema", "Print the JSON Schema of a kind of file: engine, workload, study, preset, hardware, model, traits, recipes");
     schema_command->add_option("KIND", schema_kind, "The kind of file")->required();
 
     ImportArguments import_arguments;
@@ -406,6 +413,7 @@ int dispatch(int argc, char** argv) {
         static_cast<StudyArguments&>(fit_arguments) = simulate_arguments;
         return fit_table(fit_arguments);
     }
+    if (app.got_subcommand("suggest")) return suggest(suggest_arguments);
     if (app.got_subcommand("audit")) return audit(audit_arguments);
     return import_document(import_arguments);
 }

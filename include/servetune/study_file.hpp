@@ -37,9 +37,9 @@ struct StrategyChoice {
     BayesianOptions bayesian{};  ///< its budget is the study's
 };
 
-/// `knowledge:`, one source: what is believed before anything is measured.
+/// `knowledge:`, one source: what is known before anything is measured.
 struct KnowledgeChoice {
-    enum class Kind { cost_model, study, table };
+    enum class Kind { cost_model, recipes, study, table };
     Kind kind = Kind::cost_model;
     std::filesystem::path path{};  ///< of a study its folder or its journal, of a table its file
     bool by_default = false;       ///< nobody asked for it: where it knows nothing, nothing is said of it

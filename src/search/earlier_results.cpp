@@ -2,6 +2,7 @@
 #include "earlier_results.hpp"
 
 #include "fitted_models.hpp"
+#include "nearest_value.hpp"
 #include "servetune/detail/base/present.hpp"
 #include "servetune/error.hpp"
 
@@ -133,32 +134,6 @@ Parameter EarlierResults::parameter_of(const Link& link) {
     return result;
 }
 
-namespace {
-
-/// The value of a parameter here that is another study's `value`; nothing: it has none.
-std::optional<Value> fitting(const Parameter& parameter, const Value& value) {
-    if (parameter.contains(value)) return value;
-    const auto wanted = number_of(value);
-    if (!wanted || std::holds_alternative<bool>(value) || !parameter.ordered()) return std::nullopt;
-    if (const auto* real = std::get_if<RealDomain>(&parameter.domain)) return std::clamp(*wanted, real->low, real->high);
-    std::optional<Value> nearest;
-    double least = 0;
-    constexpr std::size_t most_levels = 10'000;
-    for (std::size_t i = 0; i < std::min(parameter.level_count(), most_levels); ++i) {
-        const Value level = parameter.level(i);
-        const auto number = number_of(level);
-        if (!number) continue;
-        const bool ratios = *number > 0 && *wanted > 0;
-        const double distance = ratios ? std::abs(std::log(*number / *wanted)) : std::abs(*number - *wanted);
-        if (nearest && distance >= least) continue;
-        nearest = level;
-        least = distance;
-    }
-    return nearest;
-}
-
-}  // namespace
-
 std::vector<Winner> EarlierResults::winners_of(const std::vector<Trial>& history, const Standings& standings, const Goal& goal,
                                                const SearchSpace& space, const Assignment& constants) const {
     constexpr std::size_t most = 10;
@@ -183,7 +158,7 @@ std::vector<Winner> EarlierResults::winners_of(const std::vector<Trial>& history
                 continue;
             }
             for (const std::string& name : link.names) {
-                const auto fits = fitting(space.at(name), *value);
+                const auto fits = nearest_value(space.at(name), *value);
                 if (fits) values[name] = *fits;
                 else left_out += (left_out.empty() ? "" : ", ") + name + " = " + text_of(*value);
             }

@@ -131,4 +131,23 @@ inline constexpr struct TraitsKeys : VersionTraitsKeys {
     Key sources{"sources", is::mapping_of<is::text>, "key -> where its figure is from; every figure has one", required};
 } traits{};
 
+inline constexpr struct RecipeKeys : EnvironmentKeys, SinceKeys, UntilKeys, SourceKeys {
+    static constexpr std::string_view called = "recipe";
+    Key models{"models", is::list_of<is::text>, "what it was published for, without a quantization: Qwen/Qwen3-8B", required};
+    Key alike{"alike", is::list_of<is::text>, "others of the same family and size class"};
+    Key quantization{"quantization", is::word, "of the checkpoint: fp8, fp4, awq (the one in the models' own name)"};
+    Key hardware{"hardware", is::list_of<is::name>, "the chips that it was published for", required};
+    Key goal{"goal", is::one_of<recipe_goals>, "what its source made it for"};
+    Key flags{"flags", is::text, "as in a command, in any spelling, without the model"};
+    Key settings{"settings", is::mapping_of<is::value>, "dotted path in the engine's options file -> value"};
+    Key measured{"measured", is::text, "the gain that the source measured"};
+    Key licence{"licence", is::text, "of the source", required};
+} recipe{};
+
+inline constexpr struct RecipesKeys {
+    static constexpr std::string_view called = "recipes";
+    Key engine{"engine", is::text, "the engine that is started, and the file's name", required};
+    Key recipes{"recipes", is::list_of<is::keyed<keys::recipe>>, "published deployments; of equals the first is taken", required};
+} recipes{};
+
 }  // namespace servetune::keys

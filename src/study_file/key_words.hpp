@@ -45,7 +45,8 @@ inline constexpr std::array<std::string_view, 3> audits{"enforce", "report", "of
 inline constexpr std::array<std::string_view, 2> apis{"chat", "completions"};
 inline constexpr std::array<std::string_view, 5> defect_kinds{"slow_start", "hang", "exit", "crash_under_load", "hang_under_load"};
 
-inline constexpr std::array<std::string_view, 1> knowledge_words{"cost_model"};
+inline constexpr std::array<std::string_view, 2> knowledge_words{"cost_model", "recipes"};
+inline constexpr std::array<std::string_view, 2> recipe_goals{"throughput", "latency"};
 
 /// Evaluators that need no options of their own.
 inline constexpr std::array<std::string_view, 2> plain_evaluators{"deploy", "simulate"};

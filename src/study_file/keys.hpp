@@ -311,7 +311,7 @@ inline constexpr struct StudyKeys : ConstraintsKeys, OthersKeys, SeedKeys {
                   "added to every command; none that the study searches"};
     Key strategy{"strategy", is::either<is::one_of<keys::strategies>, is::keyed<keys::strategy>>, "how to search (bayesian)"};
     Key knowledge{"knowledge", is::list_of<is::either<is::one_of<knowledge_words>, is::keyed<keys::knowledge>>>,
-                  "what `bayesian` believes before anything is measured (`[cost_model]`, none if simulated)"};
+                  "what `bayesian` knows before anything is measured (`[cost_model, recipes]`; none if simulated, no recipes if replayed)"};
     Key decision{"decision", is::one_of<decision_rules>, "when a gain counts"};
     Key min_gain{"min_gain", is::share, "below it a flag is not worth having (1%)"};
     Key noise_cv{"noise_cv", is::share, "run-to-run spread, assumed until measured (1%)"};

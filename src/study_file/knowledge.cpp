@@ -3,6 +3,7 @@
 
 #include "base/kept_texts.hpp"
 #include "predict/cost_belief.hpp"
+#include "recipe_winners.hpp"
 #include "search/earlier_results.hpp"
 #include "servetune/detail/base/nearest.hpp"
 #include "servetune/error.hpp"
@@ -202,7 +203,18 @@ std::map<std::string, std::string> concepts_of(const std::vector<Trial>& trials,
 GatheredKnowledge gather_knowledge(const StudyFile& study, const SearchSpace& space, const fs::path& own_folder) {
     GatheredKnowledge result;
     std::vector<std::shared_ptr<const PriorMean>> sources;
+    std::vector<Winner> recipes;
     for (const KnowledgeChoice& choice : study.knowledge) {
+        if (choice.kind == KnowledgeChoice::Kind::recipes) {
+            if (!recipes.empty()) throw UsageError("knowledge: recipes is there twice");
+            RecipeWinners found = recipe_winners(study, space);
+            recipes = std::move(found.winners);
+            if (!choice.by_default) result.texts.insert(result.texts.end(), found.left_out.begin(), found.left_out.end());
+            if (!choice.by_default && recipes.empty() && found.left_out.empty())
+                result.texts.emplace_back("recipes: none is published for this model, chip and engine");
+            result.texts.insert(result.texts.end(), found.said.begin(), found.said.end());
+            continue;
+        }
         if (choice.kind == KnowledgeChoice::Kind::study && same_journal(on_disk(choice.path), own_folder))
             throw UsageError("knowledge: " + choice.path.string() + " is this study's own journal; what it measured it knows anyway");
         Source source = choice.kind == KnowledgeChoice::Kind::cost_model ? cost_model(study, space)
@@ -215,7 +227,7 @@ GatheredKnowledge gather_knowledge(const StudyFile& study, const SearchSpace& sp
         result.warnings.insert(result.warnings.end(), source.warnings.begin(), source.warnings.end());
         result.texts.push_back(std::move(source.text));
     }
-    result.beliefs = Beliefs(std::move(sources));
+    result.beliefs = Beliefs(std::move(sources), std::move(recipes));
     return result;
 }
 

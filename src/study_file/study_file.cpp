@@ -66,11 +66,12 @@ std::vector<KnowledgeChoice> read_knowledge(const Yaml& node) {
         if (item.is_scalar()) {
             std::string word;
             read_as(is::one_of<keys::knowledge_words>, item, word);
-            result.push_back({});
+            result.push_back(
+                {.kind = word == keys::knowledge_words.back() ? KnowledgeChoice::Kind::recipes : KnowledgeChoice::Kind::cost_model});
             continue;
         }
         item.check_keys(keys::knowledge);
-        if (item.entries().size() != 1) item.fail("one source wanted: cost_model, {study: FOLDER} or {table: FILE}");
+        if (item.entries().size() != 1) item.fail("one source wanted: cost_model, recipes, {study: FOLDER} or {table: FILE}");
         if (const Yaml* study = item.find(keys::knowledge.study))
             result.push_back({.kind = KnowledgeChoice::Kind::study, .path = path_of(*study)});
         if (const Yaml* table = item.find(keys::knowledge.table))
@@ -290,8 +291,11 @@ StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std
     });
     errors.in([&] {
         if (const Yaml* knowledge = root.find(keys::study.knowledge)) study.knowledge = read_knowledge(*knowledge);
-        else if (!std::holds_alternative<SimulateChoice>(study.measuring))  // it would look up its own answers
+        else if (!std::holds_alternative<SimulateChoice>(study.measuring)) {  // it would look up its own answers
             study.knowledge.push_back({.kind = KnowledgeChoice::Kind::cost_model, .by_default = true});
+            if (!std::holds_alternative<ReplayChoice>(study.measuring))  // a recipe may rest on the same table
+                study.knowledge.push_back({.kind = KnowledgeChoice::Kind::recipes, .by_default = true});
+        }
     });
     errors.in([&] { read_published_document(root, study); });
     errors.throw_any();

@@ -32,6 +32,8 @@ struct PriorBelief {
 struct Winner {
     Configuration configuration{};
     std::string why{};  ///< `the best of the table t.csv, but for attention_backend = fa3, which this study cannot have`
+
+    friend bool operator==(const Winner&, const Winner&) = default;
 };
 
 /// Knowledge from outside of the study: a cost model, an earlier study, a published table. It
@@ -61,13 +63,16 @@ public:
 class Beliefs {
 public:
     Beliefs() = default;
-    explicit Beliefs(std::vector<std::shared_ptr<const PriorMean>> sources) : sources_(std::move(sources)) {}
+    /// `recipes`: what others run, of which no figure is known; the best first.
+    explicit Beliefs(std::vector<std::shared_ptr<const PriorMean>> sources, std::vector<Winner> recipes = {})
+        : sources_(std::move(sources)), recipes_(std::move(recipes)) {}
 
     [[nodiscard]] std::size_t size() const { return sources_.size(); }
     [[nodiscard]] const PriorMean& operator[](std::size_t i) const { return *sources_[i]; }
     /// Each corrected by what was measured, where it can be.
     [[nodiscard]] Beliefs fitted_to(std::span<const Trial> history, const Decision& decision) const {
         Beliefs result;
+        result.recipes_ = recipes_;
         for (const auto& source : sources_) {
             auto fitted = source->fitted_to(history, decision);
             result.sources_.push_back(fitted ? std::move(fitted) : source);
@@ -77,17 +82,18 @@ public:
     /// All but the sources at these places.
     [[nodiscard]] Beliefs without(const std::set<std::size_t>& places) const {
         Beliefs result;
+        result.recipes_ = recipes_;
         for (std::size_t i = 0; i < sources_.size(); ++i)
             if (!places.contains(i)) result.sources_.push_back(sources_[i]);
         return result;
     }
-    /// Of each source its best that this space takes, but for the default and for what another
-    /// source has too.
+    /// The recipes, then of each source its best that this space takes, but for the default and for
+    /// what is there already.
     [[nodiscard]] std::vector<Winner> winners(const SearchSpace& space) const {
         std::vector<Winner> result;
         const Configuration usual = space.default_configuration();
-        for (const auto& source : sources_)
-            for (const Winner& winner : source->winners()) {
+        const auto add_first_of = [&](std::span<const Winner> candidates) {
+            for (const Winner& winner : candidates) {
                 if (!space.feasible(winner.configuration)) continue;
                 const bool known = winner.configuration == usual || std::any_of(result.begin(), result.end(), [&](const Winner& other) {
                                        return other.configuration == winner.configuration;
@@ -95,6 +101,9 @@ public:
                 if (!known) result.push_back(winner);
                 break;
             }
+        };
+        for (const Winner& recipe : recipes_) add_first_of({&recipe, 1});
+        for (const auto& source : sources_) add_first_of(source->winners());
         return result;
     }
     /// One of each.
@@ -104,11 +113,12 @@ public:
         return result;
     }
 
-    /// Whether the sources are the same objects.
+    /// Whether the sources are the same objects, and the recipes equal.
     friend bool operator==(const Beliefs&, const Beliefs&) = default;
 
 private:
     std::vector<std::shared_ptr<const PriorMean>> sources_{};
+    std::vector<Winner> recipes_{};
 };
 
 /// How surely a configuration works by what is believed: the first margin that any source has,

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+// `autotune suggest`: the best command that is known for a model on a chip, without a trial.
+#include "commands.hpp"
+#include "output.hpp"
+
+#include "base/kept_texts.hpp"
+#include "engine/flag_facts.hpp"
+#include "predict/cost_belief.hpp"
+#include "servetune/detail/base/nearest.hpp"
+#include "servetune/detail/base/present.hpp"
+#include "servetune/error.hpp"
+#include "study_file/applied_recipe.hpp"
+#include "study_file/yaml_text.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <set>
+
+namespace autotune {
+
+using namespace servetune;
+using OrderedJson = nlohmann::ordered_json;
+
+namespace {
+
+/// What is asked.
+struct Wanted {
+    Catalogue catalogue = Catalogue::standard();
+    std::string model;
+    std::filesystem::path model_file{};  ///< where the model is given by its facts
+    std::optional<ServedModel> facts{};  ///< nothing: its figures are not known
+    HardwareSpec chip{};
+    Engine engine{};
+    std::string newest{};  ///< version of the engine whose flags are known; empty: none is stored
+};
+
+/// A command with what it rests on.
+struct Suggestion {
+    std::string kind;  ///< recipe or guess
+    Command command{};
+    std::int64_t devices = 1;
+    std::optional<RecipeMatch> match{};
+    AppliedRecipe applied{};
+    std::string memory{};  ///< what the cost model says of it
+    std::optional<double> gain{};
+    std::string error{};  ///< of a guess: how far the cost model was off
+};
+
+Wanted wanted_by(const SuggestArguments& arguments) {
+    Wanted wanted;
+    wanted.model = arguments.model;
+    wanted.chip = wanted.catalogue.hardware(arguments.hardware);
+    wanted.engine = wanted.catalogue.engine(arguments.engine);
+    const std::vector<FlagFacts> versions = known_versions(wanted.catalogue.root(), wanted.engine.name);
+    if (!versions.empty()) wanted.newest = versions.back().version;
+    if (arguments.model.ends_with(".yaml")) {
+        wanted.facts = wanted.catalogue.model(arguments.model);
+        wanted.model_file = std::filesystem::absolute(arguments.model);
+        wanted.model = wanted.facts->model.name;
+        wanted.catalogue.use_model(wanted.model_file);
+    } else wanted.facts = served_model(wanted.model, wanted.catalogue.all_models());
+    return wanted;
+}
+
+/// Whether the recipe's command starts, by the cost model. Nothing: it does. Writes what was
+/// checked to `memory`.
+std::optional<std::string> why_not_started(const Wanted& wanted, const Composition& composition, const Configuration& configuration,
+                                           std::string& memory) {
+    if (!wanted.facts) {
+        memory = "not checked: the figures of " + wanted.model + " are not known";
+        return std::nullopt;
+    }
+    try {
+        const EngineTraits traits = wanted.catalogue.traits(wanted.engine.name);
+        std::vector<ServingReader> readers;
+        readers.emplace_back(wanted.engine, traits, wanted.catalogue.all_models(), wanted.chip);
+        const SimulateEvaluator evaluator(composition, wanted.model, std::move(readers), {}, {});
+        const SimulateEvaluator::Started started = evaluator.started(configuration);
+        if (started.failure && started.failure->kind != FailureKind::unsupported) return started.failure->message;
+        memory = started.failure ? "not checked: " + (started.start.cause.empty() ? started.failure->message : started.start.cause)
+                                 : present(started.cost).memory().text();
+    } catch (const Error& error) {
+        memory = std::string("not checked: ") + error.what();
+    }
+    return std::nullopt;
+}
+
+/// The nearest recipe that starts; the reason of each that does not goes to `passed_over`.
+std::optional<Suggestion> by_recipe(const Wanted& wanted, std::vector<std::string>& passed_over) {
+    const auto matches =
+        matching(recipes_of(wanted.catalogue, wanted.engine.name), {wanted.model, wanted.chip, ""}, wanted.catalogue.all_hardware());
+    for (const RecipeMatch& match : matches) try {
+            Suggestion result{"recipe"};
+            result.applied = applied(match.recipe, wanted.engine, "", wanted.chip, wanted.catalogue.root());
+            const Composition composition = composed(result.applied, wanted.engine, "", wanted.chip);
+            const SearchSpace space(composition.parameters(), composition.constraints());
+            const Configuration configuration = space.default_configuration();
+            if (const auto why = why_not_started(wanted, composition, configuration, result.memory)) {
+                passed_over.push_back(match.recipe.source + ": " + *why);
+                continue;
+            }
+            result.command = composition.render(configuration, {wanted.model, {}, 0});
+            for (const auto& [name, value] : result.applied.environment) result.command.environment.emplace(name, value);
+            result.devices = composition.devices_of(configuration);
+            result.match = match;
+            return result;
+        } catch (const SpaceError& error) {
+            passed_over.push_back(match.recipe.source + ": " + error.what());
+        }
+    return std::nullopt;
+}
+
+/// How far predictions of this engine were off, on this chip or on others.
+std::string error_text(const Wanted& wanted) {
+    const EngineTraits traits = wanted.catalogue.traits(wanted.engine.name);
+    std::string elsewhere;
+    for (const CostCheck& one : traits.checked) {
+        const std::string median = fmt::format("median error {:.0f} %", one.median_error * 100);
+        if (one.hardware == wanted.chip.name)
+            return fmt::format("{}, nine of ten within {:.0f} %, in {} measured row{} ({})", median, one.error_90 * 100, one.rows,
+                               one.rows == 1 ? "" : "s", one.of);
+        elsewhere += (elsewhere.empty() ? "; on others " : ", ") + one.hardware + " " + median;
+    }
+    return "not known: the cost model of " + wanted.engine.name + " was never checked on " + wanted.chip.name + elsewhere;
+}
+
+std::string parameter_called(const Engine& engine, std::string_view concept_name) {
+    for (const EngineParameter& one : engine.parameters)
+        if (one.parameter.concept_name == concept_name) return one.parameter.name;
+    return "";
+}
+
+/// The study whose cost model is asked: the usual traffic, goal and preset of `autotune init`.
+std::string study_of_guess(const Wanted& wanted, std::size_t devices) {
+    std::string text = fmt::format(
+        "study: suggest\nmodel: {}\nengine: {}\nhardware: {{device: {}, count: {}}}\n"
+        "workloads: [{{use: chat, requests: 256, arrival: {{concurrency: 64}}}}]\n"
+        "objective: {{maximize: total_tokens_per_second, limits: [success_ratio >= 0.99]}}\npreset: quick\nevaluator: simulate\n",
+        yaml_text(wanted.model_file.empty() ? wanted.model : wanted.model_file.string()), yaml_text(wanted.engine.name),
+        yaml_text(wanted.chip.name), devices);
+    if (const std::string spread = parameter_called(wanted.engine, "tensor_parallel_size"); !spread.empty())
+        text += fmt::format("space: {{{}: {}}}\n", spread, devices);
+    return text;
+}
+
+/// The configuration of which the cost model expects most, of the default and those drawn.
+Configuration best_believed(const StudySetup& setup, std::optional<double>& gain) {
+    const CostBelief belief(simulated(setup.file), setup.problem->objective.leading().metric, setup.file.weighted_workloads());
+    constexpr std::size_t most = 1000;  // some 0.2 ms each
+    const Configuration usual = setup.problem->space.default_configuration();
+    const std::optional<double> usually = belief.belief(usual).log_value;
+    Configuration best = usual;
+    std::optional<double> highest = usually;
+    Rng rng(1);
+    for (std::size_t i = 0; i < most; ++i) {
+        const Configuration one = setup.problem->feasible.sample(rng);
+        const PriorBelief believed = belief.belief(one);
+        if (!believed.log_value || believed.margin.value_or(0) < 0 || (highest && *believed.log_value <= *highest)) continue;
+        best = one;
+        highest = believed.log_value;
+    }
+    if (highest && usually) gain = std::exp(*highest - *usually) - 1;
+    // The smallest command that is expected to do the same.
+    for (const auto& [name, value] : Assignment(best.entries().begin(), best.entries().end())) {
+        Assignment fewer(best.entries().begin(), best.entries().end());
+        fewer[name] = setup.problem->space.at(name).default_value;
+        const Configuration smaller = setup.problem->space.completed(fewer);
+        constexpr double same = 1e-3;
+        const PriorBelief believed = belief.belief(smaller);
+        if (highest && believed.log_value && setup.problem->space.feasible(smaller) && *believed.log_value > *highest - same &&
+            believed.margin.value_or(0) >= 0)
+            best = smaller;
+    }
+    return best;
+}
+
+/// The cost model's guess on so many devices. Throws where nothing starts there.
+Suggestion guess_on(const Wanted& wanted, std::size_t devices) {
+    const std::string path = "/suggest.yaml";
+    Texts texts{{study_of_texts, path}, {path, study_of_guess(wanted, devices)}};
+    if (!wanted.model_file.empty()) texts[wanted.model_file.string()] = read_text(wanted.model_file);
+    const auto file = keep_texts("/suggest/" + std::to_string(devices), std::move(texts), UnsetVariable::fails);  // on no disk
+    const StudySetup setup = set_up(load_study(file, wanted.catalogue));
+    Suggestion result{"guess"};
+    const Configuration best = best_believed(setup, result.gain);
+    result.command = setup.command(best);
+    result.devices = setup.file.composition->devices_of(best);
+    const auto started = simulated(setup.file)->started(best);
+    if (started.failure) throw UsageError(started.failure->message);
+    result.memory = present(started.cost).memory().text();
+    result.error = error_text(wanted);
+    return result;
+}
+
+/// The same on the fewest devices that hold the model; nothing: no number does, and why.
+std::optional<Suggestion> by_cost_model(const Wanted& wanted, std::string& why_not) {
+    constexpr std::size_t most_devices = 64;  // eight machines of eight
+    for (std::size_t devices = 1; devices <= most_devices; devices *= 2) try {
+            return guess_on(wanted, devices);
+        } catch (const Error& error) {
+            const std::string said = error.what();
+            const auto file = said.find("/suggest.yaml:");  // our own text: its lines say nothing to a person
+            const auto at = file == std::string::npos ? file : said.find(": ", file);
+            why_not = fmt::format("on {} of {}: {}", devices, wanted.chip.name, at == std::string::npos ? said : said.substr(at + 2));
+        }
+    return std::nullopt;
+}
+
+std::string devices_text(const Suggestion& suggestion, const Wanted& wanted) {
+    return fmt::format("{} x {}", suggestion.devices, wanted.chip.name);
+}
+
+void print_recipe(const Suggestion& suggestion) {
+    const Recipe& recipe = present(suggestion.match).recipe;
+    put(stdout, "source: {} ({})\n", recipe.source, recipe.licence);
+    if (!recipe.goal.empty()) put(stdout, "made for: {}\n", recipe.goal);
+    if (!recipe.measured.empty()) put(stdout, "its source measured: {}\n", recipe.measured);
+    if (const std::string difference = suggestion.match->difference(); !difference.empty()) put(stdout, "take care: {}\n", difference);
+    for (const std::string& one : suggestion.applied.translated) put(stdout, "translated: {}\n", one);
+    for (const std::string& one : suggestion.applied.dropped) put(stdout, "left out: {}\n", one);
+    for (const auto& [name, value] : suggestion.applied.environment)
+        put(stdout, "not checked: the environment variable {}={}\n", name, value);
+}
+
+void print_suggestion(const Suggestion& suggestion, const Wanted& wanted, const std::vector<std::string>& passed_over) {
+    put(stdout, "{}\n\n", suggestion.command.text());
+    for (const auto& [name, text] : suggestion.command.files) put(stdout, "{}:\n{}\n", name, text);
+    put(stdout, "on: {}, {} {}\n", devices_text(suggestion, wanted), wanted.engine.name, wanted.newest);
+    if (suggestion.match) print_recipe(suggestion);
+    for (const std::string& one : passed_over) put(stdout, "passed over: {}\n", one);
+    if (!suggestion.match) {
+        put(stdout, "source: no published recipe fits, so this is a GUESS of the cost model, for chat with 64 requests in flight\n");
+        if (suggestion.gain) put(stdout, "predicted gain over the default: {:+.1f} % of total tokens/s\n", *suggestion.gain * 100);
+        else put(stdout, "the default would not start there, by the same model\n");
+        put(stdout, "error of such predictions: {}\n", suggestion.error);
+    }
+    const bool lines = suggestion.memory.find('\n') != std::string::npos;
+    put(stdout, "memory by the cost model:{}{}{}", lines ? "\n" : " ", suggestion.memory, lines ? "" : "\n");
+    put(stdout, "Nothing was measured here. 'autotune init' writes a study that measures.\n");
+}
+
+OrderedJson suggestion_json(const Suggestion& suggestion, const Wanted& wanted, const std::vector<std::string>& passed_over) {
+    OrderedJson json{{"kind", suggestion.kind},           {"model", wanted.model},
+                     {"hardware", wanted.chip.name},      {"engine", wanted.engine.name},
+                     {"version", wanted.newest},          {"command", suggestion.command.text()},
+                     {"argv", suggestion.command.argv},   {"environment", suggestion.command.environment},
+                     {"files", suggestion.command.files}, {"devices", suggestion.devices},
+                     {"memory", suggestion.memory},       {"passed_over", passed_over}};
+    if (suggestion.match) {
+        const Recipe& recipe = suggestion.match->recipe;
+        json["source"] = recipe.source;
+        json["licence"] = recipe.licence;
+        json["goal"] = recipe.goal;
+        json["measured"] = recipe.measured;
+        json["difference"] = suggestion.match->difference();
+        json["translated"] = suggestion.applied.translated;
+        json["left_out"] = suggestion.applied.dropped;
+        json["not_checked"] = suggestion.applied.environment;
+    } else {
+        json["predicted_gain"] = suggestion.gain ? OrderedJson(*suggestion.gain) : OrderedJson(nullptr);
+        json["error"] = suggestion.error;
+    }
+    return json;
+}
+
+std::string unknown_text(const Wanted& wanted) {
+    const std::vector<Recipe> recipes = recipes_of(wanted.catalogue, wanted.engine.name);
+    std::set<std::string> known, chips;
+    for (const ModelSpec& spec : wanted.catalogue.all_models()) known.insert(spec.name);
+    for (const Recipe& recipe : recipes) known.insert(recipe.models.begin(), recipe.models.end());
+    for (const HardwareSpec& chip : wanted.catalogue.all_hardware())
+        for (const RecipeMatch& match : matching(recipes, {wanted.model, chip, ""}, {})) chips.insert(match.chip);
+    constexpr std::size_t few = 5;
+    const std::string where =
+        chips.empty() ? "no recipe" : "no recipe for this chip (but for " + fmt::format("{}", fmt::join(chips, ", ")) + ")";
+    return fmt::format(
+        "nothing is known of {} on {} with {}: {}, and no figures for the cost model. Nearest known models: {}. "
+        "Write its figures, which are in its config.json, into a file (search_spaces/FORMAT.md, 'model') and name the file as MODEL, "
+        "or measure: autotune init --model {}",
+        wanted.model, wanted.chip.name, wanted.engine.name, where,
+        listed(nearest_first(wanted.model, std::vector<std::string>(known.begin(), known.end())), few), Command{{wanted.model}}.text());
+}
+
+/// An answer without a command.
+int no_command(const SuggestArguments& arguments, const std::string& kind, const std::string& why,
+               const std::vector<std::string>& passed_over, ExitCode code) {
+    if (arguments.json) put_json(OrderedJson{{"kind", kind}, {"model", arguments.model}, {"reason", why}, {"passed_over", passed_over}});
+    else {
+        for (const std::string& one : passed_over) put(stdout, "passed over: {}\n", one);
+        put(stdout, "{}\n", why);
+    }
+    return code;
+}
+
+}  // namespace
+
+int suggest(const SuggestArguments& arguments) {
+    const Wanted wanted = wanted_by(arguments);
+    std::vector<std::string> passed_over;
+    if (const auto& chips = wanted.engine.architectures;
+        !chips.empty() && std::find(chips.begin(), chips.end(), wanted.chip.architecture) == chips.end())
+        return no_command(arguments, "nothing_fits",
+                          fmt::format("{} does not run on {} ({}); it runs on {}", wanted.engine.name, wanted.chip.name,
+                                      wanted.chip.architecture, listed(chips, chips.size())),
+                          {}, nothing_feasible);
+    std::optional<Suggestion> suggestion = by_recipe(wanted, passed_over);
+    if (!suggestion && !wanted.facts) return no_command(arguments, "unknown", unknown_text(wanted), passed_over, answer_is_no);
+    std::string why_not;
+    if (!suggestion) suggestion = by_cost_model(wanted, why_not);
+    if (!suggestion)
+        return no_command(arguments, "nothing_fits", "by the cost model nothing starts " + why_not, passed_over, nothing_feasible);
+    if (arguments.json) put_json(suggestion_json(*suggestion, wanted, passed_over));
+    else print_suggestion(*suggestion, wanted, passed_over);
+    return done;
+}
+
+}  // namespace autotune

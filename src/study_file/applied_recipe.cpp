@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "applied_recipe.hpp"
+
+#include "engine/command_reader.hpp"
+#include "engine/engine_value.hpp"
+#include "engine/flag_facts.hpp"
+#include "engine/version.hpp"
+#include "servetune/error.hpp"
+#include "servetune/search_space.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace servetune {
+namespace {
+
+SpaceDescription description_of(const Assignment& values, const Engine& engine, const std::string& version, const HardwareSpec& chip) {
+    SpaceDescription description{{engine}};
+    description.others_searched = false;
+    description.architecture = chip.architecture;
+    if (!version.empty()) description.versions[engine.name] = version;
+    for (const auto& [name, value] : values) {
+        SpaceEntry entry{name};
+        entry.fixed = true;
+        entry.default_value = value;
+        description.entries.push_back(std::move(entry));
+    }
+    return description;
+}
+
+/// Why the engine takes no such values; empty: it takes them.
+std::string recipe_refusal(const Assignment& values, const Engine& engine, const std::string& version, const HardwareSpec& chip) {
+    try {
+        const Composition composition(description_of(values, engine, version, chip));
+        const SearchSpace space(composition.parameters(), composition.constraints());
+        const auto violations = space.violations(space.default_configuration());
+        return violations.empty() ? "" : violations.front();
+    } catch (const SpaceError& error) {
+        return error.what();
+    }
+}
+
+/// A value that a setting says for a parameter.
+struct SaidValue {
+    const EngineParameter* declared;
+    Value value;
+    std::string words;
+};
+
+std::string spelled_in(const Setting& setting) {
+    const std::string& word = setting.words.front();
+    return word.substr(0, word.find('='));
+}
+
+/// Splits what a recipe says into values of parameters and the rest.
+class RecipeReading {
+public:
+    RecipeReading(const Recipe& recipe, const Engine& engine, const std::string& version, const std::filesystem::path& root)
+        : engine_(engine), version_(version), facts_(facts_in(root)) {
+        const std::vector<Engine> engines{engine};
+        const CommandReader reader(engines, root);
+        const CommandSettings read = reader.read(recipe.command, engine.name);
+        for (const Setting& setting : read.settings) take(setting);
+    }
+
+    AppliedRecipe result{};
+    std::vector<SaidValue> values{};
+
+private:
+    [[nodiscard]] std::optional<FlagFacts> facts_in(const std::filesystem::path& root) const {
+        if (!version_.empty()) return facts_for(root, engine_.name, version_);
+        std::vector<FlagFacts> all = known_versions(root, engine_.name);
+        return all.empty() ? std::nullopt : std::optional(std::move(all.back()));
+    }
+    [[nodiscard]] std::string version_text() const { return engine_.name + (facts_ ? " " + facts_->version : ""); }
+
+    void take(const Setting& setting) {
+        using Kind = Setting::Kind;
+        if (setting.kind == Kind::launch || setting.kind == Kind::model || setting.kind == Kind::json) return;
+        if (setting.kind == Kind::variable) {
+            result.environment[setting.name] = setting.value;
+            return;
+        }
+        if (setting.kind == Kind::parameter) {
+            for (const EngineParameter* declared : setting.parameters)
+                if (const EngineParameter* ours = engine_.find(declared->parameter.name))
+                    values.push_back({ours, as_engine_takes(*ours, value_of(setting.value)), setting.text()});
+            if (!setting.parameters.empty() && !setting.name.empty() && setting.key.empty()) note_spelling(setting);
+            return;
+        }
+        if (setting.kind != Kind::flag || !setting.words.front().starts_with('-')) {
+            result.dropped.push_back("'" + setting.text() + "': what it does in " + engine_.name + " is not known here");
+            return;
+        }
+        const std::vector<std::string> problems = facts_ ? facts_->problems({setting.words}, engine_) : std::vector<std::string>{};
+        if (!problems.empty()) result.dropped.push_back("'" + setting.text() + "': " + problems.front());
+        else result.arguments.insert(result.arguments.end(), setting.words.begin(), setting.words.end());
+    }
+    /// Where the version has no flag of this spelling.
+    void note_spelling(const Setting& setting) {
+        const EngineParameter& declared = *setting.parameters.front();
+        const std::string written = spelled_in(setting);
+        const bool old = !version_.empty() && !declared.earlier_until.empty() && compare_to_bound(version_, declared.earlier_until) <= 0;
+        const std::string& flag = old ? declared.earlier.flag : declared.destination.flag;
+        const bool known = written.starts_with('-') ? facts_ && facts_->problems({{written}}, engine_).empty() : flag.empty();
+        if (!flag.empty() && flag != written && !known)
+            result.translated.push_back(written + " is written " + flag.substr(0, flag.find('=')));
+    }
+
+    const Engine& engine_;
+    std::string version_;
+    std::optional<FlagFacts> facts_;
+};
+
+}  // namespace
+
+AppliedRecipe applied(const Recipe& recipe, const Engine& engine, const std::string& version, const HardwareSpec& chip,
+                      const std::filesystem::path& root) {
+    RecipeReading reading(recipe, engine, version, root);
+    AppliedRecipe result = std::move(reading.result);
+    Assignment all;
+    for (const SaidValue& said : reading.values) all[said.declared->parameter.name] = said.value;
+    if (recipe_refusal(all, engine, version, chip).empty()) {
+        result.values = std::move(all);
+        return result;
+    }
+    // One by one, until no further value is taken: some need others first.
+    std::vector<SaidValue> left = std::move(reading.values);
+    std::map<std::string, std::string> why;
+    for (bool again = true; again;) {
+        again = false;
+        for (auto said = left.begin(); said != left.end();) {
+            Assignment with = result.values;
+            with[said->declared->parameter.name] = said->value;
+            why[said->words] = recipe_refusal(with, engine, version, chip);
+            if (!why[said->words].empty()) {
+                ++said;
+                continue;
+            }
+            result.values = std::move(with);
+            said = left.erase(said);
+            again = true;
+        }
+    }
+    for (const SaidValue& said : left) result.dropped.push_back("'" + said.words + "': " + why[said.words]);
+    return result;
+}
+
+Composition composed(const AppliedRecipe& recipe, const Engine& engine, const std::string& version, const HardwareSpec& chip) {
+    SpaceDescription description = description_of(recipe.values, engine, version, chip);
+    description.arguments[engine.name] = recipe.arguments;
+    return Composition(std::move(description));
+}
+
+}  // namespace servetune

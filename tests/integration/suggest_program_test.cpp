@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// `autotune suggest`, from outside.
+#include "support/autotune.hpp"
+#include "support/test.hpp"
+
+#include "base/files.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+using namespace servetune;
+using namespace servetune::test;
+
+namespace {
+
+using Json = nlohmann::json;
+
+Ran suggested(const std::string& model, const std::string& hardware, const std::string& engine, bool json = true) {
+    const TemporaryFolder folder;
+    std::vector<std::string> words{"suggest", model, "--hardware", hardware, "--engine", engine};
+    if (json) words.push_back("--json");
+    Ran ran = autotune(words, folder.path());
+    CHECK(std::filesystem::is_empty(folder.path()));  // it writes nothing
+    return ran;
+}
+
+}  // namespace
+
+TEST_CASE("suggest: ten well-known models on five chips: a recipe with its source, a guess with its error, or a reason") {
+    std::size_t recipes = 0, guesses = 0;
+    for (const char* model :
+         {"meta-llama/Llama-3.3-70B-Instruct", "meta-llama/Llama-3.1-8B-Instruct", "Qwen/Qwen3-8B", "Qwen/Qwen3-14B-FP8", "Qwen/Qwen3-32B",
+          "Qwen/Qwen3-30B-A3B", "deepseek-ai/DeepSeek-R1", "openai/gpt-oss-120b", "openai/gpt-oss-20b", "zai-org/GLM-4.6-FP8"})
+        for (const char* chip : {"h100-sxm", "h200-sxm", "b200-sxm", "mi300x", "a100-sxm-80gb"})
+            for (const char* engine : {"vllm", "sglang"}) {
+                const Ran ran = suggested(model, chip, engine);
+                INFO(model << " on " << chip << ", " << engine << ": " << ran.out << ran.err);
+                REQUIRE(ran.err.empty());
+                const Json said = Json::parse(ran.out);
+                const std::string kind = said.at("kind");
+                if (kind == "recipe") {
+                    ++recipes;
+                    CHECK(ran.code == 0);
+                    CHECK(said.at("source").get<std::string>().starts_with("https://"));
+                    CHECK_FALSE(said.at("licence").get<std::string>().empty());
+                    CHECK(has(said.at("command"), model));
+                } else if (kind == "guess") {
+                    ++guesses;
+                    CHECK(ran.code == 0);
+                    CHECK(has(said.at("error"), "error"));
+                    CHECK(has(said.at("command"), model));
+                    CHECK_FALSE(said.contains("source"));
+                } else {
+                    CHECK((ran.code == 1 || ran.code == 4));
+                    CHECK_FALSE(said.at("reason").get<std::string>().empty());
+                    CHECK_FALSE(said.contains("command"));
+                }
+            }
+    CHECK(recipes >= 30);
+    CHECK(guesses >= 10);
+}
+
+TEST_CASE("suggest: the text names source, chip and version, and says that nothing was measured") {
+    const Ran ran = suggested("Qwen/Qwen3.5-9B", "h100-sxm", "vllm", false);
+    INFO(ran.out << ran.err);
+    CHECK(ran.code == 0);
+    CHECK(ran.out.starts_with("vllm serve Qwen/Qwen3.5-9B --"));
+    for (const char* part : {"--performance-mode=throughput", "--max-num-seqs=512", "on: 1 x h100-sxm, vllm 0.", "source: https://",
+                             "(Apache-2.0)", "its source measured: +2.09 %", "memory by the cost model: ", "Nothing was measured here."})
+        CHECK(has(ran.out, part));
+}
+
+TEST_CASE("suggest: a recipe that does not fit the chip is passed over, and a guess says that it is one") {
+    const Ran ran = suggested("meta-llama/Llama-3.3-70B-Instruct", "h100-pcie", "tensorrt-llm", false);
+    INFO(ran.out << ran.err);
+    CHECK(ran.code == 0);
+    CHECK(has(ran.out, "passed over: https://"));
+    CHECK(has(ran.out, "GUESS of the cost model"));
+    CHECK(has(ran.out, "error of such predictions: "));
+}
+
+TEST_CASE("suggest: an unknown model is said to be unknown, with what to do, and a file of its facts is taken") {
+    const Ran unknown = suggested("org/Nobody-Knows-3B", "h100-sxm", "vllm", false);
+    INFO(unknown.out << unknown.err);
+    CHECK(unknown.code == 1);
+    CHECK(has(unknown.out, "nothing is known of org/Nobody-Knows-3B with vllm"));
+    CHECK(has(unknown.out, "autotune init --model org/Nobody-Knows-3B"));
+    CHECK_FALSE(has(unknown.out, "vllm serve"));
+
+    std::string facts = read_file(std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces/models/qwen3-4b.yaml");
+    facts = replaced(facts, "model: Qwen/Qwen3-4B", "model: org/Nobody-Knows-3B");
+    facts = replaced(facts, facts.substr(facts.find("also:"), facts.find('\n', facts.find("also:")) - facts.find("also:")), "also: []");
+    const TemporaryFolder folder;
+    const std::string file = folder.write("own.yaml", facts).string();
+    const Ran own = suggested(file, "l40s", "vllm", false);
+    INFO(own.out << own.err);
+    CHECK(own.code == 0);
+    CHECK(has(own.out, "vllm serve org/Nobody-Knows-3B"));
+    CHECK(has(own.out, "GUESS of the cost model"));
+}
+
+TEST_CASE("suggest: unknown hardware and engines are usage errors with the nearest names") {
+    const Ran hardware = suggested("Qwen/Qwen3-8B", "h1000", "vllm");
+    CHECK(hardware.code == 2);
+    CHECK(has(hardware.err, "h100-sxm"));
+    const Ran engine = suggested("Qwen/Qwen3-8B", "h100-sxm", "vlm");
+    CHECK(engine.code == 2);
+    CHECK(has(engine.err, "known: vllm"));
+}
