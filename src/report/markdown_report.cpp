@@ -415,6 +415,7 @@ private:
              file_.strategy.name, file_.seed, stop_reason_.empty() ? "; the study is not over" : fmt::format("; ended: {}", stop_reason_));
         if (const std::string measured_by = file_.measured_by(); !measured_by.empty()) line("- {}", measured_by);
         for (const std::string& source : setup_.knowledge) line("- Knowledge: {}.", source);
+        if (!setup_.earlier.empty()) line("- Knowledge: {}, which the cache had.", setup_.earlier);
         const auto quality = value_in(view_.means(result_.recommended), quality_drop);
         if (quality && !result_.keep_default)
             line("- Quality: {} against the default ({}).", plain_percent(std::abs(*quality)) + (*quality < 0 ? " gained" : " lost"),
