@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ctime>
+#include <string>
 
 namespace autotune {
 
@@ -22,6 +23,16 @@ inline double next_time_of_day(int minutes) {
         then = std::mktime(&day);
     }
     return static_cast<double>(then);
+}
+
+/// `2026-11-27 21:40`, as the clock here shows a time in seconds since 1970 UTC.
+inline std::string local_time_text(double seconds) {
+    const auto time = static_cast<std::time_t>(seconds);
+    std::tm local{};
+    localtime_r(&time, &local);
+    std::string text(16, '\0');
+    text.resize(std::strftime(text.data(), text.size() + 1, "%Y-%m-%d %H:%M", &local));
+    return text;
 }
 
 }  // namespace autotune

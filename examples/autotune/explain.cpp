@@ -21,6 +21,8 @@ int explain(const ExplainArguments& arguments) {
     const SqliteJournal journal = read_journal(setup, folder);
     if (const std::string path = "knowledge[" + std::to_string(setup.knowledge.size()) + "]"; journal.definition().contains(path))
         complain("autotune: the run also learned from {}: name it with --learn-from", journal.definition().at(path));
+    if (const auto definition = journal.definition(); setup.earlier.empty() && definition.contains(earlier_study_path))
+        complain("autotune: the run also learned from {}, which is not here: name it with --learn-from", definition.at(earlier_study_path));
     const std::vector<Trial> trials = journal.trials();
     const ExplainReport report = arguments.trial ? explain_trial(setup, trials, *arguments.trial) : explain_study(setup, trials);
     if (arguments.json) put(stdout, "{}\n", report.json);

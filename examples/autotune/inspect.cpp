@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands.hpp"
+#include "earlier_study.hpp"
 #include "output.hpp"
 #include "plan.hpp"
 #include "run_log.hpp"
@@ -108,7 +109,10 @@ StudyFile StudyArguments::load_to_read() const {
             return {};  // whoever reads its trials says what is wrong with it
         }
     };
-    return load_study(study_file(UnsetVariable::stays), Catalogue::standard(), strategy_name(), MeasuredBy::either, {this_machine, kept});
+    StudyFile file =
+        load_study(study_file(UnsetVariable::stays), Catalogue::standard(), strategy_name(), MeasuredBy::either, {this_machine, kept});
+    learn_from_cache(file, folder(file), std::nullopt);
+    return file;
 }
 
 namespace {

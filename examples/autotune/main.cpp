@@ -162,6 +162,7 @@ int dispatch(int argc, char** argv) {
         ->allow_extra_args(false);
     run_command->add_flag("--accept-changes", run_arguments.accept_changes,
                           "Resume although the study has changed since its journal was written");
+    run_command->add_flag("--no-cache", run_arguments.no_cache, "Neither look for this study in the cache nor add it");
     run_command->add_flag("--quiet", run_arguments.quiet, "Print no progress");
     run_command->add_flag("--json-lines", run_arguments.json_lines, "Print one line of JSON per event on standard output");
     run_command->add_flag("--dry-run", run_arguments.dry_run, "Print what would be done; start and write nothing");

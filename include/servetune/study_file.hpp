@@ -42,7 +42,7 @@ struct KnowledgeChoice {
     enum class Kind { cost_model, recipes, study, table };
     Kind kind = Kind::cost_model;
     std::filesystem::path path{};  ///< of a study its folder or its journal, of a table its file
-    bool by_default = false;       ///< nobody asked for it: where it knows nothing, nothing is said of it
+    bool by_default = false;       ///< nobody asked for it: where it knows nothing, or cannot be read, nothing is said of it
 };
 
 /// The processes that a study's trials start.
@@ -189,6 +189,7 @@ struct StudySetup {
     /// The strategy holds them too: what is added here, its next ask sees.
     std::shared_ptr<std::vector<Configuration>> suggestions = std::make_shared<std::vector<Configuration>>();
     std::vector<std::string> knowledge{};  ///< each source in words, with what it holds as a fingerprint; also those that know nothing here
+    std::string earlier{};                 ///< the same of a study by default; empty: there is none, or it teaches nothing here
 
     /// Everything that decides what the study does, as `path -> text`: what the file's keys come to
     /// (parameters, flags, constraints, objective, strategy, knowledge, workloads), fingerprints of

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kept_help.hpp"
 
+#include "base/cache_folder.hpp"
 #include "base/files.hpp"
-#include "host/start_program.hpp"
+#include "installed_version.hpp"
 #include "servetune/detail/base/fingerprint.hpp"
 #include "servetune/error.hpp"
 
 #include <fmt/format.h>
 
 #include <cstdlib>
-#include <fstream>
-#include <sstream>
 
 namespace servetune {
 namespace {
@@ -26,39 +25,17 @@ void add_state(const fs::path& path, std::string& to) {
     to += fmt::format("{} {} {} {}\n", path.string(), real.string(), size, written.time_since_epoch().count());
 }
 
-/// The program that `#!` of a script names, with what it is to run; empty: it is no script.
-fs::path interpreter_of(const fs::path& program) {
-    std::ifstream file(program, std::ios::binary);
-    std::string line;
-    if (file.get() != '#' || file.get() != '!' || !std::getline(file, line) || line.size() > 4096) return {};
-    std::istringstream words(line);
-    std::string first;
-    words >> first;
-    if (std::string second; fs::path(first).filename() == "env" && words >> second) return find_program(second);
-    return first;
-}
-
 /// The folders of a Python environment get a new time when a package is installed, upgraded or
 /// removed.
 void add_packages(const fs::path& program, std::string& to) {
-    std::error_code unknown;
-    const fs::path libraries = program.parent_path().parent_path() / "lib";
-    for (const auto& entry : fs::directory_iterator(libraries, unknown))
-        if (entry.path().filename().string().starts_with("python"))
-            for (const char* packages : {"site-packages", "dist-packages"}) add_state(entry.path() / packages, to);
+    for (const fs::path& folder : package_folders(program)) add_state(folder, to);
 }
 
 }  // namespace
 
 fs::path KeptHelp::users() {
-    const auto variable = [](const char* name) {
-        const char* value = std::getenv(name);
-        return fs::path(value == nullptr ? "" : value);
-    };
-    const fs::path caches = variable("XDG_CACHE_HOME");
-    if (caches.is_absolute()) return caches / "servetune/help";
-    const fs::path home = variable("HOME");
-    return home.is_absolute() ? home / ".cache/servetune/help" : fs::path();
+    const fs::path folder = cache_folder();
+    return folder.empty() ? folder : folder / "help";
 }
 
 fs::path KeptHelp::file_of(const std::vector<std::string>& argv) const {

@@ -15,7 +15,7 @@ class KeptHelp {
 public:
     /// Empty: nothing is kept.
     explicit KeptHelp(std::filesystem::path folder) : folder_(std::move(folder)) {}
-    /// `$XDG_CACHE_HOME/servetune/help`, else below `~/.cache`; empty where there is no home.
+    /// `help` in the user's cache (base/cache_folder.hpp); empty where there is none.
     static std::filesystem::path users();
 
     /// What `argv` (its first word the program's file) once printed. Nothing where the program, its

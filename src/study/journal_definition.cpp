@@ -16,16 +16,18 @@ Fingerprint fingerprint_of_definition(const Definition& definition) {
     return fingerprint_of(bytes);
 }
 
+bool is_never_compared(const std::string& path) {
+    return path == machine_devices_path || path == study_texts_path || path == earlier_study_path || path.starts_with(profile_paths);
+}
+
 std::string changes_between(const Definition& before, const Definition& after) {
     std::string changes;
     const auto later = [](const std::string& path) { return path.starts_with(of_later_versions); };
     const bool earlier_version = std::none_of(before.begin(), before.end(), [&](const auto& entry) { return later(entry.first); });
-    const auto never_new = [](const std::string& path) {
-        return path == machine_devices_path || path == machine_found_path || path == study_texts_path;
-    };
+    const auto never_new = [](const std::string& path) { return path == machine_found_path || is_never_compared(path); };
     for (const auto& [path, text] : before) {
         const auto now = after.find(path);
-        if (path == machine_devices_path || path == study_texts_path || (path == machine_found_path && now == after.end())) continue;
+        if (is_never_compared(path) || (path == machine_found_path && now == after.end())) continue;
         if (now == after.end()) changes += "\n  " + path + ": was '" + text + "', is gone";
         else if (now->second != text) changes += "\n  " + path + ": was '" + text + "', is '" + now->second + "'";
     }

@@ -17,6 +17,10 @@ using Definition = std::map<std::string, std::string>;
 
 Fingerprint fingerprint_of_definition(const Definition& definition);
 
+/// Whether a path of a definition is about this run and this machine only: another text there is no
+/// change of the study.
+bool is_never_compared(const std::string& path);
+
 /// A line each after a line break; empty: nothing that counts differs.
 std::string changes_between(const Definition& before, const Definition& after);
 

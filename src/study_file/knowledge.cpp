@@ -82,13 +82,14 @@ bool same_journal(const fs::path& named, const fs::path& own_folder) {
     return !own_folder.empty() && fs::equivalent(SqliteJournal::file_of(named), SqliteJournal::file_of(own_folder), not_there);
 }
 
-Source earlier_study(const StudyFile& study, const fs::path& written, const SearchSpace& space) {
-    const fs::path named = on_disk(written);
+Source earlier_study(const StudyFile& study, const KnowledgeChoice& choice, const SearchSpace& space) {
+    const fs::path named = on_disk(choice.path);
     std::error_code unknown;
     if (is_kept_text(study.source.file) && !fs::exists(SqliteJournal::file_of(named), unknown))
         return {nullptr, "the study in " + named.string() + " is not here", {}};
     const SqliteJournal journal = SqliteJournal::read(named);
-    const std::string name = "the study '" + journal.study_name() + "' in " + named.string();
+    // A file of the cache may be another study's soon.
+    const std::string name = "the study '" + journal.study_name() + (choice.by_default ? "' of the cache" : "' in " + named.string());
     const auto definition = journal.definition();
     const auto aim = definition.find("objective");
     // Of several goals the leading one comes first: that is what the optimizer takes knowledge of.
@@ -215,10 +216,19 @@ GatheredKnowledge gather_knowledge(const StudyFile& study, const SearchSpace& sp
             result.texts.insert(result.texts.end(), found.said.begin(), found.said.end());
             continue;
         }
+        if (choice.kind == KnowledgeChoice::Kind::study && choice.by_default) {
+            try {
+                Source source = earlier_study(study, choice, space);
+                result.earlier = source.text;
+                sources.push_back(std::move(source.belief));
+            } catch (const Error&) {  // of another goal, without a parameter in common, damaged since
+            }
+            continue;
+        }
         if (choice.kind == KnowledgeChoice::Kind::study && same_journal(on_disk(choice.path), own_folder))
             throw UsageError("knowledge: " + choice.path.string() + " is this study's own journal; what it measured it knows anyway");
         Source source = choice.kind == KnowledgeChoice::Kind::cost_model ? cost_model(study, space)
-                        : choice.kind == KnowledgeChoice::Kind::study    ? earlier_study(study, choice.path, space)
+                        : choice.kind == KnowledgeChoice::Kind::study    ? earlier_study(study, choice, space)
                                                                          : measured_table(study, choice.path, space);
         if (std::find(result.texts.begin(), result.texts.end(), source.text) != result.texts.end())
             throw UsageError("knowledge: " + source.text + " is there twice; it would be believed twice");

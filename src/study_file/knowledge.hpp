@@ -14,6 +14,7 @@ namespace servetune {
 struct GatheredKnowledge {
     Beliefs beliefs{};
     std::vector<std::string> warnings{};  ///< what a person should know of a source, a sentence each
+    std::string earlier{};                ///< what a study by default came to; not among `texts`
     std::vector<std::string> texts{};  ///< one of each choice, with a fingerprint of what it rests on; of one that knows nothing here too
 };
 
@@ -21,7 +22,8 @@ struct GatheredKnowledge {
 /// for what is not there, UsageError for an earlier study of another metric or direction, one that
 /// has measured nothing, and one that has no parameter in common; for a source that is there twice,
 /// and for the study's own journal in `own_folder`: what counts twice is believed twice. A cost
-/// model without the hardware's or the model's figures knows nothing, which is no error.
+/// model without the hardware's or the model's figures knows nothing, which is no error, and
+/// neither is a study by default that teaches nothing.
 GatheredKnowledge gather_knowledge(const StudyFile& study, const SearchSpace& space, const std::filesystem::path& own_folder = {});
 
 /// A table's rows as the trials of a study: one for each different configuration, numbered as they

@@ -13,6 +13,7 @@
 #include "servetune/study_file.hpp"
 #include "study/problem_definition.hpp"
 #include "study_file/measuring/kind.hpp"
+#include "study_profile.hpp"
 
 #include <algorithm>
 #include <array>
@@ -269,6 +270,7 @@ std::map<std::string, std::string> StudySetup::definition() const {
         }
     }
     for (std::size_t i = 0; i < knowledge.size(); ++i) result["knowledge[" + std::to_string(i) + "]"] = knowledge[i];
+    if (!earlier.empty()) result[earlier_study_path] = earlier;
     if (!suggestions->empty()) {
         std::string all;
         for (const Configuration& one : *suggestions) all += one.text() + "\n";
@@ -284,6 +286,7 @@ std::map<std::string, std::string> StudySetup::definition() const {
     add_roles(problem->space, result);
     add_data(file, result);
     for (const auto& [path, text] : file.source.settings) result[path] = text;
+    add_profile(*this, result);
     for (auto& [path, text] : result) text = file.secrets.with_fingerprints(text);
     return result;
 }

@@ -69,6 +69,14 @@ EnvironmentOptions environment_of_attached(const StudyFile& file) {
     return options;
 }
 
+std::string machine_of_attached(const StudyFile& file) { return "the server at " + shown_url(file) + " " + file.machine.hardware; }
+
+/// It may be another one tomorrow, with other flags.
+std::string version_of_attached(const StudyFile& /*file*/, const Engine& /*engine*/,
+                                const std::map<std::string, std::string>& /*definition*/) {
+    return "";
+}
+
 constexpr std::array<std::string_view, 2> defined_of_attach{keys::attach.url.name, keys::attach.warm_up.name};
 constexpr std::array<std::string_view, 1> harmless_of_attach{keys::attach.api_key_env.name};
 
@@ -85,6 +93,8 @@ constinit const MeasuringKind attach_kind{
     .define = define_attached,
     .note = note_of_attached,
     .environment = environment_of_attached,
+    .machine = machine_of_attached,
+    .version = version_of_attached,
     .server_text = attached_server,
 };
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // `evaluator: {deploy: ...}`: the engine is started here for each trial, and load-tested.
 #include "deploy/trial_folders.hpp"
+#include "engine/installed_version.hpp"
 #include "host/nvidia_smi.hpp"
+#include "host/processor.hpp"
 #include "kind.hpp"
 #include "load_test.hpp"
 #include "servetune/detail/base/fingerprint.hpp"
@@ -321,6 +323,29 @@ EnvironmentOptions environment_of_deployment(const StudyFile& file) {
     return options;
 }
 
+/// On another machine: what its name or the study says.
+std::string machine_of_deployment(const StudyFile& file) {
+    const auto& choice = std::get<DeployChoice>(file.measuring);
+    if (choice.elsewhere()) return (choice.ssh ? "ssh " + choice.ssh->host : std::string("Slurm")) + " " + file.machine.hardware;
+    return file.machine.gpus().empty() ? processor_text() : file.machine.gpus();
+}
+
+std::string version_of_deployment(const StudyFile& file, const Engine& engine, const std::map<std::string, std::string>& definition) {
+    const auto& choice = std::get<DeployChoice>(file.measuring);
+    if (choice.elsewhere()) return file.composition->version_of(engine);
+    if (choice.container) {
+        std::string result;
+        for (const std::string& image : choice.container->images) {
+            const auto pinned = definition.find(path_of_image(image));
+            if (pinned == definition.end() || pinned->second == image_not_here) return "";
+            result += (result.empty() ? "" : ", ") + pinned->second;
+        }
+        return result;
+    }
+    const auto path = choice.options.deploy.environment.find("PATH");
+    return installed_version(engine.launch, path == choice.options.deploy.environment.end() ? "" : path->second);
+}
+
 constexpr std::array<std::string_view, 5> defined_of_deploy{keys::deploy.warm_up.name, keys::deploy.gpus.name, keys::deploy.replicas.name,
                                                             keys::deploy.weight_cache.name, keys::deploy.environment.name};
 constexpr std::array<std::string_view, 2> harmless_of_deploy{keys::deploy.api_key_env.name, keys::deploy.stop_within.name};
@@ -340,6 +365,8 @@ constinit const MeasuringKind deploy_kind{
     .processes = deployed_processes,
     .visible_devices = deployed_devices,
     .environment = environment_of_deployment,
+    .machine = machine_of_deployment,
+    .version = version_of_deployment,
 };
 
 }  // namespace servetune

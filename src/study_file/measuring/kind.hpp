@@ -54,6 +54,11 @@ struct MeasuringKind {
     std::optional<std::int64_t> (*visible_devices)(const StudyFile& file) = nullptr;
     /// Whose environment can change the speed of its trials; null: it measures nothing here.
     EnvironmentOptions (*environment)(const StudyFile& file) = nullptr;
+    /// Whose results they are, for the study's profile (study_profile.hpp): the devices, the server.
+    std::string (*machine)(const StudyFile& file) = nullptr;
+    /// Which version of an engine runs, as far as it is found; empty: nothing tells. `definition`:
+    /// the study's, with what `define` adds.
+    std::string (*version)(const StudyFile& file, const Engine& engine, const std::map<std::string, std::string>& definition) = nullptr;
     /// What a person is told in place of a command to start.
     std::string (*server_text)(const StudyFile& file) = nullptr;
 };
