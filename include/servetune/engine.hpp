@@ -132,6 +132,7 @@ struct Engine {
     std::vector<std::string> file_flags{};            ///< each takes a file that may set any other flag
     std::vector<std::string> flag_variables{};        ///< beginnings of environment variables that set flags
     std::vector<std::string> environment_prefixes{};  ///< beginnings of variables that can change the engine's speed
+    std::vector<std::string> caches{};                ///< variables that name folders of compiled code
     std::string ready_path{};                         ///< answers 200 once the engine serves
     double ready_within_seconds = 0;
     std::map<std::string, std::string> api{};  ///< style, chat, completions, models, server_info; what is not here is as OpenAI has it

@@ -6,6 +6,7 @@
 #include "servetune/outcome.hpp"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -14,8 +15,15 @@ namespace servetune {
 
 /// The best figure so far of what passes.
 struct ToBeat {
+    /// The best figure of the goal that a passing configuration has in a workload, and how long its
+    /// load test took.
+    struct OfWorkload {
+        double figure = 0;
+        double seconds = 0;
+    };
     Goal goal{};
     double value = 0;
+    std::map<std::string, OfWorkload> of_workloads{};  ///< by name; empty for a study of one
 };
 
 /// What an evaluation may want to know besides the configuration.

@@ -33,6 +33,7 @@ struct LaunchRequest {
     std::vector<int> cores{};                          ///< empty: any
     int port = 0;                                      ///< that the engine listens on; 0: it does not
     double stop_within_seconds = 20;                   ///< for the engine to end by itself once it was told
+    std::vector<std::string> caches{};                 ///< variables that name folders of compiled code (Engine::caches)
 };
 
 /// The process of this machine that stands for it.

@@ -84,6 +84,9 @@ bool tells_of_no_device(std::string_view words) {
     return words.find("CDI device") != std::string_view::npos || words.find("could not select device driver") != std::string_view::npos;
 }
 
+/// Where the folders of compiled code are for the engine, each by its variable's name.
+constexpr std::string_view caches_folder = "/var/cache/servetune";
+
 /// Where the trial's files are for the engine.
 constexpr std::string_view files_folder = "/run/servetune";
 
@@ -118,13 +121,19 @@ ContainerLauncher::Image ContainerLauncher::look_for(const std::string& image) c
     }
     Image result;
     try {
-        const RanCommand command = ask({"image", "inspect", "--format", std::string(our_line) + "{{.Id}} {{json .RepoDigests}}", image});
+        const RanCommand command =
+            ask({"image", "inspect", "--format", std::string(our_line) + "{{.Id}} {{json .RepoDigests}} {{json .Config.User}}", image});
         const std::vector<std::string> answers = answers_in(command.output);
         if (command.exit_code == 0 && answers.size() == 1) {
             const auto space = answers.front().find(' ');
             result.id = answers.front().substr(0, space);
             if (result.id.find(':') == std::string::npos) result.id.insert(0, "sha256:");
             if (space != std::string::npos) result.digests = answers.front().substr(space + 1);
+            if (const auto last = result.digests.rfind(' '); last != std::string::npos) {
+                const std::string user = result.digests.substr(last + 1);
+                result.as_root = user == R"("")" || user == R"("root")" || user == R"("0")" || user == R"("0:0")";
+                result.digests.resize(last);
+            }
             const std::scoped_lock lock(mutex_);
             known_[image] = result;
             return result;
@@ -159,6 +168,15 @@ std::string ContainerLauncher::pinned(const std::string& image) const {
     return known.id.empty() ? "" : known.id + " " + known.digests;
 }
 
+/// The volume in which containers of an image find what earlier ones compiled: code of another
+/// image is none of theirs. Empty where the engine may not be allowed to write there.
+std::string ContainerLauncher::kept_volume(const Image& image) const {
+    const auto sets_user = [](const std::string& word) { return word.starts_with("--user") || word.starts_with("-u"); };
+    if (!image.as_root || std::any_of(options_.options.begin(), options_.options.end(), sets_user)) return {};
+    constexpr std::size_t enough = 16;  // of the id's hexadecimal digits
+    return "servetune-caches-" + image.id.substr(image.id.find(':') + 1, enough);
+}
+
 /// Words of `run` that are the same for a trial and for a person.
 std::vector<std::string> ContainerLauncher::words_for_all(const Command& engine) const {
     std::vector<std::string> words{"--network=host", "--shm-size=" + std::to_string(options_.shm_bytes)};
@@ -187,6 +205,12 @@ Launch ContainerLauncher::launch(const LaunchRequest& request) const {
     // shows them. The last three are Process's marks, by which its end and the watchdog find the
     // engine.
     result.environment.erase("CUDA_VISIBLE_DEVICES");  // in the container the devices it has are all there are
+    const std::string volume = kept_volume(look_for(request.image));
+    bool keeps = false;
+    for (const std::string& name : request.caches)
+        if (!volume.empty())
+            keeps = result.environment.emplace(name, std::string(caches_folder) + "/" + name).second || keeps;  // a study's own stays
+    if (keeps) argv.push_back("--mount=type=volume,source=" + volume + ",target=" + std::string(caches_folder));
     for (const auto& [name, value] : result.environment) {
         if (is_of_client(name))
             throw IoError("the engine's environment has '" + name + "', which would change " + this->name() +

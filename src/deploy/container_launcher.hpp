@@ -44,10 +44,12 @@ private:
     struct Image {
         std::string id{};       ///< empty: it is not there
         std::string digests{};  ///< as JSON
+        bool as_root = false;   ///< its program runs as root, who may write to any volume
         std::string trouble{};
     };
     [[nodiscard]] RanCommand ask(const std::vector<std::string>& words) const;
     [[nodiscard]] Image look_for(const std::string& image) const;
+    [[nodiscard]] std::string kept_volume(const Image& image) const;
     [[nodiscard]] std::vector<std::string> words_for_all(const Command& engine) const;
     [[nodiscard]] std::string remove_container(const std::string& name) const;
 

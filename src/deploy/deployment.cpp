@@ -67,7 +67,8 @@ LaunchRequest request_of(const Engine& engine, const Command& command, int port,
                          .devices = options.devices,
                          .cores = options.cores,
                          .port = port,
-                         .stop_within_seconds = options.stop_within_seconds};
+                         .stop_within_seconds = options.stop_within_seconds,
+                         .caches = engine.caches};
     for (const auto& [path, needs] : engine.between_runs) result.environment.insert(needs.begin(), needs.end());
     for (const auto* more : {&command.environment, &options.environment})
         for (const auto& [name, value] : *more) result.environment[name] = value;

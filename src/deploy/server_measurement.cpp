@@ -20,7 +20,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <numeric>
 #include <thread>
 #include <utility>
 
@@ -139,7 +138,8 @@ ServerMeasurement::ServerMeasurement(const MeasureOptions& options, const StudyW
       context_(context),
       attempt_(attempt),
       deadline_(Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.trial_within_seconds))),
-      workloads_(chosen(workloads)) {}
+      workloads_(chosen(workloads)),
+      early_end_(load_level_text(configuration).empty() ? context.to_beat : std::nullopt, options.give_up, options.limits, workloads_) {}
 
 std::vector<Workload> ServerMeasurement::chosen(const StudyWorkloads& workloads) const {
     std::vector<Workload> result;
@@ -148,6 +148,7 @@ std::vector<Workload> ServerMeasurement::chosen(const StudyWorkloads& workloads)
             if (context_.workload.empty() ? list == &workloads.searched : workload.name == context_.workload)
                 result.push_back(at_load_level(workload, configuration_));
     if (result.empty()) throw UsageError("there is no workload '" + context_.workload + "' to measure");
+    busiest_first(result);
     return result;
 }
 
@@ -255,7 +256,7 @@ Outcome ServerMeasurement::loaded(Server& server, Watch& watch, const std::strin
     if (auto failure = interrupted(server, watch)) return *failure;
     if (result.given_up) {
         costs_["trial_saved_seconds"] = {result.given_up->saved_seconds};
-        costs_[std::string(trial_had_to_reach)] = {present(context_.to_beat).value / (1 + options_.give_up)};
+        costs_[std::string(trial_had_to_reach)] = {early_end_.had_to_reach()};
         Measurement given_up = as_given_up(workload.name, *test.to_reach, *result.given_up);
         for (const Finding& finding : result.validity.findings)  // then it only looked slow
             if (is_disturbance(finding)) add(given_up.validity, {Verdict::unsound, {finding}});
@@ -279,26 +280,6 @@ void ServerMeasurement::add_power_of(const LoadRun& run, const std::string& call
     if (const auto* use = std::get_if<PowerUse>(&power)) add_power(metrics, *use);
     else if (const std::string& why = std::get<std::string>(power); !why.empty() && context_.trial == 0 && run_ == 0)
         say(called + ": power and energy are not known: " + why);
-}
-
-/// What the last workload of a trial has to reach so that the trial is not surely worse than the
-/// best so far by `give_up`, with what the workloads `before` it have reached: the goal is the
-/// weighted geometric mean of all (`combined`). Earlier workloads end nothing: how fast the others
-/// will be is not known. Levels of load are measured in full: how they compare is the question
-/// there.
-std::optional<RateToReach> ServerMeasurement::rate_to_reach(const Workload& workload, const std::vector<WorkloadMetrics>& before) const {
-    const auto& best = context_.to_beat;
-    if (!best || !(options_.give_up > 0) || before.size() + 1 != workloads_.size() || !(workload.weight > 0)) return std::nullopt;
-    if (best->goal.direction != Direction::maximize || !load_level_text(configuration_).empty()) return std::nullopt;
-    double missing = std::log(best->value / (1 + options_.give_up));  // ln of what this workload has to add, times its share
-    missing *= std::accumulate(before.begin(), before.end(), workload.weight,
-                               [](double sum, const WorkloadMetrics& part) { return sum + part.weight; });
-    for (const WorkloadMetrics& part : before) {
-        const auto reached = part.metrics.find(best->goal.metric);
-        if (reached == part.metrics.end() || !(reached->second.value > 0)) return std::nullopt;
-        missing -= part.weight * std::log(reached->second.value);
-    }
-    return RateToReach{best->goal.metric, std::exp(missing / workload.weight)};
 }
 
 Measurement ServerMeasurement::as_given_up(const std::string& workload, const RateToReach& wanted, const GivenUp& found) const {
@@ -340,16 +321,33 @@ std::variant<ServerMeasurement::Measured, Failure> ServerMeasurement::once(Serve
         machine_ = server.watch(std::move(watched));
     }
     for (const Workload& workload : workloads_) {
-        Outcome outcome = workload.arrival.searched()
-                              ? at_capacity(server, watch, model, calibration, workload)
-                              : loaded(server, watch, model, calibration, workload, workload.name, rate_to_reach(workload, measured.parts));
+        Outcome outcome = workload.arrival.searched() ? at_capacity(server, watch, model, calibration, workload)
+                                                      : loaded(server, watch, model, calibration, workload, workload.name,
+                                                               early_end_.rate_to_reach(measured.parts));
         if (auto* failure = std::get_if<Failure>(&outcome)) return std::move(*failure);
         auto& measurement = std::get<Measurement>(outcome);
+        const bool given_up = measurement.validity.ended_early();
         measured.parts.push_back({workload.name, workload.weight, std::move(measurement.metrics)});
         add(measured.validity, measurement.validity);
+        if (const auto reason = early_end_.left_out(measured.parts); reason || given_up) {
+            leave_out_rest(measured, reason);
+            break;
+        }
     }
     if (machine_) measured.disturbed = machine_->findings();
     return measured;
+}
+
+/// No `reason`: the last load test itself was ended early.
+void ServerMeasurement::leave_out_rest(Measured& measured, const std::optional<Hopeless>& reason) {
+    std::string left_out;
+    for (std::size_t i = measured.parts.size(); i < workloads_.size(); ++i) left_out += (left_out.empty() ? "" : ", ") + workloads_[i].name;
+    if (left_out.empty()) return;
+    costs_["trial_saved_seconds"].value += early_end_.saved_seconds(measured.parts.size());
+    say("left out: " + left_out + (reason ? "; " + reason->why : ""));
+    if (!reason) return;
+    if (!reason->by_limit) costs_[std::string(trial_had_to_reach)] = {early_end_.had_to_reach()};
+    add(measured.validity, {Verdict::suspect, {{"given_up", left_out, "was not measured", reason->why}}});
 }
 
 /// Why what was measured is measured once more; empty: it is not.
@@ -391,8 +389,9 @@ Outcome ServerMeasurement::of(Server& server, const std::string& model, double d
     if (auto failure = server.changed()) return *failure;
 
     auto& measured = std::get<Measured>(result);
-    Metrics whole = combined(measured.parts);
-    if (measured.validity.ended_early()) add_error_of_last(whole, measured.parts, present(context_.to_beat).goal.metric);
+    const bool all = measured.parts.size() == workloads_.size();
+    Metrics whole = all ? combined(measured.parts) : early_end_.whole(measured.parts);
+    if (all && measured.validity.ended_early()) add_error_of_last(whole, measured.parts, present(context_.to_beat).goal.metric);
     for (const std::string& flag : not_in_force)
         measured.disturbed.push_back(
             {"not_in_force", flag, "it serves all the same", "a flag may have no effect: then this is another configuration's figure"});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "early_end.hpp"
 #include "servetune/detail/deploy/measure_options.hpp"
 #include "servetune/detail/deploy/server.hpp"
 #include "servetune/detail/load/calibration.hpp"
@@ -36,7 +37,7 @@ public:
     Outcome of(Server& server, const std::string& model, double devices, std::optional<Calibration>& known);
 
     /// `trial_warm_up_seconds` and `trial_measure_seconds`, as far as it got; `trial_saved_seconds`
-    /// of a load test that was ended early.
+    /// of load tests that were ended early or left out.
     [[nodiscard]] const Metrics& costs() const { return costs_; }
     /// So long the engine stood in a queue, or waited for its weight cache: no time of the trial.
     void waited(double seconds) { deadline_ += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)); }
@@ -54,6 +55,7 @@ private:
         std::vector<Finding> disturbed{};  ///< by the machine
     };
 
+    void leave_out_rest(Measured& measured, const std::optional<Hopeless>& reason);
     [[nodiscard]] std::vector<Workload> chosen(const StudyWorkloads& workloads) const;
     [[nodiscard]] std::uint64_t salt(const std::string& what) const;
     [[nodiscard]] double stalled_after() const;
@@ -61,7 +63,6 @@ private:
     [[nodiscard]] std::optional<Failure> first_answers(Server& server, Watch& watch, std::optional<Calibration>& known);
     void warm_up(Watch& watch, const std::string& called, const LoadTest& measured);
     [[nodiscard]] static std::string why_again(const std::variant<Measured, Failure>& result);
-    [[nodiscard]] std::optional<RateToReach> rate_to_reach(const Workload& workload, const std::vector<WorkloadMetrics>& before) const;
     [[nodiscard]] Measurement as_given_up(const std::string& workload, const RateToReach& wanted, const GivenUp& found) const;
     Outcome loaded(Server& server, Watch& watch, const std::string& model, const Calibration& calibration, const Workload& workload,
                    const std::string& called, const std::optional<RateToReach>& to_reach = {});
@@ -77,6 +78,7 @@ private:
     std::size_t run_ = 0;  ///< of this attempt
     Clock::time_point deadline_;
     std::vector<Workload> workloads_;
+    EarlyEnd early_end_;
     Handshake handshake_{};                                  ///< of the warm-up
     std::size_t least_warm_up_ = options_.warm_up_requests;  ///< before the workload that comes next
     double warm_up_seconds_ = 0;

@@ -394,20 +394,6 @@ private:
         }
     }
 
-    void given_up() {
-        std::size_t ended = 0;
-        double saved = 0;
-        for (const Trial& trial : view_.trials) {
-            const Measurement* measured = trial.measurement();
-            const auto found = measured == nullptr ? Metrics::const_iterator{} : measured->metrics.find("trial_saved_seconds");
-            if (measured == nullptr || found == measured->metrics.end()) continue;
-            ++ended;
-            saved += found->second.value;
-        }
-        if (ended > 0)
-            line("- {} of the load tests ended early, as their configuration was surely slower than the best so far; that saved about {}.",
-                 ended, seconds_text(saved));
-    }
     void notes() {
         line("## Notes\n");
         const auto told = std::count_if(view_.trials.begin(), view_.trials.end(), [](const Trial& t) { return t.told(); });
@@ -451,7 +437,7 @@ private:
                 "- {} measurement{} could not be checked: no figures that could be held against each other, such as a duration, tokens and "
                 "mean latencies.",
                 unchecked, unchecked == 1 ? "" : "s");
-        given_up();
+        if (const std::string time = time_spent_text(view_.trials); !time.empty()) line("- Time: {}.", time);
         const auto* staged = dynamic_cast<const Staged*>(setup_.strategy.get());
         if (staged != nullptr) line("- One step after the other finds a local optimum: combinations that no step lists were not measured.");
         for (const std::string& note : file_.notes) line("- {}", note);

@@ -149,6 +149,7 @@ Engine read_engine(const Yaml& file) {
         for (std::size_t i = 0; i < into->size(); ++i)
             if ((*into)[i].empty()) file.at(key).items()[i].fail("every name begins with nothing: a word wanted");
     }
+    read(file, table.caches, engine.caches);
     if (const Yaml* ready = file.find(table.ready)) check_old(*ready, table.ready.name);
     read(file, table.ready, engine.ready_path);
     engine.ready_within_seconds = ready_within_usually;

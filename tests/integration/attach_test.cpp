@@ -234,4 +234,17 @@ TEST_CASE("attach: of several workloads the last one ends early once all of them
     CHECK(lost.metrics.at(rate + "@last").value * 2 > whole.metrics.at(rate + "@last").value / 2);
 
     CHECK_FALSE(measured(usual * 0.9).validity.ended_early());
+
+    // With the best's figures of each workload the first one is enough.
+    context.to_beat = ToBeat{{rate, Direction::maximize}, usual * 6, {{"first", {usual * 6, 1}}, {"last", {usual * 6, 50}}}};
+    const Outcome outcome = evaluator.evaluate(Configuration{}, context);
+    REQUIRE(std::holds_alternative<Measurement>(outcome));
+    const auto& hopeless = std::get<Measurement>(outcome);
+    REQUIRE(hopeless.validity.ended_early());
+    CHECK(hopeless.metrics.contains(rate + "@first"));
+    CHECK_FALSE(hopeless.metrics.contains(rate + "@last"));
+    CHECK(hopeless.metrics.at("trial_saved_seconds").value >= 50);
+    CHECK(hopeless.metrics.at("trial_had_to_reach").value == Approx(usual * 5));
+    CHECK(hopeless.metrics.at(rate).value < usual * 2);
+    CHECK(hopeless.metrics.at(rate).standard_error.value() > 0.2 * hopeless.metrics.at(rate).value);
 }

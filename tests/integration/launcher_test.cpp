@@ -38,7 +38,7 @@ std::string docker_script(const TemporaryFolder& folder, const WordList& behind 
     std::string script = "#!/bin/bash\nprintf '%q ' \"$@\" >> '" + (folder.path() / "calls").string() + "'; echo >> '" +
                          (folder.path() / "calls").string() + "'\n";
     if (behind.empty()) {
-        script += "case \"$1 $2\" in 'image inspect') echo 'servetune: sha256:abc [\"docker.io/org/engine@sha256:def\"]';; esac\n";
+        script += "case \"$1 $2\" in 'image inspect') echo 'servetune: sha256:abc [\"docker.io/org/engine@sha256:def\"] \"\"';; esac\n";
     } else {
         script += "words=(); for word in \"$@\"; do case \"$word\" in --gpus=*) ;; *) words+=(\"$word\");; esac; done\nexec";
         for (const std::string& word : behind) script += " '" + word + "'";
@@ -207,6 +207,17 @@ TEST_CASE("launcher: what podman and docker are asked for, word by word") {
         CHECK(holds(calls, (kind == ContainerKind::podman ? "rm --force --time=0 --volumes " : "rm --force --volumes ") + launch.name));
         CHECK(plain->leftovers("/studies/s").empty());
         CHECK(holds(read_file(folder.path() / "calls"), "ps --all --filter " + label.substr(2, 5) + "=servetune.study="));
+        LaunchRequest compiling = simple_request();
+        compiling.caches = {"TRITON_CACHE_DIR", "VLLM_CACHE_ROOT"};
+        compiling.environment["VLLM_CACHE_ROOT"] = "/own";  // the study's own
+        const Launch kept = plain->launch(compiling);
+        CHECK(holds(kept.argv, "--mount=type=volume,source=servetune-caches-abc,target=/var/cache/servetune"));
+        CHECK(kept.environment.at("TRITON_CACHE_DIR") == "/var/cache/servetune/TRITON_CACHE_DIR");
+        CHECK(kept.environment.at("VLLM_CACHE_ROOT") == "/own");
+        CHECK(holds(kept.argv, "--env=TRITON_CACHE_DIR"));
+        ContainerOptions as_user = options;
+        as_user.options = {"--user=1000"};
+        CHECK_FALSE(container_launcher(as_user)->launch(compiling).environment.contains("TRITON_CACHE_DIR"));
         LaunchRequest shown = simple_request();
         CHECK(plain->shown(shown).text().find("hf_123456") == std::string::npos);
         CHECK(holds(plain->shown(shown).argv, "--env=HF_TOKEN"));

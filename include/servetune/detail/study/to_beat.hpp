@@ -32,7 +32,22 @@ inline std::optional<ToBeat> to_beat(const Problem& problem, std::span<const Tri
     if (best == nullptr || (mine != nullptr && mine->measured() > 0)) return std::nullopt;
     // What a load test prints now: the estimate is without the machine's drift.
     const double now = std::exp(standings.drift().offset(static_cast<double>(trial.id)));
-    return ToBeat{problem.objective.leading(), standings.scale().figure(best->estimate().judged() * now)};
+    ToBeat result{problem.objective.leading(), standings.scale().figure(best->estimate().judged() * now)};
+    for (const Standing& standing : standings.all()) {
+        if (!standing.passes()) continue;
+        for (const Trial* of : standing.trials) {
+            const Measurement* measurement = of->measurement();
+            if (measurement == nullptr || !problem.decision.believes(*measurement)) continue;
+            for (const auto& [workload, metric] : figures_of(measurement->metrics, result.goal.metric)) {
+                if (workload.empty()) continue;
+                const auto [most, first] = result.of_workloads.emplace(workload, ToBeat::OfWorkload{});
+                if (!first && !result.goal.better(metric->value, most->second.figure)) continue;
+                const auto took = measurement->metrics.find(MetricKey{"duration_seconds", workload}.text());
+                most->second = {metric->value, took == measurement->metrics.end() ? 0 : took->second.value};
+            }
+        }
+    }
+    return result;
 }
 
 /// What an evaluator is told of a trial. `trials`: all, this one among them.
