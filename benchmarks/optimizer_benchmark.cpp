@@ -22,7 +22,7 @@ namespace {
 using namespace servetune;
 
 /// Which space: the second argument of the benchmarks.
-enum Size { hundred_thousand, million_, trillion };
+enum Size { hundred_thousand, million, trillion };
 
 /// An engine's whole command line: 30 parameters, 2^40 configurations, which cannot be listed.
 SearchSpace whole_command_line() {
@@ -37,9 +37,9 @@ SearchSpace whole_command_line() {
 /// Parameters like an engine's: 103 680 configurations, or with more levels 967 680.
 SearchSpace space(Size size) {
     if (size == trillion) return whole_command_line();
-    const bool million = size == million_;
-    std::vector<Parameter> parameters{Parameter::integer("seqs", 32, million ? 2048 : 1024, Scale::log2).with_default(256),
-                                      Parameter::integer("tokens", 1024, million ? 131072 : 32768, Scale::log2).with_default(8192),
+    const bool larger = size == million;
+    std::vector<Parameter> parameters{Parameter::integer("seqs", 32, larger ? 2048 : 1024, Scale::log2).with_default(256),
+                                      Parameter::integer("tokens", 1024, larger ? 131072 : 32768, Scale::log2).with_default(8192),
                                       Parameter::choice("memory", {0.7, 0.8, 0.85, 0.9, 0.95}, true),
                                       Parameter::choice("backend", {"fa3", "flashinfer", "triton"}),
                                       Parameter::choice("cache", {"auto", "fp8"}),
@@ -48,8 +48,8 @@ SearchSpace space(Size size) {
                                       Parameter::choice("overlap", {false, true}),
                                       Parameter::choice("pinned", {false, true}),
                                       Parameter::choice("method", {"none", "ngram"}),
-                                      Parameter::integer("guesses", 1, million ? 8 : 5).when("method", {"ngram"})};
-    if (million) parameters.push_back(Parameter::choice("order", {"fcfs", "priority", "lpm", "dfs"}));
+                                      Parameter::integer("guesses", 1, larger ? 8 : 5).when("method", {"ngram"})};
+    if (larger) parameters.push_back(Parameter::choice("order", {"fcfs", "priority", "lpm", "dfs"}));
     return SearchSpace(std::move(parameters));
 }
 
