@@ -3,6 +3,7 @@
 
 #include "sample.hpp"
 #include "servetune/detail/base/rng.hpp"
+#include "summary.hpp"
 
 #include <fmt/format.h>
 
@@ -15,7 +16,7 @@
 namespace servetune::convergence {
 namespace {
 
-constexpr std::array<std::size_t, 4> looks{10, 20, 40, 60};
+constexpr std::array<std::size_t, 5> looks{5, 10, 20, 40, 60};
 constexpr double near_best = 0.05;
 
 /// regret[contender][task][seed] after so many trials, whole: every contender has every task with
@@ -159,6 +160,38 @@ std::string coverage(const ByTask& runs, const std::map<std::string, std::vector
            rows + "\n";
 }
 
+/// Each task by itself: what a run ends with depends on it more than on the contender.
+std::string task_by_task(const ByTask& runs, const std::map<std::string, std::vector<std::uint64_t>>& seeds, std::size_t budget) {
+    std::string header = "| task | contender | failing trials | trials to good |";
+    std::string rule = "|---|---|---:|---:|";
+    for (const std::size_t trials : looks) {
+        if (trials > budget) break;
+        header += fmt::format(" regret at {} |", trials);
+        rule += "---:|";
+    }
+    std::string rows;
+    for (const auto& [task, of_task] : seeds)
+        for (const auto& [contender, tasks] : runs) {
+            std::vector<Run> mine;
+            std::vector<double> crashes;
+            for (const std::uint64_t seed : of_task) {
+                mine.push_back(*tasks.at(task).at(seed));
+                crashes.push_back(static_cast<double>(mine.back().crashes));
+            }
+            const auto arrival = median_arrival(mine);
+            rows += fmt::format("| {} | {} | {:.1f} | {} |", task, contender, mean(crashes),
+                                arrival ? std::to_string(*arrival) : fmt::format("> {}", budget));
+            for (const std::size_t trials : looks) {
+                if (trials > budget) break;
+                std::vector<double> regrets;
+                for (const Run& run : mine) regrets.push_back(100 * at_trial(run.regret_best_mean, trials));
+                rows += fmt::format(" {:.1f} ± {:.1f} |", mean(regrets), standard_error(regrets));
+            }
+            rows += "\n";
+        }
+    return "Task by task, mean regret in percent ± standard error over seeds:\n\n" + header + "\n" + rule + "\n" + rows + "\n";
+}
+
 }  // namespace
 
 std::string aggregate_of(const std::vector<Run>& runs, const std::string& reference) {
@@ -244,6 +277,7 @@ std::string aggregate_of(const std::vector<Run>& runs, const std::string& refere
             "Where {} is behind, in points of regret, paired over seeds:\n\n| trials | task | behind | by |\n|---:|---|---|---:|\n{}\n",
             reference, losses);
         text += coverage(by_task, seeds);
+        text += task_by_task(by_task, seeds, budget);
     }
     return text;
 }

@@ -17,8 +17,9 @@ namespace servetune::convergence {
 /// the same for every contender. Only tasks and seeds that every contender has run count. Then
 /// every task on which `reference` is behind another by more than two standard errors of the paired
 /// difference, with how much, and how many pairs were looked at. By chance alone 3.0 % of equal
-/// pairs look so at 20 seeds, 3.8 % at 10, 5.8 % at 5 (Student's t beyond 2, one side). Last, the
-/// coverage of each model's predictive intervals. One such part for each noise.
+/// pairs look so at 20 seeds, 3.8 % at 10, 5.8 % at 5 (Student's t beyond 2, one side). Then the
+/// coverage of each model's predictive intervals, and each task by itself: failing trials, trials
+/// to a good configuration, regret. One such part for each noise.
 std::string aggregate_of(const std::vector<Run>& runs, const std::string& reference = "bayesian");
 
 }  // namespace servetune::convergence

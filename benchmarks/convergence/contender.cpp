@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "contender.hpp"
 
+#include "search/earlier_results.hpp"
 #include "search/pending_aware_model.hpp"
 #include "servetune/bayesian.hpp"
 #include "servetune/quasi_random.hpp"
 #include "servetune/simple_strategies.hpp"
-#include "servetune/staged.hpp"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
 
 namespace servetune::convergence {
 namespace {
 
-using Belief = std::shared_ptr<const PriorMean>;
-using Maker = std::function<std::unique_ptr<Strategy>(const Problem&, const Belief&, std::size_t budget, std::uint64_t seed)>;
+using Maker = std::function<std::unique_ptr<Strategy>(const Problem&, const Task&, std::size_t budget, std::uint64_t seed)>;
 
 /// As it ships but for what `change` does to its options.
 Maker bayesian(std::function<void(Bayesian::Options&)> change) {
-    return [change = std::move(change)](const Problem&, const Belief&, std::size_t budget, std::uint64_t seed) {
+    return [change = std::move(change)](const Problem&, const Task&, std::size_t budget, std::uint64_t seed) {
         Bayesian::Options options;
         options.trials = budget;
         options.learning.seed = seed;
@@ -34,7 +34,7 @@ enum class Told { as_it_is, flipped, constant, garbage };
 
 class Retold : public PriorMean {
 public:
-    Retold(Belief belief, Told told, std::uint64_t seed) : belief_(std::move(belief)), told_(told), seed_(seed) {}
+    Retold(std::shared_ptr<const PriorMean> belief, Told told, std::uint64_t seed) : belief_(std::move(belief)), told_(told), seed_(seed) {}
     [[nodiscard]] std::string name() const override { return "the cost model"; }
     [[nodiscard]] PriorBelief belief(const Configuration& configuration) const override {
         if (told_ == Told::constant) return {0.0, {}};
@@ -47,18 +47,49 @@ public:
     }
 
 private:
-    Belief belief_;
+    std::shared_ptr<const PriorMean> belief_;
     Told told_;
     std::uint64_t seed_;
 };
 
 Maker knowing(Told told) {
-    return [=](const Problem&, const Belief& belief, std::size_t budget, std::uint64_t seed) {
-        if (!belief) throw UsageError("the task has no cost model to know");
+    return [=](const Problem&, const Task& task, std::size_t budget, std::uint64_t seed) {
+        if (!task.belief()) throw UsageError("the task has no cost model to know");
         Bayesian::Options options;
         options.trials = budget;
         options.learning.seed = seed;
-        options.beliefs = Beliefs({std::make_shared<Retold>(belief, told, seed)});
+        options.beliefs = Beliefs({std::make_shared<Retold>(task.belief(), told, seed)});
+        return std::make_unique<Bayesian>(options);
+    };
+}
+
+/// What earlier studies of other machines or loads measured; nothing where the task has none.
+std::vector<EarlierTable> of_others(const Task& task, std::uint64_t /*seed*/) { return task.earlier(); }
+
+/// Some of the task's own rows: a machine just like this one, of which not all was measured.
+std::vector<EarlierTable> of_one_like_it(const Task& task, std::uint64_t seed) {
+    constexpr std::array<std::size_t, 12> sizes{60, 500, 120, 1500, 250, 800, 90, 1000, 180, 350, 1250, 650};
+    constexpr std::uint64_t extract_stream = 0x65787472616374;
+    std::vector<Trial> rows = task.rows();
+    Rng rng(derive_seed(seed, extract_stream));
+    const std::size_t count = std::min(sizes[(seed + sizes.size() - 1) % sizes.size()], rows.size() / 2);
+    for (std::size_t i = 0; i < count; ++i) std::swap(rows[i], rows[i + rng.index(rows.size() - i)]);
+    rows.resize(count);
+    std::stable_partition(rows.begin(), rows.end(), [](const Trial& row) { return std::holds_alternative<Measurement>(*row.outcome); });
+    if (rows.empty()) return {};
+    return {{"an extract of " + std::to_string(count) + " rows", std::move(rows)}};
+}
+
+Maker learning(std::vector<EarlierTable> (*earlier)(const Task&, std::uint64_t)) {
+    return [=](const Problem& problem, const Task& task, std::size_t budget, std::uint64_t seed) {
+        Bayesian::Options options;
+        options.trials = budget;
+        options.learning.seed = seed;
+        std::vector<std::shared_ptr<const PriorMean>> sources;
+        for (const EarlierTable& table : earlier(task, seed))
+            sources.push_back(std::make_shared<EarlierResults>(table.name, table.rows, std::map<std::string, std::string>{},
+                                                               problem.objective, problem.decision, problem.space));
+        options.beliefs = Beliefs(std::move(sources));
         return std::make_unique<Bayesian>(options);
     };
 }
@@ -68,12 +99,14 @@ constexpr const char* knows_memory = "bayesian_monotone";
 
 const std::map<std::string, Maker>& makers() {
     static const std::map<std::string, Maker> map{
-        {"random", [](const Problem&, const Belief&, std::size_t, std::uint64_t) { return std::make_unique<Random>(); }},
-        {"quasi_random",
-         [](const Problem&, const Belief&, std::size_t, std::uint64_t seed) { return std::make_unique<QuasiRandom>(seed); }},
-        {"local_search", [](const Problem&, const Belief&, std::size_t, std::uint64_t) { return std::make_unique<LocalSearch>(); }},
-        {"staged", [](const Problem& problem, const Belief&, std::size_t, std::uint64_t) { return staged_over(problem.space); }},
+        {"random", [](const Problem&, const Task&, std::size_t, std::uint64_t) { return std::make_unique<Random>(); }},
+        {"quasi_random", [](const Problem&, const Task&, std::size_t, std::uint64_t seed) { return std::make_unique<QuasiRandom>(seed); }},
+        {"local_search", [](const Problem&, const Task&, std::size_t, std::uint64_t) { return std::make_unique<LocalSearch>(); }},
+        {"staged", [](const Problem& problem, const Task&, std::size_t, std::uint64_t) { return staged_over(problem.space); }},
+        {"staged_undo", [](const Problem& problem, const Task&, std::size_t, std::uint64_t) { return staged_undo(problem.space); }},
         {"bayesian", bayesian(nothing)},
+        {"bayesian_learning", learning(of_others)},
+        {"bayesian_extract", learning(of_one_like_it)},
         {knows_memory, bayesian(nothing)},
         {"bayesian_knowing", knowing(Told::as_it_is)},
         {"bayesian_misled", knowing(Told::flipped)},
@@ -99,13 +132,13 @@ std::shared_ptr<const Problem> without_knowledge_of_memory(const Problem& proble
 class Own : public Contender {
 public:
     Own(Maker maker, bool knowing) : maker_(std::move(maker)), knowing_(knowing) {}
-    void begin(const Problem& problem, const Belief& belief, std::size_t budget, std::uint64_t seed) override {
+    void begin(const Problem& problem, const Task& task, std::size_t budget, std::uint64_t seed) override {
         const std::vector<Parameter>& all = problem.space.parameters();
         const bool known = std::any_of(all.begin(), all.end(), [](const Parameter& parameter) { return parameter.grows_memory; });
         if (known && !knowing_) reduced_ = without_knowledge_of_memory(problem);
         problem_ = known && !knowing_ ? reduced_.get() : &problem;
         seed_ = seed;
-        strategy_ = maker_(*problem_, belief, budget, seed);
+        strategy_ = maker_(*problem_, task, budget, seed);
     }
     Asked ask(std::span<const Trial> history) override {
         Rng rng(derive_seed(derive_seed(seed_, 1), history.size()));
@@ -134,17 +167,11 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Strategy> staged_over(const SearchSpace& space) {
-    Staged::Options options;
-    for (const std::size_t i : space.parents_first()) options.stages.push_back({space.parameters()[i].name, {space.parameters()[i].name}});
-    return std::make_unique<Staged>(std::move(options));
-}
-
 std::vector<std::string> own_contenders() {
     std::vector<std::string> names;
     for (const auto& [name, maker] : makers())
         if (name != knows_memory && name.find("_knowing") == std::string::npos && name.find("_misled") == std::string::npos &&
-            name.find("_told_") == std::string::npos)
+            name.find("_told_") == std::string::npos && name != "bayesian_learning" && name != "bayesian_extract")
             names.push_back(name);
     return names;
 }

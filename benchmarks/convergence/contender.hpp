@@ -2,8 +2,8 @@
 // Who is compared: a strategy of ours, or a program that speaks JSON lines.
 #pragma once
 
-#include "servetune/detail/search/prior_mean.hpp"
 #include "servetune/strategy.hpp"
+#include "task.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -18,8 +18,8 @@ namespace servetune::convergence {
 class Contender {
 public:
     virtual ~Contender() = default;
-    /// `belief`: of the task's cost model, or null; for contenders that use one.
-    virtual void begin(const Problem& problem, const std::shared_ptr<const PriorMean>& belief, std::size_t budget, std::uint64_t seed) = 0;
+    /// `problem`: the task's with this seed. `task`: for contenders that know more than the problem.
+    virtual void begin(const Problem& problem, const Task& task, std::size_t budget, std::uint64_t seed) = 0;
     struct Asked {
         std::optional<Configuration> configuration{};  ///< nothing: it is done
         std::string why{};
@@ -51,5 +51,8 @@ std::unique_ptr<Contender> peer(const std::string& name, const std::string& comm
 /// One parameter after the other in the order of the space, each winner kept: the published method
 /// without anybody's knowledge of the order.
 std::unique_ptr<Strategy> staged_over(const SearchSpace& space);
+/// The same; then the leader without one of its changes, for each of them; then the leader with
+/// what was best in a stage and is not in it, one and all of them. Again while the leader changes.
+std::unique_ptr<Strategy> staged_undo(const SearchSpace& space);
 
 }  // namespace servetune::convergence

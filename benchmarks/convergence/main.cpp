@@ -205,8 +205,14 @@ void run_all(const Options& options) {
     if (!problem.empty()) throw UsageError(problem);
 }
 
+/// Of the tasks and contenders that are named; of all where none is.
 std::vector<Run> runs_of(const Options& options) {
-    std::vector<Run> runs = read_runs(options.results);
+    const auto wanted = [](const std::vector<std::string>& names, const std::string& name) {
+        return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
+    };
+    std::vector<Run> runs;
+    for (Run& run : read_runs(options.results))
+        if (wanted(options.tasks, run.key.task) && wanted(options.contenders, run.key.contender)) runs.push_back(std::move(run));
     if (runs.empty()) throw UsageError("no results in " + options.results.string());
     const auto ran = [&](const Run& run) { return run.key.contender == options.against; };
     if (!options.against.empty() && std::none_of(runs.begin(), runs.end(), ran))

@@ -11,17 +11,55 @@
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
+#include <set>
 
 namespace servetune::convergence {
 namespace {
 
 using Json = nlohmann::json;
 
-/// Answers that break a known constraint cost no trial; after so many for one ask an even draw of
-/// what is possible is measured in the peer's place, which it is told.
-constexpr std::size_t most_rejections = 20;
+/// Answers that break a known constraint cost no trial. After so many for one ask the possible
+/// configuration that is nearest to the last answer is measured in its place, which it is told.
+constexpr std::size_t most_rejections = 5;
+
+/// Of two levels: 1 of words, of ordered ones their distance over the range; 1 where one is
+/// inactive.
+double level_distance(const Parameter& parameter, const Value* a, const Value* b) {
+    if (a == nullptr || b == nullptr) return a == b ? 0 : 1;
+    if (*a == *b) return 0;
+    if (!parameter.ordered()) return 1;
+    std::size_t from = 0;
+    std::size_t to = 0;
+    for (std::size_t i = 0; i < parameter.level_count(); ++i) {
+        if (parameter.level(i) == *a) from = i;
+        if (parameter.level(i) == *b) to = i;
+    }
+    return static_cast<double>(std::max(from, to) - std::min(from, to)) / static_cast<double>(parameter.level_count() - 1);
+}
+
+/// Of those that were not measured; any where all were.
+Configuration nearest_possible(const Problem& problem, const Configuration& wanted, std::span<const Trial> history) {
+    std::set<Configuration> measured;
+    for (const Trial& trial : history) measured.insert(trial.configuration);
+    std::optional<Configuration> nearest;
+    double least = 0;
+    problem.feasible.for_each([&](const Configuration& one) {
+        if (measured.contains(one) && measured.size() < static_cast<std::size_t>(problem.feasible.size())) return true;
+        double distance = 0;
+        for (const Parameter& parameter : problem.space.parameters())
+            distance += level_distance(parameter, wanted.find(parameter.name), one.find(parameter.name));
+        if (!nearest || distance < least) {
+            nearest = one;
+            least = distance;
+        }
+        return true;
+    });
+    return nearest.value();
+}
 
 Json json_value(const Value& value) {
     if (is_unset(value)) return nullptr;
@@ -63,12 +101,10 @@ public:
     Peer& operator=(const Peer&) = delete;
     ~Peer() override { stop(); }
 
-    void begin(const Problem& problem, const std::shared_ptr<const PriorMean>& /*belief*/, std::size_t budget,
-               std::uint64_t seed) override {
+    void begin(const Problem& problem, const Task& /*task*/, std::size_t budget, std::uint64_t seed) override {
         if (process_ < 0) start();
         problem_ = &problem;
         told_ = 0;
-        seed_ = seed;
         send({{"space", json_space(problem.space)},
               {"direction", problem.objective.leading().direction == Direction::maximize ? "maximize" : "minimize"},
               {"budget", budget},
@@ -78,20 +114,20 @@ public:
     Asked ask(std::span<const Trial> history) override {
         for (; told_ < history.size(); ++told_) send({{"tell", tell(history[told_])}});
         Asked asked;
+        Configuration last;
         for (; asked.infeasible < most_rejections; ++asked.infeasible) {
             send({{"ask", true}});
             const Json answer = receive();
             if (answer.contains("finished")) return asked;
             if (!answer.contains("configuration")) throw UsageError(name_ + " answered neither a configuration nor that it is finished");
-            const Configuration configuration = configuration_from_json(answer.at("configuration").dump());
-            if (problem_->space.feasible(configuration)) {
-                asked.configuration = configuration;
+            last = configuration_from_json(answer.at("configuration").dump());
+            if (problem_->space.feasible(last)) {
+                asked.configuration = last;
                 return asked;
             }
             send({{"tell", {{"configuration", answer.at("configuration")}, {"infeasible", true}}}});
         }
-        Rng rng(derive_seed(seed_, history.size()));
-        asked.configuration = problem_->feasible.sample(rng);
+        asked.configuration = nearest_possible(*problem_, last, history);
         return asked;
     }
 
@@ -150,7 +186,6 @@ private:
     std::string command_;
     const Problem* problem_ = nullptr;
     std::size_t told_ = 0;
-    std::uint64_t seed_ = 0;
     pid_t process_ = -1;
     std::FILE* to_ = nullptr;
     std::FILE* from_ = nullptr;

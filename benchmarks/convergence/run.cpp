@@ -64,7 +64,7 @@ std::vector<Run> run(const Task& task, Contender& contender, const RunKey& key, 
     Run result{key};
     std::vector<double> asks;
     auto start = Clock::now();
-    contender.begin(*problem, task.belief(), key.budget, key.seed);
+    contender.begin(*problem, task, key.budget, key.seed);
     result.ask_seconds = seconds_since(start);
     std::vector<Trial> history;
     std::set<Configuration> seen;

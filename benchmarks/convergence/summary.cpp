@@ -54,7 +54,7 @@ std::string table_of(const ByContender& contenders, const std::string& title, st
     text += "| contender | seeds |";
     std::string rule = "|---|---:|";
     std::vector<std::size_t> places;
-    for (const std::size_t place : {10U, 20U, 30U, 40U, 60U})
+    for (const std::size_t place : {5U, 10U, 20U, 40U, 60U})
         if (place <= budget) places.push_back(place);
     for (const std::size_t place : places) {
         text += fmt::format(" at {} |", place);

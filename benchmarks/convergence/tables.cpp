@@ -1,106 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables of measurements that others made. What is the load or the machine and no choice is fixed
-// or bounded, so that no optimizer wins by asking for more load.
+// Tables of measurements that others made.
 #include "base/files.hpp"
 #include "study/table.hpp"
+#include "table_choices.hpp"
 #include "task.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 #include <set>
 
 namespace servetune::convergence {
 namespace {
 
-struct Choice {
-    std::string task, table, what;
-    Objective objective;
-    std::map<std::string, std::string> fixed;  ///< parameters that are the task
-    double success_share;                      ///< 0: within 5 %
-    /// Strategies were tuned on it before tasks were split.
-    bool known_before = true;
-    /// What, with the pairs of levels that occur, says which rows exist: the same constraints as a
-    /// list of rows, told in a form that is quick to decide. Nothing: the list.
-    std::optional<std::vector<std::string>> rules{};
-};
-
-/// The tile with its border of 7 on either side fits into 48 KiB of shared memory.
-const std::string convolution_tile = "use_shmem == 0 or (block_size_x * tile_size_x + 14) * (block_size_y * tile_size_y + 14) * 4 <= 49152";
-
-const std::vector<Choice>& choices() {
-    static const std::vector<Choice> list{{"kt_convolution",
-                                           "kt_convolution_a100",
-                                           "a GPU kernel, 4362 combinations, few good ones",
-                                           {"time_ms", Direction::minimize, {}},
-                                           {},
-                                           0.01,
-                                           true,
-                                           {{convolution_tile}}},
-                                          {"argonne_1024",
-                                           "argonne_meta-llama-3-8b",
-                                           "hardware, framework and batch for 1024 tokens in and out, answered within 20 s",
-                                           {"throughput_per_hw", Direction::maximize, {Limit::parse("latency_s <= 20")}},
-                                           {{"io_len", "1024"}},
-                                           0},
-                                          {"aic_1024_512",
-                                           "aic_qwen32b_h100_trtllm",
-                                           "parallelism, precision and batch for 1024 in and 512 out at 40 ms a token at most",
-                                           {"tok_s_gpu", Direction::maximize, {Limit::parse("tpot_ms <= 40")}},
-                                           {{"isl", "1024"}, {"osl", "512"}},
-                                           0},
-                                          {"infx_dsr1",
-                                           "infx_dsr1_1k1k",
-                                           "engine, precision, parallelism and load on one system at 25 ms a token at most",
-                                           {"tok_s_gpu", Direction::maximize, {Limit::parse("tpot_ms <= 25")}},
-                                           {{"system", "b200_sxm"}},
-                                           0},
-                                          {"infx_llama70b",
-                                           "infx_llama70b_1k1k",
-                                           "engine, precision, parallelism and load on one system at 20 ms a token at most",
-                                           {"tok_s_gpu", Direction::maximize, {Limit::parse("tpot_ms <= 20")}},
-                                           {{"system", "b200_sxm"}},
-                                           0},
-                                          {"kt_convolution_w6600",
-                                           "kt_convolution_w6600",
-                                           "the same kernel on another chip",
-                                           {"time_ms", Direction::minimize, {}},
-                                           {},
-                                           0.01,
-                                           false,
-                                           {{convolution_tile}}},
-                                          {"kt_dedispersion_w7800",
-                                           "kt_dedispersion_w7800",
-                                           "a GPU kernel, 11130 combinations, flat",
-                                           {"time_ms", Direction::minimize, {}},
-                                           {},
-                                           0.01,
-                                           false,
-                                           std::vector<std::string>{}},
-                                          {"kt_pnpoly_rtx3090",
-                                           "kt_pnpoly_rtx3090",
-                                           "a GPU kernel, 4092 combinations, some do not run",
-                                           {"time_ms", Direction::minimize, {}},
-                                           {},
-                                           0.01,
-                                           false,
-                                           std::vector<std::string>{}},
-                                          {"llama_server",
-                                           "llama-server",
-                                           "a real engine on two processors, 12 flags, means of three runs",
-                                           {"output_tokens_per_second", Direction::maximize, {}},
-                                           {},
-                                           0,
-                                           false}};
-    return list;
-}
-
-/// `fail:KIND` is a table's own word for a failure that this project has no name for.
-std::string with_our_failures(std::string text) {
-    for (std::size_t at = text.find(",fail:"); at != std::string::npos; at = text.find(",fail:", at)) {
-        const std::size_t end = text.find(',', at + 1);
-        text.replace(at, end - at, ",other");
+/// The choice's rows, with the columns that its task needs, as `parse_table` reads them. A failure
+/// that this project has no name for is `other`.
+std::string rows_of(const TableChoice& choice, const std::filesystem::path& file) {
+    const std::vector<CsvRow> rows = parse_csv(read_file(file), file.string());
+    const std::vector<std::string>& header = rows.at(0).cells;
+    const auto status = static_cast<std::size_t>(std::find(header.begin(), header.end(), "status") - header.begin());
+    const auto wanted = [&](const std::string& metric) {
+        const auto bounds = [&](const Limit& limit) { return limit.metric == metric; };
+        const std::vector<Limit>& limits = choice.objective.limits;
+        return metric == choice.objective.leading().metric || std::any_of(limits.begin(), limits.end(), bounds);
+    };
+    std::string text;
+    for (const CsvRow& row : rows) {
+        const bool is_header = &row == &rows.front();
+        std::vector<std::string> cells;
+        bool fits = row.cells.size() == header.size();
+        for (std::size_t i = 0; fits && i < header.size(); ++i) {
+            const auto fixed = choice.fixed.find(header[i]);
+            if (fixed != choice.fixed.end()) {
+                const std::string& cell = fixed->second;
+                fits = is_header || row.cells[i] == cell || (cell.ends_with('/') && row.cells[i].starts_with(cell));
+            } else if (i < status) cells.push_back(row.cells[i]);
+            else if (i == status)
+                cells.push_back(is_header || row.cells[i] == "ok" || named_in(failure_kinds, row.cells[i]) ? row.cells[i] : "other");
+            else if (wanted(header[i])) cells.push_back(row.cells[i]);
+        }
+        if (fits) text += csv_line(cells);
     }
     return text;
+}
+
+/// Of repetitions that gave numbers the mean of each metric; a failure where none did.
+Outcome averaged(const std::vector<Outcome>& repetitions) {
+    Measurement mean;
+    double count = 0;
+    for (const Outcome& outcome : repetitions)
+        if (const auto* measurement = std::get_if<Measurement>(&outcome)) {
+            ++count;
+            for (const auto& [name, metric] : measurement->metrics) mean.metrics[name].value += metric.value;
+        }
+    if (count == 0) return repetitions.front();
+    for (auto& [name, metric] : mean.metrics) metric.value /= count;
+    return mean;
 }
 
 /// The pairs of levels that occur, where not all do, and the rules.
@@ -122,27 +77,19 @@ std::vector<Constraint> rules_for(const Allow& rows, const std::vector<std::stri
     return constraints;
 }
 
-Task::Definition task_of(const Choice& choice, const std::filesystem::path& folder) {
+Task::Definition task_of(const TableChoice& choice, const std::filesystem::path& folder) {
     const std::filesystem::path file = folder / (choice.table + ".csv");
-    const MeasuredTable table = parse_table(with_our_failures(read_file(file)), file.string());
+    const MeasuredTable table = parse_table(rows_of(choice, file), file.string());
     Task::Definition task;
     task.name = choice.task;
     task.what = choice.what;
     task.objective = choice.objective;
     task.success_share = choice.success_share;
-    std::vector<const MeasuredTable::Row*> rows;
-    for (const MeasuredTable::Row& row : table.rows) {
-        bool fits = true;
-        for (std::size_t i = 0; i < table.parameters.size(); ++i)
-            if (const auto fixed = choice.fixed.find(table.parameters[i]); fixed != choice.fixed.end())
-                fits = fits && row.cells[i] == fixed->second;
-        if (fits) rows.push_back(&row);
-    }
     Allow allow{{}, {}, "only these were measured"};
     std::vector<std::size_t> columns;
     for (std::size_t i = 0; i < table.parameters.size(); ++i) {
         std::set<Value> values;
-        for (const MeasuredTable::Row* row : rows) values.insert(value_of(row->cells[i].value_or("")));
+        for (const MeasuredTable::Row& row : table.rows) values.insert(value_of(row.cells[i].value_or("")));
         if (values.size() < 2) continue;
         const bool none = values.erase(Unset{}) > 0;  // no flag
         const bool numbers = std::all_of(values.begin(), values.end(), [](const Value& value) { return number_of(value).has_value(); });
@@ -151,18 +98,22 @@ Task::Definition task_of(const Choice& choice, const std::filesystem::path& fold
         Parameter parameter = Parameter::choice(table.parameters[i], {values.begin(), values.end()}, numbers);
         task.parameters.push_back(none ? std::move(parameter).or_unset() : std::move(parameter));
     }
-    auto truth = std::make_shared<std::map<Configuration, Outcome>>();
-    for (const MeasuredTable::Row* row : rows) {
+    std::map<Configuration, std::vector<Outcome>> measured;
+    for (const MeasuredTable::Row& row : table.rows) {
         Allow::Row allowed;
         Assignment assignment;
         for (const std::size_t i : columns) {
-            const Value value = value_of(row->cells[i].value_or(""));
+            const Value value = value_of(row.cells[i].value_or(""));
             allowed.emplace_back(value);
             assignment.emplace(table.parameters[i], value);
         }
+        const auto* measurement = std::get_if<Measurement>(&row.outcome);
+        if (measurement != nullptr && !measurement->metrics.contains(choice.objective.leading().metric)) continue;  // not measured
         allow.rows.insert(std::move(allowed));
-        truth->emplace(Configuration::of(assignment), row->outcome);
+        measured[Configuration::of(assignment)].push_back(row.outcome);
     }
+    auto truth = std::make_shared<std::map<Configuration, Outcome>>();
+    for (const auto& [configuration, repetitions] : measured) truth->emplace(configuration, averaged(repetitions));
     task.known_before = choice.known_before;
     if (choice.rules) task.constraints = rules_for(allow, *choice.rules);
     else task.constraints = {std::move(allow)};
@@ -172,15 +123,38 @@ Task::Definition task_of(const Choice& choice, const std::filesystem::path& fold
     for (const auto& [configuration, outcome] : *truth)
         if (!space.feasible(configuration)) throw ParseError(file.string() + ": its rules forbid the row " + configuration.text());
     task.truth = [truth](const Configuration& configuration) { return truth->at(configuration); };
+    for (const auto& [configuration, outcome] : *truth) {
+        task.rows.push_back({task.rows.size(), configuration});
+        task.rows.back().outcome = outcome;
+    }
+    // The first row is another study's default: one that ran.
+    std::stable_partition(task.rows.begin(), task.rows.end(),
+                          [](const Trial& row) { return std::holds_alternative<Measurement>(*row.outcome); });
     return task;
 }
+
+/// A person has a few earlier studies, not all.
+constexpr std::size_t most_earlier = 3;
 
 }  // namespace
 
 std::vector<Task::Definition> table_tasks(const std::filesystem::path& folder) {
     std::vector<Task::Definition> result;
-    for (const Choice& choice : choices())
-        if (std::filesystem::exists(folder / (choice.table + ".csv"))) result.push_back(task_of(choice, folder));
+    std::vector<std::string> kinds;
+    for (const TableChoice& choice : table_choices())
+        if (std::filesystem::exists(folder / (choice.table + ".csv"))) {
+            result.push_back(task_of(choice, folder));
+            kinds.push_back(choice.kind);
+        }
+    for (std::size_t i = 0; i < result.size(); ++i) {
+        std::vector<std::size_t> alike;
+        for (std::size_t j = 0; j < result.size(); ++j)
+            if (j != i && kinds[j] == kinds[i] && !kinds[i].empty()) alike.push_back(j);
+        std::stable_sort(alike.begin(), alike.end(),
+                         [&](std::size_t a, std::size_t b) { return std::max(a, i) - std::min(a, i) < std::max(b, i) - std::min(b, i); });
+        if (alike.size() > most_earlier) alike.resize(most_earlier);
+        for (const std::size_t j : alike) result[i].earlier.push_back({"the table of " + result[j].name, result[j].rows});
+    }
     return result;
 }
 

@@ -4,6 +4,7 @@
 
 #include "servetune/detail/search/prior_mean.hpp"
 #include "servetune/strategy.hpp"
+#include "servetune/trial.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -17,6 +18,12 @@
 #include <vector>
 
 namespace servetune::convergence {
+
+/// What was measured before of something like the task.
+struct EarlierTable {
+    std::string name;
+    std::vector<Trial> rows;
+};
 
 /// A space, an objective, and what every feasible configuration truly is. Thread-safe once made.
 class Task {
@@ -39,6 +46,8 @@ public:
         /// Strategies were tuned on it before tasks were split, so it is for development, whatever
         /// its name.
         bool known_before = false;
+        std::vector<Trial> rows{};            ///< of a table: all of it
+        std::vector<EarlierTable> earlier{};  ///< other machines or loads, the nearest first
     };
 
     /// Looks at every configuration to know the best. Throws SpaceError when none passes.
@@ -52,6 +61,8 @@ public:
     [[nodiscard]] double best() const { return best_; }
     /// Null where nothing is believed beforehand.
     [[nodiscard]] const std::shared_ptr<const PriorMean>& belief() const { return definition_.belief; }
+    [[nodiscard]] const std::vector<Trial>& rows() const { return definition_.rows; }
+    [[nodiscard]] const std::vector<EarlierTable>& earlier() const { return definition_.earlier; }
     [[nodiscard]] double success_share() const { return definition_.success_share; }
     /// `development` or `test`.
     [[nodiscard]] std::string half() const;
