@@ -53,8 +53,9 @@ std::optional<Proposal> FirstTrials::by_model(std::size_t source) const {
     const std::vector<std::size_t> best = candidates_.best_believed(source, problem_.objective.leading().direction, as_good, may);
     if (best.empty()) return std::nullopt;
     const std::string name = options_.beliefs[source].name();
-    if (Configuration first = candidates_.configuration(problem_, best.front()); !tried(first))
-        return Proposal{std::move(first), "best by " + name};
+    Configuration first = candidates_.configuration(problem_, best.front());
+    if (!tried(first)) return Proposal{std::move(first), "best by " + name};
+    if (behind_default(first)) return std::nullopt;
     std::size_t other = best.front();
     double farthest_of_them = 0;
     for (const std::size_t i : best) {
@@ -93,6 +94,15 @@ std::optional<Proposal> FirstTrials::by_design(const std::vector<Configuration>&
 bool FirstTrials::tried(const Configuration& configuration) const {
     return std::any_of(evidence_.begin(), evidence_.end(),
                        [&](const ConfigurationEvidence& entry) { return entry.configuration == configuration; });
+}
+
+bool FirstTrials::behind_default(const Configuration& configuration) const {
+    const auto found = std::find_if(evidence_.begin(), evidence_.end(),
+                                    [&](const ConfigurationEvidence& entry) { return entry.configuration == configuration; });
+    if (found == evidence_.end() || found->under_way()) return false;
+    const ConfigurationEvidence& usual = evidence_.front();
+    if (!found->measured() || !usual.measured()) return usual.measured();
+    return problem_.objective.leading().better(usual.means.front(), found->means.front());
 }
 
 bool FirstTrials::may_work(const Configuration& configuration) const {

@@ -17,8 +17,8 @@ namespace servetune {
 /// The trials of a search before its models decide, after the default:
 ///
 /// 1. what was measured to be best elsewhere, one of each source (`PriorMean::winners`);
-/// 2. what a source without winners, a cost model, believes best, and of what it believes to be as
-///    good the one most unlike all that was tried;
+/// 2. what a source without winners, a cost model, believes best; unless that is behind the
+///    default, also of what it believes to be as good the one most unlike all that was tried;
 /// 3. each engine's own defaults, for half of the start (`own_default`);
 /// 4. a suggestion, if one is due;
 /// 5. a few changes of the default (`start_point`); where all those were tried, what is farthest
@@ -42,6 +42,8 @@ private:
     [[nodiscard]] std::optional<Proposal> by_model(std::size_t source) const;
     [[nodiscard]] std::optional<Proposal> by_design(const std::vector<Configuration>& suggestions) const;
     [[nodiscard]] bool tried(const Configuration& configuration) const;
+    /// It was told, and failed or has a worse figure than the default.
+    [[nodiscard]] bool behind_default(const Configuration& configuration) const;
     [[nodiscard]] bool may_work(const Configuration& configuration) const;
     /// To the nearest of what was tried, squared.
     [[nodiscard]] double distance(const EncodedPoint& point) const;

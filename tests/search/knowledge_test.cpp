@@ -283,7 +283,7 @@ TEST_CASE("knowledge: sources that cannot teach are refused, and say why") {
     CHECK(knowledge_refusal(folder, "[{table: alien.csv}]") ==
           "the table DIR/alien.csv has varied no parameter that this study has too; it varied: x");
     CHECK(knowledge_refusal(folder, "[{study: a, table: b}]") ==
-          "DIR/study.yaml:11:13: 'knowledge[0]': one source wanted: cost_model, {study: FOLDER} or {table: FILE}");
+          "DIR/study.yaml:11:13: 'knowledge[0]': one source wanted: cost_model, recipes, {study: FOLDER} or {table: FILE}");
     CHECK(knowledge_refusal(folder, "[{stdy: a}]") == "DIR/study.yaml:11:20: 'knowledge[0].stdy': unknown key; known: study, table");
     CHECK(knowledge_refusal(folder, "cost_model").find("'knowledge': a list wanted") != std::string::npos);
 }
