@@ -15,7 +15,7 @@
 namespace autotune {
 
 /// What the cache has for a run of `file` that starts anew in `folder`; nothing for one that
-/// resumes, and with `--no-cache`. `say` gets a line for each file of the cache that cannot be read.
+/// resumes, and with `--no-cache`. `say` gets a line for each file that cannot be read.
 std::optional<servetune::NearestStudy> found_in_cache(const RunArguments& arguments, const servetune::StudyFile& file,
                                                       const std::filesystem::path& folder,
                                                       const std::function<void(const std::string&)>& say);

@@ -79,7 +79,7 @@ std::vector<CachedStudy> StudyCache::studies(const std::function<void(const std:
             result.push_back({file.path, SqliteJournal::definition_of(file.path)});
         } catch (const IoError& error) {
             std::error_code unknown;
-            if (fs::exists(file.path, unknown)) say(std::string("the cache's ") + error.what() + "; it is left out");
+            if (fs::exists(file.path, unknown)) say(std::string("the cache's ") + error.what() + "; it is left out, remove it");
         }
     return result;
 }

@@ -59,7 +59,7 @@ std::optional<NearestStudy> nearest_study(const StudySetup& setup, const StudyCa
             const bool nearer = !result || one.like < result->like || one.last_result > result->last_result;
             if (one.last_result > 0 && nearer) result = std::move(one);
         } catch (const IoError& error) {
-            say(std::string("the cache's ") + error.what() + "; it is left out");
+            say(std::string("the cache's ") + error.what() + "; it is left out, remove it");
         }
     }
     return result;

@@ -157,7 +157,7 @@ TEST_CASE("cached study: a damaged file, a cache that cannot be written and no h
     INFO(damaged.err);
     CHECK(damaged.code == 0);
     CHECK(has(damaged.err, study.kept().front().string() + ": "));
-    CHECK(has(damaged.err, "; it is left out\n"));
+    CHECK(has(damaged.err, "; it is left out, remove it\n"));
     CHECK(has(damaged.err, "kept for later runs: "));  // in its place
     const Ran unwritable = study.run_in("c", {}, {"SERVETUNE_CACHE=/proc/servetune"});
     CHECK(unwritable.code == 0);
@@ -195,7 +195,7 @@ TEST_CASE("cached study: an attached server is learned from, what is simulated i
             folder
                 .write(name + ".yaml",
                        "study: " + name +
-                           "\nmodel: Qwen/Qwen3-8B\nengine: vllm\nhardware: h100-sxm\nothers: default\nworkloads: [{workload: w, "
+                           "\nmodel: Qwen/Qwen3-8B\nengine: vllm\nothers: default\nworkloads: [{workload: w, "
                            "dataset: {kind: random, input_tokens: 64, output_tokens: 32}, requests: 40, ignore_eos: true}]\n"
                            "objective: {maximize: output_tokens_per_second}\ndecision: published\nspace: " +
                            space + "\nbudget: {trials: 3}\nevaluator: " + evaluator + "\n")
@@ -203,7 +203,7 @@ TEST_CASE("cached study: an attached server is learned from, what is simulated i
         return ran({"/usr/bin/env", "SERVETUNE_CACHE=" + (folder.path() / "cache").string(), SERVETUNE_PROGRAM, "run", study},
                    folder.path());
     };
-    const Ran simulated = run("simulated", "simulate", "{max_num_seqs: [64, 256]}");
+    const Ran simulated = run("simulated", "simulate\nhardware: h100-sxm", "{max_num_seqs: [64, 256]}");
     INFO(simulated.err);
     CHECK(simulated.code == 0);
     CHECK_FALSE(has(simulated.err, "later runs"));

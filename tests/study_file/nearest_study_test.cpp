@@ -31,7 +31,7 @@ public:
         fs::permissions(folder_.path() / "venv/bin/toy", fs::perms::owner_all);
         fs::create_directories(folder_.path() / "venv/lib/python3.12/site-packages/toy-1.0.dist-info");
         folder_.write("toy.yaml", "engine: toy\nversions: \"1.0\"\nlaunch: [" + (folder_.path() / "venv/bin/toy").string() +
-                                      ", \"{model}\", --port, \"{port}\"]\nready: {path: /health}\nparameters:\n"
+                                      ", \"{model}\", --port, \"{port}\"]\nparameters:\n"
                                       "  seqs: {flag: --seqs, int: {low: 1, high: 64, scale: log2}, default: 8}\n");
     }
     void becomes(const std::string& version) const {

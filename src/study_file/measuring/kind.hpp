@@ -54,7 +54,7 @@ struct MeasuringKind {
     std::optional<std::int64_t> (*visible_devices)(const StudyFile& file) = nullptr;
     /// Whose environment can change the speed of its trials; null: it measures nothing here.
     EnvironmentOptions (*environment)(const StudyFile& file) = nullptr;
-    /// Whose results they are, for the study's profile (study_profile.hpp): the devices, the server.
+    /// Whose results they are, for the study's profile (study_profile.hpp): devices, or the server.
     std::string (*machine)(const StudyFile& file) = nullptr;
     /// Which version of an engine runs, as far as it is found; empty: nothing tells. `definition`:
     /// the study's, with what `define` adds.
