@@ -41,14 +41,14 @@ double level_distance(const Parameter& parameter, const Value* a, const Value* b
     return static_cast<double>(std::max(from, to) - std::min(from, to)) / static_cast<double>(parameter.level_count() - 1);
 }
 
-/// Of those that were not measured; any where all were.
-Configuration nearest_possible(const Problem& problem, const Configuration& wanted, std::span<const Trial> history) {
+/// Of those that were not measured; nothing where all were.
+std::optional<Configuration> nearest_possible(const Problem& problem, const Configuration& wanted, std::span<const Trial> history) {
     std::set<Configuration> measured;
     for (const Trial& trial : history) measured.insert(trial.configuration);
     std::optional<Configuration> nearest;
     double least = 0;
     problem.feasible.for_each([&](const Configuration& one) {
-        if (measured.contains(one) && measured.size() < static_cast<std::size_t>(problem.feasible.size())) return true;
+        if (measured.contains(one)) return true;
         double distance = 0;
         for (const Parameter& parameter : problem.space.parameters())
             distance += level_distance(parameter, wanted.find(parameter.name), one.find(parameter.name));
@@ -58,7 +58,7 @@ Configuration nearest_possible(const Problem& problem, const Configuration& want
         }
         return true;
     });
-    return nearest.value();
+    return nearest;
 }
 
 Json json_value(const Value& value) {

@@ -165,7 +165,7 @@ Task::Definition task_of(const std::filesystem::path& study, const std::set<std:
     const SearchSpace whole(file->composition->parameters(), file->composition->constraints());
     const auto searched = [&](const std::string& name) { return parameters.empty() || parameters.contains(name); };
     Task::Definition task;
-    task.what = fmt::format("{} on {}, {}", file->model, file->hardware, file->objective.leading().metric);
+    task.what = fmt::format("{} on {}, {}", file->model, file->machine.chip(), file->objective.leading().metric);
     task.objective = file->objective;
     for (const Parameter& parameter : whole.parameters())
         if (searched(parameter.name)) task.parameters.push_back(parameter);

@@ -30,7 +30,8 @@ public:
         const Standing* leader = standings.best();
         if (leader == nullptr) return Finished{"nothing passes"};
         const Configuration& best = leader->configuration;
-        for (const auto& [name, value] : problem.space.default_configuration().entries())
+        const Configuration usual = problem.space.default_configuration();
+        for (const auto& [name, value] : usual.entries())
             if (const Value* now = best.find(name); now != nullptr && *now != value)
                 if (auto next = fresh(problem, standings, best, {{name, value}})) return Proposal{*next, "undo " + name};
         Assignment all;
