@@ -243,6 +243,16 @@ TEST_CASE("serving: vLLM's flags") {
     CHECK(experts.expert_parallel);
 }
 
+TEST_CASE("serving: an engine that compiles by itself launches more without it") {
+    const auto launches = [](const std::string& engine, const std::string& command) {
+        return reader(engine, "a100-sxm-40gb").read({shell_words(command)}).target.traits.eager_layer_seconds;
+    };
+    // A step of 28 layers: 20.1 ms (SLO-Guard, Qwen2-1.5B) and 22 ms (vllm-omni issue 7960).
+    CHECK(28 * launches("vllm", vllm) < 10e-3);
+    CHECK(28 * launches("vllm", vllm + " --enforce-eager") == Approx(21e-3).epsilon(0.05));
+    CHECK(launches("sglang", sglang + " --disable-cuda-graph") == launches("sglang", sglang));
+}
+
 TEST_CASE("serving: SGLang's flags") {
     check(sglang, {{"--max-running-requests=100", [](S s) { return s.max_sequences == 100; }},
                    {"--chunked-prefill-size=4000", [](S s) { return s.max_batched_tokens == 4000 && s.chunked_prefill; }},
