@@ -18,7 +18,7 @@ namespace servetune::convergence {
 class Contender {
 public:
     virtual ~Contender() = default;
-    /// `problem`: the task's with this seed. `task`: for contenders that know more than the problem.
+    /// `problem`: the task's with this seed. `task`: for contenders that know more than it.
     virtual void begin(const Problem& problem, const Task& task, std::size_t budget, std::uint64_t seed) = 0;
     struct Asked {
         std::optional<Configuration> configuration{};  ///< nothing: it is done

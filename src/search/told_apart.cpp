@@ -29,7 +29,7 @@ namespace {
 
 /// In how many trials the members of a group are changed, all together, where each has a set of
 /// `trials` trials of its own and the sets are as small as possible.
-std::size_t changes_of(std::size_t members, std::size_t trials) {
+std::size_t set_sizes(std::size_t members, std::size_t trials) {
     std::size_t changes = 0;
     std::size_t sets = 1;  // of so many trials: trials over size
     for (std::size_t size = 0; size <= trials && members > 0; ++size) {
@@ -62,7 +62,7 @@ std::vector<std::string> to_tell_apart(const std::vector<std::string>& names, co
     std::size_t changes = 0;
     for (auto& [changed, members] : groups) {
         const bool never = std::find(changed.begin(), changed.end(), true) == changed.end();
-        parts.push_back({members, changes_of(members.size() + (never ? 1 : 0), left)});
+        parts.push_back({members, set_sizes(members.size() + (never ? 1 : 0), left)});
         changes += parts.back().changes;
     }
     std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.changes > b.changes; });

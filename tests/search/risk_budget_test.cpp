@@ -28,7 +28,7 @@ struct Failing {
 };
 
 /// Half of the numbers of sequences fail, for a reason that is no memory.
-Failing searched(double failing_share, std::uint64_t seed) {
+Failing risked(double failing_share, std::uint64_t seed) {
     const TuningTask task;
     const Problem problem(TuningTask::space(), {metric}, {});
     BayesianOptions options;
@@ -65,8 +65,8 @@ TEST_CASE("risk: once too many failed, only what probably works is tried, and fe
     Failing budget;
     Failing none;
     for (std::uint64_t seed = 1; seed <= 6; ++seed) {
-        const Failing one = searched(BayesianOptions{}.failing_share, seed);
-        const Failing other = searched(1, seed);
+        const Failing one = risked(BayesianOptions{}.failing_share, seed);
+        const Failing other = risked(1, seed);
         budget.failed += one.failed;
         budget.risky += one.risky;
         budget.careful += one.careful;

@@ -75,7 +75,7 @@ TEST_CASE("told apart: a trial changes as few as it can, and one that failed tel
     // As many trials as flags: one each, the first first.
     CHECK(to_tell_apart(names, usual, {usual}, 6) == std::vector<std::string>{"flag0"});
     CHECK(to_tell_apart(names, usual, {usual, space.changed(usual, {{"flag0", true}})}, 5) == std::vector<std::string>{"flag1"});
-    // Three trials have room for seven sets: three of one, three of two; nine changes, three a trial.
+    // Three trials have room for seven sets: three of one, three of two; that is three a trial.
     CHECK(to_tell_apart(names, usual, {usual}, 3).size() == 3);
     // All are told apart: nothing more to change.
     std::vector<Configuration> all{usual};
