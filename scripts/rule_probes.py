@@ -71,8 +71,14 @@ class Space:
         return [w for w in dict.fromkeys(words) if w not in ("or", "and", "not", "in", "true", "false")]
 
     def active(self, name, configuration):
-        return all(parent in self.parameters and self.active(parent, configuration) and configuration[parent] in as_list(values)
+        return all(parent in self.parameters and self.active(parent, configuration) and self.is_one_of(parent, configuration, values)
                    for parent, values in self.parameters[name].get("when", {}).items())
+
+    def is_one_of(self, name, configuration, values):
+        """Where no flag is passed, the engine's own value counts too."""
+        value, values = configuration[name], as_list(values)
+        unset = value in (None, "engine")
+        return value in values or unset and ("engine" in values or self.parameters[name].get("engine_default", ...) in values)
 
     def known(self, name, configuration):
         value = configuration[name]
@@ -196,9 +202,11 @@ class Space:
                 words.append(f"{p['flag']}={value}")
         for rule in self.render_rules:
             if all(self.active(n, configuration) and configuration[n] in as_list(v) for n, v in rule.get("when", {}).items()):
-                named = {key: text.strip("{}") for key, text in rule["json"].items()}
-                told = {key: configuration[n] for key, n in named.items()
-                        if n in self.parameters and self.active(n, configuration) and configuration[n] not in (None, "engine")}
+                told = {}
+                for key, form in rule["json"].items():
+                    names = re.findall(r"\{([a-z0-9_]+)\}", form)
+                    if all(n in self.parameters and self.active(n, configuration) and configuration[n] not in (None, "engine") for n in names):
+                        told[key] = json.loads(re.sub(r"\{([a-z0-9_]+)\}", lambda n: json.dumps(configuration[n.group(1)]), form))
                 words.append(f"{rule['flag']}={json.dumps(told)}")
         return words
 

@@ -4,6 +4,7 @@
 #include "command_reader.hpp"
 #include "constraint_errors.hpp"
 #include "engine_value.hpp"
+#include "json_form.hpp"
 #include "load_level.hpp"
 #include "servetune/detail/base/nearest.hpp"
 #include "servetune/detail/base/present.hpp"
@@ -212,8 +213,7 @@ void Composition::keep_version(Engine& engine) const {
     };
     std::erase_if(engine.constraints, speaks_of_gone);
     std::erase_if(engine.constraints, of_other_version);
-    for (JsonFlag& flag : engine.json_flags)
-        std::erase_if(flag.fields, [&](const auto& field) { return engine.find(field.second) == nullptr; });
+    for (JsonFlag& flag : engine.json_flags) remove_keys(flag, [&](const std::string& name) { return engine.find(name) == nullptr; });
 }
 
 const Destination& Composition::destination_of(const Engine& engine, const EngineParameter& declared) const {
@@ -301,7 +301,7 @@ void Composition::add_parameter(const Engine& engine, const EngineParameter& dec
         const Local& parent = known->second;
         if (!parent.name_in_space.empty())
             parameter.active_when.push_back({parent.name_in_space, with_unset(condition.values, parent.parameter->parameter)});
-        else if (!contains(condition.values, parent.parameter->parameter.default_value))
+        else if (!contains(with_unset(condition.values, parent.parameter->parameter), parent.parameter->parameter.default_value))
             parameter.active_when.push_back({parent.parameter->parameter.name, {}});
     }
     parameters_.push_back(std::move(parameter));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parameters of which the study's chip or version takes no value: they leave the space, and what
 // names them goes on without them.
+#include "json_form.hpp"
 #include "servetune/detail/base/nearest.hpp"
 #include "servetune/detail/engine/composition.hpp"
 #include "servetune/error.hpp"
@@ -81,9 +82,10 @@ void Composition::refuse_emptied(const Engine& engine, const EngineParameter& de
     std::set<std::string> chips;
     for (const auto& [value, takers] : declared.architectures) chips.insert(takers.begin(), takers.end());
     throw SpaceError("'" + entry->name + "': " + engine.name + " takes none of its values " +
-                     (chips.empty() ? "in version " + version_of(engine)
-                                    : "on " + description_.architecture + "; it takes some on " +
-                                          listed(std::vector<std::string>(chips.begin(), chips.end()))));
+                     (declared.architectures.empty() ? "in version " + version_of(engine)
+                      : chips.empty()                ? "on " + description_.architecture + ", only where it serves from processors"
+                                                     : "on " + description_.architecture + "; it takes some on " +
+                                            listed(std::vector<std::string>(chips.begin(), chips.end()))));
 }
 
 /// Takes out the parameters of choices without a value, and those that then can never be active.
@@ -130,7 +132,7 @@ void Composition::leave_out_emptied(Engine& engine) {
     std::erase_if(engine.json_flags, [&](const JsonFlag& flag) { return !left.rest_of(flag.when); });
     for (JsonFlag& flag : engine.json_flags) {
         flag.when = *left.rest_of(flag.when);
-        std::erase_if(flag.fields, [&](const auto& field) { return left.has(field.second); });
+        remove_keys(flag, [&](const std::string& name) { return left.has(name); });
     }
 }
 

@@ -2,6 +2,7 @@
 // From a configuration to a command.
 #include "base/variable_name.hpp"
 #include "command_reader.hpp"
+#include "json_form.hpp"
 #include "servetune/detail/base/present.hpp"
 #include "servetune/detail/engine/composition.hpp"
 #include "servetune/error.hpp"
@@ -109,12 +110,16 @@ Composition::Words Composition::words_of(const Engine& engine, const Configurati
         const bool any = std::any_of(group.fields.begin(), group.fields.end(), [&](const auto& field) { return wanted(field.second); });
         if (!any || !conditions_hold(engine, group.when, configuration, false)) continue;
         OrderedJson object;
+        std::map<std::string, std::map<std::string, std::string>> parts;  // of each form
         for (const auto& [key, name] : group.fields) {
             bool active = false;
             const Value value = value_of_local(engine, name, configuration, active);
             if (!active || is_unset(value)) continue;
-            object[key] = to_json(value);
+            if (group.forms.contains(key)) parts[key][name] = to_json(value).dump();
+            else object[key] = to_json(value);
         }
+        for (const auto& [key, form] : group.forms)
+            if (parts[key].size() == names_in_form(form).size()) object[key] = OrderedJson::parse(filled_form(form, parts[key]));
         add(group.flag, object.dump());
     }
     return result;

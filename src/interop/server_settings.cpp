@@ -44,7 +44,8 @@ void add_settings(std::string& arguments, const Engine& engine, const std::map<s
         } else if (!to.flag.empty()) word = to.flag + "=" + text;
         for (const JsonFlag& json : engine.json_flags)
             for (const auto& [key, parameter] : json.fields)
-                if (to.flag.empty() && parameter == declared->parameter.name) word = json.flag + "." + key + "=" + text;
+                if (to.flag.empty() && parameter == declared->parameter.name && !json.forms.contains(key))
+                    word = json.flag + "." + key + "=" + text;
         if (!word.empty()) arguments += (arguments.empty() ? "" : " ") + word;
     }
 }

@@ -5,6 +5,8 @@
 #include "base/files.hpp"
 #include "base/kept_texts.hpp"
 #include "base/lower_case.hpp"
+#include "base/nesting.hpp"
+#include "engine/json_form.hpp"
 #include "key_reader.hpp"
 #include "keys.hpp"
 #include "load/data_files.hpp"
@@ -14,6 +16,8 @@
 #include "servetune/outcome.hpp"
 #include "servetune/search_space.hpp"
 #include "yaml_text.hpp"
+
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -181,8 +185,15 @@ Engine read_engine(const Yaml& file) {
             JsonFlag flag{read<std::string>(item, keys::render.flag), {}};
             for (const auto& [key, value] : item.at(keys::render.json).entries()) {
                 const std::string text = value.text();
-                if (text.size() < 3 || text.front() != '{' || text.back() != '}') value.fail_wanted("'{parameter}'");
-                flag.fields.emplace_back(key, text.substr(1, text.size() - 2));
+                const std::vector<std::string> names = names_in_form(text);
+                std::map<std::string, std::string> ones;
+                for (const std::string& name : names) {
+                    flag.fields.emplace_back(key, name);
+                    ones[name] = "1";
+                }
+                if (names.empty() || shallow_json<nlohmann::json>(filled_form(text, ones)).is_discarded())
+                    value.fail_wanted("'{parameter}', or JSON with {parameter} in it");
+                if (text != "{" + names.front() + "}") flag.forms.emplace(key, text);
             }
             if (const Yaml* when = item.find(keys::render.when)) flag.when = read_conditions(*when);
             engine.json_flags.push_back(std::move(flag));

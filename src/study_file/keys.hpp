@@ -43,7 +43,8 @@ inline constexpr struct ParameterKeys : DomainKeys, WhenKeys, DestinationKeys, D
     Key grows_memory{"grows_memory", is::boolean, "more of it never takes less of the device's memory, all else equal"};
     Key values_since{"values_since", is::conditions, "values of a choice that came with a version"};
     Key values_until{"values_until", is::conditions, "values of a choice last seen in a version"};
-    Key architectures{"architectures", is::mapping_of<is::architecture_list>, "of a choice: the chips that take a value (all)"};
+    Key architectures{"architectures", is::mapping_of<is::architecture_list>,
+                      "of a choice: the chips that take a value (all); []: none, processors do"};
     Key also{"also", is::keyed<keys::also>, "further values that a study may name, and a search of all leaves out"};
     Key same_as{"same_as", is::mapping_of<is::value>, "another word for a value -> that value (`engine`: as no flag)"};
     Key means{"means", is::mapping_of<is::one_of<value_meanings>>, "of a choice: value -> what the cost model calls it"};
@@ -72,7 +73,7 @@ inline constexpr struct FailureKeys : SourceKeys {
 inline constexpr struct RenderKeys : WhenKeys {
     static constexpr std::string_view called = "render";
     Key flag{"flag", is::text, "the flag", required};
-    Key json{"json", is::mapping_of<is::text>, "JSON key -> {parameter}", required};
+    Key json{"json", is::mapping_of<is::text>, "JSON key -> {parameter}, or JSON with {parameter} in it", required};
 } render{};
 
 inline constexpr struct WeightCacheKeys : WhenKeys, EnvironmentKeys, ReadyWithinKeys, SinceKeys {

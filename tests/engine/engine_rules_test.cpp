@@ -73,6 +73,16 @@ void check_rule(const Case& one, const std::map<std::string, std::int64_t>& mode
 
 Value whole_value(std::int64_t value) { return value; }
 
+/// Two half batches of vLLM in turns, with two copies whose experts are spread over both.
+Case two_copies(const char* version, const char* all_to_all, const char* rendered, const char* because) {
+    return {
+        "vllm",
+        version,
+        {{"enable_dbo", true}, {"enable_expert_parallel", true}, {"data_parallel_size", whole_value(2)}, {"all2all_backend", all_to_all}},
+        rendered,
+        because};
+}
+
 }  // namespace
 
 TEST_CASE("engine rules: the combinations that engines refuse are rendered without rules and refused with them") {
@@ -108,15 +118,11 @@ TEST_CASE("engine rules: the combinations that engines refuse are rendered witho
          "--enable-two-batch-overlap",
          nullptr},
         {"vllm", "0.17.0", {{"enable_dbo", true}}, "--enable-dbo", "Microbatching currently only supports"},
-        {"vllm", "0.17.0", {{"enable_dbo", true}, {"all2all_backend", "allgather_reducescatter"}}, "--enable-dbo", "Microbatching"},
-        {"vllm", "0.17.0", {{"enable_dbo", true}, {"all2all_backend", "deepep_low_latency"}}, "--enable-dbo", nullptr},
-        {"vllm", "0.24.0", {{"enable_dbo", true}, {"all2all_backend", "nixl_ep"}}, "nixl_ep", "DeepEP only"},
-        {"vllm", "0.28-main", {{"enable_dbo", true}, {"all2all_backend", "nixl_ep"}}, "nixl_ep", nullptr},
-        {"vllm",
-         "0.11.0",
-         {{"enable_dbo", true}, {"all2all_backend", "deepep_high_throughput"}},
-         "VLLM_ALL2ALL_BACKEND=deepep_high_throughput",
-         "deepep_low_latency only"},
+        two_copies("0.17.0", "allgather_reducescatter", "--enable-dbo", "Microbatching"),
+        two_copies("0.17.0", "deepep_low_latency", "--enable-dbo", nullptr),
+        two_copies("0.24.0", "nixl_ep", "nixl_ep", "DeepEP only"),
+        two_copies("0.28-main", "nixl_ep", "nixl_ep", nullptr),
+        two_copies("0.11.0", "deepep_high_throughput", "VLLM_ALL2ALL_BACKEND=deepep_high_throughput", "deepep_low_latency only"),
         {"vllm", "0.11.0", {{"async_scheduling", true}, {"speculative_method", "mtp"}}, "--async-scheduling", "every speculation"},
         {"vllm", "0.14.0", {{"async_scheduling", true}, {"speculative_method", "mtp"}}, "--async-scheduling", nullptr},
         {"vllm", "0.12", {{"async_scheduling", true}, {"pipeline_parallel_size", whole_value(2)}}, "--async-scheduling", "0.12 and 0.13"},

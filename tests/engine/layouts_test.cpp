@@ -90,9 +90,13 @@ TEST_CASE("layouts: heads, experts and layers of a known model bound them, of an
     CHECK(broken.front().find("(32 % tensor_parallel_size) == 0") != std::string::npos);
     CHECK(broken.front().find("attention heads must be divisible") != std::string::npos);
 
-    const std::string experts = "hardware: h100-sxm\nspace: {enable_expert_parallel: {choice: [false, true]}}\nothers: default\n";
+    const std::string experts =
+        "hardware: {device: h100-sxm, count: 2}\nspace: {tensor_parallel_size: 2, enable_expert_parallel: {choice: [false, true]}}\n"
+        "others: default\n";
     CHECK(FeasibleSet(space_of_layouts(layout_study("vllm", "Qwen/Qwen3-8B", experts))).size() == 1);
     CHECK(FeasibleSet(space_of_layouts(layout_study("vllm", "Qwen/Qwen3-30B-A3B", experts))).size() == 2);
+    const std::string alone = "hardware: h100-sxm\nspace: {enable_expert_parallel: {choice: [false, true]}}\nothers: default\n";
+    CHECK(FeasibleSet(space_of_layouts(layout_study("vllm", "Qwen/Qwen3-30B-A3B", alone))).size() == 1);
     const std::string stages =
         "hardware: {device: h100-sxm, count: 64}\nspace: {pipeline_parallel_size: {choice: [1, 32, 64]}}\nothers: default\n";
     CHECK(FeasibleSet(space_of_layouts(layout_study("vllm", "Qwen/Qwen3-8B", stages))).size() == 2);  // 36 layers

@@ -472,8 +472,10 @@ TEST_CASE("serving: what nobody knows is kept apart where it is asked for, and t
 TEST_CASE("serving: whatever a search space renders is read, and comes back as it was") {
     int served = 0;  // most ask for more context than the model was made for, or break another rule
     for (const char* name : {"vllm", "sglang", "tensorrt-llm", "llama.cpp"}) {
-        const Engine engine = shipped_catalogue.engine(name);
-        const Composition composition({{engine}});
+        SpaceDescription description{{shipped_catalogue.engine(std::string(name))}};
+        description.architecture = "hopper";
+        description.model_facts = {{"model.experts", 0}};
+        const Composition composition(description);
         const SearchSpace space(composition.parameters(), composition.constraints());
         const FeasibleSet feasible(space);
         Rng rng(1);
