@@ -24,6 +24,7 @@ struct ToBeat {
     Goal goal{};
     double value = 0;
     std::map<std::string, OfWorkload> of_workloads{};  ///< by name; empty for a study of one
+    double noise = 0;                                  ///< of one measurement, as a coefficient of variation
 };
 
 /// What an evaluation may want to know besides the configuration.

@@ -35,8 +35,11 @@ void busiest_first(std::vector<Workload>& workloads) {
 }
 
 EarlyEnd::EarlyEnd(std::optional<ToBeat> to_beat, double give_up, std::vector<Limit> limits, const std::vector<Workload>& workloads)
-    : to_beat_(std::move(to_beat)), share_(1 + give_up), give_up_(give_up), limits_(std::move(limits)), workloads_(workloads) {
+    : to_beat_(std::move(to_beat)), give_up_(give_up), limits_(std::move(limits)), workloads_(workloads) {
     if (!to_beat_) return;
+    constexpr double noises = 4;  // the best of many was lucky, and each differs from each by noise
+    give_up_ = std::max(give_up, noises * to_beat_->noise);
+    share_ = 1 + give_up_;
     if (!(give_up > 0) || !(to_beat_->value > 0) || !MetricKey::of(to_beat_->goal.metric).workload.empty()) to_beat_.reset();
     else if (to_beat_->goal.direction == Direction::minimize) share_ = 1 / share_;
 }
@@ -105,6 +108,7 @@ Metrics EarlyEnd::whole(const std::vector<WorkloadMetrics>& before) const {
     Metrics result;
     double ratio = 0;  // ln of what was measured beside the best there
     double measured = 0;
+    double error = 0;  // relative, of the workload that was ended early
     for (const WorkloadMetrics& part : before) {
         for (const auto& [name, metric] : part.metrics) result[MetricKey{name, part.workload}.text()] = metric;
         const auto found = part.metrics.find(to_beat_->goal.metric);
@@ -113,11 +117,13 @@ Metrics EarlyEnd::whole(const std::vector<WorkloadMetrics>& before) const {
         if (!(found->second.value > 0) || !(best->second.figure > 0)) continue;
         ratio += part.weight * std::log(found->second.value / best->second.figure);
         measured += part.weight;
+        error = part.weight / weights() * found->second.standard_error.value_or(0) / found->second.value;
     }
     const auto sum = measured > 0 ? sum_of_logs(before, std::exp(ratio / measured), workloads_.size()) : std::nullopt;
     if (!sum) return result;
+    constexpr double of_missing = 0.15;
     const double value = std::exp(*sum / weights());
-    result[to_beat_->goal.metric] = {value, value * (1 - measured / weights()) / 2};
+    result[to_beat_->goal.metric] = {value, value * std::hypot(of_missing * (1 - measured / weights()), error)};
     return result;
 }
 

@@ -284,7 +284,7 @@ void ServerMeasurement::add_power_of(const LoadRun& run, const std::string& call
 
 Measurement ServerMeasurement::as_given_up(const std::string& workload, const RateToReach& wanted, const GivenUp& found) const {
     say(workload + " ended early after " + seconds_text(found.seconds) + ": the configuration is surely slower than the best so far by " +
-        text_of(options_.give_up * 100) + " % or more");
+        short_number_text(early_end_.give_up() * 100) + " % or more");
     Finding finding{
         "given_up", figure_text(wanted.metric, found.value), figure_text(wanted.metric, wanted.least),
         "its load test was ended once it was certain that it would not reach the right-hand figure; the left one is approximate"};

@@ -2,7 +2,6 @@
 #include "study_fit.hpp"
 
 #include "engine/load_level.hpp"
-#include "perf/quick_estimate.hpp"
 #include "servetune/detail/trial/metric_key.hpp"
 
 #include <algorithm>
@@ -47,27 +46,17 @@ std::map<std::string, double> speeds_in(const Metrics& metrics, const std::strin
     return result;
 }
 
-/// One workload of one configuration, ready to be predicted under any factors.
-struct SpeedRow {
-    ServingTarget target;
-    ServingSettings settings;
-    TrafficMeans means;
-    Arrival arrival;
-    std::map<std::string, double> measured;
-    double weight = 1;
-
-    [[nodiscard]] std::vector<double> errors(const SpeedFactors& factors) const {
-        std::vector<double> result;
-        const ServingTarget machine{target.model, target.hardware, scaled(target.traits, factors)};
-        const QuickEstimate estimate = quick_estimate(CostModel(machine, settings), means, arrival);
-        for (const auto& [name, value] : measured)
-            if (const auto predicted = estimate.metric(name); predicted && *predicted > 0 && std::isfinite(*predicted))
-                result.push_back(weight * std::log(*predicted / value) / deviation_of(name));
-        return result;
-    }
-};
-
 }  // namespace
+
+std::vector<double> SpeedRow::errors(const SpeedFactors& factors) const {
+    std::vector<double> result;
+    const ServingTarget machine{target.model, target.hardware, scaled(target.traits, factors)};
+    const QuickEstimate estimate = quick_estimate(CostModel(machine, settings), means, arrival);
+    for (const auto& [name, value] : measured)
+        if (const auto predicted = estimate.metric(name); predicted && *predicted > 0 && std::isfinite(*predicted))
+            result.push_back(weight * std::log(*predicted / value) / deviation_of(name));
+    return result;
+}
 
 std::vector<MeasuredSpeed> measured_speeds(std::span<const Trial> history, const Decision& decision,
                                            const std::vector<std::string>& workloads) {

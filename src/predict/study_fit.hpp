@@ -2,6 +2,7 @@
 #pragma once
 
 #include "fit.hpp"
+#include "perf/quick_estimate.hpp"
 #include "servetune/detail/trial/decision.hpp"
 #include "servetune/simulate_evaluator.hpp"
 #include "servetune/trial.hpp"
@@ -32,6 +33,20 @@ std::vector<MeasuredSpeed> measured_speeds(std::span<const Trial> history, const
 /// The largest power of two of at most `count`: after so many configurations the cost model is
 /// fitted anew.
 std::size_t fitted_after(std::size_t count);
+
+/// One workload of one measured configuration, ready to be predicted under any factors.
+struct SpeedRow {
+    ServingTarget target;
+    ServingSettings settings;
+    TrafficMeans means;
+    Arrival arrival;
+    std::map<std::string, double> measured;  ///< metric -> value, as in MeasuredSpeed
+    double weight = 1;                       ///< of its errors
+
+    /// ln(predicted / measured) by `quick_estimate`, in standard deviations of a fitted model's
+    /// error.
+    [[nodiscard]] std::vector<double> errors(const SpeedFactors& factors) const;
+};
 
 /// The most likely factors of the machine by what was measured (`fitted_factors`), with
 /// `quick_estimate` as the prediction. A configuration with flags that the cost model does not know

@@ -102,8 +102,7 @@ struct LoadTestKeys {
     Key stall_timeout{"stall_timeout", is::positive_duration, "a request without an event of its answer for so long has failed (300s)"};
     Key warm_up{"warm_up", is::integer_in<0, 1'000'000>,
                 "requests before the first workload, at least; more until the server is steady (16; 0: none)"};
-    Key give_up{"give_up", is::share,
-                "a trial's last load test ends early once it is surely slower than the best by so much; 0: never (20%)"};
+    Key give_up{"give_up", is::share, "a trial ends early once it is surely slower than the best by so much; 0: never (10%)"};
 };
 
 struct ProgramKeys {

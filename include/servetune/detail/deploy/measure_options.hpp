@@ -32,8 +32,8 @@ struct MeasureOptions {
     LoadOptions load{};           ///< time-outs of requests; `ignore_eos` comes from the workload
     std::vector<Limit> limits{};  ///< for goodput, and for workloads whose load is looked for
     /// A load test ends once its configuration is surely slower than the best so far by so much
-    /// (EvaluationContext:: to_beat); 0: never.
-    double give_up = 0.2;
+    /// (EvaluationContext:: to_beat), or by four times the noise; 0: never.
+    double give_up = 0.1;
     double trial_within_seconds = 7200;  ///< start to stop; a longer trial is Failure{hung}
     /// At least so many before the first workload; before each workload as many as make the server
     /// steady (`warm_up`). 0: none at all.

@@ -33,6 +33,7 @@ inline std::optional<ToBeat> to_beat(const Problem& problem, std::span<const Tri
     // What a load test prints now: the estimate is without the machine's drift.
     const double now = std::exp(standings.drift().offset(static_cast<double>(trial.id)));
     ToBeat result{problem.objective.leading(), standings.scale().figure(best->estimate().judged() * now)};
+    result.noise = standings.noise();
     for (const Standing& standing : standings.all()) {
         if (!standing.passes()) continue;
         for (const Trial* of : standing.trials) {

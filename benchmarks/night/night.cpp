@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many configurations a night judges, on a simulated clock (README.md): night [HOURS [SEED]]
+#include "deploy/early_end.hpp"
+#include "engine/command_reader.hpp"
+#include "servetune/detail/base/rng.hpp"
+#include "servetune/study.hpp"
+#include "servetune/study_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using namespace servetune;
+
+/// Measured with vLLM 0.24 and Qwen3-8B on an H100 (docs/explanation/performance.md): ready after
+/// 59 s with what earlier starts compiled and 132 s without, of which 10 s are the first reading of
+/// the program's files; 12 s of warm-up before a load test of 21 s; 1 s to stop.
+struct Seconds {
+    double least_start = 59;
+    double compiling = 132 - 59 - 10;
+    double most_warm_up = 12;
+    double warm_up_share = 0.6;  ///< of the load test
+    double stop = 1;
+};
+
+/// What is done to judge more.
+struct Ways {
+    const char* name;
+    bool leaves_out = false;  ///< busiest workload first, the rest left out where it is hopeless
+    double give_up = 0.2;
+    bool keeps_caches = false;  ///< compiled code is kept between containers
+};
+
+struct NightStudy {
+    const char* name;
+    bool container;
+    std::string text;
+};
+
+/// Where the time went.
+struct Spent {
+    double starts = 0;
+    double warm_up = 0;
+    double loads = 0;
+    double saved = 0;
+    std::size_t ended_early = 0;
+    std::size_t left_out = 0;
+};
+
+/// Measures with the simulator, on a clock of its own, as ServerMeasurement goes about it.
+class NightEvaluator : public Evaluator {
+public:
+    NightEvaluator(const StudyFile& file, const NightStudy& study, const Ways& ways)
+        : evaluator_(simulated(file)),
+          container_(study.container),
+          ways_(ways),
+          limits_(file.objective.limits),
+          workloads_(file.workloads) {
+        if (ways_.leaves_out) busiest_first(workloads_);
+    }
+
+    [[nodiscard]] double now() const { return now_; }
+    [[nodiscard]] const Spent& spent() const { return spent_; }
+
+    Outcome evaluate(const Configuration& configuration, const EvaluationContext& context) override {
+        const SimulateEvaluator::Started started = evaluator_->started(configuration);
+        const bool compiles = container_ && !ways_.keeps_caches && started.start.end == StartResult::End::serves;
+        spend(spent_.starts, std::max(started.start.seconds, started.failure ? 0.0 : seconds_.least_start) +
+                                 (compiles ? seconds_.compiling : 0) + seconds_.stop);
+        Outcome outcome = evaluator_->predicted(configuration, context);
+        auto* measured = std::get_if<Measurement>(&outcome);
+        if (measured == nullptr) {
+            if (!started.failure) spend(spent_.loads, until_death);
+            return outcome;
+        }
+        return loaded(*measured, context);
+    }
+
+private:
+    static constexpr double until_death = 30;  ///< of a load test in which the engine dies
+
+    void spend(double& on, double seconds) {
+        on += seconds;
+        now_ += seconds;
+    }
+
+    Outcome loaded(const Measurement& whole, const EvaluationContext& context) {
+        std::optional<ToBeat> to_beat = context.to_beat;
+        if (to_beat && !ways_.leaves_out) to_beat->of_workloads.clear();  // then only the last workload is raced
+        const EarlyEnd early(to_beat, ways_.give_up, ways_.leaves_out ? limits_ : std::vector<Limit>{}, workloads_);
+        std::vector<WorkloadMetrics> parts;
+        Measurement result{{}, whole.validity};
+        for (const Workload& workload : workloads_) {
+            Metrics metrics;
+            for (const auto& [name, metric] : whole.metrics)
+                if (const MetricKey key = MetricKey::of(name); key.workload == (workloads_.size() > 1 ? workload.name : ""))
+                    metrics[std::string(key.name)] = metric;
+            const double duration = metrics.at("duration_seconds").value;
+            spend(spent_.warm_up, std::min(seconds_.most_warm_up, seconds_.warm_up_share * duration));
+            const auto wanted = early.rate_to_reach(parts);
+            const bool raced = wanted && metrics.contains(wanted->metric);
+            const double lost_after = raced ? metrics.at(wanted->metric).value * duration / wanted->least : duration;
+            if (lost_after < duration) {
+                spend(spent_.loads, lost_after);
+                spent_.saved += duration - lost_after;
+                ++spent_.ended_early;
+                const double rate = metrics.at(wanted->metric).value;
+                parts.push_back({workload.name, workload.weight, {{wanted->metric, {rate, rate * (1 - lost_after / duration) / 2}}}});
+                result.validity = {Verdict::suspect, {{"given_up"}}};
+                break;
+            }
+            spend(spent_.loads, duration);
+            parts.push_back({workload.name, workload.weight, std::move(metrics)});
+            if (early.left_out(parts)) {
+                ++spent_.left_out;
+                result.validity = {Verdict::suspect, {{"given_up"}}};
+                break;
+            }
+        }
+        spent_.saved += early.saved_seconds(parts.size());
+        result.metrics = parts.size() == workloads_.size() ? combined(parts) : early.whole(parts);
+        return result;
+    }
+
+    std::unique_ptr<SimulateEvaluator> evaluator_;
+    bool container_;
+    Ways ways_;
+    std::vector<Limit> limits_;
+    std::vector<Workload> workloads_;
+    Seconds seconds_{};
+    Spent spent_{};
+    double now_ = 0;
+};
+
+std::string study_text(const std::string& model, const std::string& engine, const std::string& workloads, const std::string& limits,
+                       const std::string& preset) {
+    return "study: night\nmodel: " + model + "\nhardware: h100-sxm\nengine: " + engine + "\npreset: " + preset +
+           "\nworkloads: " + workloads + "\nobjective: {maximize: output_tokens_per_second, limits: [" + limits +
+           "]}\nothers: default\nevaluator: {simulate: {noise: 1%}}\nbudget: 8h\n";
+}
+
+std::vector<NightStudy> night_studies() {
+    const std::string good = "success_ratio >= 99%";
+    const std::string one =
+        "[{workload: w, use: random, input_tokens: 512, output_tokens: 128, requests: 800, arrival: {concurrency: 128}}]";
+    const std::string three =
+        "[{workload: single, use: random, input_tokens: 512, output_tokens: 128, requests: 32, arrival: {concurrency: 1}}, "
+        "{workload: some, use: random, input_tokens: 512, output_tokens: 128, requests: 256, arrival: {concurrency: 16}}, "
+        "{workload: many, use: random, input_tokens: 512, output_tokens: 128, requests: 800, arrival: {concurrency: 128}}]";
+    const std::string long_ones =
+        "[{use: chat, requests: 1000, arrival: {concurrency: 64}}, {workload: documents, use: random, input_tokens: 6000, output_tokens: "
+        "300, "
+        "requests: 100, arrival: {concurrency: 16}}]";
+    return {{"8B, one workload", false, study_text("Qwen/Qwen3-8B", "vllm", one, good, "quick")},
+            {"8B, one workload, container", true, study_text("Qwen/Qwen3-8B", "vllm", one, good, "quick")},
+            {"8B, three loads, container", true, study_text("Qwen/Qwen3-8B", "vllm", three, good, "quick")},
+            {"14B, chat and documents", false, study_text("Qwen/Qwen3-14B", "vllm", long_ones, good, "throughput")},
+            {"14B, the same, TTFT limit, container", true,
+             study_text("Qwen/Qwen3-14B", "[vllm, sglang]", long_ones, good + ", ttft_p95 <= 5s", "quick")}};
+}
+
+struct Night {
+    Spent spent{};
+    std::size_t trials = 0;
+    std::size_t judged = 0;  ///< configurations with an outcome
+    double best = 0;         ///< true figure of what is recommended / the default's
+};
+
+Night night(const NightStudy& study, const Ways& ways, double hours, std::uint64_t seed) {
+    const std::filesystem::path folder = std::filesystem::temp_directory_path() / fmt::format("servetune-night-{}", seed);
+    std::filesystem::create_directories(folder);
+    std::ofstream(folder / "study.yaml") << study.text;
+    StudyFile file = load_study(folder / "study.yaml", Catalogue::standard());
+    file.seed = seed;
+    StudySetup setup = set_up(std::move(file), folder);
+    NightEvaluator evaluator(setup.file, study, ways);
+    MemoryJournal journal;
+    Study::Options options{setup.file.seed};
+    options.now = [&] { return evaluator.now(); };
+    options.default_again_every = setup.file.default_again_every();
+    Study run(*setup.problem, *setup.strategy, journal, std::move(options));
+    Budget budget = setup.file.budget;
+    budget.wall_clock_seconds = hours * 3600;
+    const Summary summary = run.run(evaluator, budget);
+    Night result{.spent = evaluator.spent()};
+    std::set<Configuration> judged;
+    for (const Trial& trial : journal.trials())
+        if (trial.told()) {
+            ++result.trials;
+            judged.insert(trial.configuration);
+        }
+    result.judged = judged.size();
+    const auto truth = [&](const Configuration& configuration) {
+        double sum = 0;
+        for (std::uint64_t i = 0; i < 5; ++i) {  // the noise of each trial is its own
+            const Outcome outcome = simulated(setup.file)->predicted(configuration, {.trial = i, .seed = derive_seed(99, i)});
+            if (const auto* measured = std::get_if<Measurement>(&outcome))
+                sum += measured->metrics.at(setup.problem->objective.leading().metric).value / 5;
+        }
+        return sum;
+    };
+    result.best = truth(summary.recommendation.recommended) / truth(setup.problem->space.default_configuration());
+    return result;
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+    try {
+        const double hours = count > 1 ? std::stod(words[1]) : 8;
+        const std::uint64_t seed = count > 2 ? std::stoull(words[2]) : 1;
+        const std::string only = count > 3 ? words[3] : "";
+        fmt::print("{:<38} {:<8} {:>6} {:>6} {:>7} {:>7} {:>7} {:>7} {:>5} {:>5} {:>6} {:>6}\n", "study", "", "judged", "trials",
+                   "starts h", "warm h", "loads h", "saved h", "early", "left", "gain", "ratio");
+        for (const NightStudy& study : night_studies()) {
+            if (!only.empty() && only != study.name) continue;
+            double before = 0;
+            for (const Ways& ways : {Ways{"before"}, Ways{"now", true, 0.1, true}}) {
+                const Night found = night(study, ways, hours, seed);
+                if (before == 0) before = static_cast<double>(found.judged);
+                const Spent& spent = found.spent;
+                fmt::print("{:<38} {:<8} {:>6} {:>6} {:>8.1f} {:>7.1f} {:>7.1f} {:>7.1f} {:>5} {:>5} {:>5.1f}% {:>6.2f}\n", study.name,
+                           ways.name, found.judged, found.trials, spent.starts / 3600, spent.warm_up / 3600, spent.loads / 3600,
+                           spent.saved / 3600, spent.ended_early, spent.left_out, (found.best - 1) * 100,
+                           static_cast<double>(found.judged) / before);
+                std::fflush(stdout);
+            }
+        }
+        return 0;
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "night: {}\n", error.what());
+        return 2;
+    }
+}
