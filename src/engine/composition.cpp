@@ -27,7 +27,8 @@ bool contains(const std::vector<Value>& values, const Value& value) {
 /// Values that a rule names, and `Unset` where that stands for one of them: no flag gives the
 /// engine's own default.
 std::vector<Value> with_unset(std::vector<Value> values, const Parameter& declared) {
-    if (!is_unset(declared.default_value) && contains(values, declared.default_value)) values.emplace_back(Unset{});
+    const Value usual = is_unset(declared.default_value) ? declared.value_when_unset.value_or(Unset{}) : declared.default_value;
+    if (!is_unset(usual) && contains(values, usual)) values.emplace_back(Unset{});
     return values;
 }
 

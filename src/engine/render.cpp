@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a configuration to a command.
+#include "base/nesting.hpp"
 #include "base/variable_name.hpp"
 #include "command_reader.hpp"
 #include "json_form.hpp"
@@ -119,7 +120,8 @@ Composition::Words Composition::words_of(const Engine& engine, const Configurati
             else object[key] = to_json(value);
         }
         for (const auto& [key, form] : group.forms)
-            if (parts[key].size() == names_in_form(form).size()) object[key] = OrderedJson::parse(filled_form(form, parts[key]));
+            if (parts[key].size() == names_in_form(form).size())
+                object[key] = OrderedJson::parse(filled_form(form, parts[key]), RefuseDeep());
         add(group.flag, object.dump());
     }
     return result;

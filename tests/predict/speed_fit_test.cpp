@@ -185,11 +185,11 @@ TEST_CASE("speed fit: the search asks the fitted model, and goes on where it sto
         REQUIRE(std::holds_alternative<Proposal>(answer));
         CHECK(std::get<Proposal>(answer).configuration == std::get<Proposal>(anew).configuration);
         CHECK(std::get<Proposal>(answer).why == std::get<Proposal>(anew).why);
-        by_model += std::get<Proposal>(answer).why.starts_with("best by the cost model fitted to ") ? 1 : 0;
+        by_model += std::get<Proposal>(answer).why.find(" by the cost model fitted to 1 ") != std::string::npos ? 1 : 0;
         const Configuration& next = std::get<Proposal>(answer).configuration;
         trials.push_back(measured_trial(id, next, figures_of(*faster, next)));
     }
-    CHECK(by_model == 1);
+    CHECK(by_model >= 1);
     const nlohmann::json report = nlohmann::json::parse(json_report(h100.setup, trials, ""));
     REQUIRE(report.contains("predicted"));
     const nlohmann::json& predicted = report["predicted"];

@@ -164,10 +164,10 @@ TEST_CASE("recipes: flags are translated to the version, or left out with the re
 
 TEST_CASE("recipes: environment and options files are read as flags are, and foreign variables are kept") {
     Recipe recipe = recipe_with("--enforce-eager");
-    recipe.command.environment = {{"VLLM_ATTENTION_BACKEND", "FLASHINFER"}, {"VLLM_ROCM_USE_AITER", "1"}};
+    recipe.command.environment = {{"VLLM_ATTENTION_BACKEND", "FLASHINFER"}, {"VLLM_OF_NO_FILE", "1"}};
     const AppliedRecipe taken = applied_to(recipe, "vllm", "0.33.0");
     CHECK(taken.values == Assignment{{"attention_backend", std::string("FLASHINFER")}, {"enforce_eager", true}});
-    CHECK(taken.environment == std::map<std::string, std::string>{{"VLLM_ROCM_USE_AITER", "1"}});
+    CHECK(taken.environment == std::map<std::string, std::string>{{"VLLM_OF_NO_FILE", "1"}});
     CHECK(taken.translated == std::vector<std::string>{"VLLM_ATTENTION_BACKEND is written --attention-backend"});
 }
 
