@@ -64,6 +64,31 @@ std::vector<ConfigurationEvidence> without_pending(const std::vector<Configurati
     return result;
 }
 
+std::vector<ConfigurationEvidence> worth_learning(std::vector<ConfigurationEvidence> evidence, const Objective& objective) {
+    if (evidence.size() <= most_learned) return evidence;
+    std::vector<bool> kept(evidence.size(), false);
+    std::vector<std::size_t> told;
+    std::size_t left = most_learned;
+    for (std::size_t i = 0; i < evidence.size(); ++i) {
+        kept[i] = i == 0 || evidence[i].pending;
+        if (!kept[i]) told.push_back(i);
+        else if (left > 0) --left;
+    }
+    std::stable_sort(told.begin(), told.end(), [&](std::size_t a, std::size_t b) {
+        const auto passes = [&](std::size_t i) { return evidence[i].measured() && evidence[i].passes; };
+        if (!passes(a) || !passes(b)) return passes(a) && !passes(b);
+        return objective.leading().better(evidence[a].means.front(), evidence[b].means.front());
+    });
+    const std::size_t best = std::min(left / 2, told.size());
+    const std::size_t others = std::min(left, told.size()) - best;
+    for (std::size_t i = 0; i < best; ++i) kept[told[i]] = true;
+    for (std::size_t i = 0; i < others; ++i) kept[told[best + i * (told.size() - best) / others]] = true;
+    std::vector<ConfigurationEvidence> result;
+    for (std::size_t i = 0; i < evidence.size(); ++i)
+        if (kept[i]) result.push_back(std::move(evidence[i]));
+    return result;
+}
+
 namespace {
 
 /// What the figure of a load test that was ended early counts, beside a whole one: noise^2 / its

@@ -53,6 +53,13 @@ struct ConfigurationEvidence {
 /// Of what was told: not those that nothing is known of yet, nor what is under way of the others.
 [[nodiscard]] std::vector<ConfigurationEvidence> without_pending(const std::vector<ConfigurationEvidence>& evidence);
 
+/// At most `most_learned` entries, in their order: the first (the default), what is under way, the
+/// best half of the others by the leading goal, and an even part of the rest, failures among it. A
+/// person's history may have ten thousand, and a fit takes O(n^3); where the optimum may be counts
+/// most.
+[[nodiscard]] std::vector<ConfigurationEvidence> worth_learning(std::vector<ConfigurationEvidence> evidence, const Objective& objective);
+inline constexpr std::size_t most_learned = 500;
+
 /// The evidence of a history: one entry for each configuration, in the order of their first trials.
 /// The order of telling does not matter.
 [[nodiscard]] std::vector<ConfigurationEvidence> evidence_of(const Problem& problem, const Standings& standings,

@@ -37,7 +37,7 @@ PendingAwareModel learned_anew(const Problem& problem, const Standings& standing
         for (const Trial* trial : standing.trials) history.push_back(*trial);
     std::sort(history.begin(), history.end(), [](const Trial& a, const Trial& b) { return a.id < b.id; });
     const Beliefs beliefs = options.beliefs.fitted_to(history, problem.decision);
-    std::vector<ConfigurationEvidence> evidence = evidence_of(problem, standings, geometry, beliefs);
+    std::vector<ConfigurationEvidence> evidence = worth_learning(evidence_of(problem, standings, geometry, beliefs), problem.objective);
     auto told = fitted_models(problem, standings, evidence, geometry, options.learning, tail);
     return learned_from(problem, standings, std::move(told), std::move(evidence), options.learning);
 }

@@ -53,7 +53,8 @@ public:
 
     PendingAwareModel learned(const Problem& problem, const Standings& standings, const BayesianOptions& options) {
         const LevelGeometry& geometry = candidates(problem, options).geometry();
-        std::vector<ConfigurationEvidence> evidence = evidence_of(problem, standings, geometry, options.beliefs);
+        std::vector<ConfigurationEvidence> evidence =
+            worth_learning(evidence_of(problem, standings, geometry, options.beliefs), problem.objective);
         if (!told_ || objective_ != problem.objective || noises_ != standings.noises() || told_->evidence() != without_pending(evidence)) {
             ranking_.reset();
             told_ = fitted_models(problem, standings, evidence, geometry, options.learning);
