@@ -22,10 +22,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Answers that break a known constraint cost no trial. After so many for one ask the possible
-/// configuration that is nearest to the last answer is measured in its place, which it is told.
-constexpr std::size_t most_rejections = 5;
-
 /// Of two levels: 1 of words, of ordered ones their distance over the range; 1 where one is
 /// inactive.
 double level_distance(const Parameter& parameter, const Value* a, const Value* b) {
@@ -41,7 +37,8 @@ double level_distance(const Parameter& parameter, const Value* a, const Value* b
     return static_cast<double>(std::max(from, to) - std::min(from, to)) / static_cast<double>(parameter.level_count() - 1);
 }
 
-/// Of those that were not measured; nothing where all were.
+/// An answer that breaks a known constraint costs no trial: the nearest of those that are possible
+/// and were not measured is measured in its place. Nothing where all were.
 std::optional<Configuration> nearest_possible(const Problem& problem, const Configuration& wanted, std::span<const Trial> history) {
     std::set<Configuration> measured;
     for (const Trial& trial : history) measured.insert(trial.configuration);
@@ -114,20 +111,15 @@ public:
     Asked ask(std::span<const Trial> history) override {
         for (; told_ < history.size(); ++told_) send({{"tell", tell(history[told_])}});
         Asked asked;
-        Configuration last;
-        for (; asked.infeasible < most_rejections; ++asked.infeasible) {
-            send({{"ask", true}});
-            const Json answer = receive();
-            if (answer.contains("finished")) return asked;
-            if (!answer.contains("configuration")) throw UsageError(name_ + " answered neither a configuration nor that it is finished");
-            last = configuration_from_json(answer.at("configuration").dump());
-            if (problem_->space.feasible(last)) {
-                asked.configuration = last;
-                return asked;
-            }
-            send({{"tell", {{"configuration", answer.at("configuration")}, {"infeasible", true}}}});
-        }
-        asked.configuration = nearest_possible(*problem_, last, history);
+        send({{"ask", true}});
+        const Json answer = receive();
+        if (answer.contains("finished")) return asked;
+        if (!answer.contains("configuration")) throw UsageError(name_ + " answered neither a configuration nor that it is finished");
+        asked.configuration = configuration_from_json(answer.at("configuration").dump());
+        if (problem_->space.feasible(*asked.configuration)) return asked;
+        ++asked.infeasible;
+        send({{"tell", {{"configuration", answer.at("configuration")}, {"infeasible", true}}}});
+        asked.configuration = nearest_possible(*problem_, *asked.configuration, history);
         return asked;
     }
 

@@ -13,6 +13,7 @@ import warnings
 from ConfigSpace import AndConjunction, CategoricalHyperparameter, Configuration, ConfigurationSpace, InCondition, OrdinalHyperparameter
 from driver import active, serve
 from smac import BlackBoxFacade, HyperparameterOptimizationFacade, Scenario
+from smac.main.exceptions import ConfigurationSpaceExhaustedException
 from smac.runhistory import StatusType, TrialInfo, TrialValue
 
 warnings.simplefilter("ignore")
@@ -51,7 +52,7 @@ class SmacPeer:
     def ask(self):
         try:
             self.asked = self.smac.ask()
-        except StopIteration:
+        except (StopIteration, ConfigurationSpaceExhaustedException):
             return None
         chosen = dict(self.asked.config)
         configuration = {}
