@@ -233,7 +233,7 @@ TEST_CASE("attach: of several workloads the last one ends early once all of them
     CHECK(lost.metrics.at(rate).value < usual * 2);
     CHECK(lost.metrics.at(rate + "@last").value * 2 > whole.metrics.at(rate + "@last").value / 2);
 
-    CHECK_FALSE(measured(usual * 0.9).validity.ended_early());
+    CHECK_FALSE(measured(usual * 0.7).validity.ended_early());
 
     // With the best's figures of each workload the first one is enough.
     context.to_beat = ToBeat{{rate, Direction::maximize}, usual * 6, {{"first", {usual * 6, 1}}, {"last", {usual * 6, 50}}}};
