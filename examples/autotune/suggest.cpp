@@ -4,10 +4,12 @@
 #include "output.hpp"
 
 #include "base/kept_texts.hpp"
+#include "base/lower_case.hpp"
 #include "engine/flag_facts.hpp"
 #include "predict/cost_belief.hpp"
 #include "servetune/detail/base/nearest.hpp"
 #include "servetune/detail/base/present.hpp"
+#include "servetune/detail/study/unequal_work.hpp"
 #include "servetune/error.hpp"
 #include "study_file/applied_recipe.hpp"
 #include "study_file/yaml_text.hpp"
@@ -49,8 +51,18 @@ struct Suggestion {
     AppliedRecipe applied{};
     std::string memory{};  ///< what the cost model says of it
     std::optional<double> gain{};
-    std::string error{};  ///< of a guess: how far the cost model was off
+    bool no_gain = false;                  ///< beyond the error: the command is the default's
+    std::vector<std::string> unchecked{};  ///< parameters that change the numbers a model computes with
+    std::string error{};                   ///< of a guess: how far the cost model was off
 };
+
+/// The one known model whose id ends in this name; else the name.
+std::string full_name(const std::string& name, const Catalogue& catalogue) {
+    std::set<std::string> ids;
+    for (const ModelSpec& spec : catalogue.all_models())
+        if (lower_case(spec.name).ends_with("/" + lower_case(name))) ids.insert(spec.name);
+    return ids.size() == 1 ? *ids.begin() : name;
+}
 
 Wanted wanted_by(const SuggestArguments& arguments) {
     Wanted wanted;
@@ -64,7 +76,10 @@ Wanted wanted_by(const SuggestArguments& arguments) {
         wanted.model_file = std::filesystem::absolute(arguments.model);
         wanted.model = wanted.facts->model.name;
         wanted.catalogue.use_model(wanted.model_file);
-    } else wanted.facts = served_model(wanted.model, wanted.catalogue.all_models());
+    } else {
+        wanted.model = full_name(wanted.model, wanted.catalogue);
+        wanted.facts = served_model(wanted.model, wanted.catalogue.all_models());
+    }
     return wanted;
 }
 
@@ -82,7 +97,8 @@ std::optional<std::string> why_not_started(const Wanted& wanted, const Compositi
         readers.emplace_back(wanted.engine, traits, wanted.catalogue.all_models(), wanted.chip);
         const SimulateEvaluator evaluator(composition, wanted.model, std::move(readers), {}, {});
         const SimulateEvaluator::Started started = evaluator.started(configuration);
-        if (started.failure && started.failure->kind != FailureKind::unsupported) return started.failure->message;
+        if (started.failure && started.failure->kind != FailureKind::unsupported)
+            return started.start.cause.empty() ? started.failure->message : started.start.cause;
         memory = started.failure ? "not checked: " + (started.start.cause.empty() ? started.failure->message : started.start.cause)
                                  : present(started.cost).memory().text();
     } catch (const Error& error) {
@@ -128,6 +144,17 @@ std::string error_text(const Wanted& wanted) {
         elsewhere += (elsewhere.empty() ? "; on others " : ", ") + one.hardware + " " + median;
     }
     return "not known: the cost model of " + wanted.engine.name + " was never checked on " + wanted.chip.name + elsewhere;
+}
+
+/// The median error of predictions on this chip, else the largest on others; nothing: it was never
+/// checked.
+std::optional<double> median_error(const Wanted& wanted) {
+    std::optional<double> elsewhere;
+    for (const CostCheck& one : wanted.catalogue.traits(wanted.engine.name).checked) {
+        if (one.hardware == wanted.chip.name) return one.median_error;
+        elsewhere = std::max(elsewhere.value_or(0), one.median_error);
+    }
+    return elsewhere;
 }
 
 std::string parameter_called(const Engine& engine, std::string_view concept_name) {
@@ -188,11 +215,17 @@ Suggestion guess_on(const Wanted& wanted, std::size_t devices) {
     const auto file = keep_texts("/suggest/" + std::to_string(devices), std::move(texts), UnsetVariable::fails);  // on no disk
     const StudySetup setup = set_up(load_study(file, wanted.catalogue));
     Suggestion result{"guess"};
-    const Configuration best = best_believed(setup, result.gain);
+    Configuration best = best_believed(setup, result.gain);
+    const auto error = median_error(wanted);
+    result.no_gain = result.gain && (!error || *result.gain <= *error);
+    if (result.no_gain) best = setup.problem->space.default_configuration();
+    for (const auto& [name, value] : best.entries())
+        if (const Parameter& parameter = setup.problem->space.at(name); changes_answers(parameter) && value != parameter.default_value)
+            result.unchecked.push_back(name);
     result.command = setup.command(best);
     result.devices = setup.file.composition->devices_of(best);
     const auto started = simulated(setup.file)->started(best);
-    if (started.failure) throw UsageError(started.failure->message);
+    if (started.failure) throw UsageError(started.start.cause.empty() ? started.failure->message : started.start.cause);
     result.memory = present(started.cost).memory().text();
     result.error = error_text(wanted);
     return result;
@@ -220,8 +253,11 @@ void print_recipe(const Suggestion& suggestion) {
     const Recipe& recipe = present(suggestion.match).recipe;
     put(stdout, "source: {} ({})\n", recipe.source, recipe.licence);
     if (!recipe.goal.empty()) put(stdout, "made for: {}\n", recipe.goal);
-    if (!recipe.measured.empty()) put(stdout, "its source measured: {}\n", recipe.measured);
-    if (const std::string difference = suggestion.match->difference(); !difference.empty()) put(stdout, "take care: {}\n", difference);
+    const std::string difference = suggestion.match->difference();
+    const bool as_published = difference.empty() && suggestion.applied.dropped.empty();
+    if (!recipe.measured.empty())
+        put(stdout, "its source measured{}: {}\n", as_published ? "" : ", for what it ran and not for this command", recipe.measured);
+    if (!difference.empty()) put(stdout, "take care: {}\n", difference);
     for (const std::string& one : suggestion.applied.translated) put(stdout, "translated: {}\n", one);
     for (const std::string& one : suggestion.applied.dropped) put(stdout, "left out: {}\n", one);
     for (const auto& [name, value] : suggestion.applied.environment)
@@ -236,13 +272,26 @@ void print_suggestion(const Suggestion& suggestion, const Wanted& wanted, const 
     for (const std::string& one : passed_over) put(stdout, "passed over: {}\n", one);
     if (!suggestion.match) {
         put(stdout, "source: no published recipe fits, so this is a GUESS of the cost model, for chat with 64 requests in flight\n");
-        if (suggestion.gain) put(stdout, "predicted gain over the default: {:+.1f} % of total tokens/s\n", *suggestion.gain * 100);
+        if (suggestion.no_gain)
+            put(stdout, "this is the default: the largest predicted gain, {:+.1f} %, is within the error of such predictions\n",
+                *suggestion.gain * 100);
+        else if (suggestion.gain) put(stdout, "predicted gain over the default: {:+.1f} % of total tokens/s\n", *suggestion.gain * 100);
         else put(stdout, "the default would not start there, by the same model\n");
         put(stdout, "error of such predictions: {}\n", suggestion.error);
+        for (const std::string& name : suggestion.unchecked)
+            put(stdout, "quality not measured: {} changes the numbers that the model computes with\n", name);
     }
     const bool lines = suggestion.memory.find('\n') != std::string::npos;
     put(stdout, "memory by the cost model:{}{}{}", lines ? "\n" : " ", suggestion.memory, lines ? "" : "\n");
-    put(stdout, "Nothing was measured here. 'autotune init' writes a study that measures.\n");
+    if (wanted.model.find('/') == std::string::npos)
+        put(stdout, "take care: an engine looks for a folder '{}'; of a hub it takes an id, OWNER/NAME\n", wanted.model);
+    constexpr std::int64_t one_machine = 8;
+    if (suggestion.devices > one_machine)
+        put(stdout, "take care: {} devices are several machines, and this is the command of one\n", suggestion.devices);
+    put(stdout, "Nothing was measured here. This writes a study that measures: {}\n",
+        Command{{"autotune", "init", "--model", wanted.model, "--engine", wanted.engine.name, "--hardware", wanted.chip.name, "--gpus",
+                 std::to_string(suggestion.devices)}}
+            .text());
 }
 
 OrderedJson suggestion_json(const Suggestion& suggestion, const Wanted& wanted, const std::vector<std::string>& passed_over) {
@@ -264,7 +313,9 @@ OrderedJson suggestion_json(const Suggestion& suggestion, const Wanted& wanted, 
         json["not_checked"] = suggestion.applied.environment;
     } else {
         json["predicted_gain"] = suggestion.gain ? OrderedJson(*suggestion.gain) : OrderedJson(nullptr);
+        json["within_error"] = suggestion.no_gain;
         json["error"] = suggestion.error;
+        json["quality_not_measured"] = suggestion.unchecked;
     }
     return json;
 }

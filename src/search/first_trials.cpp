@@ -77,7 +77,7 @@ std::optional<Proposal> FirstTrials::by_design(const std::vector<Configuration>&
         return Proposal{*found, "suggested"};
     const std::size_t left = trials_ + of_knowledge_ - evidence_.size();
     auto few_changes = start_point(problem_.space, candidates_.geometry(), evidence_, trials_ - 1, left, works, seed_);
-    if (few_changes && !tried(*few_changes)) return Proposal{std::move(*few_changes), "the default with what is known least changed"};
+    if (few_changes && !tried(*few_changes)) return Proposal{std::move(*few_changes), "the default with its least-tried settings changed"};
     const std::vector<bool> out = ran_out_.covers(candidates_.pool());
     std::vector<double> chances;
     for (std::size_t i = 0; i < candidates_.pool().size(); ++i) {

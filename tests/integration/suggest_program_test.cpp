@@ -49,6 +49,7 @@ TEST_CASE("suggest: ten well-known models on five chips: a recipe with its sourc
                     CHECK(has(said.at("error"), "error"));
                     CHECK(has(said.at("command"), model));
                     CHECK_FALSE(said.contains("source"));
+                    if (said.at("within_error").get<bool>()) CHECK(said.at("quality_not_measured").empty());
                 } else {
                     CHECK((ran.code == 1 || ran.code == 4));
                     CHECK_FALSE(said.at("reason").get<std::string>().empty());
@@ -96,6 +97,17 @@ TEST_CASE("suggest: an unknown model is said to be unknown, with what to do, and
     CHECK(own.code == 0);
     CHECK(has(own.out, "vllm serve org/Nobody-Knows-3B"));
     CHECK(has(own.out, "GUESS of the cost model"));
+}
+
+TEST_CASE("suggest: a gain within the error of predictions is none, and the end of an id names the model") {
+    const Ran ran = suggested("meta-llama/Llama-3.3-70B-Instruct", "h100-sxm", "vllm", false);
+    INFO(ran.out << ran.err);
+    CHECK(has(ran.out, "this is the default: the largest predicted gain, "));
+    CHECK_FALSE(has(ran.out, "kv-cache-dtype"));
+    CHECK_FALSE(has(ran.out, "| log:"));
+    CHECK(has(ran.out, "autotune init --model meta-llama/Llama-3.3-70B-Instruct --engine vllm --hardware h100-sxm --gpus 4"));
+    CHECK(has(suggested("gpt-oss-120b", "h100-sxm", "vllm", false).out, "vllm serve openai/gpt-oss-120b --"));
+    CHECK(has(suggested("llama-3.3-70b", "h100-sxm", "vllm", false).out, "take care: an engine looks for a folder 'llama-3.3-70b'"));
 }
 
 TEST_CASE("suggest: unknown hardware and engines are usage errors with the nearest names") {

@@ -398,7 +398,7 @@ TEST_CASE("knowledge: what was best elsewhere is tried second, in this study's v
     // Where the default was best, nothing is spent on it.
     std::vector<Trial> usual = trials;
     usual[0].outcome = Measurement{{{metric, {300}}}};
-    CHECK(first_of(there, usual).why == "the default with what is known least changed");
+    CHECK(first_of(there, usual).why == "the default with its least-tried settings changed");
 }
 
 TEST_CASE("knowledge: a model has two trials, its best and one as good that is unlike it") {

@@ -55,7 +55,7 @@ TEST_CASE("own defaults: every engine comes first with all else at its default")
     CHECK(history[1].configuration == problem.space.completed({{"engine", "b"}}));
     CHECK(history[2].configuration == problem.space.completed({{"engine", "c"}}));
     CHECK(history[1].why == "a level that much depends on, at its own defaults");
-    CHECK(history[3].why == "the default with what is known least changed");
+    CHECK(history[3].why == "the default with its least-tried settings changed");
 }
 
 TEST_CASE("own defaults: an engine that fails is tried once more with another back end, and no more than that") {
