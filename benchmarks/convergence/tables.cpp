@@ -108,7 +108,7 @@ Task::Definition task_of(const TableChoice& choice, const std::filesystem::path&
             assignment.emplace(table.parameters[i], value);
         }
         const auto* measurement = std::get_if<Measurement>(&row.outcome);
-        if (measurement != nullptr && !measurement->metrics.contains(choice.objective.leading().metric)) continue;  // not measured
+        if (measurement != nullptr && !measurement->metrics.contains(choice.objective.leading().metric)) continue;
         allow.rows.insert(std::move(allowed));
         measured[Configuration::of(assignment)].push_back(row.outcome);
     }

@@ -65,7 +65,7 @@ std::optional<NearestStudy> found_in_cache(const RunArguments& arguments, const 
         return std::nullopt;
     const StudyCache cache(StudyCache::users());
     if (cache.empty()) return std::nullopt;
-    StudySetup asked = set_up(arguments.load());  // of its own: what it finds becomes knowledge of the other
+    StudySetup asked = set_up(arguments.load());  // what it finds becomes knowledge of the other
     return nearest_study(asked, cache, say);
 }
 

@@ -6,7 +6,6 @@
 #include "start_design.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <string>
 #include <utility>
 
@@ -22,7 +21,9 @@ FirstTrials::FirstTrials(const Problem& problem, const Candidates& candidates, s
       trials_(start_trials(candidates.geometry().dimensions(), options.trials.value_or(problem.trials.value_or(Budget{}.trials)))),
       seed_(options.learning.seed.value_or(problem.seed)),
       margins_(margins_hold(evidence_)),
-      ran_out_(problem.space, candidates.geometry(), evidence_) {}
+      ran_out_(problem.space, candidates.geometry(), evidence_) {
+    for (const ConfigurationEvidence& entry : evidence_) points_.push_back(entry.point);
+}
 
 std::size_t FirstTrials::of_knowledge(const Beliefs& beliefs, const SearchSpace& space) {
     constexpr std::size_t of_model = 2;
@@ -59,7 +60,7 @@ std::optional<Proposal> FirstTrials::by_model(std::size_t source) const {
     std::size_t other = best.front();
     double farthest_of_them = 0;
     for (const std::size_t i : best) {
-        const double here = distance(candidates_.pool().point(i));
+        const double here = squared_distance_to_nearest(candidates_.geometry(), candidates_.pool().point(i), points_);
         if (here <= farthest_of_them) continue;
         other = i;
         farthest_of_them = here;
@@ -84,9 +85,7 @@ std::optional<Proposal> FirstTrials::by_design(const std::vector<Configuration>&
         const double by_margin = margins_ ? normal_cdf(0.5 + believed_margin(candidates_.beliefs(i))) : 1;
         chances.push_back(out[i] ? std::min(by_margin, OutOfMemoryRule::chance) : by_margin);
     }
-    std::vector<EncodedPoint> points;
-    for (const ConfigurationEvidence& entry : evidence_) points.push_back(entry.point);
-    Configuration far = candidates_.configuration(problem_, farthest(candidates_.geometry(), candidates_.pool(), points, chances, seed_));
+    Configuration far = candidates_.configuration(problem_, farthest(candidates_.geometry(), candidates_.pool(), points_, chances, seed_));
     if (tried(far)) return std::nullopt;
     return Proposal{std::move(far), "far from all that was tried"};
 }
@@ -108,17 +107,6 @@ bool FirstTrials::behind_default(const Configuration& configuration) const {
 bool FirstTrials::may_work(const Configuration& configuration) const {
     return (!margins_ || believed_margin(options_.beliefs.of(configuration)) > -1) &&
            !ran_out_.covers({candidates_.geometry().encode(configuration)}).front();
-}
-
-double FirstTrials::distance(const EncodedPoint& point) const {
-    double nearest = std::numeric_limits<double>::infinity();
-    for (const ConfigurationEvidence& entry : evidence_) {
-        double sum = 0;
-        for (std::size_t d = 0; d < candidates_.geometry().dimensions(); ++d)
-            sum += candidates_.geometry().squared_distance(d, point, entry.point);
-        nearest = std::min(nearest, sum);
-    }
-    return nearest;
 }
 
 }  // namespace servetune

@@ -45,12 +45,11 @@ private:
     /// It was told, and failed or has a worse figure than the default.
     [[nodiscard]] bool behind_default(const Configuration& configuration) const;
     [[nodiscard]] bool may_work(const Configuration& configuration) const;
-    /// To the nearest of what was tried, squared.
-    [[nodiscard]] double distance(const EncodedPoint& point) const;
 
     const Problem& problem_;
     const Candidates& candidates_;
     std::vector<ConfigurationEvidence> evidence_;
+    std::vector<EncodedPoint> points_{};  ///< of the evidence
     const BayesianOptions& options_;
     std::size_t of_knowledge_;
     std::size_t trials_;  ///< of the start, without those of knowledge

@@ -88,6 +88,16 @@ std::optional<Configuration> own_default(const SearchSpace& space, const std::ve
     return std::nullopt;
 }
 
+double squared_distance_to_nearest(const LevelGeometry& geometry, const EncodedPoint& point, const std::vector<EncodedPoint>& tried) {
+    double nearest = std::numeric_limits<double>::infinity();
+    for (const EncodedPoint& other : tried) {
+        double sum = 0;
+        for (std::size_t d = 0; d < geometry.dimensions(); ++d) sum += geometry.squared_distance(d, point, other);
+        nearest = std::min(nearest, sum);
+    }
+    return nearest;
+}
+
 std::size_t farthest(const LevelGeometry& geometry, const CandidatePool& pool, const std::vector<EncodedPoint>& tried,
                      const std::vector<double>& chances, std::uint64_t seed, std::size_t looked_at) {
     const std::size_t dimensions = geometry.dimensions();
@@ -103,12 +113,7 @@ std::size_t farthest(const LevelGeometry& geometry, const CandidatePool& pool, c
         const EncodedPoint candidate = pool.point(i);
         double fresh = 0;
         for (std::size_t d = 0; d < dimensions; ++d) fresh += seen[d].contains(candidate.levels[d]) ? 0 : 1;
-        double nearest = std::numeric_limits<double>::infinity();
-        for (const EncodedPoint& point : tried) {
-            double distance = 0;
-            for (std::size_t d = 0; d < dimensions; ++d) distance += geometry.squared_distance(d, candidate, point);
-            nearest = std::min(nearest, distance);
-        }
+        const double nearest = squared_distance_to_nearest(geometry, candidate, tried);
         const double spread = std::sqrt((tried.empty() ? 0 : nearest) / static_cast<double>(std::max<std::size_t>(dimensions, 1)));
         const double score = (spread + fresh / static_cast<double>(std::max<std::size_t>(dimensions, 1))) * chances[i];
         if (score > best_score) {
