@@ -59,7 +59,7 @@ inline constexpr std::array<std::string_view, 6> disturbances{"gpu_throttled", "
 
 struct Validity {
     Verdict verdict = Verdict::sound;
-    std::vector<Finding> findings{};
+    std::vector<Finding> findings{};  ///< the first of them is as grave as the verdict
 
     [[nodiscard]] bool disturbed() const { return std::any_of(findings.begin(), findings.end(), is_disturbance); }
 
