@@ -12,6 +12,7 @@
 #include "engine/load_level.hpp"
 #include "report/report_view.hpp"
 #include "report/study_comparison.hpp"
+#include "report/time_spent.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/host/topology.hpp"
 #include "servetune/detail/space/feasible_set.hpp"
@@ -413,7 +414,7 @@ int status(const StatusArguments& arguments) {
     put(stdout, "  so far: {}.{}{}\n", headline.title, headline.reason.empty() ? "" : " " + headline.reason,
         headline.advice.empty() ? "" : " " + headline.advice);
     if (!headline.command.empty()) put(stdout, "  {}\n", headline.command);
-    if (const std::string time = time_spent_text(trials); !time.empty()) put(stdout, "  time: {}\n", time);
+    if (const std::string time = time_spent_in(trials).text(); !time.empty()) put(stdout, "  time: {}\n", time);
     return done;
 }
 

@@ -60,7 +60,7 @@ inline constexpr std::array<std::string_view, 6> disturbances{"gpu_throttled", "
 /// The audit's verdict on a measurement, and why.
 struct Validity {
     Verdict verdict = Verdict::sound;
-    std::vector<Finding> findings{};
+    std::vector<Finding> findings{};  ///< the first of them is as grave as the verdict
 
     [[nodiscard]] bool disturbed() const { return std::any_of(findings.begin(), findings.end(), is_disturbance); }
 

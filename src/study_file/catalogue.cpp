@@ -45,7 +45,7 @@ void check_names(const Engine& engine, const Yaml& file) {
             for (const auto& [parent, values] : when->entries()) check(parent, values);
     if (const Yaml* aliases = file.find(keys::engine.aliases))
         for (const auto& [spelling, meant] : aliases->entries())
-            if (meant.text() != "{model}") check(meant.text(), meant);
+            if (!meant.text().starts_with("{model}")) check(meant.text(), meant);
     if (const Yaml* devices = file.find(keys::engine.devices))
         for (std::size_t i = 0; i < engine.devices.size(); ++i) {
             const Yaml& at = devices->is_sequence() ? devices->items()[i] : devices->entries()[i].second;
