@@ -28,13 +28,15 @@ _patience_seconds = 5.0
 
 
 class _Job(Generic[T]):
-    __slots__ = ("work", "result", "error", "done")
+    __slots__ = ("work", "result", "error", "undone")
 
     def __init__(self, work: Callable[[Say], T]) -> None:
         self.work = work
         self.result: T
         self.error: BaseException | None = None
-        self.done = threading.Event()
+        # Held until the work is done. An exception in who waits for an Event can leave the Event's own lock behind.
+        self.undone = threading.Lock()
+        self.undone.acquire()
 
 
 class Conversation:
@@ -80,8 +82,8 @@ class Conversation:
             raise UsageError("this study is closed; a new Study with the same journal goes on from there")
         job = _Job(work)
         self._jobs.put(job)
-        while not job.done.wait(1):
-            if not self._thread.is_alive() and not job.done.is_set():
+        while not job.undone.acquire(timeout=1):
+            if not self._thread.is_alive() and job.undone.locked():
                 raise UsageError("this study was closed meanwhile")
         if job.error is not None:
             try:
@@ -125,7 +127,7 @@ class Conversation:
                 job.result = job.work(self._say)
             except BaseException as error:
                 job.error = error
-            job.done.set()
+            job.undone.release()
             del job
         self._end()
 

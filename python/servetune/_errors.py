@@ -38,9 +38,12 @@ class ForkedError(Error, RuntimeError):
 def error_of(exit_code: int, said: str) -> Error:
     """The exception for a program that ended with this code after it said this."""
     text = re.sub(r"^autotune: ", "", said.strip()) or "autotune has said nothing"
+    text = text.replace("--accept-changes", "accept_changes=True").replace("another --directory", "another journal")
     if exit_code == 2:
         return UsageError(text)
     if exit_code == 3:
         return (JournalInUse if "another process is running this study" in text else IoError)(text)
     how = f"signal {-exit_code} has ended it" if exit_code < 0 else f"exit code {exit_code}"
-    return IoError(f"autotune has ended too early ({how}): {text}; a new Study with the same journal goes on from there")
+    return IoError(
+        f"autotune has ended too early ({how}): {text}; a new Study with the same journal goes on from there"
+    )

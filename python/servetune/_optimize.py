@@ -79,5 +79,7 @@ _waits_for_others = "the study waits for trials that were asked elsewhere: tell 
 def _measured(measure: Measure, trial: Trial, catch: Catch) -> Outcome:
     try:
         return measure(dict(trial.configuration))
-    except (Failed, *catch) as error:
-        return failure_of(error)
+    except Exception as error:
+        if isinstance(error, (Failed, *catch)):
+            return failure_of(error)
+        raise

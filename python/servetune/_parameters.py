@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import math
-import typing
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Union
@@ -14,8 +13,8 @@ from ._errors import UsageError
 
 Value = Union[bool, int, float, str, None]
 """A value of a parameter; `None` passes no flag."""
-Configuration = dict[str, Value]
-"""Parameter -> value. A parameter that is inactive is absent."""
+Configuration = dict[str, Any]
+"""Parameter -> `Value`. A parameter that is inactive is absent."""
 Condition = Mapping[str, Union[Value, Sequence[Value]]]
 """Parent -> the value or values under which a parameter is active. All must hold."""
 
@@ -51,7 +50,12 @@ class Parameter:
 
 
 def choice(
-    name: str, values: Iterable[Value], *, default: Value | _Absent = absent, ordered: bool = False, when: Condition = {}
+    name: str,
+    values: Iterable[Value],
+    *,
+    default: Value | _Absent = absent,
+    ordered: bool = False,
+    when: Condition = {},
 ) -> Parameter:
     """One of these values. Without `default` the first is the default. `ordered`: from less to more.
 
@@ -147,7 +151,7 @@ def _parameter(name: str, domain: Mapping[str, Any], default: Value | _Absent, w
 
 
 def _listed(values: Value | Sequence[Value]) -> Sequence[Value]:
-    return values if isinstance(values, Sequence) and not isinstance(values, str) else [typing.cast(Value, values)]
+    return values if isinstance(values, Sequence) and not isinstance(values, str) else [values]
 
 
 def plain_value(value: Any) -> Value:
@@ -170,8 +174,11 @@ def study_text(value: Any) -> str:
     if value is None:
         return "engine"
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{study_text(key)}: {study_text(item)}" for key, item in value.items()) + "}"
+        return "{" + ", ".join(f"{_quoted(key)}: {study_text(item)}" for key, item in value.items()) + "}"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(study_text, value)) + "]"
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    return text.replace("${", "$${").replace("\x7f", "\\u007f") if isinstance(value, str) else text
+    return _quoted(value.replace("${", "$${")) if isinstance(value, str) else json.dumps(value, allow_nan=False)
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

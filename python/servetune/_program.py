@@ -44,7 +44,11 @@ def find_checked() -> str:
         words = ran.stdout.split("\n")[0].split() if ran.returncode == 0 else []
         found = words[-1] if len(words) == 2 else ""
         if found != __version__:
-            said = f"is of version {found}" if found else f"does not say its version ({ran.stderr.strip() or ran.returncode})"
+            said = (
+                f"is of version {found}"
+                if found
+                else f"does not say its version ({ran.stderr.strip() or ran.returncode})"
+            )
             raise VersionMismatch(
                 f"the module servetune is of version {__version__}, but the program {path} {said}: install both from one"
                 " package, or set SERVETUNE_AUTOTUNE to the program that belongs to the module"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ._html import recommendation_html
+from ._html import recommendation_html, shown
 from ._parameters import Configuration
 
 
@@ -68,7 +68,11 @@ class Recommendation:
     def __str__(self) -> str:
         if self.verdict != "recommended" or self.configuration is None:
             return f"{self.headline}: {self.reason}"
-        changed = {name: value for name, value in self.configuration.items() if self.default.configuration.get(name, ...) != value}
+        changed = {
+            name: value
+            for name, value in self.configuration.items()
+            if self.default.configuration.get(name, ...) != value
+        }
         what = ", ".join(f"{name} = {shown(value)}" for name, value in changed.items()) or "the default"
         if self.gain is None:
             return f"{what}: {self.reason}"
@@ -84,11 +88,6 @@ class Recommendation:
 
     def _repr_html_(self) -> str:
         return recommendation_html(self)
-
-
-def shown(value: object) -> str:
-    """A value for people."""
-    return "no flag" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def recommendation_of(document: Mapping[str, Any]) -> Recommendation:

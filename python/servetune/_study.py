@@ -41,7 +41,9 @@ class Asker:
     def __enter__(self) -> Asker:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.gone = True
         self._study._return_open(self)
 
@@ -52,9 +54,10 @@ class Study:
     Each study has a process of its own, `autotune ask-tell`, which ends with `close`, with the `with` block or with
     Python. Threads may use one study at once.
 
-    >>> with Study([integer("threads", 1, 8, default=2)], maximize="rate", trials=8) as study:
+    >>> from servetune import integer
+    >>> with Study([integer("threads", 1, 8, default=2)], maximize="rate", trials=10) as study:
     ...     print(study.optimize(lambda configuration: 100 + configuration["threads"]))
-    threads = 8: +5.88 % over the default (95 %: +5.88 to +5.88 %)
+    threads = 8: +5.88 % over the default (95 %: +5.88 % to +5.88 %)
     """
 
     def __init__(
@@ -106,7 +109,9 @@ class Study:
         budget: dict[str, Any] = {"trials": trials}
         if deadline is not None:
             budget["wall_clock"] = f"{max(1, round(1000 * _seconds_to(deadline)))}ms"
+        name = os.path.basename(os.path.abspath(os.fspath(journal or "study"))).lstrip(".") or "study"
         space: dict[str, Any] = {
+            "study": name,
             "space": {parameter.name: parameter.entry() for parameter in self._parameters},
             "constraints": [{"require": rule} if isinstance(rule, str) else dict(rule) for rule in rules],
             "objective": {key: list(metrics) for key, metrics in goals.items() if metrics} | {"limits": list(limits)},
@@ -119,8 +124,6 @@ class Study:
             space["noise_cv"] = noise_cv
         if min_gain is not None:
             space["min_gain"] = min_gain
-        if journal is not None:
-            space["study"] = os.path.basename(os.path.abspath(os.fspath(journal))).lstrip(".") or "study"
         self._prepare(study_text(space), None, journal, ["--accept-changes"] if accept_changes else [])
         self._leading = (goals["maximize"] + goals["minimize"] + ["value"])[0]
         self._call(lambda say: None)
@@ -143,8 +146,8 @@ class Study:
 
     def _prepare(self, text: str, file: str | None, journal: Path | None, words: list[str]) -> None:
         self._text = text
-        self._file = file
-        self._journal = os.fspath(journal) if journal is not None else None
+        self._file = os.path.abspath(file) if file is not None else None
+        self._journal = os.path.abspath(os.fspath(journal)) if journal is not None else None
         self._words = words
         self._ran = False
         self._closed = False
@@ -168,7 +171,14 @@ class Study:
             asker.__exit__(type(error), error, None)
             raise
 
-    def tell(self, trial: Trial | int | Mapping[str, Value], outcome: Outcome | None = None, *, failed: str | None = None, message: str = "") -> int:
+    def tell(
+        self,
+        trial: Trial | int | Mapping[str, Value],
+        outcome: Outcome | None = None,
+        *,
+        failed: str | None = None,
+        message: str = "",
+    ) -> int:
         """Tells what a trial came to, and returns its number.
 
         Args:
@@ -238,15 +248,19 @@ class Study:
         What the program prints goes to this process's output.
         """
         if self._file is None:
-            raise UsageError("this study has no evaluator: run is for a study of a file, optimize for your own function")
+            raise UsageError(
+                "this study has no evaluator: run is for a study of a file, optimize for your own function"
+            )
         if self._conversation is not None:
             self._conversation.close()
             self._conversation = None
         words = self._words + ([] if trials is None else ["--trials", str(trials)])
-        code = run_visibly([find_checked(), "run", self._file, *self._directory(), *words])
+        program = find_checked()
+        self._ran = True  # also if it is interrupted
+        code = run_visibly([program, "run", self._file, *self._directory(), *words])
         if code not in (0, 4):
+            self._ran = code != 2
             raise error_of(code, f"`autotune run {self._file}` has failed; its reason is above")
-        self._ran = True
         return self.recommendation()
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -270,11 +284,14 @@ class Study:
     def __enter__(self) -> Study:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def _repr_html_(self) -> str:
-        return study_html(self.trials, self.recommendation())
+        kept = self._journal is not None or self._ran
+        return study_html(self.trials, self.recommendation(), self._program_says("report", "--html") if kept else "")
 
     # What the above is made of
 
@@ -304,7 +321,9 @@ class Study:
     def _told(self, say: Say, which: Mapping[str, Any], told: Mapping[str, Any]) -> int:
         number = int(say({"tell": {**which, **told}})["told"])
         given = which.get("configuration", {})
-        asked = self._trials.get(number) or Trial(number, completed(given, self._parameters) or given, "told, not asked")
+        asked = self._trials.get(number) or Trial(
+            number, completed(given, self._parameters) or given, "told, not asked"
+        )
         self._trials[number] = told_trial(asked, told, self._leading)
         self._askers.pop(number, None)
         if number in self._again:
@@ -330,20 +349,25 @@ class Study:
     def _started(self) -> Conversation:
         if self._closed:
             raise UsageError("this study is closed; a new Study with the same journal goes on from there")
+        program = find_checked()
         space = SpaceFile(self._text) if self._file is None else None
         try:
-            path = self._file if space is None else space.path
-            words = [find_checked(), "ask-tell", path, *self._directory(), *self._words]
+            path = self._file if self._file is not None else space.path if space is not None else ""
+            words = [program, "ask-tell", path, *self._directory(), *self._words]
             conversation = Conversation(words, () if space is None else space.descriptors)
             weakref.finalize(self, conversation.close)
-            conversation.call(lambda say: say({"recommend": True}))  # once it answers, it has read the space
+            try:
+                conversation.call(lambda say: say({"recommend": True}))  # once it answers, it has read the space
+            except BaseException:
+                conversation.close()
+                raise
             return conversation
         finally:
             if space is not None:
                 space.remove()
 
     def _directory(self) -> list[str]:
-        return [] if self._journal is None else ["--directory", self._journal]
+        return [] if self._journal is None else [f"--directory={self._journal}"]
 
     def _program_says(self, command: str, *options: str) -> str:
         """What a command says of the journal."""

@@ -120,7 +120,8 @@ def trial_of(document: Mapping[str, Any]) -> Trial:
     outcome = document.get("outcome") or {}
     failure = Failure(outcome["failure"], outcome.get("message", "")) if "failure" in outcome else None
     metrics = {
-        name: Metric(metric["value"], metric.get("standard_error")) for name, metric in outcome.get("metrics", {}).items()
+        name: Metric(metric["value"], metric.get("standard_error"))
+        for name, metric in outcome.get("metrics", {}).items()
     }
     return Trial(document["trial"], document["configuration"], document["why"], metrics, failure)
 
