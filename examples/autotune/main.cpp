@@ -270,6 +270,9 @@ int dispatch(int argc, char** argv) {
         ->check(share())
         ->capture_default_str();
     compare_command->add_option("--directory", compare_arguments.directory, "Folder of the journals (default: ./comparison)");
+    compare_command->add_flag(
+        "--gate", compare_arguments.gate,
+        "Ask only whether the candidate B is worse than the baseline A by the margin; writes gate.xml (JUnit) and gate.md");
     compare_command->add_flag("--json", compare_arguments.json, "Print one JSON object");
     compare_command->add_flag("--quiet", compare_arguments.quiet, "Print no progress");
 
