@@ -436,7 +436,7 @@ int main(int argc, char** argv) {
         code = usage_error;
     } catch (const std::exception& error) {
         // A failed print throws too: what is wrong with standard output is said below.
-        if (std::ferror(stdout) == 0) complain("autotune: {}", error.what());
+        if (std::ferror(stdout) == 0) complain("{}", complaint_of(error));
     }
     return with_output_written(code);
 }

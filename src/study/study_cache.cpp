@@ -88,6 +88,7 @@ void StudyCache::make_folder() const {
     std::error_code error;
     if (fs::is_directory(folder_, error)) return;
     fs::create_directories(folder_.parent_path(), error);
+    if (error) throw IoError("cannot make the folder " + folder_.parent_path().string() + ": " + error.message());
     constexpr mode_t for_the_user_alone = 0700;
     if (::mkdir(folder_.c_str(), for_the_user_alone) != 0 && errno != EEXIST)
         throw IoError("cannot make the folder " + folder_.string() + ": " + std::generic_category().message(errno));
