@@ -106,6 +106,8 @@ class Conversation:
                 return
             self._closed = True
             self._jobs.put(None)
+            if threading.current_thread() is self._thread:
+                return  # nobody holds the study but the work that is just done: it ends after it
             self._thread.join(_patience_seconds)
             if self._thread.is_alive():
                 self._process.kill()

@@ -13,21 +13,30 @@ from ._parameters import Configuration
 from ._trial import Failed, Outcome, Trial, failure_of
 
 if TYPE_CHECKING:
-    from ._study import Asker, Study
+    from ._study import Study
 
 Measure = Callable[[Configuration], Outcome]
 Catch = tuple[type[Exception], ...]
+
+
+class Asker:
+    """Who asked for trials. Once it is gone, those that it did not tell are asked again."""
+
+    gone = False
 
 
 def optimize(study: Study, measure: Measure, workers: int, catch: Catch) -> None:
     """Measures until nothing is left to ask. What it asked and did not tell, the next ask gives again."""
     if workers < 1:
         raise UsageError(f"workers is at least 1, got {workers}")
-    with study._asker() as asker:
+    asker = Asker()
+    try:
         if workers == 1:
             _one_by_one(study, asker, measure, catch)
         else:
             _at_once(study, asker, measure, catch, workers)
+    finally:
+        study._give_back(asker)
 
 
 def _one_by_one(study: Study, asker: Asker, measure: Measure, catch: Catch) -> None:

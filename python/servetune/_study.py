@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Union
 from ._conversation import Conversation, Say
 from ._errors import IoError, UsageError, error_of
 from ._html import study_html
-from ._optimize import Measure, optimize
+from ._optimize import Asker, Measure, optimize
 from ._parameters import Configuration, Parameter, Value, completed, plain_value, study_text
 from ._program import SpaceFile, find_checked, run_program, run_visibly
 from ._recommendation import Recommendation, recommendation_of
@@ -29,23 +29,6 @@ if TYPE_CHECKING:
 
 Path = Union[str, "os.PathLike[str]"]
 T = TypeVar("T")
-
-
-class Asker:
-    """Who asked for trials. Once it is gone, those that it did not tell are asked again."""
-
-    def __init__(self, study: Study) -> None:
-        self._study = study
-        self.gone = False
-
-    def __enter__(self) -> Asker:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.gone = True
-        self._study._return_open(self)
 
 
 class Study:
@@ -164,11 +147,11 @@ class Study:
 
     def ask(self) -> Trial | None:
         """The next trial to measure. `None`: the study is over (`stop_reason`), or open trials must be told first."""
-        asker = self._asker()
+        asker = Asker()
         try:
             return self._ask(asker)
-        except BaseException as error:
-            asker.__exit__(type(error), error, None)
+        except BaseException:
+            self._give_back(asker)
             raise
 
     def tell(
@@ -295,9 +278,6 @@ class Study:
 
     # What the above is made of
 
-    def _asker(self) -> Asker:
-        return Asker(self)
-
     def _ask(self, asker: Asker) -> Trial | None:
         return self._call(lambda say: self._asked(say, asker))
 
@@ -330,7 +310,9 @@ class Study:
             self._again.remove(number)
         return number
 
-    def _return_open(self, asker: Asker) -> None:
+    def _give_back(self, asker: Asker) -> None:
+        asker.gone = True
+
         def work(say: Say) -> None:
             for number in [number for number, other in self._askers.items() if other is asker]:
                 del self._askers[number]

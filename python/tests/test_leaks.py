@@ -9,7 +9,7 @@ import weakref
 import pytest
 
 import servetune as st
-from support import children, rate, study
+from support import children, comes_true, rate, study
 
 studies = int(os.environ.get("SERVETUNE_TEST_STUDIES", "60"))
 
@@ -44,9 +44,39 @@ def test_a_study_that_nobody_holds_ends_at_once() -> None:
     try:
         s = study()
         s.optimize(rate)
+        assert s.optimize(rate).verdict == "recommended"
+        s.tell({"seqs": 64}, 1)
         gone = weakref.ref(s)
         assert len(children(os.getpid())) == 1
         del s
         assert gone() is None and children(os.getpid()) == []
     finally:
         gc.enable()
+
+
+def test_an_open_trial_holds_no_study() -> None:
+    gc.disable()
+    try:
+        s = study()
+        assert s.ask() is not None
+        gone = weakref.ref(s)
+        del s
+        assert gone() is None and children(os.getpid()) == []
+    finally:
+        gc.enable()
+
+
+def test_a_study_that_its_own_thread_holds_last_ends_too() -> None:
+    s = study()
+    began, go_on = threading.Event(), threading.Event()
+
+    def work(holder: st.Study) -> None:
+        began.set()
+        go_on.wait(10)
+
+    assert s._conversation is not None
+    s._conversation.post(lambda say, holder=s: work(holder))  # type: ignore[misc]
+    began.wait(10)
+    del s
+    go_on.set()
+    assert comes_true(lambda: children(os.getpid()) == [] and threading.active_count() == 1)
