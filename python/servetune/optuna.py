@@ -34,11 +34,11 @@ class ServetuneSampler(optuna.samplers.BaseSampler):
 
     It keeps no file: what it knows is the study's own history, so that a resumed study goes on as before, and several
     processes may work on one storage. Each sampler has one process of the program, which starts again only where the
-    space has changed.
+    space has changed, or what its goals are told in.
 
     A parameter that no trial had is drawn by itself: the middle of its range, or at random where other trials run at
-    the same time. From the next trial on it is part of the space. A parameter that some trials lack depends on the integer or categorical one
-    whose values tell where it is. What the range of a parameter was in any trial is searched.
+    the same time. From the next trial on it is part of the space. A parameter that some trials lack depends on the
+    integer or categorical one whose values tell where it is. What the range of a parameter was in any trial is searched.
 
     - Running trials, also those of other processes, count as under way.
     - A failed trial teaches where trials fail, and so does a value that is no number or infinite.
@@ -63,7 +63,7 @@ class ServetuneSampler(optuna.samplers.BaseSampler):
         """Starts nothing yet.
 
         Args:
-            search_space: all parameters, if they are known; the second trial can then already be chosen with care
+            search_space: all parameters; left out, they are learned from the trials
             seed: the same seed and history give the same suggestion
             noise: how much the values of one configuration differ, as a share; 0: nothing is tried twice
             constraints_func: trial -> numbers above 0 where a constraint is violated; in Optuna 5
