@@ -118,7 +118,7 @@ StudyFile StudyArguments::load_to_read() const {
 
 namespace {
 
-std::vector<std::string> lines_of(const std::string& text) {
+std::vector<std::string> lines_of_error(const std::string& text) {
     std::vector<std::string> result;
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) result.push_back(line);
@@ -378,7 +378,7 @@ int validate(const ValidateArguments& arguments) {
         return print_validation(set_up(arguments.load()), Catalogue::standard(), arguments);
     } catch (const Error& error) {
         if (!can_be_read(arguments.study)) throw;  // nothing is known of the study: main says why, as for other commands
-        if (arguments.json) put_json(OrderedJson{{"valid", false}, {"error", error.what()}, {"problems", lines_of(error.what())}});
+        if (arguments.json) put_json(OrderedJson{{"valid", false}, {"error", error.what()}, {"problems", lines_of_error(error.what())}});
         else put(stderr, "{}\n", complaint_of(error));
         return answer_is_no;
     }
