@@ -228,9 +228,9 @@ int run(const RunArguments& arguments) {
     if (no_time) complain("autotune: {}\nraise the budget's `wall_clock` or `until`, then run again", summary.message);
     if (events) events->ended(reason, reports.json);
     else if (arguments.json) put(stdout, "{}\n", reports.json);
-    else if (summary.reason == StopReason::stopped_by_user)
+    else if (arguments.conclusion && summary.reason == StopReason::stopped_by_user)
         put(stdout, "stopped; what was told is kept in {}, 'autotune run' goes on there\n", folder.string());
-    else {
+    else if (arguments.conclusion) {
         print_conclusion(headline, summary, folder);
         if (!is_new && !summary.message.empty()) put(stdout, "nothing was left to measure: {}\n", summary.message);
     }

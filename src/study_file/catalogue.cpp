@@ -156,6 +156,10 @@ Engine read_engine(const Yaml& file) {
             if ((*into)[i].empty()) file.at(key).items()[i].fail("every name begins with nothing: a word wanted");
     }
     read(file, table.caches, engine.caches);
+    read(file, table.model_files, engine.model_files);
+    for (std::size_t i = 0; i < engine.model_files.size(); ++i)
+        if (const std::string name = fs::path(engine.model_files[i]).filename().string(); !name.starts_with("*.") || name.size() < 3)
+            file.at(table.model_files).items()[i].fail("FOLDER/*.ENDING wanted, got '" + engine.model_files[i] + "'");
     if (const Yaml* ready = file.find(table.ready)) check_old(*ready, table.ready.name);
     read(file, table.ready, engine.ready_path);
     engine.ready_within_seconds = ready_within_usually;
