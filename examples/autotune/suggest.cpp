@@ -117,8 +117,8 @@ std::vector<RecipeMatch> matches_of(const Wanted& wanted) {
     return matching(recipes_of(wanted.catalogue, wanted.engine.name), {wanted.model, wanted.chip, ""}, wanted.catalogue.all_hardware());
 }
 
-/// A recipe as the engine's newest version takes it; nothing: it does not start, and the reason goes
-/// to `passed_over`.
+/// A recipe as the engine's newest version takes it; nothing: it does not start, and the reason
+/// goes to `passed_over`.
 std::optional<Suggestion> suggested_by(const RecipeMatch& match, const Wanted& wanted, std::vector<std::string>& passed_over) {
     try {
         Suggestion result{"recipe"};
@@ -148,8 +148,8 @@ std::optional<Suggestion> by_recipe(const Wanted& wanted, std::vector<std::strin
     return std::nullopt;
 }
 
-/// Of each quantization the nearest recipe whose source served a checkpoint of the model in it, with
-/// that checkpoint; why others do not start goes to `passed_over`.
+/// Of each quantization the nearest recipe whose source served a checkpoint of the model in it,
+/// with that checkpoint; why others do not start goes to `passed_over`.
 std::vector<Suggestion> with_quantized_checkpoints(const Wanted& wanted, std::vector<std::string>& passed_over) {
     std::vector<Suggestion> result;
     std::set<std::string> seen;
