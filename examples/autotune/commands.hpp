@@ -63,6 +63,7 @@ struct RunArguments : StudyArguments {
     bool quiet = false;
     bool dry_run = false;
     bool json_lines = false;
+    bool conclusion = true;                             ///< print it at the end; false: whoever calls `run` does
     std::optional<std::string> serve{};                 ///< the address of a page that shows the run; empty: the usual one
     std::optional<std::filesystem::path> token_file{};  ///< holds what a reader of that page has to know
 };
@@ -131,6 +132,7 @@ struct CompareArguments {
     std::optional<std::filesystem::path> directory{};
     std::size_t pairs = 10;
     double margin = 0.01;
+    bool gate = false;  ///< ask only whether B is not worse than A by the margin
     bool json = false;
     bool quiet = false;
 };
@@ -231,6 +233,8 @@ struct CapacityArguments : LoadTestArguments {
 };
 
 int run(const RunArguments& arguments);
+int demo();
+int doctor(bool json);
 int init(const InitArguments& arguments);
 int ask_tell(const AskTellArguments& arguments);
 int validate(const ValidateArguments& arguments);

@@ -7,6 +7,7 @@
 
 #include "base/files.hpp"
 #include "base/lower_case.hpp"
+#include "deploy/cached_models.hpp"
 #include "servetune/detail/base/nearest.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/perf/hardware_spec.hpp"
@@ -35,7 +36,12 @@ struct InitFound {
     std::vector<std::string> known, installed;
     std::vector<std::string> gpus;
     std::string hardware{};  ///< their name here; empty: none, or one that is not known
-    std::optional<ServerHere> server{};
+    std::vector<ServerHere> servers{};
+};
+
+/// A model that may be meant, and where it was found.
+struct FoundModel {
+    std::string name, where;
 };
 
 struct InitAnswers {
@@ -53,8 +59,35 @@ InitFound look_around(const Catalogue& catalogue) {
     found.gpus = gpus_here();
     if (!found.gpus.empty())
         if (const auto chip = hardware_in(found.gpus.front(), catalogue.all_hardware())) found.hardware = chip->name;
-    found.server = server_here();
+    found.servers = servers_here();
     return found;
+}
+
+/// What servers here serve, and what is in the caches, of that what the engine takes. `attaches`:
+/// to the one server, whatever its models are.
+std::vector<FoundModel> models_for(const Engine& engine, const std::vector<ServerHere>& servers, bool attaches) {
+    std::vector<FoundModel> result;
+    for (const ServerHere& server : servers)
+        for (const std::string& model : server.models)
+            if (attaches || engine.model_files.empty()) result.push_back({model, "served at " + server.url});
+    if (attaches) return result;
+    for (const CachedModel& model : cached_models(engine.model_files))
+        if (model.ending.empty() == engine.model_files.empty()) result.push_back({model.name, model.where});
+    return result;
+}
+
+/// Those after the first, to be chosen by their numbers.
+void put_models(const std::vector<FoundModel>& models) {
+    constexpr std::size_t most = 9;
+    for (std::size_t i = 0; i < std::min(models.size(), most); ++i) put(stdout, "   {} {} ({})\n", i + 1, models[i].name, models[i].where);
+    if (models.size() > most) put(stdout, "   and {} more\n", models.size() - most);
+}
+
+/// A number of that list, or the words as they are.
+std::string model_said(const std::string& said, const std::vector<FoundModel>& models) {
+    const auto number = integer_of(said);
+    const bool listed = number && *number >= 1 && static_cast<std::size_t>(*number) <= models.size();
+    return listed ? models[static_cast<std::size_t>(*number) - 1].name : said;
 }
 
 /// Asks on the terminal; nobody there: `otherwise`. An empty answer is `otherwise` too.
@@ -78,6 +111,9 @@ public:
             }
         }
     }
+
+    /// Whether there is somebody who answers.
+    [[nodiscard]] bool asks() const { return ask_; }
 
 private:
     std::string asked(const std::string& question, const std::string& otherwise) {
@@ -256,12 +292,18 @@ void check_without_gpus(const InitArguments& arguments, const std::string& engin
 
 InitAnswers answered(const InitArguments& arguments, const InitFound& found, const Catalogue& catalogue) {
     Questions questions(!arguments.yes && isatty(STDIN_FILENO) == 1);
-    std::optional<ServerHere> server = arguments.attach.empty() ? found.server : server_at(arguments.attach);
-    if (!arguments.attach.empty() && !server && arguments.model.empty() && !anybody_listens(arguments.attach))
+    std::vector<ServerHere> servers = found.servers;
+    if (!arguments.attach.empty()) {
+        servers.clear();
+        if (auto server = server_at(arguments.attach)) servers.push_back(*std::move(server));
+    }
+    if (!arguments.attach.empty() && servers.empty() && arguments.model.empty() && !anybody_listens(arguments.attach))
         throw UsageError("nothing listens on " + arguments.attach + ": start the server first, or say its model with --model");
     if (!found.installed.empty()) put(stdout, "installed here: {}\n", listed(found.installed));
     if (!found.gpus.empty()) put(stdout, "nvidia-smi: {} x {}\n", found.gpus.size(), found.gpus.front());
-    if (server) put(stdout, "a server answers at {} and serves {}\n", server->url, listed(server->models));
+    for (const ServerHere& server : servers)
+        put(stdout, "a server answers at {} and serves {}{}\n", server.url, listed(server.models),
+            arguments.attach.empty() ? "; to tune its load as it runs: --attach " + server.url : "");
 
     InitAnswers answers;
     answers.engine = questions.answer(arguments.engine, "1. Engine (" + listed(found.known) + ")",
@@ -269,13 +311,22 @@ InitAnswers answered(const InitArguments& arguments, const InitFound& found, con
                                       [&](const std::string& said) { return engine_answered(said, found, catalogue); });
     check_without_gpus(arguments, answers.engine, catalogue);
     const bool no_gpus = arguments.gpus == std::size_t{0};
-    answers.model = questions.answer(arguments.model, "2. Model: a name on the hub, a folder or a file",
-                                     server ? server->models.front() : "", [](const std::string& said) {
-                                         if (said.empty()) throw UsageError("which model is served? Say it with --model");
-                                         std::error_code unknown;  // a file of this folder: engines run in folders of their own
-                                         const bool here = !said.starts_with('/') && std::filesystem::exists(said, unknown);
-                                         return here ? std::filesystem::absolute(said).lexically_normal().string() : said;
-                                     });
+    const std::vector<FoundModel> models = arguments.model.empty()
+                                               ? models_for(catalogue.engine(answers.engine), servers, !arguments.attach.empty())
+                                               : std::vector<FoundModel>{};
+    put_models(models);
+    answers.model = questions.answer(
+        arguments.model,
+        std::string("2. Model: a name on the hub, a folder or a file") + (models.size() > 1 ? ", or a number of these" : ""),
+        models.empty() ? "" : models.front().name, [&](const std::string& answer) {
+            if (answer.empty()) throw UsageError("which model is served? Say it with --model");
+            const std::string said = model_said(answer, models);
+            std::error_code unknown;  // a file of this folder: engines run in folders of their own
+            const bool here = !said.starts_with('/') && std::filesystem::exists(said, unknown);
+            return here ? std::filesystem::absolute(said).lexically_normal().string() : said;
+        });
+    if (!models.empty() && !questions.asks() && models.front().name == answers.model)
+        put(stdout, "model: {}, the first of these; another one: --model\n", answers.model);
     if (!no_gpus)
         answers.hardware =
             questions.answer(arguments.hardware, "3. Hardware, such as h100-sxm; empty: none that is known", found.hardware,

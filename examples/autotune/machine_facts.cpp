@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "machine_facts.hpp"
 
+#include "load/model_list.hpp"
 #include "servetune/detail/host/process.hpp"
-#include "servetune/detail/load/probe.hpp"
 #include "servetune/error.hpp"
 
 #include <netdb.h>
@@ -101,22 +101,26 @@ std::vector<std::string> gpus_here() {
     return result;
 }
 
-std::optional<ServerHere> server_at(const std::string& url) {
+std::optional<ServerHere> server_at(const std::string& url, double within_seconds) {
     if (!anybody_listens(url)) return std::nullopt;
-    try {
-        Endpoint endpoint;
-        endpoint.url = url;
-        const std::vector<std::string> models = served_models(endpoint);
-        return models.empty() ? std::nullopt : std::optional(ServerHere{url, models});
-    } catch (const Error&) {
-        return std::nullopt;  // something else than a server of models
-    }
+    Endpoint endpoint;
+    endpoint.url = url;
+    const ModelList list = ask_for_models(endpoint, within_seconds);  // else it is something else than a server of models
+    return list.names.empty() ? std::nullopt : std::optional(ServerHere{url, list.names});
 }
 
-std::optional<ServerHere> server_here() {
-    for (const char* port : {"8000", "30000", "8080"})  // those of vLLM and TensorRT-LLM, SGLang, llama.cpp
-        if (auto found = server_at("http://127.0.0.1:" + std::string(port))) return found;
-    return std::nullopt;
+std::vector<ServerHere> servers_here() {
+    // Ports that servers take by themselves: vLLM and TensorRT-LLM, SGLang, llama.cpp, LMDeploy, Ollama.
+    constexpr std::array<const char*, 5> ports{"8000", "30000", "8080", "23333", "11434"};
+    constexpr double within_seconds = 0.5;  // for all: whoever listens and does not answer gets what is left
+    const auto begin = std::chrono::steady_clock::now();
+    std::vector<ServerHere> result;
+    for (const char* port : ports) {
+        const double left = within_seconds - std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+        if (left <= 0) break;
+        if (auto found = server_at("http://127.0.0.1:" + std::string(port), left)) result.push_back(*std::move(found));
+    }
+    return result;
 }
 
 bool anybody_listens(const std::string& url) {

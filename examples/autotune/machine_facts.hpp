@@ -30,11 +30,12 @@ struct ServerHere {
     std::vector<std::string> models{};  ///< that it lists
 };
 
-/// The first server that lists models at one of the ports that the known engines use by themselves.
-std::optional<ServerHere> server_here();
+/// The servers that list models at the ports of the loopback that servers take by themselves. Half
+/// a second at most.
+std::vector<ServerHere> servers_here();
 
-/// The same of one address. Nothing: nobody answers, or it lists none.
-std::optional<ServerHere> server_at(const std::string& url);
+/// The same of one address. Nothing: nobody answers in that time, or it lists none.
+std::optional<ServerHere> server_at(const std::string& url, double within_seconds = 10);
 
 /// Whether anybody accepts connections at this address (host and port of a URL).
 bool anybody_listens(const std::string& url);

@@ -147,6 +147,10 @@ int dispatch(int argc, char** argv) {
     app.footer(exit_codes_text());
     app.require_subcommand(1);
 
+    app.add_subcommand("demo", "Show a simulated study in 15 s: needs no GPU, engine or network");
+    bool doctor_json = false;
+    app.add_subcommand("doctor", "Check this machine: GPUs, engines, containers, ports, disks, permissions")
+        ->add_flag("--json", doctor_json, "Print one JSON object");
     RunArguments run_arguments;
     CLI::App* run_command = add_study_command(app, "run", "Tune a study; resumes where an earlier run stopped", run_arguments);
     add_directory(run_command, run_arguments);
@@ -270,6 +274,9 @@ int dispatch(int argc, char** argv) {
         ->check(share())
         ->capture_default_str();
     compare_command->add_option("--directory", compare_arguments.directory, "Folder of the journals (default: ./comparison)");
+    compare_command->add_flag(
+        "--gate", compare_arguments.gate,
+        "Ask only whether the candidate B is worse than the baseline A by the margin; writes gate.xml (JUnit) and gate.md");
     compare_command->add_flag("--json", compare_arguments.json, "Print one JSON object");
     compare_command->add_flag("--quiet", compare_arguments.quiet, "Print no progress");
 
@@ -387,6 +394,8 @@ int dispatch(int argc, char** argv) {
             run_arguments.serve = "";
         return run(run_arguments);
     }
+    if (app.got_subcommand("demo")) return demo();
+    if (app.got_subcommand("doctor")) return doctor(doctor_json);
     if (app.got_subcommand("serve")) return serve(serve_arguments);
     if (app.got_subcommand("ask-tell")) return ask_tell(ask_tell_arguments);
     if (app.got_subcommand("validate")) return validate(validate_arguments);

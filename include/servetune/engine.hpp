@@ -105,7 +105,7 @@ struct FailurePattern {
     std::string source{};  ///< the log or the code that has these words, with the engine's version
 };
 
-/// A serving engine: data, read from search_spaces/engines/<name>.yaml, never C++.
+/// A serving engine: data, read from search_spaces/engines/NAME.yaml, never C++.
 struct Engine {
     enum class FlagStyle { equals, separate };  ///< `--flag=value` or `--flag value`
 
@@ -135,7 +135,10 @@ struct Engine {
     std::vector<std::string> flag_variables{};        ///< beginnings of environment variables that set flags
     std::vector<std::string> environment_prefixes{};  ///< beginnings of variables that can change the engine's speed
     std::vector<std::string> caches{};                ///< variables that name folders of compiled code
-    std::string ready_path{};                         ///< answers 200 once the engine serves
+    /// Where files of models may be: FOLDER/*.ENDING, with `~` or `$NAME` at its start. Not empty:
+    /// {model} is a file. Empty: it is a name on the hub or a folder.
+    std::vector<std::string> model_files{};
+    std::string ready_path{};  ///< answers 200 once the engine serves
     double ready_within_seconds = 0;
     std::map<std::string, std::string> api{};  ///< style, chat, completions, models, server_info; what is not here is as OpenAI has it
     /// Flag -> its name in the answer of `server_info`; of others the flag without leading dashes

@@ -23,12 +23,7 @@ std::string variable(const std::string& name, const std::map<std::string, std::s
 fs::path folder_of_hub_model(const std::string& model, const std::map<std::string, std::string>& environment) {
     std::string name = "models--" + model;
     if (const auto slash = name.find('/'); slash != std::string::npos) name.replace(slash, 1, "--");
-    if (const std::string cache = variable("HF_HUB_CACHE", environment); !cache.empty()) return fs::path(cache) / name;
-    if (const std::string cache = variable("HUGGINGFACE_HUB_CACHE", environment); !cache.empty()) return fs::path(cache) / name;
-    if (const std::string home = variable("HF_HOME", environment); !home.empty()) return fs::path(home) / "hub" / name;
-    if (const std::string cache = variable("XDG_CACHE_HOME", environment); !cache.empty())
-        return fs::path(cache) / "huggingface/hub" / name;
-    return fs::path(variable("HOME", environment)) / ".cache/huggingface/hub" / name;
+    return hub_cache_folder(environment) / name;
 }
 
 /// A line of a file: what changes when it is written or replaced.
@@ -41,6 +36,18 @@ std::string line_of_file(const fs::path& file) {
 }
 
 }  // namespace
+
+fs::path hub_cache_folder(const std::map<std::string, std::string>& environment) {
+    if (const std::string cache = variable("HF_HUB_CACHE", environment); !cache.empty()) return cache;
+    if (const std::string cache = variable("HUGGINGFACE_HUB_CACHE", environment); !cache.empty()) return cache;
+    return hub_home_folder(environment) / "hub";
+}
+
+fs::path hub_home_folder(const std::map<std::string, std::string>& environment) {
+    if (const std::string home = variable("HF_HOME", environment); !home.empty()) return home;
+    if (const std::string cache = variable("XDG_CACHE_HOME", environment); !cache.empty()) return fs::path(cache) / "huggingface";
+    return fs::path(variable("HOME", environment)) / ".cache/huggingface";
+}
 
 std::optional<Fingerprint> checkpoint_files(const std::string& model, const std::map<std::string, std::string>& environment) {
     std::error_code trouble;

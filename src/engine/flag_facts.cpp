@@ -135,4 +135,18 @@ std::optional<FlagFacts> facts_for(const fs::path& root, const std::string& engi
     return best;
 }
 
+std::vector<std::string> version_doubts(const std::filesystem::path& root, const Engine& engine, const std::string& version) {
+    std::vector<std::string> result;
+    const auto least = engine.versions.starts_with(">=") ? engine.versions.substr(2, engine.versions.find(',') - 2) : std::string();
+    if (!least.empty() && compare_to_bound(version, least) < 0)
+        result.push_back(engine.name + " " + version + " is older than " + least +
+                         ", the oldest version that its file covers; its flags and rules may be wrong for it");
+    const auto known = known_versions(root, engine.name);
+    if (known.empty() || compare_to_bound(version, known.back().version) <= 0) return result;
+    result.push_back(
+        engine.name + " " + version + " is newer than " + known.back().version +
+        ", the newest version whose flags are known here; they are taken to be the same. Last checked: " + known.back().source);
+    return result;
+}
+
 }  // namespace servetune

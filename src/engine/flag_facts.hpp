@@ -49,4 +49,8 @@ std::vector<FlagFacts> known_versions(const std::filesystem::path& root, const s
 /// as old.
 std::optional<FlagFacts> facts_for(const std::filesystem::path& root, const std::string& engine, const std::string& version);
 
+/// That a version is older than all that the engine's file covers, or newer than all that are
+/// stored, a sentence each.
+std::vector<std::string> version_doubts(const std::filesystem::path& root, const Engine& engine, const std::string& version);
+
 }  // namespace servetune

@@ -26,25 +26,9 @@
 namespace servetune {
 namespace {
 
-/// NVML, clocks event reasons: those that hold clocks down though there is work. `hw_slowdown`
-/// alone is also told for a moment while clocks change (nvml.h: "may be also reported during PState
-/// or clock change").
-enum Reason : std::uint64_t { hw_slowdown = 0x8, sw_thermal = 0x20, hw_thermal = 0x40, hw_power_brake = 0x80 };
-constexpr std::array<std::pair<Reason, const char*>, 4> reasons{{{hw_slowdown, "HW slowdown"},
-                                                                 {sw_thermal, "SW thermal slowdown"},
-                                                                 {hw_thermal, "HW thermal slowdown"},
-                                                                 {hw_power_brake, "HW power brake slowdown"}}};
-
 std::string with_unit(double value, const char* unit, int decimals = 0) { return fixed_text(value, decimals) + " " + unit; }
 
 std::string share_of_time(double share) { return percent_text(share, share < 0.1 ? 1 : 0); }
-
-std::string text_of_reasons(std::uint64_t held_by) {
-    std::string text;
-    for (const auto& [bit, name] : reasons)
-        if ((held_by & bit) != 0) text += (text.empty() ? "" : ", ") + std::string(name);
-    return text;
-}
 
 }  // namespace
 

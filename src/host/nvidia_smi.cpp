@@ -14,6 +14,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace servetune {
 namespace {
@@ -49,6 +50,15 @@ std::optional<GpuState> gpu_of(const CsvFields& fields) {
     if (!index || fields[1].empty()) return std::nullopt;
     const auto real = [&](std::size_t at) { return number_from<double>(fields[at]); };
     return GpuState{*index, std::string(fields[1]), real(2), real(3), real(4), real(5), real(6), real(7), mask(fields[8])};
+}
+
+std::optional<GpuSettings> settings_of(const CsvFields& fields) {
+    if (fields.size() != 5) return std::nullopt;
+    const auto index = number_from<int>(fields[0]);
+    if (!index) return std::nullopt;
+    const bool told = fields[1] == "Enabled" || fields[1] == "Disabled";
+    return GpuSettings{*index, told ? std::optional(fields[1] == "Enabled") : std::nullopt, number_from<double>(fields[2]),
+                       number_from<double>(fields[3]), fields[4].starts_with('[') ? std::string() : std::string(fields[4])};
 }
 
 std::optional<GpuProcess> process_of(const CsvFields& fields) {
@@ -126,6 +136,43 @@ SmiAnswer<GpuProcess> NvidiaSmi::processes() {
     } catch (const IoError& error) {
         return {{}, {SmiTrouble::Kind::failed, error.what()}};
     }
+}
+
+SmiAnswer<GpuSettings> NvidiaSmi::settings() {
+    try {
+        return read_rows(ran({file_.string(), "--query-gpu=index,persistence_mode,power.limit,power.default_limit,compute_mode",
+                              "--format=csv,noheader,nounits"},
+                             within_),
+                         settings_of);
+    } catch (const IoError& error) {
+        return {{}, {SmiTrouble::Kind::failed, error.what()}};
+    }
+}
+
+/// No question has it: it stands in the head of the table, `CUDA Version: 12.4`.
+std::string NvidiaSmi::cuda_version() {
+    try {
+        const std::string table = ran({file_.string()}, within_).output;
+        const std::string_view before = "CUDA Version";
+        const auto at = table.find(before);
+        if (at == std::string::npos) return {};
+        const auto begin = table.find_first_not_of(" :", at + before.size());
+        const auto end = table.find_first_not_of("0123456789.", begin);
+        return begin == std::string::npos ? std::string() : table.substr(begin, end == std::string::npos ? end : end - begin);
+    } catch (const IoError&) {
+        return {};
+    }
+}
+
+std::string text_of_reasons(std::uint64_t reasons) {
+    static constexpr std::array<std::pair<GpuSlowdown, const char*>, 4> names{{{hw_slowdown, "HW slowdown"},
+                                                                               {sw_thermal, "SW thermal slowdown"},
+                                                                               {hw_thermal, "HW thermal slowdown"},
+                                                                               {hw_power_brake, "HW power brake slowdown"}}};
+    std::string text;
+    for (const auto& [bit, name] : names)
+        if ((reasons & bit) != 0) text += (text.empty() ? "" : ", ") + std::string(name);
+    return text;
 }
 
 std::optional<std::vector<std::string>> named_gpus(const std::string& text) {

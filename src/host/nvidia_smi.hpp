@@ -19,6 +19,21 @@ struct GpuState {
     std::optional<std::uint64_t> reasons{};  ///< NVML's clocks event reasons: why its clocks are where they are
 };
 
+/// NVML, clocks event reasons: those that hold clocks down though there is work. `hw_slowdown`
+/// alone is also told for a moment while clocks change (nvml.h: "may be also reported during PState
+/// or clock change").
+enum GpuSlowdown : std::uint64_t { hw_slowdown = 0x8, sw_thermal = 0x20, hw_thermal = 0x40, hw_power_brake = 0x80 };
+/// Their names, of those that are set: `SW thermal slowdown`; empty: none is.
+[[nodiscard]] std::string text_of_reasons(std::uint64_t reasons);
+
+/// How a GPU is set up; what it does not tell is absent.
+struct GpuSettings {
+    int index = 0;
+    std::optional<bool> persistence{};  ///< the driver stays loaded while nobody uses the GPU
+    std::optional<double> watts_at_most{}, usual_watts_at_most{};
+    std::string compute_mode{};  ///< Default, Exclusive_Process, Prohibited
+};
+
 /// A process that computes on a GPU.
 struct GpuProcess {
     int id = 0;
@@ -47,6 +62,9 @@ public:
     [[nodiscard]] bool present() const { return !file_.empty(); }
     SmiAnswer<GpuState> gpus();
     SmiAnswer<GpuProcess> processes();
+    SmiAnswer<GpuSettings> settings();
+    /// The newest CUDA that the driver runs, `12.4`; empty: not told.
+    std::string cuda_version();
 
 private:
     std::filesystem::path file_;

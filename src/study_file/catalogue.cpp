@@ -47,7 +47,7 @@ void check_names(const Engine& engine, const Yaml& file) {
             for (const auto& [parent, values] : when->entries()) check(parent, values);
     if (const Yaml* aliases = file.find(keys::engine.aliases))
         for (const auto& [spelling, meant] : aliases->entries())
-            if (meant.text() != "{model}") check(meant.text(), meant);
+            if (!meant.text().starts_with("{model}")) check(meant.text(), meant);
     if (const Yaml* devices = file.find(keys::engine.devices))
         for (std::size_t i = 0; i < engine.devices.size(); ++i) {
             const Yaml& at = devices->is_sequence() ? devices->items()[i] : devices->entries()[i].second;
@@ -156,6 +156,10 @@ Engine read_engine(const Yaml& file) {
             if ((*into)[i].empty()) file.at(key).items()[i].fail("every name begins with nothing: a word wanted");
     }
     read(file, table.caches, engine.caches);
+    read(file, table.model_files, engine.model_files);
+    for (std::size_t i = 0; i < engine.model_files.size(); ++i)
+        if (const std::string name = fs::path(engine.model_files[i]).filename().string(); !name.starts_with("*.") || name.size() < 3)
+            file.at(table.model_files).items()[i].fail("FOLDER/*.ENDING wanted, got '" + engine.model_files[i] + "'");
     if (const Yaml* ready = file.find(table.ready)) check_old(*ready, table.ready.name);
     read(file, table.ready, engine.ready_path);
     engine.ready_within_seconds = ready_within_usually;

@@ -105,6 +105,7 @@ inline constexpr struct EngineKeys : ReadyWithinKeys, ConstraintsKeys, Architect
     Key environment_prefixes{"environment_prefixes", is::list_of<is::word>,
                              "beginnings of environment variables that can change its speed: kept with each trial"};
     Key caches{"caches", is::list_of<is::variable>, "environment variables that name folders of compiled code: kept between containers"};
+    Key model_files{"model_files", is::list_of<is::text>, "FOLDER/*.ENDING of models that are files ({model} is a hub's name or a folder)"};
     Key ready{"ready", is::path, "answers 200 once the engine serves, such as /health"};
     Key api{"api", is::one_of<apis>, "whether answers are asked for at /v1/chat/completions or /v1/completions (chat)"};
     Key server_info{"server_info", is::path, "answers a JSON object with the values of the flags that are in force (not asked)"};

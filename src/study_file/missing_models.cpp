@@ -2,11 +2,11 @@
 // What can be said before an engine is started: models that are not there, power that nothing
 // measures, versions that nobody has checked.
 #include "engine/flag_facts.hpp"
-#include "engine/version.hpp"
 #include "servetune/study_file.hpp"
 #include "study_file/measuring/kind.hpp"
 
 #include <filesystem>
+#include <utility>
 
 namespace servetune {
 namespace {
@@ -75,15 +75,7 @@ std::vector<std::string> unchecked_versions(const Composition& composition, cons
     for (const Engine& engine : composition.engines()) {
         const std::string version = composition.version_of(engine);
         if (version.empty()) continue;
-        const auto least = engine.versions.starts_with(">=") ? engine.versions.substr(2, engine.versions.find(',') - 2) : std::string();
-        if (!least.empty() && compare_to_bound(version, least) < 0)
-            result.push_back(engine.name + " " + version + " is older than " + least +
-                             ", the oldest version that its file covers; its flags and rules may be wrong for it");
-        const auto known = known_versions(catalogue.root(), engine.name);
-        if (known.empty() || compare_to_bound(version, known.back().version) <= 0) continue;
-        result.push_back(
-            engine.name + " " + version + " is newer than " + known.back().version +
-            ", the newest version whose flags are known here; they are taken to be the same. Last checked: " + known.back().source);
+        for (std::string& doubt : version_doubts(catalogue.root(), engine, version)) result.push_back(std::move(doubt));
     }
     return result;
 }

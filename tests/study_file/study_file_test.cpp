@@ -62,7 +62,9 @@ std::string engine_error(const std::string& what, const std::string& with) {
 }  // namespace
 
 TEST_CASE("a study may be called after its engine or its workload: neither it nor its neighbour reads it as that") {
-    const std::string text = read_file(search_spaces / "studies/simengine.yaml");
+    const std::string text =
+        replaced(read_file(search_spaces / "studies/demo.yaml"),
+                 "{use: random, input_tokens: 128, output_tokens: 8, requests: 16, arrival: {concurrency: 8}}", "chat");
     const Catalogue catalogue(search_spaces);
     const TemporaryFolder folder;
     for (const char* name : {"vllm.yaml", "chat.yaml", "neighbour.yaml"}) {
