@@ -21,4 +21,5 @@ set(CMAKE_CXX_FLAGS_INIT "${CMAKE_C_FLAGS_INIT} -DFMT_CONSTEVAL=")
 set(CMAKE_C_FLAGS_RELEASE "-O2 -DNDEBUG")
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 # musl gives threads 128 KiB of stack unless the program says more; regular expressions and JSON need what glibc gives.
-set(CMAKE_EXE_LINKER_FLAGS_INIT "-static -s -Wl,-z,stack-size=8388608 -L$ENV{PACKAGE_ROOT}/$ENV{PACKAGE_ARCH}/libraries/lib")
+set(libraries $ENV{PACKAGE_ROOT}/$ENV{PACKAGE_ARCH}/libraries/lib)
+set(CMAKE_EXE_LINKER_FLAGS_INIT "-static -s -Wl,-z,stack-size=8388608 -L${libraries} ${libraries}/mimalloc.o")

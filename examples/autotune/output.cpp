@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <filesystem>
 
 namespace autotune {
 
@@ -35,10 +36,20 @@ void put_text(std::FILE* to, std::string_view text) noexcept {
     }
 }
 
+namespace {
+
+std::string message_in_plain_words(const std::exception& error) {
+    if (const auto* files = dynamic_cast<const std::filesystem::filesystem_error*>(&error))
+        return fmt::format("cannot use {}: {}", files->path1().string(), files->code().message());
+    return plain_words(error);
+}
+
+}  // namespace
+
 std::string complaint_of(const std::exception& error) {
     // A name in a file may be as long as the file: a message does not repeat it.
     constexpr std::size_t longest_message = 200'000;
-    const std::string message = start_of(plain_words(error), longest_message);
+    const std::string message = start_of(message_in_plain_words(error), longest_message);
     const auto lines = 1 + std::count(message.begin(), message.end(), '\n');
     if (lines < 2 || dynamic_cast<const ParseError*>(&error) == nullptr) return "autotune: " + message;
     return fmt::format("autotune: {} errors:\n{}", lines, message);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "servetune/detail/base/number_text.hpp"
-#include "servetune/detail/base/plain_words.hpp"
 #include "servetune/detail/study/worker_pool.hpp"
 #include "servetune/study.hpp"
 

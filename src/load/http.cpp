@@ -117,7 +117,8 @@ constexpr std::array<std::pair<std::string_view, std::optional<double> ServerCou
 
 std::string transfer_error_text(CURL* easy, CURLcode code, const char* buffer) {
     std::string text = buffer != nullptr && *buffer != '\0' ? buffer : curl_easy_strerror(code);
-    if (text.find("wrong version number") != std::string::npos) text += " (TLS asked a server that speaks http: write http://)";
+    const auto says = [&](const char* words) { return text.find(words) != std::string::npos; };  // OpenSSL's, Mbed TLS's
+    if (says("wrong version number") || says("invalid SSL record")) text += " (TLS asked a server that speaks http: write http://)";
     long system = 0;
     const bool known = curl_easy_getinfo(easy, CURLINFO_OS_ERRNO, &system) == CURLE_OK && system != 0;
     if (known && code == CURLE_COULDNT_CONNECT) text += " (" + std::generic_category().message(static_cast<int>(system)) + ")";
