@@ -6,6 +6,7 @@
 #include "engine/flag_facts.hpp"
 #include "servetune/catalogue.hpp"
 #include "servetune/error.hpp"
+#include "servetune/version.hpp"
 #include "study_file/schema.hpp"
 
 #include <cctype>
@@ -308,6 +309,11 @@ TEST_CASE("repository: every header of include is in the list of one module, so 
         ++files;
     }
     CHECK(headers.size() == files);
+}
+
+TEST_CASE("repository: the port for vcpkg has the library's version") {
+    const std::string port = read_file(source / "packaging/vcpkg/ports/servetune/vcpkg.json");
+    CHECK(port.find("\"version\": \"" + std::string(library_version) + "\"") != std::string::npos);
 }
 
 TEST_CASE("repository: the schemas beside the search spaces are the readers' own") {

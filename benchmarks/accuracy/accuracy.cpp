@@ -314,8 +314,9 @@ double log_ratio(const Row& row, const Figures& predicted) {
     return row.measured.tokens > 0 && predicted.tokens > 0 ? std::log(predicted.tokens / row.measured.tokens) : 0;
 }
 
-/// Fits each setup to its first trial and judges its other rows. `of_one_load`: a setup is one
-/// study (rows of a source, an engine version and a load), else all loads of the source are judged.
+/// Fits each setup to its first trial and judges its other rows, both by the closed form, as a
+/// study does. `of_one_load`: a setup is one study (rows of a source, an engine version and a
+/// load), else all loads of the source are judged.
 void after_one(const std::vector<Row>& rows, bool of_one_load) {
     std::map<std::string, std::vector<const Row*>> setups;
     for (const Row& row : rows) {
@@ -342,8 +343,8 @@ void after_one(const std::vector<Row>& rows, bool of_one_load) {
         Judged setup;
         for (const Row* row : members) {
             if (row == first) continue;
-            const Figures before = simulated(*row, row->serving.target.traits);
-            const Figures after = simulated(*row, scaled(row->serving.target.traits, factors));
+            const Figures before = estimated(*row, row->serving.target.traits);
+            const Figures after = estimated(*row, scaled(row->serving.target.traits, factors));
             setup.before.push_back(errors_of(*row, before));
             setup.after.push_back(errors_of(*row, after));
             shared[0] += log_ratio(*row, before) / static_cast<double>(members.size() - 1);

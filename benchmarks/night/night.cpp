@@ -2,6 +2,7 @@
 // How many configurations a night judges, on a simulated clock (README.md): night [HOURS [SEED]]
 #include "deploy/early_end.hpp"
 #include "engine/command_reader.hpp"
+#include "report/time_spent.hpp"
 #include "servetune/detail/base/rng.hpp"
 #include "servetune/study.hpp"
 #include "servetune/study_file.hpp"
@@ -49,16 +50,6 @@ struct NightStudy {
     std::string text;
 };
 
-/// Where the time went.
-struct Spent {
-    double starts = 0;
-    double warm_up = 0;
-    double loads = 0;
-    double saved = 0;
-    std::size_t ended_early = 0;
-    std::size_t left_out = 0;
-};
-
 /// Measures with the simulator, on a clock of its own, as ServerMeasurement goes about it.
 class NightEvaluator : public Evaluator {
 public:
@@ -72,7 +63,8 @@ public:
     }
 
     [[nodiscard]] double now() const { return now_; }
-    [[nodiscard]] const Spent& spent() const { return spent_; }
+    [[nodiscard]] const TimeSpent& spent() const { return spent_; }
+    [[nodiscard]] std::size_t left_out() const { return left_out_; }
 
     Outcome evaluate(const Configuration& configuration, const EvaluationContext& context) override {
         const SimulateEvaluator::Started started = evaluator_->started(configuration);
@@ -124,7 +116,7 @@ private:
             spend(spent_.loads, duration);
             parts.push_back({workload.name, workload.weight, std::move(metrics)});
             if (early.left_out(parts)) {
-                ++spent_.left_out;
+                ++left_out_;
                 result.validity = {Verdict::suspect, {{"given_up"}}};
                 break;
             }
@@ -140,7 +132,8 @@ private:
     std::vector<Limit> limits_;
     std::vector<Workload> workloads_;
     Seconds seconds_{};
-    Spent spent_{};
+    TimeSpent spent_{};
+    std::size_t left_out_ = 0;
     double now_ = 0;
 };
 
@@ -172,7 +165,8 @@ std::vector<NightStudy> night_studies() {
 }
 
 struct Night {
-    Spent spent{};
+    TimeSpent spent{};
+    std::size_t left_out = 0;
     std::size_t trials = 0;
     std::size_t judged = 0;  ///< configurations with an outcome
     double best = 0;         ///< true figure of what is recommended / the default's
@@ -194,7 +188,7 @@ Night night(const NightStudy& study, const Ways& ways, double hours, std::uint64
     Budget budget = setup.file.budget;
     budget.wall_clock_seconds = hours * 3600;
     const Summary summary = run.run(evaluator, budget);
-    Night result{.spent = evaluator.spent()};
+    Night result{.spent = evaluator.spent(), .left_out = evaluator.left_out()};
     std::set<Configuration> judged;
     for (const Trial& trial : journal.trials())
         if (trial.told()) {
@@ -230,10 +224,10 @@ int main(int count, char** words) {
             for (const Ways& ways : {Ways{"before"}, Ways{"now", true, 0.1, true}}) {
                 const Night found = night(study, ways, hours, seed);
                 if (before == 0) before = static_cast<double>(found.judged);
-                const Spent& spent = found.spent;
+                const TimeSpent& spent = found.spent;
                 fmt::print("{:<38} {:<8} {:>6} {:>6} {:>8.1f} {:>7.1f} {:>7.1f} {:>7.1f} {:>5} {:>5} {:>5.1f}% {:>6.2f}\n", study.name,
                            ways.name, found.judged, found.trials, spent.starts / 3600, spent.warm_up / 3600, spent.loads / 3600,
-                           spent.saved / 3600, spent.ended_early, spent.left_out, (found.best - 1) * 100,
+                           spent.saved / 3600, spent.ended_early, found.left_out, (found.best - 1) * 100,
                            static_cast<double>(found.judged) / before);
                 std::fflush(stdout);
             }

@@ -155,10 +155,11 @@ AskTellConversation::AskTellConversation(const StudySetup& setup, const Budget& 
 
 OrderedJson AskTellConversation::answer(const std::string& line) {
     const OrderedJson message = message_of(line);
-    const std::vector<std::string> verbs{"ask", "tell", "suggest", "recommend"};
+    const std::vector<std::string> verbs{"ask", "tell", "propose", "suggest", "recommend"};
     check_keys(message, "a line", verbs);
     const std::string verb = one_of(message, "a line", verbs);
     if (verb == "tell") return tell(message["tell"]);
+    if (verb == "propose") return propose(message["propose"]);
     if (verb == "suggest") return suggest(message["suggest"]);
     if (message[verb] != true) throw ParseError(fmt::format("'{}' is true, got {}", verb, shown(message[verb])));
     return verb == "ask" ? ask() : recommendation();
@@ -194,6 +195,10 @@ OrderedJson AskTellConversation::tell(const OrderedJson& told) {
     }
     study_.tell(id, std::move(outcome));
     return {{"told", id}};
+}
+
+OrderedJson AskTellConversation::propose(const OrderedJson& proposed) {
+    return offer(study_.propose(configuration_in(proposed, setup_.problem->space), "proposed, not asked"));
 }
 
 OrderedJson AskTellConversation::suggest(const OrderedJson& suggested) {

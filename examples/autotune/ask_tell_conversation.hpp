@@ -29,6 +29,7 @@ private:
     nlohmann::ordered_json ask();
     nlohmann::ordered_json offer(const servetune::Trial& trial);
     nlohmann::ordered_json tell(const nlohmann::ordered_json& told);
+    nlohmann::ordered_json propose(const nlohmann::ordered_json& proposed);
     nlohmann::ordered_json suggest(const nlohmann::ordered_json& suggested);
     [[nodiscard]] nlohmann::ordered_json recommendation() const;
     void check_feasible(const servetune::Configuration& configuration) const;

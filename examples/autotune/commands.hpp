@@ -132,6 +132,7 @@ struct CompareArguments {
     std::optional<std::filesystem::path> directory{};
     std::size_t pairs = 10;
     double margin = 0.01;
+    bool gate = false;  ///< ask only whether B is not worse than A by the margin
     bool json = false;
     bool quiet = false;
 };

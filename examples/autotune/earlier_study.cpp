@@ -9,6 +9,7 @@
 #include "servetune/sqlite_journal.hpp"
 #include "study/journal_copy.hpp"
 #include "study_file/measuring/kind.hpp"
+#include "study_file/study_profile.hpp"
 
 #include <fmt/format.h>
 
@@ -39,9 +40,33 @@ std::string changes_since(const std::vector<Trial>& trials, const Environment& n
     return "";
 }
 
+/// `2026-11-01 10:00 with vllm 0.11.0`.
+std::string when_and_with_what(const NearestStudy& found) { return local_time_text(found.last_result) + " with " + found.version; }
+
+std::string version_now(const StudySetup& setup) {
+    const auto definition = setup.definition();
+    const auto version = definition.find(profile_paths + "version");
+    return version == definition.end() ? unknown_version : version->second;
+}
+
+bool may_look(const RunArguments& arguments, const StudyFile& file, const std::filesystem::path& folder) {
+    std::error_code unknown;
+    return kind_of(file).machine != nullptr && !arguments.no_cache && !std::filesystem::exists(SqliteJournal::file_of(folder), unknown);
+}
+
+bool asks_for_knowledge(const StudyFile& file) {
+    return std::any_of(file.knowledge.begin(), file.knowledge.end(), [](const KnowledgeChoice& one) { return !one.by_default; });
+}
+
+std::string why_not_learned(const StudyFile& file) {
+    if (file.strategy.name != "bayesian") return "the strategy " + file.strategy.name + " learns from none";
+    if (file.knowledge.empty() || asks_for_knowledge(file)) return "'knowledge' says what is known";
+    return "none of its results holds here";
+}
+
 std::vector<std::string> answer_of_study(const NearestStudy& found, const StudySetup& setup) {
     const Headline headline = headline_of(setup, found.trials);
-    std::vector<std::string> lines{fmt::format("this study was made before, on {}, in {}: {}", local_time_text(found.last_result),
+    std::vector<std::string> lines{fmt::format("this study was made before, on {}, in {}: {}", when_and_with_what(found),
                                                count_of_results(found.trials), found.file.string())};
     std::string verdict = "  then: " + headline.title + ".";
     for (const std::string* sentence : {&headline.reason, &headline.advice})
@@ -60,9 +85,7 @@ std::vector<std::string> answer_of_study(const NearestStudy& found, const StudyS
 
 std::optional<NearestStudy> found_in_cache(const RunArguments& arguments, const StudyFile& file, const std::filesystem::path& folder,
                                            const std::function<void(const std::string&)>& say) {
-    std::error_code unknown;
-    if (kind_of(file).machine == nullptr || arguments.no_cache || std::filesystem::exists(SqliteJournal::file_of(folder), unknown))
-        return std::nullopt;
+    if (!may_look(arguments, file, folder)) return std::nullopt;
     const StudyCache cache(StudyCache::users());
     if (cache.empty()) return std::nullopt;
     StudySetup asked = set_up(arguments.load());  // what it finds becomes knowledge of the other
@@ -70,8 +93,7 @@ std::optional<NearestStudy> found_in_cache(const RunArguments& arguments, const 
 }
 
 void learn_from_cache(StudyFile& file, const std::filesystem::path& folder, const std::optional<NearestStudy>& found) {
-    const bool asked_for = std::any_of(file.knowledge.begin(), file.knowledge.end(), [](const auto& one) { return !one.by_default; });
-    if (file.strategy.name != "bayesian" || file.knowledge.empty() || asked_for) return;
+    if (file.strategy.name != "bayesian" || file.knowledge.empty() || asks_for_knowledge(file)) return;
     std::error_code unknown;
     const bool resumes = std::filesystem::exists(SqliteJournal::file_of(folder), unknown);
     const std::filesystem::path earlier = found ? found->file : kept_beside(folder);
@@ -81,11 +103,25 @@ void learn_from_cache(StudyFile& file, const std::filesystem::path& folder, cons
 
 std::vector<std::string> lines_of(const NearestStudy& found, const StudySetup& setup) {
     if (found.like == Like::same_study) return answer_of_study(found, setup);
-    if (setup.earlier.empty()) return {};
-    return {fmt::format("learning from {}, of {}, {}: {}", setup.earlier, local_time_text(found.last_result),
-                        found.like == Like::other_version ? "with " + found.version
-                                                          : "on the same machine, with the same model, engine and kind of workload",
+    if (setup.earlier.empty())
+        return {fmt::format("an earlier study, of {}, is not used, for {}: {}", when_and_with_what(found), why_not_learned(setup.file),
+                            found.file.string())};
+    return {fmt::format("learning from {}, of {}{}: {}", setup.earlier, when_and_with_what(found),
+                        found.like == Like::other_version ? " (now " + version_now(setup) + ")"
+                                                          : ", on the same machine, with the same model, engine and kind of workload",
                         found.file.string())};
+}
+
+std::string why_nothing_found(const RunArguments& arguments, const StudyFile& file, const std::filesystem::path& folder) {
+    if (!may_look(arguments, file, folder) || StudyCache(StudyCache::users()).empty()) return "";
+    return "no earlier study in " + StudyCache::users().string() + " is of this machine, model, engine, kind of workload and goal";
+}
+
+std::string then_and_now(const NearestStudy& found, const StudySetup& setup, const Headline& now) {
+    if (found.like != Like::same_study) return "";
+    const Headline then = headline_of(setup, found.trials);
+    return fmt::format("then, on {}: {}; now, with {}: {}; {}", when_and_with_what(found), then.title, version_now(setup), now.title,
+                       then.command == now.command ? "the command is the same" : "the command is another");
 }
 
 void keep_beside(const NearestStudy& found, const StudySetup& setup, const std::filesystem::path& folder,

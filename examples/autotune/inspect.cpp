@@ -12,6 +12,7 @@
 #include "engine/load_level.hpp"
 #include "report/report_view.hpp"
 #include "report/study_comparison.hpp"
+#include "report/time_spent.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/host/topology.hpp"
 #include "servetune/detail/space/feasible_set.hpp"
@@ -118,7 +119,7 @@ StudyFile StudyArguments::load_to_read() const {
 
 namespace {
 
-std::vector<std::string> lines_of_error(const std::string& text) {
+std::vector<std::string> problem_lines(const std::string& text) {
     std::vector<std::string> result;
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) result.push_back(line);
@@ -378,7 +379,7 @@ int validate(const ValidateArguments& arguments) {
         return print_validation(set_up(arguments.load()), Catalogue::standard(), arguments);
     } catch (const Error& error) {
         if (!can_be_read(arguments.study)) throw;  // nothing is known of the study: main says why, as for other commands
-        if (arguments.json) put_json(OrderedJson{{"valid", false}, {"error", error.what()}, {"problems", lines_of_error(error.what())}});
+        if (arguments.json) put_json(OrderedJson{{"valid", false}, {"error", error.what()}, {"problems", problem_lines(error.what())}});
         else put(stderr, "{}\n", complaint_of(error));
         return answer_is_no;
     }
@@ -413,7 +414,7 @@ int status(const StatusArguments& arguments) {
     put(stdout, "  so far: {}.{}{}\n", headline.title, headline.reason.empty() ? "" : " " + headline.reason,
         headline.advice.empty() ? "" : " " + headline.advice);
     if (!headline.command.empty()) put(stdout, "  {}\n", headline.command);
-    if (const std::string time = time_spent_text(trials); !time.empty()) put(stdout, "  time: {}\n", time);
+    if (const std::string time = time_spent_in(trials).text(); !time.empty()) put(stdout, "  time: {}\n", time);
     return done;
 }
 

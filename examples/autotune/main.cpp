@@ -274,6 +274,9 @@ int dispatch(int argc, char** argv) {
         ->check(share())
         ->capture_default_str();
     compare_command->add_option("--directory", compare_arguments.directory, "Folder of the journals (default: ./comparison)");
+    compare_command->add_flag(
+        "--gate", compare_arguments.gate,
+        "Ask only whether the candidate B is worse than the baseline A by the margin; writes gate.xml (JUnit) and gate.md");
     compare_command->add_flag("--json", compare_arguments.json, "Print one JSON object");
     compare_command->add_flag("--quiet", compare_arguments.quiet, "Print no progress");
 
@@ -439,7 +442,7 @@ int main(int argc, char** argv) {
         code = usage_error;
     } catch (const std::exception& error) {
         // A failed print throws too: what is wrong with standard output is said below.
-        if (std::ferror(stdout) == 0) complain("autotune: {}", error.what());
+        if (std::ferror(stdout) == 0) complain("{}", complaint_of(error));
     }
     return with_output_written(code);
 }

@@ -4,6 +4,7 @@
 #include "screen.hpp"
 
 #include "base/utf8.hpp"
+#include "servetune/detail/base/plain_words.hpp"
 #include "servetune/detail/base/printable.hpp"
 #include "servetune/error.hpp"
 
@@ -37,7 +38,7 @@ void put_text(std::FILE* to, std::string_view text) noexcept {
 std::string complaint_of(const std::exception& error) {
     // A name in a file may be as long as the file: a message does not repeat it.
     constexpr std::size_t longest_message = 200'000;
-    const std::string message = start_of(error.what(), longest_message);
+    const std::string message = start_of(plain_words(error), longest_message);
     const auto lines = 1 + std::count(message.begin(), message.end(), '\n');
     if (lines < 2 || dynamic_cast<const ParseError*>(&error) == nullptr) return "autotune: " + message;
     return fmt::format("autotune: {} errors:\n{}", lines, message);

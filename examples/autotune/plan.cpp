@@ -4,6 +4,7 @@
 #include "clocks.hpp"
 #include "machine_facts.hpp"
 
+#include "engine/model_file.hpp"
 #include "host/nvidia_smi.hpp"
 #include "host/start_program.hpp"
 #include "servetune/detail/load/dataset.hpp"
@@ -295,6 +296,9 @@ std::vector<std::string> missing_here(const StudySetup& setup) {
         result.push_back("`on_done` needs the program " + file.on_done.front() + ", which is not here");
     const auto* deploy = std::get_if<DeployChoice>(&file.measuring);
     if (deploy == nullptr) return result;
+    for (const Engine& engine : file.composition->engines())
+        if (const std::string missing = model_file_missing(engine, file.model); !missing.empty())
+            result.push_back(missing + ": name the file under `model`");
     if (!deploy->options.deploy.environment.contains("PATH") && !deploy->container && !deploy->ssh && !deploy->slurm)
         for (const Engine& engine : file.composition->engines())
             if (!engine.launch.empty() && program_on_path(engine.launch.front()).empty())

@@ -6,8 +6,10 @@
 #include "base/kept_texts.hpp"
 #include "base/lower_case.hpp"
 #include "engine/flag_facts.hpp"
+#include "engine/model_file.hpp"
 #include "predict/cost_belief.hpp"
 #include "servetune/detail/base/nearest.hpp"
+#include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/base/present.hpp"
 #include "servetune/detail/study/unequal_work.hpp"
 #include "servetune/error.hpp"
@@ -21,8 +23,10 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <set>
+#include <tuple>
 
 namespace autotune {
 
@@ -54,6 +58,8 @@ struct Suggestion {
     bool no_gain = false;                  ///< beyond the error: the command is the default's
     std::vector<std::string> unchecked{};  ///< parameters that change the numbers a model computes with
     std::string error{};                   ///< of a guess: how far the cost model was off
+    std::string missing{};                 ///< what the command needs before it works
+    std::vector<Suggestion> quantized{};   ///< with checkpoints of the model that the sources of recipes served
 };
 
 /// The one known model whose id ends in this name; else the name.
@@ -107,43 +113,77 @@ std::optional<std::string> why_not_started(const Wanted& wanted, const Compositi
     return std::nullopt;
 }
 
-/// The nearest recipe that starts; the reason of each that does not goes to `passed_over`.
-std::optional<Suggestion> by_recipe(const Wanted& wanted, std::vector<std::string>& passed_over) {
-    const auto matches =
-        matching(recipes_of(wanted.catalogue, wanted.engine.name), {wanted.model, wanted.chip, ""}, wanted.catalogue.all_hardware());
-    for (const RecipeMatch& match : matches) try {
-            Suggestion result{"recipe"};
-            result.applied = applied(match.recipe, wanted.engine, "", wanted.chip, wanted.catalogue.root());
-            const Composition composition = composed(result.applied, wanted.engine, "", wanted.chip);
-            const SearchSpace space(composition.parameters(), composition.constraints());
-            const Configuration configuration = space.default_configuration();
-            if (const auto why = why_not_started(wanted, composition, configuration, result.memory)) {
-                passed_over.push_back(match.recipe.source + ": " + *why);
-                continue;
-            }
-            result.command = composition.render(configuration, {wanted.model, {}, 0});
-            for (const auto& [name, value] : result.applied.environment) result.command.environment.emplace(name, value);
-            result.devices = composition.devices_of(configuration);
-            result.match = match;
-            return result;
-        } catch (const SpaceError& error) {
-            passed_over.push_back(match.recipe.source + ": " + error.what());
+std::vector<RecipeMatch> matches_of(const Wanted& wanted) {
+    return matching(recipes_of(wanted.catalogue, wanted.engine.name), {wanted.model, wanted.chip, ""}, wanted.catalogue.all_hardware());
+}
+
+/// A recipe as the engine's newest version takes it; nothing: it does not start, and the reason goes
+/// to `passed_over`.
+std::optional<Suggestion> suggested_by(const RecipeMatch& match, const Wanted& wanted, std::vector<std::string>& passed_over) {
+    try {
+        Suggestion result{"recipe"};
+        result.applied = applied(match.recipe, wanted.engine, "", wanted.chip, wanted.catalogue.root());
+        const Composition composition = composed(result.applied, wanted.engine, "", wanted.chip);
+        const SearchSpace space(composition.parameters(), composition.constraints());
+        const Configuration configuration = space.default_configuration();
+        if (const auto why = why_not_started(wanted, composition, configuration, result.memory)) {
+            passed_over.push_back(match.recipe.source + ": " + *why);
+            return std::nullopt;
         }
+        result.command = composition.render(configuration, {wanted.model, {}, 0});
+        for (const auto& [name, value] : result.applied.environment) result.command.environment.emplace(name, value);
+        result.devices = composition.devices_of(configuration);
+        result.match = match;
+        return result;
+    } catch (const SpaceError& error) {
+        passed_over.push_back(match.recipe.source + ": " + error.what());
+        return std::nullopt;
+    }
+}
+
+/// The nearest recipe that starts.
+std::optional<Suggestion> by_recipe(const Wanted& wanted, std::vector<std::string>& passed_over) {
+    for (const RecipeMatch& match : matches_of(wanted))
+        if (auto result = suggested_by(match, wanted, passed_over)) return result;
     return std::nullopt;
 }
+
+/// Of each quantization the nearest recipe whose source served a checkpoint of the model in it, with
+/// that checkpoint; why others do not start goes to `passed_over`.
+std::vector<Suggestion> with_quantized_checkpoints(const Wanted& wanted, std::vector<std::string>& passed_over) {
+    std::vector<Suggestion> result;
+    std::set<std::string> seen;
+    for (const RecipeMatch& match : matches_of(wanted)) {
+        if (match.checkpoint.empty() || seen.contains(match.recipe.quantization)) continue;
+        Wanted quantized = wanted;
+        quantized.model = match.checkpoint;
+        quantized.facts = served_model(match.checkpoint, wanted.catalogue.all_models());
+        std::vector<std::string> reasons;
+        if (auto one = suggested_by(match, quantized, reasons)) {
+            seen.insert(match.recipe.quantization);
+            result.push_back(std::move(*one));
+        }
+        for (const std::string& reason : reasons) passed_over.push_back(match.checkpoint + " as in " + reason);
+    }
+    return result;
+}
+
+std::string share_text(double share) { return fmt::format("{:.0f} %", share * 100); }
 
 /// How far predictions of this engine were off, on this chip or on others.
 std::string error_text(const Wanted& wanted) {
     const EngineTraits traits = wanted.catalogue.traits(wanted.engine.name);
     std::string elsewhere;
     for (const CostCheck& one : traits.checked) {
-        const std::string median = fmt::format("median error {:.0f} %", one.median_error * 100);
         if (one.hardware == wanted.chip.name)
-            return fmt::format("{}, nine of ten within {:.0f} %, in {} measured row{} ({})", median, one.error_90 * 100, one.rows,
-                               one.rows == 1 ? "" : "s", one.of);
-        elsewhere += (elsewhere.empty() ? "; on others " : ", ") + one.hardware + " " + median;
+            return fmt::format("on {} half of them were off by at most {}, nine of ten by at most {}: checked with {} of {} {}",
+                               one.hardware, share_text(one.median_error), share_text(one.error_90),
+                               counted_text(one.rows, "measured configuration"), wanted.engine.name, one.of);
+        elsewhere += (elsewhere.empty() ? "; on others half of them were off by at most: " : ", ") + one.hardware + " " +
+                     share_text(one.median_error);
     }
-    return "not known: the cost model of " + wanted.engine.name + " was never checked on " + wanted.chip.name + elsewhere;
+    return fmt::format("not known: none for {} was ever checked with a measurement on {}{}", wanted.engine.name, wanted.chip.name,
+                       elsewhere);
 }
 
 /// The median error of predictions on this chip, else the largest on others; nothing: it was never
@@ -283,8 +323,14 @@ void print_suggestion(const Suggestion& suggestion, const Wanted& wanted, const 
     }
     const bool lines = suggestion.memory.find('\n') != std::string::npos;
     put(stdout, "memory by the cost model:{}{}{}", lines ? "\n" : " ", suggestion.memory, lines ? "" : "\n");
-    if (wanted.model.find('/') == std::string::npos)
+    if (!suggestion.missing.empty()) put(stdout, "take care: {}\n", suggestion.missing);
+    else if (wanted.model.find('/') == std::string::npos)
         put(stdout, "take care: an engine looks for a folder '{}'; of a hub it takes an id, OWNER/NAME\n", wanted.model);
+    for (const Suggestion& one : suggestion.quantized) {
+        const Recipe& recipe = present(one.match).recipe;
+        put(stdout, "in {}, quality not measured, on {}: {}\n", recipe.quantization, devices_text(one, wanted), one.command.text());
+        put(stdout, "  {}source: {} ({})\n", one.match->same_chip ? "" : "for " + one.match->chip + ", ", recipe.source, recipe.licence);
+    }
     constexpr std::int64_t one_machine = 8;
     if (suggestion.devices > one_machine)
         put(stdout, "take care: {} devices are several machines, and this is the command of one\n", suggestion.devices);
@@ -300,7 +346,8 @@ OrderedJson suggestion_json(const Suggestion& suggestion, const Wanted& wanted, 
                      {"version", wanted.newest},          {"command", suggestion.command.text()},
                      {"argv", suggestion.command.argv},   {"environment", suggestion.command.environment},
                      {"files", suggestion.command.files}, {"devices", suggestion.devices},
-                     {"memory", suggestion.memory},       {"passed_over", passed_over}};
+                     {"memory", suggestion.memory},       {"missing", suggestion.missing},
+                     {"passed_over", passed_over}};
     if (suggestion.match) {
         const Recipe& recipe = suggestion.match->recipe;
         json["source"] = recipe.source;
@@ -317,7 +364,58 @@ OrderedJson suggestion_json(const Suggestion& suggestion, const Wanted& wanted, 
         json["error"] = suggestion.error;
         json["quality_not_measured"] = suggestion.unchecked;
     }
+    json["quantized"] = OrderedJson::array();
+    for (const Suggestion& one : suggestion.quantized) {
+        const Recipe& recipe = present(one.match).recipe;
+        json["quantized"].push_back({{"quantization", recipe.quantization},
+                                     {"model", one.match->checkpoint},
+                                     {"command", one.command.text()},
+                                     {"argv", one.command.argv},
+                                     {"environment", one.command.environment},
+                                     {"files", one.command.files},
+                                     {"devices", one.devices},
+                                     {"source", recipe.source},
+                                     {"licence", recipe.licence},
+                                     {"chip", one.match->chip},
+                                     {"quality_measured", false}});
+    }
     return json;
+}
+
+/// What a model's name says: `qwen` and 8 of `Qwen/Qwen3-8B-FP8`.
+struct NameParts {
+    std::string family{};
+    double billions = 0;  ///< of parameters; 0: it does not say
+};
+
+NameParts parts_of_name(const std::string& id) {
+    const std::string name = lower_case(id.substr(id.rfind('/') + 1));
+    NameParts parts{name.substr(0, name.find_first_of("-_.0123456789"))};
+    for (std::size_t begin = 0; begin < name.size() && parts.billions == 0;) {
+        const std::size_t end = std::min(name.find_first_of("-_", begin), name.size());
+        if (const auto number = real_of(name.substr(begin, end - begin - 1)); end > begin + 1 && name[end - 1] == 'b' && number)
+            parts.billions = *number;
+        begin = end + 1;
+    }
+    return parts;
+}
+
+/// Those of the same family first, in it those of the nearest size, then by spelling.
+std::vector<std::string> likest_first(const std::string& wanted, const std::set<std::string>& known) {
+    const NameParts mine = parts_of_name(wanted);
+    std::vector<std::tuple<bool, double, std::size_t, std::string>> ranked;
+    for (const std::string& name : known) {
+        const NameParts other = parts_of_name(name);
+        const bool same_family = edit_distance(mine.family, other.family) <= mine.family.size() / 4;
+        const bool sizes = mine.billions > 0 && other.billions > 0;
+        const double off = sizes ? std::abs(std::log(other.billions / mine.billions)) : std::numeric_limits<double>::infinity();
+        ranked.emplace_back(!same_family, same_family || mine.family.empty() ? off : 0, edit_distance(lower_case(wanted), lower_case(name)),
+                            name);
+    }
+    std::sort(ranked.begin(), ranked.end());
+    std::vector<std::string> result;
+    for (auto& one : ranked) result.push_back(std::get<std::string>(std::move(one)));
+    return result;
 }
 
 std::string unknown_text(const Wanted& wanted) {
@@ -334,8 +432,8 @@ std::string unknown_text(const Wanted& wanted) {
         "nothing is known of {} on {} with {}: {}, and no figures for the cost model. Nearest known models: {}. "
         "Write its figures, which are in its config.json, into a file (search_spaces/FORMAT.md, 'model') and name the file as MODEL, "
         "or measure: autotune init --model {}",
-        wanted.model, wanted.chip.name, wanted.engine.name, where,
-        listed(nearest_first(wanted.model, std::vector<std::string>(known.begin(), known.end())), few), Command{{wanted.model}}.text());
+        wanted.model, wanted.chip.name, wanted.engine.name, where, listed(likest_first(wanted.model, known), few),
+        Command{{wanted.model}}.text());
 }
 
 /// An answer without a command.
@@ -347,6 +445,17 @@ int no_command(const SuggestArguments& arguments, const std::string& kind, const
         put(stdout, "{}\n", why);
     }
     return code;
+}
+
+/// Where the engine takes a file: the name that one would have, in place of the id.
+void name_model_file(Suggestion& suggestion, const Wanted& wanted) {
+    suggestion.missing = model_file_missing(wanted.engine, wanted.model);
+    if (suggestion.missing.empty()) return;
+    const std::string file = wanted.model.substr(wanted.model.rfind('/') + 1) + model_ending_of(wanted.engine);
+    std::replace(suggestion.command.argv.begin(), suggestion.command.argv.end(), wanted.model, file);
+    suggestion.missing += ": put the path of yours in place of " + file;
+    if (const std::string flag = hub_flag_of(wanted.engine); !flag.empty())
+        suggestion.missing += ", or '" + flag + " OWNER/NAME' of a hub's repository of such files in place of the flag before it";
 }
 
 }  // namespace
@@ -366,6 +475,8 @@ int suggest(const SuggestArguments& arguments) {
     if (!suggestion) suggestion = by_cost_model(wanted, why_not);
     if (!suggestion)
         return no_command(arguments, "nothing_fits", "by the cost model nothing starts " + why_not, passed_over, nothing_feasible);
+    suggestion->quantized = with_quantized_checkpoints(wanted, passed_over);
+    name_model_file(*suggestion, wanted);
     if (arguments.json) put_json(suggestion_json(*suggestion, wanted, passed_over));
     else print_suggestion(*suggestion, wanted, passed_over);
     return done;

@@ -9,12 +9,28 @@
 
 #include <fmt/format.h>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 
+namespace {
+
+/// A closed stream is /dev/null: else its number would be that of a socket, and the log be written
+/// into that.
+void open_closed_streams() {
+    int got = STDIN_FILENO;
+    while (got >= 0 && got <= STDERR_FILENO) got = ::open("/dev/null", O_RDWR);  // NOLINT(android-cloexec-open): for children too
+    if (got >= 0) (void)::close(got);
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
+    open_closed_streams();
     (void)std::signal(SIGPIPE, SIG_IGN);
     try {
         int exit_code = 0;

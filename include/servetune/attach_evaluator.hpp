@@ -18,6 +18,7 @@ namespace servetune {
 /// throws UsageError at once.
 class AttachEvaluator : public Evaluator {
 public:
+    /// Which server, and how it is asked.
     struct Options {
         std::string url{};           ///< `http://127.0.0.1:8000`; a user and a password in it are sent and never shown
         std::string served_model{};  ///< the name that clients ask for; empty: the study's model

@@ -63,8 +63,8 @@ std::vector<Validity> audit_together(std::span<const BenchmarkResult> results);
 /// requests were sent: a document may have been measured with another number.
 void describe(AuditContext& context, const Workload& workload, const BenchmarkResult& result);
 
-/// Adds findings to a validity and keeps the graver verdict. A finding replaces one of the same id
-/// that says nothing, as tables have them.
+/// Adds findings to a validity and keeps the graver verdict, its findings first. A finding replaces
+/// one of the same id that says nothing, as tables have them.
 void add(Validity& to, const Validity& more);
 
 /// An identity that was not checked, and what was missing for it.

@@ -20,6 +20,7 @@ namespace servetune {
 /// JSON. docs/reference/command-evaluator.md is its contract.
 ///
 /// The request, one JSON object, is its standard input and the file `trials/ID/request.json`:
+///
 ///     {"trial": 3, "seed": 17, "workload": null, "workloads": ["chat"], "model": "Qwen/Qwen3-8B",
 ///      "configuration": {"max_num_seqs": 128}, "command": ["vllm", "serve", ...], "environment": {}}
 /// `workload` is null for those of the objective; `workloads` names what is to be measured. A value
@@ -27,12 +28,13 @@ namespace servetune {
 ///
 /// What it prints on standard output is one JSON object, alone or as the last line that begins with
 /// '{':
+///
 ///     {"metrics": {"total_tokens_per_second": 123.4, "latency_mean_seconds": {"value": 1, "standard_error": 0.1}},
 ///      "validity": {"verdict": "suspect", "findings": [
 ///          {"id": "peak", "left": "9", "right": "1", "cause": "one burst"}]}}
-/// or  {"failure": {"kind": "out_of_memory", "message": "..."}} `validity`, `standard_error`,
-/// `left`, `right` and `cause` may be missing; a metric that is null was not measured. Standard
-/// error goes to `trials/ID/command.log`.
+///     {"failure": {"kind": "out_of_memory", "message": "..."}}
+/// with `metrics` or `failure`. `validity`, `standard_error`, `left`, `right` and `cause` may be
+/// missing; a metric that is null was not measured. Standard error goes to `trials/ID/command.log`.
 ///
 /// What is wrong with the answer is Failure{invalid_result}: no such object, an unknown key, a
 /// number that is none. Whether the metrics of the objective are there is for `Study::tell` to see.
@@ -41,6 +43,7 @@ namespace servetune {
 /// are ended before `evaluate` returns.
 class CommandEvaluator : public Evaluator {
 public:
+    /// Which program, and how it is run.
     struct Options {
         /// The program and its words, never a shell line. In each word {config} stands for the
         /// configuration as a JSON object, {config_file} for the path of the request, {workload}

@@ -20,6 +20,7 @@
 
 namespace servetune {
 
+/// How an engine is started, and when it is given up.
 struct DeployOptions {
     std::filesystem::path folder{};                    ///< of the trial: `engine.log` and the engine's files
     std::map<std::string, std::string> environment{};  ///< the study's; replaces what engine and command say

@@ -105,7 +105,7 @@ struct FailurePattern {
     std::string source{};  ///< the log or the code that has these words, with the engine's version
 };
 
-/// A serving engine: data, read from search_spaces/engines/<name>.yaml, never C++.
+/// A serving engine: data, read from search_spaces/engines/NAME.yaml, never C++.
 struct Engine {
     enum class FlagStyle { equals, separate };  ///< `--flag=value` or `--flag value`
 

@@ -60,6 +60,7 @@ class WeightCache;
 /// that an earlier trial paid for.
 class EngineEvaluator : public Evaluator {
 public:
+    /// Where and how the engine of each trial is started and measured.
     struct Options {
         std::filesystem::path folder{};  ///< of the study; a trial's log is `trials/ID/engine.log` below it
         DeployOptions deploy{};          ///< its folder is the trial's own

@@ -57,9 +57,10 @@ inline constexpr std::array<std::string_view, 6> disturbances{"gpu_throttled", "
     return std::find(disturbances.begin(), disturbances.end(), finding.id) != disturbances.end();
 }
 
+/// The audit's verdict on a measurement, and why.
 struct Validity {
     Verdict verdict = Verdict::sound;
-    std::vector<Finding> findings{};
+    std::vector<Finding> findings{};  ///< the first of them is as grave as the verdict
 
     [[nodiscard]] bool disturbed() const { return std::any_of(findings.begin(), findings.end(), is_disturbance); }
 
@@ -80,6 +81,7 @@ inline constexpr std::string_view trial_had_to_reach = "trial_had_to_reach";
 /// loaded them itself. Not there: the study has no weight cache.
 inline constexpr std::string_view weight_cache_metric = "weight_cache";
 
+/// A trial that was measured: the figures, and whether they can be believed.
 struct Measurement {
     Metrics metrics;
     Validity validity{};

@@ -24,6 +24,7 @@ namespace servetune {
 /// Measured configurations, as a published study or a benchmark table gives them. Read from CSV by
 /// study/table.hpp.
 struct MeasuredTable {
+    /// One measured configuration.
     struct Row {
         std::vector<std::optional<std::string>> cells;  ///< as written, one a parameter; nothing: inactive
         std::string workload;                           ///< empty: the table has no column `workload`
@@ -49,6 +50,7 @@ struct MeasuredTable {
 /// of configuration, workload, seed and replicate.
 class ReplayEvaluator : public Evaluator {
 public:
+    /// How measurements of several workloads become one, and how much noise is added.
     struct Options {
         std::vector<std::pair<std::string, double>> workloads{};  ///< those of the objective with weights; empty: the table has none
         double noise_cv = 0;                                      ///< added multiplicative noise, for experiments

@@ -50,7 +50,7 @@ struct Headline {
     std::string reason;     ///< a sentence
     std::string advice;     ///< what to do: a sentence, or empty
     std::string command;    ///< what to serve; empty where nothing passes
-    std::string unsound{};  ///< sentences of `reason`, where the verdict uses measurements that the audit finds unsound
+    std::string unsound{};  ///< sentences of `reason`, where the verdict uses unsound measurements, or only suspect ones
     std::string given_away{};  ///< the best observed figure, where something else is to be served, and what that gives away
 };
 Headline headline_of(const StudySetup& setup, std::span<const Trial> trials);

@@ -37,6 +37,7 @@ struct SimulatedWorkload {
 ///     const Outcome outcome = evaluator.evaluate(configuration, {});
 class SimulateEvaluator : public Evaluator {
 public:
+    /// The weights of the workloads, and what the simulation adds to them.
     struct Options {
         std::vector<std::pair<std::string, double>> weights{};  ///< workloads of the objective; empty: all, equally
         StepNoise noise{};                                      ///< none: the same configuration gives the same numbers every time

@@ -34,7 +34,7 @@ struct Stage {
 /// base; its best passing candidate is worth having when `worth_it(decision, gain over the base)`.
 /// A carried stage's worthy winner becomes the base. With every stage carried this is the
 /// comparison with the incumbent; with only the first carried, all later stages are measured
-/// against one baseline and the best of them wins in the end (design: yaml.md, "Staged, exactly").
+/// against one baseline and the best of them wins in the end.
 ///
 /// Where the decision asks for significance and measuring again informs, a best candidate that
 /// gains enough but not significantly is measured again, in turn with the base, until it is decided
@@ -42,6 +42,7 @@ struct Stage {
 /// confirms what is best in the end.
 class Staged : public Strategy {
 public:
+    /// The stages in their order, and how often a comparison is measured.
     struct Options {
         std::vector<Stage> stages;
         std::size_t replicates = 3;  ///< most measurements of one configuration to settle a comparison
@@ -80,6 +81,7 @@ public:
         std::optional<Configuration> winner{};  ///< the candidate worth having; nothing when the base stands
         bool complete = false;
     };
+    /// What happened so far, and what to do next.
     struct Walk {
         std::vector<Step> steps;
         Answer answer;

@@ -44,9 +44,11 @@ namespace servetune {
 ///
 /// In the shortest way it owns its space, the Bayesian strategy and the journal
 /// (examples/01_optimize.cpp):
+///
 ///     Study study({.parameters = {choice("backend", {"a", "b"})}, .maximize = "tokens_per_second", .trials = 25});
 ///     std::cout << study.optimize(measure);
 /// With parts of your own, by hand:
+///
 ///     Study study(problem, strategy, journal);
 ///     while (const auto trial = study.ask(budget)) study.tell(trial->id, measure(trial->configuration));
 ///     use(study.recommendation());

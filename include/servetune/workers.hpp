@@ -2,6 +2,7 @@
 #pragma once
 
 #include "servetune/detail/base/number_text.hpp"
+#include "servetune/detail/base/plain_words.hpp"
 #include "servetune/detail/study/worker_pool.hpp"
 #include "servetune/study.hpp"
 
@@ -57,7 +58,7 @@ public:
             summary.reason = finished.reason;
             summary.message = finished.why;
         } catch (const std::exception& error) {
-            summary.message = error.what();
+            summary.message = plain_words(error);
             summary.reason = StopReason::error;
         }
         if (summary.reason == StopReason::error || summary.reason == StopReason::nothing_starts) {

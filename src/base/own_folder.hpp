@@ -13,6 +13,16 @@
 
 namespace servetune {
 
+/// Where temporary files go: `$TMPDIR`, else /tmp. Throws IoError where that is no folder.
+inline std::filesystem::path temporary_files() {
+    std::error_code error;
+    std::filesystem::path result = std::filesystem::temp_directory_path(error);
+    if (!error) return result;
+    const char* set = std::getenv("TMPDIR");  // NOLINT(concurrency-mt-unsafe): nothing sets it
+    throw IoError("a temporary file is needed, and " + std::string(set == nullptr ? "/tmp" : set) +
+                  " is no folder; set TMPDIR to one that can be written");
+}
+
 /// A new folder, which goes again with all that is in it: all of it was made by whoever has the
 /// folder.
 class OwnFolder {

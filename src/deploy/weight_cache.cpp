@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weight_cache.hpp"
 
+#include "base/own_folder.hpp"
 #include "checkpoint_files.hpp"
 #include "host/elapsed.hpp"
 #include "servetune/detail/host/gpu_memory.hpp"
@@ -38,7 +39,7 @@ OwnFolders& own_folders() {
 fs::path make_private_folder(const std::string& mark) {
     constexpr std::size_t longest = 40;  // a socket's path has at most 107 bytes, and its name up to 60
     const std::scoped_lock lock(own_folders().mutex);
-    fs::path parent = fs::temp_directory_path();
+    fs::path parent = temporary_files();
     if (parent.string().size() > longest) parent = "/tmp";
     const std::string name = "servetune-" + fingerprint_of(mark).text() + "-";
     std::error_code trouble;

@@ -113,7 +113,7 @@ CommandReader::Known CommandReader::known_of(const Engine& engine, const std::fi
             if (!to->environment.empty()) add(to->environment, declared);
             if (to->option.empty()) continue;
             spell("--" + to->option);
-            add("--" + to->option, declared);
+            add("--" + to->option, declared, is_switch ? "true" : "");
         }
     for (const JsonFlag& json : engine.json_flags) {
         spell(json.flag);
@@ -125,7 +125,8 @@ CommandReader::Known CommandReader::known_of(const Engine& engine, const std::fi
     for (const auto& [alias, meant] : engine.aliases) {
         const EngineParameter* declared = engine.find(meant);
         const bool has_flag = declared != nullptr && !declared->destination.flag.empty();
-        if (declared != nullptr && !has_flag) add(alias, *declared);
+        if (declared != nullptr && !has_flag)
+            add(alias, *declared, std::holds_alternative<BoolDomain>(declared->parameter.domain) ? "true" : "");
         known.spellings.emplace(hyphened(alias), Spelling{declared == nullptr ? "{model}" : has_flag ? declared->destination.flag : alias});
     }
     for (const std::string& flag : engine.not_about_speed) known.not_about_speed.insert(without_no(hyphened(flag)));

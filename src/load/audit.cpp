@@ -62,8 +62,7 @@ public:
 
 private:
     void find(Verdict verdict, const char* id, std::string left, std::string right, std::string cause) {
-        validity.verdict = std::max(validity.verdict, verdict);
-        validity.findings.push_back({id, std::move(left), std::move(right), std::move(cause)});
+        add(validity, {verdict, {{id, std::move(left), std::move(right), std::move(cause)}}});
     }
     void skip(const char* id, std::string reason) { skipped.push_back({id, std::move(reason)}); }
 
@@ -459,13 +458,15 @@ std::vector<NotChecked> not_checked(const BenchmarkResult& result, const AuditCo
 }
 
 void add(Validity& to, const Validity& more) {
-    to.verdict = std::max(to.verdict, more.verdict);
-    for (const Finding& finding : more.findings) {
-        std::erase_if(to.findings, [&](const Finding& known) {  // a table has the id alone
-            return known.id == finding.id && known.left.empty() && known.right.empty() && known.cause.empty();
-        });
-        to.findings.push_back(finding);
+    const bool graver = more.verdict > to.verdict;
+    std::vector<Finding> all = graver ? more.findings : to.findings;
+    for (const Finding& finding : graver ? to.findings : more.findings) {
+        const auto same = [&](const Finding& known) { return known.id == finding.id; };
+        const auto bare = std::find(all.begin(), all.end(), Finding{finding.id});  // a table has the id alone
+        if (bare != all.end()) *bare = finding;
+        else if (finding != Finding{finding.id} || std::none_of(all.begin(), all.end(), same)) all.push_back(finding);
     }
+    to = {std::max(to.verdict, more.verdict), std::move(all)};
 }
 
 void describe(AuditContext& context, const Workload& workload, const BenchmarkResult& result) {

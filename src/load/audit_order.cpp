@@ -17,8 +17,7 @@ Validity audit_order(const BenchmarkResult& result) {
     using namespace audit_tolerances;
     Validity validity;
     const auto find = [&](Verdict verdict, const char* id, std::string left, std::string right, std::string cause) {
-        validity.verdict = std::max(validity.verdict, verdict);
-        validity.findings.push_back({id, std::move(left), std::move(right), std::move(cause)});
+        add(validity, {verdict, {{id, std::move(left), std::move(right), std::move(cause)}}});
     };
     const auto& first = result.time_to_first_token.mean;
     const auto& per_token = result.time_per_output_token.mean;

@@ -3,6 +3,7 @@
 
 #include "base/nesting.hpp"
 #include "base/url.hpp"
+#include "load/certificates.hpp"
 #include "servetune/detail/base/printable.hpp"
 #include "servetune/error.hpp"
 #include "servetune/value.hpp"
@@ -96,6 +97,13 @@ std::string_view meaning_of(const Reply& reply) {
     return "";
 }
 
+void trust_authorities(CURL* easy, const Endpoint& endpoint) {
+    const CertificateAuthorities trusted =
+        endpoint.certificates.empty() ? certificate_authorities() : CertificateAuthorities{.file = endpoint.certificates};
+    if (!trusted.file.empty()) curl_easy_setopt(easy, CURLOPT_CAINFO, trusted.file.c_str());
+    if (!trusted.folder.empty()) curl_easy_setopt(easy, CURLOPT_CAPATH, trusted.folder.c_str());
+}
+
 constexpr std::array<std::pair<std::string_view, std::optional<double> ServerCounters::*>, 7> counter_fields{
     {{"prompt_tokens", &ServerCounters::input_tokens},
      {"generated_tokens", &ServerCounters::output_tokens},
@@ -175,7 +183,7 @@ EasyHandle handle_for(const Endpoint& endpoint, const std::string& path, const H
     curl_easy_setopt(handle, CURLOPT_BUFFERSIZE, 8192L);  // of each connection; an event has some hundred bytes
     curl_easy_setopt(handle, CURLOPT_SSL_VERIFYPEER, endpoint.verify_certificate ? 1L : 0L);
     curl_easy_setopt(handle, CURLOPT_SSL_VERIFYHOST, endpoint.verify_certificate ? 2L : 0L);
-    if (!endpoint.certificates.empty()) curl_easy_setopt(handle, CURLOPT_CAINFO, endpoint.certificates.c_str());
+    trust_authorities(handle, endpoint);
     return easy;
 }
 

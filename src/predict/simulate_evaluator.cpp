@@ -37,9 +37,10 @@ AuditContext simulated_context(const SimulateEvaluator::Started& started, const 
     return context;
 }
 
-std::string reason(const std::string& cause, const std::optional<DecisiveLine>& decisive) {
+/// No engine ran, so none has said its line: readers would take it for a log's.
+std::string predicted_reason(const std::string& cause, const std::optional<DecisiveLine>& decisive) {
     if (!decisive) return cause;
-    return cause.empty() ? decisive->line : cause + " | log: " + decisive->line;
+    return (cause.empty() ? "" : cause + "; ") + "predicted, the engine would say: " + decisive->line;
 }
 
 }  // namespace
@@ -75,9 +76,10 @@ bool SimulateEvaluator::replicates_inform() const {
 
 Failure SimulateEvaluator::failure_of(const Engine& engine, const StartResult& start) const {
     if (start.end == StartResult::End::hangs)
-        return {FailureKind::not_ready_in_time, start.cause + ": nothing served within " + text_of(engine.ready_within_seconds) + " s"};
+        return {FailureKind::not_ready_in_time,
+                start.cause + ": nothing would serve within " + text_of(engine.ready_within_seconds) + " s"};
     const auto decisive = decisive_line(engine, start.log);
-    return {decisive ? decisive->kind : FailureKind::other, reason(start.cause, decisive)};
+    return {decisive ? decisive->kind : FailureKind::other, predicted_reason(start.cause, decisive)};
 }
 
 SimulateEvaluator::Started SimulateEvaluator::started(const Configuration& configuration) const {
@@ -98,7 +100,7 @@ SimulateEvaluator::Started SimulateEvaluator::started(const Configuration& confi
     }
     if (result.start.end != StartResult::End::serves) result.failure = failure_of(reader.engine(), result.start);
     else if (reader.engine().ready_within_seconds > 0 && result.start.seconds > reader.engine().ready_within_seconds)
-        result.failure = Failure{FailureKind::not_ready_in_time, "starts in " + text_of(std::round(result.start.seconds)) + " s, " +
+        result.failure = Failure{FailureKind::not_ready_in_time, "it would start in " + text_of(std::round(result.start.seconds)) + " s, " +
                                                                      text_of(reader.engine().ready_within_seconds) + " s are given"};
     return result;
 }
@@ -113,7 +115,7 @@ std::optional<Failure> SimulateEvaluator::died(const Started& started, const Sim
     const auto& lines = started.serving.target.traits.log;
     if (const auto found = lines.find("load_out_of_memory"); !defect && found != lines.end()) log = found->second;
     // Whatever the engine says of it, it served before: under load is where it died.
-    return Failure{FailureKind::crashed_under_load, reason(defect ? defect->cause : run.death, decisive_line(engine, log))};
+    return Failure{FailureKind::crashed_under_load, predicted_reason(defect ? defect->cause : run.death, decisive_line(engine, log))};
 }
 
 Outcome SimulateEvaluator::measured(const Started& started, const SimulatedWorkload& workload, std::uint64_t seed) const {

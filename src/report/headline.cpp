@@ -80,43 +80,64 @@ std::string remedies_text(const ReportView& view) {
     return text;
 }
 
-/// That measurements which count under the study's audit are unsound, and what the first of them
-/// breaks; empty: none is. `whose`: `Its`.
-std::string unsound_text(const ReportView& view, const Configuration& configuration, const std::string& whose) {
+/// Measurements that count under the study's audit, by what it finds.
+struct Flagged {
+    std::size_t used = 0, unsound = 0, suspect = 0;
+    const Validity* first = nullptr;  ///< of the gravest
+
+    /// Load tests that were ended early decide nothing.
+    void count(const Measurement& measurement, const Decision& decision) {
+        if (!decision.believes(measurement) || measurement.validity.ended_early()) return;
+        ++used;
+        const Verdict verdict = measurement.validity.verdict;
+        unsound += verdict == Verdict::unsound ? 1 : 0;
+        suspect += verdict == Verdict::suspect ? 1 : 0;
+        if (verdict >= Verdict::suspect && (first == nullptr || verdict > first->verdict)) first = &measurement.validity;
+    }
+    [[nodiscard]] bool only_suspect() const { return used > 0 && suspect == used; }
+    /// ` (physics, client): mean TPOT = 1 ms; least = 5 ms.`
+    [[nodiscard]] std::string finding_text() const {
+        std::vector<std::string> ids;
+        for (const Finding& finding : first->findings)
+            if (std::find(ids.begin(), ids.end(), finding.id) == ids.end()) ids.push_back(finding.id);
+        std::string text = ids.empty() ? "" : " (" + listed(ids) + ")";
+        for (const Finding& finding : first->findings) {
+            if (finding.left.empty()) continue;
+            text += ": " + finding.left + (finding.right.empty() ? "" : "; " + finding.right);
+            break;
+        }
+        return text + '.';
+    }
+};
+
+/// That measurements of a configuration are unsound, or all suspect, and what the first of them
+/// breaks; empty: neither. A doubt names what is suspect itself. `whose`: `Its`.
+std::string flagged_text(const ReportView& view, const Configuration& configuration, const std::string& whose) {
     const Standing* standing = view.standings.find(configuration);
     if (standing == nullptr) return "";
-    std::size_t used = 0, unsound = 0;
-    const Validity* first = nullptr;
-    for (const Trial* trial : standing->trials) {
-        const Measurement* measurement = trial->measurement();
-        if (measurement == nullptr || !view.setup.problem->decision.believes(*measurement)) continue;
-        ++used;
-        if (measurement->validity.verdict != Verdict::unsound) continue;
-        ++unsound;
-        if (first == nullptr) first = &measurement->validity;
-    }
-    if (first == nullptr) return "";
-    std::vector<std::string> ids;
-    for (const Finding& finding : first->findings)
-        if (std::find(ids.begin(), ids.end(), finding.id) == ids.end()) ids.push_back(finding.id);
-    std::string text = used == 1         ? whose + " measurement is unsound"
-                       : unsound == used ? whose + " measurements are unsound"
-                                         : fmt::format("{} measurements: {} of {} are unsound", whose, unsound, used);
-    if (!ids.empty()) text += " (" + listed(ids) + ")";
-    for (const Finding& finding : first->findings) {
-        if (finding.left.empty()) continue;
-        text += ": " + finding.left + (finding.right.empty() ? "" : "; " + finding.right);
-        break;
-    }
-    return text + '.';
+    Flagged found;
+    for (const Trial* trial : standing->trials)
+        if (const Measurement* measurement = trial->measurement()) found.count(*measurement, view.setup.problem->decision);
+    const bool doubted = view.recommendation.doubt != Doubt::none;
+    if (found.unsound == 0 && (doubted || !found.only_suspect())) return "";
+    const char* what = found.unsound > 0 ? "unsound" : "suspect";
+    const std::size_t count = found.unsound > 0 ? found.unsound : found.suspect;
+    const std::string text = found.used == 1       ? whose + " measurement is " + what
+                             : count == found.used ? whose + " measurements are all " + what
+                                                   : fmt::format("{} measurements: {} of {} are {}", whose, count, found.used, what);
+    return text + found.finding_text();
 }
 
 /// The same of all measurements that a verdict rests on.
-std::string unsound_text(const ReportView& view) {
+std::string flagged_text(const ReportView& view) {
     const Recommendation& result = view.recommendation;
-    const std::string of_default = unsound_text(view, result.default_configuration, "The default's");
+    Flagged all;
+    for (const Trial* trial : view.standings.trials())
+        if (const Measurement* measurement = trial->measurement()) all.count(*measurement, view.setup.problem->decision);
+    if (result.doubt == Doubt::none && all.only_suspect() && all.used > 1) return "All results are suspect" + all.finding_text();
+    const std::string of_default = flagged_text(view, result.default_configuration, "The default's");
     if (result.recommended == result.default_configuration) return of_default;
-    const std::string of_winner = unsound_text(view, result.recommended, "Its");
+    const std::string of_winner = flagged_text(view, result.recommended, "Its");
     return of_winner + (of_winner.empty() || of_default.empty() ? "" : " ") + of_default;
 }
 
@@ -376,7 +397,7 @@ Headline headline_of(const ReportView& view) {
             return headline;
         }
     }
-    headline.unsound = unsound_text(view);
+    headline.unsound = flagged_text(view);
     if (!headline.unsound.empty()) {
         headline.reason += " " + headline.unsound;
         if (result.conclusion == Conclusion::recommended) headline.advice = "Find out why before you serve this.";

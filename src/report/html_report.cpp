@@ -6,6 +6,7 @@
 #include "page_files.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/base/secret_forms.hpp"
+#include "time_spent.hpp"
 
 #include <fmt/format.h>
 
@@ -126,7 +127,7 @@ private:
         if (!file_.machine.hardware.empty()) fact("hardware", file_.machine.hardware);
         fact("goal", setup_.problem->objective.goals_text());
         fact("trials", fmt::format("{}, {} failed", told, failed));
-        fact("measuring", seconds_text(view_.cost_seconds()));
+        fact("time of trials", spent_text(time_spent_in(view_.trials).trials));
         fact("ended", page_.stop_reason.empty() ? "not yet" : with_blanks(page_.stop_reason));
         fact("strategy", file_.strategy.name + fmt::format(", seed {}", file_.seed));
         top_ += "</dl>\n";

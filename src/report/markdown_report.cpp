@@ -5,6 +5,7 @@
 #include "report_view.hpp"
 #include "servetune/detail/trial/metric_key.hpp"
 #include "servetune/report.hpp"
+#include "time_spent.hpp"
 
 #include <fmt/format.h>
 
@@ -397,8 +398,9 @@ private:
     void notes() {
         line("## Notes\n");
         const auto told = std::count_if(view_.trials.begin(), view_.trials.end(), [](const Trial& t) { return t.told(); });
-        line("- {} trial{}, {:.0f} s of measuring, strategy {}, seed {}{}.", told, told == 1 ? "" : "s", view_.cost_seconds(),
-             file_.strategy.name, file_.seed, stop_reason_.empty() ? "; the study is not over" : fmt::format("; ended: {}", stop_reason_));
+        const TimeSpent spent = time_spent_in(view_.trials);
+        line("- {} trial{}, {} in all, strategy {}, seed {}{}.", told, told == 1 ? "" : "s", spent_text(spent.trials), file_.strategy.name,
+             file_.seed, stop_reason_.empty() ? "; the study is not over" : fmt::format("; ended: {}", stop_reason_));
         if (const std::string measured_by = file_.measured_by(); !measured_by.empty()) line("- {}", measured_by);
         for (const std::string& note : knowledge_notes(view_)) line("- {}", note);
         const auto quality = value_in(view_.means(result_.recommended), quality_drop);
@@ -437,7 +439,7 @@ private:
                 "- {} measurement{} could not be checked: no figures that could be held against each other, such as a duration, tokens and "
                 "mean latencies.",
                 unchecked, unchecked == 1 ? "" : "s");
-        if (const std::string time = time_spent_text(view_.trials); !time.empty()) line("- Time: {}.", time);
+        if (const std::string time = spent.text(); !time.empty()) line("- Time: of these {}, {}.", spent_text(spent.trials), time);
         const auto* staged = dynamic_cast<const Staged*>(setup_.strategy.get());
         if (staged != nullptr) line("- One step after the other finds a local optimum: combinations that no step lists were not measured.");
         for (const std::string& note : file_.notes) line("- {}", note);

@@ -26,18 +26,17 @@ struct Commonest {
     const Trial* first = nullptr;
 };
 
-/// `names_of`: what happened to a trial; nothing: it does not count.
-template <class Names>
-Commonest commonest(const ReportView& view, const Names& names_of) {
+/// `name_of`: what happened to a trial; nothing: it does not count.
+template <class Name>
+Commonest commonest(const ReportView& view, const Name& name_of) {
     std::map<std::string, std::pair<std::size_t, const Trial*>> counts;
     Commonest result;
     for (const Trial& trial : view.search) {
-        const std::vector<std::string> names = names_of(trial);
-        result.all += names.empty() ? 0 : 1;
-        for (const std::string& name : names) {
-            auto& [count, first] = counts[name];
-            if (count++ == 0) first = &trial;
-        }
+        const std::optional<std::string> name = name_of(trial);
+        if (!name) continue;
+        ++result.all;
+        auto& [count, first] = counts[*name];
+        if (count++ == 0) first = &trial;
     }
     for (const auto& [name, found] : counts)
         if (found.first > result.count) {
@@ -51,18 +50,16 @@ Commonest commonest(const ReportView& view, const Names& names_of) {
 Commonest commonest_failure(const ReportView& view) {
     return commonest(view, [](const Trial& trial) {
         const Failure* failure = trial.failure();
-        return failure == nullptr ? std::vector<std::string>{} : std::vector{std::string(name_in(failure_kinds, failure->kind))};
+        return failure == nullptr ? std::nullopt : std::optional(std::string(name_in(failure_kinds, failure->kind)));
     });
 }
 
+/// Of what makes measurements unsound: the first finding of each.
 Commonest commonest_finding(const ReportView& view) {
     return commonest(view, [&](const Trial& trial) {
-        std::vector<std::string> names;
-        if (const Measurement* measurement = trial.measurement();
-            measurement != nullptr && !view.setup.problem->decision.believes(*measurement))
-            for (const Finding& finding : measurement->validity.findings)
-                if (std::find(names.begin(), names.end(), finding.id) == names.end()) names.push_back(finding.id);
-        return names;
+        const Measurement* measurement = trial.measurement();
+        const bool refused = measurement != nullptr && !view.setup.problem->decision.believes(*measurement);
+        return refused && !measurement->validity.findings.empty() ? std::optional(measurement->validity.findings.front().id) : std::nullopt;
     });
 }
 

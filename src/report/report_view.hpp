@@ -86,9 +86,6 @@ inline std::optional<double> value_in(const Metrics& metrics, std::string_view m
 }
 
 Headline headline_of(const ReportView& view);
-/// `starts 3.2 h, warm-up 20.0 min, load tests 1.0 h; saved about 12.0 min: 9 trials ended early`;
-/// empty: no load test told how long it took.
-std::string time_spent_text(std::span<const Trial> trials);
 /// How many of the configurations were measured; empty: all.
 std::string not_tried_text(const ReportView& view);
 /// Why nothing passes and what to do: the limits that the nearest configuration breaks and how far

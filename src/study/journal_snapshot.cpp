@@ -57,7 +57,7 @@ JournalStamps stamps_of(const fs::path& file) {
 /// A copy in a folder of its own, which goes with it.
 class CopiedJournal {
 public:
-    explicit CopiedJournal(const fs::path& file) : folder_(fs::temp_directory_path() / "servetune-journal-") {
+    explicit CopiedJournal(const fs::path& file) : folder_(temporary_files() / "servetune-journal-") {
         for (const char* suffix : {"", "-wal"}) {
             std::error_code error;
             fs::copy_file(beside(file, suffix), beside(this->file(), suffix), error);
@@ -150,7 +150,7 @@ std::uintmax_t missing_at_end(const fs::path& file) {
 }
 
 void read_padded(const fs::path& file, std::uintmax_t missing, const ReadJournal& read) {
-    const OwnFolder folder(fs::temp_directory_path() / "servetune-journal-");
+    const OwnFolder folder(temporary_files() / "servetune-journal-");
     const fs::path copy = folder.path() / "study.db";
     std::error_code error;
     fs::copy_file(file, copy, error);

@@ -88,6 +88,7 @@ void StudyCache::make_folder() const {
     std::error_code error;
     if (fs::is_directory(folder_, error)) return;
     fs::create_directories(folder_.parent_path(), error);
+    if (error) throw IoError("cannot make the folder " + folder_.parent_path().string() + ": " + error.message());
     constexpr mode_t for_the_user_alone = 0700;
     if (::mkdir(folder_.c_str(), for_the_user_alone) != 0 && errno != EEXIST)
         throw IoError("cannot make the folder " + folder_.string() + ": " + std::generic_category().message(errno));
@@ -106,11 +107,15 @@ std::string StudyCache::keep(const fs::path& study) const {
     if (before > 2 * now)
         return "not kept for later runs: " + file.string() + " has " + std::to_string(before) + " results of this study, this run " +
                std::to_string(now);
+    std::error_code unknown;
+    std::string replaced;
+    if (before > 0) replaced = ", in place of an earlier run's " + std::to_string(before) + (before == 1 ? " result" : " results");
+    else if (fs::exists(file, unknown)) replaced = ", in place of a file that cannot be read";
     struct stat folder {};
     constexpr mode_t reads_and_writes = 0666;
     copy_journal(study, file, ::stat(folder_.c_str(), &folder) == 0 ? folder.st_mode & reads_and_writes : 0600);
     drop_oldest(file);
-    return "kept for later runs: " + file.string();
+    return "kept for later runs" + replaced + ": " + file.string();
 }
 
 void StudyCache::drop_oldest(const fs::path& kept) const {

@@ -34,8 +34,17 @@ std::string recipe_refusal(const Assignment& values, const Engine& engine, const
     try {
         const Composition composition(description_of(values, engine, version, chip));
         const SearchSpace space(composition.parameters(), composition.constraints());
-        const auto violations = space.violations(space.default_configuration());
-        return violations.empty() ? "" : violations.front();
+        const Configuration configuration = space.default_configuration();
+        const auto violations = space.violations(configuration);
+        if (violations.empty()) return "";
+        const auto slot_of = [&](std::size_t i) {
+            const Value* value = configuration.find(space.parameters()[i].name);
+            return Slot{value != nullptr ? Slot::State::active : Slot::State::inactive, value};
+        };
+        for (std::size_t i = 0; i < space.constraints().size(); ++i)  // why first, the rule for who looks it up
+            if (const Constraint& rule = space.constraints()[i]; space.is_broken(i, slot_of) && !reason(rule).empty())
+                return reason(rule) + "; the rule: " + text_of(rule);
+        return violations.front();
     } catch (const SpaceError& error) {
         return error.what();
     }
@@ -75,6 +84,14 @@ private:
     }
     [[nodiscard]] std::string version_text() const { return engine_.name + (facts_ ? " " + facts_->version : ""); }
 
+    /// `vllm has it to 0.16 only, and this is for 0.33.0`; empty: the version has it.
+    [[nodiscard]] std::string why_absent(const EngineParameter& declared) const {
+        if (version_within(version_, declared.since, declared.until)) return "";
+        return engine_.name + " has it" + (declared.since.empty() ? "" : " from " + declared.since) +
+               (declared.until.empty() ? "" : " to " + declared.until) + " only, and this is for " +
+               (facts_ ? facts_->version : "the newest");
+    }
+
     void take(const Setting& setting) {
         using Kind = Setting::Kind;
         if (setting.kind == Kind::launch || setting.kind == Kind::model || setting.kind == Kind::json) return;
@@ -84,8 +101,11 @@ private:
         }
         if (setting.kind == Kind::parameter) {
             for (const EngineParameter* declared : setting.parameters)
-                if (const EngineParameter* ours = engine_.find(declared->parameter.name))
-                    values.push_back({ours, as_engine_takes(*ours, value_of(setting.value)), setting.text()});
+                if (const EngineParameter* ours = engine_.find(declared->parameter.name)) {
+                    if (const std::string why = why_absent(*ours); !why.empty())
+                        result.dropped.push_back("'" + setting.text() + "': " + why);
+                    else values.push_back({ours, as_engine_takes(*ours, value_of(setting.value)), setting.text()});
+                }
             if (!setting.parameters.empty() && !setting.name.empty() && setting.key.empty()) note_spelling(setting);
             return;
         }

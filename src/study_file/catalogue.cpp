@@ -19,6 +19,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <sys/auxv.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -45,7 +47,7 @@ void check_names(const Engine& engine, const Yaml& file) {
             for (const auto& [parent, values] : when->entries()) check(parent, values);
     if (const Yaml* aliases = file.find(keys::engine.aliases))
         for (const auto& [spelling, meant] : aliases->entries())
-            if (meant.text() != "{model}") check(meant.text(), meant);
+            if (!meant.text().starts_with("{model}")) check(meant.text(), meant);
     if (const Yaml* devices = file.find(keys::engine.devices))
         for (std::size_t i = 0; i < engine.devices.size(); ++i) {
             const Yaml& at = devices->is_sequence() ? devices->items()[i] : devices->entries()[i].second;
@@ -361,6 +363,15 @@ Workload read_workload(const Yaml& node, Workload result) {
 }
 
 /// A study may be called after the engine that it tunes; it is not what it names.
+/// The file of this program, links followed; without /proc as it was started. Empty: unknown.
+fs::path this_program() {
+    std::error_code error;
+    fs::path result = fs::read_symlink("/proc/self/exe", error);
+    if (!error) return result;
+    const auto* started = reinterpret_cast<const char*>(::getauxval(AT_EXECFN));  // getauxval(3)
+    return started == nullptr ? fs::path() : fs::canonical(started, error);
+}
+
 bool is_study(const fs::path& file) {
     const Yaml text = Yaml::load(file);
     return text.is_mapping() && text.find(keys::study.objective) != nullptr;
@@ -371,7 +382,7 @@ bool is_study(const fs::path& file) {
 Catalogue Catalogue::standard() {
     if (const char* given = std::getenv("SERVETUNE_SEARCH_SPACES")) return Catalogue(given);
     std::error_code error;
-    for (fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path(); !folder.empty(); folder = folder.parent_path()) {
+    for (fs::path folder = this_program().parent_path(); !folder.empty(); folder = folder.parent_path()) {
         for (const fs::path& candidate : {folder / "share/servetune/search_spaces", folder / "search_spaces"})
             if (fs::is_directory(candidate / "engines", error)) return Catalogue(candidate);
         if (folder == folder.root_path()) break;

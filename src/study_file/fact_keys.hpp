@@ -136,6 +136,7 @@ inline constexpr struct RecipeKeys : EnvironmentKeys, SinceKeys, UntilKeys, Sour
     Key models{"models", is::list_of<is::text>, "what it was published for, without a quantization: Qwen/Qwen3-8B", required};
     Key alike{"alike", is::list_of<is::text>, "others of the same family and size class"};
     Key quantization{"quantization", is::word, "of the checkpoint: fp8, fp4, awq (the one in the models' own name)"};
+    Key checkpoints{"checkpoints", is::list_of<is::text>, "quantized ones that its source served"};
     Key hardware{"hardware", is::list_of<is::name>, "the chips that it was published for", required};
     Key goal{"goal", is::one_of<recipe_goals>, "what its source made it for"};
     Key flags{"flags", is::text, "as in a command, in any spelling, without the model"};

@@ -2,6 +2,7 @@
 #include "recipes.hpp"
 
 #include "base/kept_texts.hpp"
+#include "base/lower_case.hpp"
 #include "engine/version.hpp"
 #include "fact_keys.hpp"
 #include "key_reader.hpp"
@@ -32,6 +33,7 @@ Recipe read_recipe(const Yaml& node) {
     if (recipe.models.empty()) node.at(table.models).fail("at least one model wanted");
     read(node, table.alike, recipe.alike);
     read(node, table.quantization, recipe.quantization);
+    read(node, table.checkpoints, recipe.checkpoints);
     read(node, table.hardware, recipe.hardware);
     read(node, table.goal, recipe.goal);
     std::string flags;
@@ -74,6 +76,18 @@ std::string nearest_chip(const Recipe& recipe, const HardwareSpec& wanted, const
     return result;
 }
 
+std::string name_in_hub(const std::string& id) { return lower_case(id.substr(id.rfind('/') + 1)); }
+
+/// The checkpoint that is named as the wanted model and one word more, `Qwen3-8B-FP8`; empty: none.
+std::string checkpoint_of(const std::string& wanted, const Recipe& recipe) {
+    const std::string beginning = name_in_hub(wanted) + "-";
+    for (const std::string& checkpoint : recipe.checkpoints)
+        if (const std::string name = name_in_hub(checkpoint);
+            name.starts_with(beginning) && name.find('-', beginning.size()) == std::string::npos)
+            return checkpoint;
+    return "";
+}
+
 }  // namespace
 
 std::vector<Recipe> recipes_of(const Catalogue& catalogue, const std::string& engine) {
@@ -107,7 +121,7 @@ std::vector<RecipeMatch> matching(const std::vector<Recipe>& recipes, const Reci
         if ((!same && !alike) || chip.empty()) continue;
         const ServedModel& meant = same ? *same : *alike;
         result.push_back({recipe, same ? meant.model.name : recipe.models.front(), chip, same.has_value(),
-                          meant.quantization == recipe.quantization, chip == wish.chip.name});
+                          meant.quantization == recipe.quantization, chip == wish.chip.name, checkpoint_of(wish.model, recipe)});
     }
     std::stable_sort(result.begin(), result.end(), [](const RecipeMatch& a, const RecipeMatch& b) {
         const auto rank = [](const RecipeMatch& match) {

@@ -87,7 +87,8 @@ StudySetup set_up_study(StudyFile& file, const std::filesystem::path& folder, co
     StudySetup setup;
     const MeasuringKind& kind = kind_of(file);
     kind.build(setup, file, folder, hooks);
-    if (setup.evaluator != nullptr) setup.problem->replicates_inform = setup.evaluator->replicates_inform();
+    // Who measures elsewhere says by `noise_cv: 0` that a figure is exact.
+    setup.problem->replicates_inform = setup.evaluator != nullptr ? setup.evaluator->replicates_inform() : file.decision.noise_cv > 0;
     if (kind.measures) setup.evaluator = std::make_unique<WithoutSecrets>(std::move(setup.evaluator), file.secrets);
     for (auto& neighbour : setup.neighbours) neighbour = std::make_unique<WithoutSecrets>(std::move(neighbour), file.secrets);
     if (file.strategy.name == "bayesian") {

@@ -137,3 +137,8 @@ TEST_CASE("command reader: the audit, an import and the space read a command ali
     CHECK(parsed.values.at("enable_prefix_caching") == Value(false));
     CHECK(parsed.unknown == std::vector<std::string>{"--trust-remote-code"});
 }
+
+TEST_CASE("command reader: a flag that stands alone is true where the engine file has an option of a file") {
+    CHECK(values_in("trtllm-serve org/m --enable_chunked_prefill --max_seq_len 4096").starts_with("enable_chunked_prefill=true"));
+    CHECK(values_in("trtllm-serve org/m --enable_chunked_prefill=false") == "enable_chunked_prefill=false");
+}

@@ -182,6 +182,43 @@ TEST_CASE("ask-tell: a suggestion is tried once three trials of ten may be sugge
     CHECK(other({{"suggest", Json::object()}})["error"] == "the strategy 'random' takes no suggestions, 'bayesian' does");
 }
 
+TEST_CASE("ask-tell: a proposed trial is open, and the next ask knows that it is under way") {
+    const TemporaryFolder folder;
+    Program program(folder, with_budget(20));
+    for (int trial = 0; trial < 6; ++trial) program.tell(program.ask());
+    Program undisturbed(folder, with_budget(20));
+    for (int trial = 0; trial < 6; ++trial) undisturbed.tell(undisturbed.ask());
+    const Json next = undisturbed.ask();
+    const Json proposed = program({{"propose", next["configuration"]}});
+    CHECK(proposed["trial"] == 6);
+    CHECK(proposed["configuration"] == next["configuration"]);
+    CHECK(program.ask()["configuration"] != next["configuration"]);
+    CHECK(program.tell(proposed) == Json{{"told", 6}});
+
+    Program fresh(folder, with_budget(20));  // the default is trial 0 all the same
+    CHECK(fresh({{"propose", {{"method", "ngram"}}}})["trial"] == 1);
+    CHECK(fresh.ask()["trial"] == 0);
+}
+
+TEST_CASE("ask-tell: where the noise is 0 nothing is measured twice") {
+    const TemporaryFolder folder;
+    const std::string four = R"(
+space: {threads: {int: {low: 1, high: 8, scale: log2}}}
+objective: {maximize: rate}
+strategy: bayesian
+budget: {trials: 30}
+)";
+    for (const bool exact : {false, true}) {
+        Program program(folder, four + (exact ? "noise_cv: 0\n" : ""));
+        std::size_t asked = 0;
+        for (Json trial = program.ask(); trial.contains("trial") && asked < 8; trial = program.ask(), ++asked) {
+            const double rate = 100 + trial["configuration"]["threads"].get<double>();
+            program({{"tell", {{"trial", trial["trial"]}, {"value", rate}}}});
+        }
+        CHECK(asked == (exact ? 4 : 8));
+    }
+}
+
 TEST_CASE("ask-tell: bad lines are answered and change nothing") {
     const TemporaryFolder folder;
     Program program(folder, with_budget(10));
@@ -195,11 +232,13 @@ TEST_CASE("ask-tell: bad lines are answered and change nothing") {
         {R"({"ask": true} {"ask": true})", "one JSON object"},
         {R"([{"ask": true}])", "a line is a JSON object"},
         {"null", "a line is a JSON object"},
-        {"{}", "exactly one of: ask, tell, suggest, recommend"},
+        {"{}", "exactly one of: ask, tell, propose, suggest, recommend"},
         {R"({"ask": true, "recommend": true})", "exactly one of"},
         {R"({"aks": true})", "known: ask,"},
         {R"({"ask": 1})", "'ask' is true, got 1"},
         {R"({"recommend": false})", "'recommend' is true"},
+        {R"({"propose": 3})", "configuration"},
+        {R"({"propose": {"method": "draft", "seqs": 1024}})", "they do not fit"},
         {R"({"suggest": 3})", "configuration"},
         {R"({"suggest": {"sequences": 64}})", "sequences"},
         {R"({"suggest": {"seqs": 3}})", "seqs"},

@@ -86,7 +86,14 @@ TEST_CASE("cached study: the second run says the answer and its date at once, an
     CHECK(has(second.err, "all is measured anew"));
     CHECK(has(value_of_second(study.trials()), "max_num_seqs=32"));
     CHECK(study.trials()[0].started_at > SqliteJournal::read(study.folder() / "first").trials().back().told_at);
-    CHECK(study.kept().size() == 1);  // it took the place of the first
+    CHECK(study.kept().size() == 1);
+    CHECK(has(second.err, "kept for later runs, in place of an earlier run's "));
+    const auto both = second.err.find("\nthen, on 20");
+    REQUIRE(both != std::string::npos);
+    const std::string line = second.err.substr(both + 1, second.err.find('\n', both + 1) - both - 1);
+    CHECK(has(line, " with vllm 0.11.0: Recommended: "));
+    CHECK(has(line, "; now, with vllm 0.11.0: Recommended: "));
+    CHECK(line.ends_with("; the command is the same"));
 
     // The report names what was learned, and says the same afterwards and without the cache.
     const std::string report = read_file(study.file("report.md"));
@@ -134,7 +141,7 @@ TEST_CASE("cached study: another version of the engine and another question are 
     CHECK(other.code == 0);
     CHECK_FALSE(has(other.err, "made before"));
     CHECK(has(other.err, "learning from the study 'deployed', "));
-    CHECK(has(other.err, "with vllm 0.11.0: "));
+    CHECK(has(other.err, " with vllm 0.11.0 (now vllm 0.12.0): "));
     CHECK(has(value_of_second(study.trials()), "max_num_seqs=32"));
     CHECK(study.kept().size() == 2);
     const std::string text = read_file(study.folder() / "study.yaml");
@@ -147,6 +154,8 @@ TEST_CASE("cached study: another version of the engine and another question are 
     const Ran model = study.run_in("model");
     CHECK_FALSE(has(model.err, "made before"));
     CHECK_FALSE(has(model.err, "learning from"));
+    CHECK(has(model.err,
+              "no earlier study in " + study.studies().string() + " is of this machine, model, engine, kind of workload and goal"));
 }
 
 TEST_CASE("cached study: a damaged file, a cache that cannot be written and no home cost one line each") {
@@ -158,7 +167,7 @@ TEST_CASE("cached study: a damaged file, a cache that cannot be written and no h
     CHECK(damaged.code == 0);
     CHECK(has(damaged.err, study.kept().front().string() + ": "));
     CHECK(has(damaged.err, "; it is left out, remove it\n"));
-    CHECK(has(damaged.err, "kept for later runs: "));  // in its place
+    CHECK(has(damaged.err, "kept for later runs, in place of a file that cannot be read: "));
     const Ran unwritable = study.run_in("c", {}, {"SERVETUNE_CACHE=/proc/servetune"});
     CHECK(unwritable.code == 0);
     CHECK(has(unwritable.err, "not kept for later runs: cannot make the folder /proc/servetune/studies: "));

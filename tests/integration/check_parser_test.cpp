@@ -64,7 +64,7 @@ TEST_CASE("check-parser: what a rule forbids must be refused by the engine, and 
                  "  - require: \"rows % shards == 0\"\n    because: quill refuses it\n"
                  "  - forbid: {rows: [16, 32, 64]}\n    because: quill refuses it\n"
                  "  - forbid: {rows: 2, shards: 2}\n    because: nobody knows\n"
-                 "  - forbid: {paper: plain}\n    because: \"this is another configuration's twin\"\n");
+                 "  - forbid: {paper: plain}\n    because: \"this changes nothing\"\n");
     const Ran rules = check_parser(
         {"quill", made_up_engine, "--entry", "quill.arguments:check", "--version", "1.0", "--rules", "--engine-file", "quill.yaml"},
         folder.path());

@@ -318,9 +318,23 @@ TEST_CASE("docs: every command that a page shows runs, or the page says why not"
     CHECK(run > not_run);
 }
 
+TEST_CASE("docs: docs/README.md lists every page of docs") {
+    const std::vector<std::string> listed = relative_links(doc_page(read_file(checkout / "docs/README.md")));
+    for (const auto& entry : fs::recursive_directory_iterator(checkout / "docs")) {
+        const std::string page = fs::relative(entry.path(), checkout / "docs").string();
+        INFO(page);
+        if (entry.path().extension() == ".md" && page != "README.md") CHECK(std::ranges::count(listed, page) == 1);
+    }
+}
+
 TEST_CASE("docs: every relative link of a page leads to a file and a heading") {
     std::size_t links = 0;
-    for (const fs::path& where : doc_pages())
+    std::vector<fs::path> pages = doc_pages();
+    pages.emplace_back("CHANGELOG.md");
+    for (const char* folder : {"docs/decisions", "search_spaces"})
+        for (const auto& entry : fs::recursive_directory_iterator(checkout / folder))
+            if (entry.path().extension() == ".md") pages.push_back(fs::relative(entry.path(), checkout));
+    for (const fs::path& where : pages)
         for (const std::string& link : relative_links(doc_page(read_file(checkout / where)))) {
             INFO(where.string() << ": " << link);
             CHECK(dead_end(where, link) == "");
@@ -424,7 +438,7 @@ TEST_CASE("scripts: words that a script does not know are refused before it does
         CHECK(refused.err.starts_with("usage: scripts/" + words.front()));
     }
     for (const char* script : {"demo", "test", "packages", "format", "fuzz", "test-on", "report-pictures", "acceptance-gpu",
-                               "get-llama-server", "get-vllm", "get-sglang", "get-tiny-model"}) {
+                               "get-llama-server", "get-vllm", "get-sglang", "get-tiny-model", "get-python-tools", "check-python"}) {
         const Ran told = run({script, "--help"});
         INFO(script << ": " << told.err);
         CHECK(told.code == 0);

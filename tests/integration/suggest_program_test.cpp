@@ -46,7 +46,7 @@ TEST_CASE("suggest: ten well-known models on five chips: a recipe with its sourc
                 } else if (kind == "guess") {
                     ++guesses;
                     CHECK(ran.code == 0);
-                    CHECK(has(said.at("error"), "error"));
+                    CHECK((has(said.at("error"), "half of them were off by at most ") || has(said.at("error"), "not known: ")));
                     CHECK(has(said.at("command"), model));
                     CHECK_FALSE(said.contains("source"));
                     if (said.at("within_error").get<bool>()) CHECK(said.at("quality_not_measured").empty());
@@ -104,7 +104,9 @@ TEST_CASE("suggest: a gain within the error of predictions is none, and the end 
     INFO(ran.out << ran.err);
     CHECK(has(ran.out, "this is the default: the largest predicted gain, "));
     CHECK_FALSE(has(ran.out, "kv-cache-dtype"));
-    CHECK_FALSE(has(ran.out, "| log:"));
+    CHECK(has(ran.out,
+              "error of such predictions: on h100-sxm half of them were off by at most 11 %, nine of ten by at most 19 %: "
+              "checked with 1 measured configuration of vllm 0.24 with Qwen3-8B\n"));
     CHECK(has(ran.out, "autotune init --model meta-llama/Llama-3.3-70B-Instruct --engine vllm --hardware h100-sxm --gpus 4"));
     CHECK(has(suggested("gpt-oss-120b", "h100-sxm", "vllm", false).out, "vllm serve openai/gpt-oss-120b --"));
     CHECK(has(suggested("llama-3.3-70b", "h100-sxm", "vllm", false).out, "take care: an engine looks for a folder 'llama-3.3-70b'"));
@@ -117,4 +119,67 @@ TEST_CASE("suggest: unknown hardware and engines are usage errors with the neare
     const Ran engine = suggested("Qwen/Qwen3-8B", "h100-sxm", "vlm");
     CHECK(engine.code == 2);
     CHECK(has(engine.err, "known: vllm"));
+}
+
+TEST_CASE("suggest: a quantized checkpoint that a recipe's source served is offered beside, its quality not measured") {
+    const Ran text = suggested("meta-llama/Llama-3.3-70B-Instruct", "h200-sxm", "vllm", false);
+    INFO(text.out << text.err);
+    CHECK(has(text.out, "in fp8, quality not measured, on 1 x h200-sxm: vllm serve nvidia/Llama-3.3-70B-Instruct-FP8 --"));
+    CHECK(has(text.out, "  source: https://github.com/vllm-project/recipes/"));
+    CHECK(has(suggested("meta-llama/Llama-3.3-70B-Instruct", "h100-sxm", "vllm", false).out,
+              "passed over: nvidia/Llama-3.3-70B-Instruct-FP8 as in https://"));
+    const Json json = Json::parse(suggested("Qwen/Qwen3-8B", "h100-sxm", "sglang").out);
+    REQUIRE(json.at("quantized").size() == 1);
+    const Json& one = json.at("quantized").front();
+    CHECK(one.at("model") == "Qwen/Qwen3-8B-FP8");
+    CHECK(one.at("quantization") == "fp8");
+    CHECK(one.at("quality_measured") == false);
+    CHECK(has(one.at("command"), "--model-path Qwen/Qwen3-8B-FP8"));
+    CHECK(has(json.at("command"), "--model-path Qwen/Qwen3-8B"));
+    CHECK(Json::parse(suggested("Qwen/Qwen3-8B-FP8", "h100-sxm", "sglang").out).at("quantized").empty());
+    CHECK(Json::parse(suggested("Qwen/Qwen3-8B", "h100-sxm", "vllm").out).at("quantized").empty());  // no source names one
+}
+
+TEST_CASE("suggest: an engine that takes files is not given a hub's id") {
+    const Ran ran = suggested("Qwen/Qwen3-8B", "h100-sxm", "llama.cpp", false);
+    INFO(ran.out << ran.err);
+    CHECK(ran.code == 0);
+    CHECK(ran.out.starts_with("llama-server --model Qwen3-8B.gguf --"));
+    CHECK(has(ran.out,
+              "take care: llama.cpp takes a model as a .gguf file, and Qwen/Qwen3-8B is none: put the path of yours in place of "
+              "Qwen3-8B.gguf, or '--hf-repo OWNER/NAME'"));
+    CHECK(Json::parse(suggested("Qwen/Qwen3-8B", "h100-sxm", "llama.cpp").out).at("missing").get<std::string>().starts_with("llama.cpp"));
+    CHECK(Json::parse(suggested("Qwen/Qwen3-8B", "h100-sxm", "vllm").out).at("missing") == "");
+}
+
+TEST_CASE("suggest: the nearest known models are of the same family and size") {
+    const Ran ran = suggested("Qwen/Qwen4-9B", "h100-sxm", "vllm", false);
+    INFO(ran.out << ran.err);
+    CHECK(ran.code == 1);
+    const std::string list = ran.out.substr(ran.out.find("Nearest known models: "));
+    CHECK(list.starts_with("Nearest known models: Qwen/Qwen3.5-9B, Qwen/Qwen3-8B, "));
+    CHECK(has(suggested("meta-llama/Llama-5-60B", "h100-sxm", "vllm", false).out, "Nearest known models: meta-llama/Llama-3"));
+}
+
+TEST_CASE("suggest: why a flag is left out is said before the rule that forbids it") {
+    const Ran ran = suggested("Qwen/Qwen3-Next-80B-A3B-Instruct-FP8", "b200-sxm", "vllm", false);
+    INFO(ran.out << ran.err);
+    CHECK_FALSE(has(ran.out, "it breaks the rule"));
+    CHECK_FALSE(has(ran.out, "twin"));
+    CHECK(has(ran.out, "left out: 'VLLM_USE_DEEP_GEMM=0': vllm has it to 0.21 only, and this is for 0."));
+}
+
+TEST_CASE("validate: a study whose engine takes files and whose model is a hub's id is told so") {
+    const TemporaryFolder folder;
+    const auto validated = [&](const std::string& model) {
+        folder.write("s.yaml", "study: s\nmodel: " + model +
+                                   "\nengine: llama.cpp\nothers: default\nspace: {threads: [2, 4]}\nworkloads: [{workload: w, dataset: "
+                                   "{kind: random, input_tokens: 8, output_tokens: 8}, requests: 10}]\n"
+                                   "objective: {maximize: output_tokens_per_second}\nevaluator: deploy\n");
+        const Ran ran = autotune({"validate", "s.yaml"}, folder.path());
+        return ran.out + ran.err;
+    };
+    CHECK(
+        has(validated("Qwen/Qwen3-8B"), "llama.cpp takes a model as a .gguf file, and Qwen/Qwen3-8B is none: name the file under `model`"));
+    CHECK_FALSE(has(validated("models/Qwen3-8B-Q8_0.GGUF"), "takes a model as"));
 }

@@ -115,3 +115,19 @@ TEST_CASE("audit: hidden tokens explain the times, failures are named where requ
     c.failures = "100 of 800 requests failed: 100 not_finished (abort): x";
     CHECK(the_finding(audit(r, c), "complete").cause.ends_with("; 100 of 800 requests failed: 100 not_finished (abort): x"));
 }
+
+TEST_CASE("audit: what makes a result unsound stands before warnings, in whatever order they were found") {
+    Validity validity;
+    add(validity, {Verdict::suspect, {{"client", "0.2 s", "0.1 s", "late"}}});
+    add(validity, {Verdict::unsound, {{"physics", "9", "3", "too fast"}}});
+    add(validity, {Verdict::suspect, {{"peak", "2", "1"}}});
+    CHECK(validity ==
+          Validity{Verdict::unsound, {{"physics", "9", "3", "too fast"}, {"client", "0.2 s", "0.1 s", "late"}, {"peak", "2", "1"}}});
+    // Of a table only the ids are known: a finding with figures takes the place of one without.
+    Validity said{Verdict::unsound, {{"physics"}, {"client"}}};
+    add(said, validity);
+    CHECK(said.findings.size() == 3);
+    CHECK(said.findings.front().left == "9");
+    add(said, {Verdict::suspect, {{"physics"}}});
+    CHECK(said.findings.size() == 3);
+}

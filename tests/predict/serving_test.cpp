@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From commands to the cost model's figures: every concept in, its setting out; defaults by device;
-// what an engine would refuse.
+// From commands to the cost model's figures: concepts, defaults by device, what is refused.
 #include "support/test.hpp"
 
 #include "engine/failure_reader.hpp"
@@ -31,8 +30,8 @@ ServingReader reader(const std::string& engine, const std::string& hardware = "h
 }
 const ServingReader& usual(const std::string& engine) {
     static std::map<std::string, ServingReader> readers;
-    const auto found = readers.find(engine);
-    return (found != readers.end() ? found : readers.emplace(engine, reader(engine)).first)->second;
+    if (!readers.contains(engine)) readers.emplace(engine, reader(engine));
+    return readers.at(engine);
 }
 
 std::string engine_of(const std::string& line) {
@@ -68,7 +67,6 @@ void check(const std::string& command, const std::vector<FlagCase>& cases) {
     }
 }
 using S = const ServingSettings&;
-
 }  // namespace
 
 TEST_CASE("serving: the words of an engine that nobody knows count as its file says what they mean") {
@@ -91,7 +89,6 @@ TEST_CASE("serving: the words of an engine that nobody knows count as its file s
                               shipped_catalogue.hardware("h100-sxm"), ""};
     const auto with = [&](const std::string& flags) { return words.read({shell_words("quill Qwen/Qwen3-14B " + flags)}).settings; };
     const ServingSettings plain = with("");
-
     CHECK(with("--memory=Half").cache_type == "bf16");
     CHECK(with("--memory=Eighth").cache_type == "fp8_e4m3");
     CHECK(with("--memory=Eighth").cache_bits == 8);
@@ -470,7 +467,7 @@ TEST_CASE("serving: what nobody knows is kept apart where it is asked for, and t
 }
 
 TEST_CASE("serving: whatever a search space renders is read, and comes back as it was") {
-    int served = 0;  // most ask for more context than the model was made for, or break another rule
+    int served = 0;  // most break a rule
     for (const char* name : {"vllm", "sglang", "tensorrt-llm", "llama.cpp"}) {
         SpaceDescription description{{shipped_catalogue.engine(std::string(name))}};
         description.architecture = "hopper";
@@ -491,13 +488,11 @@ TEST_CASE("serving: whatever a search space renders is read, and comes back as i
                     if (!is_unset(value) && usual(name).engine().find(parameter) != nullptr &&
                         value != space.find(parameter)->default_value) {
                         INFO(parameter);
-                        REQUIRE(serving.parameters.contains(parameter));
                         CHECK(serving.parameters.at(parameter) == value);
                     }
                 CHECK(serving.settings.max_sequences > 0);
             });
-            // Only what is not known of a way to guess may stop it.
-            INFO(why);
+            INFO(why);  // only what is not known of a way to guess may stop it
             if (!why.empty()) CHECK((why.find("how often guesses of") == 0 || why.find("the draft model ''") == 0));
         }
     }

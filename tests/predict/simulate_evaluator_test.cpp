@@ -129,7 +129,8 @@ TEST_CASE("simulate evaluator: failures are what a trial would be, in words for 
     CHECK(std::holds_alternative<Measurement>(ready.of({})));
     holds(ready.failure({{"kv_cache_memory_bytes", std::int64_t{1} << 30}}), FailureKind::out_of_memory,
           "one request of 40960 tokens does not fit the cache of 7");
-    holds(ready.failure({{"kv_cache_memory_bytes", std::int64_t{1} << 30}}), FailureKind::out_of_memory, "| log: ValueError: To serve");
+    holds(ready.failure({{"kv_cache_memory_bytes", std::int64_t{1} << 30}}), FailureKind::out_of_memory,
+          "; predicted, the engine would say: ValueError: To serve");
     holds(ready.failure({{"kv_cache_dtype", "fp8_e5m2"}, {"attention_backend", "FLEX_ATTENTION"}}), FailureKind::unsupported,
           "FLEX_ATTENTION has no kernels for a cache of fp8_e5m2");
     holds(ready.failure({{"speculative_method", "suffix"}}), FailureKind::unsupported,
@@ -195,7 +196,7 @@ TEST_CASE("simulate evaluator: what cannot be is said before anything runs") {
     INFO(why);
     CHECK(why.find("study.yaml: no configuration of this study would start; the default: weights and libraries need 6") !=
           std::string::npos);
-    CHECK(why.find("GiB, the device has 22.49 | log: torch.OutOfMemoryError") != std::string::npos);
+    CHECK(why.find("GiB, the device has 22.49; predicted, the engine would say: torch.OutOfMemoryError") != std::string::npos);
     CHECK(why.find("where the least memory is missing:\n  device                           22.49 GiB\n") != std::string::npos);
     CHECK(why.find("  weights                          61.") != std::string::npos);
     CHECK(why.find("  missing ") != std::string::npos);

@@ -7,6 +7,7 @@
 #include "servetune/study.hpp"
 #include "servetune/study_file.hpp"
 #include "support/test.hpp"
+#include "support/toy_engine.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -20,9 +21,7 @@ namespace {
 /// A table searched wholly, and what is said of it.
 struct Said {
     Said(const std::string& table, const std::string& objective, const std::string& workloads = "") {
-        folder.write("toy.yaml",
-                     "engine: toy\nlaunch: [toy, \"{model}\"]\nparameters:\n  seqs: {flag: --seqs, int: {low: 1, high: 64, scale: log2}, "
-                     "default: 8}\n  bits: {concept: quantization, flag: --bits, choice: [none, fp8], default: none}\n");
+        folder.write("toy.yaml", toy_engine("  bits: {concept: quantization, flag: --bits, choice: [none, fp8], default: none}\n"));
         folder.write("t.csv", table);
         const std::string workload = "{workload: w, dataset: {kind: random, input_tokens: 8, output_tokens: 8}}";
         const auto file = folder.write(
@@ -103,6 +102,12 @@ TEST_CASE("nothing passes: where all failed or the audit refused all, the common
                        limited);
     CHECK(has(unsound.headline.reason, "The audit refuses 2 measurements, for physics"));
     CHECK(has(unsound.headline.reason, "1 trial failed, out_of_memory: no room."));
+    // What makes them unsound stands first; a warning that most of them share is not the cause.
+    const Said warned(columns +
+                          "8,none,ok,,1000,1,0.05,unsound,physics client\n16,none,ok,,1000,1,0.05,unsound,physics client\n32,none,ok,,1000,"
+                          "1,0.05,unsound,client\n",
+                      limited);
+    CHECK(has(warned.headline.reason, "physics"));
 }
 
 TEST_CASE("nothing passes: a limit of several workloads is loosened for the worst of them", "[verdict]") {
@@ -174,4 +179,24 @@ TEST_CASE("report: what a better model gains in quality is no negative loss") {
     };
     CHECK(note("-0.125") == "- Quality: 12.5 % gained against the default");
     CHECK(note("0.125") == "- Quality: 12.5 % lost against the default");
+}
+
+TEST_CASE("suspect results: the verdict says so, of all results, of the winner or of the default") {
+    const auto table = [](const std::string& of_default, const std::string& of_winner, const std::string& of_other) {
+        return columns + "8,none,ok,,1000,1,0.05," + of_default + "\n16,none,ok,,1500,1,0.05," + of_winner + "\n32,none,ok,,1100,1,0.05," +
+               of_other + "\n";
+    };
+    const std::string suspect = "suspect,peak", sound = "sound,";
+    const Said all(table(suspect, suspect, suspect), limited);
+    CHECK(all.headline.conclusion == Conclusion::recommended);
+    CHECK(has(all.headline.reason, "All results are suspect (peak)."));
+    CHECK(all.headline.advice == "Find out why before you serve this.");
+    CHECK(has(all.text, "All results are suspect (peak). Find out why before you serve this."));
+    const Said winner(table(sound, suspect, sound), limited);
+    CHECK(has(winner.headline.reason, "Its measurement is suspect (peak)."));
+    CHECK(winner.headline.advice == "Find out why before you serve this.");
+    CHECK(has(Said(table(suspect, sound, sound), limited).headline.reason, "The default's measurement is suspect (peak)."));
+    const Said loser(table(sound, sound, suspect), limited);
+    CHECK_FALSE(has(loser.headline.reason, "suspect"));
+    CHECK(loser.headline.advice == "Serve this.");
 }

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -69,11 +70,21 @@ TEST_CASE("plateau: where nothing gains, every other new configuration is far fr
         else if (nearest > 0) near.push_back(nearest);
         tried.push_back(point);
     }
-    CHECK(far.size() >= 3);  // many asks measure the best again
+    CHECK(far.size() >= 3);
     CHECK(far.size() <= near.size());
     CHECK(median(far) > median(near));
     CHECK(std::none_of(history.begin(), history.begin() + 9, looks_far));  // eight without a gain come first
     for (std::size_t i = 1; i < history.size(); ++i) CHECK_FALSE((looks_far(history[i - 1]) && looks_far(history[i])));
+}
+
+TEST_CASE("plateau: at most a quarter of the trials measure a configuration again") {
+    const Problem problem(four_scales(), {metric}, {});
+    const std::vector<Trial> history = searched_with_patience(problem, 8, flat_task);
+    std::set<Configuration> distinct;
+    for (const Trial& trial : history) distinct.insert(trial.configuration);
+    const std::size_t repeats = history.size() - distinct.size();
+    CHECK(repeats <= plateau_trials / 4);
+    CHECK(repeats > 0);
 }
 
 TEST_CASE("plateau: a search that goes on gaining does not look far away, nor one that is told never to") {

@@ -10,6 +10,7 @@
 #include "study/json.hpp"
 #include "study/table.hpp"
 #include "support/test.hpp"
+#include "support/toy_engine.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -22,12 +23,7 @@ using namespace servetune::test;
 
 namespace {
 
-const char* const verdict_engine = R"(engine: toy
-launch: [toy, "{model}"]
-parameters:
-  seqs: {flag: --seqs, int: {low: 1, high: 64, scale: log2}, default: 8}
-  eager: {flag: --eager, bool: true, default: false}
-)";
+const std::string verdict_engine = toy_engine("  eager: {flag: --eager, bool: true, default: false}\n");
 
 /// A table of the toy engine, searched wholly, and what all outputs say of it.
 struct Verdicts {

@@ -7,6 +7,7 @@
 #include "study_file/study_profile.hpp"
 #include "support/shipped.hpp"
 #include "support/test.hpp"
+#include "support/toy_engine.hpp"
 
 #include <filesystem>
 #include <fstream>
@@ -30,9 +31,7 @@ public:
         folder_.write("venv/bin/toy", "#!/bin/sh\n");
         fs::permissions(folder_.path() / "venv/bin/toy", fs::perms::owner_all);
         fs::create_directories(folder_.path() / "venv/lib/python3.12/site-packages/toy-1.0.dist-info");
-        folder_.write("toy.yaml", "engine: toy\nversions: \"1.0\"\nlaunch: [" + (folder_.path() / "venv/bin/toy").string() +
-                                      ", \"{model}\", --port, \"{port}\"]\nparameters:\n"
-                                      "  seqs: {flag: --seqs, int: {low: 1, high: 64, scale: log2}, default: 8}\n");
+        folder_.write("toy.yaml", toy_engine("", (folder_.path() / "venv/bin/toy").string(), ", --port, \"{port}\""));
     }
     void becomes(const std::string& version) const {
         const fs::path packages = folder_.path() / "venv/lib/python3.12/site-packages";

@@ -59,7 +59,7 @@ std::vector<std::string> complaints_about(const Recipe& recipe, const std::strin
     const AppliedRecipe taken = applied_to(recipe, engine, facts.version, chip);
     std::vector<std::string> result;
     for (const std::string& dropped : taken.dropped)
-        if (!has(dropped, "another configuration's twin")) result.push_back(dropped);  // the flag does nothing there
+        if (!has(dropped, "changes nothing")) result.push_back(dropped);  // the flag does nothing there
     const Engine file = shipped_catalogue.engine(engine);
     const Composition composition = composed(taken, file, facts.version, shipped_catalogue.hardware(chip));
     const SearchSpace space(composition.parameters(), composition.constraints());

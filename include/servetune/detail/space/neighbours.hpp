@@ -110,11 +110,11 @@ inline std::vector<std::size_t> adjacent_levels(const Parameter& parameter, std:
 }
 
 /// The feasible configurations one step from `configuration`: one parameter moved to an adjacent
-/// level (a real: a tenth of its scale up or down). A step that makes parameters appear gives them
-/// their defaults, and a step that makes parameters vanish is one only when they are at their
-/// defaults: so `a` is a neighbour of `b` exactly when `b` is one of `a` (apart from reals and from
-/// integers that step on their scale: a step back is rounded, and ends at the ends of the scale).
-/// Sorted, none twice.
+/// level (a real: a tenth or a hundredth of its scale up or down). A step that makes parameters
+/// appear gives them their defaults, and a step that makes parameters vanish is one only when they
+/// are at their defaults: so `a` is a neighbour of `b` exactly when `b` is one of `a` (apart from
+/// reals and from integers that step on their scale: a step back is rounded, and ends at the ends
+/// of the scale). Sorted, none twice.
 inline std::vector<Configuration> neighbours(const SearchSpace& space, const Configuration& configuration) {
     constexpr double real_step = 0.1;
     std::vector<Configuration> result;
@@ -154,7 +154,8 @@ inline std::vector<Configuration> neighbours(const SearchSpace& space, const Con
             continue;
         }
         const double position = parameter.position_of(std::get<double>(value));
-        for (const double step : {-real_step, real_step}) add(parameter, parameter.at_position(std::clamp(position + step, 0.0, 1.0)));
+        for (const double step : {-real_step, -real_step / 10, real_step / 10, real_step})
+            add(parameter, parameter.at_position(std::clamp(position + step, 0.0, 1.0)));
         if (parameter.offers_unset) add(parameter, Unset{});
     }
     std::sort(result.begin(), result.end());

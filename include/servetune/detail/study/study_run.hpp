@@ -2,6 +2,7 @@
 #pragma once
 
 // Study::run and what it is made of. Included by study.hpp.
+#include "servetune/detail/base/plain_words.hpp"
 #include "servetune/study.hpp"
 
 namespace servetune {
@@ -75,12 +76,12 @@ inline Summary Study::run(Evaluator& evaluator, const Budget& budget, const std:
             summary.reason = confirm_and_report(evaluator, budget, began, stop, observer).value_or(summary.reason);
     } catch (const std::exception& error) {
         summary.reason = StopReason::error;
-        summary.message = error.what();
+        summary.message = plain_words(error);
     }
     try {
         summary.recommendation = recommendation();  // also after an error: of the trials recorded until then
     } catch (const std::exception& error) {
-        if (summary.reason != StopReason::error) summary.message = error.what();  // else the first error is the cause
+        if (summary.reason != StopReason::error) summary.message = plain_words(error);  // else the first error is the cause
         summary.reason = StopReason::error;
     }
     return summary;

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fetches, checks and unpacks what bundled.toml lists, for scripts/package.
+
+usage: sources.py ROOT     fills ROOT/download, ROOT/source/NAME, ROOT/headers and ROOT/zig
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+DEBIAN = "https://deb.debian.org/debian"
+
+
+def table() -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = tomllib.loads((Path(__file__).parent / "bundled.toml").read_text())["package"]
+    return rows
+
+
+def url_of(source: str, mirror: str = DEBIAN) -> str:
+    """Where a file of the table comes from; for PyPI the page of the version, since its files have no stable address."""
+    registry, path = source.split(":", 1)
+    if registry == "debian":
+        return f"{mirror}/pool/{path}"
+    name, version = path.split("/")[0].split("==")
+    return f"https://pypi.org/project/{name}/{version}/#files"
+
+
+def fetch(source: str, wanted: str, folder: Path) -> Path:
+    """The file of `source` in `folder`, with the SHA-256 `wanted`; exits with what to do where it cannot be had."""
+    registry, path = source.split(":", 1)
+    file = folder / path.rsplit("/", 1)[1]
+    if not file.exists():
+        print(f"fetching {file.name}", flush=True)
+        if registry == "debian":
+            part = file.with_suffix(".part")
+            url = url_of(source, os.environ.get("DEBIAN_MIRROR", DEBIAN))
+            try:
+                with urllib.request.urlopen(url, timeout=120) as answer, part.open("wb") as into:
+                    shutil.copyfileobj(answer, into)
+            except (urllib.error.URLError, TimeoutError) as error:
+                sys.exit(
+                    f"{url}: {error}. A successor may have replaced it: raise the row in "
+                    "packaging/bundled.toml, or set DEBIAN_MIRROR to a mirror that keeps old files."
+                )
+            part.rename(file)
+        else:
+            command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--disable-pip-version-check"]
+            if file.suffix == ".whl":
+                command += ["--only-binary", ":all:", "--platform", file.stem.rsplit("-", 1)[1].split(".")[0]]
+            else:
+                command += ["--no-binary", ":all:"]
+            subprocess.run([*command, "--dest", str(folder), path.split("/")[0]], check=True)
+    got = hashlib.sha256(file.read_bytes()).hexdigest()
+    if got != wanted:
+        sys.exit(
+            f"{file}: SHA-256 {wanted} wanted (packaging/bundled.toml), got {got}; delete the file to fetch it again"
+        )
+    return file
+
+
+def unpack_source(files: list[Path], into: Path) -> None:
+    """The source of `files`: an archive, then perhaps Debian's patches, which are applied."""
+    into.mkdir(parents=True)
+    subprocess.run(["tar", "-xf", files[0], "-C", into, "--strip-components=1", "--no-same-owner"], check=True)
+    for debian in files[1:]:
+        subprocess.run(["tar", "-xf", debian, "-C", into, "--no-same-owner"], check=True)
+        series = into / "debian/patches/series"
+        lines = series.read_text().splitlines() if series.exists() else []
+        for name in (line.split()[0] for line in lines if line.strip() and not line.startswith("#")):
+            patch = into / "debian/patches" / name
+            subprocess.run(["patch", "-p1", "--quiet", "--forward", "-d", into, "-i", patch], check=True)
+
+
+def main() -> None:
+    root = Path(sys.argv[1]).resolve()
+    download = root / "download"
+    download.mkdir(parents=True, exist_ok=True)
+    for row in table():
+        files = [fetch(source, wanted, download) for source, wanted in row.get("files", {}).items()]
+        stamp = root / "unpacked" / row["name"]
+        key = " ".join(row.get("files", {}).values())
+        if not files or (stamp.exists() and stamp.read_text() == key):
+            continue
+        if files[0].suffix == ".deb":
+            for file in files:
+                subprocess.run(["dpkg-deb", "-x", file, root / "headers"], check=True)
+        elif files[0].suffix == ".whl":
+            shutil.rmtree(root / "zig", ignore_errors=True)
+            shutil.unpack_archive(files[0], root / "zig", "zip")
+            (root / "zig/ziglang/zig").chmod(0o755)
+        else:
+            shutil.rmtree(root / "source" / row["name"], ignore_errors=True)
+            unpack_source(files, root / "source" / row["name"])
+        stamp.parent.mkdir(exist_ok=True)
+        stamp.write_text(key)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the standard library says in words of its own, said in plain English.
+#include "support/test.hpp"
+
+#include "servetune/detail/base/plain_words.hpp"
+#include "servetune/error.hpp"
+
+#include <filesystem>
+#include <new>
+#include <string>
+#include <system_error>
+
+using namespace servetune;
+
+TEST_CASE("plain words: errors of files, threads and memory say what to do, others are as they were") {
+    const auto code = std::make_error_code(std::errc::read_only_file_system);
+    CHECK(plain_words(std::filesystem::filesystem_error("cannot create", "/a b", code)) == "cannot use /a b: " + code.message());
+    const std::system_error thread(std::make_error_code(std::errc::resource_unavailable_try_again));
+    CHECK(plain_words(thread).find("ulimit -u") != std::string::npos);
+    CHECK(plain_words(std::system_error(std::make_error_code(std::errc::no_space_on_device), "x")).starts_with("x: "));
+    CHECK(plain_words(std::bad_alloc()).find("memory") != std::string::npos);
+    CHECK(plain_words(IoError("as it is")) == "as it is");
+}
