@@ -3,6 +3,7 @@
 #include "deploy/cached_models.hpp"
 #include "support/test.hpp"
 
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -24,8 +25,7 @@ const std::vector<std::string> gguf_files{"$LLAMA_CACHE/*.gguf", "~/.cache/llama
 class Home {
 public:
     Home() {
-        for (const char* name :
-             {"HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "XDG_CACHE_HOME", "MODELSCOPE_CACHE", "OLLAMA_MODELS", "LLAMA_CACHE"}) {
+        for (const char* name : names) {
             const char* value = std::getenv(name);
             if (value != nullptr) before_.emplace_back(name, value);
             unsetenv(name);
@@ -34,6 +34,7 @@ public:
         setenv("HOME", folder_.path().c_str(), 1);
     }
     ~Home() {
+        for (const char* name : names) unsetenv(name);
         for (const auto& [name, value] : before_) setenv(name.c_str(), value.c_str(), 1);
     }
     Home(const Home&) = delete;
@@ -58,13 +59,15 @@ public:
     }
     /// The names that are found, in order.
     [[nodiscard]] static std::vector<std::string> found(CacheSearch bounds = {}) {
-        std::vector<std::string> names;
-        for (const CachedModel& model : cached_models(gguf_files, bounds)) names.push_back(model.name);
-        return names;
+        std::vector<std::string> result;
+        for (const CachedModel& model : cached_models(gguf_files, bounds)) result.push_back(model.name);
+        return result;
     }
     static inline const std::string hub = ".cache/huggingface/hub";
 
 private:
+    static constexpr std::array<const char*, 7> names{
+        "HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "XDG_CACHE_HOME", "MODELSCOPE_CACHE", "OLLAMA_MODELS", "LLAMA_CACHE"};
     TemporaryFolder folder_;
     std::vector<std::pair<std::string, std::string>> before_{};
 };

@@ -109,10 +109,10 @@ TEST_CASE("first minute: the demo tells a whole study on a terminal, opens its r
     const std::string shown = terminal.shown().text();
     INFO(shown);
     REQUIRE(code == 0);
-    CHECK(seconds_since(begin) < 30);
+    CHECK(seconds_since(begin) < 60);  // 14 s on two free cores
     const fs::path folder = computer.path("work/autotune-demo-2");
     CHECK(has(shown, "A simulated study, about 15 s"));
-    CHECK(has(shown, "what happened: simulated, 10 trials in "));
+    CHECK(has(shown, "what happened: simulated, 1"));
     CHECK(has(shown, "Recommended: +"));
     CHECK(has(shown, ": vllm serve Qwen/Qwen3-14B-FP8"));
     CHECK(has(shown, "report: " + (folder / "report.html").string() + " (opening in the browser)"));
@@ -299,7 +299,7 @@ TEST_CASE("first minute: init takes the model that it finds in a cache or at a s
     fs::last_write_time(computer.path(hub + "Qwen--Qwen3-8B/snapshots/abc"), fs::file_time_type::clock::now() - std::chrono::hours(1));
     computer.put("work/m.gguf", "GGUF");
     const auto model_of = [&](const std::vector<std::string>& more) {
-        std::vector<std::string> words{"init", "--force", "--yes"};
+        std::vector<std::string> words{"init", "--force", "--yes", "--hardware", "h100-sxm"};
         words.insert(words.end(), more.begin(), more.end());
         const Ran init = computer.run(words);
         INFO(init.out << init.err);
@@ -308,7 +308,7 @@ TEST_CASE("first minute: init takes the model that it finds in a cache or at a s
         const auto at = text.find("\nmodel: ") + 8;
         return std::pair(text.substr(at, text.find('\n', at) - at), init.out);
     };
-    const auto [model, out] = model_of({"--hardware", "h100-sxm"});
+    const auto [model, out] = model_of({});
     CHECK(model == "Qwen/Qwen3-14B");
     CHECK(has(out, "   1 Qwen/Qwen3-14B (the hub's cache)\n   2 Qwen/Qwen3-8B (the hub's cache)\n"));
     CHECK(has(out, "model: Qwen/Qwen3-14B, the first of these; another one: --model\n"));
@@ -317,20 +317,21 @@ TEST_CASE("first minute: init takes the model that it finds in a cache or at a s
     CHECK(model_of({"--engine", "llama.cpp"}).first == "\"" + fs::canonical(computer.path("work/m.gguf")).string() + "\"");
 
     OnTerminal terminal(computer.words({"init", "--force", "--output", "asked.yaml"}), computer.path("work"), 200);
-    terminal.type("\n2\n\n\n\n");
+    terminal.type("\n2\nh100-sxm\n\n\n");
     CHECK(terminal.watch([](const ShownRows&) {}) == 0);
     INFO(terminal.shown().text());
     CHECK(has(terminal.shown().text(), "2. Model: a name on the hub, a folder or a file, or a number of these [Qwen/Qwen3-14B]:"));
     CHECK(has(read_file(computer.path("work/asked.yaml")), "\nmodel: Qwen/Qwen3-8B\n"));
 
     // At a port that engines take by themselves, where it is free here.
-    SimEngine engine(SIMENGINE_PROGRAM, {"--start-scale", "1000", "vllm", "serve", "Qwen/Qwen3-4B", "--port", "23333"});
+    SimEngine engine(SIMENGINE_PROGRAM,
+                     {"--start-scale", "1000", "vllm", "serve", "Qwen/Qwen3-4B", "--host", "127.0.0.1", "--port", "23333"});
     if (!engine.wait_until_ready()) {
         std::cout << "skipped: somebody has port 23333\n";
         return;
     }
     const auto begin = std::chrono::steady_clock::now();
-    const auto [served, said] = model_of({"--hardware", "h100-sxm"});
+    const auto [served, said] = model_of({});
     CHECK(served == "Qwen/Qwen3-4B");
     CHECK(has(said,
               "a server answers at http://127.0.0.1:23333 and serves Qwen/Qwen3-4B; to tune its load as it runs: --attach "
