@@ -178,8 +178,20 @@ class Study:
         number = trial.id if isinstance(trial, Trial) else trial
         return self._call(lambda say: self._told(say, {"trial": number}, told))
 
-    def propose(self, configuration: Mapping[str, Value]) -> int:
-        """Suggests a configuration, which `bayesian` may try. Returns how many were proposed in this process."""
+    def propose(self, configuration: Mapping[str, Value]) -> Trial:
+        """A trial of your own choice, open as if it had been asked. What is left out has its default."""
+        given = {name: plain_value(value) for name, value in configuration.items()}
+
+        def work(say: Say) -> Trial:
+            answer = say({"propose": given})
+            trial = Trial(answer["trial"], answer["configuration"], answer["why"])
+            self._trials[trial.id] = trial
+            return trial
+
+        return self._call(work)
+
+    def suggest(self, configuration: Mapping[str, Value]) -> int:
+        """Suggests a configuration, which `bayesian` may try. Returns how many were suggested in this process."""
         given = {name: plain_value(value) for name, value in configuration.items()}
         return self._call(lambda say: int(say({"suggest": given})["suggested"]))
 

@@ -55,7 +55,7 @@ def test_ask_and_tell_over_a_study_file(folder: Path) -> None:
         s.tell({"cache": "small"}, 3)
         assert s.trials[0].configuration == {"cache": "small"}
         with pytest.raises(st.UsageError, match="takes no suggestions"):
-            s.propose({"threads": 4})
+            s.suggest({"threads": 4})
 
 
 def test_a_file_that_cannot_be_read_is_told() -> None:

@@ -132,12 +132,24 @@ def test_what_was_measured_elsewhere_is_told_by_its_configuration() -> None:
             s.tell({"seqs": 500}, 1)
 
 
-def test_a_proposal_is_tried() -> None:
+def test_a_proposal_is_an_open_trial() -> None:
     with study() as s:
-        assert s.propose({"seqs": 1024}) == 1
-        assert s.propose({"seqs": 512, "backend": "flashinfer"}) == 2
+        first = s.ask()
+        assert first is not None
+        mine = s.propose({"seqs": 512})
+        assert mine.id == 1 and mine.configuration == {"backend": "flash_attn", "seqs": 512, "tokens": 8192}
+        assert s.tell(mine, 8000) == 1 and s.tell(first, 7000) == 0
         with pytest.raises(st.UsageError, match="tokens >= seqs"):
             s.propose({"seqs": 1024, "tokens": 512})
+        assert [trial.state for trial in s.trials] == ["measured", "measured"]
+
+
+def test_a_suggestion_is_tried() -> None:
+    with study() as s:
+        assert s.suggest({"seqs": 1024}) == 1
+        assert s.suggest({"seqs": 512, "backend": "flashinfer"}) == 2
+        with pytest.raises(st.UsageError, match="tokens >= seqs"):
+            s.suggest({"seqs": 1024, "tokens": 512})
         s.optimize(rate)
         assert any(trial.why.startswith("suggested") for trial in s.trials)
 
