@@ -63,7 +63,8 @@ class Conversation:
         self._owner = os.getpid()
         self._unread = b""
         self._messages = b""
-        self._failed: Error | None = None
+        # Makes a new error each time: the traceback of one that is kept would hold who asked, and so its program.
+        self._failure: Callable[[], Error] | None = None
         self._jobs: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
         self._closing = threading.Lock()
         self._closed = False
@@ -134,8 +135,8 @@ class Conversation:
         self._end()
 
     def _say(self, message: Message) -> dict[str, Any]:
-        if self._failed is not None:
-            raise self._failed.with_traceback(None)
+        if self._failure is not None:
+            raise self._failure()
         try:
             line = json.dumps(message, allow_nan=False).encode("ascii") + b"\n"
         except (TypeError, ValueError) as error:
@@ -179,8 +180,9 @@ class Conversation:
         code = self._ended()
         while data := os.read(self._said, 65536):
             self._messages += data
-        self._failed = error_of(code, self._messages.decode(errors="replace"))
-        raise self._failed
+        messages = self._messages.decode(errors="replace")
+        self._failure = lambda: error_of(code, messages)
+        raise self._failure()
 
     def _read_messages(self) -> None:
         poll = select.poll()
