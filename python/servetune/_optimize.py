@@ -70,7 +70,11 @@ def _at_once(study: Study, asker: Asker, measure: Measure, catch: Catch, workers
                 busy += 1
             if busy == 0:
                 break
-            trial, outcome = done.get()
+            try:
+                # Not for ever: with the signal handlers of some packages, such as Polars', Ctrl-C ends no wait.
+                trial, outcome = done.get(timeout=1)
+            except queue.Empty:
+                continue
             busy -= 1
             if isinstance(outcome, BaseException) and not isinstance(outcome, Failed):
                 raise outcome

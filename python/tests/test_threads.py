@@ -103,8 +103,9 @@ def test_threads_ask_and_tell_at_once() -> None:
 
 def test_a_thread_that_waits_hears_that_the_study_was_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("servetune._conversation._patience_seconds", 0.5)
+    before = children(os.getpid())
     s = study()
-    [child] = children(os.getpid())
+    [child] = set(children(os.getpid())) - set(before)
     os.kill(child, signal.SIGSTOP)
     problems: list[BaseException] = []
 
