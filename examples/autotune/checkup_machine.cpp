@@ -35,8 +35,8 @@ Checkup processor(const Environment& facts) {
     const std::string limit = fact_in(facts, "cpu limit");
     const std::string found =
         processor_text() + ", of which this process may use " + cores + (limit.empty() ? std::string() : " (control group: " + limit + ")");
-    // The load generator, the engine's HTTP server and its scheduler keep a core busy each; a fourth
-    // for all others.
+    // The load generator, the engine's HTTP server and its scheduler keep a core busy each; a
+    // fourth for all others.
     constexpr double enough = 4;
     const double usable = std::min(cores.empty() ? enough : std::strtod(cores.c_str(), nullptr),
                                    limit.empty() ? enough : std::strtod(limit.c_str(), nullptr));

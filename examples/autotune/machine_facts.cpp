@@ -110,7 +110,8 @@ std::optional<ServerHere> server_at(const std::string& url, double within_second
 }
 
 std::vector<ServerHere> servers_here() {
-    // Ports that servers take by themselves: vLLM and TensorRT-LLM, SGLang, llama.cpp, LMDeploy, Ollama.
+    // Ports that servers take by themselves: vLLM and TensorRT-LLM, SGLang, llama.cpp, LMDeploy,
+    // Ollama.
     constexpr std::array<const char*, 5> ports{"8000", "30000", "8080", "23333", "11434"};
     constexpr double within_seconds = 0.5;  // for all: whoever listens and does not answer gets what is left
     const auto begin = std::chrono::steady_clock::now();

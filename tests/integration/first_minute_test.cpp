@@ -68,7 +68,8 @@ public:
     [[nodiscard]] Ran run(const std::vector<std::string>& own, const std::vector<std::string>& variables = {}) const {
         return ran(words(own, variables), path("work"));
     }
-    /// `doctor --json`: its checks by name, those with several lines as the last; and the exit code.
+    /// `doctor --json`: its checks by name, those with several lines as the last, and the exit
+    /// code.
     [[nodiscard]] std::pair<int, MinuteJson> doctor(const std::vector<std::string>& variables = {}) const {
         const Ran said = run({"doctor", "--json"}, variables);
         INFO(said.out << said.err);
