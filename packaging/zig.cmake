@@ -22,4 +22,6 @@ set(CMAKE_C_FLAGS_RELEASE "-O2 -DNDEBUG")
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 # musl gives threads 128 KiB of stack unless the program says more; regular expressions and JSON need what glibc gives.
 set(libraries $ENV{PACKAGE_ROOT}/$ENV{PACKAGE_ARCH}/libraries/lib)
-set(CMAKE_EXE_LINKER_FLAGS_INIT "-static -s -Wl,-z,stack-size=8388608 -L${libraries} ${libraries}/mimalloc.o")
+set(CMAKE_EXE_LINKER_FLAGS_INIT "-static -s -Wl,-z,stack-size=8388608 -L${libraries}")
+set(CMAKE_CXX_STANDARD_LIBRARIES_INIT ${libraries}/mimalloc.o)  # of C++ alone: it throws
+
