@@ -170,7 +170,7 @@ TEST_CASE("cached study: a damaged file, a cache that cannot be written and no h
     CHECK(has(damaged.err, "kept for later runs, in place of a file that cannot be read: "));
     const Ran unwritable = study.run_in("c", {}, {"SERVETUNE_CACHE=/proc/servetune"});
     CHECK(unwritable.code == 0);
-    CHECK(has(unwritable.err, "not kept for later runs: cannot make the folder /proc/servetune/studies: "));
+    CHECK(has(unwritable.err, "not kept for later runs: cannot make the folder /proc/servetune: "));
     const Ran homeless = study.run_in("d", {}, {"-u", "SERVETUNE_CACHE", "-u", "XDG_CACHE_HOME", "-u", "HOME"});
     INFO(homeless.err);
     CHECK(homeless.code == 0);

@@ -160,7 +160,10 @@ TEST_CASE("published: Qwen3-8B on Jetson Thor, nine checkpoints at high and at l
         // The audit is not enforced, so every output says what the verdict rests on.
         const std::string doubt = "Its measurement is unsound (physics): mean TPOT = ";
         CHECK(result["reason"].get<std::string>().find(doubt) != std::string::npos);
-        CHECK(result["reason"].get<std::string>().find("The default's") == std::string::npos);
+        // At low load the default's prompts are read faster than the device can.
+        const bool of_default =
+            result["reason"].get<std::string>().find("The default's measurement is suspect (physics)") != std::string::npos;
+        CHECK(of_default == (std::string(study) == "study-low-load.yaml"));
         CHECK(result["advice"] == "Find out why before you serve this.");
         for (const char* report : {"report.md", "report.html"})
             CHECK(read_file(folder.path() / "study" / report).find("measurement is unsound (physics)") != std::string::npos);
