@@ -20,6 +20,7 @@
 #include <set>
 #include <sstream>
 #include <string_view>
+#include <system_error>
 #include <thread>
 
 namespace servetune {
@@ -75,7 +76,12 @@ void require_process_table() {
     std::array<char, 32> self{};
     const ssize_t got = readlink("/proc/self", self.data(), self.size());
     const std::string id(self.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
-    if (id == std::to_string(getpid()) && running_process(getpid())) return;
+    if (id == std::to_string(getpid())) {
+        if (running_process(getpid())) return;
+        if (Descriptor(open(path_of(getpid(), "/stat").c_str(), O_RDONLY | O_CLOEXEC)).id() < 0)  // such as too many open files
+            throw IoError("engines cannot be watched here: cannot read " + path_of(getpid(), "/stat") + ": " +
+                          std::generic_category().message(errno));
+    }
     throw IoError("engines cannot be watched here: /proc " +
                   std::string(id.empty() ? "is not mounted" : "shows other process ids than ours") +
                   "; mount it (mount -t proc proc /proc) and run again");
