@@ -5,6 +5,7 @@
 #include "output.hpp"
 
 #include "base/files.hpp"
+#include "base/nesting.hpp"
 #include "servetune/catalogue.hpp"
 #include "servetune/error.hpp"
 
@@ -100,7 +101,7 @@ bool open_page(const fs::path& opener, const std::string& page) {
 
 /// What the study has found, from its report.
 std::string found_text(const fs::path& folder, double seconds) {
-    const auto report = nlohmann::json::parse(read_file(folder / "report.json"));
+    const auto report = nlohmann::json::parse(read_file(folder / "report.json"), RefuseDeep());
     std::string text = fmt::format("what happened: simulated, {} trials in {:.0f} s. {}", report.at("trials").at("told").get<int>(),
                                    seconds, report.at("headline").get<std::string>());
     const auto& best = report.at("recommended");

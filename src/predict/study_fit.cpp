@@ -15,18 +15,17 @@ namespace servetune {
 namespace {
 
 /// A figure that the model is held against: its names in the order of preference, and the standard
-/// deviation of ln of what a fitted model says of it: 1.48 x the median residual over seven
-/// published tables (0.09, 0.89 and 0.09) x sqrt(2), since the three are not independent (of
-/// requests in flight, throughput follows from TTFT and TPOT). The first token's is large: an
-/// estimate of means knows no bursts.
+/// deviation of ln of what a fitted model says of it (1.48 x the median residual over seven
+/// published tables: 0.08, 0.89 and 0.09). The first token's is large: an estimate of means knows
+/// no bursts.
 struct SpeedFigure {
     std::array<std::string_view, 3> names;
     double deviation;
 };
 constexpr std::array<SpeedFigure, 3> speed_figures{
-    {{{"total_tokens_per_second", "output_tokens_per_second", "requests_per_second"}, 0.14},
-     {{"time_to_first_token_mean_seconds", "time_to_first_token_p50_seconds", ""}, 1.3},
-     {{"time_per_output_token_mean_seconds", "time_per_output_token_p50_seconds", ""}, 0.14}}};
+    {{{"total_tokens_per_second", "output_tokens_per_second", "requests_per_second"}, 0.1},
+     {{"time_to_first_token_mean_seconds", "time_to_first_token_p50_seconds", ""}, 0.9},
+     {{"time_per_output_token_mean_seconds", "time_per_output_token_p50_seconds", ""}, 0.1}}};
 
 double deviation_of(std::string_view name) {
     for (const SpeedFigure& figure : speed_figures)
