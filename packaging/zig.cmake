@@ -15,7 +15,7 @@ foreach(kind IN ITEMS LIBRARY INCLUDE PACKAGE)
 endforeach()
 set(BUILD_SHARED_LIBS OFF)
 # Paths of this machine stay out of the programs: two builds in different folders give the same bytes.
-set(CMAKE_C_FLAGS_INIT "-ffile-prefix-map=$ENV{PACKAGE_ROOT}=/package -ffile-prefix-map=$ENV{PACKAGE_SOURCE}=/servetune")
+set(CMAKE_C_FLAGS_INIT "-g0 -ffile-prefix-map=$ENV{PACKAGE_ROOT}=/package -ffile-prefix-map=$ENV{PACKAGE_SOURCE}=/servetune")
 # fmt 10's header of times does not compile with its checks at compile time and clang 22.
 set(CMAKE_CXX_FLAGS_INIT "${CMAKE_C_FLAGS_INIT} -DFMT_CONSTEVAL=")
 set(CMAKE_C_FLAGS_RELEASE "-O2 -DNDEBUG")
