@@ -354,7 +354,8 @@ std::string exit_codes_text() {
 
 std::string version_text() {
 #if defined(__clang__)
-    const std::string compiler = "clang " __clang_version__;
+    std::string compiler = "clang " __clang_version__;
+    while (compiler.ends_with(' ')) compiler.pop_back();  // zig's
 #else
     const std::string compiler = "g++ " __VERSION__;
 #endif
