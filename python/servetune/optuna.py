@@ -19,6 +19,7 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers._base import _process_constraints_after_trial
 from optuna.trial import FrozenTrial, TrialState
 
+from ._errors import UsageError
 from ._optuna_child import Child, Task, planned_params
 from ._optuna_space import ProgramSpace, learned_space, middle_of
 
@@ -69,6 +70,8 @@ class ServetuneSampler(optuna.samplers.BaseSampler):
             constraints_func: trial -> numbers above 0 where a constraint is violated; in Optuna 5
                 `Trial.set_constraint` does the same
         """
+        if not 0 <= noise <= 1:
+            raise UsageError(f"noise is a share from 0 to 1, got {noise}")
         self._search_space = None if search_space is None else dict(search_space)
         self._given_seed = seed
         self._seed = _random_seed() if seed is None else seed

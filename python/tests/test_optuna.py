@@ -28,7 +28,7 @@ from optuna.distributions import (
 )  # noqa: E402
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial  # noqa: E402
 
-from servetune import IoError  # noqa: E402
+from servetune import IoError, UsageError  # noqa: E402
 from servetune._optuna_child import Child  # noqa: E402
 from servetune._optuna_space import Dimension, ProgramSpace, learned_space, middle_of  # noqa: E402
 from servetune.optuna import ServetuneSampler  # noqa: E402
@@ -479,3 +479,8 @@ def test_an_ask_after_a_thousand_trials_is_quick() -> None:
     began = time.monotonic()
     study.optimize(bowl, n_trials=1)
     assert time.monotonic() - began < 20  # 0.8 s on an idle machine
+
+
+def test_a_noise_that_cannot_be_is_refused_at_once() -> None:
+    with pytest.raises(UsageError, match="noise is a share from 0 to 1, got 2"):
+        ServetuneSampler(noise=2)
