@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from sources import table, url_of
+from sources import origin_of, table
 
 NOT_SAID = "NOASSERTION"
 
@@ -34,12 +34,12 @@ def spdx_id(name: str) -> str:
     return "SPDXRef-" + "".join(c if c.isalnum() or c in ".-" else "-" for c in name)
 
 
-def package(name: str, version: str, licence: str, home: str, location: str, sha256: str | None) -> Document:
+def package(name: str, version: str, licence: str, home: str, origin: str, sha256: str | None) -> Document:
     result: Document = {
         "SPDXID": spdx_id(name),
         "name": name,
         "versionInfo": version,
-        "downloadLocation": location,
+        "downloadLocation": NOT_SAID,  # of many mirrors
         "filesAnalyzed": False,
         "licenseConcluded": licence,
         "licenseDeclared": licence,
@@ -47,6 +47,8 @@ def package(name: str, version: str, licence: str, home: str, location: str, sha
     }
     if home:
         result["homepage"] = home
+    if origin:
+        result["sourceInfo"] = origin
     if sha256:
         result["checksums"] = [{"algorithm": "SHA256", "checksumValue": sha256}]
     return result
@@ -63,14 +65,14 @@ def packages_and_relations() -> tuple[list[Document], list[tuple[str, str, str]]
         files = list(source["files"].items())
         licence = row["licence"]
         first, sha256 = files[0]
-        packages.append(package(name, row["version"], licence, row["home"], url_of(first), sha256))
+        packages.append(package(name, row["version"], licence, row["home"], origin_of(first), sha256))
         relations.append((spdx_id(name), "STATIC_LINK", "SPDXRef-servetune"))
         if "part_of" in row:
             relations.append((spdx_id(source["name"]), "CONTAINS", spdx_id(name)))
             continue
         for patch, patch_sha256 in files[1:]:
             patch_name = f"{name}-debian-patches"
-            packages.append(package(patch_name, row["version"], NOT_SAID, "", url_of(patch), patch_sha256))
+            packages.append(package(patch_name, row["version"], NOT_SAID, "", origin_of(patch), patch_sha256))
             relations.append((spdx_id(patch_name), "PATCH_FOR", spdx_id(name)))
     return packages, relations
 
@@ -80,7 +82,7 @@ def document(arch: str, version: str, programs: list[Path]) -> Document:
     made = hashlib.sha256(b"".join(path.read_bytes() for path in programs)).hexdigest()
     created = datetime.datetime.fromtimestamp(int(os.environ["SOURCE_DATE_EPOCH"]), datetime.timezone.utc)
     packages, relations = packages_and_relations()
-    ours = package("servetune", version, "Apache-2.0", "", NOT_SAID, None) | {"primaryPackagePurpose": "APPLICATION"}
+    ours = package("servetune", version, "Apache-2.0", "", "", None) | {"primaryPackagePurpose": "APPLICATION"}
     related = [("SPDXRef-DOCUMENT", "DESCRIBES", "SPDXRef-servetune"), *relations]
     return {
         "spdxVersion": "SPDX-2.3",

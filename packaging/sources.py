@@ -15,21 +15,30 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-DEBIAN = "https://deb.debian.org/debian"
-
 
 def table() -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = tomllib.loads((Path(__file__).parent / "bundled.toml").read_text())["package"]
     return rows
 
 
-def url_of(source: str, mirror: str = DEBIAN) -> str:
-    """Where a file of the table comes from; for PyPI the page of the version, since its files have no stable address."""
+def origin_of(source: str) -> str:
+    """Where a file of the table comes from, for people: a place that every mirror has."""
     registry, path = source.split(":", 1)
-    if registry == "debian":
-        return f"{mirror}/pool/{path}"
-    name, version = path.split("/")[0].split("==")
-    return f"https://pypi.org/project/{name}/{version}/#files"
+    return f"Debian's archive, pool/{path}" if registry == "debian" else f"PyPI, {path}"
+
+
+def mirror() -> str:
+    """Debian's archive: $DEBIAN_MIRROR, else apt's own first source that is no archive of security updates."""
+    if given := os.environ.get("DEBIAN_MIRROR"):
+        return given.rstrip("/")
+    words = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"]
+    told = subprocess.run(words, check=True, capture_output=True, text=True).stdout.split()
+    found = [uri.rstrip("/") for uri in told if "security" not in uri]
+    if not found:
+        sys.exit(
+            f"apt has no archive of Debian among its sources ({', '.join(told) or 'none'}): set DEBIAN_MIRROR to one"
+        )
+    return found[0]
 
 
 def fetch(source: str, wanted: str, folder: Path) -> Path:
@@ -40,7 +49,7 @@ def fetch(source: str, wanted: str, folder: Path) -> Path:
         print(f"fetching {file.name}", flush=True)
         if registry == "debian":
             part = file.with_suffix(".part")
-            url = url_of(source, os.environ.get("DEBIAN_MIRROR", DEBIAN))
+            url = f"{mirror()}/pool/{path}"
             try:
                 with urllib.request.urlopen(url, timeout=120) as answer, part.open("wb") as into:
                     shutil.copyfileobj(answer, into)

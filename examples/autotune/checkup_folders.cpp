@@ -88,7 +88,8 @@ Checkup this_folder() {
     const std::string other = "go to another folder, or give one to `run` with --directory";
     if (const std::string why = why_not_writable(folder); unknown || !why.empty())
         return {"this folder", State::stops, found + ": cannot be written: " + (unknown ? unknown.message() : why), other};
-    constexpr double a_journal = 16 * bytes_of_mib, with_logs = gib_bytes;  // a log has at most 16 MiB a trial
+    // A log has at most 16 MiB a trial.
+    constexpr double a_journal = 16 * bytes_of_mib, with_logs = gib_bytes;
     if (bytes.value_or(with_logs) < a_journal) return {"this folder", State::stops, found + ": a study would not fit", other};
     // SQLite, "Write-Ahead Logging", 2.: all processes must be on one machine.
     if (const std::string shared = network_system(folder); !shared.empty())

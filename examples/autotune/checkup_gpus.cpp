@@ -22,7 +22,8 @@ using State = Checkup::State;
 
 namespace {
 
-constexpr std::chrono::seconds smi_patience(10);  // a GPU that the driver has to wake takes 1 to 3 s
+/// A GPU that the driver has to wake takes 1 to 3 s.
+constexpr std::chrono::seconds smi_patience(10);
 
 /// `GPU 0`, `GPUs 0, 1`.
 std::string gpus_text(const std::vector<int>& gpus) { return fmt::format("GPU{} {}", gpus.size() == 1 ? "" : "s", fmt::join(gpus, ", ")); }

@@ -66,7 +66,8 @@ Checkup memory(const Environment& facts) {
     const double allowed = limit.empty() ? available : std::min(available, std::strtod(limit.c_str(), nullptr) * (1 << 20));
     const std::string found =
         gib(available) + " of " + gib(memory_row("MemTotal")) + " available" + (limit.empty() ? "" : " (control group: " + limit + ")");
-    constexpr double little = 8.0 * (1UL << 30UL);  // a Python engine with its libraries takes some GiB before the weights
+    // A Python engine with its libraries takes some GiB before the weights.
+    constexpr double little = 8.0 * (1UL << 30UL);
     if (allowed >= little) return {"memory", State::fine, found};
     return {"memory", State::worth_knowing, found + ": little for an engine that loads weights through it",
             "end other programs, or raise the container's limit"};
@@ -90,7 +91,8 @@ Checkup open_files() {
     rlimit limit{};
     getrlimit(RLIMIT_NOFILE, &limit);
     const std::string found = limit.rlim_max == RLIM_INFINITY ? std::string("any number") : "at most " + std::to_string(limit.rlim_max);
-    constexpr rlim_t enough = 4096;  // requests in flight: the largest load that shipped workloads reach at once is 1000
+    // Requests in flight: the largest load of a shipped workload has 1000 at once.
+    constexpr rlim_t enough = 4096;
     if (limit.rlim_max >= enough) return {"open files", State::fine, found};
     return {"open files", State::worth_knowing, found + ": each request in flight takes one, here and in the engine",
             "raise it (ulimit -Hn, limits.conf, --ulimit nofile=65536 of a container)"};

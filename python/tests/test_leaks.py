@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import threading
 import weakref
 
@@ -52,6 +53,20 @@ def test_a_study_that_nobody_holds_ends_at_once() -> None:
         assert gone() is None and children(os.getpid()) == []
     finally:
         gc.enable()
+
+
+def test_a_program_that_died_holds_nobody() -> None:
+    before = threading.active_count()
+    s = study()
+    [program] = children(os.getpid())
+    os.kill(program, signal.SIGKILL)
+    with pytest.raises(st.IoError, match="signal 9"):
+        s.ask()
+    gone = weakref.ref(s)
+    del s
+    gc.collect()
+    assert gone() is None
+    assert comes_true(lambda: threading.active_count() == before)
 
 
 def test_an_open_trial_holds_no_study() -> None:
