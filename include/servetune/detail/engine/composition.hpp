@@ -100,6 +100,20 @@ struct LaunchTarget {
     std::string model;
     std::string host{};
     int port = 0;
+    int side_port = 0;  ///< of a role (EngineRole): the first of as many free ports in a row as the server has devices
+};
+
+/// One kind of server of a configuration that runs prefill and decode apart.
+struct RoleOf {
+    std::string name;          ///< prefill, decode
+    std::int64_t count = 1;    ///< servers
+    std::int64_t devices = 1;  ///< of one server
+};
+
+/// A server of a role, as the router reaches it.
+struct RoleServer {
+    std::string url;    ///< http://10.0.0.1:8001
+    int side_port = 0;  ///< as its LaunchTarget had it
 };
 
 /// The search space of a study, and the way back from its configurations to commands.
@@ -140,6 +154,15 @@ public:
     /// The engine that a configuration runs on.
     [[nodiscard]] const Engine& engine_of(const Configuration& configuration) const;
     [[nodiscard]] Command render(const Configuration& configuration, const LaunchTarget& target) const;
+    /// The kinds of servers that a configuration runs apart, prefill first; empty: one kind of
+    /// server, as `render` without a role has it.
+    [[nodiscard]] std::vector<RoleOf> roles_of(const Configuration& configuration) const;
+    /// The command of each server of this role, one of `roles_of`. Throws SpaceError for another.
+    [[nodiscard]] Command render(const Configuration& configuration, const LaunchTarget& target, std::string_view role) const;
+    /// The program that takes the requests and knows these servers, by role. Throws SpaceError for
+    /// a configuration without roles, and for a role without a server.
+    [[nodiscard]] Command render_router(const Configuration& configuration, const LaunchTarget& target,
+                                        const std::map<std::string, std::vector<RoleServer>>& servers) const;
     /// What commands of this engine set by themselves: the launch's own flags, and all parameters
     /// in the space.
     [[nodiscard]] std::vector<PassedSetting> passed(const Engine& engine) const;
@@ -153,7 +176,8 @@ public:
                                                           const std::string& folder) const;
     /// The study's own words at the end of each command of this engine.
     [[nodiscard]] std::vector<std::string> arguments_of(const Engine& engine) const;
-    /// How many devices its layout takes; 1 where the engine's flags do not decide it.
+    /// How many devices its layout takes, of all roles together; 1 where the engine's flags do not
+    /// decide it.
     [[nodiscard]] std::int64_t devices_of(const Configuration& configuration) const;
 
     /// The parameters that a command of ours or of a person sets, under the names of this space;
