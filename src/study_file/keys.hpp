@@ -96,7 +96,8 @@ inline constexpr struct RolesKeys : SinceKeys, SourceKeys {
     Key prefill{"prefill", is::keyed<keys::role>, "what the servers have more that compute prompts", required};
     Key decode{"decode", is::keyed<keys::role>, "what the servers have more that make the answers", required};
     Key router{"router", is::list_of<is::either<is::word, is::list_of<is::word>>>,
-               "its command, with {host} and {port}; a list stands for each server of a role: {prefill_url}, {prefill_side_port}", required};
+               "its command, with {host} and {port}; a list stands for each server of a role: {prefill_url}, {prefill_side_port}",
+               required};
     Key router_ready{"router_ready", is::path, "answers 200 once the router serves"};
 } roles{};
 
