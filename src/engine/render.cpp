@@ -38,6 +38,11 @@ void flatten(const OrderedJson& object, const std::string& path, std::map<std::s
     }
 }
 
+bool names_address(const std::string& word) {
+    return word.find("{host}") != std::string::npos || word.find("{port}") != std::string::npos ||
+           word.find("{side_port}") != std::string::npos;
+}
+
 /// `{name}` in a word, replaced by its text.
 std::string with_texts(std::string word, const std::vector<std::pair<std::string, std::string>>& texts) {
     for (const auto& [name, text] : texts) {
@@ -58,13 +63,11 @@ const Engine& Composition::engine_of(const Configuration& configuration) const {
     throw SpaceError("there is no engine '" + text_of(*chosen) + "' in this study");
 }
 
-Value Composition::value_of_local(const Engine& engine, std::string_view name, const Configuration& configuration, bool& active) const {
-    const auto& locals = names_.at(engine.name).locals;
-    const auto found = locals.find(name);
-    if (found == locals.end()) throw SpaceError(engine.name + " renders '" + std::string(name) + "', which is none of its parameters");
-    const Local& local = found->second;
+Value Composition::value_of_local(const Engine& engine, std::string_view name, const Configuration& configuration, bool& active,
+                                  std::string_view role) const {
+    const Local& local = local_of(engine, role, name);
     if (!local.drafted_by.empty()) {
-        const Value method = value_of_local(engine, local.drafted_by, configuration, active);
+        const Value method = value_of_local(engine, local.drafted_by, configuration, active, role);
         const auto draft = local.drafts.find(text_of(method));
         if (active && draft != local.drafts.end()) return draft->second;
     }
@@ -74,7 +77,7 @@ Value Composition::value_of_local(const Engine& engine, std::string_view name, c
 }
 
 Composition::Words Composition::words_of(const Engine& engine, const Configuration& configuration, const std::string& model,
-                                         const std::vector<std::string>* only) const {
+                                         const std::vector<std::string>* only, std::string_view role) const {
     Words result{model};
     OrderedJson options;
     const auto wanted = [&](const std::string& name) {
@@ -86,8 +89,8 @@ Composition::Words Composition::words_of(const Engine& engine, const Configurati
     };
     for (const EngineParameter& declared : engine.parameters) {
         bool active = false;
-        const Value value = value_of_local(engine, declared.parameter.name, configuration, active);
-        const auto& checkpoints = names_.at(engine.name).locals.at(declared.parameter.name).checkpoints;
+        const Value value = value_of_local(engine, declared.parameter.name, configuration, active, role);
+        const auto& checkpoints = local_of(engine, role, declared.parameter.name).checkpoints;
         if (const auto checkpoint = checkpoints.find(text_of(value)); active && checkpoint != checkpoints.end()) {
             result.model = checkpoint->second;
             continue;
@@ -109,12 +112,12 @@ Composition::Words Composition::words_of(const Engine& engine, const Configurati
     }
     for (const JsonFlag& group : engine.json_flags) {
         const bool any = std::any_of(group.fields.begin(), group.fields.end(), [&](const auto& field) { return wanted(field.second); });
-        if (!any || !conditions_hold(engine, group.when, configuration, false)) continue;
+        if (!any || !conditions_hold(engine, group.when, configuration, false, role)) continue;
         OrderedJson object;
         std::map<std::string, std::map<std::string, std::string>> parts;  // of each form
         for (const auto& [key, name] : group.fields) {
             bool active = false;
-            const Value value = value_of_local(engine, name, configuration, active);
+            const Value value = value_of_local(engine, name, configuration, active, role);
             if (!active || is_unset(value)) continue;
             if (group.forms.contains(key)) parts[key][name] = to_json(value).dump();
             else object[key] = to_json(value);
@@ -133,27 +136,74 @@ std::vector<std::string> Composition::arguments_of(const Engine& engine) const {
 }
 
 Command Composition::render(const Configuration& configuration, const LaunchTarget& target) const {
+    return command_of(configuration, target, nullptr);
+}
+
+/// Words with their places filled in. Where no address is given a word that needs it is left out,
+/// and the flag before it.
+Command Composition::command_of(const Configuration& configuration, const LaunchTarget& target, const EngineRole* role) const {
     const Engine& engine = engine_of(configuration);
-    Words words = words_of(engine, configuration, target.model, nullptr);
+    Words words = words_of(engine, configuration, target.model, nullptr, role != nullptr ? role->name : "");
     Command command{{}, std::move(words.environment), std::move(words.files)};
-    for (const std::string& word : engine.launch) {
-        if (target.host.empty() && (word.find("{host}") != std::string::npos || word.find("{port}") != std::string::npos)) {
-            if (!command.argv.empty() && command.argv.back().starts_with("-")) command.argv.pop_back();
-            continue;
+    const std::vector<std::pair<std::string, std::string>> texts{{"model", words.model},
+                                                                 {"host", target.host},
+                                                                 {"port", std::to_string(target.port)},
+                                                                 {"side_port", std::to_string(target.side_port)}};
+    const auto add = [&](const std::vector<std::string>& more) {
+        for (const std::string& word : more) {
+            if (target.host.empty() && names_address(word)) {
+                if (!command.argv.empty() && command.argv.back().starts_with("-")) command.argv.pop_back();
+                continue;
+            }
+            command.argv.push_back(with_texts(word, texts));
         }
-        command.argv.push_back(with_texts(word, {{"model", words.model}, {"host", target.host}, {"port", std::to_string(target.port)}}));
-    }
+    };
+    add(engine.launch);
     command.argv.insert(command.argv.end(), words.flags.begin(), words.flags.end());
+    if (role != nullptr) {
+        add(role->arguments);
+        for (const auto& [name, value] : role->environment)
+            if (!target.host.empty() || !names_address(value)) command.environment[name] = with_texts(value, texts);
+    }
     const std::vector<std::string> always = arguments_of(engine);
     command.argv.insert(command.argv.end(), always.begin(), always.end());
     return command;
 }
 
+Command Composition::render_router(const Configuration& configuration, const LaunchTarget& target,
+                                   const std::map<std::string, std::vector<RoleServer>>& servers) const {
+    Command command;
+    const Engine& engine = engine_of(configuration);
+    for (const RoleOf& role : roles_of(configuration))
+        if (const auto of_role = servers.find(role.name); of_role == servers.end() || of_role->second.empty())
+            throw SpaceError("the router of " + engine.name + " needs a server of the role '" + role.name + "'");
+    if (!engine.roles || roles_of(configuration).empty())
+        throw SpaceError("a router takes the requests of roles that are apart, and this configuration has none: " + configuration.text());
+    const auto add = [&](const std::vector<std::string>& words, std::vector<std::pair<std::string, std::string>> more) {
+        more.insert(more.end(),
+                    {{"host", target.host}, {"port", std::to_string(target.port)}, {"side_port", std::to_string(target.side_port)}});
+        for (const std::string& word : words) command.argv.push_back(with_texts(word, more));
+    };
+    for (const std::vector<std::string>& part : engine.roles->router) {
+        bool for_each_server = false;
+        for (const EngineRole& role : engine.roles->each) {
+            const std::string place = "{" + role.name + "_";
+            if (std::none_of(part.begin(), part.end(), [&](const std::string& word) { return word.find(place) != std::string::npos; }))
+                continue;
+            for_each_server = true;
+            for (const RoleServer& server : servers.at(role.name))
+                add(part, {{role.name + "_url", server.url}, {role.name + "_side_port", std::to_string(server.side_port)}});
+        }
+        if (!for_each_server) add(part, {});
+    }
+    return command;
+}
+
 bool Composition::conditions_hold(const Engine& engine, const std::vector<Condition>& conditions, const Configuration& configuration,
-                                  bool where_unset) const {
+                                  bool where_unset, std::string_view role) const {
     return std::all_of(conditions.begin(), conditions.end(), [&](const Condition& condition) {
         bool active = false;
-        const Value value = value_of_local(engine, condition.parent, configuration, active);
+        const Value value = value_of_local(engine, condition.parent, configuration, active, role);
         if (where_unset && (!active || is_unset(value))) return true;
         return active && std::find(condition.values.begin(), condition.values.end(), value) != condition.values.end();
     });
@@ -170,10 +220,10 @@ std::string Composition::why_no_weight_cache(const Configuration& configuration)
     const Engine& engine = engine_of(configuration);
     if (std::string why = why_no_weight_cache(engine); !why.empty()) return why;
     for (const Condition& condition : engine.weight_cache->when)
-        if (engine.find(condition.parent) != nullptr && !conditions_hold(engine, {condition}, configuration, true)) {
+        if (engine.find(condition.parent) != nullptr && !conditions_hold(engine, {condition}, configuration, true, "")) {
             bool active = false;
             return engine.name + " takes no weights from it with " + condition.parent + " " +
-                   text_of(value_of_local(engine, condition.parent, configuration, active));
+                   text_of(value_of_local(engine, condition.parent, configuration, active, ""));
         }
     return {};
 }
@@ -182,7 +232,7 @@ WeightCacheCommands Composition::render_weight_cache(const Configuration& config
                                                      const std::string& folder) const {
     const Engine& engine = engine_of(configuration);
     const WeightCacheDaemon& declared = present(engine.weight_cache);
-    Words words = words_of(engine, configuration, model, &declared.parameters);
+    Words words = words_of(engine, configuration, model, &declared.parameters, "");
     const std::vector<std::pair<std::string, std::string>> values{{"model", words.model}, {"folder", folder}};
     WeightCacheCommands result{words.model, {{}, std::move(words.environment), std::move(words.files)}};
     for (const std::string& word : declared.launch) result.daemon.argv.push_back(with_texts(word, values));
