@@ -180,3 +180,14 @@ TEST_CASE("roles: what cannot be is refused, with its place") {
     CHECK(has(refusal(with_roles({{"decode", {listed_values("decode.count", {std::int64_t{0}})}}})), "whole numbers of servers from 1"));
     CHECK(has(refusal(with_roles({{"decode", {listed_values("decode.seqs", {std::int64_t{9999}})}}})), "'decode.seqs': "));
 }
+
+TEST_CASE("roles: a person is shown every command, and where it goes") {
+    const Composition composition(with_roles(usual_roles));
+    const SearchSpace space(composition.parameters(), composition.constraints());
+    const Configuration together = space.default_configuration();
+    CHECK(composition.shown(together, {"m"}) == "alpha serve m");
+    CHECK(composition.shown(space.changed(together, {{"roles", "apart"}, {"tp", std::int64_t{2}}}), {"m"}) ==
+          "# prefill: 1 server of 1 device\nalpha serve m --role producer\n"
+          "# decode: 1 server of 2 devices\nalpha serve m --tp=2 --role consumer\n"
+          "# in front of them\nrouter --prefill http://prefill-1 0 --decode=http://decode-1");
+}
