@@ -95,7 +95,12 @@ public:
 
 private:
     static std::vector<std::string> words_of(std::string_view verb, std::string_view resource) {
-        return {"auth", "can-i", std::string(verb), std::string(resource)};
+        std::vector<std::string> result{"auth", "can-i", std::string(verb), std::string(resource)};
+        if (const auto slash = resource.find('/'); slash != std::string_view::npos) {  // to kubectl `pods/log` is a pod named log
+            result.back() = resource.substr(0, slash);
+            result.push_back("--subresource=" + std::string(resource.substr(slash + 1)));
+        }
+        return result;
     }
     const KubernetesOptions& options_;
     const Kubectl kubectl_;
