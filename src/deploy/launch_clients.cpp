@@ -13,7 +13,9 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <random>
+#include <system_error>
 
 namespace servetune {
 
@@ -64,6 +66,16 @@ RanCommand ask_client(std::vector<std::string> words, const std::string& purpose
     words.front() = file.string();
     constexpr std::size_t output_bytes = 1UL << 20UL;
     return run_command(words, std::chrono::seconds(60), output_bytes);
+}
+
+std::string launch_client_program() {
+    std::error_code unknown;
+    const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", unknown);
+    if (self.filename() == "autotune") return self.string();
+    const auto other = find_program("autotune");
+    if (other.empty())
+        throw IoError("there is no program 'autotune' in $PATH, which stands here for an engine that runs elsewhere: put its folder there");
+    return std::filesystem::absolute(other).string();
 }
 
 std::string complaint_in(const RanCommand& command) {
