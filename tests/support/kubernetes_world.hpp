@@ -47,7 +47,7 @@ public:
         path_ = path == nullptr ? "" : path;
         setenv("PATH", (std::filesystem::path(SERVETUNE_PROGRAM).parent_path().string() + ":" + path_).c_str(), 1);
         begin({SERVETUNE_SOURCE "/tests/cluster/start", tools.string(), work().string(), std::to_string(nodes), std::to_string(devices),
-               "vllm=" SIMENGINE_PROGRAM, "autotune=" SERVETUNE_PROGRAM});
+               "vllm=" SERVETUNE_SOURCE "/tests/cluster/engine", "simengine=" SIMENGINE_PROGRAM, "autotune=" SERVETUNE_PROGRAM});
         if (!hears("ready", 120)) {
             why_not_ = "it does not start: " + said_ + content(folder_.path() / "start.err");
             return;
@@ -88,12 +88,19 @@ public:
 
     /// kubectl as the administrator, to its end.
     [[nodiscard]] Ran kubectl(std::vector<std::string> words) const {
-        words.insert(words.begin(), {kubectl_, "--kubeconfig=" + (work() / "admin.conf").string(), std::string("--namespace=") + name_space});
+        words.insert(words.begin(),
+                     {kubectl_, "--kubeconfig=" + (work() / "admin.conf").string(), std::string("--namespace=") + name_space});
         return ran(words, folder_.path());
     }
     [[nodiscard]] std::string asked(const std::vector<std::string>& words) const { return kubectl(words).out; }
     void create(const nlohmann::json& object) const {
         const Ran made = kubectl({"create", "-f", folder_.write("object.json", object.dump()).string()});
+        INFO(made.err);
+        REQUIRE(made.code == 0);
+    }
+    /// The same for what is below another object, such as a pod's eviction.
+    void create_at(const std::string& path, const nlohmann::json& object) const {
+        const Ran made = kubectl({"create", "--raw", path, "-f", folder_.write("object.json", object.dump()).string()});
         INFO(made.err);
         REQUIRE(made.code == 0);
     }
@@ -117,21 +124,27 @@ public:
                      {"resources", {{"limits", limits}}}}}}}}};
     }
 
-    /// The words of kubectl for an account that may run trials in `name_space` and nothing else.
-    [[nodiscard]] std::vector<std::string> client() const { return {kubectl_, "--kubeconfig=" + (work() / "tuner.conf").string()}; }
-    /// A launcher of that account. `pod`: what else stands in the template's spec.
-    [[nodiscard]] KubernetesOptions launching(KubernetesReach reach = KubernetesReach::pod,
-                                              const nlohmann::json& pod = nlohmann::json::object()) const {
-        KubernetesOptions result;
-        result.program = client();
-        result.pod_template = pod_template(pod).dump();
-        result.reach = reach;
+    /// The words of kubectl for an account: `tuner` may run trials in `name_space` and nothing
+    /// else, `stranger` may nothing, the token of `nobody` is not known.
+    [[nodiscard]] std::vector<std::string> client(const std::string& account = "tuner") const {
+        return {kubectl_, "--kubeconfig=" + (work() / (account + ".conf")).string()};
+    }
+    /// `spec` and `engine`: what else stands in the template's, and in its container's.
+    static nlohmann::json pod_template(const nlohmann::json& spec = nlohmann::json::object(),
+                                       const nlohmann::json& engine = nlohmann::json::object()) {
+        nlohmann::json container = {{"name", "engine"}, {"image", image}};
+        container.merge_patch(engine);
+        nlohmann::json result = {{"apiVersion", "v1"}, {"kind", "Pod"}, {"spec", {{"containers", {container}}}}};
+        result["spec"].merge_patch(spec);
         return result;
     }
-    static nlohmann::json pod_template(const nlohmann::json& pod = nlohmann::json::object()) {
-        nlohmann::json spec = {{"containers", {{{"name", "engine"}, {"image", image}}}}};
-        spec.merge_patch(pod);
-        return {{"apiVersion", "v1"}, {"kind", "Pod"}, {"spec", spec}};
+    [[nodiscard]] KubernetesOptions launching(KubernetesReach reach = KubernetesReach::pod,
+                                              const nlohmann::json& pod = pod_template()) const {
+        KubernetesOptions result;
+        result.program = client();
+        result.pod_template = pod.dump();
+        result.reach = reach;
+        return result;
     }
 
     /// What trials leave: Jobs and pods of the namespace, a line each.
@@ -145,7 +158,8 @@ public:
             if (event.is_discarded()) continue;  // the line that is being written
             const auto object = event.value("objectRef", nlohmann::json::object());
             const std::string sub = object.value("subresource", "");
-            ++result[event.value("verb", "") + " " + object.value("resource", event.value("requestURI", "")) + (sub.empty() ? "" : "/" + sub)];
+            ++result[event.value("verb", "") + " " + object.value("resource", event.value("requestURI", "")) +
+                     (sub.empty() ? "" : "/" + sub)];
         }
         return result;
     }
