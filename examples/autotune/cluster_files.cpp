@@ -146,7 +146,9 @@ containers:
   - name: {container}
     image: {image}
     command: [{command}]
-    env: [{{name: HOME, value: /tmp}}]  # kubectl keeps there what it knows of the API
+    env:
+      - {{name: HOME, value: /tmp}}  # kubectl keeps there what it knows of the API
+      - {{name: SERVETUNE_CACHE, value: /work/cache}}
     envFrom: [{{secretRef: {{name: {name}, optional: true}}}}]  # what the study names as ${{NAME}}
     resources: {{requests: {{{requests}}}}}
     securityContext: {{allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {{drop: [ALL]}}}}
