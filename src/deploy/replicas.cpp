@@ -12,7 +12,8 @@
 namespace servetune {
 
 struct Replicas::One {
-    ReservedPort port{};
+    explicit One(std::pair<int, int> ports) : port(ports) {}
+    ReservedPort port;
     std::unique_ptr<Deployment> deployment{};
     std::exception_ptr error{};
 };
@@ -51,7 +52,8 @@ Replicas::Replicas(const Engine& engine, const Render& render, const std::string
       gpus_(all_devices(gpus)),
       watched_(!options.launcher || options.launcher->on_this_machine()) {
     if (gpus.size() > 1 && watched_) memory_before_ = GpuMemory(gpus_, options.nvidia_smi).used();
-    for (std::size_t i = 0; i < std::max<std::size_t>(gpus.size(), 1); ++i) all_.push_back(std::make_unique<One>());
+    for (std::size_t i = 0; i < std::max<std::size_t>(gpus.size(), 1); ++i)
+        all_.push_back(std::make_unique<One>(options.launcher ? options.launcher->ports() : std::pair(0, 0)));
     std::stop_source given_up;
     const std::stop_callback by_user(stop, [&] { given_up.request_stop(); });
     const auto start = [&](std::size_t i) {
