@@ -17,6 +17,7 @@
 #include <exception>
 #include <span>
 #include <sstream>
+#include <string_view>
 
 namespace {
 
@@ -141,6 +142,7 @@ CLI::App* add_capacity_command(CLI::App& app, CapacityArguments& arguments) {
 }
 
 int dispatch(int argc, char** argv) {
+    if (argc == 3 && std::string_view(argv[1]) == "launch-client") return launch_client(argv[2]);  // our own, for no person
     CLI::App app{"autotune finds, on your own GPU, model and traffic, the launch flags that make an LLM serving engine fastest."};
     app.set_version_flag("--version", version_text());
     app.formatter(plain_help());

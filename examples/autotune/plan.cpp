@@ -299,7 +299,7 @@ std::vector<std::string> missing_here(const StudySetup& setup) {
     for (const Engine& engine : file.composition->engines())
         if (const std::string missing = model_file_missing(engine, file.model); !missing.empty())
             result.push_back(missing + ": name the file under `model`");
-    if (!deploy->options.deploy.environment.contains("PATH") && !deploy->container && !deploy->ssh && !deploy->slurm)
+    if (!deploy->options.deploy.environment.contains("PATH") && !deploy->container && !deploy->elsewhere())
         for (const Engine& engine : file.composition->engines())
             if (!engine.launch.empty() && program_on_path(engine.launch.front()).empty())
                 result.push_back("'run' needs the program " + engine.launch.front() + " (" + engine.name +

@@ -41,6 +41,10 @@ private:
 /// with`.
 RanCommand ask_client(std::vector<std::string> words, const std::string& purpose);
 
+/// The program whose hidden command `launch-client` stands for what runs elsewhere: this very one
+/// where its file is called `autotune`, else the one in PATH. Throws IoError where there is none.
+std::string launch_client_program();
+
 /// What a client says last, without what only tells of its settings.
 std::string complaint_in(const RanCommand& command);
 
