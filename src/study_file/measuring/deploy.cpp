@@ -6,6 +6,7 @@
 #include "host/processor.hpp"
 #include "kind.hpp"
 #include "load_test.hpp"
+#include "ray.hpp"
 #include "servetune/detail/base/fingerprint.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "study_file/keys.hpp"
@@ -82,10 +83,10 @@ void check_devices(const Yaml& node, const DeployOptions& deploy) {
 
 /// Several trials at once need something to give out.
 void check_parts(const Yaml& node, const DeployChoice& choice) {
-    if (choice.workers > 1 && choice.slurm && choice.options.fill_devices)  // each could hold what the others wait for
+    if (choice.workers > 1 && choice.in_jobs() && choice.options.fill_devices)  // each could hold what the others wait for
         node.at(keys::deploy.replicas)
             .fail("several jobs for each of several trials could wait for each other for ever: give `workers: 1`");
-    if (choice.workers < 2 || choice.slurm) return;
+    if (choice.workers < 2 || choice.in_jobs()) return;
     const DeployOptions& deploy = choice.options.deploy;
     const std::string wanted = std::to_string(choice.workers) + " trials at once";
     if (deploy.gpus.empty() && deploy.cores.empty())
@@ -124,10 +125,11 @@ MeasuringChoice read_deploy(const Yaml& node) {
     node.check_keys(table);
     read_measure(node, table, options.measure);
     result.container = read_container(node);
+    result.ray = read_ray(node);
     result.ssh = read_ssh(node);
     result.slurm = read_slurm(node);
-    const int launchers = (result.container ? 1 : 0) + (result.ssh ? 1 : 0) + (result.slurm ? 1 : 0);
-    if (launchers > 1) node.fail("an engine starts in a container, by ssh or as a job of Slurm: one of them");
+    const int launchers = (result.container ? 1 : 0) + (result.ssh ? 1 : 0) + (result.ray ? 1 : 0) + (result.slurm ? 1 : 0);
+    if (launchers > 1) node.fail("an engine starts in a container, by ssh, or as a job of Ray or Slurm: one of them");
     read(node, table.environment, options.deploy.environment);
     read(node, table.api_key_env, result.api_key_environment);
     read(node, table.gpus, options.deploy.gpus);
@@ -141,7 +143,7 @@ MeasuringChoice read_deploy(const Yaml& node) {
     read_word<keys::on_off>(node, table.weight_cache, options.weight_cache);
     if (options.weight_cache && launchers > 0)
         node.at(table.weight_cache)
-            .fail("the engine and the daemon that holds its weights must be processes of this machine: no container, ssh or slurm");
+            .fail("the engine and the daemon that holds its weights must be processes of this machine: no container, ssh, ray or slurm");
     bool watch = true;
     read_word<keys::on_off>(node, table.watch, watch);
     if (watch) options.measure.watch.emplace();
@@ -202,6 +204,7 @@ void build_deployment(StudySetup& setup, StudyFile& file, const std::filesystem:
     options.deploy.api_key = key_from(choice.api_key_environment, file);
     options.deploy.watchdog = hooks.watchdog;
     if (choice.container) options.deploy.launcher = launcher_with_models(*choice.container, file);
+    if (choice.ray) options.deploy.launcher = launcher_on_ray(*choice.ray, file);
     if (choice.ssh) options.deploy.launcher = ssh_launcher(*choice.ssh);
     if (choice.slurm) options.deploy.launcher = slurm_launcher(*choice.slurm);
     options.measure.say = hooks.say;
@@ -215,7 +218,7 @@ void build_deployment(StudySetup& setup, StudyFile& file, const std::filesystem:
     const std::vector<Engine>& engines = file.composition->engines();
     if (options.weight_cache) check_weight_cache(file);
     const bool take_devices = std::any_of(engines.begin(), engines.end(), [](const Engine& engine) { return !engine.devices.empty(); });
-    if (choice.workers > 1 && options.deploy.gpus.empty() && !choice.slurm && take_devices && !file.machine.gpus().empty())
+    if (choice.workers > 1 && options.deploy.gpus.empty() && !choice.in_jobs() && take_devices && !file.machine.gpus().empty())
         throw UsageError(file.source.file.string() + ": " + std::to_string(choice.workers) +
                          " trials at once would all take the first of this machine's GPUs: list them under `gpus` of `deploy`");
     options.trial_folders = std::make_shared<TrialFolders>();
@@ -271,6 +274,8 @@ std::string note_of_launcher(const StudyFile& file) {
     if (launcher == nullptr) return "Every trial started the engine on this machine and ended it; its log is trials/ID/engine.log.";
     const auto& choice = std::get<DeployChoice>(file.measuring);
     const std::string unwatched = " Its machine was not watched for disturbances; its log is trials/ID/engine.log.";
+    if (choice.ray)
+        return "Every trial was a job of Ray. The load test ran on this machine, and its requests went to the node." + unwatched;
     if (choice.ssh)
         return "Every trial started the engine on " + choice.ssh->host + " and ended it. The load test ran on this machine, " +
                (choice.ssh->address.empty() ? "and its requests went through the ssh connection."
@@ -326,6 +331,7 @@ EnvironmentOptions environment_of_deployment(const StudyFile& file) {
 /// On another machine: what its name or the study says.
 std::string machine_of_deployment(const StudyFile& file) {
     const auto& choice = std::get<DeployChoice>(file.measuring);
+    if (choice.ray) return "Ray " + file.machine.hardware;
     if (choice.elsewhere()) return (choice.ssh ? "ssh " + choice.ssh->host : std::string("Slurm")) + " " + file.machine.hardware;
     return file.machine.gpus().empty() ? processor_text() : file.machine.gpus();
 }
