@@ -13,10 +13,11 @@ inline constexpr int ray_client_failed = 125;
 /// A dashboard that is being restarted answers again within it.
 inline constexpr std::chrono::seconds ray_patience{60};
 
-/// The process that stands for a job of Ray: `autotune launch-client ray`. Standard input brings one
-/// line of JSON ({address, token, job, unheard_within_seconds}), then line feeds. Submits the job,
-/// prints what it prints, and ends with its exit code. On TERM it asks the job to end and waits for
-/// that. When the input ends, or is silent for too long, it ends the job and makes Ray forget it.
+/// The process that stands for a job of Ray: `autotune launch-client ray`. Standard input brings
+/// one line of JSON ({address, token, job, unheard_within_seconds}), then line feeds. Submits the
+/// job, prints what it prints, and ends with its exit code. On TERM it asks the job to end and
+/// waits for that. When the input ends, or is silent for too long, it ends the job and makes Ray
+/// forget it.
 int ray_client();
 
 }  // namespace servetune

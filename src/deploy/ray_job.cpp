@@ -48,7 +48,8 @@ constexpr const char* removes_folder =
 }  // namespace
 
 nlohmann::json ray_job_of(const RayOptions& options, const LaunchRequest& request, const std::string& name, const std::string& label) {
-    // Ray's own address is set in a job: an engine that uses Ray for itself would join this cluster.
+    // Ray's own address is set in a job: an engine that uses Ray for itself would join this
+    // cluster.
     std::string entrypoint = "unset RAY_ADDRESS; ";
     if (!request.command.files.empty()) entrypoint += writing(request.command.files);
     constexpr const char* to_end_seconds = "20";

@@ -143,8 +143,8 @@ void RayJobs::stop(const std::string& id) const {
 }
 
 void RayJobs::forget(const std::string& id) const {
-    // Ray looks at its jobs once a second (JOB_MONITOR_LOOP_PERIOD_S of job_manager.py). One that is
-    // forgotten before the look that sees its end is written down again, as FAILED.
+    // Ray looks at its jobs once a second (JOB_MONITOR_LOOP_PERIOD_S of job_manager.py). One that
+    // is forgotten before the look that sees its end is written down again, as FAILED.
     std::this_thread::sleep_for(std::chrono::milliseconds(1500));
     check_answer(server_, "DELETE /api/jobs/ID", delete_at(server_, jobs_path + id, answer_seconds), 404);
 }

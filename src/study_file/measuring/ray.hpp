@@ -11,8 +11,8 @@ namespace servetune {
 
 class Yaml;
 
-/// `deploy: {ray: ...}`; nothing where it is not there. `deploy`: the mapping around it, whose other
-/// keys must suit. Throws ParseError.
+/// `deploy: {ray: ...}`; nothing where it is not there. `deploy`: the mapping around it, whose
+/// other keys must suit. Throws ParseError.
 [[nodiscard]] std::optional<RayOptions> read_ray(const Yaml& deploy);
 
 /// Its launcher. The token is read and kept out of everything that is printed; of a study that is
