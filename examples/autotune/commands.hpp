@@ -254,7 +254,5 @@ int simulate(const SimulateArguments& arguments);
 int suggest(const SuggestArguments& arguments);
 int fit_table(const FitArguments& arguments);
 int import_document(const ImportArguments& arguments);
-/// The process that stands for an engine in a cluster: `ray`. Not in the help.
-int launch_client(const std::string& of);
 
 }  // namespace autotune

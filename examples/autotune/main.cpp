@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands.hpp"
 #include "help_forms.hpp"
+#include "launch_client.hpp"
 #include "option_checks.hpp"
 #include "output.hpp"
 #include "standard_streams.hpp"
@@ -17,7 +18,6 @@
 #include <exception>
 #include <span>
 #include <sstream>
-#include <string_view>
 
 namespace {
 
@@ -142,7 +142,6 @@ CLI::App* add_capacity_command(CLI::App& app, CapacityArguments& arguments) {
 }
 
 int dispatch(int argc, char** argv) {
-    if (argc == 3 && std::string_view(argv[1]) == "launch-client") return launch_client(argv[2]);  // our own, for no person
     CLI::App app{"autotune finds, on your own GPU, model and traffic, the launch flags that make an LLM serving engine fastest."};
     app.set_version_flag("--version", version_text());
     app.formatter(plain_help());
@@ -438,7 +437,8 @@ int main(int argc, char** argv) {
     secrets().add(servetune::secrets_of_environment());
     const servetune::CollectSecrets collecting(secrets());  // of all files that are read
     try {
-        code = dispatch(argc, argv);
+        const auto of_client = launch_client(std::span<const char* const>(argv, static_cast<std::size_t>(argc)));
+        code = of_client ? *of_client : dispatch(argc, argv);
     } catch (const servetune::Error& error) {
         complain("{}", complaint_of(error));
         code = usage_error;

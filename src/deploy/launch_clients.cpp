@@ -13,7 +13,9 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <random>
+#include <system_error>
 
 namespace servetune {
 
@@ -32,6 +34,16 @@ std::string new_launch_name(const std::string& label) {
     }();
     static std::atomic<int> made = 0;
     return "servetune-" + label + "-" + random + "-" + std::to_string(++made);
+}
+
+std::string with_place(std::string word, const std::map<std::string, std::string>& files, std::string_view folder) {
+    for (const auto& [name, content] : files) {
+        const bool whole = word == name;
+        if (!whole && !word.ends_with("=" + name)) continue;
+        word.insert(word.size() - name.size(), std::string(folder) + "/");
+        break;
+    }
+    return word;
 }
 
 void NotRemoved::add(const std::string& name) {

@@ -110,7 +110,7 @@ inline void check_launcher(const LauncherWorld& world) {
     const Launcher& launcher = *world.launcher;
     CHECK_FALSE(launcher.name().empty());
     REQUIRE(launcher.trouble(world.image) == "");
-    CHECK(launcher.in_containers() != launcher.pinned(world.image).empty());
+    CHECK((launcher.in_containers() && launcher.on_this_machine()) != launcher.pinned(world.image).empty());
 
     {  // output and exit code
         Launched one(world, {world.shell, "-c", "echo to-out; echo to-err >&2; exit 7"});

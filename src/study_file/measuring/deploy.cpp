@@ -5,6 +5,7 @@
 #include "host/nvidia_smi.hpp"
 #include "host/processor.hpp"
 #include "kind.hpp"
+#include "kubernetes.hpp"
 #include "load_test.hpp"
 #include "ray.hpp"
 #include "servetune/detail/base/fingerprint.hpp"
@@ -128,8 +129,10 @@ MeasuringChoice read_deploy(const Yaml& node) {
     result.ray = read_ray(node);
     result.ssh = read_ssh(node);
     result.slurm = read_slurm(node);
-    const int launchers = (result.container ? 1 : 0) + (result.ssh ? 1 : 0) + (result.ray ? 1 : 0) + (result.slurm ? 1 : 0);
-    if (launchers > 1) node.fail("an engine starts in a container, by ssh, or as a job of Ray or Slurm: one of them");
+    result.kubernetes = read_kubernetes(node);
+    const int launchers =
+        (result.container ? 1 : 0) + (result.ssh ? 1 : 0) + (result.slurm ? 1 : 0) + (result.kubernetes ? 1 : 0) + (result.ray ? 1 : 0);
+    if (launchers > 1) node.fail("an engine starts in a container, by ssh, or as a job of Slurm, Kubernetes or Ray: one of them");
     read(node, table.environment, options.deploy.environment);
     read(node, table.api_key_env, result.api_key_environment);
     read(node, table.gpus, options.deploy.gpus);
@@ -143,7 +146,9 @@ MeasuringChoice read_deploy(const Yaml& node) {
     read_word<keys::on_off>(node, table.weight_cache, options.weight_cache);
     if (options.weight_cache && launchers > 0)
         node.at(table.weight_cache)
-            .fail("the engine and the daemon that holds its weights must be processes of this machine: no container, ssh, ray or slurm");
+            .fail(
+                "the engine and the daemon that holds its weights must be processes of this machine: no container, ssh, slurm, "
+                "kubernetes or ray");
     bool watch = true;
     read_word<keys::on_off>(node, table.watch, watch);
     if (watch) options.measure.watch.emplace();
@@ -181,6 +186,13 @@ std::shared_ptr<const Launcher> launcher_with_models(ContainerOptions options, c
     return container_launcher(std::move(options));
 }
 
+/// Where flags do not decide it, an engine gets all that the study knows of.
+std::int64_t most_devices_of_trial(const StudyFile& file) {
+    const std::vector<Engine>& engines = file.composition->engines();
+    const bool by_flags = std::any_of(engines.begin(), engines.end(), [](const Engine& engine) { return !engine.devices.empty(); });
+    return file.machine.devices.value_or(by_flags ? 1 : 0);
+}
+
 void check_weight_cache(const StudyFile& file) {
     const std::string place = file.source.file.string() + ": `weight_cache` of `deploy`: ";
     if (file.objective.several())
@@ -207,6 +219,10 @@ void build_deployment(StudySetup& setup, StudyFile& file, const std::filesystem:
     if (choice.ray) options.deploy.launcher = launcher_on_ray(*choice.ray, file);
     if (choice.ssh) options.deploy.launcher = ssh_launcher(*choice.ssh);
     if (choice.slurm) options.deploy.launcher = slurm_launcher(*choice.slurm);
+    if (choice.kubernetes) {
+        choice.kubernetes->devices_of_trial = most_devices_of_trial(file);
+        options.deploy.launcher = kubernetes_launcher(*choice.kubernetes);
+    }
     options.measure.say = hooks.say;
     options.measure.phase = hooks.phase;
     add_facts(file, options.measure);
@@ -249,7 +265,9 @@ std::string pinned_image(const StudyFile& file, const Launcher& launcher, const 
 
 void define_deployment(const StudySetup& setup, std::map<std::string, std::string>& definition) {
     const auto& options = std::get<DeployChoice>(setup.file.measuring).options;
-    if (const Launcher* launcher = options.deploy.launcher.get(); launcher != nullptr)
+    if (const auto& kubernetes = std::get<DeployChoice>(setup.file.measuring).kubernetes)
+        define_kubernetes(*kubernetes, setup.file.secrets, definition);
+    else if (const Launcher* launcher = options.deploy.launcher.get(); launcher != nullptr)
         for (const std::string& image : launcher->images()) {
             // An image of the same name may be another one tomorrow, with another engine.
             const std::string pinned = pinned_image(setup.file, *launcher, image);
@@ -283,6 +301,7 @@ std::string note_of_launcher(const StudyFile& file) {
                unwatched;
     if (choice.slurm)
         return "Every trial was a job of Slurm. The load test ran on this machine, and its requests crossed the network." + unwatched;
+    if (choice.kubernetes) return note_of_kubernetes(*choice.kubernetes) + unwatched;
     std::string images;
     for (const std::string& image : launcher->images()) {
         const std::string pinned = pinned_image(file, *launcher, image);
@@ -332,7 +351,8 @@ EnvironmentOptions environment_of_deployment(const StudyFile& file) {
 std::string machine_of_deployment(const StudyFile& file) {
     const auto& choice = std::get<DeployChoice>(file.measuring);
     if (choice.ray) return "Ray " + file.machine.hardware;
-    if (choice.elsewhere()) return (choice.ssh ? "ssh " + choice.ssh->host : std::string("Slurm")) + " " + file.machine.hardware;
+    if (choice.elsewhere())
+        return (choice.ssh ? "ssh " + choice.ssh->host : std::string(choice.slurm ? "Slurm" : "Kubernetes")) + " " + file.machine.hardware;
     return file.machine.gpus().empty() ? processor_text() : file.machine.gpus();
 }
 
