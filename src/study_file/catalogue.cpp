@@ -127,6 +127,28 @@ WeightCacheDaemon read_weight_cache(const Yaml& node) {
     return result;
 }
 
+SeveralNodes read_nodes(const Yaml& node) {
+    node.check_keys(keys::nodes);
+    SeveralNodes result;
+    read(node, keys::nodes.each, result.each);
+    if (result.each.empty()) node.at(keys::nodes.each).fail("at least one word wanted");
+    read(node, keys::nodes.others, result.others);
+    read(node, keys::nodes.since, result.since);
+    return result;
+}
+
+PlatformStarts read_started_by(const Yaml& node) {
+    const auto& table = keys::started_by;
+    node.check_keys(table);
+    PlatformStarts result;
+    read(node, table.dynamo, result.dynamo);
+    read(node, table.kserve, result.kserve);
+    read(node, table.gpustack, result.gpustack);
+    read(node, table.ray, result.ray);
+    read(node, table.server_flags, result.server_flags);
+    return result;
+}
+
 Engine read_engine(const Yaml& file) {
     const auto& table = keys::engine;
     file.check_keys(table);
@@ -219,6 +241,8 @@ Engine read_engine(const Yaml& file) {
         if (daemon->find(keys::weight_cache.ready_within) == nullptr)
             engine.weight_cache->ready_within_seconds = engine.ready_within_seconds;
     }
+    if (const Yaml* nodes = file.find(keys::engine.nodes)) engine.nodes = read_nodes(*nodes);
+    if (const Yaml* starts = file.find(keys::engine.started_by)) engine.started_by = read_started_by(*starts);
     if (const Yaml* devices = file.find(keys::engine.devices)) engine.devices = read_device_factors(*devices);
     check_names(engine, file);
     try {
