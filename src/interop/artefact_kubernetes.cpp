@@ -20,16 +20,17 @@ constexpr int seconds_before_end = 15;
 /// For requests in flight and the engine's own end; as long as the unit of systemd gives.
 constexpr int seconds_to_end = 60;
 
-std::string probes_text(const DeploymentModel& deployment) {
+/// `requests`: with what is asked; else somebody else's probes get these times.
+std::string probes_text(const DeploymentModel& deployment, bool requests) {
     if (deployment.ready_path.empty()) return "";
     constexpr double period_seconds = 10;
-    const std::string request = fmt::format("  httpGet: {{path: {}, port: {}}}\n  periodSeconds: 10\n", yaml_scalar(deployment.ready_path),
-                                            deployment.first().port);
+    const std::string asked =
+        (requests ? fmt::format("  httpGet: {{path: {}, port: {}}}\n", yaml_scalar(deployment.ready_path), deployment.first().port) : "") +
+        "  periodSeconds: 10\n";
     // An engine under full load may answer late: only one that is silent for minutes is restarted.
-    return "startupProbe:\n" + request +
+    return "startupProbe:\n" + asked +
            fmt::format("  failureThreshold: {}\n", static_cast<int>(std::ceil(deployment.ready_within_seconds / period_seconds)) + 1) +
-           "readinessProbe:\n" + request + "  timeoutSeconds: 5\nlivenessProbe:\n" + request +
-           "  timeoutSeconds: 10\n  failureThreshold: 18\n";
+           "readinessProbe:\n" + asked + "  timeoutSeconds: 5\nlivenessProbe:\n" + asked + "  timeoutSeconds: 10\n  failureThreshold: 18\n";
 }
 
 std::string environment_text(const DeploymentModel& deployment, const std::string& more) {
@@ -81,7 +82,8 @@ std::vector<Word> words_of_node(const DeploymentModel& deployment, bool first) {
     std::vector<Word> result = deployment.first().argv;
     if (deployment.nodes == 1) return result;
     if (deployment.over_nodes.each.empty())
-        throw UsageError(deployment.engine + " has no words in its engine file that spread it over several machines (`nodes`)");
+        throw UsageError(deployment.engine +
+                         " has no words in its engine file that spread it over several machines in this version (`nodes`)");
     std::vector<std::string> words = deployment.over_nodes.each;
     if (!first) words.insert(words.end(), deployment.over_nodes.others.begin(), deployment.over_nodes.others.end());
     for (const std::string& word : words) {
@@ -140,9 +142,9 @@ PodText pod_text(const DeploymentModel& deployment, const PodWish& wish) {
     if (!engine.files.empty()) result.container += fmt::format("workingDir: {}\n", files_folder);
     if (const std::int64_t gpus = gpus_of_pod(deployment); gpus > 0)
         result.container += fmt::format("resources:\n  limits: {{nvidia.com/gpu: {}}}\n", gpus);
-    if (wish.probes)
-        result.container +=
-            probes_text(deployment) + fmt::format("lifecycle:\n  preStop: {{exec: {{command: [sleep, \"{}\"]}}}}\n", seconds_before_end);
+    if (wish.probes != PodWish::Probes::none)
+        result.container += probes_text(deployment, wish.probes == PodWish::Probes::own) +
+                            fmt::format("lifecycle:\n  preStop: {{exec: {{command: [sleep, \"{}\"]}}}}\n", seconds_before_end);
     if (!mounts.empty()) result.container += "volumeMounts:\n" + indented(mounts, 2);
     result.grace = fmt::format("terminationGracePeriodSeconds: {}\n", seconds_before_end + seconds_to_end);
     return result;
@@ -163,7 +165,7 @@ Artefact lws_artefact(const DeploymentModel& deployment) {
     const std::string name = yaml_scalar(deployment.name);
     const PodText leader = pod_text(deployment, whole_command(words_of_node(deployment, true)));
     PodWish wish = whole_command(words_of_node(deployment, false));
-    wish.probes = false;  // it answers no requests
+    wish.probes = PodWish::Probes::none;  // it answers no requests
     const PodText worker = pod_text(deployment, wish);
     return {deployment.name + ".yaml",
             head_lines(deployment) + spread_line(deployment) + leader.what_needed + leader.config_map +
@@ -178,6 +180,7 @@ Artefact lws_artefact(const DeploymentModel& deployment) {
 Artefact llm_d_artefact(const DeploymentModel& deployment) {
     PodWish wish = whole_command(deployment.first().argv);
     wish.container = "modelserver";
+    wish.probes = PodWish::Probes::times;
     const PodText pod = pod_text(deployment, wish);
     std::string head = head_lines(deployment) + pod.what_needed;
     if (deployment.first().port != 8000) head += comment_line("The guides' Deployments expect the engine at port 8000.");

@@ -193,7 +193,7 @@ Artefact kserve_artefact(const DeploymentModel& deployment) {
     const std::string words = joined(deployment.first().flags(), " ", shell_word);
     PodWish wish;
     wish.container = "main";
-    wish.probes = false;
+    wish.probes = PodWish::Probes::none;
     wish.shm = false;
     if (!words.empty())
         wish.more_environment =
@@ -221,8 +221,8 @@ Artefact dynamo_artefact(const DeploymentModel& deployment) {
     const EngineFlags flags = engine_flags(deployment);
     PodWish wish;
     wish.container = "main";
-    wish.probes = false;  // the operator's own
-    wish.shm = false;     // sharedMemorySize
+    wish.probes = PodWish::Probes::none;  // the operator's own
+    wish.shm = false;                     // sharedMemorySize
     for (const std::string& word : deployment.platforms.dynamo) {
         const bool program = wish.args.empty() && !word.starts_with("--");
         (program ? wish.command : wish.args).push_back({{word == "{model}" ? deployment.model : word}});
@@ -234,7 +234,7 @@ Artefact dynamo_artefact(const DeploymentModel& deployment) {
     front.mounts.clear();
     PodWish front_wish;
     front_wish.container = "main";
-    front_wish.probes = false;
+    front_wish.probes = PodWish::Probes::none;
     front_wish.shm = false;
     std::string text = head_lines(deployment) + pod.what_needed + left_out_line("Dynamo", flags.left_out) +
                        fixed_port_line(deployment, deployment.name + "-frontend") + other_version_line("Dynamo") +
@@ -268,7 +268,7 @@ Artefact rayservice_artefact(const DeploymentModel& deployment) {
                                                  {"args", {{"llm_configs", {config}}}}}}}};
     PodWish wish;
     wish.container = "ray-worker";
-    wish.probes = false;  // KubeRay's own
+    wish.probes = PodWish::Probes::none;  // KubeRay's own
     const PodText pod = pod_text(with_flags(deployment, flags), wish);
     DeploymentModel head = with_flags(deployment, flags);
     head.engines.front().gpus = 0;

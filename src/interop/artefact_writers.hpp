@@ -48,8 +48,9 @@ struct PodWish {
     std::vector<Word> command{};       ///< the container's entry point
     std::vector<Word> args{};          ///< behind it
     std::string more_environment{};    ///< items of the list, before those of the engine
-    bool probes = true;                ///< startup, readiness and liveness
-    bool shm = true;                   ///< /dev/shm of the deployment's size
+    /// Startup, readiness and liveness; `times`: of those that the container has from elsewhere.
+    enum class Probes { none, times, own } probes = Probes::own;
+    bool shm = true;  ///< /dev/shm of the deployment's size
 };
 
 /// The GPUs of one pod.
