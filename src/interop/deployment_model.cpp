@@ -155,6 +155,10 @@ DeploymentModel deployment_of(const StudySetup& setup, const Configuration& conf
     refuse_what_cannot_start(setup);
     const StudyFile& file = setup.file;
     const Engine& engine = file.composition->engine_of(configuration);
+    if (!file.composition->roles_of(configuration).empty())
+        throw UsageError(
+            "this configuration runs prefill and decode apart, and files are written for one kind of server only; 'autotune render' shows "
+            "its commands");
     const auto* deploy = std::get_if<DeployChoice>(&file.measuring);
     const bool whole_container = where == StartedIn::container || where == StartedIn::cluster;
     const std::string host = !options.host.empty() ? options.host : whole_container ? "0.0.0.0" : "127.0.0.1";

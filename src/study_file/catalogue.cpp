@@ -7,6 +7,7 @@
 #include "base/lower_case.hpp"
 #include "base/nesting.hpp"
 #include "engine/json_form.hpp"
+#include "engine_file_parts.hpp"
 #include "key_reader.hpp"
 #include "keys.hpp"
 #include "load/data_files.hpp"
@@ -107,48 +108,6 @@ std::map<std::string, std::string> read_api(const Yaml& file) {
     return result;
 }
 
-WeightCacheDaemon read_weight_cache(const Yaml& node) {
-    const auto& table = keys::weight_cache;
-    node.check_keys(table);
-    WeightCacheDaemon result;
-    read(node, table.launch, result.launch);
-    if (result.launch.empty()) node.at(table.launch).fail("a command begins with at least one word");
-    read(node, table.parameters, result.parameters);
-    read(node, table.arguments, result.arguments);
-    if (const Yaml* when = node.find(table.when)) result.when = read_conditions(*when);
-    read(node, table.engine, result.engine);
-    read(node, table.environment, result.environment);
-    read(node, table.ready, result.ready);
-    read(node, table.used, result.used);
-    for (const Key& line : {table.ready, table.used})
-        if (node.at(line).text().empty()) node.at(line).fail("no words are in every line");
-    read(node, table.ready_within, result.ready_within_seconds);
-    read(node, table.since, result.since);
-    return result;
-}
-
-SeveralNodes read_nodes(const Yaml& node) {
-    node.check_keys(keys::nodes);
-    SeveralNodes result;
-    read(node, keys::nodes.each, result.each);
-    if (result.each.empty()) node.at(keys::nodes.each).fail("at least one word wanted");
-    read(node, keys::nodes.others, result.others);
-    read(node, keys::nodes.since, result.since);
-    return result;
-}
-
-PlatformStarts read_started_by(const Yaml& node) {
-    const auto& table = keys::started_by;
-    node.check_keys(table);
-    PlatformStarts result;
-    read(node, table.dynamo, result.dynamo);
-    read(node, table.kserve, result.kserve);
-    read(node, table.gpustack, result.gpustack);
-    read(node, table.ray, result.ray);
-    read(node, table.server_flags, result.server_flags);
-    return result;
-}
-
 Engine read_engine(const Yaml& file) {
     const auto& table = keys::engine;
     file.check_keys(table);
@@ -244,6 +203,7 @@ Engine read_engine(const Yaml& file) {
     if (const Yaml* nodes = file.find(keys::engine.nodes)) engine.nodes = read_nodes(*nodes);
     if (const Yaml* starts = file.find(keys::engine.started_by)) engine.started_by = read_started_by(*starts);
     if (const Yaml* devices = file.find(keys::engine.devices)) engine.devices = read_device_factors(*devices);
+    if (const Yaml* roles = file.find(keys::engine.roles)) engine.roles = read_roles(*roles);
     check_names(engine, file);
     try {
         std::vector<Parameter> parameters;
