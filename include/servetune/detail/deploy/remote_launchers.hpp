@@ -4,6 +4,7 @@
 #include "servetune/launcher.hpp"
 
 #include <array>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -73,6 +74,7 @@ struct KubernetesOptions {
     std::optional<KubernetesReach> reach{};
     std::vector<std::string> images{};       ///< versions that compete, the first is the default; empty: the template's image
     std::string devices = "nvidia.com/gpu";  ///< the resource that a layout's devices are asked for as; empty: none are asked for
+    std::int64_t devices_of_trial = 0;       ///< that a trial takes at most, for the checks before the first one; 0: not known
 
     /// What cannot be in these options, for a person; empty: nothing. A part of the template that
     /// is not the user's to say is named with its path and the reason.
