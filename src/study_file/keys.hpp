@@ -86,6 +86,21 @@ inline constexpr struct WeightCacheKeys : WhenKeys, EnvironmentKeys, ReadyWithin
     Key used{"used", is::text, "in the engine's line that says that it took them", required};
 } weight_cache{};
 
+inline constexpr struct RoleKeys : EnvironmentKeys {
+    static constexpr std::string_view called = "role";
+    Key arguments{"arguments", is::list_of<is::word>, "further words of its command, with {host} and {side_port}"};
+} role{};
+
+inline constexpr struct RolesKeys : SinceKeys, SourceKeys {
+    static constexpr std::string_view called = "roles";
+    Key prefill{"prefill", is::keyed<keys::role>, "what the servers have more that compute prompts", required};
+    Key decode{"decode", is::keyed<keys::role>, "what the servers have more that make the answers", required};
+    Key router{"router", is::list_of<is::either<is::word, is::list_of<is::word>>>,
+               "its command, with {host} and {port}; a list stands for each server of a role: {prefill_url}, {prefill_side_port}",
+               required};
+    Key router_ready{"router_ready", is::path, "answers 200 once the router serves"};
+} roles{};
+
 inline constexpr struct EngineKeys : ReadyWithinKeys, ConstraintsKeys, ArchitecturesKeys {
     static constexpr std::string_view called = "engine";
     Key engine{"engine", is::text, "the engine's name", required};
@@ -119,6 +134,7 @@ inline constexpr struct EngineKeys : ReadyWithinKeys, ConstraintsKeys, Architect
     Key weight_cache{"weight_cache", is::keyed<keys::weight_cache>, "a program that keeps weights in the devices' memory between starts"};
     Key devices{"devices", is::either<is::list_of<is::name>, is::mapping_of<is::conditions>>,
                 "parameters whose product is the number of devices"};
+    Key roles{"roles", is::keyed<keys::roles>, "how it runs prefill and decode apart"};
 } engine{};
 
 // A workload.
@@ -321,6 +337,9 @@ inline constexpr struct StudyKeys : ConstraintsKeys, OthersKeys, SeedKeys {
     Key quality{"quality", is::keyed<keys::quality>, "of `deploy`: compares answers with the default's, as `quality_drop`"};
     Key space{"space", is::mapping_of<is::either<is::value, is::either<is::list_of<is::value>, is::keyed<keys::parameter>>>>,
               "parameter -> fixed value, list of values, or mapping"};
+    Key roles{"roles",
+              is::mapping_of<is::mapping_of<is::either<is::value, is::either<is::list_of<is::value>, is::keyed<keys::parameter>>>>>,
+              "prefill and decode apart are tried too: role -> its `count` of servers and parameters of its own, as under `space`"};
     Key preset{"preset", is::name_or_file,
                "what is searched, from presets/; keys of `space` replace its own (quick, without `space` and `others`)"};
     Key arguments{"arguments", is::either<is::list_of<is::word>, is::mapping_of<is::list_of<is::word>>>,
