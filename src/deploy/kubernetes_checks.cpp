@@ -25,7 +25,7 @@ using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 /// A server that is being restarted refuses for a moment what it will allow.
-constexpr auto patience = 10s;
+constexpr auto restart_patience = 10s;
 
 /// What the launcher asks for, as `auth can-i VERB RESOURCE`.
 struct Right {
@@ -72,7 +72,7 @@ public:
     /// The same, again and again for a while unless `good`.
     template <class Good>
     [[nodiscard]] Kubectl::Answer ask_patiently(const std::vector<std::string>& words, Good good) const {
-        const auto until = Clock::now() + patience;
+        const auto until = Clock::now() + restart_patience;
         for (auto wait = std::chrono::milliseconds(500);; wait *= 2) {
             Kubectl::Answer answer = ask(words);
             if (good(answer) || Clock::now() + wait > until) return answer;
