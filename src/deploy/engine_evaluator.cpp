@@ -128,6 +128,7 @@ public:
             if (failure->log_path.empty()) failure->log_path = running.log.string();
             if (failure->log_lines.empty()) failure->log_lines = running.deployment.decisive();
         }
+        std::visit([&](auto& told) { told.place = running.deployment.started().place; }, outcome);
         const auto copies = static_cast<std::int64_t>(running.deployment.count());  // asked before it is ended
         const bool serves_on = e_.has_load_levels_ && std::holds_alternative<Measurement>(outcome);
         if (!serves_on) stop_seconds += stop();

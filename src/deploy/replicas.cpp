@@ -88,6 +88,9 @@ Replicas::Replicas(const Engine& engine, const Render& render, const std::string
         const DeploymentStart& start_of_one = one->deployment->started();
         started_.seconds = std::max(started_.seconds, start_of_one.seconds);
         started_.queued_seconds = std::max(started_.queued_seconds, start_of_one.queued_seconds);
+        for (const auto& [what, value] : start_of_one.place)
+            if (std::string& all = started_.place[what]; all.empty()) all = value;
+            else if ((", " + all + ", ").find(", " + value + ", ") == std::string::npos) all += ", " + value;
         if (start_of_one.failure && is_worse(*start_of_one.failure, started_.failure)) started_.failure = start_of_one.failure;
     }
     if (started_.failure) (void)this->stop();
