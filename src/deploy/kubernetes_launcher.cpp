@@ -158,6 +158,7 @@ public:
             if (pod.is_null()) return Failure{FailureKind::infrastructure, "the pod of the job " + launch.name + " is gone"};
             const PodState state = pod_state_of(pod, container_);
             if (state.failure) return state.failure;
+            if (state.deleted) return Failure{FailureKind::infrastructure, "somebody has deleted the job " + launch.name + " or its pod"};
             if (state.phase == PodState::Phase::runs) return node_silent(pod, state);
         } catch (const IoError& error) {
             return Failure{FailureKind::infrastructure, error.what()};
