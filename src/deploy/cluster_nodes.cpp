@@ -88,6 +88,8 @@ std::vector<ClusterNode> nodes_in(const std::string& answer) {
     return result;
 }
 
+std::map<std::string, std::string> labels_in(const std::string& json) { return texts_of(shallow_json<Json>(json)); }
+
 std::string why_no_node_fits(const std::vector<ClusterNode>& nodes, const nlohmann::json& pod, const std::string& devices,
                              std::int64_t count) {
     std::int64_t most = 0;
