@@ -76,6 +76,8 @@ struct ServeArguments : StudyArguments {
 /// Answers to the questions of `init`; empty: to be asked, or found on this machine.
 struct InitArguments {
     std::string engine{}, model{}, hardware{}, traffic{}, goal{}, budget{}, attach{};
+    std::string as{};     ///< `kubernetes`: the run itself in a cluster; empty: here
+    std::string image{};  ///< of autotune there
     std::optional<std::size_t> gpus{}, concurrency{};
     std::filesystem::path output = "study.yaml";
     bool yes = false;
@@ -123,6 +125,7 @@ struct RecommendArguments : StudyArguments {
     int port = 8000;
     std::string image{};
     std::optional<std::int64_t> gpus{};
+    std::int64_t nodes = 1;
 };
 
 struct CompareArguments {

@@ -92,6 +92,9 @@ CLI::App* add_init_command(CLI::App& app, InitArguments& arguments) {
     command->add_option("--goal", arguments.goal, "throughput, latency, or throughput under a limit such as 'ttft_p95 < 2s'");
     command->add_option("--budget", arguments.budget, "When to stop, such as '30 trials' or 8h");
     command->add_option("--attach", arguments.attach, "URL of a running server: only its load is tuned");
+    command->add_option("--as", arguments.as, "kubernetes: also write servetune.yaml, which runs the study in a cluster")
+        ->check(CLI::IsMember({"kubernetes"}));
+    command->add_option("--image", arguments.image, "With --as: image of autotune with kubectl, as the cluster pulls it")->needs("--as");
     command->add_option("--output", arguments.output, "The file to write (default: study.yaml)");
     command->add_flag("--yes", arguments.yes, "Ask nothing; use what was found for missing options");
     command->add_flag("--force", arguments.force, "Replace an existing file");
@@ -229,17 +232,20 @@ int dispatch(int argc, char** argv) {
         add_study_command(app, "recommend", "Print a file that starts the recommended configuration", recommend_arguments);
     add_directory(recommend_command, recommend_arguments);
     recommend_command->add_option("--as", recommend_arguments.as, "Kind of file")
-        ->check(CLI::IsMember({"shell", "systemd", "compose", "kubernetes", "slurm"}))
+        ->check(CLI::IsMember(
+            {"shell", "systemd", "compose", "slurm", "kubernetes", "llm-d", "lws", "kserve", "dynamo", "rayservice", "gpustack"}))
         ->capture_default_str();
     recommend_command->add_option("--output", recommend_arguments.output, "Write it and the files that it needs into this folder");
-    recommend_command->add_option("--host", recommend_arguments.host,
-                                  "Address to listen on (default: 127.0.0.1; compose and kubernetes: 0.0.0.0)");
+    recommend_command->add_option("--host", recommend_arguments.host, "Address to listen on (default: 127.0.0.1, in containers 0.0.0.0)");
     recommend_command->add_option("--port", recommend_arguments.port, "Port to listen on")
         ->check(whole_number(1, 65535))
         ->capture_default_str();
-    recommend_command->add_option("--image", recommend_arguments.image, "Container image of compose and kubernetes (default: the study's)");
+    recommend_command->add_option("--image", recommend_arguments.image, "Container image (default: the study's)");
     recommend_command->add_option("--gpus", recommend_arguments.gpus, "Number of GPUs (default: as its layout takes); 0: request none")
         ->check(whole_number<std::int64_t>(0));
+    recommend_command->add_option("--nodes", recommend_arguments.nodes, "Machines that share each engine (lws, dynamo)")
+        ->check(whole_number<std::int64_t>(1))
+        ->capture_default_str();
     ExplainArguments explain_arguments;
     CLI::App* explain_command =
         add_study_command(app, "explain", "Explain what each parameter does, or why a trial was made", explain_arguments);

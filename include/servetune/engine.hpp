@@ -98,6 +98,44 @@ struct WeightCacheDaemon {
     std::string since{};  ///< first engine version that has it
 };
 
+/// The words that spread one engine over several machines: of each machine's command, with {nodes},
+/// {rank} and {leader} (the first machine's address) to fill in.
+struct SeveralNodes {
+    std::vector<std::string> each{};    ///< on every machine; empty: the engine cannot
+    std::vector<std::string> others{};  ///< further ones, on all but the first
+    std::string since{};                ///< first engine version that has them
+};
+
+/// How platforms that start engines with words of their own take this one.
+struct PlatformStarts {
+    std::vector<std::string> dynamo{};  ///< first words of a worker of NVIDIA Dynamo, with {model}; empty: it has none
+    std::string kserve{};               ///< the variable whose words KServe puts behind its command; empty: it does not run it
+    std::string gpustack{};             ///< GPUStack's name of the backend; empty: it has none
+    std::string ray{};                  ///< `llm_engine` of Ray Serve LLM; empty: it has none
+    /// Flags that only the engine's own HTTP server has: Dynamo and Ray answer requests themselves,
+    /// and take none of them. `*` at the end: all that begin so.
+    std::vector<std::string> server_flags{};
+};
+
+/// What the command of one role has more, where prefill and decode run apart. Words and values may
+/// hold {host}, and {side_port}: the first of as many free ports in a row as the server has devices.
+struct EngineRole {
+    std::string name;  ///< prefill, decode
+    std::vector<std::string> arguments{};
+    std::map<std::string, std::string> environment{};
+};
+
+/// How an engine runs prefill and decode apart, and the program that takes the requests then.
+struct EngineRoles {
+    std::vector<EngineRole> each;  ///< in the order in which a request passes them
+    /// The router's command, with {host} and {port}. A part of several words stands once for each
+    /// server of the role that it names: {prefill_url}, {prefill_side_port}.
+    std::vector<std::vector<std::string>> router;
+    std::string router_ready{};  ///< path that answers 200 once the router serves
+    std::string since{};         ///< first engine version that has them
+    std::string source{};
+};
+
 /// How the log of a dead engine is read: the first pattern found decides.
 struct FailurePattern {
     std::string kind;  ///< a name of FailureKind (outcome.hpp)
@@ -151,6 +189,9 @@ struct Engine {
     std::vector<JsonFlag> json_flags{};
     std::vector<std::string> architectures{};  ///< chips that it runs on (detail/perf/hardware_spec.hpp); empty: any
     std::optional<WeightCacheDaemon> weight_cache{};
+    std::optional<SeveralNodes> nodes{};
+    PlatformStarts started_by{};
+    std::optional<EngineRoles> roles{};   ///< nothing: it does not run prefill and decode apart
     std::vector<DeviceFactor> devices{};  ///< their product is the number of devices; empty: flags do not decide it
     std::vector<Constraint> constraints{};
     /// Rules that not all versions have, by their text (text_of) -> first and last version; empty:

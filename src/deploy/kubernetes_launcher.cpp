@@ -288,9 +288,9 @@ private:
     /// The API server asks the node for a line of the log.
     [[nodiscard]] std::optional<Failure> node_silent(const Json& pod, const PodState& state) const {
         try {
-            constexpr auto patience = 5s;
+            constexpr auto patience_for_a_line = 5s;
             (void)kubectl_.ask({"logs", pod.at("metadata").at("name").get<std::string>(), "--container=" + container_, "--tail=1"}, "",
-                               patience);
+                               patience_for_a_line);
             return std::nullopt;
         } catch (const KubectlError& error) {
             return Failure{FailureKind::infrastructure, "the node " + state.node + " does not answer: " + error.what()};

@@ -7,6 +7,7 @@
 #include "base/lower_case.hpp"
 #include "base/nesting.hpp"
 #include "engine/json_form.hpp"
+#include "engine_file_parts.hpp"
 #include "key_reader.hpp"
 #include "keys.hpp"
 #include "load/data_files.hpp"
@@ -107,26 +108,6 @@ std::map<std::string, std::string> read_api(const Yaml& file) {
     return result;
 }
 
-WeightCacheDaemon read_weight_cache(const Yaml& node) {
-    const auto& table = keys::weight_cache;
-    node.check_keys(table);
-    WeightCacheDaemon result;
-    read(node, table.launch, result.launch);
-    if (result.launch.empty()) node.at(table.launch).fail("a command begins with at least one word");
-    read(node, table.parameters, result.parameters);
-    read(node, table.arguments, result.arguments);
-    if (const Yaml* when = node.find(table.when)) result.when = read_conditions(*when);
-    read(node, table.engine, result.engine);
-    read(node, table.environment, result.environment);
-    read(node, table.ready, result.ready);
-    read(node, table.used, result.used);
-    for (const Key& line : {table.ready, table.used})
-        if (node.at(line).text().empty()) node.at(line).fail("no words are in every line");
-    read(node, table.ready_within, result.ready_within_seconds);
-    read(node, table.since, result.since);
-    return result;
-}
-
 Engine read_engine(const Yaml& file) {
     const auto& table = keys::engine;
     file.check_keys(table);
@@ -219,7 +200,10 @@ Engine read_engine(const Yaml& file) {
         if (daemon->find(keys::weight_cache.ready_within) == nullptr)
             engine.weight_cache->ready_within_seconds = engine.ready_within_seconds;
     }
+    if (const Yaml* nodes = file.find(keys::engine.nodes)) engine.nodes = read_nodes(*nodes);
+    if (const Yaml* starts = file.find(keys::engine.started_by)) engine.started_by = read_started_by(*starts);
     if (const Yaml* devices = file.find(keys::engine.devices)) engine.devices = read_device_factors(*devices);
+    if (const Yaml* roles = file.find(keys::engine.roles)) engine.roles = read_roles(*roles);
     check_names(engine, file);
     try {
         std::vector<Parameter> parameters;
