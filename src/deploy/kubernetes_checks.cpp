@@ -158,7 +158,28 @@ std::string missing_rights(const Asker& asker, const KubernetesOptions& options)
             missing += (missing.empty() ? "" : ", ") + std::string(right.verb) + " " + std::string(right.resource);
     if (missing.empty()) return "";
     return "the login of " + asker.context() + " may not, in " + asker.name_space() + ": " + missing +
-           "; ask for a Role with these verbs (docs/guides/kubernetes.md has it whole)";
+           "; ask for a Role with these verbs: `autotune init --as kubernetes` writes one";
+}
+
+/// For who may not create pods. Quantities of devices are plain numbers; scoped quotas are not for
+/// all pods.
+std::string wrong_with_quota(const Asker& asker, const KubernetesOptions& options) {
+    if (options.devices.empty()) return "";
+    const Json list = shallow_json<Json>(asker.ask({"get", "resourcequotas", "--output=json"}).output);
+    if (!list.is_object()) return "";  // this login may not read them
+    const std::string resource = "requests." + options.devices;
+    for (const Json& quota : list.value("items", Json::array())) {
+        const Json& spec = quota.at("spec");
+        const Json status = quota.value("status", Json::object());
+        const Json hard = status.value("hard", Json::object()).value(resource, Json());
+        const Json used = status.value("used", Json::object()).value(resource, Json("0"));
+        if (spec.contains("scopes") || spec.contains("scopeSelector") || !hard.is_string() || !used.is_string()) continue;
+        if (std::atoll(used.get<std::string>().c_str()) + options.devices_of_trial > std::atoll(hard.get<std::string>().c_str()))
+            return "exceeded quota: " + quota.at("metadata").value("name", "") + ", requested: " + resource + "=" +
+                   std::to_string(options.devices_of_trial) + ", used: " + resource + "=" + used.get<std::string>() +
+                   ", limited: " + resource + "=" + hard.get<std::string>();
+    }
+    return "";
 }
 
 /// A trial as it will be, but for its words.
@@ -173,7 +194,8 @@ Json trial_like(const KubernetesOptions& options, const std::string& image) {
 std::string wrong_with_manifest(const Asker& asker, const KubernetesOptions& options, const std::string& image) {
     const Json job = trial_like(options, image);
     std::string said = asker.judged(job);
-    if (said.empty() && asker.may_now("create", "pods")) {
+    if (said.empty() && !asker.may_now("create", "pods")) said = wrong_with_quota(asker, options);
+    else if (said.empty()) {
         Json pod = job["spec"]["template"];
         pod["apiVersion"] = "v1";
         pod["kind"] = "Pod";
@@ -208,7 +230,7 @@ std::vector<std::string> kubernetes_remarks(const KubernetesOptions& options) {
         const Asker asker(options, 0s);
         if (!asker.may_now("create", "pods"))
             result.push_back(
-                "whether quotas and admission take a trial's pod is seen with the first trial: this login may not create "
+                "whether admission takes a trial's pod is seen with the first trial: this login may not create "
                 "pods, which the check (`create --dry-run=server`) needs");
         const Kubectl::Answer answer = asker.ask({"get", "nodes", std::string("--output=") + nodes_jsonpath});
         if (answer.exit_code != 0) {

@@ -30,6 +30,7 @@ case "$*" in
   while read -r denied; do case "$*" in *"can-i $denied"*) echo no; exit 1 ;; esac; done <denied; echo yes ;;
 *"create --dry-run=server"*) cat >manifest; grep -q '"kind":"Pod"' manifest && kind=pod || kind=job
   [ -e "refused-$kind" ] && { cat "refused-$kind" >&2; exit 1; }; echo "$kind/x" ;;
+*"get resourcequotas"*) [ -e quotas ] && cat quotas || exit 1 ;;
 *"get nodes"*) [ -e nodes ] && cat nodes || { echo 'Error from server (Forbidden): nodes is forbidden' >&2; exit 1; } ;;
 *) echo "error: unknown command" >&2; exit 1 ;;
 esac
@@ -129,7 +130,13 @@ TEST_CASE("kubernetes checks: each thing that is missing has its own message") {
                     "requested: requests.nvidia.com/gpu=2, used: requests.nvidia.com/gpu=0, limited: requests.nvidia.com/gpu=1\n");
         CHECK(has(cluster.trouble(), "the quota of its namespace leaves no room for a trial: "));
         CHECK(has(cluster.trouble(), "requested: requests.nvidia.com/gpu=2"));
-        cluster.set("denied", "create pods\n");  // then it cannot be asked
+        cluster.set("denied", "create pods\n");  // then the quotas are read, where that is allowed
+        cluster.set("quotas", R"({"items": [{"metadata": {"name": "q"}, "spec": {}, "status": {
+            "hard": {"requests.nvidia.com/gpu": "4", "pods": "1"}, "used": {"requests.nvidia.com/gpu": "3"}}}]})");
+        CHECK(cluster.trouble() ==
+              "the quota of its namespace leaves no room for a trial: exceeded quota: q, requested: "
+              "requests.nvidia.com/gpu=2, used: requests.nvidia.com/gpu=3, limited: requests.nvidia.com/gpu=4");
+        cluster.options.devices_of_trial = 1;
         CHECK(cluster.trouble() == "");
         CHECK(has(cluster.remarks().front(), "this login may not create pods"));
     }
