@@ -71,7 +71,7 @@ void define_kubernetes(const KubernetesOptions& options, const Redactor& secrets
 std::string note_of_kubernetes(const KubernetesOptions& options) {
     std::string way = "to the pod's address, or through a port-forward where this program was outside of the cluster.";
     if (options.reach == KubernetesReach::pod) way = "to the pod's address.";
-    if (options.reach == KubernetesReach::forward) way = "through `kubectl port-forward`.";
+    if (options.reach == KubernetesReach::forward) way = "through the API server (kubectl port-forward), which delays each token.";
     if (options.reach == KubernetesReach::node) way = "to its node.";
     return "Every trial was a Job of Kubernetes. The load test ran where this program does, and its requests went " + way;
 }
