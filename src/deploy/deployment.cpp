@@ -231,6 +231,7 @@ std::optional<Failure> Deployment::State::wait_for_turn(const std::stop_token& s
             const std::string host = at.host.find(':') == std::string::npos ? at.host : "[" + at.host + "]";
             endpoint.url = endpoint_of(engine, "http://" + host + ":" + std::to_string(port.number()), endpoint.model).url;
             started.queued_seconds = seconds_since(begin);
+            started.place = at.place;
             if (options.waits) options.waits("starting the engine");
             begin = Clock::now();
             return std::nullopt;
