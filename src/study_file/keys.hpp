@@ -287,6 +287,17 @@ inline constexpr struct SshKeys : ProgramKeys {
     Key address{"address", is::text, "where the engine listens and gets its requests (its loopback, through the connection)"};
 } ssh{};
 
+inline constexpr struct RayKeys {
+    static constexpr std::string_view called = "ray";
+    Key address{"address", is::url, "of the dashboard, such as http://head:8265", required};
+    Key token_file{"token_file", is::file, "the token of Ray's authentication is in it"};
+    Key token_env{"token_env", is::variable, "or in this environment variable (none is sent)"};
+    Key ports{"ports", is::text, "engines listen on a port of this range, each on another (18000-18999)"};
+    Key bound{"bound", is::positive_duration, "each engine ends so long after its start, whatever happens to Ray (6h)"};
+    Key resources{"resources", is::mapping_of<is::positive>,
+                  "what each job asks for beside its GPUs: CPU, memory in bytes, or a resource of the cluster"};
+} ray{};
+
 inline constexpr struct SlurmKeys : OptionsKeys {
     static constexpr std::string_view called = "slurm";
     Key listen{"listen", is::text, "the address of a node that the engine listens on: 0.0.0.0 for all of them", required};
@@ -309,6 +320,7 @@ inline constexpr struct DeployKeys : TrialKeys, LoadTestKeys, ProcessKeys, Ready
     static constexpr std::string_view called = "deploy";
     Key container{"container", is::keyed<keys::container>, "the engine runs in a container"};
     Key ssh{"ssh", is::keyed<keys::ssh>, "the engine runs on another machine"};
+    Key ray{"ray", is::keyed<keys::ray>, "each engine is a job of Ray"};
     Key slurm{"slurm", is::keyed<keys::slurm>, "each engine is a job of Slurm"};
     Key kubernetes{"kubernetes", is::keyed<keys::kubernetes>, "each engine is a Job of Kubernetes"};
     Key gpus{"gpus", is::text, "CUDA_VISIBLE_DEVICES (as it is)"};
