@@ -251,14 +251,19 @@ std::string Composition::shown(const Configuration& configuration, const LaunchT
         return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
     };
     std::string result;
+    std::string names;
+    std::string ratio;
     std::map<std::string, std::vector<RoleServer>> servers;
     for (const RoleOf& role : roles) {
+        names += (names.empty() ? "" : " : ") + role.name;
+        ratio += (ratio.empty() ? "" : " : ") + std::to_string(role.count * role.devices);
         result += "# " + role.name + ": " + counted(role.count, "server") + " of " + counted(role.devices, "device") + "\n" +
                   render(configuration, target, role.name).text() + "\n";
         for (std::int64_t i = 1; i <= role.count; ++i)
             servers[role.name].push_back({"http://" + role.name + "-" + std::to_string(i), target.side_port});
     }
-    return result + "# in front of them\n" + render_router(configuration, target, servers).text();
+    return "# devices of " + names + " = " + ratio + "\n" + result + "# in front of them\n" +
+           render_router(configuration, target, servers).text();
 }
 
 const EngineRole& Composition::role_of(const Configuration& configuration, std::string_view role) const {

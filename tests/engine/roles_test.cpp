@@ -189,7 +189,7 @@ TEST_CASE("roles: a person is shown every command, and where it goes") {
     const Configuration together = space.default_configuration();
     CHECK(composition.shown(together, {"m"}) == "alpha serve m");
     CHECK(composition.shown(space.changed(together, {{"roles", "apart"}, {"tp", std::int64_t{2}}}), {"m"}) ==
-          "# prefill: 1 server of 1 device\nalpha serve m --role producer\n"
+          "# devices of prefill : decode = 1 : 2\n# prefill: 1 server of 1 device\nalpha serve m --role producer\n"
           "# decode: 1 server of 2 devices\nalpha serve m --tp=2 --role consumer\n"
           "# in front of them\nrouter --prefill http://prefill-1 0 --decode=http://decode-1");
 }
