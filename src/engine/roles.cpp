@@ -141,11 +141,16 @@ void Composition::bound_roles(const Engine& engine) {
     struct Devices {
         std::string conditions, product;
     };
+    const auto always_one = [&](const EngineRole& role, const std::string& name) {
+        const Local& local = local_of(engine, role.name, name);
+        return local.name_in_space.empty() && local.parameter->parameter.default_value == Value(std::int64_t{1}) &&
+               !said_in_arguments(engine, *local.parameter);
+    };
     // Of a role: one alternative for each set of factors that share devices. Names are `role.local`.
     const auto alternatives = [&](const EngineRole& role) {
         std::vector<DeviceFactor> factors;
         for (const DeviceFactor& factor : engine.devices)
-            if (engine.find(factor.parameter) != nullptr) factors.push_back(factor);
+            if (engine.find(factor.parameter) != nullptr && !always_one(role, factor.parameter)) factors.push_back(factor);
         std::vector<Devices> result;
         for (std::size_t shared = 0; shared < (std::size_t{1} << factors.size()); ++shared) {
             Devices one{"", name_in_role(role, count_of_role)};
