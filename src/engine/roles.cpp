@@ -8,6 +8,7 @@
 #include "servetune/detail/engine/composition.hpp"
 #include "servetune/detail/space/expression_parser.hpp"
 #include "servetune/error.hpp"
+#include "space/expression_rewriting.hpp"
 #include "version.hpp"
 
 #include <algorithm>
