@@ -3,6 +3,7 @@
 #include "base/nesting.hpp"
 #include "base/variable_name.hpp"
 #include "command_reader.hpp"
+#include "filled_words.hpp"
 #include "json_form.hpp"
 #include "servetune/detail/base/present.hpp"
 #include "servetune/detail/engine/composition.hpp"
@@ -36,21 +37,6 @@ void flatten(const OrderedJson& object, const std::string& path, std::map<std::s
         if (value.is_object()) flatten(value, below, into);
         else into[below] = value.is_string() ? value.get<std::string>() : value.dump();
     }
-}
-
-bool names_address(const std::string& word) {
-    return word.find("{host}") != std::string::npos || word.find("{port}") != std::string::npos ||
-           word.find("{side_port}") != std::string::npos;
-}
-
-/// `{name}` in a word, replaced by its text.
-std::string with_texts(std::string word, const std::vector<std::pair<std::string, std::string>>& texts) {
-    for (const auto& [name, text] : texts) {
-        const std::string place = "{" + name + "}";
-        for (auto at = word.find(place); at != std::string::npos; at = word.find(place, at + text.size()))
-            word.replace(at, place.size(), text);
-    }
-    return word;
 }
 
 }  // namespace
@@ -139,63 +125,21 @@ Command Composition::render(const Configuration& configuration, const LaunchTarg
     return command_of(configuration, target, nullptr);
 }
 
-/// Words with their places filled in. Where no address is given a word that needs it is left out,
-/// and the flag before it.
 Command Composition::command_of(const Configuration& configuration, const LaunchTarget& target, const EngineRole* role) const {
     const Engine& engine = engine_of(configuration);
     Words words = words_of(engine, configuration, target.model, nullptr, role != nullptr ? role->name : "");
     Command command{{}, std::move(words.environment), std::move(words.files)};
-    const std::vector<std::pair<std::string, std::string>> texts{{"model", words.model},
-                                                                 {"host", target.host},
-                                                                 {"port", std::to_string(target.port)},
-                                                                 {"side_port", std::to_string(target.side_port)}};
-    const auto add = [&](const std::vector<std::string>& more) {
-        for (const std::string& word : more) {
-            if (target.host.empty() && names_address(word)) {
-                if (!command.argv.empty() && command.argv.back().starts_with("-")) command.argv.pop_back();
-                continue;
-            }
-            command.argv.push_back(with_texts(word, texts));
-        }
-    };
-    add(engine.launch);
+    const Texts texts = texts_of(target, {{"model", words.model}});
+    const bool has_address = !target.host.empty();
+    add_filled(command.argv, engine.launch, texts, has_address);
     command.argv.insert(command.argv.end(), words.flags.begin(), words.flags.end());
     if (role != nullptr) {
-        add(role->arguments);
+        add_filled(command.argv, role->arguments, texts, has_address);
         for (const auto& [name, value] : role->environment)
-            if (!target.host.empty() || !names_address(value)) command.environment[name] = with_texts(value, texts);
+            if (has_address || !names_address(value)) command.environment[name] = with_texts(value, texts);
     }
     const std::vector<std::string> always = arguments_of(engine);
     command.argv.insert(command.argv.end(), always.begin(), always.end());
-    return command;
-}
-
-Command Composition::render_router(const Configuration& configuration, const LaunchTarget& target,
-                                   const std::map<std::string, std::vector<RoleServer>>& servers) const {
-    Command command;
-    const Engine& engine = engine_of(configuration);
-    for (const RoleOf& role : roles_of(configuration))
-        if (const auto of_role = servers.find(role.name); of_role == servers.end() || of_role->second.empty())
-            throw SpaceError("the router of " + engine.name + " needs a server of the role '" + role.name + "'");
-    if (!engine.roles || roles_of(configuration).empty())
-        throw SpaceError("a router takes the requests of roles that are apart, and this configuration has none: " + configuration.text());
-    const auto add = [&](const std::vector<std::string>& words, std::vector<std::pair<std::string, std::string>> more) {
-        more.insert(more.end(),
-                    {{"host", target.host}, {"port", std::to_string(target.port)}, {"side_port", std::to_string(target.side_port)}});
-        for (const std::string& word : words) command.argv.push_back(with_texts(word, more));
-    };
-    for (const std::vector<std::string>& part : engine.roles->router) {
-        bool for_each_server = false;
-        for (const EngineRole& role : engine.roles->each) {
-            const std::string place = "{" + role.name + "_";
-            if (std::none_of(part.begin(), part.end(), [&](const std::string& word) { return word.find(place) != std::string::npos; }))
-                continue;
-            for_each_server = true;
-            for (const RoleServer& server : servers.at(role.name))
-                add(part, {{role.name + "_url", server.url}, {role.name + "_side_port", std::to_string(server.side_port)}});
-        }
-        if (!for_each_server) add(part, {});
-    }
     return command;
 }
 

@@ -2,6 +2,7 @@
 // Prefill and decode apart: the parameters of roles, the servers of a configuration, their
 // commands, and how many devices they may take together.
 #include "condition_text.hpp"
+#include "filled_words.hpp"
 #include "servetune/detail/base/nearest.hpp"
 #include "servetune/detail/base/present.hpp"
 #include "servetune/detail/engine/composition.hpp"
@@ -10,6 +11,8 @@
 #include "version.hpp"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 namespace servetune {
 namespace {
@@ -178,7 +181,8 @@ void Composition::bound_roles(const Engine& engine) {
         text += (text.empty() ? "(" : " or (") + one.conditions + one.product + " <= " + std::to_string(description_.devices->count) + ")";
     Expression rule = parse_expression(text);
     std::map<std::string, std::string> renames;
-    for (const std::string& name : rule.names()) {
+    const std::vector<std::string> names = rule.names();
+    for (const std::string& name : names) {
         const auto dot = name.find('.');
         const std::string local_name = name.substr(dot + 1);
         if (local_name == count_of_role) {
@@ -211,6 +215,50 @@ std::vector<RoleOf> Composition::roles_of(const Configuration& configuration) co
 
 Command Composition::render(const Configuration& configuration, const LaunchTarget& target, std::string_view role) const {
     return command_of(configuration, target, &role_of(configuration, role));
+}
+
+Command Composition::render_router(const Configuration& configuration, const LaunchTarget& target,
+                                   const std::map<std::string, std::vector<RoleServer>>& servers) const {
+    Command command;
+    const Engine& engine = engine_of(configuration);
+    for (const RoleOf& role : roles_of(configuration))
+        if (const auto of_role = servers.find(role.name); of_role == servers.end() || of_role->second.empty())
+            throw SpaceError("the router of " + engine.name + " needs a server of the role '" + role.name + "'");
+    if (!engine.roles || roles_of(configuration).empty())
+        throw SpaceError("a router takes the requests of roles that are apart, and this configuration has none: " + configuration.text());
+    const auto add = [&](const std::vector<std::string>& words, Texts further) {
+        add_filled(command.argv, words, texts_of(target, std::move(further)), !target.host.empty());
+    };
+    for (const std::vector<std::string>& part : engine.roles->router) {
+        bool for_each_server = false;
+        for (const EngineRole& role : engine.roles->each) {
+            const std::string place = "{" + role.name + "_";
+            if (std::none_of(part.begin(), part.end(), [&](const std::string& word) { return word.find(place) != std::string::npos; }))
+                continue;
+            for_each_server = true;
+            for (const RoleServer& server : servers.at(role.name))
+                add(part, {{role.name + "_url", server.url}, {role.name + "_side_port", std::to_string(server.side_port)}});
+        }
+        if (!for_each_server) add(part, {});
+    }
+    return command;
+}
+
+std::string Composition::shown(const Configuration& configuration, const LaunchTarget& target) const {
+    const std::vector<RoleOf> roles = roles_of(configuration);
+    if (roles.empty()) return render(configuration, target).text();
+    const auto counted = [](std::int64_t count, const std::string& what) {
+        return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+    };
+    std::string result;
+    std::map<std::string, std::vector<RoleServer>> servers;
+    for (const RoleOf& role : roles) {
+        result += "# " + role.name + ": " + counted(role.count, "server") + " of " + counted(role.devices, "device") + "\n" +
+                  render(configuration, target, role.name).text() + "\n";
+        for (std::int64_t i = 1; i <= role.count; ++i)
+            servers[role.name].push_back({"http://" + role.name + "-" + std::to_string(i), target.side_port});
+    }
+    return result + "# in front of them\n" + render_router(configuration, target, servers).text();
 }
 
 const EngineRole& Composition::role_of(const Configuration& configuration, std::string_view role) const {

@@ -305,7 +305,8 @@ std::size_t Simulation::with_fewest(bool prefill) const {
     return best;
 }
 
-/// The cache of a prompt moves to the server that answers, behind those that move already.
+/// The cache of a prompt moves to the server that answers, behind what its sender sends and what its
+/// receiver receives already.
 void Simulation::prompt_computed(const SimulatedReplica& from, const TokenEvent& event) {
     Flight& flight = flights_[event.id];
     flight.cached_tokens = event.cached_tokens;
@@ -314,12 +315,12 @@ void Simulation::prompt_computed(const SimulatedReplica& from, const TokenEvent&
     ++to.requests;
     double taken_at = 0;
     std::tie(flight.front_end, taken_at) = answering_.take(now_);
+    const double seconds = apart_->transfer_seconds + apart_->prefill.cache_bytes(flight.input_tokens) / apart_->transfer_bytes_per_second;
     double& sends_until = sends_until_[from.server];
     double& receives_until = receives_until_[to.server];
-    const double begins = std::max({taken_at, sends_until, receives_until});
-    sends_until = receives_until =
-        begins + apart_->transfer_seconds + apart_->prefill.cache_bytes(flight.input_tokens) / apart_->transfer_bytes_per_second;
-    push(sends_until, Kind::moved, event.id);
+    sends_until = std::max(taken_at, sends_until) + seconds;
+    receives_until = std::max(taken_at, receives_until) + seconds;
+    push(std::max(sends_until, receives_until), Kind::moved, event.id);
 }
 
 void Simulation::start_steps() {

@@ -177,8 +177,8 @@ Outcome SimulateEvaluator::loaded(const Started& started, const SimulatedWorkloa
         options.dies_after_seconds = defect->seconds;
         options.hangs = defect->hangs;
     }
-    SimulatedRun run = started.apart ? simulate(*started.apart, workload.traffic, options)
-                                     : simulate(present(started.cost), workload.traffic, options);
+    SimulatedRun run =
+        started.apart ? simulate(*started.apart, workload.traffic, options) : simulate(present(started.cost), workload.traffic, options);
     if (auto failure = died(started, run, defect)) return *failure;
     const auto requests = workload.traffic.requests().size();
     LoadRun load;

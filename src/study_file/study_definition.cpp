@@ -171,7 +171,9 @@ std::string advice_with_secrets(const StudySetup& setup, const Configuration& co
     const MeasuringKind& kind = kind_of(file);
     const std::string server = kind.server_text != nullptr ? kind.server_text(file)
                                : !file.has_commands()      ? "# " + configuration.text()
-                                                           : setup.launched(configuration).text();
+                               : !file.composition->roles_of(configuration).empty()
+                                   ? file.composition->shown(configuration, {file.model.empty() ? "MODEL" : file.model, {}, 0})
+                                   : setup.launched(configuration).text();
     return server + (load.empty() ? "" : "\n# under " + load);
 }
 

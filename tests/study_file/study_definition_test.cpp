@@ -24,6 +24,7 @@ constexpr const char* defined_engine = R"(engine: toy
 versions: "1.0"
 launch: [toy, "{model}"]
 weight_cache: {launch: [toy-cache, "{model}"], parameters: [mode], engine: [--cached], ready: held, used: taken, ready_within: 1min}
+roles: {prefill: {arguments: [--first]}, decode: {}, router: [router, ["{prefill_url}"], ["{decode_url}"]]}
 parameters:
   seqs: {flag: --seqs, int: {low: 1, high: 64, scale: log2}, default: 8}
   mode: {flag: --mode, choice: [engine, fast, slow], earlier: {until: "0.9", flag: --way}}
@@ -120,6 +121,7 @@ const std::vector<Row>& rows() {
         {"study.space", {}, {{"space", "{seqs: {choice: [8, 32]}, mode: {choice: [engine, fast]}}"}}},
         {"study.preset", {{"others", ""}, {"space", ""}}, {{"others", ""}, {"space", ""}, {"preset", "some.yaml"}}},
         {"study.others", {{"space", "{seqs: {choice: [8, 16]}}"}}, {{"space", "{seqs: {choice: [8, 16]}}"}, {"others", "search"}}},
+        {"study.roles", {}, {{"roles", "{decode: {seqs: [8, 16]}}"}}},
         {"study.constraints", {}, {{"constraints", "[{require: \"seqs < 16\", because: no}]"}}},
         {"study.arguments", {}, {{"arguments", "[--verbose]"}}},
         {"study.strategy", {}, {{"strategy", "random"}}},

@@ -166,6 +166,9 @@ public:
     /// a configuration without roles, and for a role without a server.
     [[nodiscard]] Command render_router(const Configuration& configuration, const LaunchTarget& target,
                                         const std::map<std::string, std::vector<RoleServer>>& servers) const;
+    /// For a person: the command; of roles each with its servers, and the router's, with names in
+    /// place of their addresses. A line each.
+    [[nodiscard]] std::string shown(const Configuration& configuration, const LaunchTarget& target) const;
     /// What commands of this engine set by themselves: the launch's own flags, and all parameters
     /// in the space.
     [[nodiscard]] std::vector<PassedSetting> passed(const Engine& engine) const;
