@@ -76,6 +76,8 @@ struct ServeArguments : StudyArguments {
 /// Answers to the questions of `init`; empty: to be asked, or found on this machine.
 struct InitArguments {
     std::string engine{}, model{}, hardware{}, traffic{}, goal{}, budget{}, attach{};
+    std::string as{};     ///< `kubernetes`: the run itself in a cluster; empty: here
+    std::string image{};  ///< of autotune there
     std::optional<std::size_t> gpus{}, concurrency{};
     std::filesystem::path output = "study.yaml";
     bool yes = false;

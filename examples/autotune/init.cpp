@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `autotune init`: a first study from five answers and from what is on this machine.
+#include "cluster_files.hpp"
 #include "commands.hpp"
 #include "machine_facts.hpp"
 #include "output.hpp"
@@ -50,12 +51,14 @@ struct InitAnswers {
     std::size_t concurrency = 0;
 };
 
-InitFound look_around(const Catalogue& catalogue) {
+/// Of a study for a cluster this machine says nothing.
+InitFound look_around(const Catalogue& catalogue, bool for_cluster) {
     InitFound found;
     for (const Engine& engine : catalogue.engines()) {
         found.known.push_back(engine.name);
-        if (installed_here(engine)) found.installed.push_back(engine.name);
+        if (!for_cluster && installed_here(engine)) found.installed.push_back(engine.name);
     }
+    if (for_cluster) return found;
     found.gpus = gpus_here();
     if (!found.gpus.empty())
         if (const auto chip = hardware_in(found.gpus.front(), catalogue.all_hardware())) found.hardware = chip->name;
@@ -205,8 +208,10 @@ std::string study_text(const InitAnswers& answers, const InitFound& found, const
             fmt::format("# By the cost model one device is too small: the model is spread over {0}, in every trial.\nspace: {{{1}: {0}}}\n",
                         layout, spread_by);
     out += fmt::format("# When it ends: so many trials, or a time (8h), or both (30 trials, 8h).\nbudget: {}\n", answers.budget);
-    out += attaches ? fmt::format("evaluator: {{attach: {}}}\n", yaml_text(arguments.attach))
-                    : "# Each trial starts the engine on this machine, load-tests it and ends it.\nevaluator: deploy\n";
+    if (attaches) return out + fmt::format("evaluator: {{attach: {}}}\n", yaml_text(arguments.attach));
+    out += arguments.as.empty() ? "# Each trial starts the engine on this machine, load-tests it and ends it.\nevaluator: deploy\n"
+                                : "# Each trial starts the engine in a pod that is made from this one, load-tests it and ends it.\n"
+                                  "evaluator: {deploy: {kubernetes: {template: pod.yaml}}}\n";
     return out;
 }
 
@@ -331,7 +336,8 @@ InitAnswers answered(const InitArguments& arguments, const InitFound& found, con
         answers.hardware =
             questions.answer(arguments.hardware, "3. Hardware, such as h100-sxm; empty: none that is known", found.hardware,
                              [&](const std::string& said) { return said.empty() ? said : catalogue.hardware(lower_case(said)).name; });
-    answers.gpus = arguments.gpus.value_or(std::max<std::size_t>(found.gpus.size(), answers.hardware.empty() ? 0 : 1));
+    const bool has_one = !answers.hardware.empty() || !arguments.as.empty();
+    answers.gpus = arguments.gpus.value_or(std::max<std::size_t>(found.gpus.size(), has_one ? 1 : 0));
     const bool small = answers.gpus == 0;  // a CPU: a load test of a large machine would take hours
     answers.traffic =
         questions.answer(arguments.traffic, "4. Traffic: chat, shared_prefix, multi_turn, or tokens in x out such as 512x128",
@@ -348,6 +354,11 @@ InitAnswers answered(const InitArguments& arguments, const InitFound& found, con
 int init(const InitArguments& arguments) {
     std::error_code unknown;
     const std::filesystem::path& output = arguments.output;
+    const bool for_cluster = !arguments.as.empty();
+    if (for_cluster && !arguments.force && std::filesystem::is_regular_file(output, unknown)) {  // the user's study, as it is
+        write_cluster_manifest(output, arguments.image, false);
+        return done;
+    }
     if (const auto there = std::filesystem::symlink_status(output, unknown); std::filesystem::exists(there)) {
         if (!arguments.force) throw UsageError(output.string() + " is there already; take another --output, or --force");
         if (!std::filesystem::is_regular_file(output, unknown))
@@ -355,7 +366,7 @@ int init(const InitArguments& arguments) {
     }
     check_writable(output);  // before anything is asked
     const Catalogue catalogue = Catalogue::standard();
-    const InitFound found = look_around(catalogue);
+    const InitFound found = look_around(catalogue, for_cluster);
     const InitAnswers answers = answered(arguments, found, catalogue);
     const std::string preset = preset_of(arguments, catalogue, answers.engine);
     const std::string spread_by = parameter_of(catalogue.engine(answers.engine), "tensor_parallel_size");
@@ -377,9 +388,26 @@ int init(const InitArguments& arguments) {
             throw UsageError("nothing was written; the study would have been wrong: " + why);
         }
     };
+    std::optional<NewFile> pod;  // unless the user has one
+    if (const std::filesystem::path file = output.parent_path() / "pod.yaml";
+        for_cluster && arguments.attach.empty() && !std::filesystem::exists(file, unknown)) {
+        const Engine& engine = catalogue.engine(answers.engine);
+        pod.emplace(file);
+        pod->write(pod_template_text(cluster_name(name_of_study(output)), engine.name, engine.images.empty() ? "" : engine.images.front(),
+                                     answers.model));
+    }
     write_file(output, checked());
+    if (pod) {
+        pod->keep();
+        put(stdout, "wrote {}\n", pod->path().string());
+    }
     const StudySetup setup = set_up(load_study(output, catalogue));
     put(stdout, "wrote {}\n", arguments.output.string());
+    if (for_cluster) {
+        put(stdout, "{}\n", plan_of(setup, setup.file.name).text());
+        write_cluster_manifest(output, arguments.image, arguments.force);
+        return done;
+    }
     const bool installed = std::find(found.installed.begin(), found.installed.end(), answers.engine) != found.installed.end();
     if (installed && answers.gpus == 0 && !arguments.gpus && arguments.attach.empty() && preset_knows(catalogue, "cpu", answers.engine))
         put(stdout, "nvidia-smi finds no GPU here. If {} serves from the processor, write the study with --gpus 0\n", answers.engine);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands.hpp"
 #include "help_forms.hpp"
+#include "launch_client.hpp"
 #include "option_checks.hpp"
 #include "output.hpp"
 #include "standard_streams.hpp"
@@ -91,6 +92,9 @@ CLI::App* add_init_command(CLI::App& app, InitArguments& arguments) {
     command->add_option("--goal", arguments.goal, "throughput, latency, or throughput under a limit such as 'ttft_p95 < 2s'");
     command->add_option("--budget", arguments.budget, "When to stop, such as '30 trials' or 8h");
     command->add_option("--attach", arguments.attach, "URL of a running server: only its load is tuned");
+    command->add_option("--as", arguments.as, "kubernetes: also write servetune.yaml, which runs the study in a cluster")
+        ->check(CLI::IsMember({"kubernetes"}));
+    command->add_option("--image", arguments.image, "With --as: image of autotune with kubectl, as the cluster pulls it")->needs("--as");
     command->add_option("--output", arguments.output, "The file to write (default: study.yaml)");
     command->add_flag("--yes", arguments.yes, "Ask nothing; use what was found for missing options");
     command->add_flag("--force", arguments.force, "Replace an existing file");
@@ -436,7 +440,8 @@ int main(int argc, char** argv) {
     secrets().add(servetune::secrets_of_environment());
     const servetune::CollectSecrets collecting(secrets());  // of all files that are read
     try {
-        code = dispatch(argc, argv);
+        const auto of_client = launch_client(std::span<const char* const>(argv, static_cast<std::size_t>(argc)));
+        code = of_client ? *of_client : dispatch(argc, argv);
     } catch (const servetune::Error& error) {
         complain("{}", complaint_of(error));
         code = usage_error;

@@ -7,6 +7,7 @@
 #include "measuring_here.hpp"
 #include "on_done.hpp"
 #include "output.hpp"
+#include "own_cost.hpp"
 #include "plan.hpp"
 #include "progress.hpp"
 #include "run_log.hpp"
@@ -62,6 +63,11 @@ std::string text_kept_in(const std::filesystem::path& file) {
     }
 }
 
+std::size_t count_told(const Journal& journal) {
+    const std::vector<Trial> trials = journal.trials();
+    return static_cast<std::size_t>(std::count_if(trials.begin(), trials.end(), [](const Trial& trial) { return trial.told(); }));
+}
+
 /// Whether a run was stopped because its time was `over`, and not by the user; then the summary
 /// says so.
 bool ended_by_time(Summary& summary, const std::stop_token& user, StopReason over) {
@@ -109,6 +115,8 @@ int run(const RunArguments& arguments) {
         found_in_cache(arguments, file, folder, [](const std::string& line) { complain("autotune: {}", line); });
     learn_from_cache(file, folder, found);
     if (arguments.dry_run) return print_plan(set_up(std::move(file), folder), folder, found);
+    std::optional<OwnCost> cost;  // where engines run elsewhere: here they are part of it
+    if (const auto launcher = file.processes().launcher; launcher && !launcher->on_this_machine()) cost.emplace();
     std::optional<LivePage> page;  // with --serve
     if (arguments.serve) {
         const LiveOptions options = live_options(*arguments.serve, arguments.token_file);
@@ -157,6 +165,7 @@ int run(const RunArguments& arguments) {
     if (found) keep_beside(*found, setup, folder, say);
     if (setup.file.starts_processes()) end_what_was_left(setup);
 
+    const std::size_t told_before = count_told(*journal);
     Study::Options options{setup.file.seed};
     for (const Workload& workload : setup.file.report_workloads) options.report_workloads.push_back(workload.name);
     options.default_again_every = setup.file.default_again_every();
@@ -176,9 +185,11 @@ int run(const RunArguments& arguments) {
                                          : WorkersRun(study, evaluators, budget, &*log, say).run(limit.token());
         if (const auto over = limit.reached(); over && ended_by_time(summary, signals.token(), *over))
             say("the budget's time is over: what was running is ended, and the next run repeats it");
-        log->ends(name_in(stop_reasons, summary.reason), summary.message);
         setup.neighbours.clear();
         setup.evaluator.reset();  // an engine that still serves ends here
+        if (cost)
+            if (const std::string line = cost->text(count_told(*journal) - told_before); !line.empty()) say(line);
+        log->ends(name_in(stop_reasons, summary.reason), summary.message);
         log.reset();
         progress.reset();
     }

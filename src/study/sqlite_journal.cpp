@@ -6,6 +6,7 @@
 #include "journal_event.hpp"
 #include "journal_schema.hpp"
 #include "journal_snapshot.hpp"
+#include "network_filesystem.hpp"
 #include "servetune/detail/base/present.hpp"
 #include "servetune/error.hpp"
 #include "sqlite_connection.hpp"
@@ -62,7 +63,12 @@ public:
 
     /// For writing. The folder is there.
     void open(const StudyIdentity& identity, bool accept_changes, std::function<void(const std::string&)> say) {
-        lock_ = std::make_unique<StudyLock>(file_.parent_path());
+        if (const std::string kind = network_filesystem_of(file_.parent_path()); !kind.empty())
+            throw IoError("the study's folder " + file_.parent_path().string() + " is on a network filesystem (" + kind +
+                          "), where a journal can be read but not written: SQLite's write-ahead log works on one machine only; choose a "
+                          "--directory on a disk of this machine (a pod: a volume of block storage), and copy the folder there to go on "
+                          "with its study");
+        lock_ = std::make_unique<StudyLock>(file_.parent_path(), say);
         if (inode_of(file_)) check_journal_file(file_);
         connection_ = std::make_unique<SqliteConnection>(file_, SqliteConnection::Access::write, file_);
         connection_->on_wait(std::move(say));

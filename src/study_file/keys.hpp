@@ -275,11 +275,24 @@ inline constexpr struct SlurmKeys : OptionsKeys {
     Key gres{"gres", is::text, "the name of the devices, such as gpu:h100; \"\": none are asked for (gpu)"};
 } slurm{};
 
+inline constexpr struct KubernetesKeys : ProgramKeys {
+    static constexpr std::string_view called = "kubernetes";
+    Key template_{"template", is::file, "the pod that trials are made of: YAML or JSON of a Pod or PodTemplate", required};
+    Key namespace_{"namespace", is::text, "where the jobs are made (the context's)"};
+    Key context{"context", is::text, "of the kubeconfig (its current one; inside a pod, the pod's account)"};
+    Key reach{"reach", is::one_of<kubernetes_reaches>,
+              "how requests get to the engine: to the pod's address, by port-forward, or to its node (inside a cluster pod, else forward)"};
+    Key images{"images", is::either<is::text, is::list_of<is::text>>,
+               "in place of the template's image; of several it becomes the parameter `container.image`"};
+    Key devices{"devices", is::text, "the resource that a layout's devices are asked for as; \"\": none are (nvidia.com/gpu)"};
+} kubernetes{};
+
 inline constexpr struct DeployKeys : TrialKeys, LoadTestKeys, ProcessKeys, ReadyWithinKeys {
     static constexpr std::string_view called = "deploy";
     Key container{"container", is::keyed<keys::container>, "the engine runs in a container"};
     Key ssh{"ssh", is::keyed<keys::ssh>, "the engine runs on another machine"};
     Key slurm{"slurm", is::keyed<keys::slurm>, "each engine is a job of Slurm"};
+    Key kubernetes{"kubernetes", is::keyed<keys::kubernetes>, "each engine is a Job of Kubernetes"};
     Key gpus{"gpus", is::text, "CUDA_VISIBLE_DEVICES (as it is)"};
     Key cores{"cores", is::list_of<is::core>, "the engine runs on these cores only (any)"};
     Key workers{"workers", is::integer_in<1, 256>,

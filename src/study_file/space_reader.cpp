@@ -312,6 +312,7 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
     description.adds_engine_default = !replayed;
     if (const auto* deploy = std::get_if<DeployChoice>(&study.measuring); deploy != nullptr && deploy->container)
         description.images = deploy->container->images;
+    else if (deploy != nullptr && deploy->kubernetes) description.images = deploy->kubernetes->images;
     if (served_by == ServedBy::a_running_server) {
         if (space != nullptr && names_flags(*space))
             space->fail("a server that runs keeps its flags: with `attach` only load.concurrency or load.request_rate can be searched");

@@ -321,7 +321,9 @@ TEST_CASE("tuner's troubles: without study.lock a second run neither starts nor 
     CHECK(Json::parse(first.out())["recommended"]["command"] == best_command);
     CHECK(study.engines().size() == 3);
     CHECK(study.trials().size() == 3);
-    CHECK(read_file(study.directory() / "study.lock").find_first_not_of("0123456789") == std::string::npos);
+    const std::string lock = read_file(study.directory() / "study.lock");
+    CHECK(lock.starts_with(std::to_string(first.id()) + "\nhost "));
+    CHECK(lock.find("\nended ") != std::string::npos);
 }
 
 TEST_CASE("tuner's troubles: its folder is moved away in the middle of a run") {

@@ -151,7 +151,7 @@ TEST_CASE("without its lock file a study still has one writer, which locks it ag
               "another process is running this study (it holds " + folder.path().string() +
                   "); wait for it, or choose another --directory");
         ask_and_tell(journal, journal.trials().size());
-        CHECK(read_file(lock) == std::to_string(getpid()));
+        CHECK(read_file(lock).starts_with(std::to_string(getpid()) + "\n"));
         CHECK(has(message_of<IoError>([&] { SqliteJournal::open(folder.path(), place_identity); }),
                   "(process " + std::to_string(getpid()) + " holds " + lock.string() + ")"));
     }
