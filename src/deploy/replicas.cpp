@@ -125,7 +125,7 @@ void Replicas::start_router(const Engine& engine, const ServerRouter& router, co
                             const std::stop_token& stop) {
     std::map<std::string, std::vector<RoleServer>> servers;
     for (std::size_t i = 0; i < parts_.size(); ++i)
-        servers[parts_[i].role].push_back({all_[i]->deployment->endpoint().url, all_[i]->side->first()});
+        servers[parts_[i].role].push_back({all_[i]->deployment->url_inside(), all_[i]->side->first()});
     auto one = std::make_unique<One>();
     one->name = router_name;
     one->side.emplace(1);
