@@ -13,7 +13,7 @@
 namespace simengine {
 namespace {
 
-constexpr int router_refusal_code = 2;  ///< argparse's
+constexpr int refusal_code = 2;  ///< argparse's
 
 // Read in py_src/vllm_router/router_args.py of vllm-project/router at 1700eefa; sglang_router, of
 // which it is a fork, has the same of these.
@@ -36,7 +36,7 @@ constexpr std::array switches_without_effect{"--disable-retries", "--disable-cir
 /// One command line while it is read.
 class RouterReader {
 public:
-    RouterReader(RouterCommand command, std::vector<std::string> line) : command_(std::move(command)), words_(std::move(line)) {}
+    RouterReader(RouterCommand command, std::vector<std::string> given) : command_(std::move(command)), words_(std::move(given)) {}
 
     RouterCommand read() {
         for (; at_ < words_.size(); ++at_) read_flag(words_[at_]);
@@ -48,7 +48,7 @@ public:
 
 private:
     [[noreturn]] void refuse(const std::string& sentence) const {
-        throw CommandRefused(fmt::format("usage: {0} [options]\n{0}: error: {1}\n", command_.program, sentence), router_refusal_code);
+        throw CommandRefused(fmt::format("usage: {0} [options]\n{0}: error: {1}\n", command_.program, sentence), refusal_code);
     }
     [[nodiscard]] std::string switch_name() const {
         return command_.way == RouterCommand::Way::both_at_once ? "--pd-disaggregation" : "--vllm-pd-disaggregation";
