@@ -108,7 +108,8 @@ std::vector<std::string> EngineEvaluator::gpus_of_roles(const std::vector<Server
         std::string names;
         for (const std::string& name : left) names += (names.empty() ? "" : ",") + name;
         std::string& own = result[i];
-        for (const std::string& device : groups_of_devices(names, present(found_), parts[i].devices, topology_).front()) {
+        const auto groups = groups_of_devices(names, present(found_), parts[i].devices, topology_);
+        for (const std::string& device : groups.front()) {
             own += (own.empty() ? "" : ",") + device;
             std::erase(left, device);
         }
