@@ -455,7 +455,7 @@ int render(const RenderArguments& arguments) {
     if (!violations.empty()) throw SpaceError(violations.front());
     const Command command = file.composition->render(configuration, {file.model, {}, 0});
     if (arguments.json) put_json(OrderedJson{{"argv", command.argv}, {"environment", command.environment}});
-    else put(stdout, "{}\n", command.text());
+    else put(stdout, "{}\n", file.composition->shown(configuration, {file.model, {}, 0}));
     return done;
 }
 

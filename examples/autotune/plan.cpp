@@ -4,6 +4,7 @@
 #include "clocks.hpp"
 #include "machine_facts.hpp"
 
+#include "deploy/kubernetes_checks.hpp"
 #include "engine/model_file.hpp"
 #include "host/nvidia_smi.hpp"
 #include "host/start_program.hpp"
@@ -296,10 +297,12 @@ std::vector<std::string> missing_here(const StudySetup& setup) {
         result.push_back("`on_done` needs the program " + file.on_done.front() + ", which is not here");
     const auto* deploy = std::get_if<DeployChoice>(&file.measuring);
     if (deploy == nullptr) return result;
+    if (deploy->kubernetes)
+        for (std::string& remark : kubernetes_remarks(*deploy->kubernetes)) result.push_back(std::move(remark));
     for (const Engine& engine : file.composition->engines())
         if (const std::string missing = model_file_missing(engine, file.model); !missing.empty())
             result.push_back(missing + ": name the file under `model`");
-    if (!deploy->options.deploy.environment.contains("PATH") && !deploy->container && !deploy->ssh && !deploy->slurm)
+    if (!deploy->options.deploy.environment.contains("PATH") && !deploy->container && !deploy->elsewhere())
         for (const Engine& engine : file.composition->engines())
             if (!engine.launch.empty() && program_on_path(engine.launch.front()).empty())
                 result.push_back("'run' needs the program " + engine.launch.front() + " (" + engine.name +

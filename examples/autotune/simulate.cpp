@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <sstream>
 #include <thread>
 
 namespace autotune {
@@ -40,8 +41,22 @@ OrderedJson prediction_json(const StudyFile& file, const Objective& objective, c
     const Command command = file.composition->render(prediction.configuration, {file.model, {}, 0});
     OrderedJson metrics = OrderedJson::object();
     for (const auto& [name, metric] : std::get<Measurement>(prediction.outcome).metrics) metrics[name] = metric.value;
-    return {{"configuration", prediction.configuration.text()}, {"command", command.text()}, {"argv", command.argv},
-            {"predicted", metrics[objective.leading().metric]}, {"ties", shown.ties},        {"metrics", metrics}};
+    return {{"configuration", prediction.configuration.text()},
+            {"command", file.composition->shown(prediction.configuration, {file.model, {}, 0})},
+            {"argv", command.argv},
+            {"predicted", metrics[objective.leading().metric]},
+            {"ties", shown.ties},
+            {"metrics", metrics}};
+}
+
+/// The command; of several, each on a line of its own below.
+std::string command_text(const StudyFile& file, const Configuration& configuration) {
+    std::string lines = file.composition->shown(configuration, {file.model, {}, 0});
+    if (file.composition->roles_of(configuration).empty()) return lines;
+    std::string result;
+    std::istringstream each("\n" + lines);
+    for (std::string line; std::getline(each, line);) result += (result.empty() && line.empty() ? "" : "\n      ") + line;
+    return result;
 }
 
 void print_predictions(const StudyFile& file, const std::string& hardware, const Problem& problem,
@@ -71,8 +86,7 @@ void print_predictions(const StudyFile& file, const std::string& hardware, const
             default_serves ? fmt::format("{:+.1f} %", problem.objective.leading().gain(value, value_of(usual, metric)) * 100) : "";
         const std::string others =
             ties == 0 ? "" : fmt::format("  # and {} other configuration{} with the same figures", ties, ties == 1 ? "" : "s");
-        put(stdout, "  {:>12.6g} {:>9} {}{}\n", value, gain, file.composition->render(trial.configuration, {file.model, {}, 0}).text(),
-            others);
+        put(stdout, "  {:>12.6g} {:>9} {}{}\n", value, gain, command_text(file, trial.configuration), others);
     }
     put(stdout, "  ({} of each; flags that change no figure are left out)\n\nmemory of the first:\n{}", metric,
         present(evaluator.started(best.front().trial.configuration).cost).memory().text());

@@ -45,8 +45,8 @@ Clock::duration EngineLoop::real(double engine_seconds) const {
     return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(engine_seconds / options_.time_scale));
 }
 
-std::string EngineLoop::refusal(std::int64_t input_tokens, std::int64_t output_tokens) const {
-    return cores_.front().core.refusal(input_tokens, output_tokens);
+std::string EngineLoop::refusal(std::int64_t input_tokens, std::int64_t output_tokens, bool prompt_is_computed) const {
+    return cores_.front().core.refusal(input_tokens, output_tokens, prompt_is_computed);
 }
 
 TimePoint EngineLoop::through_front_end(std::size_t front_end, TimePoint at, double seconds) {

@@ -38,7 +38,7 @@ public:
     EngineLoop(const servetune::CostModel& cost, const EngineLoopOptions& options, Deliver deliver);
 
     /// EngineCore::refusal.
-    [[nodiscard]] std::string refusal(std::int64_t input_tokens, std::int64_t output_tokens) const;
+    [[nodiscard]] std::string refusal(std::int64_t input_tokens, std::int64_t output_tokens, bool prompt_is_computed) const;
     [[nodiscard]] const servetune::CostModel& cost() const { return cores_.front().core.cost(); }
 
     /// A request that has just been read; `refusal` must have nothing against it, its id must be

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine_process.hpp"
 
+#include "cache_transfer.hpp"
 #include "claimed_devices.hpp"
 #include "server.hpp"
 #include "service.hpp"
@@ -69,12 +70,14 @@ public:
 private:
     // ---- start
     bool take_port();
+    bool take_side_channel();
     void begin_start();
     void plan_end_of_start(double seconds);
     void be_ready();
     void listen();
     // ---- load
     void handle(const HttpRequest& request, Exchange& exchange);
+    void fetch(std::size_t work, const Handover& from, std::int64_t tokens);
     void wake();
     void pump();
     void begin_load();
@@ -97,6 +100,8 @@ private:
     asio::signal_set signals_{context_};
     asio::steady_timer step_timer_{context_};
     std::optional<TimePoint> armed_{};
+    EngineRole role_;
+    CacheTransfer caches_;
     std::unique_ptr<Service> service_{};  ///< once it is ready: a start that fails has no engine
     Server server_;                       ///< ends before the service, which it tells of clients that leave
     bool bound_ = false, listening_ = false, ready_ = false, stopping_ = false;
@@ -124,8 +129,14 @@ Life::Life(const EngineSetup& setup, const Options& options)
       dialect_(*setup.dialect),
       host_(host_of(setup)),
       port_(port_of(setup)),
+      role_(engine_role_of(dialect_, setup.command)),
+      caches_(context_, side_channel_of(dialect_, setup.command, host_), dialect_.kind == EngineKind::sglang),
       server_(context_, {.handle = [this](const HttpRequest& request, Exchange& exchange) { handle(request, exchange); },
-                         .gone = [this](std::size_t work) { service_->gone(work); }}) {}
+                         .gone =
+                             [this](std::size_t work) {
+                                 caches_.give_up(work);
+                                 service_->gone(work);
+                             }}) {}
 
 ServiceOptions Life::service_options() const {
     const EngineCommand& command = setup_.command;
@@ -151,6 +162,8 @@ ServiceOptions Life::service_options() const {
             const char* set = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): there is one thread
             result.can_reset = result.can_reset && set != nullptr && set == value;
         }
+    result.role = role_;
+    result.side = caches_.side();
     result.seed = options_.seed;
     result.vices = options_.vices;
     return result;
@@ -159,6 +172,7 @@ ServiceOptions Life::service_options() const {
 // ---- start
 
 int Life::run() {
+    if (role_ != EngineRole::whole) (void)cache_transfer_seconds(servetune::present(setup_.cost), 1);  // known from the start
     if (options_.vices.exit_at_once) {
         say({"RuntimeError: simengine was told to end at once"});
         return *options_.vices.exit_at_once;
@@ -231,13 +245,16 @@ void Life::plan_end_of_start(double seconds) {
 }
 
 void Life::be_ready() {
-    service_ =
-        std::make_unique<Service>(service_options(), servetune::present(setup_.cost),
-                                  EngineLoopOptions{.seed = options_.seed, .noise = options_.noise, .time_scale = options_.time_scale},
-                                  Service::Hooks{.wake = [this] { wake(); },
-                                                 .die = [this] { die(setup_.log_lines("died")); },
-                                                 .drop_all = [this] { server_.drop_connections(); },
-                                                 .first_request = [this] { begin_load(); }});
+    if ((role_ == EngineRole::prefill || role_ == EngineRole::either) && !take_side_channel()) return;
+    service_ = std::make_unique<Service>(
+        service_options(), servetune::present(setup_.cost),
+        EngineLoopOptions{.seed = options_.seed, .noise = options_.noise, .time_scale = options_.time_scale},
+        Service::Hooks{.wake = [this] { wake(); },
+                       .die = [this] { die(setup_.log_lines("died")); },
+                       .drop_all = [this] { server_.drop_connections(); },
+                       .first_request = [this] { begin_load(); },
+                       .fetch = [this](std::size_t work, const Handover& from, std::int64_t tokens) { fetch(work, from, tokens); },
+                       .offer = [this](std::uint64_t room, bool computed) { caches_.offer(room, computed); }});
     if (!setup_.start.log.empty() && !options_.quiet) say({setup_.start.log.back()});
     after(options_.vices.listen_late_seconds, [this] {
         ready_ = true;
@@ -261,7 +278,24 @@ void Life::listen() {
     (void)std::fflush(stdout);
 }
 
+bool Life::take_side_channel() {
+    try {
+        caches_.listen();
+        return true;
+    } catch (const servetune::IoError& error) {
+        const SideChannel& side = caches_.side();
+        say(caches_.port_in_use() ? port_in_use_lines(dialect_, side.host, side.port) : std::vector<std::string>{error.what()});
+        end(1);
+        return false;
+    }
+}
+
 // ---- load
+
+void Life::fetch(std::size_t work, const Handover& from, std::int64_t tokens) {
+    const double seconds = cache_transfer_seconds(servetune::present(setup_.cost), tokens) / options_.time_scale;
+    caches_.fetch(work, from, seconds, [this, work](const std::string& error) { service_->arrived(work, error); });
+}
 
 void Life::handle(const HttpRequest& request, Exchange& exchange) {
     if (!ready_) return exchange.answer(503, "application/json", error_json(dialect_, {503, "Loading model", "unavailable_error"}));

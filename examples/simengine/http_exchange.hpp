@@ -24,6 +24,8 @@ public:
     virtual void begin_stream() = 0;
     virtual void write(std::string_view bytes) = 0;
     virtual void end_stream() = 0;
+    /// Closes the connection in the middle of an answer.
+    virtual void break_off() = 0;
     /// Names the work that goes on for it, so that whoever does it can be told when the client
     /// leaves.
     virtual void set_work(std::size_t id) = 0;

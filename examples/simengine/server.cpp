@@ -77,6 +77,7 @@ public:
     void begin_stream() override;
     void write(std::string_view bytes) override;
     void end_stream() override { finish(); }
+    void break_off() override { close(); }
     void set_work(std::size_t id) override { work_ = id; }
 
 private:

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 namespace simengine {
 namespace {
@@ -84,8 +85,19 @@ bool Service::handle_completion(const HttpRequest& request, Exchange& exchange) 
     if (const auto wrong = read_completion_request(dialect_, request.body, chat, tokenizer_, asked)) refuse(exchange, *wrong);
     else if (!serves(asked.model)) refuse(exchange, {404, fmt::format("The model `{}` does not exist.", asked.model), "NotFoundError"});
     else if (const auto longer = too_long(dialect_, asked, loop_.cost().max_context_tokens())) refuse(exchange, *longer);
+    else if (const auto other = not_its_role(asked)) refuse(exchange, *other);
     else complete(asked, exchange);
     return true;
+}
+
+/// Of what the request says of caches it keeps what is this engine's part. An engine of SGLang that
+/// has one role takes no other requests.
+std::optional<HttpRefusal> Service::not_its_role(CompletionRequest& asked) const {
+    const bool apart = options_.role == EngineRole::prefill || options_.role == EngineRole::decode;
+    if (options_.role == EngineRole::whole || options_.role == EngineRole::decode) asked.gives.reset();
+    if (options_.role == EngineRole::whole || options_.role == EngineRole::prefill) asked.takes.reset();
+    if (dialect_.kind != EngineKind::sglang || !apart || asked.gives || asked.takes) return std::nullopt;
+    return HttpRefusal{400, "Invalid request: this engine has one part of the work, and the request names no bootstrap room"};
 }
 
 /// True when there is nobody left to answer.
@@ -96,7 +108,7 @@ bool Service::misbehave_at_request() {
     if (requests_ != options_.vices.restart_mid_run) return false;
     pending_.clear();
     loop_.restart();
-    tokens_ = events_ = finished_ = 0;
+    tokens_ = events_ = finished_ = arrived_tokens_ = 0;
     started_at_ = seconds_since_1970();
     hooks_.drop_all();
     return true;
@@ -107,8 +119,9 @@ void Service::complete(const CompletionRequest& asked, Exchange& exchange) {
     const std::uint64_t key = key_of(asked.prompt, options_.seed);
     const auto [planned, by_length] = answer_length(asked, loop_.cost().max_context_tokens(), key);
     const bool aborts = options_.vices.abort_every > 0 && requests_ % options_.vices.abort_every == 0;
-    const std::int64_t output = aborts ? std::min<std::int64_t>(2, planned) : planned;
-    if (const std::string refusal = loop_.refusal(input, output); !refusal.empty()) return refuse(exchange, {400, refusal});
+    const std::int64_t output = asked.gives ? 1 : aborts ? std::min<std::int64_t>(2, planned) : planned;
+    if (const std::string refusal = loop_.refusal(input, output, asked.takes.has_value()); !refusal.empty())
+        return refuse(exchange, {400, refusal});
 
     const std::size_t id = next_id_++;
     servetune::EngineRequest work{.id = id, .input_tokens = input, .output_tokens = output};
@@ -132,15 +145,60 @@ void Service::complete(const CompletionRequest& asked, Exchange& exchange) {
     facts.says_cached = options_.says_cached;
     facts.halves_usage = options_.vices.bad_usage;
     facts.breaks_json = options_.vices.wrong_json;
-    pending_.emplace(id, Pending{&exchange, asked.stream, AnswerWriter(dialect_, facts)});
+    Pending& pending = pending_.emplace(id, Pending{&exchange, asked.stream, AnswerWriter(dialect_, facts)}).first->second;
     exchange.set_work(id);
+    if (asked.gives) pending.room = dialect_.kind == EngineKind::sglang ? asked.gives->room : facts.number >> 1U;
+    if (asked.takes) {
+        pending.later = std::move(work);
+        return hooks_.fetch(id, *asked.takes, input);
+    }
     loop_.submit(std::move(work), Clock::now());
     hooks_.wake();
     if (asked.stream) exchange.begin_stream();
 }
 
+void Service::arrived(std::size_t work, const std::string& error) {
+    const auto found = pending_.find(work);
+    if (found == pending_.end()) return;
+    Pending& pending = found->second;
+    Exchange& exchange = *pending.exchange;
+    if (!error.empty()) {
+        pending_.erase(found);
+        return refuse(exchange, {500, "the cache of the prompt did not come from the prefill engine: " + error, "InternalServerError"});
+    }
+    servetune::EngineRequest request = std::move(*std::exchange(pending.later, std::nullopt));
+    request.prompt_is_computed = true;
+    pending.arrived = true;
+    const bool stream = pending.stream;
+    loop_.submit(std::move(request), Clock::now());
+    hooks_.wake();
+    if (stream) exchange.begin_stream();
+}
+
 void Service::gone(std::size_t work) {
-    if (pending_.erase(work) > 0) loop_.cancel(work);
+    const auto found = pending_.find(work);
+    if (found == pending_.end()) return;
+    if (found->second.room) hooks_.offer(*found->second.room, false);
+    pending_.erase(found);
+    loop_.cancel(work);
+}
+
+/// The cache is to be had from now on; vLLM says in its answer where.
+void Service::give(Pending& pending) {
+    if (!pending.room) return;
+    hooks_.offer(*pending.room, true);
+    if (dialect_.kind != EngineKind::vllm || pending.stream || !bytes_.ends_with('}')) return;
+    bytes_.pop_back();
+    bytes_ += ",\"kv_transfer_params\":" +
+              OrderedJson{{"do_remote_prefill", true},
+                          {"do_remote_decode", false},
+                          {"remote_engine_id", "simengine"},
+                          {"remote_request_id", std::to_string(*pending.room)},
+                          {"remote_host", options_.side.host},
+                          {"remote_port", options_.side.port},
+                          {"tp_size", loop_.cost().settings().tensor_parallel}}
+                  .dump() +
+              "}";
 }
 
 void Service::deliver(const servetune::TokenEvent& event) {
@@ -152,12 +210,16 @@ void Service::deliver(const servetune::TokenEvent& event) {
     if (found == pending_.end()) return;
     Pending& pending = found->second;
     Exchange& exchange = *pending.exchange;
-    if (event.first) pending.cached = event.cached_tokens;
+    if (event.first) {
+        pending.cached = event.cached_tokens;
+        if (pending.arrived) arrived_tokens_ += pending.writer.prompt_tokens();
+    }
     bytes_.clear();
     if (pending.stream) pending.writer.tokens(bytes_, event.tokens, pending.cached);
     else if (event.finished) bytes_ = pending.writer.whole(pending.cached);
     const bool stream = pending.stream;
     if (event.finished) {
+        give(pending);
         ++finished_;
         pending_.erase(found);
     }
@@ -257,8 +319,10 @@ std::string Service::status_json() const {
 }
 
 std::string Service::metrics_text() const {
+    servetune::EngineCounters counters = loop_.counters();
+    counters.prompt_tokens += static_cast<std::uint64_t>(arrived_tokens_);  // engines count them, wherever they were computed
     return prometheus_text(dialect_, options_.engine.counters,
-                           {.counters = loop_.counters(),
+                           {.counters = counters,
                             .running = loop_.running(),
                             .waiting = loop_.waiting(),
                             .cache_use = loop_.cache_use(),

@@ -5,6 +5,7 @@
 #include "completion_request.hpp"
 #include "dialect.hpp"
 #include "engine_loop.hpp"
+#include "engine_role.hpp"
 #include "http_exchange.hpp"
 #include "misbehaviour.hpp"
 #include "tokenizer.hpp"
@@ -14,6 +15,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -34,7 +36,9 @@ struct ServiceOptions {
     bool says_cached = true;  ///< usage says how many tokens came from the cache
     bool reasons = false;     ///< answers begin with thoughts
     bool can_reset = true;    ///< the environment allows the cache to be emptied
-    std::uint64_t seed = 0;   ///< of the answers
+    EngineRole role = EngineRole::whole;
+    SideChannel side{};      ///< where other engines come for the caches that this one makes
+    std::uint64_t seed = 0;  ///< of the answers
     Misbehaviour vices{};
 };
 
@@ -47,12 +51,18 @@ public:
         std::function<void()> die;       ///< the engine ends now, hard
         std::function<void()> drop_all;  ///< all connections end now
         std::function<void()> first_request;
+        /// The cache that this work needs is to be fetched: then `arrived` is called.
+        std::function<void(std::size_t work, const Handover& from, std::int64_t tokens)> fetch;
+        /// The cache of this room can be fetched, or never will be.
+        std::function<void(std::uint64_t room, bool computed)> offer;
     };
     Service(ServiceOptions options, const servetune::CostModel& cost, const EngineLoopOptions& loop, Hooks hooks);
 
     void handle(const HttpRequest& request, Exchange& exchange);
     /// The client whose work this was has left.
     void gone(std::size_t work);
+    /// What it had to fetch is here; `error`: it will not be.
+    void arrived(std::size_t work, const std::string& error);
     [[nodiscard]] EngineLoop& loop() { return loop_; }
 
 private:
@@ -62,6 +72,9 @@ private:
         AnswerWriter writer;
         std::int64_t received = 0;  ///< tokens, of an answer that is sent whole
         std::int64_t cached = 0;
+        std::optional<std::uint64_t> room{};              ///< that its cache goes to
+        std::optional<servetune::EngineRequest> later{};  ///< once its cache has arrived
+        bool arrived = false;
     };
 
     bool handle_completion(const HttpRequest& request, Exchange& exchange);
@@ -69,7 +82,9 @@ private:
     bool handle_about(const HttpRequest& request, Exchange& exchange);
     bool handle_reset(const HttpRequest& request, Exchange& exchange);
     void complete(const CompletionRequest& asked, Exchange& exchange);
+    [[nodiscard]] std::optional<HttpRefusal> not_its_role(CompletionRequest& asked) const;
     void deliver(const servetune::TokenEvent& event);
+    void give(Pending& pending);
     bool misbehave_at_request();
     void refuse(Exchange& exchange, const HttpRefusal& refusal) const;
     [[nodiscard]] bool authorized(const HttpRequest& request) const;
@@ -89,8 +104,9 @@ private:
     std::size_t next_id_ = 1;
     std::int64_t requests_ = 0, tokens_ = 0, events_ = 0;
     std::int64_t finished_ = 0;
-    double started_at_;  ///< seconds since 1970
-    std::string bytes_;  ///< of the answer that is being written
+    std::int64_t arrived_tokens_ = 0;  ///< of prompts that another engine computed
+    double started_at_;                ///< seconds since 1970
+    std::string bytes_;                ///< of the answer that is being written
     EngineLoop loop_;
 };
 

@@ -32,6 +32,7 @@ struct DeployOptions {
     std::shared_ptr<const Launcher> launcher{};        ///< none: processes of this machine
     std::string image{};                               ///< of a launcher that has images
     std::optional<double> ready_within_seconds{};      ///< else the engine file's
+    bool answers_alone = true;                         ///< false: it answers no request by itself, so none is sent to see whether it serves
     double stop_within_seconds = 20;                   ///< for TERM, then again for KILL
     double failed_line_grace_seconds = 20;  ///< an engine that printed why it fails and does not end by itself is ended after so long
     std::size_t log_bytes = 16UL << 20UL;   ///< of the log file at most
@@ -55,8 +56,8 @@ struct DeploymentStart {
 class Deployment : public Server {
 public:
     /// Starts `command` (rendered for `port`, which must outlive this) and waits until it serves:
-    /// its ready path answers 200, its list of models holds the expected one, and a first
-    /// completion comes back with a token. Asks with a back-off from 20 ms to 1 s. A failed start
+    /// its ready path answers 200, its list of models holds the expected one, and, where it answers
+    /// alone, a first completion comes back with a token. Asks with a back-off from 20 ms to 1 s. A failed start
     /// is not an exception: `started().failure` says why, and the engine is ended. `stop` is heard
     /// at any moment. Throws IoError where the machine is at fault (no such program, disk full),
     /// UsageError where the engine serves but does not accept our key (401, 403): then it is ended.

@@ -98,6 +98,25 @@ struct WeightCacheDaemon {
     std::string since{};  ///< first engine version that has it
 };
 
+/// What the command of one role has more, where prefill and decode run apart. Words and values may
+/// hold {host}, and {side_port}: the first of as many free ports in a row as the server has devices.
+struct EngineRole {
+    std::string name;  ///< prefill, decode
+    std::vector<std::string> arguments{};
+    std::map<std::string, std::string> environment{};
+};
+
+/// How an engine runs prefill and decode apart, and the program that takes the requests then.
+struct EngineRoles {
+    std::vector<EngineRole> each;  ///< in the order in which a request passes them
+    /// The router's command, with {host} and {port}. A part of several words stands once for each
+    /// server of the role that it names: {prefill_url}, {prefill_side_port}.
+    std::vector<std::vector<std::string>> router;
+    std::string router_ready{};  ///< path that answers 200 once the router serves
+    std::string since{};         ///< first engine version that has them
+    std::string source{};
+};
+
 /// How the log of a dead engine is read: the first pattern found decides.
 struct FailurePattern {
     std::string kind;  ///< a name of FailureKind (outcome.hpp)
@@ -151,6 +170,7 @@ struct Engine {
     std::vector<JsonFlag> json_flags{};
     std::vector<std::string> architectures{};  ///< chips that it runs on (detail/perf/hardware_spec.hpp); empty: any
     std::optional<WeightCacheDaemon> weight_cache{};
+    std::optional<EngineRoles> roles{};   ///< nothing: it does not run prefill and decode apart
     std::vector<DeviceFactor> devices{};  ///< their product is the number of devices; empty: flags do not decide it
     std::vector<Constraint> constraints{};
     /// Rules that not all versions have, by their text (text_of) -> first and last version; empty:

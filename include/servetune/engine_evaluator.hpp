@@ -19,6 +19,7 @@
 
 namespace servetune {
 
+struct ServerPart;
 class TrialFolders;
 class WeightCache;
 
@@ -43,6 +44,9 @@ class WeightCache;
 /// devices of its own and on a port of its own, and requests go to the one with the fewest in
 /// flight: layouts of different size then use the same machine. All copies are one configuration;
 /// `replicas` in a measurement is their number.
+///
+/// A configuration with roles (`Composition::roles_of`) starts the engines of each role on devices
+/// of their own and then the router, which gets the requests; the weight cache has no part in it.
 ///
 /// Where the space has levels of load (`load_level`), an engine that a trial leaves in good order
 /// goes on serving until a configuration needs other flags, the same configuration is to be
@@ -90,6 +94,9 @@ private:
     class OneTrial;
     [[nodiscard]] Outcome evaluated(const Configuration& configuration, const EvaluationContext& context, std::size_t attempt);
     [[nodiscard]] std::string doubt_of(const Outcome& outcome) const;
+    [[nodiscard]] std::vector<ServerPart> parts_for(const Configuration& configuration);
+    [[nodiscard]] std::string devices_allowed();
+    [[nodiscard]] std::vector<std::string> gpus_of_roles(const std::vector<ServerPart>& parts);
     [[nodiscard]] std::vector<std::string> gpus_for(const Configuration& configuration);
     [[nodiscard]] std::int64_t devices_to_ask_for(const Configuration& configuration) const;
     [[nodiscard]] std::vector<std::vector<int>> cores_for(const std::vector<std::string>& gpus) const;

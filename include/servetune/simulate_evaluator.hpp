@@ -66,7 +66,9 @@ public:
     struct Started {
         Serving serving{};
         StartResult start{};
-        std::optional<CostModel> cost{};   ///< nothing where the engine refuses its flags
+        std::optional<CostModel> cost{};  ///< nothing where the engine refuses its flags
+        /// Of prefill and decode apart; the rest is then of the role whose cache holds fewer tokens.
+        std::optional<RolesApart> apart{};
         std::optional<Failure> failure{};  ///< what a trial of it is; nothing where it serves
     };
     [[nodiscard]] Started started(const Configuration& configuration) const;
@@ -78,6 +80,8 @@ public:
 private:
     [[nodiscard]] Outcome predicted_rates(const Configuration& configuration, const EvaluationContext& context) const;
     [[nodiscard]] Outcome loaded(const Started& started, const SimulatedWorkload& workload, std::uint64_t seed) const;
+    [[nodiscard]] Started started(const ServingReader& reader, const Command& command) const;
+    [[nodiscard]] Started started(const ServingReader& reader, const Configuration& configuration, const std::vector<RoleOf>& roles) const;
     [[nodiscard]] const ServingReader& reader_of(const Engine& engine) const;
     [[nodiscard]] Failure failure_of(const Engine& engine, const StartResult& start) const;
     [[nodiscard]] std::optional<Failure> died(const Started& started, const SimulatedRun& run,

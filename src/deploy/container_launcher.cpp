@@ -87,20 +87,6 @@ bool tells_of_no_device(std::string_view words) {
 /// Where the folders of compiled code are for the engine, each by its variable's name.
 constexpr std::string_view caches_folder = "/var/cache/servetune";
 
-/// Where the trial's files are for the engine.
-constexpr std::string_view files_folder = "/run/servetune";
-
-/// A word that names one of the command's files, with its place in the container.
-std::string with_place(std::string word, const std::map<std::string, std::string>& files) {
-    for (const auto& [name, content] : files) {
-        const bool whole = word == name;
-        if (!whole && !word.ends_with("=" + name)) continue;
-        word.insert(word.size() - name.size(), std::string(files_folder) + "/");
-        break;
-    }
-    return word;
-}
-
 }  // namespace
 
 ContainerLauncher::ContainerLauncher(ContainerOptions options)
@@ -222,7 +208,7 @@ Launch ContainerLauncher::launch(const LaunchRequest& request) const {
     argv.push_back("--entrypoint=" + request.command.argv.front());
     argv.push_back(look_for(request.image).id);
     for (std::size_t i = 1; i < request.command.argv.size(); ++i)
-        argv.push_back(with_place(request.command.argv[i], request.command.files));
+        argv.push_back(with_place(request.command.argv[i], request.command.files, files_folder));
     return result;
 }
 
@@ -306,7 +292,7 @@ Command ContainerLauncher::shown(const LaunchRequest& request) const {
     for (const auto& [name, content] : engine.files)
         result.argv.push_back("--volume=./" + name + ":" + std::string(files_folder) + "/" + name + ":ro");
     add({"--entrypoint=" + engine.argv.front(), request.image});
-    for (std::size_t i = 1; i < engine.argv.size(); ++i) result.argv.push_back(with_place(engine.argv[i], engine.files));
+    for (std::size_t i = 1; i < engine.argv.size(); ++i) result.argv.push_back(with_place(engine.argv[i], engine.files, files_folder));
     return result;
 }
 

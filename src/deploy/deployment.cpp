@@ -195,7 +195,7 @@ void Deployment::State::start(const std::stop_token& stop) {
         failed = look(stop);
         if (failed) break;
         if (left <= 0) failed = late();
-        else if (const ProbeAnswer answer = probe.ask(left); answer.state == ProbeAnswer::State::serves) break;
+        else if (const ProbeAnswer answer = probe.ask(left, options.answers_alone); answer.state == ProbeAnswer::State::serves) break;
         else if (answer.state == ProbeAnswer::State::failed) failed = refused(answer, stop);
         else if (answer.state == ProbeAnswer::State::not_allowed) {
             (void)this->stop();

@@ -12,6 +12,7 @@
 #include "server_measurement.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/base/option_check.hpp"
+#include "servetune/detail/base/present.hpp"
 #include "servetune/error.hpp"
 #include "trial_folders.hpp"
 #include "weight_cache.hpp"
@@ -40,25 +41,39 @@ void require_machine(std::uint64_t trial) {
 /// An engine that serves, or did not get so far.
 struct EngineEvaluator::Running {
     Running(const Engine& its_engine, Configuration its_configuration, const Composition& composition, const std::string& model,
-            const DeployOptions& options, const std::vector<std::string>& gpus, const std::vector<std::vector<int>>& cores,
-            std::optional<WeightCacheCommands> its_cache, const std::stop_token& stop)
+            const DeployOptions& options, std::vector<ServerPart> parts, std::optional<WeightCacheCommands> its_cache,
+            const std::stop_token& stop)
         : engine(its_engine),
           configuration(std::move(its_configuration)),
           host(options.launcher ? options.launcher->listen_address() : "127.0.0.1"),
-          command(composition.render(configuration, {model, host, 0})),
+          command(rendered(composition, {.model = model, .host = host}, parts.front().role)),
           log(options.folder / "engine.log"),
           cache(std::move(its_cache)),
-          deployment(
-              engine,
-              [&](int port) {
-                  Command result = composition.render(configuration, {model, host, port});
-                  if (cache) {
-                      result.argv.insert(result.argv.end(), cache->engine_adds.argv.begin(), cache->engine_adds.argv.end());
-                      result.environment.insert(cache->engine_adds.environment.begin(), cache->engine_adds.environment.end());
-                  }
-                  return result;
-              },
-              served_name(), options, gpus, cores, stop) {}
+          deployment(engine, with_commands(std::move(parts), composition, model), router_of(composition, model), served_name(), options,
+                     stop) {}
+
+    [[nodiscard]] Command rendered(const Composition& composition, const LaunchTarget& target, const std::string& role) const {
+        return role.empty() ? composition.render(configuration, target) : composition.render(configuration, target, role);
+    }
+    [[nodiscard]] std::vector<ServerPart> with_commands(std::vector<ServerPart> parts, const Composition& composition,
+                                                        const std::string& model) const {
+        for (ServerPart& part : parts)
+            part.render = [this, &composition, model, role = part.role](int port, int side_port) {
+                Command result = rendered(composition, {model, host, port, side_port}, role);
+                if (cache) {
+                    result.argv.insert(result.argv.end(), cache->engine_adds.argv.begin(), cache->engine_adds.argv.end());
+                    result.environment.insert(cache->engine_adds.environment.begin(), cache->engine_adds.environment.end());
+                }
+                return result;
+            };
+        return parts;
+    }
+    [[nodiscard]] std::optional<ServerRouter> router_of(const Composition& composition, const std::string& model) const {
+        if (composition.roles_of(configuration).empty()) return std::nullopt;
+        return ServerRouter{present(engine.roles).router_ready, [this, &composition, model](int port, int side_port, const auto& servers) {
+                                return composition.render_router(configuration, {model, host, port, side_port}, servers);
+                            }};
+    }
 
     /// What the command's model is called; the audit's physics ask for it.
     [[nodiscard]] std::string model() const { return CommandReader({engine}).read(command).model; }
@@ -128,7 +143,9 @@ public:
             if (failure->log_path.empty()) failure->log_path = running.log.string();
             if (failure->log_lines.empty()) failure->log_lines = running.deployment.decisive();
         }
-        const auto copies = static_cast<std::int64_t>(running.deployment.count());  // asked before it is ended
+        // Asked before it is ended. Engines of roles are one copy, whose devices the composition counts.
+        const bool roles = !e_.composition_.roles_of(running.configuration).empty();
+        const auto copies = roles ? 1 : static_cast<std::int64_t>(running.deployment.count());
         const bool serves_on = e_.has_load_levels_ && std::holds_alternative<Measurement>(outcome);
         if (!serves_on) stop_seconds += stop();
         if (auto* measurement = std::get_if<Measurement>(&outcome)) {
@@ -198,8 +215,7 @@ private:
         measurement_.phase("starting the engine");
         DeployOptions options = e_.options_.deploy;
         options.folder = std::move(folder);
-        const std::vector<std::string> gpus = e_.gpus_for(configuration);
-        options.devices = e_.devices_to_ask_for(configuration);
+        std::vector<ServerPart> parts = e_.parts_for(configuration);
         options.waits = [this](const std::string& why) { measurement_.phase(why); };
         if (options.launcher && !options.launcher->on_this_machine()) options.folder = std::filesystem::absolute(options.folder);
         if (options.launcher && options.launcher->in_containers()) {
@@ -209,11 +225,10 @@ private:
         }
         e_.options_.trial_folders->begin(options.folder, e_.options_.all_logs_bytes, e_.options_.deploy.log_bytes);
         try {
-            auto cache = weights_for(configuration, gpus);
+            auto cache = weights_for(configuration, parts);
             from_cache_ = cache.has_value();
-            e_.running_ =
-                std::make_unique<Running>(e_.composition_.engine_of(configuration), without_load_level(configuration), e_.composition_,
-                                          e_.model_, options, gpus, e_.cores_for(gpus), std::move(cache), context_.stop);
+            e_.running_ = std::make_unique<Running>(e_.composition_.engine_of(configuration), without_load_level(configuration),
+                                                    e_.composition_, e_.model_, options, std::move(parts), std::move(cache), context_.stop);
         } catch (...) {
             e_.options_.trial_folders->end(options.folder);
             throw;
@@ -222,13 +237,26 @@ private:
         measurement_.waited(queued);
         if (queued >= 1) measurement_.say("waited " + seconds_text(queued) + " in the queue");
         if (!e_.running_->deployment.started().failure)
-            measurement_.say((gpus.size() > 1 ? std::to_string(gpus.size()) + " replicas serve after " : "serves after ") +
-                             seconds_text(e_.running_->deployment.started().seconds));
+            measurement_.say(serves_text(configuration) + " after " + seconds_text(e_.running_->deployment.started().seconds));
     }
 
-    /// Nothing: it loads them itself, with the devices to itself.
-    std::optional<WeightCacheCommands> weights_for(const Configuration& configuration, const std::vector<std::string>& gpus) {
-        if (!e_.weight_cache_) return std::nullopt;
+    [[nodiscard]] std::string serves_text(const Configuration& configuration) const {
+        std::string roles;
+        for (const RoleOf& role : e_.composition_.roles_of(configuration))
+            roles += (roles.empty() ? "" : ", ") + std::to_string(role.count) + " " + role.name;
+        if (!roles.empty()) return roles + " and the router serve";
+        const std::size_t copies = e_.running_->deployment.count();
+        return copies > 1 ? std::to_string(copies) + " replicas serve" : "serves";
+    }
+
+    /// Nothing: it loads them itself, with the devices to itself. So do engines of roles.
+    std::optional<WeightCacheCommands> weights_for(const Configuration& configuration, const std::vector<ServerPart>& parts) {
+        if (!e_.weight_cache_ || !parts.front().role.empty()) {
+            if (e_.weight_cache_) e_.weight_cache_->release();
+            return std::nullopt;
+        }
+        std::vector<std::string> gpus;
+        for (const ServerPart& part : parts) gpus.push_back(part.gpus);
         const auto begin = std::chrono::steady_clock::now();
         std::optional<WeightCacheCommands> result;
         if (cold_) e_.weight_cache_->release();
@@ -288,69 +316,6 @@ EngineEvaluator::EngineEvaluator(const Composition& composition, std::string mod
 }
 
 EngineEvaluator::~EngineEvaluator() = default;
-
-/// Of each copy of the engine exactly as many devices as the layout takes, so that it never touches
-/// one that it was not given. All of `gpus`, once, where flags do not decide how many (llama.cpp).
-std::vector<std::string> EngineEvaluator::gpus_for(const Configuration& configuration) {
-    const Launcher* launcher = options_.deploy.launcher.get();
-    if (launcher != nullptr && launcher->gives_out_devices()) {
-        const std::int64_t each = std::max<std::int64_t>(composition_.devices_of(configuration), 1);
-        const bool fills = options_.fill_devices && !composition_.engine_of(configuration).devices.empty();
-        const std::int64_t copies = fills ? options_.most_devices.value_or(each) / each : 1;
-        return std::vector<std::string>(static_cast<std::size_t>(std::max<std::int64_t>(copies, 1)));
-    }
-    if (launcher != nullptr && !launcher->on_this_machine()) {
-        found_ = FoundDevices{};  // what is found here is not there, and neither is what this process may see
-        if (options_.deploy.gpus.empty() && !options_.deploy.environment.contains("CUDA_VISIBLE_DEVICES")) {
-            if (options_.fill_devices)
-                throw UsageError("`replicas: fill` needs to know the devices of the other machine: list them under `gpus`");
-            return {""};
-        }
-    }
-    if (!found_) {
-        found_ = find_devices(options_.deploy.nvidia_smi);
-        if (found_->all.size() > 1) topology_ = find_topology(options_.deploy.nvidia_smi);
-    }
-    const auto named = options_.deploy.environment.find("CUDA_VISIBLE_DEVICES");
-    const std::string& allowed =
-        options_.deploy.gpus.empty() && named != options_.deploy.environment.end() ? named->second : options_.deploy.gpus;
-    if (composition_.engine_of(configuration).devices.empty()) {
-        const bool needs_names = allowed.empty() && options_.deploy.launcher && options_.deploy.launcher->in_containers();
-        std::string all = allowed;  // a container has none unless they are named
-        if (needs_names)
-            for (const Device& device : found_->visible) all += (all.empty() ? "" : ",") + std::to_string(device.index);
-        return {all};
-    }
-    std::vector<std::string> result;
-    for (const auto& group : groups_of_devices(allowed, *found_, composition_.devices_of(configuration), topology_)) {
-        result.emplace_back();
-        for (const std::string& device : group) result.back() += (result.back().empty() ? "" : ",") + device;
-        const auto given = static_cast<std::int64_t>(result.size() * group.size());
-        if (!options_.fill_devices || (options_.most_devices && given + static_cast<std::int64_t>(group.size()) > *options_.most_devices))
-            break;
-    }
-    if (result.empty() && options_.fill_devices)
-        throw IoError("`replicas: fill` needs to know the devices of this machine: nvidia-smi finds none, and `gpus` lists none");
-    if (result.empty()) result.emplace_back();
-    return result;
-}
-
-/// Where flags do not decide how many devices the engine takes, it is to have all that the study
-/// knows of.
-std::int64_t EngineEvaluator::devices_to_ask_for(const Configuration& configuration) const {
-    const bool by_flags = !composition_.engine_of(configuration).devices.empty();
-    return by_flags ? composition_.devices_of(configuration) : options_.most_devices.value_or(0);
-}
-
-/// Of each copy; empty: any. An engine that has the machine to itself may use all of it.
-std::vector<std::vector<int>> EngineEvaluator::cores_for(const std::vector<std::string>& gpus) const {
-    std::vector<std::vector<int>> result;
-    if (!options_.deploy.cores.empty() || (gpus.size() < 2 && !options_.several_at_once)) return result;
-    if (options_.deploy.launcher && !options_.deploy.launcher->on_this_machine()) return result;  // its cores are not ours
-    for (const std::string& devices : gpus)
-        result.push_back(cores_near(named_gpus(devices).value_or(std::vector<std::string>{}), *found_, topology_, options_.numa_nodes));
-    return result;
-}
 
 /// Why what was measured with weights of the cache is not believed; empty: it is. Memory is counted
 /// otherwise with a cache, so that kind of failure never; of the others a few that failed without

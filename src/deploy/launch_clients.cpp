@@ -13,7 +13,9 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <random>
+#include <system_error>
 
 namespace servetune {
 
@@ -32,6 +34,16 @@ std::string new_launch_name(const std::string& label) {
     }();
     static std::atomic<int> made = 0;
     return "servetune-" + label + "-" + random + "-" + std::to_string(++made);
+}
+
+std::string with_place(std::string word, const std::map<std::string, std::string>& files, std::string_view folder) {
+    for (const auto& [name, content] : files) {
+        const bool whole = word == name;
+        if (!whole && !word.ends_with("=" + name)) continue;
+        word.insert(word.size() - name.size(), std::string(folder) + "/");
+        break;
+    }
+    return word;
 }
 
 void NotRemoved::add(const std::string& name) {
@@ -54,6 +66,16 @@ RanCommand ask_client(std::vector<std::string> words, const std::string& purpose
     words.front() = file.string();
     constexpr std::size_t output_bytes = 1UL << 20UL;
     return run_command(words, std::chrono::seconds(60), output_bytes);
+}
+
+std::string launch_client_program() {
+    std::error_code unknown;
+    const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", unknown);
+    if (self.filename() == "autotune") return self.string();
+    const auto other = find_program("autotune");
+    if (other.empty())
+        throw IoError("there is no program 'autotune' in $PATH, which stands here for an engine that runs elsewhere: put its folder there");
+    return std::filesystem::absolute(other).string();
 }
 
 std::string complaint_in(const RanCommand& command) {

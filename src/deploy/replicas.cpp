@@ -12,27 +12,36 @@
 namespace servetune {
 
 struct Replicas::One {
+    std::string name{};  ///< for people, where it has a role or is the router
     ReservedPort port{};
+    std::optional<ReservedPorts> side{};
     std::unique_ptr<Deployment> deployment{};
     std::exception_ptr error{};
+
+    [[nodiscard]] std::optional<Failure> told(std::optional<Failure> failure) const {
+        if (failure && !name.empty()) failure->message = name + ": " + failure->message;
+        return failure;
+    }
 };
 
 namespace {
 
-std::string all_devices(const std::vector<std::string>& gpus) {
+constexpr const char* router_name = "router";
+
+std::string all_devices(const std::vector<ServerPart>& parts) {
     std::string result;
-    for (const std::string& one : gpus)
-        if (!one.empty()) result += (result.empty() ? "" : ",") + one;
+    for (const ServerPart& part : parts)
+        if (!part.gpus.empty()) result += (result.empty() ? "" : ",") + part.gpus;
     return result;
 }
 
-/// Those of every copy; any where one may run on any.
-std::vector<int> all_cores(const std::vector<std::vector<int>>& cores, const std::vector<int>& otherwise) {
-    if (cores.empty()) return otherwise;
+/// Those of every part; any where one may run on any.
+std::vector<int> all_cores(const std::vector<ServerPart>& parts, const std::vector<int>& otherwise) {
     std::set<int> result;
-    for (const std::vector<int>& one : cores) {
-        if (one.empty()) return {};
-        result.insert(one.begin(), one.end());
+    for (const ServerPart& part : parts) {
+        const std::vector<int>& cores = part.cores.empty() ? otherwise : part.cores;
+        if (cores.empty()) return {};
+        result.insert(cores.begin(), cores.end());
     }
     return {result.begin(), result.end()};
 }
@@ -42,30 +51,55 @@ bool is_worse(const Failure& failure, const std::optional<Failure>& than) {
     return !than || (than->kind == FailureKind::cancelled && failure.kind != FailureKind::cancelled);
 }
 
+/// How the router is spoken to: as the engine, but it has no counters, no cache and no flags of the
+/// engine.
+Engine spoken_to_as(const Engine& engine, const std::string& ready_path) {
+    Engine result = engine;
+    result.name = "the router of " + engine.name;
+    result.ready_path = ready_path;
+    result.api.erase("server_info");
+    result.counters.clear();
+    result.between_runs.clear();
+    return result;
+}
+
 }  // namespace
 
-Replicas::Replicas(const Engine& engine, const Render& render, const std::string& served_model, const DeployOptions& options,
-                   const std::vector<std::string>& gpus, const std::vector<std::vector<int>>& cores, const std::stop_token& stop)
-    : mark_(options.mark),
-      cores_(all_cores(cores, options.cores)),
-      gpus_(all_devices(gpus)),
+Replicas::Replicas(const Engine& engine, std::vector<ServerPart> parts, const std::optional<ServerRouter>& router,
+                   const std::string& served_model, const DeployOptions& options, const std::stop_token& stop)
+    : parts_(std::move(parts)),
+      mark_(options.mark),
+      cores_(all_cores(parts_, options.cores)),
+      gpus_(all_devices(parts_)),
       watched_(!options.launcher || options.launcher->on_this_machine()) {
-    if (gpus.size() > 1 && watched_) memory_before_ = GpuMemory(gpus_, options.nvidia_smi).used();
-    for (std::size_t i = 0; i < std::max<std::size_t>(gpus.size(), 1); ++i) all_.push_back(std::make_unique<One>());
+    if (parts_.size() > 1 && watched_) memory_before_ = GpuMemory(gpus_, options.nvidia_smi).used();
     std::stop_source given_up;
     const std::stop_callback by_user(stop, [&] { given_up.request_stop(); });
+    start_engines(engine, served_model, options, given_up);
+    if (!started_.failure && router) start_router(engine, *router, served_model, options, stop);
+    if (started_.failure) (void)this->stop();
+}
+
+void Replicas::start_engines(const Engine& engine, const std::string& served_model, const DeployOptions& options,
+                             std::stop_source& given_up) {
+    for (const ServerPart& part : parts_) {
+        all_.push_back(std::make_unique<One>());
+        if (!part.role.empty()) all_.back()->name = part.name;
+    }
     const auto start = [&](std::size_t i) {
         One& one = *all_[i];
+        const ServerPart& part = parts_[i];
         try {
+            one.side.emplace(part.role.empty() ? 0 : static_cast<int>(std::max<std::int64_t>(part.devices, 1)));
             DeployOptions mine = options;
-            if (!gpus.empty()) mine.gpus = gpus[i];
-            if (!cores.empty()) mine.cores = cores[i];
-            if (i > 0) {
-                mine.folder /= "replica-" + std::to_string(i);
-                mine.waits = {};  // the first one speaks for all
-            }
-            one.deployment = std::make_unique<Deployment>(engine, render(one.port.number()), served_model, one.port, std::move(mine),
-                                                          given_up.get_token());
+            mine.gpus = part.gpus;
+            mine.devices = part.devices;
+            mine.answers_alone = part.role.empty();
+            if (!part.cores.empty()) mine.cores = part.cores;
+            if (!part.name.empty()) mine.folder /= part.name;
+            if (i > 0) mine.waits = {};  // the first one speaks for all
+            one.deployment = std::make_unique<Deployment>(engine, part.render(one.port.number(), one.side->first()), served_model, one.port,
+                                                          std::move(mine), given_up.get_token());
             if (one.deployment->started().failure) given_up.request_stop();
         } catch (...) {
             one.error = std::current_exception();
@@ -84,13 +118,40 @@ Replicas::Replicas(const Engine& engine, const Render& render, const std::string
             if (!all_.empty()) (void)this->stop();
             std::rethrow_exception(error);
         }
-    for (const auto& one : all_) {
-        const DeploymentStart& start_of_one = one->deployment->started();
-        started_.seconds = std::max(started_.seconds, start_of_one.seconds);
-        started_.queued_seconds = std::max(started_.queued_seconds, start_of_one.queued_seconds);
-        if (start_of_one.failure && is_worse(*start_of_one.failure, started_.failure)) started_.failure = start_of_one.failure;
+    for (const auto& one : all_) note_start(*one);
+}
+
+void Replicas::start_router(const Engine& engine, const ServerRouter& router, const std::string& served_model, const DeployOptions& options,
+                            const std::stop_token& stop) {
+    std::map<std::string, std::vector<RoleServer>> servers;
+    for (std::size_t i = 0; i < parts_.size(); ++i)
+        servers[parts_[i].role].push_back({all_[i]->deployment->endpoint().url, all_[i]->side->first()});
+    auto one = std::make_unique<One>();
+    one->name = router_name;
+    one->side.emplace(1);
+    DeployOptions mine = options;
+    mine.folder /= router_name;
+    mine.gpus.clear();
+    mine.devices = 0;
+    try {
+        one->deployment = std::make_unique<Deployment>(spoken_to_as(engine, router.ready_path),
+                                                       router.render(one->port.number(), one->side->first(), servers), served_model,
+                                                       one->port, std::move(mine), stop);
+    } catch (...) {
+        (void)this->stop();
+        throw;
     }
-    if (started_.failure) (void)this->stop();
+    const double engines_took = started_.seconds;
+    note_start(*one);
+    started_.seconds = engines_took + one->deployment->started().seconds;
+    all_.push_back(std::move(one));
+}
+
+void Replicas::note_start(const One& one) {
+    const DeploymentStart& start = one.deployment->started();
+    started_.seconds = std::max(started_.seconds, start.seconds);
+    started_.queued_seconds = std::max(started_.queued_seconds, start.queued_seconds);
+    if (start.failure && is_worse(*start.failure, started_.failure)) started_.failure = one.told(start.failure);
 }
 
 Replicas::~Replicas() {
@@ -101,15 +162,24 @@ Replicas::~Replicas() {
 }
 
 Endpoint Replicas::endpoint() const {
-    Endpoint result = all_.front()->deployment->endpoint();
-    for (std::size_t i = 1; i < all_.size(); ++i) result.replicas.push_back(all_[i]->deployment->endpoint().url);
+    if (all_.size() == parts_.size()) {
+        Endpoint result = all_.front()->deployment->endpoint();
+        for (std::size_t i = 1; i < all_.size(); ++i) result.replicas.push_back(all_[i]->deployment->endpoint().url);
+        return result;
+    }
+    const Endpoint answering = all_[parts_.size() - 1]->deployment->endpoint();
+    Endpoint result = all_.back()->deployment->endpoint();
+    result.metrics_path = answering.metrics_path;
+    result.counters = answering.counters;
+    for (std::size_t i = 0; i < parts_.size(); ++i)
+        if (parts_[i].role == parts_.back().role) result.counted.push_back(all_[i]->deployment->endpoint().url);
     return result;
 }
 
 std::optional<Failure> Replicas::first_failure(const std::function<std::optional<Failure>(const Deployment&)>& of) const {
     std::optional<Failure> result;
     for (const auto& one : all_)
-        if (const auto failure = of(*one->deployment); failure && is_worse(*failure, result)) result = failure;
+        if (const auto failure = of(*one->deployment); failure && is_worse(*failure, result)) result = one->told(failure);
     return result;
 }
 
@@ -127,7 +197,7 @@ std::optional<Failure> Replicas::lost() const {
 
 bool Replicas::reset_cache() {
     bool all = true;
-    for (const auto& one : all_) all = one->deployment->reset_cache() && all;
+    for (std::size_t i = 0; i < parts_.size(); ++i) all = all_[i]->deployment->reset_cache() && all;  // a router has none
     return all;
 }
 
@@ -170,16 +240,18 @@ Ended Replicas::stop() {
             all_[i]->error = std::current_exception();
         }
     };
+    const std::size_t engines = std::min(parts_.size(), all_.size());
+    for (std::size_t i = engines; i < all_.size(); ++i) end(i);  // the router: it would report engines that are gone
     {
         std::vector<std::jthread> threads;
-        for (std::size_t i = 1; i < all_.size(); ++i) threads.emplace_back([&end, i] { end(i); });
+        for (std::size_t i = 1; i < engines; ++i) threads.emplace_back([&end, i] { end(i); });
         end(0);
     }
     for (const auto& one : all_)
         if (one->error) std::rethrow_exception(std::exchange(one->error, nullptr));
     Ended result = ended.front();
     for (std::size_t i = 1; i < ended.size(); ++i) {
-        result.seconds = std::max(result.seconds, ended[i].seconds);
+        result.seconds = i < engines ? std::max(result.seconds, ended[i].seconds) : result.seconds + ended[i].seconds;
         result.report += ended[i].report;
     }
     return result;

@@ -69,13 +69,13 @@ bool has_token(const Json& answer) {
 
 }  // namespace
 
-ProbeAnswer ServerProbe::ask(double timeout_seconds) const {
+ProbeAnswer ServerProbe::ask(double timeout_seconds, bool completion) const {
     const std::string ready = "GET " + engine_.ready_path;
     const Reply health = get(endpoint_, engine_.ready_path, std::min(timeout_seconds, short_answer_seconds), give_up_);
     if (auto refused = not_allowed(ready, health, endpoint_)) return *refused;
     if (!health.error.empty() || health.status != 200) return not_yet(said(ready, health));
     const ProbeAnswer models = ask_models(timeout_seconds);
-    return models.state == State::serves ? ask_completion(timeout_seconds) : models;
+    return models.state == State::serves && completion ? ask_completion(timeout_seconds) : models;
 }
 
 ProbeAnswer ServerProbe::ask_models(double timeout_seconds) const {

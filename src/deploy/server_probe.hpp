@@ -26,8 +26,8 @@ public:
     ServerProbe(const Engine& engine, Endpoint endpoint, std::function<bool()> give_up)
         : engine_(engine), endpoint_(std::move(endpoint)), give_up_(std::move(give_up)) {}
 
-    /// Ready path, list of models and a first completion, as far as it gets.
-    [[nodiscard]] ProbeAnswer ask(double timeout_seconds) const;
+    /// Ready path, list of models and, with `completion`, a first completion, as far as it gets.
+    [[nodiscard]] ProbeAnswer ask(double timeout_seconds, bool completion = true) const;
     /// Why its list of models, if it has one, does not hold the model now: no answer, or another
     /// model. Empty: it does.
     [[nodiscard]] std::string why_not_listed() const;

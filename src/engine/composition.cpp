@@ -2,6 +2,7 @@
 #include "servetune/detail/engine/composition.hpp"
 
 #include "command_reader.hpp"
+#include "condition_text.hpp"
 #include "constraint_errors.hpp"
 #include "engine_value.hpp"
 #include "json_form.hpp"
@@ -22,14 +23,6 @@ namespace {
 
 bool contains(const std::vector<Value>& values, const Value& value) {
     return std::find(values.begin(), values.end(), value) != values.end();
-}
-
-/// Values that a rule names, and `Unset` where that stands for one of them: no flag gives the
-/// engine's own default.
-std::vector<Value> with_unset(std::vector<Value> values, const Parameter& declared) {
-    const Value usual = is_unset(declared.default_value) ? declared.value_when_unset.value_or(Unset{}) : declared.default_value;
-    if (!is_unset(usual) && contains(values, usual)) values.emplace_back(Unset{});
-    return values;
 }
 
 }  // namespace
@@ -69,6 +62,7 @@ Composition::Composition(SpaceDescription description) : description_(std::move(
             description_.set_by_arguments[engine.name] = commands_->flags(arguments_of(engine), engine).values();
     for (Engine& engine : engines) bound_devices(engine);
     for (std::size_t i = 0; i < engines.size(); ++i) add_engine(i);
+    if (description_.roles) add_roles();
 
     merge_same_commands();
 
@@ -96,6 +90,8 @@ Composition::Composition(SpaceDescription description) : description_(std::move(
             for (auto& [engine, names] : names_)
                 for (auto& [local, where] : names.locals)
                     if (where.name_in_space == at->name) where.name_in_space.clear();
+            for (auto& [role, names] : role_names_)
+                std::erase_if(names.locals, [&](const auto& local) { return local.second.name_in_space == at->name; });
             parameters_.erase(at);
             changed = true;
             break;
@@ -110,7 +106,9 @@ Composition::Composition(SpaceDescription description) : description_(std::move(
         std::vector<Value> images(description_.images.begin(), description_.images.end());
         parameters_.push_back(Parameter::choice("container.image", std::move(images)));
     }
-    for (const Engine& engine : engines) add_constraints(engine);
+    for (const Engine& engine : engines) add_constraints(engine, "");
+    for (const auto& [role, own] : role_names_) add_constraints(engines.front(), role);
+    if (description_.roles) bound_roles(engines.front());
     ConstraintErrors::Each wrong;
     for (std::size_t i = 0; i < description_.constraints.size(); ++i) try {
             add_constraint(description_.constraints[i]);
@@ -308,20 +306,26 @@ void Composition::add_parameter(const Engine& engine, const EngineParameter& dec
     parameters_.push_back(std::move(parameter));
 }
 
-void Composition::add_constraints(const Engine& engine) {
+/// `role`: the rules that speak of what this role has of its own; empty: all rules.
+void Composition::add_constraints(const Engine& engine, std::string_view role) {
     const bool several = description_.engines.size() > 1;
-    const auto& locals = names_[engine.name].locals;
     const auto impossible = [&](const Constraint& constraint) {
         const std::string& why = reason(constraint);
         throw SpaceError(engine.name + ": '" + text_of(constraint) + "' cannot hold with the other parameters at their defaults" +
                          (why.empty() ? "" : " (" + why + ")"));
     };
+    const auto of_role = [&](const Constraint& constraint) {
+        const std::vector<std::string> names = names_of(constraint);
+        const auto& own = role_names_.find(role)->second.locals;
+        return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return own.contains(name); });
+    };
     for (const Constraint& constraint : engine.constraints) {
+        if (!role.empty() && !of_role(constraint)) continue;
         if (const auto* rule = std::get_if<Require>(&constraint)) {
             Expression expression = rule->expression;
             std::map<std::string, std::string> renames;
             for (const std::string& name : rule->expression.names()) {
-                const Local& local = locals.at(name);
+                const Local& local = local_of(engine, role, name);
                 const Parameter& declared = local.parameter->parameter;
                 if (const auto said = said_in_arguments(engine, *local.parameter)) expression = expression.with_constant(name, *said);
                 else if (!local.name_in_space.empty()) renames[name] = local.name_in_space;
@@ -334,15 +338,18 @@ void Composition::add_constraints(const Engine& engine) {
                 if (!*always) impossible(constraint);
                 continue;
             }
-            for (const auto& [name, in_space] : renames) expression = where_a_number(expression, *locals.at(name).parameter, in_space);
+            for (const auto& [name, in_space] : renames)
+                expression = where_a_number(expression, *local_of(engine, role, name).parameter, in_space);
             expression = expression.renamed([&](const std::string& name) { return renames.at(name); });
-            constraints_.emplace_back(Require{several ? expression.only_if("engine", engine.name) : expression, rule->because, true});
+            if (several) expression = expression.only_if("engine", engine.name);
+            if (!role.empty()) expression = expression.only_if("roles", std::string("apart"));
+            constraints_.emplace_back(Require{std::move(expression), rule->because, true});
         } else if (const auto* declared = std::get_if<Forbid>(&constraint)) {
             const std::optional<Forbid> forbid = without_drafts(engine, *declared);
             Forbid renamed{{}, declared->because, true};
             bool can_match = forbid.has_value();
             for (const auto& [name, values] : can_match ? forbid->values : declared->values) {
-                const Local& local = locals.at(name);
+                const Local& local = local_of(engine, role, name);
                 const auto searched =
                     std::find_if(parameters_.begin(), parameters_.end(), [&](const Parameter& p) { return p.name == local.name_in_space; });
                 if (!local.name_in_space.empty())
@@ -353,6 +360,7 @@ void Composition::add_constraints(const Engine& engine) {
             if (!can_match) continue;
             if (renamed.values.empty()) impossible(constraint);
             if (several) renamed.values["engine"] = {engine.name};
+            if (!role.empty()) renamed.values["roles"] = {std::string("apart")};
             constraints_.emplace_back(std::move(renamed));
         }
     }
@@ -371,7 +379,20 @@ Expression Composition::where_a_number(const Expression& rule, const EngineParam
     return text.empty() ? rule : parse_expression(text + "(" + rule.text() + ")");
 }
 
+const Composition::Local& Composition::local_of(const Engine& engine, std::string_view role, std::string_view name) const {
+    const auto of_role = role_names_.find(role);
+    if (of_role != role_names_.end())
+        if (const auto own = of_role->second.locals.find(name); own != of_role->second.locals.end()) return own->second;
+    const auto& locals = names_.at(engine.name).locals;
+    const auto found = locals.find(name);
+    if (found == locals.end()) throw SpaceError(engine.name + " renders '" + std::string(name) + "', which is none of its parameters");
+    return found->second;
+}
+
 Value Composition::as_taken(const std::string& name_in_space, const Value& value) const {
+    for (const auto& [role, names] : role_names_)
+        for (const auto& [name, local] : names.locals)
+            if (local.name_in_space == name_in_space) return as_engine_takes(*local.parameter, value);
     for (const auto& [engine, names] : names_)
         for (const auto& [name, local] : names.locals)
             if (local.name_in_space == name_in_space) return as_engine_takes(*local.parameter, value);

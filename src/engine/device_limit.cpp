@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many devices a layout may take: a rule made of the engine's own factors.
+#include "condition_text.hpp"
 #include "engine_value.hpp"
 #include "servetune/detail/engine/composition.hpp"
 #include "servetune/detail/space/expression_parser.hpp"
@@ -9,20 +10,6 @@
 
 namespace servetune {
 namespace {
-
-/// `enable_dp_attention in [true]`, all of them joined by `and`.
-std::string text_of_conditions(const std::vector<Condition>& conditions) {
-    std::string result;
-    for (const Condition& condition : conditions) {
-        result += (result.empty() ? "" : " and ") + condition.parent + " in [";
-        for (std::size_t i = 0; i < condition.values.size(); ++i) {
-            const auto* text = std::get_if<std::string>(&condition.values[i]);
-            result += (i == 0 ? "" : ", ") + (text != nullptr ? "'" + *text + "'" : text_of(condition.values[i]));
-        }
-        result += "]";
-    }
-    return result;
-}
 
 std::int64_t largest(const Domain& domain) {
     if (const auto* range = std::get_if<IntegerDomain>(&domain)) return range->high;
@@ -45,11 +32,19 @@ std::optional<std::int64_t> Composition::said_in_arguments(const Engine& engine,
 }
 
 std::int64_t Composition::devices_of(const Configuration& configuration) const {
+    const std::vector<RoleOf> roles = roles_of(configuration);
+    if (roles.empty()) return devices_of(configuration, "");
+    std::int64_t devices = 0;
+    for (const RoleOf& role : roles) devices += role.count * role.devices;
+    return devices;
+}
+
+std::int64_t Composition::devices_of(const Configuration& configuration, std::string_view role) const {
     const Engine& engine = engine_of(configuration);
     const auto holds = [&](const Condition& condition) {
         bool active = false;
         if (engine.find(condition.parent) == nullptr) return false;
-        const Value value = value_of_local(engine, condition.parent, configuration, active);
+        const Value value = value_of_local(engine, condition.parent, configuration, active, role);
         return active && std::find(condition.values.begin(), condition.values.end(), value) != condition.values.end();
     };
     std::int64_t devices = 1;
@@ -58,7 +53,7 @@ std::int64_t Composition::devices_of(const Configuration& configuration) const {
         if (declared == nullptr) continue;  // not of this version
         if (!factor.unless.empty() && std::all_of(factor.unless.begin(), factor.unless.end(), holds)) continue;
         bool active = false;
-        Value value = value_of_local(engine, factor.parameter, configuration, active);
+        Value value = value_of_local(engine, factor.parameter, configuration, active, role);
         if (is_unset(value)) value = declared->parameter.value_when_unset.value_or(Value(std::int64_t{1}));
         std::optional<std::int64_t> count = said_in_arguments(engine, *declared);
         if (const auto* of_space = std::get_if<std::int64_t>(&value); !count && of_space != nullptr && active) count = *of_space;

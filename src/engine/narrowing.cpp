@@ -222,21 +222,27 @@ Parameter Composition::narrowed(const Engine& engine, const EngineParameter& of_
 /// no words of its own.
 std::optional<std::string> Composition::contribution(const Parameter& parameter, const Value& value) const {
     std::string result;
-    for (const Engine& engine : description_.engines) {
-        for (const auto& [name, local] : names_.at(engine.name).locals) {
-            if (local.name_in_space != parameter.name) continue;
-            const Destination& to = destination_of(engine, *local.parameter);
-            if (const auto checkpoint = local.checkpoints.find(text_of(value)); checkpoint != local.checkpoints.end()) {
-                result += "model " + checkpoint->second + "\n";
-                continue;
-            }
-            if (to.flag.empty() && to.off_flag.empty() && to.environment.empty() && to.option.empty()) return std::nullopt;
-            result += "words ";
-            if (is_unset(value) || value == local.parameter->parameter.default_value) result += "\n";
-            else if (const bool* on = std::get_if<bool>(&value); on != nullptr && to.environment.empty() && to.option.empty())
-                result += (*on ? to.flag : to.off_flag) + "\n";
-            else result += text_of(value) + "\n";
+    std::vector<std::pair<const Engine*, const Local*>> places;
+    for (const Engine& engine : description_.engines)
+        for (const auto& [name, local] : names_.at(engine.name).locals)
+            if (local.name_in_space == parameter.name) places.emplace_back(&engine, &local);
+    for (const auto& [role, names] : role_names_)
+        for (const auto& [name, local] : names.locals)
+            if (local.name_in_space == parameter.name) places.emplace_back(&description_.engines.front(), &local);
+    if (places.empty()) return std::nullopt;
+    for (const auto& [engine, place] : places) {
+        const Local& local = *place;
+        const Destination& to = destination_of(*engine, *local.parameter);
+        if (const auto checkpoint = local.checkpoints.find(text_of(value)); checkpoint != local.checkpoints.end()) {
+            result += "model " + checkpoint->second + "\n";
+            continue;
         }
+        if (to.flag.empty() && to.off_flag.empty() && to.environment.empty() && to.option.empty()) return std::nullopt;
+        result += "words ";
+        if (is_unset(value) || value == local.parameter->parameter.default_value) result += "\n";
+        else if (const bool* on = std::get_if<bool>(&value); on != nullptr && to.environment.empty() && to.option.empty())
+            result += (*on ? to.flag : to.off_flag) + "\n";
+        else result += text_of(value) + "\n";
     }
     return result;
 }

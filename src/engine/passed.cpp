@@ -20,19 +20,27 @@ std::vector<PassedSetting> Composition::passed(const Engine& engine) const {
         if (found != parameters_.end() && !found->continuous() && found->level_count() == 1) setting.always = found->level(0);
         return setting;
     };
-    for (const EngineParameter& declared : engine.parameters) {
-        const Local& local = names_.at(engine.name).locals.at(declared.parameter.name);
-        if (local.name_in_space.empty() && local.drafted_by.empty()) continue;
-        const Destination& to = destination_of(engine, declared);
+    const auto add = [&](const Local& local) {
+        if (local.name_in_space.empty() && local.drafted_by.empty()) return;
+        const Destination& to = destination_of(engine, *local.parameter);
         PassedSetting setting = setting_of(local);
         setting.environment = to.environment;
         setting.option = to.option;
         setting.flag = to.flag;
         result.push_back(setting);
-        if (to.off_flag.empty()) continue;
+        if (to.off_flag.empty()) return;
         setting.flag = to.off_flag;
         result.push_back(std::move(setting));
-    }
+    };
+    for (const EngineParameter& declared : engine.parameters) add(names_.at(engine.name).locals.at(declared.parameter.name));
+    for (const auto& [role, own] : role_names_)
+        for (const auto& [name, local] : own.locals) add(local);
+    if (description_.roles && engine.roles)
+        for (const EngineRole& role : engine.roles->each) {
+            for (const std::string& word : role.arguments)
+                if (word.starts_with("--")) result.push_back({.parameter = "roles", .flag = word});
+            for (const auto& [name, value] : role.environment) result.push_back({.parameter = "roles", .environment = name});
+        }
     for (const JsonFlag& group : engine.json_flags)
         for (const auto& [key, name] : group.fields) {
             const Local& local = names_.at(engine.name).locals.at(name);

@@ -3,6 +3,7 @@
 #include "base/nesting.hpp"
 #include "base/variable_name.hpp"
 #include "command_reader.hpp"
+#include "filled_words.hpp"
 #include "json_form.hpp"
 #include "servetune/detail/base/present.hpp"
 #include "servetune/detail/engine/composition.hpp"
@@ -38,16 +39,6 @@ void flatten(const OrderedJson& object, const std::string& path, std::map<std::s
     }
 }
 
-/// `{name}` in a word, replaced by its text.
-std::string with_texts(std::string word, const std::vector<std::pair<std::string, std::string>>& texts) {
-    for (const auto& [name, text] : texts) {
-        const std::string place = "{" + name + "}";
-        for (auto at = word.find(place); at != std::string::npos; at = word.find(place, at + text.size()))
-            word.replace(at, place.size(), text);
-    }
-    return word;
-}
-
 }  // namespace
 
 const Engine& Composition::engine_of(const Configuration& configuration) const {
@@ -58,13 +49,11 @@ const Engine& Composition::engine_of(const Configuration& configuration) const {
     throw SpaceError("there is no engine '" + text_of(*chosen) + "' in this study");
 }
 
-Value Composition::value_of_local(const Engine& engine, std::string_view name, const Configuration& configuration, bool& active) const {
-    const auto& locals = names_.at(engine.name).locals;
-    const auto found = locals.find(name);
-    if (found == locals.end()) throw SpaceError(engine.name + " renders '" + std::string(name) + "', which is none of its parameters");
-    const Local& local = found->second;
+Value Composition::value_of_local(const Engine& engine, std::string_view name, const Configuration& configuration, bool& active,
+                                  std::string_view role) const {
+    const Local& local = local_of(engine, role, name);
     if (!local.drafted_by.empty()) {
-        const Value method = value_of_local(engine, local.drafted_by, configuration, active);
+        const Value method = value_of_local(engine, local.drafted_by, configuration, active, role);
         const auto draft = local.drafts.find(text_of(method));
         if (active && draft != local.drafts.end()) return draft->second;
     }
@@ -74,7 +63,7 @@ Value Composition::value_of_local(const Engine& engine, std::string_view name, c
 }
 
 Composition::Words Composition::words_of(const Engine& engine, const Configuration& configuration, const std::string& model,
-                                         const std::vector<std::string>* only) const {
+                                         const std::vector<std::string>* only, std::string_view role) const {
     Words result{model};
     OrderedJson options;
     const auto wanted = [&](const std::string& name) {
@@ -86,8 +75,8 @@ Composition::Words Composition::words_of(const Engine& engine, const Configurati
     };
     for (const EngineParameter& declared : engine.parameters) {
         bool active = false;
-        const Value value = value_of_local(engine, declared.parameter.name, configuration, active);
-        const auto& checkpoints = names_.at(engine.name).locals.at(declared.parameter.name).checkpoints;
+        const Value value = value_of_local(engine, declared.parameter.name, configuration, active, role);
+        const auto& checkpoints = local_of(engine, role, declared.parameter.name).checkpoints;
         if (const auto checkpoint = checkpoints.find(text_of(value)); active && checkpoint != checkpoints.end()) {
             result.model = checkpoint->second;
             continue;
@@ -109,12 +98,12 @@ Composition::Words Composition::words_of(const Engine& engine, const Configurati
     }
     for (const JsonFlag& group : engine.json_flags) {
         const bool any = std::any_of(group.fields.begin(), group.fields.end(), [&](const auto& field) { return wanted(field.second); });
-        if (!any || !conditions_hold(engine, group.when, configuration, false)) continue;
+        if (!any || !conditions_hold(engine, group.when, configuration, false, role)) continue;
         OrderedJson object;
         std::map<std::string, std::map<std::string, std::string>> parts;  // of each form
         for (const auto& [key, name] : group.fields) {
             bool active = false;
-            const Value value = value_of_local(engine, name, configuration, active);
+            const Value value = value_of_local(engine, name, configuration, active, role);
             if (!active || is_unset(value)) continue;
             if (group.forms.contains(key)) parts[key][name] = to_json(value).dump();
             else object[key] = to_json(value);
@@ -133,27 +122,32 @@ std::vector<std::string> Composition::arguments_of(const Engine& engine) const {
 }
 
 Command Composition::render(const Configuration& configuration, const LaunchTarget& target) const {
+    return command_of(configuration, target, nullptr);
+}
+
+Command Composition::command_of(const Configuration& configuration, const LaunchTarget& target, const EngineRole* role) const {
     const Engine& engine = engine_of(configuration);
-    Words words = words_of(engine, configuration, target.model, nullptr);
+    Words words = words_of(engine, configuration, target.model, nullptr, role != nullptr ? role->name : "");
     Command command{{}, std::move(words.environment), std::move(words.files)};
-    for (const std::string& word : engine.launch) {
-        if (target.host.empty() && (word.find("{host}") != std::string::npos || word.find("{port}") != std::string::npos)) {
-            if (!command.argv.empty() && command.argv.back().starts_with("-")) command.argv.pop_back();
-            continue;
-        }
-        command.argv.push_back(with_texts(word, {{"model", words.model}, {"host", target.host}, {"port", std::to_string(target.port)}}));
-    }
+    const Texts texts = texts_of(target, {{"model", words.model}});
+    const bool has_address = !target.host.empty();
+    add_filled(command.argv, engine.launch, texts, has_address);
     command.argv.insert(command.argv.end(), words.flags.begin(), words.flags.end());
+    if (role != nullptr) {
+        add_filled(command.argv, role->arguments, texts, has_address);
+        for (const auto& [name, value] : role->environment)
+            if (has_address || !names_address(value)) command.environment[name] = with_texts(value, texts);
+    }
     const std::vector<std::string> always = arguments_of(engine);
     command.argv.insert(command.argv.end(), always.begin(), always.end());
     return command;
 }
 
 bool Composition::conditions_hold(const Engine& engine, const std::vector<Condition>& conditions, const Configuration& configuration,
-                                  bool where_unset) const {
+                                  bool where_unset, std::string_view role) const {
     return std::all_of(conditions.begin(), conditions.end(), [&](const Condition& condition) {
         bool active = false;
-        const Value value = value_of_local(engine, condition.parent, configuration, active);
+        const Value value = value_of_local(engine, condition.parent, configuration, active, role);
         if (where_unset && (!active || is_unset(value))) return true;
         return active && std::find(condition.values.begin(), condition.values.end(), value) != condition.values.end();
     });
@@ -170,10 +164,10 @@ std::string Composition::why_no_weight_cache(const Configuration& configuration)
     const Engine& engine = engine_of(configuration);
     if (std::string why = why_no_weight_cache(engine); !why.empty()) return why;
     for (const Condition& condition : engine.weight_cache->when)
-        if (engine.find(condition.parent) != nullptr && !conditions_hold(engine, {condition}, configuration, true)) {
+        if (engine.find(condition.parent) != nullptr && !conditions_hold(engine, {condition}, configuration, true, "")) {
             bool active = false;
             return engine.name + " takes no weights from it with " + condition.parent + " " +
-                   text_of(value_of_local(engine, condition.parent, configuration, active));
+                   text_of(value_of_local(engine, condition.parent, configuration, active, ""));
         }
     return {};
 }
@@ -182,7 +176,7 @@ WeightCacheCommands Composition::render_weight_cache(const Configuration& config
                                                      const std::string& folder) const {
     const Engine& engine = engine_of(configuration);
     const WeightCacheDaemon& declared = present(engine.weight_cache);
-    Words words = words_of(engine, configuration, model, &declared.parameters);
+    Words words = words_of(engine, configuration, model, &declared.parameters, "");
     const std::vector<std::pair<std::string, std::string>> values{{"model", words.model}, {"folder", folder}};
     WeightCacheCommands result{words.model, {{}, std::move(words.environment), std::move(words.files)}};
     for (const std::string& word : declared.launch) result.daemon.argv.push_back(with_texts(word, values));

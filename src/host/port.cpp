@@ -113,6 +113,31 @@ ReservedPort::ReservedPort() {
 
 ReservedPort::~ReservedPort() { close(holder_); }
 
+ReservedPorts::ReservedPorts(int count) {
+    if (count <= 0) return;
+    const std::vector<int> ports = candidates();
+    std::random_device chance;
+    constexpr int tries = 100;
+    for (int i = 0; i < tries; ++i) {
+        const int first = ports[chance() % ports.size()];
+        std::vector<Descriptor> row;
+        for (int port = first; port < first + count && port <= last_port; ++port) {
+            row.push_back(port_name_holder(port));
+            if (row.back().id() < 0 || !can_be_bound(port)) break;
+        }
+        if (row.size() < static_cast<std::size_t>(count) || row.back().id() < 0 || !can_be_bound(first + count - 1)) continue;
+        first_ = first;
+        for (Descriptor& holder : row) holders_.push_back(holder.release());
+        return;
+    }
+    throw IoError("no " + std::to_string(count) + " free ports in a row: none of " + std::to_string(tries) + " rows between " +
+                  std::to_string(first_port) + " and " + std::to_string(last_port) + " can be reserved and bound");
+}
+
+ReservedPorts::~ReservedPorts() {
+    for (const int holder : holders_) close(holder);
+}
+
 bool ReservedPort::listening() const {
     const Descriptor probe(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (probe.id() < 0) return false;

@@ -210,7 +210,8 @@ Redactor secrets_of(const Endpoint& endpoint) {
         result.add(value.substr(std::min(value.size(), value.find(' ') + 1)));  // `Bearer KEY`: the key by itself too
     }
     add_user_info(result, endpoint.url);
-    for (const std::string& url : endpoint.replicas) add_user_info(result, url);
+    for (const auto* urls : {&endpoint.replicas, &endpoint.counted})
+        for (const std::string& url : *urls) add_user_info(result, url);
     return result;
 }
 
@@ -262,15 +263,22 @@ ServerCounters counters_of_one(const Endpoint& endpoint) {
 
 ServerCounters read_counters(const Endpoint& endpoint) {
     if (endpoint.metrics_path.empty() || endpoint.counters.empty()) return {};
-    ServerCounters result = counters_of_one(endpoint);
-    for (const std::string& url : endpoint.replicas) {
+    std::vector<std::string> servers = endpoint.counted;
+    if (servers.empty()) {
+        servers = endpoint.replicas;
+        servers.insert(servers.begin(), endpoint.url);
+    }
+    std::optional<ServerCounters> result;
+    for (const std::string& url : servers) {
         Endpoint one = endpoint;
         one.url = url;
         const ServerCounters more = counters_of_one(one);
-        for (const auto& [name, field] : counter_fields)  // of a part of the servers a sum says nothing
-            result.*field = result.*field && more.*field ? std::optional(*(result.*field) + *(more.*field)) : std::nullopt;
+        if (!result) result = more;
+        else
+            for (const auto& [name, field] : counter_fields)  // of a part of the servers a sum says nothing
+                (*result).*field = (*result).*field && more.*field ? std::optional(*((*result).*field) + *(more.*field)) : std::nullopt;
     }
-    return result;
+    return result.value_or(ServerCounters{});
 }
 
 ServerCounters difference(const ServerCounters& after, const ServerCounters& before) {

@@ -142,6 +142,9 @@ CostModel::CostModel(const ServingTarget& target, const ServingSettings& setting
     compute_ = *flops * target_.traits.compute(weights_.computes_in);
     check_positive(compute_, "compute_efficiency");
     plan_memory();
+    if (settings_.devices() == 1) return;
+    const std::int64_t group = settings_.tensor_parallel * settings_.pipeline_parallel;  // which exchange in each step
+    (void)link(settings_.expert_parallel ? settings_.devices() : group);
 }
 
 std::int64_t CostModel::max_context_tokens() const {
@@ -242,20 +245,39 @@ double CostModel::attention_seconds(const StepWork& work, double checked) const 
            std::max(context * checked * flops_per_pair / multiplying, context * cache_bytes / reading);
 }
 
+double CostModel::cache_bytes(std::int64_t tokens) const {
+    ServingSettings whole = settings_;
+    whole.tensor_parallel = whole.pipeline_parallel = 1;
+    return static_cast<double>(tokens) * bytes_for_one_token(target_.model, whole, std::max<std::int64_t>(1, tokens));
+}
+
+double CostModel::link(std::int64_t devices) const {
+    const HardwareSpec& hardware = target_.hardware;
+    const bool one_node = !hardware.devices_per_node || devices <= *hardware.devices_per_node;
+    if (!one_node && !hardware.network_bytes_per_second)
+        throw UsageError(std::to_string(devices) + " devices are more than a node of " + hardware.name +
+                         " has, and what they send between nodes is not known (network_bytes_per_second)");
+    if (one_node && !hardware.link_bytes_per_second)
+        throw UsageError(std::to_string(devices) + " devices: how fast those of " + hardware.name +
+                         " talk to each other is not known (link_bytes_per_second)");
+    const double one_direction = one_node ? *hardware.link_bytes_per_second / 2 : *hardware.network_bytes_per_second;
+    return one_direction * target_.traits.link_efficiency;
+}
+
 double CostModel::communication_seconds(double tokens) const {
     if (settings_.devices() == 1) return 0;
     const ModelSpec& model = target_.model;
-    const double one_direction = present(target_.hardware.link_bytes_per_second) / 2;
-    const double link = one_direction * target_.traits.link_efficiency;
     const double sent = tokens * static_cast<double>(model.hidden_size) * bytes_16bit;
-    const auto exchange = [&](double bytes) { return target_.traits.all_reduce_seconds + bytes / link; };
+    const auto exchange = [&](double bytes, double link_of) { return target_.traits.all_reduce_seconds + bytes / link_of; };
     const auto tensor = static_cast<double>(settings_.tensor_parallel);
     const double group = tensor * static_cast<double>(settings_.expert_parallel ? settings_.data_parallel : 1);
     const double twice_a_layer = 2 * static_cast<double>(model.layers);
-    double seconds = static_cast<double>(settings_.pipeline_parallel - 1) * exchange(sent);
-    if (tensor > 1) seconds += twice_a_layer * exchange(sent * 2 * (tensor - 1) / tensor);
+    const std::int64_t stages = settings_.tensor_parallel * settings_.pipeline_parallel;
+    double seconds = static_cast<double>(settings_.pipeline_parallel - 1) * exchange(sent, link(stages));
+    if (tensor > 1) seconds += twice_a_layer * exchange(sent * 2 * (tensor - 1) / tensor, link(settings_.tensor_parallel));
     if (settings_.expert_parallel && model.experts > 0 && group > 1)
-        seconds += twice_a_layer * exchange(sent * static_cast<double>(model.experts_per_token) * (group - 1) / group);
+        seconds += twice_a_layer * exchange(sent * static_cast<double>(model.experts_per_token) * (group - 1) / group,
+                                            link(static_cast<std::int64_t>(group)));
     return seconds;
 }
 

@@ -64,6 +64,7 @@ struct EngineCore::State {
         std::int64_t cached = 0;                ///< of the prompt, found in the cache when it was first admitted
         std::size_t seen_units = 0;             ///< from its beginning: found or named
         bool restarted = false;                 ///< was preempted
+        bool arrives = false;                   ///< EngineRequest::prompt_is_computed
         std::vector<BlockPool::Unit> units{};
         std::vector<std::uint64_t> pieces{};
 
@@ -74,7 +75,7 @@ struct EngineCore::State {
 
     State(CostModel model, std::uint64_t seed, const StepNoise& variation);
 
-    [[nodiscard]] std::string refusal(std::int64_t input_tokens, std::int64_t output_tokens) const;
+    [[nodiscard]] std::string refusal(std::int64_t input_tokens, std::int64_t output_tokens, bool prompt_is_computed) const;
     void add(EngineRequest request);
     void cancel(std::size_t id);
     EngineStep step();
@@ -165,7 +166,7 @@ EngineCore::State::State(CostModel model, std::uint64_t seed, const StepNoise& v
     for (std::int64_t i = 0; i < speculation.tokens; ++i) chances.push_back(chance *= found->second);
 }
 
-std::string EngineCore::State::refusal(std::int64_t input_tokens, std::int64_t output_tokens) const {
+std::string EngineCore::State::refusal(std::int64_t input_tokens, std::int64_t output_tokens, bool prompt_is_computed) const {
     const auto told = [&](const std::string& limit, std::int64_t most) {
         return "the request has " + std::to_string(input_tokens + output_tokens) + " tokens (" + std::to_string(input_tokens) +
                " of the prompt, " + std::to_string(output_tokens) + " of the answer), " + limit + std::to_string(most);
@@ -177,14 +178,15 @@ std::string EngineCore::State::refusal(std::int64_t input_tokens, std::int64_t o
     if (const std::int64_t most = cost.max_context_tokens(); most > 0 && total > most) return told("the longest context is ", most);
     if (const std::int64_t most = cost.memory().cache_blocks * settings.block_tokens; total > most)
         return told("the whole cache holds ", most);
-    if (!settings.chunked_prefill && input_tokens > settings.max_batched_tokens)
+    if (!settings.chunked_prefill && input_tokens > settings.max_batched_tokens && !prompt_is_computed)
         return "the prompt has " + std::to_string(input_tokens) + " tokens, a step at most " + std::to_string(settings.max_batched_tokens) +
                ", and prompts are not cut (chunked prefill is off)";
     return {};
 }
 
 void EngineCore::State::add(EngineRequest request) {
-    if (const std::string why = refusal(request.input_tokens, request.output_tokens); !why.empty()) throw UsageError(why);
+    if (const std::string why = refusal(request.input_tokens, request.output_tokens, request.prompt_is_computed); !why.empty())
+        throw UsageError(why);
     if (slots.contains(request.id)) throw UsageError("request " + std::to_string(request.id) + " is already in the engine");
     if (spare.empty()) {
         spare.push_back(static_cast<Slot>(sequences.size()));
@@ -198,9 +200,9 @@ void EngineCore::State::add(EngineRequest request) {
     sequence.serial = added++;
     sequence.input_tokens = sequence.prompt = request.input_tokens;
     sequence.output_tokens = request.output_tokens;
-    sequence.generated = 0;
+    sequence.generated = sequence.cached = 0;
     sequence.restarted = false;
-    sequence.cached = 0;
+    sequence.arrives = request.prompt_is_computed;
     if (settings.prefix_cache) sequence.pieces = std::move(request.pieces);
     waiting.push_back(slot);
 }
@@ -333,8 +335,9 @@ bool EngineCore::State::admit(Sequence& sequence) {
         free -= pool.in_use(*unit) ? 0 : unit_blocks;
     }
     free -= (most_found - found) * unit_blocks;
+    const bool arrives = sequence.arrives && !sequence.restarted;  // what was preempted is computed here
     // A sequence that starts again may have grown longer than a step. Uncut it would never run.
-    const bool whole = !settings.chunked_prefill && !(sequence.restarted && sequence.prompt > settings.max_batched_tokens);
+    const bool whole = !settings.chunked_prefill && !arrives && !(sequence.restarted && sequence.prompt > settings.max_batched_tokens);
     if (whole && sequence.prompt - found * unit_tokens > budget) return false;
     if (settings.reserved_share > 0) {
         sequence.capacity = blocks_for(sequence.prompt) * settings.block_tokens;
@@ -350,7 +353,8 @@ bool EngineCore::State::admit(Sequence& sequence) {
     sequence.computed = found * unit_tokens;
     sequence.seen_units = static_cast<std::size_t>(found);
     plan_naming(sequence);
-    if (!sequence.restarted) {  // a second start says nothing about the traffic
+    if (arrives) sequence.computed = sequence.prompt - 1;
+    else if (!sequence.restarted && !sequence.arrives) {  // a second start says nothing about the traffic
         sequence.cached = sequence.computed;
         counters.prefix_queried_tokens += settings.prefix_cache ? static_cast<std::uint64_t>(sequence.input_tokens) : 0;
         counters.prefix_hit_tokens += static_cast<std::uint64_t>(sequence.cached);
@@ -373,7 +377,7 @@ void EngineCore::State::prefill(Sequence& sequence) {
     if (!sequence.decodes()) return;
     ++work.prefill_finished;
     const bool first = sequence.generated++ == 0;
-    if (first) counters.prompt_tokens += static_cast<std::uint64_t>(sequence.input_tokens);
+    if (first && !sequence.arrives) counters.prompt_tokens += static_cast<std::uint64_t>(sequence.input_tokens);
     const bool last = sequence.finished();
     finished += last ? 1 : 0;
     events.push_back({.id = sequence.id, .tokens = 1, .cached_tokens = first ? sequence.cached : 0, .first = first, .finished = last});
@@ -470,16 +474,14 @@ double EngineCore::State::noise_factor() {
     return run_factor * factor(step_deviation, step_rng) * drift;
 }
 
-// ---- the public
-
 EngineCore::EngineCore(CostModel cost, std::uint64_t seed, const StepNoise& noise)
     : state_(std::make_unique<State>(std::move(cost), seed, noise)) {}
 EngineCore::EngineCore(EngineCore&&) noexcept = default;
 EngineCore& EngineCore::operator=(EngineCore&&) noexcept = default;
 EngineCore::~EngineCore() = default;
 
-std::string EngineCore::refusal(std::int64_t input_tokens, std::int64_t output_tokens) const {
-    return state_->refusal(input_tokens, output_tokens);
+std::string EngineCore::refusal(std::int64_t input_tokens, std::int64_t output_tokens, bool prompt_is_computed) const {
+    return state_->refusal(input_tokens, output_tokens, prompt_is_computed);
 }
 void EngineCore::add(EngineRequest request) { state_->add(std::move(request)); }
 void EngineCore::cancel(std::size_t id) { state_->cancel(id); }

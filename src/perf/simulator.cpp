@@ -4,10 +4,12 @@
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/base/present.hpp"
 #include "servetune/detail/base/rng.hpp"
+#include "servetune/error.hpp"
 
 #include <algorithm>
 #include <functional>
 #include <queue>
+#include <tuple>
 #include <utility>
 
 namespace servetune {
@@ -18,7 +20,7 @@ constexpr std::size_t nobody = ~std::size_t{0};
 /// Something that happens at a moment. What happens at one moment happens in the order in which it
 /// was decided.
 struct Event {
-    enum class Kind { send, enter, step_end, answered, give_up, death };
+    enum class Kind { send, enter, moved, step_end, answered, give_up, death };
     double at;
     std::uint64_t order;
     Kind kind;
@@ -29,9 +31,31 @@ struct Event {
 
 struct SimulatedReplica {
     EngineCore core;
+    bool prefill = false;    ///< computes prompts for others
+    std::size_t server = 0;  ///< of its kind
     EngineStep step{};
     bool busy = false;
     std::size_t requests = 0;  ///< that it has
+};
+
+/// The processes of one kind of server that take requests and write answers.
+struct SimulatedFrontEnds {
+    std::vector<double> free_at;  ///< each does one thing after the other
+    double request_seconds = 0;
+    double chunk_seconds = 0;
+    std::size_t next = 0;
+
+    SimulatedFrontEnds(const CostModel& cost, std::int64_t servers)
+        : free_at(static_cast<std::size_t>(cost.settings().front_ends * servers), 0.0),
+          request_seconds(cost.target().traits.request_overhead_seconds),
+          chunk_seconds(cost.target().traits.chunk_overhead_seconds) {}
+
+    /// The process that takes the next request, and when it has done so.
+    std::pair<std::size_t, double> take(double now) {
+        const std::size_t one = next++ % free_at.size();
+        free_at[one] = std::max(free_at[one], now) + request_seconds;
+        return {one, free_at[one]};
+    }
 };
 
 /// A request under way.
@@ -49,7 +73,9 @@ struct Flight {
 /// One simulated load test, from the first arrival to the last end.
 class Simulation {
 public:
-    Simulation(const CostModel& cost, const SimulatedTraffic& traffic, const SimulationOptions& options);
+    /// `apart`: null where one kind of server does both.
+    Simulation(const CostModel& answering, std::int64_t servers, const RolesApart* apart, const SimulatedTraffic& traffic,
+               const SimulationOptions& options);
     SimulatedRun run();
 
 private:
@@ -61,6 +87,8 @@ private:
     void fill_places();
     void send(std::size_t index, double scheduled);
     void enter(std::size_t index);
+    [[nodiscard]] std::size_t with_fewest(bool prefill) const;
+    void prompt_computed(const SimulatedReplica& from, const TokenEvent& event);
     void start_steps();
     void end_step(SimulatedReplica& replica);
     void deliver(const TokenEvent& event);
@@ -74,13 +102,16 @@ private:
     [[nodiscard]] bool closed_loop() const { return traffic_.arrival().kind == Arrival::Kind::concurrency; }
     [[nodiscard]] double first_arrival() const;
 
-    const CostModel& cost_;
+    void add_replicas(const CostModel& cost, std::int64_t servers, bool prefill);
+
+    const RolesApart* apart_;
     const SimulatedTraffic& traffic_;
     const SimulationOptions& options_;
     const ServingSettings& settings_;
     std::vector<SimulatedReplica> replicas_;
-    std::vector<double> front_end_free_at_;  ///< each does one thing after the other
-    std::size_t next_front_end_ = 0;
+    SimulatedFrontEnds answering_;  ///< of the servers that answer
+    std::optional<SimulatedFrontEnds> prefilling_{};
+    std::vector<double> sends_until_{}, receives_until_{};  ///< of each prefill and decode server: the cache that is moved last
     std::vector<Flight> flights_;
     std::size_t left_;                  ///< requests that have not ended
     std::vector<std::size_t> queue_{};  ///< closed loop: first requests, in order
@@ -95,22 +126,35 @@ private:
     SimulatedRun run_{};
 };
 
-Simulation::Simulation(const CostModel& cost, const SimulatedTraffic& traffic, const SimulationOptions& options)
-    : cost_(cost),
+Simulation::Simulation(const CostModel& answering, std::int64_t servers, const RolesApart* apart, const SimulatedTraffic& traffic,
+                       const SimulationOptions& options)
+    : apart_(apart),
       traffic_(traffic),
       options_(options),
-      settings_(cost.settings()),
-      front_end_free_at_(static_cast<std::size_t>(settings_.front_ends), 0.0),
+      settings_(answering.settings()),
+      answering_(answering, servers),
       flights_(traffic.requests().size()),
       left_(traffic.requests().size()),
       places_(traffic.arrival().in_flight) {
-    for (std::int64_t i = 0; i < settings_.data_parallel; ++i)
-        replicas_.push_back({.core = EngineCore(cost, derive_seed(options.seed, static_cast<std::uint64_t>(i)), options.noise)});
+    add_replicas(answering, servers, false);
+    if (apart_ != nullptr) {
+        add_replicas(apart_->prefill, apart_->prefill_servers, true);
+        prefilling_.emplace(apart_->prefill, apart_->prefill_servers);
+        sends_until_.assign(static_cast<std::size_t>(apart_->prefill_servers), 0.0);
+        receives_until_.assign(static_cast<std::size_t>(servers), 0.0);
+    }
     run_.records.resize(flights_.size());
     for (std::size_t i = 0; i < flights_.size(); ++i) {
         run_.records[i].index = i;
         if (const auto before = traffic.requests()[i].follows) flights_[*before].next_turn = i;
     }
+}
+
+void Simulation::add_replicas(const CostModel& cost, std::int64_t servers, bool prefill) {
+    for (std::int64_t i = 0; i < servers * cost.settings().data_parallel; ++i)
+        replicas_.push_back({.core = EngineCore(cost, derive_seed(options_.seed, replicas_.size()), options_.noise),
+                             .prefill = prefill,
+                             .server = static_cast<std::size_t>(i / cost.settings().data_parallel)});
 }
 
 SimulatedRun Simulation::run() {
@@ -133,6 +177,14 @@ void Simulation::happen(const Event& event) {
     switch (event.kind) {
         case Kind::send: return send(event.index, event.at);
         case Kind::enter: return enter(event.index);
+        case Kind::moved: {
+            if (dead_) return;
+            const SimulatedTraffic::Request& request = traffic_.requests()[event.index];
+            return replicas_[flights_[event.index].replica].core.add({.id = event.index,
+                                                                      .input_tokens = flights_[event.index].input_tokens,
+                                                                      .output_tokens = request.output_tokens,
+                                                                      .prompt_is_computed = true});
+        }
         case Kind::step_end: return end_step(replicas_[event.index]);
         case Kind::answered: return answered(event.index);
         case Kind::give_up: return end(event.index, RequestEnd::stalled, "no byte of the answer for too long");
@@ -182,10 +234,9 @@ void Simulation::send(std::size_t index, double scheduled) {
     flight.input_tokens = request.input_tokens;
     if (request.follows)
         flight.input_tokens += flights_[*request.follows].input_tokens + traffic_.requests()[*request.follows].output_tokens;
-    flight.front_end = next_front_end_++ % front_end_free_at_.size();
-    double& free_at = front_end_free_at_[flight.front_end];
-    free_at = std::max(free_at, now_) + cost_.target().traits.request_overhead_seconds;
-    push(free_at, Kind::enter, index);
+    double taken_at = 0;
+    std::tie(flight.front_end, taken_at) = (prefilling_ ? *prefilling_ : answering_).take(now_);
+    push(taken_at, Kind::enter, index);
 }
 
 void Simulation::answered(std::size_t index) {
@@ -234,15 +285,42 @@ void Simulation::enter(std::size_t index) {
     Flight& flight = flights_[index];
     if (dead_) return;
     const SimulatedTraffic::Request& request = traffic_.requests()[index];
-    if (std::string why = replicas_.front().core.refusal(flight.input_tokens, request.output_tokens); !why.empty()) {
+    const bool apart = apart_ != nullptr;
+    std::string why = replicas_.front().core.refusal(flight.input_tokens, request.output_tokens, apart);
+    if (why.empty() && apart) why = replicas_.back().core.refusal(flight.input_tokens, 1);
+    if (!why.empty()) {
         run_.records[index].http_status = 400;
         return end(index, RequestEnd::http_error, "status 400: " + why);
     }
-    const auto fewest = std::min_element(replicas_.begin(), replicas_.end(),
-                                         [](const SimulatedReplica& a, const SimulatedReplica& b) { return a.requests < b.requests; });
-    flight.replica = static_cast<std::size_t>(fewest - replicas_.begin());
-    ++fewest->requests;
-    fewest->core.add({.id = index, .input_tokens = flight.input_tokens, .output_tokens = request.output_tokens, .pieces = request.pieces});
+    flight.replica = with_fewest(apart);
+    ++replicas_[flight.replica].requests;
+    replicas_[flight.replica].core.add(
+        {.id = index, .input_tokens = flight.input_tokens, .output_tokens = apart ? 1 : request.output_tokens, .pieces = request.pieces});
+}
+
+std::size_t Simulation::with_fewest(bool prefill) const {
+    std::size_t best = nobody;
+    for (std::size_t i = 0; i < replicas_.size(); ++i)
+        if (replicas_[i].prefill == prefill && (best == nobody || replicas_[i].requests < replicas_[best].requests)) best = i;
+    return best;
+}
+
+/// The cache of a prompt moves to the server that answers, behind what its sender sends and what its
+/// receiver receives already.
+void Simulation::prompt_computed(const SimulatedReplica& from, const TokenEvent& event) {
+    Flight& flight = flights_[event.id];
+    flight.cached_tokens = event.cached_tokens;
+    flight.replica = with_fewest(false);
+    SimulatedReplica& to = replicas_[flight.replica];
+    ++to.requests;
+    double taken_at = 0;
+    std::tie(flight.front_end, taken_at) = answering_.take(now_);
+    const double seconds = apart_->transfer_seconds + apart_->prefill.cache_bytes(flight.input_tokens) / apart_->transfer_bytes_per_second;
+    double& sends_until = sends_until_[from.server];
+    double& receives_until = receives_until_[to.server];
+    sends_until = std::max(taken_at, sends_until) + seconds;
+    receives_until = std::max(taken_at, receives_until) + seconds;
+    push(std::max(sends_until, receives_until), Kind::moved, event.id);
 }
 
 void Simulation::start_steps() {
@@ -268,7 +346,8 @@ void Simulation::end_step(SimulatedReplica& replica) {
                    false);
     }
     for (const TokenEvent& event : replica.step.tokens) {
-        deliver(event);
+        if (replica.prefill) prompt_computed(replica, event);
+        else deliver(event);
         replica.requests -= event.finished ? 1 : 0;
     }
 }
@@ -277,11 +356,11 @@ void Simulation::end_step(SimulatedReplica& replica) {
 void Simulation::deliver(const TokenEvent& event) {
     Flight& flight = flights_[event.id];
     flight.unsent += event.tokens;
-    if (event.first) flight.cached_tokens = event.cached_tokens;
+    if (event.first && apart_ == nullptr) flight.cached_tokens = event.cached_tokens;
     if (!event.first && !event.finished && flight.unsent < settings_.stream_interval) return;
     flight.unsent = 0;
-    double& free_at = front_end_free_at_[flight.front_end];
-    free_at = std::max(free_at, now_) + cost_.target().traits.chunk_overhead_seconds;
+    double& free_at = answering_.free_at[flight.front_end];
+    free_at = std::max(free_at, now_) + answering_.chunk_seconds;
 
     RequestRecord& record = run_.records[event.id];
     if (record.last_token) record.gaps.push_back(static_cast<float>(free_at - *record.last_token));
@@ -339,7 +418,12 @@ SimulatedRun Simulation::result() {
     }
     run_.duration_seconds = last - first;
     EngineCounters& all = run_.engine;
-    for (const SimulatedReplica& replica : replicas_) all += replica.core.counters();
+    for (const SimulatedReplica& replica : replicas_) {
+        EngineCounters one = replica.core.counters();
+        if (replica.prefill)
+            one.requests_finished = one.generated_tokens = 0;  // the token behind a prompt is made again where it is answered
+        all += one;
+    }
     run_.mean_running = all.steps > 0 ? running_sum_ / static_cast<double>(all.steps) : 0;
     run_.server = {.input_tokens = static_cast<double>(all.prompt_tokens),
                    .output_tokens = static_cast<double>(all.generated_tokens),
@@ -355,7 +439,24 @@ SimulatedRun Simulation::result() {
 
 SimulatedRun simulate(const CostModel& cost, const SimulatedTraffic& traffic, const SimulationOptions& options) {
     check_options("the simulation", options.why_invalid());
-    return Simulation(cost, traffic, options).run();
+    return Simulation(cost, 1, nullptr, traffic, options).run();
+}
+
+RolesApart RolesApart::joined(CostModel prefill, std::int64_t prefill_servers, CostModel decode, std::int64_t decode_servers) {
+    const std::int64_t here = prefill.settings().devices();
+    const std::int64_t there = decode.settings().devices();
+    const std::int64_t pairs = std::min(prefill.settings().tensor_parallel * prefill.settings().pipeline_parallel,
+                                        decode.settings().tensor_parallel * decode.settings().pipeline_parallel);
+    const double link = prefill.link(here * prefill_servers + there * decode_servers);
+    const double begins = prefill.target().traits.all_reduce_seconds;  // one exchange between devices
+    return {std::move(prefill), prefill_servers, std::move(decode), decode_servers, link * static_cast<double>(pairs), begins};
+}
+
+SimulatedRun simulate(const RolesApart& roles, const SimulatedTraffic& traffic, const SimulationOptions& options) {
+    check_options("the simulation", options.why_invalid());
+    if (!(roles.transfer_bytes_per_second > 0) || !(roles.transfer_seconds >= 0) || roles.prefill_servers < 1 || roles.decode_servers < 1)
+        throw UsageError("roles apart: at least one server of each, a speed of more than 0 bytes a second and no negative time wanted");
+    return Simulation(roles.decode, roles.decode_servers, &roles, traffic, options).run();
 }
 
 }  // namespace servetune

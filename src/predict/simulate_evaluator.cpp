@@ -32,6 +32,9 @@ AuditContext simulated_context(const SimulateEvaluator::Started& started, const 
     context.served = ServedModel{started.serving.target.model, settings.quantization};
     context.hardware = started.serving.target.hardware;
     context.devices = static_cast<double>(settings.devices());
+    if (const auto& apart = started.apart)
+        context.devices = static_cast<double>(apart->prefill.settings().devices() * apart->prefill_servers +
+                                              apart->decode.settings().devices() * apart->decode_servers);
     context.tokens_per_step = static_cast<double>(settings.speculation.tokens + 1);
     if (workload.workload.dataset.kind == Dataset::Kind::trace) context.prefix_cache_intended = true;
     return context;
@@ -84,9 +87,43 @@ Failure SimulateEvaluator::failure_of(const Engine& engine, const StartResult& s
 
 SimulateEvaluator::Started SimulateEvaluator::started(const Configuration& configuration) const {
     const ServingReader& reader = reader_of(composition_.engine_of(configuration));
+    const std::vector<RoleOf> roles = composition_.roles_of(configuration);
+    if (!roles.empty()) return started(reader, configuration, roles);
+    return started(reader, composition_.render(configuration, {model_, {}, 0}));
+}
+
+/// All servers of all roles: the first that does not start is why nothing serves.
+SimulateEvaluator::Started SimulateEvaluator::started(const ServingReader& reader, const Configuration& configuration,
+                                                      const std::vector<RoleOf>& roles) const {
+    std::vector<Started> each;
+    for (const RoleOf& role : roles) {
+        Started one = started(reader, composition_.render(configuration, {model_, {}, 0}, role.name));
+        for (const EngineRole& declared : present(reader.engine().roles).each)  // what makes it this role is what is simulated
+            std::erase_if(one.serving.unknown, [&](const std::string& flag) {
+                return std::find(declared.arguments.begin(), declared.arguments.end(), flag) != declared.arguments.end();
+            });
+        if (one.failure) {
+            one.failure->message = role.name + ": " + one.failure->message;
+            return one;
+        }
+        each.push_back(std::move(one));
+    }
+    Started& prefill = each.front();
+    Started& decode = each.back();
+    Started result = present(prefill.cost).memory().cache_tokens < present(decode.cost).memory().cache_tokens ? prefill : decode;
+    result.start.seconds = std::max(prefill.start.seconds, decode.start.seconds);  // they start at the same time
+    try {
+        result.apart = RolesApart::joined(present(prefill.cost), roles.front().count, present(decode.cost), roles.back().count);
+    } catch (const UsageError& error) {
+        result.failure = Failure{FailureKind::unsupported, std::string("it cannot be simulated: ") + error.what()};
+    }
+    return result;
+}
+
+SimulateEvaluator::Started SimulateEvaluator::started(const ServingReader& reader, const Command& command) const {
     Started result;
     try {
-        result.serving = reader.read(composition_.render(configuration, {model_, {}, 0}), UnknownFlags::kept);
+        result.serving = reader.read(command, UnknownFlags::kept);
         result.start = result.serving.refused;
         if (result.start.end == StartResult::End::serves) {
             if (factors_ != SpeedFactors{}) result.serving.target.traits = scaled(std::move(result.serving.target.traits), factors_);
@@ -140,7 +177,8 @@ Outcome SimulateEvaluator::loaded(const Started& started, const SimulatedWorkloa
         options.dies_after_seconds = defect->seconds;
         options.hangs = defect->hangs;
     }
-    SimulatedRun run = simulate(present(started.cost), workload.traffic, options);
+    SimulatedRun run =
+        started.apart ? simulate(*started.apart, workload.traffic, options) : simulate(present(started.cost), workload.traffic, options);
     if (auto failure = died(started, run, defect)) return *failure;
     const auto requests = workload.traffic.requests().size();
     LoadRun load;

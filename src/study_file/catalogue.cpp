@@ -127,6 +127,37 @@ WeightCacheDaemon read_weight_cache(const Yaml& node) {
     return result;
 }
 
+/// `{prefill_url}` in a word names the role it is of.
+EngineRoles read_roles(const Yaml& node) {
+    const auto& table = keys::roles;
+    node.check_keys(table);
+    EngineRoles result;
+    for (const Key& key : {table.prefill, table.decode}) {
+        const Yaml& said = node.at(key);
+        said.check_keys(keys::role);
+        EngineRole role{std::string(key.name)};
+        read(said, keys::role.arguments, role.arguments);
+        read(said, keys::role.environment, role.environment);
+        result.each.push_back(std::move(role));
+    }
+    for (const Yaml& item : node.at(table.router).items()) {
+        result.router.emplace_back();
+        for (const Yaml& word : item.is_sequence() ? item.items() : std::vector<Yaml>{item}) result.router.back().push_back(word.text());
+    }
+    for (const EngineRole& role : result.each) {
+        const std::string place = "{" + role.name + "_url}";
+        const auto names_it = [&](const std::vector<std::string>& part) {
+            return std::any_of(part.begin(), part.end(), [&](const std::string& word) { return word.find(place) != std::string::npos; });
+        };
+        if (std::none_of(result.router.begin(), result.router.end(), names_it))
+            node.at(table.router).fail("a list of words with " + place + " wanted: the router must know the servers of this role");
+    }
+    read(node, table.router_ready, result.router_ready);
+    read(node, table.since, result.since);
+    read(node, table.source, result.source);
+    return result;
+}
+
 Engine read_engine(const Yaml& file) {
     const auto& table = keys::engine;
     file.check_keys(table);
@@ -220,6 +251,7 @@ Engine read_engine(const Yaml& file) {
             engine.weight_cache->ready_within_seconds = engine.ready_within_seconds;
     }
     if (const Yaml* devices = file.find(keys::engine.devices)) engine.devices = read_device_factors(*devices);
+    if (const Yaml* roles = file.find(keys::engine.roles)) engine.roles = read_roles(*roles);
     check_names(engine, file);
     try {
         std::vector<Parameter> parameters;

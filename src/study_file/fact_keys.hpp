@@ -17,6 +17,8 @@ inline constexpr struct HardwareKeys : FactsKeys {
                          "number type (fp16 bf16 fp8 int8 fp4) -> dense matrix operations, the vendor's peak", required};
     Key shared_memory{"shared_memory", is::boolean, "the CPU uses the same memory (false)"};
     Key link_bytes_per_second{"link_bytes_per_second", is::positive, "to its neighbours, both directions together"};
+    Key devices_per_node{"devices_per_node", is::integer_from<1>, "that this link joins (as many as there are)"};
+    Key network_bytes_per_second{"network_bytes_per_second", is::positive, "of one device to another node, one direction"};
     Key unverified{"unverified", is::list_of<is::text>,
                    "keys of figures seen in no data sheet, also flops_per_second.fp8; `validate` names them"};
 } hardware{};

@@ -4,6 +4,7 @@
 // Words that stand under keys, with what they stand for, and types that several tables have.
 
 #include "key.hpp"
+#include "servetune/detail/deploy/remote_launchers.hpp"
 #include "servetune/detail/perf/engine_traits.hpp"
 #include "servetune/detail/perf/hardware_spec.hpp"
 #include "servetune/detail/search/bayesian_options.hpp"

@@ -86,6 +86,21 @@ inline constexpr struct WeightCacheKeys : WhenKeys, EnvironmentKeys, ReadyWithin
     Key used{"used", is::text, "in the engine's line that says that it took them", required};
 } weight_cache{};
 
+inline constexpr struct RoleKeys : EnvironmentKeys {
+    static constexpr std::string_view called = "role";
+    Key arguments{"arguments", is::list_of<is::word>, "further words of its command, with {host} and {side_port}"};
+} role{};
+
+inline constexpr struct RolesKeys : SinceKeys, SourceKeys {
+    static constexpr std::string_view called = "roles";
+    Key prefill{"prefill", is::keyed<keys::role>, "what the servers have more that compute prompts", required};
+    Key decode{"decode", is::keyed<keys::role>, "what the servers have more that make the answers", required};
+    Key router{"router", is::list_of<is::either<is::word, is::list_of<is::word>>>,
+               "its command, with {host} and {port}; a list stands for each server of a role: {prefill_url}, {prefill_side_port}",
+               required};
+    Key router_ready{"router_ready", is::path, "answers 200 once the router serves"};
+} roles{};
+
 inline constexpr struct EngineKeys : ReadyWithinKeys, ConstraintsKeys, ArchitecturesKeys {
     static constexpr std::string_view called = "engine";
     Key engine{"engine", is::text, "the engine's name", required};
@@ -119,6 +134,7 @@ inline constexpr struct EngineKeys : ReadyWithinKeys, ConstraintsKeys, Architect
     Key weight_cache{"weight_cache", is::keyed<keys::weight_cache>, "a program that keeps weights in the devices' memory between starts"};
     Key devices{"devices", is::either<is::list_of<is::name>, is::mapping_of<is::conditions>>,
                 "parameters whose product is the number of devices"};
+    Key roles{"roles", is::keyed<keys::roles>, "how it runs prefill and decode apart"};
 } engine{};
 
 // A workload.
@@ -259,11 +275,24 @@ inline constexpr struct SlurmKeys : OptionsKeys {
     Key gres{"gres", is::text, "the name of the devices, such as gpu:h100; \"\": none are asked for (gpu)"};
 } slurm{};
 
+inline constexpr struct KubernetesKeys : ProgramKeys {
+    static constexpr std::string_view called = "kubernetes";
+    Key template_{"template", is::file, "the pod that trials are made of: YAML or JSON of a Pod or PodTemplate", required};
+    Key namespace_{"namespace", is::text, "where the jobs are made (the context's)"};
+    Key context{"context", is::text, "of the kubeconfig (its current one; inside a pod, the pod's account)"};
+    Key reach{"reach", is::one_of<kubernetes_reaches>,
+              "how requests get to the engine: to the pod's address, by port-forward, or to its node (inside a cluster pod, else forward)"};
+    Key images{"images", is::either<is::text, is::list_of<is::text>>,
+               "in place of the template's image; of several it becomes the parameter `container.image`"};
+    Key devices{"devices", is::text, "the resource that a layout's devices are asked for as; \"\": none are (nvidia.com/gpu)"};
+} kubernetes{};
+
 inline constexpr struct DeployKeys : TrialKeys, LoadTestKeys, ProcessKeys, ReadyWithinKeys {
     static constexpr std::string_view called = "deploy";
     Key container{"container", is::keyed<keys::container>, "the engine runs in a container"};
     Key ssh{"ssh", is::keyed<keys::ssh>, "the engine runs on another machine"};
     Key slurm{"slurm", is::keyed<keys::slurm>, "each engine is a job of Slurm"};
+    Key kubernetes{"kubernetes", is::keyed<keys::kubernetes>, "each engine is a Job of Kubernetes"};
     Key gpus{"gpus", is::text, "CUDA_VISIBLE_DEVICES (as it is)"};
     Key cores{"cores", is::list_of<is::core>, "the engine runs on these cores only (any)"};
     Key workers{"workers", is::integer_in<1, 256>,
@@ -308,6 +337,9 @@ inline constexpr struct StudyKeys : ConstraintsKeys, OthersKeys, SeedKeys {
     Key quality{"quality", is::keyed<keys::quality>, "of `deploy`: compares answers with the default's, as `quality_drop`"};
     Key space{"space", is::mapping_of<is::either<is::value, is::either<is::list_of<is::value>, is::keyed<keys::parameter>>>>,
               "parameter -> fixed value, list of values, or mapping"};
+    Key roles{"roles",
+              is::mapping_of<is::mapping_of<is::either<is::value, is::either<is::list_of<is::value>, is::keyed<keys::parameter>>>>>,
+              "prefill and decode apart are tried too: role -> its `count` of servers and parameters of its own, as under `space`"};
     Key preset{"preset", is::name_or_file,
                "what is searched, from presets/; keys of `space` replace its own (quick, without `space` and `others`)"};
     Key arguments{"arguments", is::either<is::list_of<is::word>, is::mapping_of<is::list_of<is::word>>>,

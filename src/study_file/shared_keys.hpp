@@ -107,7 +107,7 @@ struct LoadTestKeys {
 
 struct ProgramKeys {
     Key program{"program", is::list_of<is::word>,
-                "the client and its own options, such as [docker] or [ssh, -p, \"2222\"] ([podman], [ssh])"};
+                "the client and its own options, such as [docker] or [ssh, -p, \"2222\"] ([podman], [ssh], [kubectl])"};
 };
 
 struct OptionsKeys {

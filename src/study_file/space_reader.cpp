@@ -91,6 +91,22 @@ void add_preset(const Yaml& named, const Catalogue& catalogue, const Yaml* versi
     }
 }
 
+/// `roles: {prefill: {count: [1, 2], max_num_seqs: 64}}`.
+void read_roles_of_study(const Yaml& node, bool no_commands, SpaceDescription& description) {
+    if (no_commands) node.fail("roles are servers that the study starts, and this study starts none");
+    description.roles.emplace();
+    AllErrors errors;
+    for (const auto& [role, parameters] : node.entries()) {
+        std::vector<SpaceEntry>& entries = (*description.roles)[role];
+        for (const auto& [name, value] : parameters.entries())
+            errors.in([&, &role = role, &name = name, &value = value] {
+                check_keys_of_entry(name, value, description.engines);
+                entries.push_back(read_space_entry(role + "." + name, value));
+            });
+    }
+    errors.throw_any();
+}
+
 /// Whether it says something of the engine, not of the load alone.
 bool names_flags(const Yaml& space) {
     return std::any_of(space.entries().begin(), space.entries().end(), [](const auto& entry) { return !is_load_level(entry.first); });
@@ -280,6 +296,8 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
                     description.entries.push_back(read_space_entry(name, node));
                 }
             });
+    const Yaml* roles = root.find(keys::study.roles);
+    if (roles != nullptr) errors.in([&] { read_roles_of_study(*roles, own || served_by == ServedBy::a_running_server, description); });
     if (const Yaml* preset = root.find(keys::study.preset)) errors.in([&] { add_preset(*preset, catalogue, versions, description); });
     else if (searches_quick(root, own, served_by, description, catalogue))
         errors.in([&] {
@@ -294,6 +312,7 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
     description.adds_engine_default = !replayed;
     if (const auto* deploy = std::get_if<DeployChoice>(&study.measuring); deploy != nullptr && deploy->container)
         description.images = deploy->container->images;
+    else if (deploy != nullptr && deploy->kubernetes) description.images = deploy->kubernetes->images;
     if (served_by == ServedBy::a_running_server) {
         if (space != nullptr && names_flags(*space))
             space->fail("a server that runs keeps its flags: with `attach` only load.concurrency or load.request_rate can be searched");
@@ -334,6 +353,12 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
     std::vector<std::pair<std::string, const Yaml*>> places;  // how a complaint begins -> where it belongs
     for (const SpaceEntry& entry : description.entries)
         places.emplace_back("'" + entry.name + "'", entry.of_preset ? root.find(keys::study.preset) : space->entry(entry.name));
+    if (roles != nullptr) {
+        places.emplace_back("'roles'", roles);
+        for (const auto& [role, entries] : present(description.roles))
+            for (const SpaceEntry& entry : entries)
+                places.emplace_back("'" + entry.name + "'", roles->entry(role)->entry(entry.name.substr(role.size() + 1)));
+    }
     for (const Parameter& level : description.load_levels) places.emplace_back("'" + level.name + "'", space->entry(level.name));
     try {
         auto composition = std::make_unique<Composition>(std::move(description));

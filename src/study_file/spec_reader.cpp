@@ -23,6 +23,7 @@ void check_figure(const Yaml& file, const HardwareSpec& spec, const std::string&
     for (const Key& figure : {table.memory_bytes, table.memory_bandwidth_bytes_per_second, table.flops_per_second})
         known.emplace_back(figure.name);
     if (spec.link_bytes_per_second) known.emplace_back(table.link_bytes_per_second.name);
+    if (spec.network_bytes_per_second) known.emplace_back(table.network_bytes_per_second.name);
     for (const auto& [type, flops] : spec.flops_per_second) known.push_back(std::string(table.flops_per_second.name) + "." + type);
     if (std::find(known.begin(), known.end(), key) == known.end())
         file.at(table.unverified)
@@ -40,6 +41,8 @@ HardwareSpec read_hardware(const Yaml& file) {
     read(file, table.flops_per_second, spec.flops_per_second);
     read(file, table.shared_memory, spec.shared_memory);
     read(file, table.link_bytes_per_second, spec.link_bytes_per_second);
+    read(file, table.devices_per_node, spec.devices_per_node);
+    read(file, table.network_bytes_per_second, spec.network_bytes_per_second);
     spec.source = read<std::string>(file, table.source);
     read(file, table.unverified, spec.unverified);
     for (const std::string& key : spec.unverified) check_figure(file, spec, key);

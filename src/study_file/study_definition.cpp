@@ -26,7 +26,7 @@ namespace {
 
 /// Keys of which the definition has what they come to, with everything below them. Those of an
 /// evaluator are in its row (measuring/kind.hpp).
-constexpr std::array<std::string_view, 22> said_by_what_they_come_to{"study",
+constexpr std::array<std::string_view, 23> said_by_what_they_come_to{"study",
                                                                      "use",
                                                                      "model",
                                                                      "hardware.device",
@@ -36,6 +36,7 @@ constexpr std::array<std::string_view, 22> said_by_what_they_come_to{"study",
                                                                      "report_workloads",
                                                                      "objective",
                                                                      "space",
+                                                                     "roles",
                                                                      "preset",
                                                                      "others",
                                                                      "constraints",
@@ -128,7 +129,10 @@ void add_flags(const StudySetup& setup, std::map<std::string, std::string>& resu
             Assignment changed = space.default_configuration().assignment();
             for (const Condition& condition : parameter.active_when) changed[condition.parent] = condition.values.front();
             changed[parameter.name] = value;
-            commands += setup.command(space.completed(changed)).text() + "\n";
+            const Configuration completed = space.completed(changed);
+            commands += setup.command(completed).text() + "\n";
+            for (const RoleOf& role : setup.file.composition->roles_of(completed))
+                commands += setup.file.composition->render(completed, {"MODEL"}, role.name).text() + "\n";
         }
         result[of_later_versions + "flags." + parameter.name] = fingerprint_of(commands).text();
     }
@@ -167,7 +171,9 @@ std::string advice_with_secrets(const StudySetup& setup, const Configuration& co
     const MeasuringKind& kind = kind_of(file);
     const std::string server = kind.server_text != nullptr ? kind.server_text(file)
                                : !file.has_commands()      ? "# " + configuration.text()
-                                                           : setup.launched(configuration).text();
+                               : !file.composition->roles_of(configuration).empty()
+                                   ? file.composition->shown(configuration, {file.model.empty() ? "MODEL" : file.model, {}, 0})
+                                   : setup.launched(configuration).text();
     return server + (load.empty() ? "" : "\n# under " + load);
 }
 

@@ -37,6 +37,7 @@ public:
     [[nodiscard]] bool is_mapping() const { return kind_ == Kind::mapping; }
     [[nodiscard]] bool is_sequence() const { return kind_ == Kind::sequence; }
     [[nodiscard]] bool is_scalar() const { return kind_ == Kind::scalar; }
+    [[nodiscard]] bool is_quoted() const { return quoted_; }
     [[nodiscard]] const std::string& file() const { return *file_; }
 
     /// Throws ParseError when it is no mapping, has keys that are not in the table (nearest first),

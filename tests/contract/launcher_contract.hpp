@@ -17,6 +17,7 @@
 #include <iterator>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace servetune::test {
@@ -46,8 +47,13 @@ inline std::vector<std::string> command_lines_with(const std::string& text) {
 /// What a launcher started, as a deployment starts it.
 class Launched {
 public:
-    Launched(const LauncherWorld& world, const std::vector<std::string>& words, const std::map<std::string, std::string>& environment = {})
-        : world_(world), launch_(world.launcher->launch(request(world, words, environment))), process_(options()) {}
+    /// `study`: whose it is; empty: of one of its own.
+    Launched(const LauncherWorld& world, const std::vector<std::string>& words, const std::map<std::string, std::string>& environment = {},
+             std::filesystem::path study = {})
+        : study_(std::move(study)),
+          world_(world),
+          launch_(world.launcher->launch(request(world, words, environment))),
+          process_(options()) {}
     ~Launched() {
         (void)end(std::chrono::seconds(1));
         (void)world_.launcher->remove(launch_);
@@ -58,7 +64,7 @@ public:
     [[nodiscard]] Process& process() { return process_; }
     Ended end(std::chrono::milliseconds patience) { return end_launched(*world_.launcher, launch_, process_, patience); }
     [[nodiscard]] const Launch& launch() const { return launch_; }
-    [[nodiscard]] std::string mark() const { return folder_.path().string(); }
+    [[nodiscard]] std::string mark() const { return (study_.empty() ? folder_.path() : study_).string(); }
     [[nodiscard]] std::string said() const {
         std::string all;
         for (const std::string& line : process_.lines()) all += line + "\n";
@@ -82,7 +88,7 @@ private:
         result.environment = environment;
         result.image = world.image;
         result.folder = folder_.path();
-        result.mark = folder_.path().string();
+        result.mark = mark();
         return result;
     }
     [[nodiscard]] ProcessOptions options() const {
@@ -92,10 +98,11 @@ private:
         result.told = launch_.told;
         result.beats = launch_.beats;
         result.folder = folder_.path();
-        result.mark = folder_.path().string();
+        result.mark = mark();
         return result;
     }
     TemporaryFolder folder_;
+    std::filesystem::path study_;
     const LauncherWorld& world_;
     Launch launch_;
     Process process_;
@@ -110,7 +117,7 @@ inline void check_launcher(const LauncherWorld& world) {
     const Launcher& launcher = *world.launcher;
     CHECK_FALSE(launcher.name().empty());
     REQUIRE(launcher.trouble(world.image) == "");
-    CHECK(launcher.in_containers() != launcher.pinned(world.image).empty());
+    CHECK((launcher.in_containers() && launcher.on_this_machine()) != launcher.pinned(world.image).empty());
 
     {  // output and exit code
         Launched one(world, {world.shell, "-c", "echo to-out; echo to-err >&2; exit 7"});

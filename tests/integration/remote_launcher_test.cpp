@@ -3,10 +3,8 @@
 // several nodes.
 #include "base/files.hpp"
 #include "contract/launcher_contract.hpp"
-#include "servetune/detail/base/present.hpp"
-#include "servetune/engine_evaluator.hpp"
-#include "servetune/study_file.hpp"
 #include "support/deployed_study.hpp"
+#include "support/remote_engine.hpp"
 #include "support/slurm_world.hpp"
 #include "support/ssh_world.hpp"
 #include "support/test.hpp"
@@ -31,94 +29,6 @@ namespace fs = std::filesystem;
 using WordList = std::vector<std::string>;
 
 bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-/// A simulated vLLM behind a launcher, with one small workload that takes `seconds` or so.
-class RemoteEngine {
-public:
-    /// `complains`: on TERM it prints what an engine prints that breaks under load.
-    explicit RemoteEngine(std::shared_ptr<const Launcher> launcher, int requests = 40, bool complains = false) {
-        fs::create_directories(folder_.path() / "bin");
-        if (complains) {
-            const fs::path file =
-                folder_.write("bin/vllm", "#!/bin/sh\n'" SIMENGINE_PROGRAM
-                                          "' vllm \"$@\" & engine=$!\n"
-                                          "trap 'echo vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue; sleep 1; "
-                                          "kill $engine; exit 1' TERM\nwait $engine\n");
-            fs::permissions(file, fs::perms::owner_all);
-        } else fs::create_symlink(SIMENGINE_PROGRAM, folder_.path() / "bin/vllm");
-        options.folder = folder_.path() / "study";
-        options.deploy.launcher = std::move(launcher);
-        options.deploy.environment = {
-            {"SIMENGINE_OPTIONS", "--start-scale 1000 --time-scale 20"},
-            {"SERVETUNE_SEARCH_SPACES", (fs::path(SERVETUNE_SOURCE) / "search_spaces").string()},
-            {"PATH", (folder_.path() / "bin").string() + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}};
-        options.deploy.mark = options.folder.string();
-        options.deploy.stop_within_seconds = 8;
-        options.deploy.ready_within_seconds = 20;
-        options.measure.warm_up_requests = 2;
-        options.measure.infrastructure_retries = 0;
-        options.measure.phase = [this](std::uint64_t /*trial*/, const std::string& phase) {
-            const std::scoped_lock lock(mutex_);
-            phases_ += phase + "\n";
-        };
-        workload_.name = "small";
-        workload_.dataset.input_tokens = 64;
-        workload_.dataset.output_tokens = 64;
-        workload_.requests = requests;
-        workload_.arrival.kind = Arrival::Kind::concurrency;
-        workload_.arrival.in_flight = 4;
-        workload_.ignore_eos = true;
-        SpaceDescription description{{Catalogue(fs::path(SERVETUNE_SOURCE) / "search_spaces").engine(std::string("vllm"))}};
-        description.others_searched = false;
-        composition_ = std::make_unique<Composition>(std::move(description));
-    }
-    Outcome measure() {
-        EngineEvaluator evaluator(*composition_, "Qwen/Qwen3-8B", StudyWorkloads{{workload_}}, options);
-        return evaluator.evaluate({}, {});
-    }
-    /// In a thread; `disturb` once the load test runs.
-    std::string disturbed(const std::function<void()>& disturb) {
-        std::string message;
-        std::thread measuring([&] {
-            try {
-                const Outcome outcome = measure();
-                const auto* failure = std::get_if<Failure>(&outcome);
-                message = failure == nullptr ? "measured" : std::string(name_in(failure_kinds, failure->kind)) + ": " + failure->message;
-            } catch (const IoError& error) {
-                message = std::string("the machine: ") + error.what();
-            }
-        });
-        if (comes_true([&] { return says(phases(), "small: 1"); })) disturb();
-        else message = "it was never under load: " + phases();
-        measuring.join();
-        return message;
-    }
-    [[nodiscard]] std::string phases() const {
-        const std::scoped_lock lock(mutex_);
-        return phases_;
-    }
-    [[nodiscard]] std::string mark() const { return options.deploy.mark; }
-    /// Of this engine, wherever they were started: its folder is in their PATH.
-    [[nodiscard]] std::size_t processes() const {
-        std::size_t result = 0;
-        std::error_code none;
-        for (const auto& process : fs::directory_iterator("/proc", none)) {
-            std::ifstream stream(process.path() / "environ", std::ios::binary);
-            const std::string environment{std::istreambuf_iterator<char>(stream), {}};
-            result += says(environment, "PATH=" + (folder_.path() / "bin").string()) ? 1 : 0;
-        }
-        return result;
-    }
-
-    EngineEvaluator::Options options;
-
-private:
-    TemporaryFolder folder_;
-    Workload workload_;
-    std::unique_ptr<Composition> composition_;
-    mutable std::mutex mutex_{};
-    std::string phases_;
-};
 
 SlurmOptions in_jobs() {
     SlurmOptions options;
@@ -336,16 +246,6 @@ DeployedStudy::Text study_in_jobs(const std::string& more, int configurations = 
     text.more = "budget: {trials: " + std::to_string(configurations + 5) + "}\n";
     text.clock = "--start-scale 25 --time-scale 12";
     return text;
-}
-
-std::size_t most_trials_at_once(const std::vector<Trial>& trials) {
-    std::size_t most = 0;
-    for (const Trial& one : trials)
-        most = std::max(most, static_cast<std::size_t>(std::count_if(trials.begin(), trials.end(), [&](const Trial& other) {
-                            return other.started_at && *other.started_at <= one.started_at.value_or(0) &&
-                                   other.told_at.value_or(1e18) > one.started_at.value_or(0);
-                        })));
-    return most;
 }
 
 }  // namespace

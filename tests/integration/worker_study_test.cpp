@@ -43,18 +43,6 @@ void note_devices(const DeployedStudy& study) {
     std::filesystem::permissions(file, std::filesystem::perms::owner_all);
 }
 
-/// The most trials that were under way at the same moment.
-std::size_t most_at_once(const std::vector<Trial>& trials) {
-    std::size_t most = 0;
-    for (const Trial& one : trials) {
-        const double at = one.started_at.value_or(0);
-        most = std::max(most, static_cast<std::size_t>(std::count_if(trials.begin(), trials.end(), [&](const Trial& other) {
-                            return other.started_at && *other.started_at <= at && other.told_at.value_or(1e18) > at;
-                        })));
-    }
-    return most;
-}
-
 }  // namespace
 
 TEST_CASE("worker study: four engines at once, each sees its own device, and the starts overlap") {
@@ -68,7 +56,7 @@ TEST_CASE("worker study: four engines at once, each sees its own device, and the
     CHECK(trials.size() >= 15);
     for (const Trial& trial : trials) CHECK(trial.told());
     if (ended.err.find("4 trials at once") != std::string::npos) {
-        CHECK(most_at_once(trials) == 4);
+        CHECK(most_trials_at_once(trials) == 4);
         double sum = 0;
         for (const Trial& trial : trials) sum += trial.cost_seconds();
         CHECK(sum > 1.8 * (present(trials.back().told_at) - present(trials.front().started_at)));

@@ -24,6 +24,7 @@ constexpr const char* defined_engine = R"(engine: toy
 versions: "1.0"
 launch: [toy, "{model}"]
 weight_cache: {launch: [toy-cache, "{model}"], parameters: [mode], engine: [--cached], ready: held, used: taken, ready_within: 1min}
+roles: {prefill: {arguments: [--first]}, decode: {}, router: [router, ["{prefill_url}"], ["{decode_url}"]]}
 parameters:
   seqs: {flag: --seqs, int: {low: 1, high: 64, scale: log2}, default: 8}
   mode: {flag: --mode, choice: [engine, fast, slow], earlier: {until: "0.9", flag: --way}}
@@ -55,6 +56,9 @@ public:
         folder_.write("w2.yaml", "workload: w\nrequests: 12\ndataset: {kind: random, input_tokens: 8, output_tokens: 8}\n");
         folder_.write("some.yaml", "preset: some\ndoc: d\nspace: {toy: {seqs: {choice: [8, 64]}}}\n");
         folder_.write("traits.yaml", read_file(std::filesystem::path(search_spaces) / "traits/vllm.yaml") + "\n# ours\n");
+        folder_.write("pod1.yaml", "spec: {containers: [{name: engine, image: a}]}\n");
+        folder_.write("pod2.yaml", "spec: {nodeSelector: {gpu: h100}, containers: [{name: engine, image: a}]}\n");
+        folder_.write("pod3.yaml", "spec: {containers: [{name: engine}]}\n");
         folder_.write("p1.txt", "one\n");
         folder_.write("p2.txt", "two\n");
     }
@@ -91,6 +95,7 @@ Pieces evaluator(const std::string& kind, const std::string& body) { return {{"e
 Pieces contained(const std::string& rest) { return evaluator("deploy", "container: {" + rest + "}"); }
 Pieces on_ssh(const std::string& rest) { return evaluator("deploy", "ssh: {" + rest + "}"); }
 Pieces in_slurm(const std::string& rest) { return evaluator("deploy", "slurm: {" + rest + "}"); }
+Pieces in_kubernetes(const std::string& rest) { return evaluator("deploy", "kubernetes: {template: " + rest + "}"); }
 Pieces attach(const std::string& rest) { return with(evaluator("attach", rest), {{"space", "{load.concurrency: [1, 2]}"}}); }
 Pieces simulate(const std::string& rest) {
     return with(
@@ -120,6 +125,7 @@ const std::vector<Row>& rows() {
         {"study.space", {}, {{"space", "{seqs: {choice: [8, 32]}, mode: {choice: [engine, fast]}}"}}},
         {"study.preset", {{"others", ""}, {"space", ""}}, {{"others", ""}, {"space", ""}, {"preset", "some.yaml"}}},
         {"study.others", {{"space", "{seqs: {choice: [8, 16]}}"}}, {{"space", "{seqs: {choice: [8, 16]}}"}, {"others", "search"}}},
+        {"study.roles", {}, {{"roles", "{decode: {seqs: [8, 16]}}"}}},
         {"study.constraints", {}, {{"constraints", "[{require: \"seqs < 16\", because: no}]"}}},
         {"study.arguments", {}, {{"arguments", "[--verbose]"}}},
         {"study.strategy", {}, {{"strategy", "random"}}},
@@ -222,6 +228,14 @@ const std::vector<Row>& rows() {
         {"slurm.listen", in_slurm("listen: 0.0.0.0"), in_slurm("listen: \"::\"")},
         {"slurm.options", in_slurm("listen: 0.0.0.0"), in_slurm("listen: 0.0.0.0, options: [--partition=gpu]")},
         {"slurm.gres", in_slurm("listen: 0.0.0.0"), in_slurm("listen: 0.0.0.0, gres: \"gpu:h100\"")},
+        {"deploy.kubernetes", in_kubernetes("pod1.yaml"), in_kubernetes("pod2.yaml")},
+        {"kubernetes.template", in_kubernetes("pod1.yaml"), in_kubernetes("pod2.yaml")},
+        {"kubernetes.namespace", in_kubernetes("pod1.yaml"), in_kubernetes("pod1.yaml, namespace: tuning")},
+        {"kubernetes.context", in_kubernetes("pod1.yaml"), in_kubernetes("pod1.yaml, context: other")},
+        {"kubernetes.reach", in_kubernetes("pod1.yaml, reach: pod"), in_kubernetes("pod1.yaml, reach: node")},
+        {"kubernetes.images", in_kubernetes("pod3.yaml, images: a"), in_kubernetes("pod3.yaml, images: [a, b]")},
+        {"kubernetes.devices", in_kubernetes("pod1.yaml"), in_kubernetes("pod1.yaml, devices: amd.com/gpu")},
+        {"kubernetes.program", in_kubernetes("pod1.yaml"), in_kubernetes("pod1.yaml, program: [kubectl, --as=me]")},
         {"container.image", contained("image: a"), contained("image: [a, b]")},
         {"container.program", contained("image: a"), contained("image: a, program: [podman, --remote]")},
         {"container.options", contained("image: a"), contained("image: a, options: [--cap-add=SYS_NICE]")},
@@ -260,7 +274,7 @@ TEST_CASE("definition: every key of a study and its workloads either makes it an
           is::keyed<keys::bayesian>,  is::keyed<keys::knowledge>, is::keyed<keys::staged>,    is::keyed<keys::budget>,
           is::keyed<keys::evaluator>, is::keyed<keys::command>,   is::keyed<keys::attach>,    is::keyed<keys::deploy>,
           is::keyed<keys::simulate>,  is::keyed<keys::replay>,    is::keyed<keys::quality>,   is::keyed<keys::load_search>,
-          is::keyed<keys::container>, is::keyed<keys::ssh>,       is::keyed<keys::slurm>})
+          is::keyed<keys::container>, is::keyed<keys::ssh>,       is::keyed<keys::slurm>,     is::keyed<keys::kubernetes>})
         groups[std::string(table.table)] = table.keys();
     std::set<std::string> known;
     for (const auto& [group, all] : groups)

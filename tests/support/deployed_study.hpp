@@ -8,6 +8,7 @@
 #include "servetune/detail/host/process.hpp"
 #include "servetune/sqlite_journal.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -48,6 +49,17 @@ inline std::vector<std::string> listeners(std::uint16_t port) {
         }
     }
     return result;
+}
+
+/// The most trials that were under way at the same moment.
+inline std::size_t most_trials_at_once(const std::vector<Trial>& trials) {
+    std::size_t most = 0;
+    for (const Trial& one : trials)
+        most = std::max(most, static_cast<std::size_t>(std::count_if(trials.begin(), trials.end(), [&](const Trial& other) {
+                            return other.started_at && *other.started_at <= one.started_at.value_or(0) &&
+                                   other.told_at.value_or(1e18) > one.started_at.value_or(0);
+                        })));
+    return most;
 }
 
 /// A study of three configurations of a simulated vLLM that `autotune run` deploys for real, in a

@@ -5,6 +5,7 @@
 #include "host/nvidia_smi.hpp"
 #include "host/processor.hpp"
 #include "kind.hpp"
+#include "kubernetes.hpp"
 #include "load_test.hpp"
 #include "servetune/detail/base/fingerprint.hpp"
 #include "servetune/sqlite_journal.hpp"
@@ -82,10 +83,10 @@ void check_devices(const Yaml& node, const DeployOptions& deploy) {
 
 /// Several trials at once need something to give out.
 void check_parts(const Yaml& node, const DeployChoice& choice) {
-    if (choice.workers > 1 && choice.slurm && choice.options.fill_devices)  // each could hold what the others wait for
+    if (choice.workers > 1 && choice.in_jobs() && choice.options.fill_devices)  // each could hold what the others wait for
         node.at(keys::deploy.replicas)
             .fail("several jobs for each of several trials could wait for each other for ever: give `workers: 1`");
-    if (choice.workers < 2 || choice.slurm) return;
+    if (choice.workers < 2 || choice.in_jobs()) return;
     const DeployOptions& deploy = choice.options.deploy;
     const std::string wanted = std::to_string(choice.workers) + " trials at once";
     if (deploy.gpus.empty() && deploy.cores.empty())
@@ -126,8 +127,9 @@ MeasuringChoice read_deploy(const Yaml& node) {
     result.container = read_container(node);
     result.ssh = read_ssh(node);
     result.slurm = read_slurm(node);
-    const int launchers = (result.container ? 1 : 0) + (result.ssh ? 1 : 0) + (result.slurm ? 1 : 0);
-    if (launchers > 1) node.fail("an engine starts in a container, by ssh or as a job of Slurm: one of them");
+    result.kubernetes = read_kubernetes(node);
+    const int launchers = (result.container ? 1 : 0) + (result.ssh ? 1 : 0) + (result.slurm ? 1 : 0) + (result.kubernetes ? 1 : 0);
+    if (launchers > 1) node.fail("an engine starts in a container, by ssh, or as a job of Slurm or Kubernetes: one of them");
     read(node, table.environment, options.deploy.environment);
     read(node, table.api_key_env, result.api_key_environment);
     read(node, table.gpus, options.deploy.gpus);
@@ -141,7 +143,9 @@ MeasuringChoice read_deploy(const Yaml& node) {
     read_word<keys::on_off>(node, table.weight_cache, options.weight_cache);
     if (options.weight_cache && launchers > 0)
         node.at(table.weight_cache)
-            .fail("the engine and the daemon that holds its weights must be processes of this machine: no container, ssh or slurm");
+            .fail(
+                "the engine and the daemon that holds its weights must be processes of this machine: no container, ssh, slurm or "
+                "kubernetes");
     bool watch = true;
     read_word<keys::on_off>(node, table.watch, watch);
     if (watch) options.measure.watch.emplace();
@@ -179,6 +183,13 @@ std::shared_ptr<const Launcher> launcher_with_models(ContainerOptions options, c
     return container_launcher(std::move(options));
 }
 
+/// Where flags do not decide it, an engine gets all that the study knows of.
+std::int64_t most_devices_of_trial(const StudyFile& file) {
+    const std::vector<Engine>& engines = file.composition->engines();
+    const bool by_flags = std::any_of(engines.begin(), engines.end(), [](const Engine& engine) { return !engine.devices.empty(); });
+    return file.machine.devices.value_or(by_flags ? 1 : 0);
+}
+
 void check_weight_cache(const StudyFile& file) {
     const std::string place = file.source.file.string() + ": `weight_cache` of `deploy`: ";
     if (file.objective.several())
@@ -204,6 +215,10 @@ void build_deployment(StudySetup& setup, StudyFile& file, const std::filesystem:
     if (choice.container) options.deploy.launcher = launcher_with_models(*choice.container, file);
     if (choice.ssh) options.deploy.launcher = ssh_launcher(*choice.ssh);
     if (choice.slurm) options.deploy.launcher = slurm_launcher(*choice.slurm);
+    if (choice.kubernetes) {
+        choice.kubernetes->devices_of_trial = most_devices_of_trial(file);
+        options.deploy.launcher = kubernetes_launcher(*choice.kubernetes);
+    }
     options.measure.say = hooks.say;
     options.measure.phase = hooks.phase;
     add_facts(file, options.measure);
@@ -215,7 +230,7 @@ void build_deployment(StudySetup& setup, StudyFile& file, const std::filesystem:
     const std::vector<Engine>& engines = file.composition->engines();
     if (options.weight_cache) check_weight_cache(file);
     const bool take_devices = std::any_of(engines.begin(), engines.end(), [](const Engine& engine) { return !engine.devices.empty(); });
-    if (choice.workers > 1 && options.deploy.gpus.empty() && !choice.slurm && take_devices && !file.machine.gpus().empty())
+    if (choice.workers > 1 && options.deploy.gpus.empty() && !choice.in_jobs() && take_devices && !file.machine.gpus().empty())
         throw UsageError(file.source.file.string() + ": " + std::to_string(choice.workers) +
                          " trials at once would all take the first of this machine's GPUs: list them under `gpus` of `deploy`");
     options.trial_folders = std::make_shared<TrialFolders>();
@@ -246,7 +261,9 @@ std::string pinned_image(const StudyFile& file, const Launcher& launcher, const 
 
 void define_deployment(const StudySetup& setup, std::map<std::string, std::string>& definition) {
     const auto& options = std::get<DeployChoice>(setup.file.measuring).options;
-    if (const Launcher* launcher = options.deploy.launcher.get(); launcher != nullptr)
+    if (const auto& kubernetes = std::get<DeployChoice>(setup.file.measuring).kubernetes)
+        define_kubernetes(*kubernetes, setup.file.secrets, definition);
+    else if (const Launcher* launcher = options.deploy.launcher.get(); launcher != nullptr)
         for (const std::string& image : launcher->images()) {
             // An image of the same name may be another one tomorrow, with another engine.
             const std::string pinned = pinned_image(setup.file, *launcher, image);
@@ -278,6 +295,7 @@ std::string note_of_launcher(const StudyFile& file) {
                unwatched;
     if (choice.slurm)
         return "Every trial was a job of Slurm. The load test ran on this machine, and its requests crossed the network." + unwatched;
+    if (choice.kubernetes) return note_of_kubernetes(*choice.kubernetes) + unwatched;
     std::string images;
     for (const std::string& image : launcher->images()) {
         const std::string pinned = pinned_image(file, *launcher, image);
@@ -326,7 +344,8 @@ EnvironmentOptions environment_of_deployment(const StudyFile& file) {
 /// On another machine: what its name or the study says.
 std::string machine_of_deployment(const StudyFile& file) {
     const auto& choice = std::get<DeployChoice>(file.measuring);
-    if (choice.elsewhere()) return (choice.ssh ? "ssh " + choice.ssh->host : std::string("Slurm")) + " " + file.machine.hardware;
+    if (choice.elsewhere())
+        return (choice.ssh ? "ssh " + choice.ssh->host : std::string(choice.slurm ? "Slurm" : "Kubernetes")) + " " + file.machine.hardware;
     return file.machine.gpus().empty() ? processor_text() : file.machine.gpus();
 }
 

@@ -3,8 +3,13 @@
 
 #include "servetune/launcher.hpp"
 
+#include <array>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace servetune {
@@ -47,8 +52,38 @@ struct SlurmOptions {
     [[nodiscard]] std::string why_invalid() const;
 };
 
+/// How requests get to an engine in a pod.
+enum class KubernetesReach {
+    pod,      ///< straight to the pod's address: this program runs in the cluster or its network
+    forward,  ///< through `kubectl port-forward`: from anywhere, at the API server's speed
+    node      ///< the pod has its node's network, and this program reaches that address
+};
+inline constexpr std::array<std::pair<KubernetesReach, std::string_view>, 3> kubernetes_reaches{
+    {{KubernetesReach::pod, "pod"}, {KubernetesReach::forward, "forward"}, {KubernetesReach::node, "node"}}};
+
+/// Jobs of Kubernetes, one for each engine, of one pod that is made from the user's template, by
+/// kubectl: it has the user's logins, proxies and contexts. A pod that waits for a node, an image
+/// or a volume has not begun to start. Eviction, preemption and a lost node are the cluster's
+/// fault. The engine is the template's container named `engine`, else its only one.
+struct KubernetesOptions {
+    std::vector<std::string> program{};  ///< the client and its options; empty: `kubectl`
+    std::string pod_template{};          ///< JSON of a Pod, a PodTemplate or a PodTemplateSpec; what is ours is not in it
+    std::string context{};               ///< of the kubeconfig; empty: its current one, or the pod's own account
+    std::string name_space{};            ///< empty: the context's
+    /// Nothing: `pod` where this program runs in a pod itself, else `forward`.
+    std::optional<KubernetesReach> reach{};
+    std::vector<std::string> images{};       ///< versions that compete, the first is the default; empty: the template's image
+    std::string devices = "nvidia.com/gpu";  ///< the resource that a layout's devices are asked for as; empty: none are asked for
+    std::int64_t devices_of_trial = 0;       ///< that a trial takes at most, for the checks before the first one; 0: not known
+
+    /// What cannot be in these options, for a person; empty: nothing. A part of the template that
+    /// is not the user's to say is named with its path and the reason.
+    [[nodiscard]] std::string why_invalid() const;
+};
+
 /// Throw UsageError where the options cannot be.
 [[nodiscard]] std::shared_ptr<const Launcher> ssh_launcher(SshOptions options);
 [[nodiscard]] std::shared_ptr<const Launcher> slurm_launcher(SlurmOptions options);
+[[nodiscard]] std::shared_ptr<const Launcher> kubernetes_launcher(KubernetesOptions options);
 
 }  // namespace servetune

@@ -57,6 +57,9 @@ struct SpaceDescription {
     std::vector<std::string> images{};                  ///< of containers; several: `container.image` is a parameter, the first its default
     std::string architecture{};  ///< of the chip (detail/perf/hardware_spec.hpp): values that it refuses leave the space; empty: not known
     std::optional<DeviceLimit> devices{};  ///< nothing: no device is allocated for a trial (a table answers)
+    /// Role -> what is said of its parameters (`prefill.count`, `prefill.max_num_seqs`). Nothing:
+    /// prefill and decode are not tried apart.
+    std::optional<std::map<std::string, std::vector<SpaceEntry>>> roles{};
     bool adds_engine_default = true;  ///< a narrowed parameter keeps the engine's own default; false: the table's rows are all there is
 };
 
@@ -100,6 +103,20 @@ struct LaunchTarget {
     std::string model;
     std::string host{};
     int port = 0;
+    int side_port = 0;  ///< of a role (EngineRole): the first of as many free ports in a row as the server has devices
+};
+
+/// One kind of server of a configuration that runs prefill and decode apart.
+struct RoleOf {
+    std::string name;          ///< prefill, decode
+    std::int64_t count = 1;    ///< servers
+    std::int64_t devices = 1;  ///< of one server
+};
+
+/// A server of a role, as the router reaches it.
+struct RoleServer {
+    std::string url;    ///< http://10.0.0.1:8001
+    int side_port = 0;  ///< as its LaunchTarget had it
 };
 
 /// The search space of a study, and the way back from its configurations to commands.
@@ -140,6 +157,18 @@ public:
     /// The engine that a configuration runs on.
     [[nodiscard]] const Engine& engine_of(const Configuration& configuration) const;
     [[nodiscard]] Command render(const Configuration& configuration, const LaunchTarget& target) const;
+    /// The kinds of servers that a configuration runs apart, prefill first; empty: one kind of
+    /// server, as `render` without a role has it.
+    [[nodiscard]] std::vector<RoleOf> roles_of(const Configuration& configuration) const;
+    /// The command of each server of this role, one of `roles_of`. Throws SpaceError for another.
+    [[nodiscard]] Command render(const Configuration& configuration, const LaunchTarget& target, std::string_view role) const;
+    /// The program that takes the requests and knows these servers, by role. Throws SpaceError for
+    /// a configuration without roles, and for a role without a server.
+    [[nodiscard]] Command render_router(const Configuration& configuration, const LaunchTarget& target,
+                                        const std::map<std::string, std::vector<RoleServer>>& servers) const;
+    /// For a person: the command; of roles each with its servers, and the router's, with names in
+    /// place of their addresses. A line each.
+    [[nodiscard]] std::string shown(const Configuration& configuration, const LaunchTarget& target) const;
     /// What commands of this engine set by themselves: the launch's own flags, and all parameters
     /// in the space.
     [[nodiscard]] std::vector<PassedSetting> passed(const Engine& engine) const;
@@ -153,7 +182,8 @@ public:
                                                           const std::string& folder) const;
     /// The study's own words at the end of each command of this engine.
     [[nodiscard]] std::vector<std::string> arguments_of(const Engine& engine) const;
-    /// How many devices its layout takes; 1 where the engine's flags do not decide it.
+    /// How many devices its layout takes, of all roles together; 1 where the engine's flags do not
+    /// decide it.
     [[nodiscard]] std::int64_t devices_of(const Configuration& configuration) const;
 
     /// The parameters that a command of ours or of a person sets, under the names of this space;
@@ -203,10 +233,14 @@ private:
     [[nodiscard]] std::optional<std::string> contribution(const Parameter& parameter, const Value& value) const;
     [[nodiscard]] Parameter narrowed(const Engine& engine, const EngineParameter& declared, const SpaceEntry& entry) const;
     void add_engine(std::size_t which);
+    void add_roles();
+    void add_role_parameter(const EngineRole& role, const SpaceEntry& entry);
+    void bound_roles(const Engine& engine);
+    [[nodiscard]] const EngineRole& role_of(const Configuration& configuration, std::string_view role) const;
     void add_parameter(const Engine& engine, const EngineParameter& declared, const SpaceEntry* entry);
     [[nodiscard]] const SpaceEntry* entry_for(const Engine& engine, const EngineParameter& declared) const;
     [[nodiscard]] bool knows(const Engine& engine, const SpaceEntry& entry) const;
-    void add_constraints(const Engine& engine);
+    void add_constraints(const Engine& engine, std::string_view role);
     void add_constraint(const Constraint& constraint);
     void check_values(const Constraint& constraint) const;
     [[nodiscard]] Expression where_a_number(const Expression& rule, const EngineParameter& declared, const std::string& in_space) const;
@@ -223,18 +257,23 @@ private:
     /// What the configuration adds to the words of a launch; `only`: of these parameters, null: of
     /// all.
     [[nodiscard]] Words words_of(const Engine& engine, const Configuration& configuration, const std::string& model,
-                                 const std::vector<std::string>* only) const;
+                                 const std::vector<std::string>* only, std::string_view role) const;
+    /// Under the engine's own name for a parameter, of one role or (empty) of all.
+    [[nodiscard]] const Local& local_of(const Engine& engine, std::string_view role, std::string_view name) const;
+    [[nodiscard]] std::int64_t devices_of(const Configuration& configuration, std::string_view role) const;
+    [[nodiscard]] Command command_of(const Configuration& configuration, const LaunchTarget& target, const EngineRole* role) const;
     /// `where_unset`: a condition holds on a parameter that is inactive or not passed.
     [[nodiscard]] bool conditions_hold(const Engine& engine, const std::vector<Condition>& conditions, const Configuration& configuration,
-                                       bool where_unset) const;
-    [[nodiscard]] Value value_of_local(const Engine& engine, std::string_view local, const Configuration& configuration,
-                                       bool& active) const;
+                                       bool where_unset, std::string_view role) const;
+    [[nodiscard]] Value value_of_local(const Engine& engine, std::string_view local, const Configuration& configuration, bool& active,
+                                       std::string_view role) const;
     bool serve(Parsed& parsed, const std::string& served, const std::string& model) const;
     bool set_parsed(Parsed& parsed, const std::string& local_name, const Value& value) const;
 
     SpaceDescription description_;
     std::shared_ptr<const CommandReader> commands_;
     std::map<std::string, EngineNames> names_;
+    std::map<std::string, EngineNames, std::less<>> role_names_;  ///< role -> parameters that it has of its own
     std::vector<Parameter> parameters_;
     std::vector<Constraint> constraints_;
     std::vector<std::string> notes_;

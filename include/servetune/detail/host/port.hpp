@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vector>
+
 namespace servetune {
 
 /// Throws IoError where this machine's loopback (127.0.0.1) takes no connections, as in a new
@@ -25,6 +27,21 @@ public:
 private:
     int number_ = 0;
     int holder_ = -1;  ///< the socket with the name
+};
+
+/// As many ports like these in a row as a server needs beside its own (its ranks take a port each).
+class ReservedPorts {
+public:
+    /// Throws IoError where none of a hundred rows was free. None where `count` is 0.
+    explicit ReservedPorts(int count);
+    ~ReservedPorts();
+    ReservedPorts(const ReservedPorts&) = delete;
+    ReservedPorts& operator=(const ReservedPorts&) = delete;
+    [[nodiscard]] int first() const { return first_; }  ///< 0: there is none
+
+private:
+    int first_ = 0;
+    std::vector<int> holders_{};
 };
 
 }  // namespace servetune

@@ -47,6 +47,9 @@ struct Endpoint {
     /// with the fewest in flight, the turns of a conversation to the server of the first. Counters
     /// are the sums over all.
     std::vector<std::string> replicas{};
+    /// Servers whose counters are read in place of its own, as `url`: those behind a router that
+    /// make the answers. Empty: its own and the replicas'.
+    std::vector<std::string> counted{};
 };
 
 /// The address before the paths of OpenAI's interface: without `/v1`, `/v1/chat/completions`,

@@ -23,6 +23,9 @@ struct EngineRequest {
     /// each naming all that stands before it too: requests with equal names share these tokens. May
     /// go on into the answer (a later turn repeats it). Empty: shares nothing.
     std::vector<std::uint64_t> pieces{};
+    /// The keys and values of its prompt come with it, from an engine that computed them: only the
+    /// last token of the prompt is computed here. Its prompt is counted where it was computed.
+    bool prompt_is_computed = false;
 };
 
 /// Tokens that one request got from a step.
@@ -116,7 +119,7 @@ public:
     /// Why the engine would refuse this request (HTTP 400), empty when it takes it: it is longer
     /// than the context or the whole cache, its prompt is longer than a step where prompts are not
     /// cut, or it has no token.
-    [[nodiscard]] std::string refusal(std::int64_t input_tokens, std::int64_t output_tokens) const;
+    [[nodiscard]] std::string refusal(std::int64_t input_tokens, std::int64_t output_tokens, bool prompt_is_computed = false) const;
     /// At the end of the queue. Throws UsageError with `refusal`, or for an id in use.
     void add(EngineRequest request);
     /// Forgets a request (its client is gone); unknown ids are ignored.

@@ -26,6 +26,8 @@ struct HardwareSpec {
     std::map<std::string, double, std::less<>> flops_per_second{};  ///< type -> dense matrix operations: fp16 bf16 fp8 int8 fp4
     bool shared_memory = false;                                     ///< with the CPU, which then takes its share of the bandwidth
     std::optional<double> link_bytes_per_second{};                  ///< to its neighbours, both directions together
+    std::optional<std::int64_t> devices_per_node{};                 ///< that the link joins; nothing: as many as are asked for
+    std::optional<double> network_bytes_per_second{};               ///< of one device to another node, one direction
     std::string source{};
     std::vector<std::string> unverified{};  ///< keys of figures that were seen neither in its maker's data sheet nor in a copy of it
 

@@ -82,11 +82,32 @@ struct SimulatedRun {
     std::string death{};  ///< why the engine ended under load; empty: it did not
 };
 
+/// Prefill and decode apart: servers of two kinds, and how a prompt's cache gets from one to the
+/// other. Memory of the prefill server counts as free once the prompt is computed.
+struct RolesApart {
+    CostModel prefill;
+    std::int64_t prefill_servers = 1;
+    CostModel decode;
+    std::int64_t decode_servers = 1;
+    double transfer_bytes_per_second = 0;  ///< between one server of each kind
+    double transfer_seconds = 0;           ///< of each cache, before its first byte
+
+    /// Over the link between all their devices: as many pairs of devices at once as the smaller
+    /// server has. Throws UsageError where the link is not known.
+    static RolesApart joined(CostModel prefill, std::int64_t prefill_servers, CostModel decode, std::int64_t decode_servers);
+};
+
 /// Sends the traffic through the engine on paper: discrete events, one step of each replica after
 /// the other, and the front end before and behind them (requests one after the other per process,
 /// each streamed event with its cost). Deterministic: same arguments, same records.
 ///
 ///     const SimulatedRun run = simulate(CostModel(target, settings), traffic, {.seed = 1});
 SimulatedRun simulate(const CostModel& cost, const SimulatedTraffic& traffic, const SimulationOptions& options = {});
+
+/// The same through prefill and decode apart: a request goes to the prefill server with the fewest,
+/// its cache to the decode server with the fewest (behind the caches that leave the one and reach
+/// the other already), which computes the prompt's last token and answers. Prompts and prefixes are counted where they
+/// are computed, answers where they are made.
+SimulatedRun simulate(const RolesApart& roles, const SimulatedTraffic& traffic, const SimulationOptions& options = {});
 
 }  // namespace servetune

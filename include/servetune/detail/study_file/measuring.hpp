@@ -50,8 +50,11 @@ struct DeployChoice {
     std::optional<ContainerOptions> container{};
     std::optional<SshOptions> ssh{};
     std::optional<SlurmOptions> slurm{};
+    std::optional<KubernetesOptions> kubernetes{};
+    /// Whether each engine is a job of a cluster, which gives out machines and devices itself.
+    [[nodiscard]] bool in_jobs() const { return slurm || kubernetes; }
     /// Whether the engine runs on another machine than this program.
-    [[nodiscard]] bool elsewhere() const { return ssh || slurm; }
+    [[nodiscard]] bool elsewhere() const { return ssh || in_jobs(); }
     std::size_t workers = 1;  ///< trials at once; each has as many of the GPUs and cores as the others
 };
 

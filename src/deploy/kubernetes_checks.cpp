@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kubernetes_checks.hpp"
+
+#include "base/nesting.hpp"
+#include "base/text.hpp"
+#include "cluster_nodes.hpp"
+#include "host/kept_output.hpp"
+#include "kubectl.hpp"
+#include "pod_manifest.hpp"
+#include "servetune/error.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <string_view>
+#include <thread>
+
+namespace servetune {
+namespace {
+
+using Json = nlohmann::json;
+using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+/// A server that is being restarted refuses for a moment what it will allow.
+constexpr auto patience = 10s;
+
+/// What the launcher asks for, as `auth can-i VERB RESOURCE`.
+struct Right {
+    std::string_view verb, resource;
+    bool of_forward = false;
+};
+constexpr std::array<Right, 10> rights{{{"create", "jobs.batch"},
+                                        {"get", "jobs.batch"},
+                                        {"list", "jobs.batch"},
+                                        {"delete", "jobs.batch"},
+                                        {"get", "pods"},
+                                        {"list", "pods"},
+                                        {"watch", "pods"},
+                                        {"get", "pods/log"},
+                                        {"get", "pods/portforward", true},
+                                        {"create", "pods/portforward", true}}};
+
+bool says(const std::string& text, std::string_view words) { return text.find(words) != std::string::npos; }
+
+/// The words of an error without what only says where it was read.
+std::string without_preamble(std::string text) {
+    for (const std::string_view begin : {"error: ", "Error from server "})
+        if (text.starts_with(begin)) text.erase(0, begin.size());
+    if (const auto at = text.find("error when creating "); at != std::string::npos)
+        if (const auto colon = text.find("\": ", at); colon != std::string::npos) text.erase(at, colon + 3 - at);
+    return text;
+}
+
+class Asker {
+public:
+    explicit Asker(const KubernetesOptions& options) : options_(options), kubectl_(options.program, options.context, options.name_space) {}
+
+    [[nodiscard]] bool in_a_pod() const { return std::getenv("KUBERNETES_SERVICE_HOST") != nullptr; }  // NOLINT(concurrency-mt-unsafe)
+    [[nodiscard]] std::string context() const {
+        return options_.context.empty() ? std::string("the current context") : "the context '" + options_.context + "'";
+    }
+    [[nodiscard]] std::string name_space() const {
+        return options_.name_space.empty() ? std::string("its namespace") : "the namespace '" + options_.name_space + "'";
+    }
+
+    [[nodiscard]] Kubectl::Answer ask(const std::vector<std::string>& words, const std::string& input = "") const {
+        return kubectl_.once(words, input, 60s);
+    }
+    /// The same, again and again for a while unless `good`.
+    template <class Good>
+    [[nodiscard]] Kubectl::Answer ask_patiently(const std::vector<std::string>& words, Good good) const {
+        const auto until = Clock::now() + patience;
+        for (auto wait = std::chrono::milliseconds(500);; wait *= 2) {
+            Kubectl::Answer answer = ask(words);
+            if (good(answer) || Clock::now() + wait > until) return answer;
+            std::this_thread::sleep_for(wait);
+        }
+    }
+    [[nodiscard]] bool may(std::string_view verb, std::string_view resource) const {
+        return ask_patiently(words_of(verb, resource), [](const Kubectl::Answer& one) { return one.exit_code == 0; }).exit_code == 0;
+    }
+    /// The same, believed at once.
+    [[nodiscard]] bool may_now(std::string_view verb, std::string_view resource) const {
+        return ask(words_of(verb, resource)).exit_code == 0;
+    }
+    /// What the API server says to a manifest; empty: it takes it.
+    [[nodiscard]] std::string judged(const Json& manifest) const {
+        const Kubectl::Answer answer =
+            ask({"create", "--dry-run=server", "--validate=strict", "--output=name", "--filename=-"}, manifest.dump());
+        return answer.exit_code == 0 ? "" : without_preamble(answer.complaint);
+    }
+
+private:
+    static std::vector<std::string> words_of(std::string_view verb, std::string_view resource) {
+        std::vector<std::string> result{"auth", "can-i", std::string(verb), std::string(resource)};
+        if (const auto slash = resource.find('/'); slash != std::string_view::npos) {  // to kubectl `pods/log` is a pod named log
+            result.back() = resource.substr(0, slash);
+            result.push_back("--subresource=" + std::string(resource.substr(slash + 1)));
+        }
+        return result;
+    }
+    const KubernetesOptions& options_;
+    const Kubectl kubectl_;
+};
+
+/// `create --validate=ignore` and `--validate=strict` came with 1.25 (its changelog).
+std::string wrong_with_client(const Asker& asker) {
+    const Kubectl::Answer answer = asker.ask({"version", "--client", "--output=json"});
+    const Json json = shallow_json<Json>(answer.output);
+    const Json version = json.is_object() ? json.value("clientVersion", Json::object()) : Json::object();
+    const std::string called = version.is_object() ? version.value("gitVersion", "") : "";
+    if (answer.exit_code != 0 || called.empty()) return "kubectl does not say its version: " + answer.complaint;
+    constexpr int oldest_minor = 25;
+    const int minor = std::atoi(version.value("minor", "").c_str());  // `27+` of some clouds
+    if (version.value("major", "") == "1" && minor < oldest_minor) return "kubectl " + called + " is too old: 1.25 or newer wanted";
+    return "";
+}
+
+std::string wrong_with_context(const Asker& asker, const KubernetesOptions& options) {
+    if (options.context.empty()) {
+        if (asker.in_a_pod()) return "";  // its own account
+        const Kubectl::Answer current = asker.ask({"config", "current-context"});
+        if (current.exit_code == 0) return "";
+        return "kubectl has no current context (" + without_preamble(current.complaint) +
+               "): `kubectl config use-context NAME`, or say `context` of `kubernetes`";
+    }
+    const Kubectl::Answer known = asker.ask({"config", "get-contexts", "--output=name"});
+    std::string listed;
+    for (const std::string& name : lines_of(known.output)) {
+        if (name == options.context) return "";
+        if (!trimmed(name).empty()) listed += (listed.empty() ? "" : ", ") + name;
+    }
+    return "kubectl knows no context '" + options.context + "'; it knows " + (listed.empty() ? "none" : listed);
+}
+
+/// Asked first: an expired login and a server that is not there look alike to the questions after
+/// it.
+std::string wrong_with_login(const Asker& asker) {
+    const auto answers = [](const Kubectl::Answer& one) { return one.exit_code == 0 || one.output.starts_with("no"); };
+    const Kubectl::Answer answer = asker.ask_patiently({"auth", "can-i", "create", "jobs.batch"}, answers);
+    if (answers(answer)) return "";
+    const std::string complaint = without_preamble(answer.complaint);
+    for (const std::string_view words : {"Unauthorized", "must be logged in", "getting credentials", "provide credentials", "expired"})
+        if (says(complaint, words))
+            return "the cluster does not accept the login of " + asker.context() +
+                   " (expired?): log in again until `kubectl auth can-i create jobs` answers; it says: " + complaint;
+    return "the API server of " + asker.context() + " does not answer: " + complaint;
+}
+
+std::string missing_rights(const Asker& asker, const KubernetesOptions& options) {
+    const bool forwards = options.reach == KubernetesReach::forward || (!options.reach && !asker.in_a_pod());
+    std::string missing;
+    for (const Right& right : rights)
+        if ((forwards || !right.of_forward) &&
+            !(missing.empty() ? asker.may(right.verb, right.resource) : asker.may_now(right.verb, right.resource)))
+            missing += (missing.empty() ? "" : ", ") + std::string(right.verb) + " " + std::string(right.resource);
+    if (missing.empty()) return "";
+    return "the login of " + asker.context() + " may not, in " + asker.name_space() + ": " + missing +
+           "; ask for a Role with these verbs (docs/guides/kubernetes.md has it whole)";
+}
+
+/// A trial as it will be, but for its words.
+Json trial_like(const KubernetesOptions& options, const std::string& image) {
+    LaunchRequest request;
+    request.command.argv = {"true"};
+    request.image = image;
+    request.devices = options.devices_of_trial;
+    return trial_job(options, request, "servetune-check", "check");
+}
+
+std::string wrong_with_manifest(const Asker& asker, const KubernetesOptions& options, const std::string& image) {
+    const Json job = trial_like(options, image);
+    std::string said = asker.judged(job);
+    if (said.empty() && asker.may_now("create", "pods")) {
+        Json pod = job["spec"]["template"];
+        pod["apiVersion"] = "v1";
+        pod["kind"] = "Pod";
+        pod["metadata"]["generateName"] = "servetune-check-";
+        said = asker.judged(pod);
+    }
+    if (said.empty()) return "";
+    if (says(said, "exceeded quota")) return "the quota of " + asker.name_space() + " leaves no room for a trial: " + said;
+    if (says(said, "unknown field")) return "the template has a field that this cluster does not know: " + said;
+    if (says(said, "namespaces") && says(said, "not found")) return "there is no such namespace: " + said;
+    return "the cluster would refuse a trial, made of the template: " + said;
+}
+
+}  // namespace
+
+std::string kubernetes_trouble(const KubernetesOptions& options, const std::string& image) {
+    try {
+        const Asker asker(options);
+        if (std::string why = wrong_with_client(asker); !why.empty()) return why;
+        if (std::string why = wrong_with_context(asker, options); !why.empty()) return why;
+        if (std::string why = wrong_with_login(asker); !why.empty()) return why;
+        if (std::string why = missing_rights(asker, options); !why.empty()) return why;
+        return wrong_with_manifest(asker, options, image);
+    } catch (const Error& error) {
+        return error.what();
+    }
+}
+
+std::vector<std::string> kubernetes_remarks(const KubernetesOptions& options) {
+    std::vector<std::string> result;
+    try {
+        const Asker asker(options);
+        if (!asker.may_now("create", "pods"))
+            result.push_back(
+                "whether quotas and admission take a trial's pod is seen with the first trial: this login may not create "
+                "pods, which the check (`create --dry-run=server`) needs");
+        const Kubectl::Answer answer = asker.ask({"get", "nodes", std::string("--output=") + nodes_jsonpath});
+        if (answer.exit_code != 0) {
+            result.push_back("whether a node fits is seen with the first trial: " + (says(answer.complaint, "orbidden")
+                                                                                         ? std::string("this login may not list nodes")
+                                                                                         : without_preamble(answer.complaint)));
+            return result;
+        }
+        const Json pod = trial_like(options, "")["spec"]["template"]["spec"];
+        if (std::string why = why_no_node_fits(nodes_in(answer.output), pod, options.devices, options.devices_of_trial); !why.empty())
+            result.push_back(why + "; trials wait until one does");
+    } catch (const Error& error) {
+        result.emplace_back(error.what());
+    }
+    return result;
+}
+
+}  // namespace servetune

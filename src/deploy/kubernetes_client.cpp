@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kubernetes_client.hpp"
+
+#include "base/descriptor.hpp"
+#include "kubectl.hpp"
+#include "pod_state.hpp"
+#include "servetune/detail/base/present.hpp"
+#include "servetune/error.hpp"
+#include "stamped_log.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace servetune {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Json = nlohmann::json;
+using std::chrono::milliseconds;
+using namespace std::chrono_literals;
+
+/// An API server that was started anew answers within this.
+constexpr auto api_patience = 60s;
+/// What the API server, the node and the network need beside the grace.
+constexpr auto beside_grace = 30s;
+/// Where nobody waits any more: so long it is tried to delete the job.
+constexpr auto deletion_patience = 600s;
+
+constexpr int told_to_end = 128 + SIGTERM;
+
+/// All of it, unless nobody reads.
+void print_to(int descriptor, std::string_view text) {
+    while (!text.empty()) {
+        const ssize_t wrote = ::write(descriptor, text.data(), text.size());
+        if (wrote < 0 && errno == EINTR) continue;
+        if (wrote <= 0) return;
+        text.remove_prefix(static_cast<std::size_t>(wrote));
+    }
+}
+
+void say_of_client(const std::string& words) { print_to(STDERR_FILENO, std::string(client_says) + words + "\n"); }
+
+void say_failure(const Failure& failure) { say_of_client(std::string(name_in(failure_kinds, failure.kind)) + ": " + failure.message); }
+
+/// Whether somebody still wants the trial: a line feed from time to time on standard input, and no
+/// signal.
+class Wanted {
+public:
+    explicit Wanted(double silent_within_seconds) : silent_within_(static_cast<std::int64_t>(silent_within_seconds * 1000)) {
+        sigset_t ending;
+        sigemptyset(&ending);
+        for (const int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&ending, number);
+        sigprocmask(SIG_BLOCK, &ending, nullptr);
+        signals_ = Descriptor(signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK));
+        (void)std::signal(SIGPIPE, SIG_IGN);  // NOLINT(cert-err33-c)
+    }
+
+    /// The first line; nothing where none comes.
+    std::optional<std::string> line() {
+        std::string result;
+        while (still()) {
+            std::array<pollfd, 2> waiting{{{STDIN_FILENO, POLLIN, 0}, {signals_.id(), POLLIN, 0}}};
+            (void)poll(waiting.data(), waiting.size(), 100);
+            result += std::exchange(heard_, {});
+            if (const auto end = result.find('\n'); end != std::string::npos) return result.substr(0, end);
+        }
+        return std::nullopt;
+    }
+    void silent_within(double seconds) { silent_within_ = milliseconds(static_cast<std::int64_t>(seconds * 1000)); }
+
+    /// Looks; once it is false it stays so.
+    bool still() {
+        signalfd_siginfo signal{};
+        if (::read(signals_.id(), &signal, sizeof signal) > 0) wanted_ = false;
+        std::array<char, 65536> buffer{};
+        for (pollfd waiting{STDIN_FILENO, POLLIN, 0}; !input_ended_ && poll(&waiting, 1, 0) > 0;) {
+            const ssize_t got = ::read(STDIN_FILENO, buffer.data(), buffer.size());
+            if (got > 0) heard_.append(buffer.data(), static_cast<std::size_t>(got));
+            if (got > 0) last_ = Clock::now();
+            else if (got == 0 || errno != EINTR) input_ended_ = true;
+        }
+        if (task_known_) heard_.clear();
+        if (input_ended_ || Clock::now() - last_ > silent_within_) wanted_ = false;
+        return wanted_;
+    }
+    void task_is_known() { task_known_ = true; }
+    /// To be polled; -1: it has ended.
+    [[nodiscard]] int input() const { return input_ended_ ? -1 : STDIN_FILENO; }
+    [[nodiscard]] int signals() const { return wanted_ ? signals_.id() : -1; }
+
+private:
+    milliseconds silent_within_;
+    Descriptor signals_{};
+    std::string heard_{};
+    Clock::time_point last_ = Clock::now();
+    bool wanted_ = true, input_ended_ = false, task_known_ = false;
+};
+
+class KubernetesClient {
+public:
+    KubernetesClient(KubernetesTask task, Wanted& wanted)
+        : task_(std::move(task)), name_(task_.name()), kubectl_(task_.kubectl, "", ""), wanted_(wanted) {}
+
+    int run() {
+        if (!create()) return finished_without_job();
+        for (;;) {
+            wait_for_something();
+            if (!wanted_.still() && !ending_since_) begin_to_end();
+            if (ending_since_ && !deleted_) delete_job();
+            read_watch();
+            read_log();
+            keep_forwarding();
+            if (const auto code = over()) return *code;
+        }
+    }
+
+private:
+    bool create() {
+        try {
+            (void)kubectl_.ask({"create", "--validate=ignore", "--filename=-"}, task_.job.dump(), Kubectl::usual_patience,
+                               [&] { return !wanted_.still(); });
+        } catch (const KubectlError& error) {
+            // Asked again, as the first answer was lost.
+            if (std::string_view(error.what()).find("(AlreadyExists)") == std::string_view::npos) {
+                create_error_ = error.what();
+                return false;
+            }
+        }
+        looked_ = Clock::now();
+        return true;
+    }
+
+    /// An order that was given up may have been heard.
+    int finished_without_job() {
+        const bool asked_to_end = !wanted_.still();
+        if (!asked_to_end) say_failure({FailureKind::infrastructure, "the job " + name_ + " cannot be made: " + create_error_});
+        ending_since_ = Clock::now();
+        while (asked_to_end && !deleted_ && Clock::now() - *ending_since_ < deletion_patience) delete_job();
+        return asked_to_end ? told_to_end : client_failed;
+    }
+
+    void wait_for_something() const {
+        std::array<pollfd, 8> waiting{};
+        std::size_t n = 0;
+        const auto add = [&](int descriptor) { waiting.at(n++) = {descriptor, POLLIN, 0}; };
+        add(wanted_.input());
+        add(wanted_.signals());
+        for (const RunningKubectl* one : {watch_.get(), log_reader_.get(), forward_.get()}) {
+            add(one == nullptr ? -1 : one->output());
+            add(one == nullptr ? -1 : one->errors());
+        }
+        constexpr int so_often_milliseconds = 100;
+        (void)poll(waiting.data(), n, so_often_milliseconds);
+    }
+
+    void begin_to_end() {
+        ending_since_ = Clock::now();
+        forward_.reset();
+    }
+
+    void delete_job() {
+        if (Clock::now() < next_delete_) return;
+        try {
+            (void)kubectl_.ask({"delete", "job", name_, "--cascade=foreground", "--ignore-not-found", "--wait=false"}, "", 0ms);
+            deleted_ = Clock::now();
+        } catch (const KubectlError&) {
+            next_delete_ = Clock::now() + 500ms;
+        }
+    }
+
+    /// Starts it, and starts it again where it has ended: an API server ends a watch after a while.
+    void read_watch() {
+        if (watch_) {
+            watched_ += watch_->read();
+            std::size_t from = 0;
+            for (std::size_t end = 0; (end = watched_.find('\n', from)) != std::string::npos; from = end + 1)
+                take_event(watched_.substr(from, end - from));
+            watched_.erase(0, from);
+            constexpr auto surely_connected = 35s;  // a connection that is not answered is given up after 30 s
+            if (Clock::now() - watch_since_ > surely_connected) api_answers();
+            if (watch_->over()) {
+                api_fails("kubectl get --watch: " + watch_->complaint());
+                watch_.reset();
+                watched_.clear();
+                next_watch_ = Clock::now() + (gone_ ? 1h : 200ms);
+            }
+        } else if (Clock::now() >= next_watch_) {
+            watch_ =
+                std::make_unique<RunningKubectl>(kubectl_, std::vector<std::string>{"get", "pods", "--selector=job-name=" + name_,
+                                                                                    "--watch", "--output-watch-events", "--output=json"});
+            watch_since_ = Clock::now();
+        }
+        look_whether_gone();
+    }
+
+    void take_event(const std::string& line) {
+        const Json event = Json::parse(line, nullptr, false);
+        if (event.is_discarded() || !event.is_object()) return;
+        const std::string type = event.value("type", "");
+        if (type != "ADDED" && type != "MODIFIED" && type != "DELETED") return;
+        api_answers();
+        take_pod(event.at("object"));
+        if (type == "DELETED") gone_ = true;
+    }
+
+    void take_pod(const Json& pod) {
+        looked_ = Clock::now();
+        const bool ran = pod_ && pod_->phase != PodState::Phase::waits;
+        pod_name_ = pod.at("metadata").at("name").get<std::string>();
+        pod_ = pod_state_of(pod, task_.container);
+        if (pod_->failure && !pod_->hopeless) failure_ = pod_->failure;  // of waiting: the launcher stops the run
+        if (pod_->phase == PodState::Phase::ended && pod_->failure) failure_ = pod_->failure;
+        if (!ran && pod_->phase != PodState::Phase::waits) say_of_client("the pod " + pod_name_ + " runs on " + pod_->node);
+    }
+
+    void api_answers() { trouble_since_.reset(); }
+    void api_fails(const std::string& why) {
+        trouble_ = why;
+        if (!trouble_since_) trouble_since_ = Clock::now();
+    }
+
+    /// A watch says nothing of what went while there was none, nor of a job that makes no pod.
+    void look_whether_gone() {
+        const bool had_pod = pod_.has_value();
+        const auto pause = had_pod || ending_since_ ? milliseconds(2000) : milliseconds(30'000);
+        const bool watch_is_new = watch_ && watch_since_ > looked_;
+        if (gone_ || Clock::now() - std::max(looked_, watch_ ? watch_since_ : looked_) < pause) return;
+        if (had_pod && !watch_is_new && !deleted_) return;  // the watch has told of it
+        looked_ = Clock::now();
+        try {
+            const Json pods = kubectl_.json({"get", "pods", "--selector=job-name=" + name_}, 0ms);
+            const Json items = pods.is_object() ? pods.value("items", Json::array()) : Json::array();
+            if (!items.empty()) take_pod(items.front());
+            else if (had_pod || kubectl_.json({"get", "job", name_, "--ignore-not-found"}, 0ms).is_null()) gone_ = true;
+            api_answers();
+        } catch (const KubectlError& error) {
+            api_fails(error.what());
+        }
+    }
+
+    void read_log() {
+        if (log_reader_) {
+            const std::string read = log_reader_->read();
+            log_.take(read);
+            if (!read.empty()) log_pause_ = shortest_log_pause;
+            if (!log_reader_->over()) return;
+            const bool after_the_end = log_after_end_;
+            log_reader_.reset();
+            next_log_ = Clock::now() + log_pause_;
+            log_pause_ = std::min(2 * log_pause_, milliseconds(5000));
+            if (after_the_end) log_complete_ = true;
+            return;
+        }
+        if (!pod_ || pod_->phase == PodState::Phase::waits || log_complete_ || gone_) return;
+        if (Clock::now() < next_log_ && pod_->phase != PodState::Phase::ended) return;
+        std::vector<std::string> words{"logs", pod_name_, "--container=" + task_.container, "--follow", "--timestamps"};
+        if (const std::string since = log_.since(); !since.empty()) words.push_back("--since-time=" + since);
+        log_.begin();
+        log_after_end_ = pod_->phase == PodState::Phase::ended;  // what it brings now is all
+        log_reader_ = std::make_unique<RunningKubectl>(kubectl_, words);
+    }
+
+    /// kubectl ends its forwarding when a connection of it is refused, as before the engine listens.
+    void keep_forwarding() {
+        if (task_.forwarded_port == 0 || ending_since_) return;
+        if (forward_) {
+            (void)forward_->read();
+            if (!forward_->over()) return;
+            const std::string why = forward_->complaint();
+            if (why.find("unable to listen") != std::string::npos && why != forward_trouble_) say_of_client("kubectl port-forward: " + why);
+            forward_trouble_ = why;
+            forward_.reset();
+            next_forward_ = Clock::now() + 200ms;
+        } else if (pod_ && pod_->phase == PodState::Phase::runs && Clock::now() >= next_forward_) {
+            const std::string port = std::to_string(task_.forwarded_port);
+            forward_ = std::make_unique<RunningKubectl>(
+                kubectl_, std::vector<std::string>{"port-forward", "pod/" + pod_name_, port + ":" + port, "--address=127.0.0.1"});
+        }
+    }
+
+    /// The exit code, where nothing more is to come.
+    std::optional<int> over() {
+        const auto now = Clock::now();
+        const bool ended = pod_ && pod_->phase == PodState::Phase::ended;
+        if ((ended || gone_) && !end_known_) end_known_ = now;
+        constexpr auto last_words = 10s;
+        const bool log_is_done = log_complete_ || (gone_ && !log_reader_) || (end_known_ && now - *end_known_ > last_words);
+        if (end_known_ && log_is_done) {
+            log_.finish();
+            if (!ending_since_) say_end();
+            const int without_code = ending_since_ ? told_to_end : 128 + SIGKILL;
+            return pod_ ? pod_->exit_code.value_or(without_code) : without_code;
+        }
+        if (ending_since_) {
+            const milliseconds grace(static_cast<std::int64_t>(task_.grace_seconds() * 1000));
+            if (deleted_ ? now - *deleted_ > grace + beside_grace : now - *ending_since_ > deletion_patience) {
+                say_of_client("the pod of the job " + name_ + " has not ended");
+                return told_to_end;
+            }
+        } else if (trouble_since_ && now - *trouble_since_ > api_patience) {
+            say_failure({FailureKind::infrastructure, "the API server has not answered for a minute: " + trouble_});
+            return client_failed;
+        }
+        return std::nullopt;
+    }
+
+    void say_end() const {
+        if (failure_) say_failure(*failure_);
+        else if (gone_ && !(pod_ && pod_->phase == PodState::Phase::ended))
+            say_failure({FailureKind::infrastructure, pod_ ? "the pod " + pod_name_ + " is gone: somebody has deleted it, or its node"
+                                                           : "the job " + name_ + " is gone: somebody has deleted it"});
+    }
+
+    const KubernetesTask task_;
+    const std::string name_;
+    const Kubectl kubectl_;
+    Wanted& wanted_;
+    std::string create_error_{};
+
+    std::unique_ptr<RunningKubectl> watch_{};
+    std::string watched_{};  ///< of an event, the part that has come
+    Clock::time_point watch_since_{}, next_watch_{}, looked_{};
+    std::optional<Clock::time_point> trouble_since_{};  ///< since when the API server does not answer
+    std::string trouble_{};
+
+    std::string pod_name_{};
+    std::optional<PodState> pod_{};
+    std::optional<Failure> failure_{};  ///< the last that was seen of the pod
+    bool gone_ = false;
+    std::optional<Clock::time_point> end_known_{};
+
+    StampedLog log_{[](std::string_view line) { print_to(STDOUT_FILENO, std::string(line) + "\n"); }};
+    std::unique_ptr<RunningKubectl> log_reader_{};
+    static constexpr milliseconds shortest_log_pause{300};
+    milliseconds log_pause_ = shortest_log_pause;
+    Clock::time_point next_log_{};
+    bool log_after_end_ = false, log_complete_ = false;
+
+    std::unique_ptr<RunningKubectl> forward_{};
+    std::string forward_trouble_{};
+    Clock::time_point next_forward_{};
+
+    std::optional<Clock::time_point> ending_since_{}, deleted_{};
+    Clock::time_point next_delete_{};
+};
+
+}  // namespace
+
+std::string KubernetesTask::text() const {
+    return Json{{"kubectl", kubectl},
+                {"job", job},
+                {"container", container},
+                {"forwarded_port", forwarded_port},
+                {"silent_within_seconds", silent_within_seconds}}
+        .dump();
+}
+
+KubernetesTask KubernetesTask::from(const std::string& line) {
+    try {
+        const Json all = Json::parse(line);
+        KubernetesTask result{.kubectl = all.at("kubectl"),
+                              .job = all.at("job"),
+                              .container = all.at("container"),
+                              .forwarded_port = all.at("forwarded_port"),
+                              .silent_within_seconds = all.at("silent_within_seconds")};
+        (void)result.name();
+        return result;
+    } catch (const Json::exception& error) {
+        throw ParseError(std::string("the task on standard input is none: ") + error.what());
+    }
+}
+
+double KubernetesTask::grace_seconds() const {
+    return job.at("spec").at("template").at("spec").at("terminationGracePeriodSeconds").get<double>();
+}
+
+int kubernetes_client() {
+    constexpr double first_line_within_seconds = 30;
+    Wanted wanted(first_line_within_seconds);
+    const auto line = wanted.line();
+    if (!line) return told_to_end;
+    KubernetesTask task = KubernetesTask::from(*line);
+    wanted.task_is_known();
+    wanted.silent_within(task.silent_within_seconds);
+    return KubernetesClient(std::move(task), wanted).run();
+}
+
+}  // namespace servetune

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace servetune {
+
+/// What the process that stands for a trial is told, as one line of JSON on its standard input.
+struct KubernetesTask {
+    std::vector<std::string> kubectl{};  ///< words before a command
+    nlohmann::json job{};                ///< the manifest
+    std::string container{};             ///< the engine's
+    int forwarded_port = 0;              ///< of the pod, brought to the same port of this machine's loopback; 0: none
+    double silent_within_seconds = 30;   ///< without a byte on standard input for so long, nobody waits for the trial
+
+    [[nodiscard]] std::string text() const;                             ///< one line
+    [[nodiscard]] static KubernetesTask from(const std::string& line);  ///< throws ParseError
+    [[nodiscard]] std::string name() const { return job.at("metadata").at("name").get<std::string>(); }
+    /// For the engine to end by itself.
+    [[nodiscard]] double grace_seconds() const;
+};
+
+/// Begins every line on standard error that is the client's own. What the cluster did follows as
+/// the name of a failure's kind, `: ` and its message.
+inline constexpr std::string_view client_says = "servetune: kubernetes: ";
+
+/// The client's exit code where it is not the engine's: the job could not be made, or nobody
+/// answers any more. Container tools say the same of themselves (docker run).
+inline constexpr int client_failed = 125;
+
+/// The process that stands for a trial (`autotune launch-client kubernetes`): makes the Job, prints
+/// the engine's log to standard output, each line once, and returns the engine's exit code. On
+/// TERM, INT or HUP, at the end of its standard input, and where that is silent for too long, it
+/// deletes the Job, whose engine gets TERM, and prints the last words. An API server that does not
+/// answer for a minute ends it. One thread.
+[[nodiscard]] int kubernetes_client();
+
+}  // namespace servetune

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+// Engines as Jobs of Kubernetes, by a client of ours in the foreground.
+#include "base/variable_name.hpp"
+#include "kubectl.hpp"
+#include "kubernetes_checks.hpp"
+#include "kubernetes_client.hpp"
+#include "launch_clients.hpp"
+#include "pod_manifest.hpp"
+#include "pod_state.hpp"
+#include "servetune/detail/base/option_check.hpp"
+#include "servetune/detail/base/present.hpp"
+#include "servetune/detail/deploy/remote_launchers.hpp"
+#include "servetune/error.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+namespace servetune {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Json = nlohmann::json;
+using std::chrono::milliseconds;
+using namespace std::chrono_literals;
+
+constexpr auto client_beat = 5s;
+/// What the node and the controllers need to remove a pod, beside its grace.
+constexpr double removal_seconds = 60;
+
+bool is_in_cluster() { return std::getenv("KUBERNETES_SERVICE_HOST") != nullptr; }  // NOLINT(concurrency-mt-unsafe)
+
+KubernetesOptions with_reach(KubernetesOptions options) {
+    if (!options.reach) options.reach = is_in_cluster() ? KubernetesReach::pod : KubernetesReach::forward;
+    return options;
+}
+
+/// Of the study's jobs. A pod of a Job has another name when it is made anew, `JOB-xxxxx`
+/// (k8s.io/apiserver, pkg/storage/names/generate.go; the letters are those of
+/// k8s.io/apimachinery, pkg/util/rand/rand.go), and its study is the same.
+std::string label_in_cluster(const std::string& mark) {
+    if (!is_in_cluster()) return label_here_of(mark);
+    std::array<char, 256> host{};
+    (void)gethostname(host.data(), host.size() - 1);
+    std::string name = host.data();
+    constexpr std::size_t random_letters = 5;
+    const auto dash = name.rfind('-');
+    if (dash != std::string::npos && name.size() - dash - 1 == random_letters &&
+        name.find_first_not_of("bcdfghjklmnpqrstvwxz2456789", dash + 1) == std::string::npos)
+        name.erase(dash);
+    return label_of(mark + "@" + name);
+}
+
+/// The pod of a job, of which there is one at most; null: none.
+Json pod_in(const Json& list) {
+    if (!list.is_object() || !list.contains("items") || list["items"].empty()) return {};
+    return list["items"].front();
+}
+
+/// Variables with which this user's kubectl may log in; `Process` would leave them out.
+std::map<std::string, std::string> secret_variables() {
+    std::map<std::string, std::string> result;
+    for (char** variable = environ; *variable != nullptr; ++variable) {
+        const std::string_view text = *variable;
+        const auto at = text.find('=');
+        if (at != std::string_view::npos && names_secret(text.substr(0, at))) result[std::string(text.substr(0, at))] = text.substr(at + 1);
+    }
+    return result;
+}
+
+class KubernetesLauncher : public Launcher {
+public:
+    explicit KubernetesLauncher(const KubernetesOptions& options)
+        : options_(with_reach(options)),
+          container_(engine_container(options_)),
+          kubectl_(options_.program, options_.context, options_.name_space) {}
+
+    [[nodiscard]] std::string name() const override { return "kubernetes"; }
+    [[nodiscard]] bool in_containers() const override { return true; }
+    [[nodiscard]] bool on_this_machine() const override { return false; }
+    [[nodiscard]] bool gives_out_devices() const override { return true; }
+    [[nodiscard]] std::string listen_address() const override { return "0.0.0.0"; }
+    [[nodiscard]] std::vector<std::string> images() const override { return images_of(options_); }
+    [[nodiscard]] std::string pinned(const std::string& /*image*/) const override { return {}; }  // a node pulls it when a pod comes
+    [[nodiscard]] Command shown(const LaunchRequest& request) const override { return request.command; }
+
+    [[nodiscard]] std::string trouble(const std::string& image) const override {
+        try {
+            (void)launch_client_program();
+            return kubernetes_trouble(options_, image);
+        } catch (const IoError& error) {
+            return error.what();
+        }
+    }
+
+    [[nodiscard]] Launch launch(const LaunchRequest& request) const override {
+        not_removed_.try_again([&](const std::string& name) { return removed(name); });
+        Launch result;
+        result.name = new_launch_name(label_in_cluster(request.mark));
+        result.image = request.image;
+        result.program = request.command.argv.front();
+        KubernetesTask task{.kubectl = kubectl_.words(),
+                            .job = trial_job(options_, request, result.name, label_in_cluster(request.mark)),
+                            .container = container_};
+        if (options_.reach == KubernetesReach::forward) task.forwarded_port = request.port;
+        result.argv = {launch_client_program(), "launch-client", "kubernetes"};
+        result.environment = secret_variables();
+        result.told = task.text() + "\n";
+        result.beats = client_beat;
+        const std::scoped_lock lock(mutex_);
+        looks_[result.name].grace_seconds = task.grace_seconds();
+        return result;
+    }
+
+    [[nodiscard]] LaunchedAt place(const Launch& launch) const override {
+        const auto now = Clock::now();
+        {
+            // It is asked often at first: each look is a process and a request.
+            const std::scoped_lock lock(mutex_);
+            const Look& look = looks_[launch.name];
+            constexpr auto between_looks = 500ms;
+            if (look.asked && now - *look.asked < between_looks) return {look.waits, {}};
+        }
+        const Json pod = pod_of(launch.name);
+        const PodState state = pod.is_null() ? PodState{} : pod_state_of(pod, container_);
+        if (state.phase == PodState::Phase::ended) return {};  // the client says how
+        if (state.phase == PodState::Phase::runs) return {{}, address_of(state)};
+        const std::string waits = pod.is_null() ? why_no_pod(launch.name, since_launch(launch.name)) : state.why;
+        const std::scoped_lock lock(mutex_);
+        Look& look = looks_[launch.name];
+        look.asked = Clock::now();
+        look.waits = waits.empty() ? "the pod waits" : waits;
+        if (!state.failure || !state.hopeless) look.hopeless_since.reset();
+        else if (!look.hopeless_since) look.hopeless_since = now;
+        if (look.hopeless_since && std::chrono::duration<double>(now - *look.hopeless_since).count() >= state.believed_after_seconds)
+            throw IoError(state.failure->message);
+        return {look.waits, {}};
+    }
+
+    /// The client deletes the job when we hang up, and hands the engine's last words on.
+    bool ask_to_end(const Launch& /*launch*/, Process& process) const override {
+        process.hang_up();
+        return true;
+    }
+
+    [[nodiscard]] std::optional<Failure> lost(const Launch& launch) const override {
+        try {
+            const Json pod = pod_of(launch.name);
+            if (pod.is_null()) return Failure{FailureKind::infrastructure, "the pod of the job " + launch.name + " is gone"};
+            const PodState state = pod_state_of(pod, container_);
+            if (state.failure) return state.failure;
+            if (state.phase == PodState::Phase::runs) return node_silent(pod, state);
+        } catch (const IoError& error) {
+            return Failure{FailureKind::infrastructure, error.what()};
+        }
+        return std::nullopt;
+    }
+
+    [[nodiscard]] std::optional<Failure> ended(const Launch& launch, int exit_code, const std::vector<std::string>& lines) const override {
+        for (auto line = lines.rbegin(); line != lines.rend(); ++line)
+            for (const auto& [kind, called] : failure_kinds)
+                if (const std::string begin = std::string(client_says) + std::string(called) + ": "; line->starts_with(begin))
+                    return Failure{kind, line->substr(begin.size())};
+        if (exit_code <= 128) return std::nullopt;
+        // A signal: the engine's end, or the client's?
+        try {
+            const Json pod = pod_of(launch.name);
+            const PodState state = pod.is_null() ? PodState{} : pod_state_of(pod, container_);
+            if (state.failure) return state.failure;
+            if (state.exit_code == exit_code) return std::nullopt;
+            return Failure{FailureKind::infrastructure, "the program here that stood for the job " + launch.name + " was killed"};
+        } catch (const IoError& error) {
+            return Failure{FailureKind::infrastructure, error.what()};
+        }
+    }
+
+    std::string remove(const Launch& launch) const override {
+        const std::string why = removed(launch.name);
+        if (!why.empty() && !is_cut_off(launch.name)) not_removed_.add(launch.name);
+        const std::scoped_lock lock(mutex_);
+        if (why.empty()) looks_.erase(launch.name);
+        return why.empty() ? why : why + "\n";
+    }
+
+    [[nodiscard]] std::vector<std::string> leftovers(const std::string& mark) const override {
+        std::vector<std::string> result;
+        for (const Json& job : jobs_of(mark)) result.push_back("job " + job.at("metadata").at("name").get<std::string>());
+        return result;
+    }
+    std::vector<std::string> end_leftovers(const std::string& mark) const override {
+        std::vector<std::string> result;
+        std::vector<std::string> names;
+        for (const Json& job : jobs_of(mark)) {
+            names.push_back(job.at("metadata").at("name"));
+            // All are asked before one is waited for.
+            (void)kubectl_.ask({"delete", "job", names.back(), "--cascade=foreground", "--ignore-not-found", "--wait=false"});
+            const std::scoped_lock lock(mutex_);
+            looks_[names.back()].grace_seconds =
+                job.at("spec").at("template").at("spec").value("terminationGracePeriodSeconds", removal_seconds);
+        }
+        for (const std::string& name : names)
+            if (const std::string why = removed(name); !why.empty()) result.push_back(why);
+        return result;
+    }
+
+private:
+    /// What is known of a launch.
+    struct Look {
+        double grace_seconds = 0;
+        Clock::time_point begin = Clock::now();
+        std::optional<Clock::time_point> asked{};
+        std::string waits{};
+        std::optional<Clock::time_point> hopeless_since{};
+    };
+
+    [[nodiscard]] Json pod_of(const std::string& name) const {
+        return pod_in(kubectl_.json({"get", "pods", "--selector=job-name=" + name}));
+    }
+
+    [[nodiscard]] std::vector<Json> jobs_of(const std::string& mark) const {
+        if (mark.empty()) return {};
+        const Json list = kubectl_.json({"get", "jobs", "--selector=" + std::string(study_label) + "=" + label_in_cluster(mark)});
+        return list.is_object() ? list.value("items", std::vector<Json>{}) : std::vector<Json>{};
+    }
+
+    [[nodiscard]] std::string address_of(const PodState& state) const {
+        if (options_.reach == KubernetesReach::forward) return "127.0.0.1";
+        const std::string& address = options_.reach == KubernetesReach::node ? state.host_ip : state.pod_ip;
+        if (address.empty()) throw IoError("Kubernetes does not say the address of the pod on " + state.node);
+        return address;
+    }
+
+    [[nodiscard]] double since_launch(const std::string& name) const {
+        const std::scoped_lock lock(mutex_);
+        return std::chrono::duration<double>(Clock::now() - looks_[name].begin).count();
+    }
+
+    /// A job without a pod: it is new, it is held back by a queue, or its pod may not be made, which
+    /// its events say. Throws IoError where that will not change.
+    [[nodiscard]] std::string why_no_pod(const std::string& name, double seconds) const {
+        constexpr double usual_seconds = 3;
+        constexpr double longest_seconds = 60;
+        if (seconds < usual_seconds) return "the job is being made";
+        const Json job = kubectl_.json({"get", "job", name, "--ignore-not-found"});
+        if (job.is_null()) {
+            if (seconds > longest_seconds) throw IoError("there has been no job " + name + " for a minute");
+            return "the job is being made";
+        }
+        if (job.at("spec").value("suspend", false)) return "the job is held back by its queue (it is suspended)";
+        std::string last;
+        try {
+            const Json events =
+                kubectl_.json({"get", "events", "--field-selector=involvedObject.name=" + name + ",reason=FailedCreate"}, 0ms);
+            for (const Json& event : events.is_object() ? events.value("items", Json::array()) : Json::array())
+                last = event.value("message", "");
+        } catch (const KubectlError&) {
+            last.clear();  // events may not be ours to read
+        }
+        if (last.empty()) return "the job has no pod yet";
+        if (seconds > longest_seconds && last.find("exceeded quota") == std::string::npos)
+            throw IoError("Kubernetes makes no pod for the job " + name + ": " + last);
+        return "the job has no pod yet: " + last;
+    }
+
+    /// The API server asks the node for a line of the log.
+    [[nodiscard]] std::optional<Failure> node_silent(const Json& pod, const PodState& state) const {
+        try {
+            constexpr auto patience = 5s;
+            (void)kubectl_.ask({"logs", pod.at("metadata").at("name").get<std::string>(), "--container=" + container_, "--tail=1"}, "",
+                               patience);
+            return std::nullopt;
+        } catch (const KubectlError& error) {
+            return Failure{FailureKind::infrastructure, "the node " + state.node + " does not answer: " + error.what()};
+        }
+    }
+
+    /// Its pod is on a node that does not answer: no pod of ours comes to that node, and the job
+    /// goes when the node is back or is removed.
+    [[nodiscard]] bool is_cut_off(const std::string& name) const {
+        try {
+            const Json pod = pod_of(name);
+            if (pod.is_null()) return false;
+            const PodState state = pod_state_of(pod, container_);
+            return state.phase != PodState::Phase::ended && !state.node.empty() && node_silent(pod, state).has_value();
+        } catch (const IoError&) {
+            return false;
+        }
+    }
+
+    /// Deletes it and waits. Never by force: that says it is gone while it is not. Why it would not
+    /// go; empty: it is gone.
+    [[nodiscard]] std::string removed(const std::string& name) const {
+        double seconds = removal_seconds;
+        {
+            const std::scoped_lock lock(mutex_);
+            if (const auto known = looks_.find(name); known != looks_.end()) seconds += known->second.grace_seconds;
+        }
+        const auto until = Clock::now() + milliseconds(static_cast<std::int64_t>(seconds * 1000));
+        const std::string bound = std::to_string(static_cast<std::int64_t>(std::ceil(seconds)));
+        for (auto pause = 200ms;; pause = std::min(2 * pause, milliseconds(5000))) {
+            constexpr auto longer = 10s;
+            const auto answer = kubectl_.once(
+                {"delete", "job", name, "--cascade=foreground", "--ignore-not-found", "--wait=true", "--timeout=" + bound + "s"}, "",
+                std::chrono::ceil<milliseconds>(until + longer - Clock::now()));
+            if (answer.exit_code == 0) return {};
+            if (!is_temporary_complaint(answer.complaint) || Clock::now() + pause > until)
+                return "the job " + name + " would not go: " + answer.complaint;
+            std::this_thread::sleep_for(pause);
+        }
+    }
+
+    const KubernetesOptions options_;
+    const std::string container_;
+    const Kubectl kubectl_;
+    mutable std::mutex mutex_{};
+    mutable std::map<std::string, Look> looks_{};
+    mutable NotRemoved not_removed_{};
+};
+
+}  // namespace
+
+std::shared_ptr<const Launcher> kubernetes_launcher(KubernetesOptions options) {
+    check_options("kubernetes", options.why_invalid());
+    return std::make_shared<KubernetesLauncher>(std::move(options));
+}
+
+}  // namespace servetune

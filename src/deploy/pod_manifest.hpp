@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/detail/deploy/remote_launchers.hpp"
+#include "servetune/launcher.hpp"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace servetune {
+
+/// Labels of every Job of ours and of its pod.
+inline constexpr std::string_view managed_by_label = "app.kubernetes.io/managed-by";  ///< its value: `servetune`
+inline constexpr std::string_view study_label = "servetune/study";                    ///< its value: the study's label
+
+/// The name of the engine's container in a template: `engine`, else its only one. Throws UsageError
+/// where there is none such.
+[[nodiscard]] std::string engine_container(const KubernetesOptions& options);
+
+/// The images that a template and the options name, the first by default.
+[[nodiscard]] std::vector<std::string> images_of(const KubernetesOptions& options);
+
+/// The Job of one trial, as `kubectl create -f -` takes it. `name`: its own; `label`: of its study.
+/// The command's files travel in annotations of the pod, which a downward API volume makes files
+/// again: nothing else is to be created and removed. Throws UsageError where a file or word has no
+/// form in a manifest.
+[[nodiscard]] nlohmann::json trial_job(const KubernetesOptions& options, const LaunchRequest& request, const std::string& name,
+                                       const std::string& label);
+
+}  // namespace servetune

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prefill and decode apart: the parameters of roles, the servers of a configuration, their
+// commands, and how many devices they may take together.
+#include "condition_text.hpp"
+#include "filled_words.hpp"
+#include "servetune/detail/base/nearest.hpp"
+#include "servetune/detail/base/present.hpp"
+#include "servetune/detail/engine/composition.hpp"
+#include "servetune/detail/space/expression_parser.hpp"
+#include "servetune/error.hpp"
+#include "version.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace servetune {
+namespace {
+
+constexpr std::string_view choice_of_roles = "roles";
+const Value together(std::string("together"));
+const Value apart(std::string("apart"));
+constexpr std::string_view count_of_role = "count";
+
+/// `prefill.count`.
+std::string name_in_role(const EngineRole& role, std::string_view parameter) { return role.name + "." + std::string(parameter); }
+
+/// The servers of a role where the study does not say how many: what the machine may hold.
+Parameter usual_count(const EngineRole& role, const std::optional<DeviceLimit>& devices, std::size_t roles) {
+    constexpr std::int64_t most_where_nothing_bounds_them = 8;
+    const std::int64_t others = static_cast<std::int64_t>(roles) - 1;
+    const std::int64_t most = devices ? devices->count - others : most_where_nothing_bounds_them;
+    return Parameter{name_in_role(role, count_of_role), IntegerDomain{1, std::max<std::int64_t>(most, 1)}, std::int64_t{1}};
+}
+
+/// As the study says it.
+Parameter stated_count(const SpaceEntry& entry) {
+    Parameter result{entry.name, IntegerDomain{1, 1}, std::int64_t{1}};
+    if (entry.domain) result.domain = *entry.domain;
+    else if (entry.default_value) result.domain = ChoiceDomain{{*entry.default_value}};
+    const bool integers = std::holds_alternative<IntegerDomain>(result.domain) || std::holds_alternative<ChoiceDomain>(result.domain);
+    if (!integers || entry.offers_unset.value_or(false)) throw SpaceError("'" + entry.name + "': whole numbers of servers wanted");
+    for (std::size_t i = 0; i < result.level_count(); ++i) {
+        const Value level = result.level(i);
+        const auto* count = std::get_if<std::int64_t>(&level);
+        if (count == nullptr || *count < 1)
+            throw SpaceError("'" + entry.name + "': whole numbers of servers from 1 wanted, got " + text_of(level));
+    }
+    result.default_value = entry.default_value.value_or(result.level(0));
+    return result;
+}
+
+}  // namespace
+
+/// What a study says of roles. They are tried beside the one server that does both, which stays the
+/// default.
+void Composition::add_roles() {
+    if (description_.engines.size() > 1) throw SpaceError("'roles': one engine wanted, got " + std::to_string(description_.engines.size()));
+    const Engine& engine = description_.engines.front();
+    const std::string version = version_of(engine);
+    if (!engine.roles)
+        throw SpaceError("'roles': the file of " + engine.name + " does not say how it runs prefill and decode apart (its key `roles`)");
+    if (!version_within(version, engine.roles->since, ""))
+        throw SpaceError("'roles': " + engine.name + " runs prefill and decode apart from " + engine.roles->since +
+                         ", and the study is for " + version);
+    const auto& roles = engine.roles->each;
+    if (description_.devices && description_.devices->count < static_cast<std::int64_t>(roles.size()))
+        throw SpaceError("'roles': prefill and decode apart take at least " + std::to_string(roles.size()) + " devices, and the " +
+                         (description_.devices->stated
+                              ? "machine has " + std::to_string(description_.devices->count)
+                              : std::string("study does not say how many there are: write `hardware: {count: N}`")));
+    if (std::any_of(parameters_.begin(), parameters_.end(), [](const Parameter& one) { return one.name == choice_of_roles; }))
+        throw SpaceError("'roles': a parameter of the study has this name already; give it another");
+    for (const auto& [name, entries] : *description_.roles) {
+        std::vector<std::string> known;
+        for (const EngineRole& role : roles) known.push_back(role.name);
+        if (std::find(known.begin(), known.end(), name) == known.end())
+            throw SpaceError("'roles': " + engine.name + " has no role '" + name + "'; it has " + listed(known));
+    }
+    parameters_.insert(parameters_.begin(), Parameter::choice(std::string(choice_of_roles), {together, apart}));
+    std::string wrong;  // all of it, a line each
+    for (const EngineRole& role : roles) {
+        role_names_[role.name];
+        Parameter count = usual_count(role, description_.devices, roles.size());
+        const auto said = description_.roles->find(role.name);
+        for (const SpaceEntry& entry : said == description_.roles->end() ? std::vector<SpaceEntry>{} : said->second) try {
+                if (entry.name == count.name) count = stated_count(entry);
+                else add_role_parameter(role, entry);
+            } catch (const SpaceError& error) {
+                wrong += (wrong.empty() ? "" : "\n") + std::string(error.what());
+            }
+        count.active_when = {{std::string(choice_of_roles), {apart}}};
+        count.grows_memory = false;
+        parameters_.push_back(std::move(count));
+    }
+    if (!wrong.empty()) throw SpaceError(wrong);
+    // What each role has of its own, nothing else asks for.
+    for (Parameter& parameter : parameters_)
+        for (const auto& [name, local] : names_.at(engine.name).locals) {
+            if (local.name_in_space != parameter.name) continue;
+            if (std::all_of(role_names_.begin(), role_names_.end(),
+                            [&, &own = name](const auto& one) { return one.second.locals.contains(own); }))
+                parameter.active_when.push_back({std::string(choice_of_roles), {together}});
+        }
+}
+
+/// A parameter of the engine that a role has for itself: under the name of the role, where roles
+/// are apart. What it depends on is the role's own too where that is so.
+void Composition::add_role_parameter(const EngineRole& role, const SpaceEntry& entry) {
+    const Engine& engine = description_.engines.front();
+    const std::string name = entry.name.substr(role.name.size() + 1);
+    const auto is_it = [&](const EngineParameter& one) { return one.parameter.name == name || one.parameter.concept_name == name; };
+    const auto declared = std::find_if(engine.parameters.begin(), engine.parameters.end(), is_it);
+    if (declared == engine.parameters.end()) {
+        std::vector<std::string> known{std::string(count_of_role)};
+        for (const EngineParameter& one : engine.parameters) known.push_back(one.parameter.name);
+        throw SpaceError("'" + entry.name + "': '" + name + "' is no parameter of " + engine.name +
+                         "; known: " + listed(nearest_first(name, known)));
+    }
+    Parameter parameter = narrowed(engine, *declared, entry);
+    parameter.name = name_in_role(role, declared->parameter.name);
+    parameter.concept_name.clear();  // of the engine's own there is one
+    parameter.active_when = {{std::string(choice_of_roles), {apart}}};
+    for (const Condition& condition : declared->parameter.active_when) {
+        const Local& parent = local_of(engine, role.name, condition.parent);
+        const std::vector<Value> values = with_unset(condition.values, parent.parameter->parameter);
+        if (!parent.name_in_space.empty()) parameter.active_when.push_back({parent.name_in_space, values});
+        else if (std::find(values.begin(), values.end(), parent.parameter->parameter.default_value) == values.end())
+            throw SpaceError("'" + entry.name + "' can never be active: it needs another " + condition.parent +
+                             ", which this study does not offer");
+    }
+    Local local{&*declared, parameter.name};
+    local.checkpoints = entry.checkpoints;
+    role_names_[role.name].locals.emplace(declared->parameter.name, std::move(local));
+    parameters_.push_back(std::move(parameter));
+}
+
+/// The rule that all servers together fit the machine.
+void Composition::bound_roles(const Engine& engine) {
+    if (!description_.devices) return;
+    struct Devices {
+        std::string conditions, product;
+    };
+    // Of a role: one alternative for each set of factors that share devices. Names are `role.local`.
+    const auto alternatives = [&](const EngineRole& role) {
+        std::vector<DeviceFactor> factors;
+        for (const DeviceFactor& factor : engine.devices)
+            if (engine.find(factor.parameter) != nullptr) factors.push_back(factor);
+        std::vector<Devices> result;
+        for (std::size_t shared = 0; shared < (std::size_t{1} << factors.size()); ++shared) {
+            Devices one{"", name_in_role(role, count_of_role)};
+            bool possible = true;
+            for (std::size_t i = 0; i < factors.size(); ++i) {
+                if ((shared >> i & 1U) == 0) {
+                    one.product += " * " + name_in_role(role, factors[i].parameter);
+                    continue;
+                }
+                possible = possible && !factors[i].unless.empty();
+                for (Condition condition : factors[i].unless) {
+                    possible = possible && engine.find(condition.parent) != nullptr;
+                    condition.parent = name_in_role(role, condition.parent);
+                    one.conditions += text_of_conditions({condition}) + " and ";
+                }
+            }
+            if (possible) result.push_back(std::move(one));
+        }
+        return result;
+    };
+    std::vector<Devices> all{{"", ""}};
+    const auto& roles = present(engine.roles).each;
+    for (const EngineRole& role : roles) {
+        std::vector<Devices> longer;
+        for (const Devices& before : all)
+            for (const Devices& one : alternatives(role))
+                longer.push_back(
+                    {before.conditions + one.conditions, before.product + (before.product.empty() ? "" : " + ") + one.product});
+        all = std::move(longer);
+    }
+    std::string text;
+    for (const Devices& one : all)
+        text += (text.empty() ? "(" : " or (") + one.conditions + one.product + " <= " + std::to_string(description_.devices->count) + ")";
+    Expression rule = parse_expression(text);
+    std::map<std::string, std::string> renames;
+    const std::vector<std::string> names = rule.names();
+    for (const std::string& name : names) {
+        const auto dot = name.find('.');
+        const std::string local_name = name.substr(dot + 1);
+        if (local_name == count_of_role) {
+            renames[name] = name;
+            continue;
+        }
+        const Local& local = local_of(engine, name.substr(0, dot), local_name);
+        const Parameter& declared = local.parameter->parameter;
+        if (const auto said = said_in_arguments(engine, *local.parameter)) rule = rule.with_constant(name, *said);
+        else if (!local.name_in_space.empty()) renames[name] = local.name_in_space;
+        else
+            rule = rule.with_constant(
+                name, is_unset(declared.default_value) ? declared.value_when_unset.value_or(Unset{}) : declared.default_value);
+    }
+    rule = rule.simplified_rule();
+    if (rule.constant()) return;
+    rule = rule.renamed([&](const std::string& name) { return renames.at(name); }).only_if(std::string(choice_of_roles), apart);
+    constraints_.emplace_back(Require{
+        std::move(rule), "the machine has " + std::to_string(description_.devices->count) + " devices for all roles together", true});
+}
+
+std::vector<RoleOf> Composition::roles_of(const Configuration& configuration) const {
+    const Value* chosen = description_.roles ? configuration.find(choice_of_roles) : nullptr;
+    if (chosen == nullptr || *chosen != apart) return {};
+    std::vector<RoleOf> result;
+    for (const EngineRole& role : present(engine_of(configuration).roles).each)
+        result.push_back({role.name, configuration.integer(name_in_role(role, count_of_role)), devices_of(configuration, role.name)});
+    return result;
+}
+
+Command Composition::render(const Configuration& configuration, const LaunchTarget& target, std::string_view role) const {
+    return command_of(configuration, target, &role_of(configuration, role));
+}
+
+Command Composition::render_router(const Configuration& configuration, const LaunchTarget& target,
+                                   const std::map<std::string, std::vector<RoleServer>>& servers) const {
+    Command command;
+    const Engine& engine = engine_of(configuration);
+    for (const RoleOf& role : roles_of(configuration))
+        if (const auto of_role = servers.find(role.name); of_role == servers.end() || of_role->second.empty())
+            throw SpaceError("the router of " + engine.name + " needs a server of the role '" + role.name + "'");
+    if (!engine.roles || roles_of(configuration).empty())
+        throw SpaceError("a router takes the requests of roles that are apart, and this configuration has none: " + configuration.text());
+    const auto add = [&](const std::vector<std::string>& words, Texts further) {
+        add_filled(command.argv, words, texts_of(target, std::move(further)), !target.host.empty());
+    };
+    for (const std::vector<std::string>& part : engine.roles->router) {
+        bool for_each_server = false;
+        for (const EngineRole& role : engine.roles->each) {
+            const std::string place = "{" + role.name + "_";
+            if (std::none_of(part.begin(), part.end(), [&](const std::string& word) { return word.find(place) != std::string::npos; }))
+                continue;
+            for_each_server = true;
+            for (const RoleServer& server : servers.at(role.name))
+                add(part, {{role.name + "_url", server.url}, {role.name + "_side_port", std::to_string(server.side_port)}});
+        }
+        if (!for_each_server) add(part, {});
+    }
+    return command;
+}
+
+std::string Composition::shown(const Configuration& configuration, const LaunchTarget& target) const {
+    const std::vector<RoleOf> roles = roles_of(configuration);
+    if (roles.empty()) return render(configuration, target).text();
+    const auto counted = [](std::int64_t count, const std::string& what) {
+        return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+    };
+    std::string result;
+    std::map<std::string, std::vector<RoleServer>> servers;
+    for (const RoleOf& role : roles) {
+        result += "# " + role.name + ": " + counted(role.count, "server") + " of " + counted(role.devices, "device") + "\n" +
+                  render(configuration, target, role.name).text() + "\n";
+        for (std::int64_t i = 1; i <= role.count; ++i)
+            servers[role.name].push_back({"http://" + role.name + "-" + std::to_string(i), target.side_port});
+    }
+    return result + "# in front of them\n" + render_router(configuration, target, servers).text();
+}
+
+const EngineRole& Composition::role_of(const Configuration& configuration, std::string_view role) const {
+    const Engine& engine = engine_of(configuration);
+    if (!roles_of(configuration).empty())
+        for (const EngineRole& one : present(engine.roles).each)
+            if (one.name == role) return one;
+    throw SpaceError("the configuration " + configuration.text() + " has no role '" + std::string(role) + "'");
+}
+
+}  // namespace servetune

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole studies whose trials are pods of a real Kubernetes.
+#include "base/files.hpp"
+#include "support/deployed_study.hpp"
+#include "support/kubernetes_world.hpp"
+#include "support/test.hpp"
+#include "support/waiting.hpp"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstddef>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <variant>
+#include <vector>
+
+using namespace servetune;
+using namespace servetune::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+/// Each configuration once, `workers` at a time; of one, if any, the engine takes all memory.
+class StudyInPods {
+public:
+    StudyInPods(const KubernetesWorld& world, int configurations, int workers, const nlohmann::json& pod, int greedy = 0)
+        : world_(world), study_(text(world, configurations, workers, greedy)) {
+        write_file(study_.folder() / "pod.json", pod.dump());
+    }
+    [[nodiscard]] std::vector<std::string> words() const { return study_.words("run", {"--quiet"}); }
+    [[nodiscard]] const DeployedStudy& study() const { return study_; }
+    [[nodiscard]] std::size_t told() const {
+        const std::vector<Trial> trials = trials_so_far();
+        return static_cast<std::size_t>(std::count_if(trials.begin(), trials.end(), [](const Trial& one) { return one.told(); }));
+    }
+    [[nodiscard]] std::vector<Trial> trials_so_far() const {
+        try {
+            return study_.trials();
+        } catch (const Error&) {
+            return {};  // no journal yet
+        }
+    }
+    /// Names of nodes with a trial that runs.
+    [[nodiscard]] std::string nodes_in_use() const {
+        return world_.asked(
+            {"get", "pods", "--field-selector=status.phase=Running", "--output=jsonpath={range .items[*]}{.spec.nodeName}{\"\\n\"}{end}"});
+    }
+
+private:
+    static DeployedStudy::Text text(const KubernetesWorld& world, int configurations, int workers, int greedy) {
+        DeployedStudy::Text result;
+        std::string values;
+        for (int i = 0; i < configurations; ++i) values += (i == 0 ? "" : ", ") + std::to_string(8 + i);
+        result.space = "{max_num_seqs: {choice: [" + values + "], default: 8}}";
+        result.workload = "{kind: random, input_tokens: 64, output_tokens: 16}, requests: 16, arrival: {concurrency: 4}";
+        const std::vector<std::string> client = world.client();
+        result.deploy = "kubernetes: {template: pod.json, reach: pod, program: [\"" + client[0] + "\", \"" + client[1] +
+                        "\"]}, ready_within: 60s, stop_within: 8s, stall_timeout: 20s, trial_within: 120s, warm_up: 1, workers: " +
+                        std::to_string(workers) + ", environment: {SIMENGINE_OPTIONS: \"--start-scale 25 --time-scale 12\"" +
+                        (greedy > 0 ? ", GREEDY: \"--max-num-seqs=" + std::to_string(greedy) + "\"" : "") + "}";
+        result.more = "budget: {trials: " + std::to_string(configurations) + "}\n";
+        return result;
+    }
+    const KubernetesWorld& world_;
+    DeployedStudy study_;
+};
+
+double seconds_of(const timeval& time) { return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6; }
+
+/// Of one process, from /proc; 0: it is gone.
+double own_processor_seconds(pid_t id) {
+    std::ifstream stream("/proc/" + std::to_string(id) + "/stat");
+    std::string line;
+    if (!std::getline(stream, line)) return 0;
+    std::istringstream words(line.substr(line.rfind(')') + 1));
+    std::string word;
+    double ticks = 0;
+    for (int field = 3; field <= 15 && words >> word; ++field)  // 14 and 15: utime, stime (proc(5))
+        if (field >= 14) ticks += std::stod(word);
+    return ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+}  // namespace
+
+TEST_CASE("cluster: a study in pods of two nodes goes on after a preemption, an end for memory and kill -9") {
+    const KubernetesWorld world(2, 1);
+    if (!world.works()) return;
+    world.create({{"apiVersion", "scheduling.k8s.io/v1"}, {"kind", "PriorityClass"}, {"metadata", {{"name", "urgent"}}}, {"value", 1000}});
+    const StudyInPods in_pods(world, 8, 2, KubernetesWorld::pod_template({}, {{"resources", {{"limits", {{"memory", "200Mi"}}}}}}), 12);
+    std::vector<Trial> before;
+    {
+        ChildProcess process(in_pods.words(), in_pods.study().folder());
+        INFO(process.err());
+        // Two trials on two nodes.
+        const bool both = comes_true([&] { return says(in_pods.nodes_in_use(), "node-1") && says(in_pods.nodes_in_use(), "node-2"); }, 60);
+        CHECK(both);
+        nlohmann::json urgent = KubernetesWorld::pod("urgent", "exit 0", {{"nvidia.com/gpu", "1"}});
+        urgent["spec"]["priorityClassName"] = "urgent";
+        world.create(urgent);
+        CHECK(comes_true([&] { return in_pods.told() >= 3 || process.wait_at_most(0ms); }, 90));
+        REQUIRE(::kill(process.id(), SIGKILL) == 0);
+        REQUIRE(process.wait_at_most(5s));
+        before = in_pods.trials_so_far();
+    }
+    CHECK(says(world.asked({"get", "events"}), "Preempted"));
+    const Ran ended = ran(in_pods.words(), in_pods.study().folder());
+    INFO(ended.out << ended.err);
+    CHECK((ended.code == 0 || ended.code == 1));
+    const std::vector<Trial> trials = in_pods.trials_so_far();
+    REQUIRE(trials.size() >= 8);
+    for (const Trial& trial : before)
+        if (trial.told()) CHECK(trials[trial.id].outcome == trial.outcome);
+    std::size_t failed = 0;
+    for (const Trial& trial : trials) {
+        REQUIRE(trial.told());
+        if (const auto* failure = std::get_if<Failure>(&*trial.outcome)) {
+            INFO(failure->message);
+            ++failed;
+            CHECK(failure->kind == FailureKind::out_of_memory);
+            CHECK(says(failure->message, "200Mi"));
+        }
+    }
+    CHECK(failed == 1);
+    (void)world.kubectl({"delete", "pod", "urgent"});
+    const bool nothing = comes_true([&] { return world.left().empty(); });
+    INFO(world.left());
+    CHECK(nothing);
+    CHECK(world.asked({"get", "configmaps,secrets", "--no-headers", "--output=name"}) == "configmap/kube-root-ca.crt\n");
+}
+
+TEST_CASE("cluster: after kill -9 of the tuner its pods go by themselves") {
+    const KubernetesWorld world(1, 2);
+    if (!world.works()) return;
+    const StudyInPods in_pods(world, 8, 1, KubernetesWorld::pod_template());
+    ChildProcess process(in_pods.words(), in_pods.study().folder());
+    REQUIRE(comes_true([&] { return says(in_pods.nodes_in_use(), "node-1"); }, 60));
+    REQUIRE(::kill(process.id(), SIGKILL) == 0);
+    const bool nothing = comes_true([&] { return world.left().empty(); }, 60);
+    INFO(world.left());
+    CHECK(nothing);
+}
+
+TEST_CASE("cluster: what twenty trials at once cost the tuner and the API server", "[.long]") {
+    const KubernetesWorld world(2, 10);
+    if (!world.works()) return;
+    constexpr int at_once = 20, in_all = 40;
+    // More than one a node: the template says where pods may be.
+    const StudyInPods in_pods(world, in_all, at_once,
+                              KubernetesWorld::pod_template({{"affinity", {{"podAntiAffinity", nlohmann::json::object()}}}}));
+    const auto begin = std::chrono::steady_clock::now();
+    ChildProcess process(in_pods.words(), in_pods.study().folder());
+    double own = 0;  // without its clients
+    while (!process.wait_at_most(500ms)) {
+        own = std::max(own, own_processor_seconds(process.id()));
+        REQUIRE(seconds_since(begin) < 900);
+    }
+    const double seconds = seconds_since(begin);
+    rusage used{};  // of all that have ended: the program, and its clients, which are kubectl and this program again
+    REQUIRE(getrusage(RUSAGE_CHILDREN, &used) == 0);
+    const double all = seconds_of(used.ru_utime) + seconds_of(used.ru_stime);
+    int requests = 0;
+    std::string which;
+    for (const auto& [what, count] : world.requests()) {
+        requests += count;
+        which += what + " " + std::to_string(count) + ", ";
+    }
+    const std::vector<Trial> trials = in_pods.trials_so_far();
+    const auto each = static_cast<double>(trials.size());
+    const std::size_t most = most_trials_at_once(trials);
+    WARN(trials.size() << " trials, " << most << " at once, " << seconds << " s; for each: " << own / each
+                       << " s of processor of autotune, " << (all - own) / each << " s of its clients, " << requests / each
+                       << " requests to the API server: " << which);
+    INFO(process.err());
+    CHECK(in_pods.told() >= in_all);
+    CHECK(most == at_once);
+    CHECK(requests / each < 200);
+    CHECK(comes_true([&] { return world.left().empty(); }));
+}
