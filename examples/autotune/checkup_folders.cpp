@@ -101,7 +101,7 @@ Checkup this_folder() {
     return {"this folder", State::fine, found};
 }
 
-Checkup temporary_files() {
+Checkup files_for_a_while() {
     std::error_code trouble;
     const fs::path folder = fs::temp_directory_path(trouble);
     const std::string why = trouble ? trouble.message() : why_not_writable(folder);
@@ -161,7 +161,7 @@ Checkup hub_token() {
 }  // namespace
 
 std::vector<Checkup> checkups_of_folders(const Catalogue& catalogue) {
-    return {this_folder(), temporary_files(), study_cache(), model_cache(catalogue), hub_token()};
+    return {this_folder(), files_for_a_while(), study_cache(), model_cache(catalogue), hub_token()};
 }
 
 }  // namespace autotune

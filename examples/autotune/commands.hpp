@@ -125,6 +125,7 @@ struct RecommendArguments : StudyArguments {
     int port = 8000;
     std::string image{};
     std::optional<std::int64_t> gpus{};
+    std::int64_t nodes = 1;
 };
 
 struct CompareArguments {

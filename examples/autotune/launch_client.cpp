@@ -3,6 +3,7 @@
 // so it is in no help, manual or completion.
 #include "launch_client.hpp"
 #include "deploy/kubernetes_client.hpp"
+#include "deploy/ray_client.hpp"
 
 #include <array>
 #include <utility>
@@ -10,7 +11,8 @@
 namespace autotune {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, int (*)()>, 1> launch_clients{{{"kubernetes", servetune::kubernetes_client}}};
+constexpr std::array<std::pair<std::string_view, int (*)()>, 2> launch_clients{
+    {{"kubernetes", servetune::kubernetes_client}, {"ray", servetune::ray_client}}};
 
 }  // namespace
 

@@ -232,17 +232,20 @@ int dispatch(int argc, char** argv) {
         add_study_command(app, "recommend", "Print a file that starts the recommended configuration", recommend_arguments);
     add_directory(recommend_command, recommend_arguments);
     recommend_command->add_option("--as", recommend_arguments.as, "Kind of file")
-        ->check(CLI::IsMember({"shell", "systemd", "compose", "kubernetes", "slurm"}))
+        ->check(CLI::IsMember(
+            {"shell", "systemd", "compose", "slurm", "kubernetes", "llm-d", "lws", "kserve", "dynamo", "rayservice", "gpustack"}))
         ->capture_default_str();
     recommend_command->add_option("--output", recommend_arguments.output, "Write it and the files that it needs into this folder");
-    recommend_command->add_option("--host", recommend_arguments.host,
-                                  "Address to listen on (default: 127.0.0.1; compose and kubernetes: 0.0.0.0)");
+    recommend_command->add_option("--host", recommend_arguments.host, "Address to listen on (default: 127.0.0.1, in containers 0.0.0.0)");
     recommend_command->add_option("--port", recommend_arguments.port, "Port to listen on")
         ->check(whole_number(1, 65535))
         ->capture_default_str();
-    recommend_command->add_option("--image", recommend_arguments.image, "Container image of compose and kubernetes (default: the study's)");
+    recommend_command->add_option("--image", recommend_arguments.image, "Container image (default: the study's)");
     recommend_command->add_option("--gpus", recommend_arguments.gpus, "Number of GPUs (default: as its layout takes); 0: request none")
         ->check(whole_number<std::int64_t>(0));
+    recommend_command->add_option("--nodes", recommend_arguments.nodes, "Machines that share each engine (lws, dynamo)")
+        ->check(whole_number<std::int64_t>(1))
+        ->capture_default_str();
     ExplainArguments explain_arguments;
     CLI::App* explain_command =
         add_study_command(app, "explain", "Explain what each parameter does, or why a trial was made", explain_arguments);

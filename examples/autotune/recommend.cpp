@@ -42,7 +42,7 @@ int recommend_as(const RecommendArguments& arguments) {
         complain("autotune: {}. {}", headline.title, headline.reason);
         return nothing_feasible;
     }
-    ArtefactOptions options{
+    DeploymentOptions options{
         arguments.host, arguments.port, arguments.image, arguments.gpus,
         setup.file.secrets(headline.title + (result.conclusion == Conclusion::inconclusive ? ": this starts the default." : ".") +
                            (headline.unsound.empty() ? "" : " " + headline.unsound))};
@@ -51,10 +51,11 @@ int recommend_as(const RecommendArguments& arguments) {
         if (const Measurement* measured = trial.measurement(); measured != nullptr && trial.configuration == result.recommended)
             if (const auto copies = measured->metrics.find("replicas"); copies != measured->metrics.end())
                 options.replicas = static_cast<std::int64_t>(copies->second.value);
+    options.nodes = arguments.nodes;
     const ArtefactKind kind = named_in(artefact_kinds, arguments.as).value_or(ArtefactKind::shell);
     const Artefact artefact = artefact_of(kind, setup, result.recommended, options);
     if (!artefact.left_out.empty())
-        put(stderr, "warning: {} has not the options of the study's container: {}\n", artefact.name, printable_line(artefact.left_out));
+        put(stderr, "warning: {} does not have what the study has: {}\n", artefact.name, printable_line(artefact.left_out));
     if (arguments.output) {
         std::filesystem::create_directories(*arguments.output);
         write_file(*arguments.output / artefact.name, artefact.text);

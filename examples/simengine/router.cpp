@@ -13,7 +13,7 @@ namespace {
 namespace asio = boost::asio;
 using OrderedJson = nlohmann::ordered_json;
 
-constexpr std::string_view json_type = "application/json";
+constexpr std::string_view router_json_type = "application/json";
 
 Upstream::Request request_to(const std::string& path, const OrderedJson& body, const std::string& authorization) {
     return {.target = path, .body = body.dump(), .authorization = authorization};
@@ -85,7 +85,7 @@ void Router::look_at(const HttpRequest& request, Exchange& exchange, const Engin
                           works_.erase(work->id);
                           if (client == nullptr) return;
                           if (status == 0) client->answer(503, "text/plain", "no worker answers: " + body);
-                          else client->answer(status, json_type, body);
+                          else client->answer(status, router_json_type, body);
                       });
 }
 

@@ -36,7 +36,7 @@ constexpr std::array switches_without_effect{"--disable-retries", "--disable-cir
 /// One command line while it is read.
 class RouterReader {
 public:
-    RouterReader(RouterCommand command, std::vector<std::string> words) : command_(std::move(command)), words_(std::move(words)) {}
+    RouterReader(RouterCommand command, std::vector<std::string> given) : command_(std::move(command)), words_(std::move(given)) {}
 
     RouterCommand read() {
         for (; at_ < words_.size(); ++at_) read_flag(words_[at_]);
@@ -63,7 +63,7 @@ private:
         else if (flag == switch_name()) apart_ = true;
         else if (flag == "--host") command_.host = take(flag);
         else if (flag == "--port") command_.port = port_of(flag, take(flag), 0);
-        else if (flag == "--worker-startup-timeout-secs") command_.startup_seconds = number_of(flag, take(flag));
+        else if (flag == "--worker-startup-timeout-secs") command_.startup_seconds = static_cast<double>(number_of(flag, take(flag)));
         else if (flag == "--prefill") read_prefill();
         else if (flag == "--decode") command_.decode.push_back({engine_at(flag, take(flag)), 0});
         else if (is_one_of(switches_without_effect)) command_.not_copied.push_back(flag);

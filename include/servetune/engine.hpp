@@ -98,6 +98,25 @@ struct WeightCacheDaemon {
     std::string since{};  ///< first engine version that has it
 };
 
+/// The words that spread one engine over several machines: of each machine's command, with {nodes},
+/// {rank} and {leader} (the first machine's address) to fill in.
+struct SeveralNodes {
+    std::vector<std::string> each{};    ///< on every machine; empty: the engine cannot
+    std::vector<std::string> others{};  ///< further ones, on all but the first
+    std::string since{};                ///< first engine version that has them
+};
+
+/// How platforms that start engines with words of their own take this one.
+struct PlatformStarts {
+    std::vector<std::string> dynamo{};  ///< first words of a worker of NVIDIA Dynamo, with {model}; empty: it has none
+    std::string kserve{};               ///< the variable whose words KServe puts behind its command; empty: it does not run it
+    std::string gpustack{};             ///< GPUStack's name of the backend; empty: it has none
+    std::string ray{};                  ///< `llm_engine` of Ray Serve LLM; empty: it has none
+    /// Flags that only the engine's own HTTP server has: Dynamo and Ray answer requests themselves,
+    /// and take none of them. `*` at the end: all that begin so.
+    std::vector<std::string> server_flags{};
+};
+
 /// What the command of one role has more, where prefill and decode run apart. Words and values may
 /// hold {host}, and {side_port}: the first of as many free ports in a row as the server has devices.
 struct EngineRole {
@@ -170,6 +189,8 @@ struct Engine {
     std::vector<JsonFlag> json_flags{};
     std::vector<std::string> architectures{};  ///< chips that it runs on (detail/perf/hardware_spec.hpp); empty: any
     std::optional<WeightCacheDaemon> weight_cache{};
+    std::optional<SeveralNodes> nodes{};
+    PlatformStarts started_by{};
     std::optional<EngineRoles> roles{};   ///< nothing: it does not run prefill and decode apart
     std::vector<DeviceFactor> devices{};  ///< their product is the number of devices; empty: flags do not decide it
     std::vector<Constraint> constraints{};

@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace servetune {
@@ -62,7 +63,7 @@ class Launcher {
 public:
     virtual ~Launcher() = default;
 
-    [[nodiscard]] virtual std::string name() const = 0;  ///< as studies name it: local, podman, docker, ssh, slurm
+    [[nodiscard]] virtual std::string name() const = 0;  ///< as studies name it: local, podman, docker, ssh, slurm, ray
     [[nodiscard]] virtual bool in_containers() const { return false; }
     /// Whether the engine runs on this machine, so that its GPUs, cores and processes are those
     /// that we see.
@@ -71,6 +72,8 @@ public:
     [[nodiscard]] virtual bool gives_out_devices() const { return false; }
     /// The address that the engine is to listen on.
     [[nodiscard]] virtual std::string listen_address() const { return "127.0.0.1"; }
+    /// The first and the last port that an engine may listen on; {0, 0}: any.
+    [[nodiscard]] virtual std::pair<int, int> ports() const { return {0, 0}; }
     /// Images that it may start, the first by default; empty: it knows none.
     [[nodiscard]] virtual std::vector<std::string> images() const { return {}; }
     /// Why nothing can be launched here now, for a person: a program that is missing, a daemon that

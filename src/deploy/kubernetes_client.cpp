@@ -222,6 +222,9 @@ private:
         pod_ = pod_state_of(pod, task_.container);
         if (pod_->failure && !pod_->hopeless) failure_ = pod_->failure;  // of waiting: the launcher stops the run
         if (pod_->phase == PodState::Phase::ended && pod_->failure) failure_ = pod_->failure;
+        if (pod_->phase == PodState::Phase::ended && !pod_->deleted) ended_by_itself_ = true;
+        if (pod_->deleted && !ended_by_itself_ && !ending_since_ && !failure_)
+            failure_ = Failure{FailureKind::infrastructure, "somebody has deleted the pod " + pod_name_ + " or its job"};
         if (!ran && pod_->phase != PodState::Phase::waits) say_of_client("the pod " + pod_name_ + " runs on " + pod_->node);
     }
 
@@ -338,7 +341,7 @@ private:
     std::string pod_name_{};
     std::optional<PodState> pod_{};
     std::optional<Failure> failure_{};  ///< the last that was seen of the pod
-    bool gone_ = false;
+    bool gone_ = false, ended_by_itself_ = false;
     std::optional<Clock::time_point> end_known_{};
 
     StampedLog log_{[](std::string_view line) { print_to(STDOUT_FILENO, std::string(line) + "\n"); }};

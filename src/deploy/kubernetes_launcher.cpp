@@ -158,6 +158,7 @@ public:
             if (pod.is_null()) return Failure{FailureKind::infrastructure, "the pod of the job " + launch.name + " is gone"};
             const PodState state = pod_state_of(pod, container_);
             if (state.failure) return state.failure;
+            if (state.deleted) return Failure{FailureKind::infrastructure, "somebody has deleted the job " + launch.name + " or its pod"};
             if (state.phase == PodState::Phase::runs) return node_silent(pod, state);
         } catch (const IoError& error) {
             return Failure{FailureKind::infrastructure, error.what()};
@@ -274,9 +275,9 @@ private:
     /// The API server asks the node for a line of the log.
     [[nodiscard]] std::optional<Failure> node_silent(const Json& pod, const PodState& state) const {
         try {
-            constexpr auto patience = 5s;
+            constexpr auto patience_for_a_line = 5s;
             (void)kubectl_.ask({"logs", pod.at("metadata").at("name").get<std::string>(), "--container=" + container_, "--tail=1"}, "",
-                               patience);
+                               patience_for_a_line);
             return std::nullopt;
         } catch (const KubectlError& error) {
             return Failure{FailureKind::infrastructure, "the node " + state.node + " does not answer: " + error.what()};

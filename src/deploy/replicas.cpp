@@ -12,8 +12,9 @@
 namespace servetune {
 
 struct Replicas::One {
+    explicit One(const DeployOptions& options) : port(options.launcher ? options.launcher->ports() : std::pair(0, 0)) {}
     std::string name{};  ///< for people, where it has a role or is the router
-    ReservedPort port{};
+    ReservedPort port;
     std::optional<ReservedPorts> side{};
     std::unique_ptr<Deployment> deployment{};
     std::exception_ptr error{};
@@ -83,7 +84,7 @@ Replicas::Replicas(const Engine& engine, std::vector<ServerPart> parts, const st
 void Replicas::start_engines(const Engine& engine, const std::string& served_model, const DeployOptions& options,
                              std::stop_source& given_up) {
     for (const ServerPart& part : parts_) {
-        all_.push_back(std::make_unique<One>());
+        all_.push_back(std::make_unique<One>(options));
         if (!part.role.empty()) all_.back()->name = part.name;
     }
     const auto start = [&](std::size_t i) {
@@ -126,7 +127,7 @@ void Replicas::start_router(const Engine& engine, const ServerRouter& router, co
     std::map<std::string, std::vector<RoleServer>> servers;
     for (std::size_t i = 0; i < parts_.size(); ++i)
         servers[parts_[i].role].push_back({all_[i]->deployment->endpoint().url, all_[i]->side->first()});
-    auto one = std::make_unique<One>();
+    auto one = std::make_unique<One>(options);
     one->name = router_name;
     one->side.emplace(1);
     DeployOptions mine = options;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Engines as jobs of Slurm, by srun in the foreground.
-#include "base/descriptor.hpp"
 #include "host/kept_output.hpp"
 #include "host/start_program.hpp"
 #include "hub_tokens.hpp"
@@ -8,10 +7,8 @@
 #include "servetune/detail/base/option_check.hpp"
 #include "servetune/detail/deploy/remote_launchers.hpp"
 #include "servetune/error.hpp"
+#include "takes_connection.hpp"
 
-#include <netdb.h>
-#include <poll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -62,26 +59,6 @@ std::string field_in(const std::string& line, const std::string& name) {
     if (at == std::string::npos) return {};
     const auto from = at + name.size() + 1;
     return line.substr(from, line.find_first_of(" \n", from) - from);
-}
-
-/// Whether somebody takes a connection there within two seconds.
-bool takes_connection(const std::string& host, const std::string& port) {
-    addrinfo wanted{};
-    wanted.ai_socktype = SOCK_STREAM;
-    addrinfo* found = nullptr;
-    if (getaddrinfo(host.c_str(), port.c_str(), &wanted, &found) != 0) return false;
-    const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> freed(found, freeaddrinfo);
-    for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
-        const Descriptor client(socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-        if (connect(client.id(), one->ai_addr, one->ai_addrlen) == 0) return true;
-        constexpr int within_milliseconds = 2000;
-        pollfd waiting{client.id(), POLLOUT, 0};
-        int error = 1;
-        socklen_t size = sizeof error;
-        if (poll(&waiting, 1, within_milliseconds) == 1 && getsockopt(client.id(), SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0)
-            return true;
-    }
-    return false;
 }
 
 /// What the machine did to a job, by its state, or by the reason that squeue gives while it is

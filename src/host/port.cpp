@@ -11,6 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <fstream>
@@ -96,7 +97,9 @@ void require_loopback() {
                       std::generic_category().message(error) + "; set it up (ip link set lo up) and run again");
 }
 
-ReservedPort::ReservedPort() {
+ReservedPort::ReservedPort() { take_any(); }
+
+void ReservedPort::take_any() {
     const std::vector<int> ports = candidates();
     std::random_device chance;  // two tuners that start together must not look at the same ports
     constexpr int tries = 100;
@@ -109,6 +112,24 @@ ReservedPort::ReservedPort() {
     }
     throw IoError("no free port: none of " + std::to_string(tries) + " between " + std::to_string(first_port) + " and " +
                   std::to_string(last_port) + " can be reserved and bound");
+}
+
+ReservedPort::ReservedPort(std::pair<int, int> range) : here_(range.first == 0) {
+    if (here_) {
+        take_any();
+        return;
+    }
+    const auto size = static_cast<unsigned>(range.second - range.first + 1);
+    static std::atomic<unsigned> next = std::random_device()();  // two tuners must not begin with the same port
+    for (unsigned i = 0; i < size; ++i) {
+        number_ = range.first + static_cast<int>(next++ % size);
+        Descriptor holder = port_name_holder(number_);
+        if (holder.id() < 0) continue;
+        holder_ = holder.release();
+        return;
+    }
+    throw IoError("no free port: studies of this machine have taken all from " + std::to_string(range.first) + " to " +
+                  std::to_string(range.second) + "; give more of them");
 }
 
 ReservedPort::~ReservedPort() { close(holder_); }
@@ -139,6 +160,7 @@ ReservedPorts::~ReservedPorts() {
 }
 
 bool ReservedPort::listening() const {
+    if (!here_) return false;
     const Descriptor probe(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (probe.id() < 0) return false;
     const sockaddr_in address = loopback(number_);

@@ -32,9 +32,9 @@ AuditContext simulated_context(const SimulateEvaluator::Started& started, const 
     context.served = ServedModel{started.serving.target.model, settings.quantization};
     context.hardware = started.serving.target.hardware;
     context.devices = static_cast<double>(settings.devices());
-    if (const auto& apart = started.apart)
-        context.devices = static_cast<double>(apart->prefill.settings().devices() * apart->prefill_servers +
-                                              apart->decode.settings().devices() * apart->decode_servers);
+    if (const auto& pools = started.apart)
+        context.devices = static_cast<double>(pools->prefill.settings().devices() * pools->prefill_servers +
+                                              pools->decode.settings().devices() * pools->decode_servers);
     context.tokens_per_step = static_cast<double>(settings.speculation.tokens + 1);
     if (workload.workload.dataset.kind == Dataset::Kind::trace) context.prefix_cache_intended = true;
     return context;

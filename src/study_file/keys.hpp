@@ -86,6 +86,22 @@ inline constexpr struct WeightCacheKeys : WhenKeys, EnvironmentKeys, ReadyWithin
     Key used{"used", is::text, "in the engine's line that says that it took them", required};
 } weight_cache{};
 
+inline constexpr struct NodesKeys : SinceKeys {
+    static constexpr std::string_view called = "nodes";
+    Key each{"each", is::list_of<is::word>, "words of each machine's command, with {nodes}, {rank} and {leader}", required};
+    Key others{"others", is::list_of<is::word>, "further words on all machines but the first"};
+} nodes{};
+
+inline constexpr struct StartedByKeys {
+    static constexpr std::string_view called = "started_by";
+    Key dynamo{"dynamo", is::list_of<is::word>, "first words of a worker of NVIDIA Dynamo, with {model}"};
+    Key kserve{"kserve", is::variable, "the variable whose words KServe puts behind its command"};
+    Key gpustack{"gpustack", is::word, "GPUStack's name of the backend"};
+    Key ray{"ray", is::word, "`llm_engine` of Ray Serve LLM"};
+    Key server_flags{"server_flags", is::list_of<is::word>,
+                     "flags of the engine's own HTTP server, which Dynamo and Ray replace; `*` at the end: all that begin so"};
+} started_by{};
+
 inline constexpr struct RoleKeys : EnvironmentKeys {
     static constexpr std::string_view called = "role";
     Key arguments{"arguments", is::list_of<is::word>, "further words of its command, with {host} and {side_port}"};
@@ -132,6 +148,8 @@ inline constexpr struct EngineKeys : ReadyWithinKeys, ConstraintsKeys, Architect
     Key parameters{"parameters", is::mapping_of<is::keyed<keys::parameter>>, "name -> parameter", required};
     Key render{"render", is::list_of<is::keyed<keys::render>>, "parameters that make one flag together"};
     Key weight_cache{"weight_cache", is::keyed<keys::weight_cache>, "a program that keeps weights in the devices' memory between starts"};
+    Key nodes{"nodes", is::keyed<keys::nodes>, "the words that spread one engine over several machines"};
+    Key started_by{"started_by", is::keyed<keys::started_by>, "how platforms with words of their own start it, for `recommend --as`"};
     Key devices{"devices", is::either<is::list_of<is::name>, is::mapping_of<is::conditions>>,
                 "parameters whose product is the number of devices"};
     Key roles{"roles", is::keyed<keys::roles>, "how it runs prefill and decode apart"};
@@ -269,6 +287,17 @@ inline constexpr struct SshKeys : ProgramKeys {
     Key address{"address", is::text, "where the engine listens and gets its requests (its loopback, through the connection)"};
 } ssh{};
 
+inline constexpr struct RayKeys {
+    static constexpr std::string_view called = "ray";
+    Key address{"address", is::url, "of the dashboard, such as http://head:8265", required};
+    Key token_file{"token_file", is::file, "the token of Ray's authentication is in it"};
+    Key token_env{"token_env", is::variable, "or in this environment variable (none is sent)"};
+    Key ports{"ports", is::text, "engines listen on a port of this range, each on another (18000-18999)"};
+    Key bound{"bound", is::positive_duration, "each engine ends so long after its start, whatever happens to Ray (6h)"};
+    Key resources{"resources", is::mapping_of<is::positive>,
+                  "what each job asks for beside its GPUs: CPU, memory in bytes, or a resource of the cluster"};
+} ray{};
+
 inline constexpr struct SlurmKeys : OptionsKeys {
     static constexpr std::string_view called = "slurm";
     Key listen{"listen", is::text, "the address of a node that the engine listens on: 0.0.0.0 for all of them", required};
@@ -291,6 +320,7 @@ inline constexpr struct DeployKeys : TrialKeys, LoadTestKeys, ProcessKeys, Ready
     static constexpr std::string_view called = "deploy";
     Key container{"container", is::keyed<keys::container>, "the engine runs in a container"};
     Key ssh{"ssh", is::keyed<keys::ssh>, "the engine runs on another machine"};
+    Key ray{"ray", is::keyed<keys::ray>, "each engine is a job of Ray"};
     Key slurm{"slurm", is::keyed<keys::slurm>, "each engine is a job of Slurm"};
     Key kubernetes{"kubernetes", is::keyed<keys::kubernetes>, "each engine is a Job of Kubernetes"};
     Key gpus{"gpus", is::text, "CUDA_VISIBLE_DEVICES (as it is)"};

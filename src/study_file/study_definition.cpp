@@ -55,7 +55,14 @@ constexpr std::array<std::string_view, 2> short_forms{"hardware", "strategy"};
 
 /// Keys that change neither what is asked nor what is measured: with another value it is the same
 /// study.
-constexpr std::array<std::string_view, 4> of_no_consequence{"budget", "notes", "on_done", "published"};
+constexpr std::array<std::string_view, 8> of_no_consequence{"budget",
+                                                            "notes",
+                                                            "on_done",
+                                                            "published",
+                                                            "evaluator.deploy.ray.token_file",
+                                                            "evaluator.deploy.ray.token_env",
+                                                            "evaluator.deploy.ray.ports",
+                                                            "evaluator.deploy.ray.bound"};
 
 bool listed_in(std::span<const std::string_view> paths, std::string_view path) {
     return std::find(paths.begin(), paths.end(), path) != paths.end();

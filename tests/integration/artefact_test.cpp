@@ -66,7 +66,7 @@ StudySetup hard_setup(const TemporaryFolder& folder, const std::string& deploy =
                    shipped_catalogue));
 }
 
-Artefact artefact_from(const StudySetup& setup, ArtefactKind kind, ArtefactOptions options = {}) {
+Artefact artefact_from(const StudySetup& setup, ArtefactKind kind, DeploymentOptions options = {}) {
     return artefact_of(kind, setup, setup.problem->space.default_configuration(), options);
 }
 

@@ -437,8 +437,9 @@ TEST_CASE("scripts: words that a script does not know are refused before it does
         CHECK(refused.code == 2);
         CHECK(refused.err.starts_with("usage: scripts/" + words.front()));
     }
-    for (const char* script : {"demo", "test", "packages", "format", "fuzz", "test-on", "report-pictures", "acceptance-gpu",
-                               "get-llama-server", "get-vllm", "get-sglang", "get-tiny-model", "get-python-tools", "check-python"}) {
+    for (const char* script :
+         {"demo", "test", "packages", "format", "fuzz", "test-on", "report-pictures", "acceptance-gpu", "get-llama-server", "get-ray",
+          "get-vllm", "get-sglang", "get-tiny-model", "get-python-tools", "check-python"}) {
         const Ran told = run({script, "--help"});
         INFO(script << ": " << told.err);
         CHECK(told.code == 0);

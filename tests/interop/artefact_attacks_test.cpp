@@ -27,8 +27,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array all_artefacts{ArtefactKind::shell, ArtefactKind::systemd, ArtefactKind::compose, ArtefactKind::kubernetes,
-                                   ArtefactKind::slurm};
+/// Without those that put no variables into words.
+constexpr std::array all_artefacts{ArtefactKind::shell, ArtefactKind::systemd,    ArtefactKind::compose,
+                                   ArtefactKind::slurm, ArtefactKind::kubernetes, ArtefactKind::llm_d,
+                                   ArtefactKind::lws,   ArtefactKind::kserve,     ArtefactKind::dynamo};
 const std::string artefact_secret = "s3cr3t-value-1";
 
 struct AttackedStudy {
@@ -51,7 +53,7 @@ StudySetup attacked_setup(const TemporaryFolder& folder, const AttackedStudy& st
                    shipped_catalogue));
 }
 
-std::string attacked_text(const StudySetup& setup, ArtefactKind kind, ArtefactOptions options = {.image = "i"}) {
+std::string attacked_text(const StudySetup& setup, ArtefactKind kind, DeploymentOptions options = {.image = "i"}) {
     return artefact_of(kind, setup, setup.problem->space.default_configuration(), options).text;
 }
 

@@ -94,6 +94,7 @@ Pieces arrival(const std::string& rest) {
 Pieces evaluator(const std::string& kind, const std::string& body) { return {{"evaluator", "{" + kind + ": {" + body + "}}"}}; }
 Pieces contained(const std::string& rest) { return evaluator("deploy", "container: {" + rest + "}"); }
 Pieces on_ssh(const std::string& rest) { return evaluator("deploy", "ssh: {" + rest + "}"); }
+Pieces on_ray(const std::string& rest) { return evaluator("deploy", "ray: {address: \"http://head:8265\"" + rest + "}"); }
 Pieces in_slurm(const std::string& rest) { return evaluator("deploy", "slurm: {" + rest + "}"); }
 Pieces in_kubernetes(const std::string& rest) { return evaluator("deploy", "kubernetes: {template: " + rest + "}"); }
 Pieces attach(const std::string& rest) { return with(evaluator("attach", rest), {{"space", "{load.concurrency: [1, 2]}"}}); }
@@ -224,6 +225,13 @@ const std::vector<Row>& rows() {
         {"ssh.host", on_ssh("host: a"), on_ssh("host: user@a")},
         {"ssh.address", on_ssh("host: a"), on_ssh("host: a, address: 10.0.0.5")},
         {"ssh.program", on_ssh("host: a"), on_ssh("host: a, program: [ssh, -p, \"22\"]")},
+        {"deploy.ray", on_ray(""), on_ray(", resources: {CPU: 4}")},
+        {"ray.address", on_ray(""), evaluator("deploy", "ray: {address: \"http://other:8265\"}")},
+        {"ray.token_env", on_ray(""), on_ray(", token_env: HOME"), true},
+        {"ray.token_file", on_ray(""), on_ray(", token_file: t.csv"), true},
+        {"ray.ports", on_ray(""), on_ray(", ports: 20000-20009"), true},
+        {"ray.bound", on_ray(""), on_ray(", bound: 1h"), true},
+        {"ray.resources", on_ray(", resources: {CPU: 4}"), on_ray(", resources: {CPU: 8}")},
         {"deploy.slurm", in_slurm("listen: 0.0.0.0"), in_slurm("listen: 10.0.0.5")},
         {"slurm.listen", in_slurm("listen: 0.0.0.0"), in_slurm("listen: \"::\"")},
         {"slurm.options", in_slurm("listen: 0.0.0.0"), in_slurm("listen: 0.0.0.0, options: [--partition=gpu]")},
@@ -274,7 +282,8 @@ TEST_CASE("definition: every key of a study and its workloads either makes it an
           is::keyed<keys::bayesian>,  is::keyed<keys::knowledge>, is::keyed<keys::staged>,    is::keyed<keys::budget>,
           is::keyed<keys::evaluator>, is::keyed<keys::command>,   is::keyed<keys::attach>,    is::keyed<keys::deploy>,
           is::keyed<keys::simulate>,  is::keyed<keys::replay>,    is::keyed<keys::quality>,   is::keyed<keys::load_search>,
-          is::keyed<keys::container>, is::keyed<keys::ssh>,       is::keyed<keys::slurm>,     is::keyed<keys::kubernetes>})
+          is::keyed<keys::container>, is::keyed<keys::ssh>,       is::keyed<keys::slurm>,     is::keyed<keys::kubernetes>,
+          is::keyed<keys::ray>})
         groups[std::string(table.table)] = table.keys();
     std::set<std::string> known;
     for (const auto& [group, all] : groups)

@@ -7,6 +7,7 @@
 #include "kind.hpp"
 #include "kubernetes.hpp"
 #include "load_test.hpp"
+#include "ray.hpp"
 #include "servetune/detail/base/fingerprint.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "study_file/keys.hpp"
@@ -125,11 +126,13 @@ MeasuringChoice read_deploy(const Yaml& node) {
     node.check_keys(table);
     read_measure(node, table, options.measure);
     result.container = read_container(node);
+    result.ray = read_ray(node);
     result.ssh = read_ssh(node);
     result.slurm = read_slurm(node);
     result.kubernetes = read_kubernetes(node);
-    const int launchers = (result.container ? 1 : 0) + (result.ssh ? 1 : 0) + (result.slurm ? 1 : 0) + (result.kubernetes ? 1 : 0);
-    if (launchers > 1) node.fail("an engine starts in a container, by ssh, or as a job of Slurm or Kubernetes: one of them");
+    const int launchers =
+        (result.container ? 1 : 0) + (result.ssh ? 1 : 0) + (result.slurm ? 1 : 0) + (result.kubernetes ? 1 : 0) + (result.ray ? 1 : 0);
+    if (launchers > 1) node.fail("an engine starts in a container, by ssh, or as a job of Slurm, Kubernetes or Ray: one of them");
     read(node, table.environment, options.deploy.environment);
     read(node, table.api_key_env, result.api_key_environment);
     read(node, table.gpus, options.deploy.gpus);
@@ -144,8 +147,8 @@ MeasuringChoice read_deploy(const Yaml& node) {
     if (options.weight_cache && launchers > 0)
         node.at(table.weight_cache)
             .fail(
-                "the engine and the daemon that holds its weights must be processes of this machine: no container, ssh, slurm or "
-                "kubernetes");
+                "the engine and the daemon that holds its weights must be processes of this machine: no container, ssh, slurm, "
+                "kubernetes or ray");
     bool watch = true;
     read_word<keys::on_off>(node, table.watch, watch);
     if (watch) options.measure.watch.emplace();
@@ -213,6 +216,7 @@ void build_deployment(StudySetup& setup, StudyFile& file, const std::filesystem:
     options.deploy.api_key = key_from(choice.api_key_environment, file);
     options.deploy.watchdog = hooks.watchdog;
     if (choice.container) options.deploy.launcher = launcher_with_models(*choice.container, file);
+    if (choice.ray) options.deploy.launcher = launcher_on_ray(*choice.ray, file);
     if (choice.ssh) options.deploy.launcher = ssh_launcher(*choice.ssh);
     if (choice.slurm) options.deploy.launcher = slurm_launcher(*choice.slurm);
     if (choice.kubernetes) {
@@ -288,6 +292,8 @@ std::string note_of_launcher(const StudyFile& file) {
     if (launcher == nullptr) return "Every trial started the engine on this machine and ended it; its log is trials/ID/engine.log.";
     const auto& choice = std::get<DeployChoice>(file.measuring);
     const std::string unwatched = " Its machine was not watched for disturbances; its log is trials/ID/engine.log.";
+    if (choice.ray)
+        return "Every trial was a job of Ray. The load test ran on this machine, and its requests went to the node." + unwatched;
     if (choice.ssh)
         return "Every trial started the engine on " + choice.ssh->host + " and ended it. The load test ran on this machine, " +
                (choice.ssh->address.empty() ? "and its requests went through the ssh connection."
@@ -344,6 +350,7 @@ EnvironmentOptions environment_of_deployment(const StudyFile& file) {
 /// On another machine: what its name or the study says.
 std::string machine_of_deployment(const StudyFile& file) {
     const auto& choice = std::get<DeployChoice>(file.measuring);
+    if (choice.ray) return "Ray " + file.machine.hardware;
     if (choice.elsewhere())
         return (choice.ssh ? "ssh " + choice.ssh->host : std::string(choice.slurm ? "Slurm" : "Kubernetes")) + " " + file.machine.hardware;
     return file.machine.gpus().empty() ? processor_text() : file.machine.gpus();

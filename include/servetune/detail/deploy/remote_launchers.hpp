@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -52,6 +53,26 @@ struct SlurmOptions {
     [[nodiscard]] std::string why_invalid() const;
 };
 
+/// Jobs of Ray, one for each engine, by the jobs REST API of its dashboard; no Python is needed
+/// here. A job that waits for its devices has not begun to start. Ray leaves an engine alive when
+/// its node's Ray or the head dies, so each is started by `timeout` and ends at its bound whatever
+/// happens. The nodes must see the programs and the model under the same paths, and this machine
+/// must reach the nodes.
+struct RayOptions {
+    std::string address{};                      ///< of the dashboard, such as http://head:8265
+    std::string token_file{};                   ///< the token of Ray's authentication is in it
+    std::string token_env{};                    ///< or in this variable; both empty: none is sent
+    int first_port = 18000, last_port = 18999;  ///< engines listen on ports of this range, each on another
+    /// Every engine is ended so long after its start: longer than any trial takes.
+    double bound_seconds = 6 * 3600;
+    /// What a job asks for beside its GPUs: CPU, memory (bytes), and names of the cluster's own, such
+    /// as accelerator_type:H100.
+    std::map<std::string, double> resources{};
+
+    /// What cannot be in these options, for a person; empty: nothing.
+    [[nodiscard]] std::string why_invalid() const;
+};
+
 /// How requests get to an engine in a pod.
 enum class KubernetesReach {
     pod,      ///< straight to the pod's address: this program runs in the cluster or its network
@@ -84,6 +105,7 @@ struct KubernetesOptions {
 /// Throw UsageError where the options cannot be.
 [[nodiscard]] std::shared_ptr<const Launcher> ssh_launcher(SshOptions options);
 [[nodiscard]] std::shared_ptr<const Launcher> slurm_launcher(SlurmOptions options);
+[[nodiscard]] std::shared_ptr<const Launcher> ray_launcher(RayOptions options);
 [[nodiscard]] std::shared_ptr<const Launcher> kubernetes_launcher(KubernetesOptions options);
 
 }  // namespace servetune

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <utility>
 #include <vector>
 
 namespace servetune {
@@ -18,13 +19,19 @@ class ReservedPort {
 public:
     /// Throws IoError where none of a hundred was free.
     ReservedPort();
+    /// The same of the ports from `first` to `last`, of another machine: each one that this program
+    /// takes is the next of them, so that a port that somebody has there is not taken again. {0, 0}:
+    /// as without. Throws IoError where all are taken.
+    explicit ReservedPort(std::pair<int, int> range);
     ~ReservedPort();
     ReservedPort(const ReservedPort&) = delete;
     ReservedPort& operator=(const ReservedPort&) = delete;
     [[nodiscard]] int number() const { return number_; }
-    [[nodiscard]] bool listening() const;  ///< whether somebody does now
+    [[nodiscard]] bool listening() const;  ///< whether somebody does now on this machine; false for another machine's
 
 private:
+    void take_any();
+    bool here_ = true;
     int number_ = 0;
     int holder_ = -1;  ///< the socket with the name
 };

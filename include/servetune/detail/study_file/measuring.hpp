@@ -48,11 +48,12 @@ struct DeployChoice {
     std::string api_key_environment{};  ///< the variable that holds the key for our requests; empty: none is sent
     /// At most one of them; none: processes of this machine.
     std::optional<ContainerOptions> container{};
+    std::optional<RayOptions> ray{};
     std::optional<SshOptions> ssh{};
     std::optional<SlurmOptions> slurm{};
     std::optional<KubernetesOptions> kubernetes{};
     /// Whether each engine is a job of a cluster, which gives out machines and devices itself.
-    [[nodiscard]] bool in_jobs() const { return slurm || kubernetes; }
+    [[nodiscard]] bool in_jobs() const { return slurm || kubernetes || ray; }
     /// Whether the engine runs on another machine than this program.
     [[nodiscard]] bool elsewhere() const { return ssh || in_jobs(); }
     std::size_t workers = 1;  ///< trials at once; each has as many of the GPUs and cores as the others

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// The launcher for Kubernetes against a cluster that is a folder, so in every run of the tests;
+// tests/integration/cluster_launcher_test.cpp has it on a real one.
+#include "contract/launcher_contract.hpp"
+#include "servetune/detail/base/present.hpp"
+#include "support/fake_cluster.hpp"
+#include "support/test.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <csignal>
+#include <string>
+#include <vector>
+
+using namespace servetune;
+using namespace servetune::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+bool holds_words(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+std::size_t count_of(const std::string& text, const std::string& part) {
+    std::size_t result = 0;
+    for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size())) ++result;
+    return result;
+}
+
+std::vector<std::string> in_shell(const std::string& script) { return {"/bin/sh", "-c", script}; }
+
+/// The numbers 1 to `last`, a line each.
+std::string numbered_lines(int last) {
+    std::string result;
+    for (int i = 1; i <= last; ++i) result += "line " + std::to_string(i) + "\n";
+    return result;
+}
+
+/// What was printed but for the client's own words.
+std::string of_engine(const Launched& one) {
+    std::string result;
+    std::istringstream lines(one.said());
+    for (std::string line; std::getline(lines, line);)
+        if (!line.starts_with("servetune: ")) result += line + "\n";
+    return result;
+}
+
+}  // namespace
+
+TEST_CASE("kubernetes: a launcher keeps its contract with a cluster that is a folder") {
+    const FakeCluster cluster;
+    const LauncherWorld world{kubernetes_launcher(cluster.options())};
+    check_launcher(world);
+}
+
+TEST_CASE("kubernetes: the engine gets its words as they are") {
+    const FakeCluster cluster;
+    const LauncherWorld world{kubernetes_launcher(cluster.options())};
+    Launched one(world, {"/bin/sh", "-c", "printf '<%s>' \"$@\"; echo", "x", "$(HOME)", "$$(HOME)", "$(NOSUCH)", "$HOME",
+                         "{\"a\": \"b c\"}", "it's", "$", "$$"});
+    REQUIRE(one.process().wait(30s));
+    CHECK(of_engine(one) == "<$(HOME)><$$(HOME)><$(NOSUCH)><$HOME><{\"a\": \"b c\"}><it's><$><$$>\n");
+    CHECK(one.process().exit_code() == 0);
+}
+
+TEST_CASE("kubernetes: a trial costs few calls of kubectl") {
+    const FakeCluster cluster;
+    const LauncherWorld world{kubernetes_launcher(cluster.options())};
+    Launched one(world, in_shell("echo begins; sleep 1; echo ends"));
+    REQUIRE(one.comes_to_say("begins"));
+    CHECK(world.launcher->place(one.launch()).waits.empty());
+    CHECK(world.launcher->place(one.launch()).host == "127.0.0.1");
+    REQUIRE(one.process().wait(30s));
+    CHECK(world.launcher->remove(one.launch()) == "");
+    const std::string calls = cluster.content("calls");
+    INFO(calls);
+    CHECK(count_of(calls, "create ") == 1);
+    CHECK(count_of(calls, "--watch ") == 1);
+    CHECK(count_of(calls, "logs ") == 2);  // as it comes, and what was printed last
+    CHECK(count_of(calls, "delete ") == 1);
+    CHECK(count_of(calls, "\n") == 7);  // and two questions where it is
+    CHECK(!holds_words(calls, "force"));
+}
+
+TEST_CASE("kubernetes: no line is lost or repeated where the API server is gone for a while") {
+    const FakeCluster cluster;
+    const LauncherWorld world{kubernetes_launcher(cluster.options())};
+    Launched one(world, in_shell("i=0; while [ $i -lt 40 ]; do i=$((i+1)); echo line $i; sleep 0.1; done; exit 41"));
+    REQUIRE(one.comes_to_say("line 5\n"));
+    cluster.set("down");
+    std::this_thread::sleep_for(1s);
+    cluster.set("forbidden");
+    cluster.unset("down");
+    std::this_thread::sleep_for(500ms);
+    cluster.unset("forbidden");
+    REQUIRE(one.process().wait(60s));
+    CHECK(of_engine(one) == numbered_lines(40));
+    CHECK(one.process().exit_code() == 41);
+    CHECK_FALSE(world.launcher->ended(one.launch(), 41, one.process().lines()));
+    CHECK_FALSE(world.launcher->lost(one.launch()));
+}
+
+TEST_CASE("kubernetes: a pod that waits says why, and is removed while it does") {
+    const FakeCluster cluster;
+    cluster.set("pending", "0/1 nodes are available: 1 Insufficient nvidia.com/gpu.");
+    const LauncherWorld world{kubernetes_launcher(cluster.options())};
+    Launched one(world, in_shell("echo begins; sleep 60"));
+    REQUIRE(comes_true([&] { return holds_words(world.launcher->place(one.launch()).waits, "Insufficient nvidia.com/gpu"); }));
+    CHECK(one.something_left());
+    const auto begin = std::chrono::steady_clock::now();
+    CHECK_FALSE(one.end(10s).killed);
+    CHECK(seconds_since(begin) < 8);
+    CHECK(world.launcher->remove(one.launch()) == "");
+    CHECK(one.comes_to_nothing());
+    CHECK(of_engine(one).empty());
+}
+
+TEST_CASE("kubernetes: a pod that is taken away is the cluster's fault, whatever its engine prints") {
+    const FakeCluster cluster;
+    const LauncherWorld world{kubernetes_launcher(cluster.options())};
+    Launched one(world, in_shell("trap 'echo EngineDeadError; exit 1' TERM; echo begins; while :; do sleep 0.1; done"));
+    REQUIRE(one.comes_to_say("begins"));
+    cluster.set("jobs/" + one.launch().name + "/disrupted", "PreemptionByScheduler");
+    REQUIRE(one.process().wait(30s));
+    CHECK(one.process().exit_code() == 1);
+    CHECK(one.comes_to_say("EngineDeadError"));
+    const auto failure = world.launcher->ended(one.launch(), 1, one.process().lines());
+    REQUIRE(failure);
+    CHECK(failure->kind == FailureKind::infrastructure);
+    CHECK(holds_words(failure->message, "preempted"));
+}
+
+TEST_CASE("kubernetes: a job that somebody deletes is the cluster's fault") {
+    const FakeCluster cluster;
+    const LauncherWorld world{kubernetes_launcher(cluster.options())};
+    Launched one(world, in_shell("trap 'exit 0' TERM; echo begins; while :; do sleep 0.1; done"));
+    REQUIRE(one.comes_to_say("begins"));
+    cluster.set("jobs/" + one.launch().name + "/deleted");
+    REQUIRE(one.process().wait(30s));
+    const auto failure = world.launcher->ended(one.launch(), one.process().exit_code().value_or(0), one.process().lines());
+    REQUIRE(failure);
+    CHECK(failure->kind == FailureKind::infrastructure);
+    CHECK(holds_words(failure->message, "deleted"));
+}
+
+TEST_CASE("kubernetes: an engine does not outlive a tuner that is silent, or was killed") {
+    const FakeCluster cluster;
+    const auto launcher = kubernetes_launcher(cluster.options());
+    const TemporaryFolder folder;
+    LaunchRequest request;
+    request.command.argv = in_shell("trap 'echo was told; exit 3' TERM; echo begins; while :; do sleep 0.1; done");
+    request.mark = folder.path().string();
+    const auto begun = [&](bool silent) {
+        const Launch launch = launcher->launch(request);
+        ProcessOptions options;
+        options.argv = launch.argv;
+        options.environment = launch.environment;
+        options.told = launch.told;
+        options.beats = launch.beats;
+        if (silent) {
+            auto task = nlohmann::json::parse(launch.told);
+            task["silent_within_seconds"] = 2;
+            options.told = task.dump() + "\n";
+            options.beats = 1h;
+        }
+        auto process = std::make_unique<Process>(options);
+        REQUIRE(comes_true([&] {
+            const auto lines = process->lines();
+            return std::find(lines.begin(), lines.end(), "begins") != lines.end();
+        }));
+        return process;
+    };
+    const auto ends_by_itself = [&](Process& process) {
+        REQUIRE(process.wait(30s));
+        CHECK(process.exit_code() == 3);
+        const auto lines = process.lines();
+        CHECK(std::find(lines.begin(), lines.end(), "was told") != lines.end());
+        CHECK(comes_true([&] { return launcher->leftovers(request.mark).empty(); }));
+    };
+    const auto silent = begun(true);
+    ends_by_itself(*silent);
+    const auto left = begun(false);
+    left->hang_up();  // what the kernel does for a killed one
+    ends_by_itself(*left);
+    const auto termed = begun(false);
+    kill(termed->id(), SIGTERM);
+    ends_by_itself(*termed);
+}
+
+TEST_CASE("kubernetes: nobody waits for an API server for ever") {
+    const FakeCluster cluster;
+    const LauncherWorld world{kubernetes_launcher(cluster.options())};
+    Launched one(world, in_shell("echo begins; sleep 300"));
+    REQUIRE(one.comes_to_say("begins"));
+    cluster.set("down");
+    const auto begin = std::chrono::steady_clock::now();
+    REQUIRE(one.process().wait(100s));
+    CHECK(seconds_since(begin) > 50);
+    CHECK(one.process().exit_code() == 125);
+    const auto failure = world.launcher->ended(one.launch(), 125, one.process().lines());
+    REQUIRE(failure);
+    CHECK(failure->kind == FailureKind::infrastructure);
+    CHECK(holds_words(failure->message, "has not answered for a minute"));
+    cluster.unset("down");
+    CHECK(world.launcher->remove(one.launch()) == "");
+    CHECK(one.comes_to_nothing());
+}
