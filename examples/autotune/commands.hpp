@@ -254,5 +254,6 @@ int simulate(const SimulateArguments& arguments);
 int suggest(const SuggestArguments& arguments);
 int fit_table(const FitArguments& arguments);
 int import_document(const ImportArguments& arguments);
+int mcp(const std::filesystem::path& folder);
 
 }  // namespace autotune

@@ -317,6 +317,10 @@ int dispatch(int argc, char** argv) {
                                  "With --fit: factors to fit (default: compute_efficiency request_overhead_seconds)");
     simulate_command->add_option("--output", fit_arguments.output, "With --fit: the traits file to write");
 
+    std::filesystem::path mcp_folder = ".";
+    CLI::App* mcp_command = app.add_subcommand("mcp", "Serve agents over standard input and output (Model Context Protocol)");
+    mcp_command->add_option("--directory", mcp_folder, "The only folder that agents read and write (default: the current one)");
+
     std::string schema_kind;
     CLI::App* schema_command = app.add_subcommand(
         "schema", "Print the JSON Schema of a kind of file: engine, workload, study, preset, hardware, model, traits, recipes");
@@ -425,6 +429,7 @@ int dispatch(int argc, char** argv) {
     }
     if (app.got_subcommand("suggest")) return suggest(suggest_arguments);
     if (app.got_subcommand("audit")) return audit(audit_arguments);
+    if (mcp_command->parsed()) return mcp(mcp_folder);
     return import_document(import_arguments);
 }
 
