@@ -107,6 +107,7 @@ struct ExportArguments : StudyArguments {
 
 struct ExplainArguments : StudyArguments {
     std::optional<std::uint64_t> trial{};             ///< nothing: effects of the parameters
+    std::vector<std::string> why_not{};               ///< name=value: of the recommendation with these
     std::vector<std::filesystem::path> learn_from{};  ///< as the run had
 };
 

@@ -243,8 +243,12 @@ int dispatch(int argc, char** argv) {
     CLI::App* explain_command =
         add_study_command(app, "explain", "Explain what each parameter does, or why a trial was made", explain_arguments);
     add_directory(explain_command, explain_arguments);
+    CLI::Option* explain_why_not =
+        explain_command->add_option("--why-not", explain_arguments.why_not, "NAME=VALUE: why the recommendation does not have it")
+            ->allow_extra_args(false);
     explain_command->add_option("--trial", explain_arguments.trial, "Explain this trial: what was expected of it when it was chosen")
-        ->check(whole_number(0));
+        ->check(whole_number(0))
+        ->excludes(explain_why_not);
     explain_command->add_option("--learn-from", explain_arguments.learn_from, "The same as given to `run`")->allow_extra_args(false);
     RenderArguments render_arguments;
     CLI::App* render_command = add_study_command(app, "render", "Print the command of a configuration", render_arguments);

@@ -56,7 +56,8 @@ constexpr std::array propose_arguments{
 
 constexpr std::array<Words, 2> explain_words{"explain", "--json"};
 constexpr std::array explain_arguments{
-    study, directory, ToolArgument{"trial", Takes::count, "--trial", "Why this trial was made; left out: what each parameter does"}};
+    study, directory, ToolArgument{"trial", Takes::count, "--trial", "Why this trial was made; left out: what each parameter does"},
+    ToolArgument{"why_not", Takes::settings, "--why-not", "Parameter -> value: why the recommendation does not have it"}};
 
 constexpr std::array<Words, 2> report_words{"report", "--json"};
 constexpr std::array report_arguments{study, directory};
