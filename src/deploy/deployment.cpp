@@ -444,6 +444,7 @@ std::optional<Failure> Deployment::changed() const {
     if (same_server()) return std::nullopt;
     if (auto failure = died()) return failure;  // meanwhile
     if (auto elsewhere = lost()) return elsewhere;
+    if (auto failure = died()) return failure;  // while others were asked
     return state_->failure(FailureKind::crashed_under_load, "another process answers than the one that was started, or none");
 }
 

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace servetune {
@@ -74,6 +75,7 @@ public:
     [[nodiscard]] int exit_code() const { return child_.exit_code().value_or(0); }
     /// Its last line on standard error that is no warning; `exit code N` where there is none.
     [[nodiscard]] std::string complaint() const;
+    [[nodiscard]] bool complains_of(std::string_view words) const { return said_.find(words) != std::string::npos; }
     void kill() const { child_.signal(SIGKILL); }
 
 private:

@@ -276,18 +276,25 @@ private:
     }
 
     /// kubectl ends its forwarding when a connection of it is refused, as before the engine listens.
+    /// Where it ends otherwise, requests that were under way are lost.
     void keep_forwarding() {
-        if (task_.forwarded_port == 0 || ending_since_) return;
+        if (task_.forwarded_port == 0 || ending_since_ || forward_broke_) return;
         if (forward_) {
-            (void)forward_->read();
+            if (forward_->read().find("Forwarding from") != std::string::npos) forward_stands_ = true;
             if (!forward_->over()) return;
             const std::string why = forward_->complaint();
+            if (forward_stands_ && !forward_->complains_of("onnection refused")) {
+                forward_broke_ = Clock::now();
+                forward_trouble_ = why;
+                return;
+            }
             if (why.find("unable to listen") != std::string::npos && why != forward_trouble_) say_of_client("kubectl port-forward: " + why);
             forward_trouble_ = why;
             forward_.reset();
             next_forward_ = Clock::now() + 200ms;
         } else if (pod_ && pod_->phase == PodState::Phase::runs && Clock::now() >= next_forward_) {
             const std::string port = std::to_string(task_.forwarded_port);
+            forward_stands_ = false;
             forward_ = std::make_unique<RunningKubectl>(
                 kubectl_, std::vector<std::string>{"port-forward", "pod/" + pod_name_, port + ":" + port, "--address=127.0.0.1"});
         }
@@ -312,6 +319,11 @@ private:
                 say_of_client("the pod of the job " + name_ + " has not ended");
                 return told_to_end;
             }
+        } else if (constexpr auto end_is_known_within = 500ms;
+                   forward_broke_ && !end_known_ && now - *forward_broke_ > end_is_known_within) {
+            say_failure({FailureKind::infrastructure,
+                         "the connection through the API server (kubectl port-forward) broke, and requests with it: " + forward_trouble_});
+            return client_failed;
         } else if (trouble_since_ && now - *trouble_since_ > api_patience) {
             say_failure({FailureKind::infrastructure, "the API server has not answered for a minute: " + trouble_});
             return client_failed;
@@ -352,6 +364,8 @@ private:
     bool log_after_end_ = false, log_complete_ = false;
 
     std::unique_ptr<RunningKubectl> forward_{};
+    bool forward_stands_ = false;
+    std::optional<Clock::time_point> forward_broke_{};
     std::string forward_trouble_{};
     Clock::time_point next_forward_{};
 

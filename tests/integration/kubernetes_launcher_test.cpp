@@ -187,6 +187,46 @@ TEST_CASE("kubernetes: an engine does not outlive a tuner that is silent, or was
     ends_by_itself(*termed);
 }
 
+TEST_CASE("kubernetes: a forward that breaks under load is the cluster's fault, one that is refused is made anew") {
+    const FakeCluster cluster;
+    KubernetesOptions options = cluster.options();
+    options.reach = KubernetesReach::forward;
+    const auto launcher = kubernetes_launcher(options);
+    const TemporaryFolder folder;
+    LaunchRequest request;
+    request.command.argv = in_shell("echo begins; sleep 300");
+    request.mark = folder.path().string();
+    request.port = 12345;
+    const Launch launch = launcher->launch(request);
+    ProcessOptions process_options;
+    process_options.argv = launch.argv;
+    process_options.environment = launch.environment;
+    process_options.told = launch.told;
+    process_options.beats = launch.beats;
+    cluster.set("refusing");
+    Process process(process_options);
+    const auto forwards = [&] { return count_of(cluster.content("calls"), "port-forward pod/" + launch.name + "-abcde 12345:12345 "); };
+    REQUIRE(comes_true([&] { return forwards() >= 3; }));  // until the engine listens
+    CHECK(process.running());
+    cluster.unset("refusing");
+    std::this_thread::sleep_for(1s);
+    const std::size_t so_far = forwards();
+    std::this_thread::sleep_for(500ms);
+    CHECK(forwards() == so_far);  // the last one stands
+    CHECK(process.running());
+    CHECK(launcher->place(launch).host == "127.0.0.1");
+    cluster.set("down");
+    REQUIRE(process.wait(20s));
+    cluster.unset("down");
+    CHECK(process.exit_code() == 125);
+    const auto failure = launcher->ended(launch, 125, process.lines());
+    REQUIRE(failure);
+    CHECK(failure->kind == FailureKind::infrastructure);
+    CHECK(holds_words(failure->message, "kubectl port-forward"));
+    CHECK(launcher->remove(launch) == "");
+    CHECK(launcher->leftovers(request.mark).empty());
+}
+
 TEST_CASE("kubernetes: nobody waits for an API server for ever") {
     const FakeCluster cluster;
     const LauncherWorld world{kubernetes_launcher(cluster.options())};

@@ -8,6 +8,7 @@
 //   down             while it is there, nobody answers, and what runs on is cut off
 //   forbidden        the same, with the words of an API server that has just begun
 //   pending          while it is there, pods wait; its content is the scheduler's message
+//   refusing         while it is there, nobody listens behind a port-forward
 //   stuck            while it is there, no pod that is deleted goes
 //   jobs/NAME        of each Job: `job` and `pod` as JSON, `log` with a time before each line,
 //                    `deleted` once it is to go, `disrupted` (a reason) by the test
@@ -417,7 +418,9 @@ int main(int argc, char** argv) {
     if (command == "auth") std::cout << "yes\n";
     else if (command == "port-forward") {
         std::cout << "Forwarding from 127.0.0.1:" << words.word(2) << std::endl;
-        while (!fs::exists(cluster / "down")) std::this_thread::sleep_for(10ms);
+        while (!fs::exists(cluster / "down") && !fs::exists(cluster / "refusing")) std::this_thread::sleep_for(10ms);
+        if (fs::exists(cluster / "refusing"))
+            std::cerr << "an error occurred forwarding: dial tcp4 127.0.0.1: connect: connection refused\n";
         end_with("error: lost connection to pod");
     } else end_with("error: unknown command \"" + command + "\"");
     return 0;
