@@ -49,7 +49,7 @@ struct DeploymentStart {
     double seconds = 0;                ///< until the first real answer, or the failure
     double queued_seconds = 0;         ///< before that, in the queue of a launcher that has one
     std::optional<Failure> failure{};  ///< with its log's decisive lines
-    TrialPlace place{};                ///< as the launcher says
+    Place place{};                     ///< as the launcher says
 };
 
 /// An engine that was started for a trial. Its end is the end of the whole process group. `died`

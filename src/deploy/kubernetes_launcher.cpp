@@ -274,13 +274,13 @@ private:
     }
 
     /// Labels of nodes are the cluster's to show: where this login may not see them, the name is all.
-    [[nodiscard]] TrialPlace place_on(const std::string& node) const {
+    [[nodiscard]] Place place_on(const std::string& node) const {
         {
             const std::scoped_lock lock(mutex_);
             if (const auto known = nodes_.find(node); known != nodes_.end()) return known->second;
         }
         const Kubectl::Answer answer = kubectl_.once({"get", "node", node, "--output=jsonpath={.metadata.labels}"}, "", 20s);
-        TrialPlace result = node_facts(node, labels_in(answer.exit_code == 0 ? answer.output : ""));
+        Place result = node_facts(node, labels_in(answer.exit_code == 0 ? answer.output : ""));
         const std::scoped_lock lock(mutex_);
         return nodes_.emplace(node, std::move(result)).first->second;
     }
@@ -337,7 +337,7 @@ private:
     const Kubectl kubectl_;
     mutable std::mutex mutex_{};
     mutable std::map<std::string, Look> looks_{};
-    mutable std::map<std::string, TrialPlace> nodes_{};  ///< by name, once asked
+    mutable std::map<std::string, Place> nodes_{};  ///< by name, once asked
     mutable NotRemoved not_removed_{};
 };
 

@@ -63,7 +63,7 @@ std::string json_of(const Outcome& outcome) {
         for (const Finding& finding : measurement.validity.findings)
             result["findings"].push_back({{"id", finding.id}, {"left", finding.left}, {"right", finding.right}, {"cause", finding.cause}});
     }
-    if (const TrialPlace& place = trial_place_of(outcome); !place.empty()) result["place"] = place;
+    if (const Place& place = place_of(outcome); !place.empty()) result["place"] = place;
     // Bytes of a log that are no UTF-8 must not stop a study.
     return result.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }

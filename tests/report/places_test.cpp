@@ -29,7 +29,7 @@ TEST_CASE("places: the node of a trial is kept with its outcome") {
     Measurement measured;
     measured.metrics["m"] = {1.0};
     measured.place = {{"node", "n1"}, {"node type", "p5"}};
-    CHECK(trial_place_of(outcome_from_json(json_of(Outcome(measured)))) == measured.place);
+    CHECK(place_of(outcome_from_json(json_of(Outcome(measured)))) == measured.place);
     const Failure failed{.kind = FailureKind::out_of_memory, .message = "m", .place = {{"node", "n2"}}};
     CHECK(outcome_from_json(json_of(Outcome(failed))) == Outcome(failed));
     CHECK(json_of(Outcome(Measurement{})).find("place") == std::string::npos);  // as it was before
