@@ -70,6 +70,8 @@ public:
 
     [[nodiscard]] const DeploymentStart& started() const;
     [[nodiscard]] Endpoint endpoint() const override;
+    /// Its address for other engines and their router.
+    [[nodiscard]] std::string url_inside() const;
     [[nodiscard]] int process_id() const;
     /// Over its own GPUs and cores, whatever the options say of these.
     [[nodiscard]] std::unique_ptr<MachineWatch> watch(MachineWatchOptions options) const override;

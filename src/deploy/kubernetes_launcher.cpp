@@ -134,7 +134,7 @@ public:
         const Json pod = pod_of(launch.name);
         const PodState state = pod.is_null() ? PodState{} : pod_state_of(pod, container_);
         if (state.phase == PodState::Phase::ended) return {};  // the client says how
-        if (state.phase == PodState::Phase::runs) return {{}, address_of(state), place_on(state.node)};
+        if (state.phase == PodState::Phase::runs) return {{}, address_of(state), state.pod_ip, place_on(state.node)};
         const std::string waits = pod.is_null() ? why_no_pod(launch.name, since_launch(launch.name)) : state.why;
         const std::scoped_lock lock(mutex_);
         Look& look = looks_[launch.name];
