@@ -17,8 +17,8 @@ using servetune::UsageError;
 
 /// Where a word's value goes, which also says what it may be: nothing, an exit code, a count,
 /// seconds or a rate, a text.
-using VicePlace = std::variant<bool Misbehaviour::*, std::optional<int> Misbehaviour::*, std::int64_t Misbehaviour::*, double Misbehaviour::*,
-                           std::string Misbehaviour::*>;
+using VicePlace = std::variant<bool Misbehaviour::*, std::optional<int> Misbehaviour::*, std::int64_t Misbehaviour::*,
+                               double Misbehaviour::*, std::string Misbehaviour::*>;
 
 struct Word {
     std::string_view name;

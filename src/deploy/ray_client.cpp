@@ -124,7 +124,7 @@ public:
                     // Ray sends all of it each time: a long one is asked for less often.
                     next_log = RayClock::now() + std::max<RayClock::duration>(2s, 20 * (RayClock::now() - begin));
                 }
-                if (over) return end(*now, alone);
+                if (over) return end(*now, input);
             } catch (const IoError& error) {
                 if (RayClock::now() - answered_ > ray_patience) {
                     own_word(error.what());
@@ -142,8 +142,10 @@ private:
         else if (++without_log_ == 10) own_word("the log cannot be had, or has more than 8 MiB: what follows is not shown");
     }
 
-    int end(const RayJob& job, bool alone) {
-        if (alone) jobs_.forget(id_);
+    int end(const RayJob& job, HeardInput& input) {
+        // The kernel's TERM and the input's end come at the same time when autotune is killed.
+        if (ray_told_to_end != 0) input.hear(500ms);
+        if (input.silent_for(unheard_)) jobs_.forget(id_);
         if (job.exit_code) return *job.exit_code;
         if (job.status == "SUCCEEDED") return 0;
         if (job.status == "STOPPED") return 128 + SIGTERM;

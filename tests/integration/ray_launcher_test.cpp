@@ -302,12 +302,13 @@ TEST_CASE("ray: a secret in the environment is refused with what to do instead")
         SERVETUNE_PROGRAM, "validate",
         folder
             .write("study.yaml",
-                   "study: s\nmodel: /m\nengine: vllm\nworkloads: [chat]\nhardware: h100-sxm\nevaluator: {deploy: {ray: {address: "
+                   "study: s\nmodel: /m\nengine: vllm\nworkloads: [chat]\nobjective: {maximize: total_tokens_per_second}\nhardware: "
+                   "h100-sxm\npreset: quick\nevaluator: {deploy: {ray: {address: "
                    "\"http://127.0.0.1:1\"}, environment: {HF_TOKEN: \"hf_Planted5ecretOfTheTest\"}}}\n")
             .string()};
     const Ran refused = ran(words, folder.path());
     INFO(refused.out << refused.err);
-    CHECK(refused.code == 2);
+    CHECK(refused.code == 1);
     CHECK(says(refused.err, "everybody who may see Ray's jobs would see this secret. Set HF_TOKEN where Ray is started on the nodes"));
     CHECK_FALSE(says(refused.err, "hf_Planted"));
 }

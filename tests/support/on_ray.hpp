@@ -49,7 +49,7 @@ inline std::unique_ptr<DeployedStudy> study_on_ray(const std::string& address, c
                                                    const std::string& more = "") {
     DeployedStudy::Text text;
     text.deploy = "ray: {address: \"" + address + "\", " + (token ? "token_env: SERVETUNE_TEST_RAY_TOKEN, " : "") + "ports: " + ports +
-                  ", bound: 10m}, ready_within: 60s, stop_within: 4s, stall_timeout: 20s, trial_within: 120s, warm_up: 1, environment: "
+                  ", bound: 10min}, ready_within: 60s, stop_within: 4s, stall_timeout: 20s, trial_within: 120s, warm_up: 1, environment: "
                   "{SIMENGINE_OPTIONS: \"--start-scale 1000 --time-scale 12\", PATH: \"BIN:/usr/bin:/bin\", "
                   "SERVETUNE_SEARCH_SPACES: \"" SERVETUNE_SOURCE "/search_spaces\"}" +
                   more;
