@@ -20,7 +20,7 @@ struct KindFacts {
     bool several_nodes = false;
 };
 
-KindFacts facts_of(ArtefactKind kind) {
+KindFacts kind_facts(ArtefactKind kind) {
     using Image = KindFacts::Image;
     switch (kind) {
         case ArtefactKind::shell: return {StartedIn::shell, shell_artefact, Image::none};
@@ -38,16 +38,16 @@ KindFacts facts_of(ArtefactKind kind) {
     throw std::logic_error("no such artefact");
 }
 
-std::string name_of(ArtefactKind kind) {
+std::string kind_name(ArtefactKind kind) {
     for (const auto& [one, name] : artefact_kinds)
         if (one == kind) return std::string(name);
     return "";
 }
 
 void check_image(const DeploymentModel& deployment, ArtefactKind kind, const Engine& engine, const DeploymentOptions& options) {
-    const KindFacts::Image image = facts_of(kind).image;
+    const KindFacts::Image image = kind_facts(kind).image;
     if (image == KindFacts::Image::own && options.image.empty())
-        throw UsageError("an image is needed that has " + name_of(kind) + " and " + engine.name + ": --image IMAGE");
+        throw UsageError("an image is needed that has " + kind_name(kind) + " and " + engine.name + ": --image IMAGE");
     if (image != KindFacts::Image::study || !deployment.image.empty()) return;
     const std::vector<std::string>& images = engine.images;
     throw UsageError("an image is needed that has the engine: --image " + (images.empty() ? "IMAGE" : images.front()) +
@@ -57,14 +57,14 @@ void check_image(const DeploymentModel& deployment, ArtefactKind kind, const Eng
 }  // namespace
 
 Artefact artefact_of(ArtefactKind kind, const StudySetup& setup, const Configuration& configuration, const DeploymentOptions& options) {
-    const KindFacts facts = facts_of(kind);
+    const KindFacts facts = kind_facts(kind);
     const bool client = facts.where == StartedIn::shell || facts.where == StartedIn::service_manager;
     const auto* deploy = std::get_if<DeployChoice>(&setup.file.measuring);
     if (options.replicas > 1 && client && deploy != nullptr && deploy->container)
         throw UsageError("several containers are started by compose or Kubernetes: --as compose, --as kubernetes");
     if (options.nodes > 1 && !facts.several_nodes)
         throw UsageError(
-            fmt::format("--as {} starts an engine on one machine, not on {}: --as lws or --as dynamo", name_of(kind), options.nodes));
+            fmt::format("--as {} starts an engine on one machine, not on {}: --as lws or --as dynamo", kind_name(kind), options.nodes));
     DeploymentModel deployment = deployment_of(setup, configuration, options, facts.where);
     check_image(deployment, kind, setup.file.composition->engine_of(configuration), options);
     Artefact result = facts.writer(deployment);

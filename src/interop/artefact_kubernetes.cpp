@@ -14,9 +14,9 @@
 namespace servetune {
 namespace {
 
-constexpr std::string_view files_folder = "/run/servetune";
+constexpr std::string_view folder_of_files = "/run/servetune";
 /// Quoted where it is somebody's.
-std::string yaml_path(const std::string& path) { return path == "/dev/shm" || path == files_folder ? path : yaml_scalar(path); }
+std::string yaml_path(const std::string& path) { return path == "/dev/shm" || path == folder_of_files ? path : yaml_scalar(path); }
 
 /// New requests still come for a while after a pod was told to end: the balancers hear of it later.
 /// llm-d and KServe wait as long (guides/recipes/modelserver/components/graceful-shutdown;
@@ -41,7 +41,7 @@ std::string probes_text(const DeploymentModel& deployment, bool requests) {
 using Json = nlohmann::json;
 
 /// The user's pod; nothing of it where the study has none.
-PodTemplate template_of(const DeploymentModel& deployment) {
+PodTemplate deployment_template(const DeploymentModel& deployment) {
     if (!deployment.pod_template.empty()) return pod_template_of(deployment.pod_template, deployment.device_resource, true);
     PodTemplate none;
     none.spec["containers"] = Json::array({Json::object()});
@@ -173,7 +173,7 @@ std::int64_t gpus_of_pod(const DeploymentModel& deployment) { return deployment.
 
 PodText pod_text(const DeploymentModel& deployment, const PodWish& wish) {
     const DeployedEngine& engine = deployment.first();
-    const PodTemplate pod = template_of(deployment);
+    const PodTemplate pod = deployment_template(deployment);
     const Json& container = pod.engine_container();
     const Json their_mounts = container.value("volumeMounts", Json::array());
     const Json their_volumes = pod.spec.value("volumes", Json::array());
@@ -194,7 +194,7 @@ PodText pod_text(const DeploymentModel& deployment, const PodWish& wish) {
         add_volume(fmt::format("model-{}", i), "hostPath: {path: " + yaml_scalar(deployment.mounts[i]) + "}", deployment.mounts[i], true);
     if (!engine.files.empty()) {
         result.config_map = config_map_of(deployment);
-        add_volume("files", "configMap: {name: " + yaml_scalar(deployment.name) + "}", std::string(files_folder), true);
+        add_volume("files", "configMap: {name: " + yaml_scalar(deployment.name) + "}", std::string(folder_of_files), true);
     }
     if (!engine.variables.empty()) {
         result.what_needed = "# needs: kubectl create secret generic " + deployment.name + " --from-env-file=FILE, with lines NAME=value:";
@@ -205,7 +205,7 @@ PodText pod_text(const DeploymentModel& deployment, const PodWish& wish) {
     if (!wish.command.empty()) result.container += "command: [" + joined(wish.command, ", ", kubernetes_word) + "]\n";
     if (!wish.args.empty()) result.container += "args:\n  - " + joined(wish.args, "\n  - ", kubernetes_word) + "\n";
     result.container += environment_text(deployment, wish.more_environment, container);
-    if (!engine.files.empty()) result.container += fmt::format("workingDir: {}\n", files_folder);
+    if (!engine.files.empty()) result.container += fmt::format("workingDir: {}\n", folder_of_files);
     else if (container.contains("workingDir")) result.container += "workingDir: " + container["workingDir"].dump() + "\n";
     result.container += resources_text(deployment, container);
     if (wish.probes != PodWish::Probes::none) {

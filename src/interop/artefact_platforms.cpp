@@ -48,7 +48,7 @@ std::string fixed_port_line(const DeploymentModel& deployment, const std::string
 }
 
 /// The deployment without secrets that only flags have which are left out.
-DeploymentModel with_flags(DeploymentModel deployment, const EngineFlags& flags) {
+DeploymentModel with_kept_flags(DeploymentModel deployment, const EngineFlags& flags) {
     DeployedEngine& engine = deployment.engines.front();
     engine.variables.clear();
     for (const auto& [name, word] : engine.environment)
@@ -228,7 +228,7 @@ Artefact dynamo_artefact(const DeploymentModel& deployment) {
         (program ? wish.command : wish.args).push_back({{word == "{model}" ? deployment.model : word}});
     }
     for (const std::vector<Word>& flag : flags.kept) wish.args.insert(wish.args.end(), flag.begin(), flag.end());
-    const PodText pod = pod_text(with_flags(deployment, flags), wish);
+    const PodText pod = pod_text(with_kept_flags(deployment, flags), wish);
     DeploymentModel front = deployment;
     front.engines.front() = {};
     front.mounts.clear();
@@ -270,8 +270,8 @@ Artefact rayservice_artefact(const DeploymentModel& deployment) {
     PodWish wish;
     wish.container = "ray-worker";
     wish.probes = PodWish::Probes::none;  // KubeRay's own
-    const PodText pod = pod_text(with_flags(deployment, flags), wish);
-    DeploymentModel head = with_flags(deployment, flags);
+    const PodText pod = pod_text(with_kept_flags(deployment, flags), wish);
+    DeploymentModel head = with_kept_flags(deployment, flags);
     head.engines.front().gpus = 0;
     wish.container = "ray-head";
     wish.shm = false;

@@ -163,7 +163,7 @@ DeployedEngine engine_words(const StudySetup& setup, const Configuration& config
 }
 
 /// The model that the command serves: the study's, or the checkpoint that the configuration takes.
-std::string served_model(const Engine& engine, const Command& command) {
+std::string rendered_model(const Engine& engine, const Command& command) {
     const auto at = std::find(engine.launch.begin(), engine.launch.end(), "{model}") - engine.launch.begin();
     return static_cast<std::size_t>(at) < engine.launch.size() ? command.argv[static_cast<std::size_t>(at)] : "";
 }
@@ -193,7 +193,7 @@ DeploymentModel deployment_of(const StudySetup& setup, const Configuration& conf
 
     DeploymentModel result{dns_name(file.name), options.title};
     result.engine = engine.name;
-    result.model = served_model(engine, command);
+    result.model = rendered_model(engine, command);
     result.image = word_pieces(!options.image.empty() ? options.image : image_of(setup, configuration), file.secrets);
     result.ready_path = engine.ready_path;
     result.ready_within_seconds = engine.ready_within_seconds;

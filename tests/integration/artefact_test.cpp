@@ -130,6 +130,39 @@ TEST_CASE("recommend: the recommended command as a file of each kind") {
     CHECK(artefact_has(object["text"], "#SBATCH"));
 }
 
+TEST_CASE("recommend: a platform of a cluster gets what the study found, or says why not") {
+    const FinishedStudy study;
+    const auto file = [&](const std::string& kind, std::vector<std::string> more = {}) {
+        more.insert(more.begin(), {"--as", kind, "--image", "registry/engine:1.2.3"});
+        const Ran written = study.recommend(more);
+        INFO(kind << written.err);
+        CHECK(written.code == 0);
+        return written.out;
+    };
+    CHECK(artefact_has(file("kserve"), "{name: \"VLLM_ADDITIONAL_ARGS\", value: \"--quantization=fp8\"}"));
+    CHECK(artefact_has(file("dynamo"),
+                       "command: [\"python3\", \"-m\", \"dynamo.vllm\"]\n              args:\n                - \"--model\"\n"
+                       "                - \"Qwen/Qwen3-14B\"\n                - \"--quantization=fp8\"\n"));
+    CHECK(artefact_has(file("rayservice"), "\"engine_kwargs\": {\n                  \"quantization\": \"fp8\"\n"));
+    CHECK(nlohmann::json::parse(file("gpustack"))["backend_parameters"] == nlohmann::json{"--quantization=fp8"});
+    const std::string group = file("lws", {"--nodes", "2", "--gpus", "16"});
+    CHECK(artefact_has(group, "    size: 2\n"));
+    CHECK(artefact_has(group, "limits: {nvidia.com/gpu: 8}"));
+    CHECK(artefact_has(group, "\"--master-addr\"\n              - \"$(LWS_LEADER_ADDRESS)\"\n              - \"--headless\"\n"));
+    CHECK(study.recommend({"--as", "llm-d", "--output", "patch"}).out == "patch/patch.yaml\npatch/kustomization.yaml\n");
+
+    const auto refused = [&](const std::vector<std::string>& words) {
+        const Ran answer = study.recommend(words);
+        CHECK(answer.code == 2);
+        return answer.err;
+    };
+    CHECK(artefact_has(refused({"--as", "dynamo"}), "an image is needed that has dynamo and vllm: --image IMAGE"));
+    CHECK(artefact_has(refused({"--as", "kubernetes", "--image", "i", "--nodes", "2"}), "starts an engine on one machine, not on 2"));
+    CHECK(artefact_has(refused({"--as", "lws", "--image", "i", "--nodes", "2"}), "1 GPUs cannot be shared evenly by 2 nodes"));
+    const FinishedStudy other("llama.cpp", "{ubatch_size: {choice: [engine, 1024]}}");
+    CHECK(artefact_has(other.recommend({"--as", "kserve"}).err, "KServe does not run llama.cpp"));
+}
+
 TEST_CASE("recommend: an engine that takes a file of options gets it beside the artefact") {
     const FinishedStudy study("tensorrt-llm", "{stream_interval: {choice: [1, 8]}, max_batch_size: {choice: [engine, 16]}}");
     const Artefact artefact = [&] {
