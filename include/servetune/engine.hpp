@@ -118,7 +118,8 @@ struct PlatformStarts {
 };
 
 /// What the command of one role has more, where prefill and decode run apart. Words and values may
-/// hold {host}, and {side_port}: the first of as many free ports in a row as the server has devices.
+/// hold {host}, and {side_port}: the first of as many free ports in a row as the server has
+/// devices.
 struct EngineRole {
     std::string name;  ///< prefill, decode
     std::vector<std::string> arguments{};

@@ -67,7 +67,8 @@ public:
         Serving serving{};
         StartResult start{};
         std::optional<CostModel> cost{};  ///< nothing where the engine refuses its flags
-        /// Of prefill and decode apart; the rest is then of the role whose cache holds fewer tokens.
+        /// Of prefill and decode apart; the rest is then of the role whose cache holds fewer
+        /// tokens.
         std::optional<RolesApart> apart{};
         std::optional<Failure> failure{};  ///< what a trial of it is; nothing where it serves
     };

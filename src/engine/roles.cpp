@@ -147,7 +147,8 @@ void Composition::bound_roles(const Engine& engine) {
         return local.name_in_space.empty() && local.parameter->parameter.default_value == Value(std::int64_t{1}) &&
                !said_in_arguments(engine, *local.parameter);
     };
-    // Of a role: one alternative for each set of factors that share devices. Names are `role.local`.
+    // Of a role: one alternative for each set of factors that share devices. Names are
+    // `role.local`.
     const auto alternatives = [&](const EngineRole& role) {
         std::vector<DeviceFactor> factors;
         for (const DeviceFactor& factor : engine.devices)

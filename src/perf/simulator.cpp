@@ -305,8 +305,8 @@ std::size_t Simulation::with_fewest(bool prefill) const {
     return best;
 }
 
-/// The cache of a prompt moves to the server that answers, behind what its sender sends and what its
-/// receiver receives already.
+/// The cache of a prompt moves to the server that answers, behind what its sender sends and what
+/// its receiver receives already.
 void Simulation::prompt_computed(const SimulatedReplica& from, const TokenEvent& event) {
     Flight& flight = flights_[event.id];
     flight.cached_tokens = event.cached_tokens;

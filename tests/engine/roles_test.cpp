@@ -62,7 +62,7 @@ std::vector<std::string> names_of(const std::vector<Parameter>& parameters) {
     return result;
 }
 
-std::string refusal(SpaceDescription description) {
+std::string role_refusal(SpaceDescription description) {
     try {
         (void)Composition(std::move(description));
     } catch (const SpaceError& error) {
@@ -169,18 +169,20 @@ TEST_CASE("roles: without a count there are as many servers as the machine may h
 TEST_CASE("roles: what cannot be is refused, with its place") {
     SpaceDescription two_engines = with_roles(usual_roles);
     two_engines.engines.push_back(Engine{"beta"});
-    CHECK(has(refusal(two_engines), "one engine wanted"));
+    CHECK(has(role_refusal(two_engines), "one engine wanted"));
     SpaceDescription no_roles = with_roles(usual_roles);
     no_roles.engines.front().roles.reset();
-    CHECK(has(refusal(no_roles), "does not say how it runs prefill and decode apart"));
+    CHECK(has(role_refusal(no_roles), "does not say how it runs prefill and decode apart"));
     SpaceDescription old = with_roles(usual_roles);
     old.versions["alpha"] = "0.4";
-    CHECK(has(refusal(old), "from 0.5, and the study is for 0.4"));
-    CHECK(has(refusal(with_roles(usual_roles, 1)), "at least 2 devices, and the machine has 1"));
-    CHECK(has(refusal(with_roles({{"encode", {}}})), "has no role 'encode'; it has prefill, decode"));
-    CHECK(has(refusal(with_roles({{"decode", {listed_values("decode.sqs", {std::int64_t{1}})}}})), "'decode.sqs': 'sqs' is no parameter"));
-    CHECK(has(refusal(with_roles({{"decode", {listed_values("decode.count", {std::int64_t{0}})}}})), "whole numbers of servers from 1"));
-    CHECK(has(refusal(with_roles({{"decode", {listed_values("decode.seqs", {std::int64_t{9999}})}}})), "'decode.seqs': "));
+    CHECK(has(role_refusal(old), "from 0.5, and the study is for 0.4"));
+    CHECK(has(role_refusal(with_roles(usual_roles, 1)), "at least 2 devices, and the machine has 1"));
+    CHECK(has(role_refusal(with_roles({{"encode", {}}})), "has no role 'encode'; it has prefill, decode"));
+    CHECK(has(role_refusal(with_roles({{"decode", {listed_values("decode.sqs", {std::int64_t{1}})}}})),
+              "'decode.sqs': 'sqs' is no parameter"));
+    CHECK(
+        has(role_refusal(with_roles({{"decode", {listed_values("decode.count", {std::int64_t{0}})}}})), "whole numbers of servers from 1"));
+    CHECK(has(role_refusal(with_roles({{"decode", {listed_values("decode.seqs", {std::int64_t{9999}})}}})), "'decode.seqs': "));
 }
 
 TEST_CASE("roles: a person is shown every command, and where it goes") {

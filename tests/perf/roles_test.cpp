@@ -40,7 +40,7 @@ TEST_CASE("roles apart: a request takes its prompt, the move of its cache, and a
     const SimulatedRun run = simulate(apart(1, 1, 1e9, 0.5e-3), one_request(10, 3));
     const RequestRecord& record = run.records.front();
     REQUIRE(record.succeeded());
-    // Prompt 1 ms, move 1.5 ms, the last token of the prompt again 1 ms and 9 tokens of its cache read.
+    // Prompt 1 ms, move 1.5 ms, the prompt's last token again 1 ms and 9 tokens of its cache read.
     CHECK(present(record.first_token) == at_seconds(1e-3 + 1.5e-3 + 1e-3 + 9 * 1e-7));
     REQUIRE(record.gaps.size() == 2);
     CHECK(static_cast<double>(record.gaps[0]) == Approx(1e-3 + 10 * 1e-7).epsilon(1e-5));
@@ -72,7 +72,7 @@ TEST_CASE("roles apart: a prompt does not wait for answers, nor an answer for pr
 }
 
 TEST_CASE("roles apart: the rate of prompts is that of the prefill servers") {
-    // A step takes one prompt whole (8192 tokens fit), so a prefill server gives 1000 prompts a second.
+    // A step takes one prompt whole, so a prefill server gives 1000 prompts a second.
     ServingSettings whole = small_settings(10'000'000);
     whole.max_batched_tokens = 1000;
     const CostModel cost = free_front_end(whole);

@@ -106,8 +106,8 @@ SimulatedRun simulate(const CostModel& cost, const SimulatedTraffic& traffic, co
 
 /// The same through prefill and decode apart: a request goes to the prefill server with the fewest,
 /// its cache to the decode server with the fewest (behind the caches that leave the one and reach
-/// the other already), which computes the prompt's last token and answers. Prompts and prefixes are counted where they
-/// are computed, answers where they are made.
+/// the other already), which computes the prompt's last token and answers. Prompts and prefixes are
+/// counted where they are computed, answers where they are made.
 SimulatedRun simulate(const RolesApart& roles, const SimulatedTraffic& traffic, const SimulationOptions& options = {});
 
 }  // namespace servetune
