@@ -61,7 +61,7 @@ public:
                      "workloads: [{workload: w, dataset: {kind: random, " +
                          workload +
                          ", ignore_eos: true}]\n"
-                         "objective: {maximize: total_tokens_per_second}\nspace: {}\nroles: " +
+                         "objective: {maximize: total_tokens_per_second}\nspace: {max_num_seqs: 8}\nroles: " +
                          roles + "\nevaluator: " + evaluator + "\n" + more);
     }
     [[nodiscard]] std::vector<std::string> words(const std::string& command, const std::vector<std::string>& more = {}) const {
@@ -139,7 +139,7 @@ TEST_CASE("roles: a deployed study finds the ratio of prefill to decode that is 
     // Long prompts and short answers want two that compute prompts, the other way round two that answer.
     const std::map<std::string, std::string> cases{
         {"input_tokens: 3000, output_tokens: 4}, requests: 40, arrival: {rate: inf}", "prefill.count=2"},
-        {"input_tokens: 32, output_tokens: 160}, requests: 600, arrival: {rate: inf}", "decode.count=2"}};
+        {"input_tokens: 32, output_tokens: 64}, requests: 96, arrival: {rate: inf}", "decode.count=2"}};
     for (const auto& [workload, wanted] : cases) {
         INFO(workload);
         const ThreeDevices machine;
@@ -168,7 +168,9 @@ TEST_CASE("roles: a deployed study finds the ratio of prefill to decode that is 
             const auto engines = trial.configuration.integer("prefill.count") + trial.configuration.integer("decode.count");
             CHECK(metrics.at("total_tokens_per_second_per_gpu").value ==
                   Approx(metrics.at("total_tokens_per_second").value / static_cast<double>(engines)));
-            CHECK(metrics.at("server_output_tokens").value == metrics.at("output_tokens").value);  // of the decode engines
+            const auto counted = metrics.find("server_output_tokens");  // of the decode engines
+            if (counted != metrics.end()) CHECK(counted->second.value == metrics.at("output_tokens").value);
+            else CHECK(trial.configuration.text() != on_paper);  // its load test was ended early
             const fs::path below = machine.directory() / "trials" / std::to_string(trial.id);
             for (const char* part : {"prefill-0", "decode-0", "router"}) CHECK(fs::exists(below / part / "engine.log"));
             CHECK(fs::exists(below / "prefill-1") == (trial.configuration.integer("prefill.count") == 2));
@@ -218,7 +220,7 @@ TEST_CASE("roles: a prefill engine that breaks is the trial's failure, by name, 
 
 TEST_CASE("roles: kill -9 leaves no engine and no router, and the study goes on where it was") {
     const ThreeDevices machine;
-    machine.study(deployed, "input_tokens: 64, output_tokens: 200}, requests: 60, arrival: {concurrency: 4}",
+    machine.study(deployed, "input_tokens: 64, output_tokens: 100}, requests: 40, arrival: {concurrency: 4}",
                   "{prefill: {count: 1}, decode: {count: [1, 2]}}");
     {
         ChildProcess tuner(machine.words("run"), machine.folder.path());
