@@ -48,7 +48,7 @@ std::string block_text(const std::string& text) {
 /// The image of the run in an earlier manifest; empty: there is none.
 std::string image_in(const std::string& manifest) {
     constexpr std::string_view key = "\n          image: ";
-    const std::size_t at = manifest.find(key);
+    const std::size_t at = manifest.rfind(key);  // the study's own pod stands before
     if (at == std::string::npos) return "";
     const std::size_t begin = at + key.size();
     return Yaml::parse(manifest.substr(begin, manifest.find('\n', begin) - begin), std::string(manifest_file)).text();

@@ -115,8 +115,8 @@ int run(const RunArguments& arguments) {
         found_in_cache(arguments, file, folder, [](const std::string& line) { complain("autotune: {}", line); });
     learn_from_cache(file, folder, found);
     if (arguments.dry_run) return print_plan(set_up(std::move(file), folder), folder, found);
-    std::optional<OwnCost> cost;  // where engines run elsewhere: here they are part of it
-    if (const auto launcher = file.processes().launcher; launcher && !launcher->on_this_machine()) cost.emplace();
+    std::optional<OwnCost> cost;
+    if (file.starts_processes()) cost.emplace();
     std::optional<LivePage> page;  // with --serve
     if (arguments.serve) {
         const LiveOptions options = live_options(*arguments.serve, arguments.token_file);
@@ -185,9 +185,10 @@ int run(const RunArguments& arguments) {
                                          : WorkersRun(study, evaluators, budget, &*log, say).run(limit.token());
         if (const auto over = limit.reached(); over && ended_by_time(summary, signals.token(), *over))
             say("the budget's time is over: what was running is ended, and the next run repeats it");
+        const auto launcher = setup.file.processes().launcher;
         setup.neighbours.clear();
-        setup.evaluator.reset();  // an engine that still serves ends here
-        if (cost)
+        setup.evaluator.reset();                               // an engine that still serves ends here
+        if (cost && launcher && !launcher->on_this_machine())  // here, engines are part of it
             if (const std::string line = cost->text(count_told(*journal) - told_before); !line.empty()) say(line);
         log->ends(name_in(stop_reasons, summary.reason), summary.message);
         log.reset();

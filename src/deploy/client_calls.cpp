@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_calls.hpp"
 
-#include "base/own_folder.hpp"
 #include "servetune/error.hpp"
 
 #include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -19,25 +20,20 @@ constexpr const char* calls_variable = "SERVETUNE_CALLS";
 
 }  // namespace
 
-ClientCalls::ClientCalls() {
-    std::string pattern = (temporary_files() / "servetune-calls-XXXXXX").string();
-    const int file = ::mkstemp(pattern.data());
-    if (file < 0) throw IoError("cannot make the file " + pattern + ": " + std::generic_category().message(errno));
-    ::close(file);
-    file_ = pattern;
-    ::setenv(calls_variable, file_.c_str(), 1);  // NOLINT(concurrency-mt-unsafe): as its declaration says
+ClientCalls::ClientCalls() : file_(::memfd_create("servetune-calls", MFD_CLOEXEC)) {
+    if (file_ < 0) throw IoError("cannot make a file in memory: " + std::generic_category().message(errno));
+    const std::string path = "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(file_);
+    ::setenv(calls_variable, path.c_str(), 1);  // NOLINT(concurrency-mt-unsafe): as its declaration says
 }
 
 ClientCalls::~ClientCalls() {
     ::unsetenv(calls_variable);  // NOLINT(concurrency-mt-unsafe)
-    std::error_code ignored;
-    std::filesystem::remove(file_, ignored);
+    ::close(file_);
 }
 
 std::size_t ClientCalls::count() const {
-    std::error_code gone;
-    const auto bytes = std::filesystem::file_size(file_, gone);
-    return gone ? 0 : static_cast<std::size_t>(bytes);
+    struct stat seen {};
+    return ::fstat(file_, &seen) == 0 ? static_cast<std::size_t>(seen.st_size) : 0;
 }
 
 void ClientCalls::add_one() {

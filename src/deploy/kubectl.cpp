@@ -17,6 +17,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <string_view>
 #include <system_error>
 #include <thread>
@@ -33,6 +34,8 @@ constexpr auto request_timeout = 10s;
 constexpr std::size_t most_answer_bytes = 64UL << 20UL;  // a list of pods has some KiB for each
 
 bool is_in(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+bool is_in_pod() { return std::getenv("KUBERNETES_SERVICE_HOST") != nullptr; }  // NOLINT(concurrency-mt-unsafe): nothing sets it
 
 /// All variables but those that mark a process as one of a trial: kubectl ends with who started it.
 std::vector<std::string> environment_of_user() {
@@ -131,7 +134,9 @@ Kubectl::Answer Kubectl::once(const std::vector<std::string>& command, const std
 std::string Kubectl::ask(const std::vector<std::string>& command, const std::string& input, milliseconds patience,
                          const std::function<bool()>& give_up) const {
     std::vector<std::string> bounded = command;
-    bounded.push_back("--request-timeout=" + std::to_string(request_timeout.count()) + "s");
+    // In a pod this option would keep kubectl from the pod's own account (kubernetes/kubernetes
+    // #93474); `once` ends it in time.
+    if (!is_in_pod()) bounded.push_back("--request-timeout=" + std::to_string(request_timeout.count()) + "s");
     const auto until = Clock::now() + patience;
     for (milliseconds pause = 100ms;; pause = std::min(2 * pause, milliseconds(2000))) {
         constexpr auto to_start = 20s;  // a login may ask somebody first

@@ -46,7 +46,8 @@ std::string data_of(const std::map<std::string, ManifestPart>& parts, const std:
 const std::vector<std::string> packing{"init", "--as", "kubernetes", "--output", "chat.yaml", "--yes"};
 
 const std::string attached =
-    "study: Chat_TP 2\nmodel: m\nengine: vllm\nworkloads: [random]\nspace: {load.concurrency: [1, 2]}\n"
+    "study: Chat_TP 2\nmodel: m\nengine: vllm\nworkloads: [random]\nobjective: {maximize: total_tokens_per_second}\nspace: "
+    "{load.concurrency: [1, 2]}\n"
     "budget: 2 trials\nevaluator: {attach: \"http://engine:8000\"}\n";
 
 }  // namespace

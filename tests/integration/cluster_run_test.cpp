@@ -55,7 +55,7 @@ std::vector<std::vector<std::string>> commands_of_guide() {
 /// A study in the cluster, its journal in a folder of this machine.
 class RunInCluster {
 public:
-    explicit RunInCluster(const KubernetesWorld& world, const std::string& start_scale = "25") : world_(world) {
+    explicit RunInCluster(const KubernetesWorld& world, const std::string& start_scale = "8") : world_(world) {
         fs::permissions(folder_.path(), fs::perms::owner_all | fs::perms::others_exec | fs::perms::group_exec);
         fs::create_directory(volume());
         fs::permissions(volume(), fs::perms::all);
@@ -111,11 +111,17 @@ public:
         all.emplace_back(std::string("--namespace=") + KubernetesWorld::name_space);
         all.insert(all.end(), words.begin(), words.end());
         ChildProcess forward(all, folder_.path());
-        std::string page;
-        (void)comes_true([&] { return !(page = ran({"curl", "--silent", "http://127.0.0.1:8420/"}, folder_.path()).out).empty(); }, 30);
+        Ran page{};
+        (void)comes_true(
+            [&] {
+                return (page =
+                            ran({"/usr/bin/env", "curl", "--fail", "--silent", "--show-error", "http://127.0.0.1:8420/"}, folder_.path()))
+                           .code == 0;
+            },
+            30);
         forward.signal(SIGKILL);
         (void)forward.wait();
-        return page;
+        return page.out + page.err + forward.out() + forward.err();
     }
     [[nodiscard]] bool completes() const {
         return comes_true(
@@ -160,8 +166,11 @@ TEST_CASE("cluster run: the guide's commands run a study, which a kill does not 
     for (const std::vector<std::string>& command : commands) {
         const std::vector<std::string> words(command.begin() + 1, command.end());
         INFO(command[1] << " " << (command.size() > 2 ? command[2] : ""));
-        if (words.front() == "port-forward") CHECK(run.page_by(words).starts_with("<!doctype html>"));
-        else if (words.front() == "scale" || words.front() == "delete") {
+        if (words.front() == "port-forward") {
+            const std::string page = run.page_by(words);
+            INFO(page.substr(0, 500));
+            CHECK(page.starts_with("<!doctype html>"));
+        } else if (words.front() == "scale" || words.front() == "delete") {
             if (words.front() == "scale") {
                 REQUIRE(run.completes());
                 CHECK(run.told() == 4);
