@@ -111,7 +111,7 @@ constexpr std::array all_tools{
     ToolEntry{"suggest", "The best known command for a model on a chip, without a trial: a published recipe or a guess, with its source.",
               tool_suggest_words, tool_suggest_arguments, true},
     ToolEntry{"start",
-              "Start a study_argument, or go on with it: deploys and load-tests configurations, minutes of a GPU each. It ends in good "
+              "Start a study, or go on with it: deploys and load-tests configurations, minutes of a GPU each. It ends in good "
               "order when "
               "this server ends, and `start` goes on; let a person run `autotune run` for a whole night. Ask `status` for news.",
               tool_start_words, tool_start_arguments, false, true},
