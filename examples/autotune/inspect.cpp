@@ -460,7 +460,9 @@ int render(const RenderArguments& arguments) {
     const auto violations = space.violations(configuration);
     if (!violations.empty()) throw SpaceError(violations.front());
     const Command command = file.composition->render(configuration, {file.model, {}, 0});
-    if (arguments.json) put_json(OrderedJson{{"argv", command.argv}, {"environment", command.environment}});
+    const bool several = !file.composition->roles_of(configuration).empty();
+    if (arguments.json)
+        put_json(OrderedJson{{"argv", several ? OrderedJson() : OrderedJson(command.argv)}, {"environment", command.environment}});
     else put(stdout, "{}\n", file.composition->shown(configuration, {file.model, {}, 0}));
     return done;
 }

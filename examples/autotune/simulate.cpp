@@ -43,7 +43,7 @@ OrderedJson prediction_json(const StudyFile& file, const Objective& objective, c
     for (const auto& [name, metric] : std::get<Measurement>(prediction.outcome).metrics) metrics[name] = metric.value;
     return {{"configuration", prediction.configuration.text()},
             {"command", file.composition->shown(prediction.configuration, {file.model, {}, 0})},
-            {"argv", command.argv},
+            {"argv", file.composition->roles_of(prediction.configuration).empty() ? OrderedJson(command.argv) : OrderedJson()},
             {"predicted", metrics[objective.leading().metric]},
             {"ties", shown.ties},
             {"metrics", metrics}};

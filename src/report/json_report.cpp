@@ -22,6 +22,12 @@ OrderedJson metrics_of(const ReportView& view, const Configuration& configuratio
 }
 
 /// An interval that is not known is null.
+/// Nothing where it is several commands.
+OrderedJson argv_json(const StudySetup& setup, const Configuration& configuration) {
+    if (setup.file.has_commands() && !setup.file.composition->roles_of(configuration).empty()) return nullptr;
+    return setup.command(configuration).argv;
+}
+
 OrderedJson gain_json(const Gain& gain) {
     const FigureScale& scale = gain.scale;
     if (!gain.has_interval()) return {{"value", scale.stated(gain.value)}, {"low", nullptr}, {"high", nullptr}};
@@ -108,9 +114,9 @@ void add_front(OrderedJson& object, const ReportView& view) {
                 {"value", estimate.mean}, {"low", estimate.low()}, {"high", estimate.high()}, {"measurements", estimate.replicates}};
         }
         object["front"].push_back({{"configuration", to_json(point.configuration)},
-                                   {"argv", command.argv},
+                                   {"argv", argv_json(view.setup, point.configuration)},
                                    {"environment", command.environment},
-                                   {"command", command.text()},
+                                   {"command", view.setup.command_text(point.configuration)},
                                    {"estimates", estimates},
                                    {"metrics", metrics_of(view, point.configuration)}});
     }
@@ -203,7 +209,7 @@ std::string json_of(const ReportView& view, std::string_view stop_reason, const 
         const Command command = setup.command(result.recommended);
         OrderedJson recommended;
         recommended["configuration"] = to_json(result.recommended);
-        recommended["argv"] = command.argv;
+        recommended["argv"] = argv_json(setup, result.recommended);
         recommended["environment"] = command.environment;
         recommended["command"] = setup.command_text(result.recommended);
         recommended["metrics"] = metrics(result.recommended);

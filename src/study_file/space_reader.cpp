@@ -91,9 +91,11 @@ void add_preset(const Yaml& named, const Catalogue& catalogue, const Yaml* versi
     }
 }
 
-/// Roles say themselves how many engines there are; and engines of several trials that each wait
-/// for a cluster could wait for each other.
-void refuse_copies_of_roles(const Yaml& node, const StudyFile& study) {
+/// Roles say themselves how many engines there are; engines of several trials that each wait for a
+/// cluster could wait for each other; and a program of the user's own would start one of them.
+void refuse_what_roles_exclude(const Yaml& node, const StudyFile& study) {
+    if (std::holds_alternative<CommandChoice>(study.measuring))
+        node.fail("a program of your own is told one command, and roles are several: use `deploy` or `simulate`, or leave roles out");
     const auto* deploy = std::get_if<DeployChoice>(&study.measuring);
     if (deploy == nullptr) return;
     if (deploy->options.fill_devices)
@@ -308,7 +310,7 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
                 }
             });
     const Yaml* roles = root.find(keys::study.roles);
-    if (roles != nullptr) errors.in([&] { refuse_copies_of_roles(*roles, study); });
+    if (roles != nullptr) errors.in([&] { refuse_what_roles_exclude(*roles, study); });
     if (roles != nullptr) errors.in([&] { read_roles_of_study(*roles, own || served_by == ServedBy::a_running_server, description); });
     if (const Yaml* preset = root.find(keys::study.preset)) errors.in([&] { add_preset(*preset, catalogue, versions, description); });
     else if (searches_quick(root, own, served_by, description, catalogue))
