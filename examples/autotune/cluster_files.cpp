@@ -106,7 +106,7 @@ rules:
   - {{apiGroups: [batch], resources: [jobs], verbs: [create, get, list, watch, delete]}}
   - {{apiGroups: [""], resources: [pods], verbs: [get, list, watch]}}
   - {{apiGroups: [""], resources: [pods/log], verbs: [get]}}
-  - {{apiGroups: [""], resources: [events, resourcequotas], verbs: [list]}}
+  - {{apiGroups: [""], resources: [events], verbs: [list]}}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding

@@ -109,6 +109,7 @@ struct ExportArguments : StudyArguments {
 
 struct ExplainArguments : StudyArguments {
     std::optional<std::uint64_t> trial{};             ///< nothing: effects of the parameters
+    std::vector<std::string> why_not{};               ///< name=value: of the recommendation with these
     std::vector<std::filesystem::path> learn_from{};  ///< as the run had
 };
 
@@ -257,5 +258,6 @@ int simulate(const SimulateArguments& arguments);
 int suggest(const SuggestArguments& arguments);
 int fit_table(const FitArguments& arguments);
 int import_document(const ImportArguments& arguments);
+int mcp(const std::filesystem::path& folder);
 
 }  // namespace autotune

@@ -58,7 +58,7 @@ Comparison compared(const CompareArguments& arguments, const Side& a, const Side
 void print_comparison(const Ending& verdict, const Comparison& comparison, const std::vector<GoalCheck>& goals, const Side& a,
                       const Side& b) {
     const auto side = [](const Side& one) {
-        return OrderedJson{{"command", one.of->setup.command(one.configuration).text()}, {"values", one.values}};
+        return OrderedJson{{"command", one.of->setup.command_text(one.configuration)}, {"values", one.values}};
     };
     const auto gain = [](const Comparison& of) {
         const auto bound = [](double value) { return std::isfinite(value) ? OrderedJson(value) : OrderedJson(nullptr); };
@@ -170,7 +170,7 @@ std::optional<int> compare(CompareArguments arguments, StopSignals& signals, boo
     const Asked asked{arguments, a, b, folder};
     if (by_journal && !ended_early(a, b) && asked.open()) return std::nullopt;
     for (Side* side : {&a, &b}) {
-        if (!arguments.quiet) put(stderr, "{}: {}\n", side->name, side->of->setup.command(side->configuration).text());
+        if (!arguments.quiet) put(stderr, "{}: {}\n", side->name, side->of->setup.command_text(side->configuration));
     }
     if (first.setup.problem->objective.over == Objective::Over::worst)
         throw UsageError("compare takes the mean of several workloads; leave out `over: worst`, or compare with a study of each workload");

@@ -4,6 +4,7 @@
 #include "study_journal.hpp"
 
 #include "report/explain_report.hpp"
+#include "report/why_not.hpp"
 
 #include <fmt/format.h>
 
@@ -24,7 +25,12 @@ int explain(const ExplainArguments& arguments) {
     if (const auto definition = journal.definition(); setup.earlier.empty() && definition.contains(earlier_study_path))
         complain("autotune: the run also learned from {}, which is not here: name it with --learn-from", definition.at(earlier_study_path));
     const std::vector<Trial> trials = journal.trials();
-    const ExplainReport report = arguments.trial ? explain_trial(setup, trials, *arguments.trial) : explain_study(setup, trials);
+    const auto explained = [&] {
+        if (!arguments.why_not.empty())
+            return explain_why_not(setup, trials, settings_of(setup.file, setup.problem->space, arguments.why_not));
+        return arguments.trial ? explain_trial(setup, trials, *arguments.trial) : explain_study(setup, trials);
+    };
+    const ExplainReport report = explained();
     if (arguments.json) put(stdout, "{}\n", report.json);
     else put(stdout, "{}", report.text);
     return report.something ? done : answer_is_no;

@@ -174,9 +174,14 @@ std::vector<std::string> flag_problems(const StudySetup& setup, const KnownFlags
         const Configuration configuration = i == 0 ? setup.problem->space.default_configuration() : setup.problem->feasible.sample(rng);
         const Engine& engine = setup.file.composition->engine_of(configuration);
         const auto [first, last] = facts.equal_range(engine.name);
+        std::vector<Command> commands;
+        for (const RoleOf& role : setup.file.composition->roles_of(configuration))
+            commands.push_back(setup.file.composition->render(configuration, {setup.file.model}, role.name));
+        if (commands.empty()) commands.push_back(setup.command(configuration));
         for (auto known = first; known != last; ++known)
-            for (std::string& problem : known->second.problems(setup.command(configuration), engine))
-                if (std::find(result.begin(), result.end(), problem) == result.end()) result.push_back(std::move(problem));
+            for (const Command& command : commands)
+                for (std::string& problem : known->second.problems(command, engine))
+                    if (std::find(result.begin(), result.end(), problem) == result.end()) result.push_back(std::move(problem));
     }
     return result;
 }
@@ -190,7 +195,8 @@ std::vector<std::string> same_commands(const StudySetup& setup) {
     std::map<std::string, Configuration> known;
     const auto look_at = [&](const Configuration& configuration) {
         const Command command = setup.launched(configuration);
-        std::string words = command.text() + "\n" + load_level_text(configuration);
+        const bool apart = !setup.file.composition->roles_of(configuration).empty();
+        std::string words = (apart ? setup.command_text(configuration) : command.text()) + "\n" + load_level_text(configuration);
         for (const auto& [name, content] : command.files) words += "\n" + name + "\n" + content;
         const auto [same, fresh] = known.emplace(words, configuration);
         if (!fresh && same->second != configuration && result.size() < most)

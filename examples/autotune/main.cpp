@@ -250,8 +250,12 @@ int dispatch(int argc, char** argv) {
     CLI::App* explain_command =
         add_study_command(app, "explain", "Explain what each parameter does, or why a trial was made", explain_arguments);
     add_directory(explain_command, explain_arguments);
+    CLI::Option* explain_why_not =
+        explain_command->add_option("--why-not", explain_arguments.why_not, "NAME=VALUE: why the recommendation does not have it")
+            ->allow_extra_args(false);
     explain_command->add_option("--trial", explain_arguments.trial, "Explain this trial: what was expected of it when it was chosen")
-        ->check(whole_number(0));
+        ->check(whole_number(0))
+        ->excludes(explain_why_not);
     explain_command->add_option("--learn-from", explain_arguments.learn_from, "The same as given to `run`")->allow_extra_args(false);
     RenderArguments render_arguments;
     CLI::App* render_command = add_study_command(app, "render", "Print the command of a configuration", render_arguments);
@@ -323,6 +327,10 @@ int dispatch(int argc, char** argv) {
     simulate_command->add_option("--factor", fit_arguments.factors,
                                  "With --fit: factors to fit (default: compute_efficiency request_overhead_seconds)");
     simulate_command->add_option("--output", fit_arguments.output, "With --fit: the traits file to write");
+
+    std::filesystem::path mcp_folder = ".";
+    CLI::App* mcp_command = app.add_subcommand("mcp", "Serve agents over standard input and output (Model Context Protocol)");
+    mcp_command->add_option("--directory", mcp_folder, "The only folder that agents read and write (default: the current one)");
 
     std::string schema_kind;
     CLI::App* schema_command = app.add_subcommand(
@@ -432,6 +440,7 @@ int dispatch(int argc, char** argv) {
     }
     if (app.got_subcommand("suggest")) return suggest(suggest_arguments);
     if (app.got_subcommand("audit")) return audit(audit_arguments);
+    if (mcp_command->parsed()) return mcp(mcp_folder);
     return import_document(import_arguments);
 }
 

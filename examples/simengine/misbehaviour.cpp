@@ -17,12 +17,12 @@ using servetune::UsageError;
 
 /// Where a word's value goes, which also says what it may be: nothing, an exit code, a count,
 /// seconds or a rate, a text.
-using Place = std::variant<bool Misbehaviour::*, std::optional<int> Misbehaviour::*, std::int64_t Misbehaviour::*, double Misbehaviour::*,
+using VicePlace = std::variant<bool Misbehaviour::*, std::optional<int> Misbehaviour::*, std::int64_t Misbehaviour::*, double Misbehaviour::*,
                            std::string Misbehaviour::*>;
 
 struct Word {
     std::string_view name;
-    Place place;
+    VicePlace place;
     std::string_view value;  ///< as --help names it
     int usual_code = 0;
 };

@@ -49,6 +49,7 @@ struct DeploymentStart {
     double seconds = 0;                ///< until the first real answer, or the failure
     double queued_seconds = 0;         ///< before that, in the queue of a launcher that has one
     std::optional<Failure> failure{};  ///< with its log's decisive lines
+    Place place{};                     ///< as the launcher says
 };
 
 /// An engine that was started for a trial. Its end is the end of the whole process group. `died`
@@ -69,6 +70,8 @@ public:
 
     [[nodiscard]] const DeploymentStart& started() const;
     [[nodiscard]] Endpoint endpoint() const override;
+    /// Its address for other engines and their router.
+    [[nodiscard]] std::string url_inside() const;
     [[nodiscard]] int process_id() const;
     /// Over its own GPUs and cores, whatever the options say of these.
     [[nodiscard]] std::unique_ptr<MachineWatch> watch(MachineWatchOptions options) const override;

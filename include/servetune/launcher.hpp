@@ -52,6 +52,8 @@ struct Launch {
 struct LaunchedAt {
     std::string waits{};             ///< why it has not begun yet, as a queue says it; empty: it has
     std::string host = "127.0.0.1";  ///< at which this machine reaches its port
+    std::string inside{};            ///< at which other engines of the same study reach it; empty: as `host`
+    Place place{};                   ///< of a machine that a cluster chose
 };
 
 /// How the command of an engine becomes a process of this machine: as it is, or as the client of a

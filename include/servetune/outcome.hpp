@@ -81,10 +81,15 @@ inline constexpr std::string_view trial_had_to_reach = "trial_had_to_reach";
 /// loaded them itself. Not there: the study has no weight cache.
 inline constexpr std::string_view weight_cache_metric = "weight_cache";
 
+/// Where a trial ran, where a cluster chose its machine: what of that can change its speed, by name
+/// (`node`, `node devices`, `node type`). Empty: on the machine that the study says.
+using Place = std::map<std::string, std::string>;
+
 /// A trial that was measured: the figures, and whether they can be believed.
 struct Measurement {
     Metrics metrics;
     Validity validity{};
+    Place place{};
 
     [[nodiscard]] bool with_cached_weights() const {
         const auto found = metrics.find(weight_cache_metric);
@@ -158,10 +163,15 @@ struct Failure {
     std::string message{};
     std::string log_path{};
     std::vector<std::string> log_lines{};  ///< the log's lines that decide, then its last: ten at most
+    Place place{};
 
     friend bool operator==(const Failure&, const Failure&) = default;
 };
 
 using Outcome = std::variant<Measurement, Failure>;
+
+inline const Place& place_of(const Outcome& outcome) {
+    return std::visit([](const auto& told) -> const Place& { return told.place; }, outcome);
+}
 
 }  // namespace servetune

@@ -203,6 +203,10 @@ struct StudySetup {
     [[nodiscard]] Command command(const Configuration& configuration) const {
         return file.composition->render(configuration, {file.model.empty() ? "MODEL" : file.model, {}, 0});
     }
+    /// The same for a person to read: of roles apart, each with its servers, and the router's.
+    [[nodiscard]] std::string command_text(const Configuration& configuration) const {
+        return file.composition->shown(configuration, {file.model.empty() ? "MODEL" : file.model, {}, 0});
+    }
     /// The same as a person starts it: of a study whose engines run in containers, the container's
     /// command. `target`: where it listens.
     [[nodiscard]] Command launched(const Configuration& configuration, const LaunchTarget& target) const;

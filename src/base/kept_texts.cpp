@@ -35,20 +35,20 @@ thread_local NoteTexts* innermost_notes = nullptr;
 std::string normal_path(const fs::path& file) { return fs::absolute(file).lexically_normal().string(); }
 
 /// A path below a journal.
-struct Place {
+struct TextPlace {
     std::string journal;
     std::string path;
     std::optional<std::string> text;  ///< nothing: the journal has no such file
     UnsetVariable unset;
 };
 
-std::optional<Place> place_of(const fs::path& file) {
+std::optional<TextPlace> place_of(const fs::path& file) {
     const std::string path = normal_path(file);
     Journals& all = journals();
     const std::scoped_lock lock(all.mutex);
     for (const auto& [journal, kept] : all.kept) {
         if (!path.starts_with(journal + "/")) continue;
-        Place place{journal, path.substr(journal.size()), std::nullopt, kept.unset};
+        TextPlace place{journal, path.substr(journal.size()), std::nullopt, kept.unset};
         if (const auto found = kept.texts.find(place.path); found != kept.texts.end()) place.text = found->second;
         return place;
     }

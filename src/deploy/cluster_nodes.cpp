@@ -24,7 +24,7 @@ std::map<std::string, std::string> texts_of(const Json& object) {
     return result;
 }
 
-std::vector<std::string> fields_of(const std::string& line) {
+std::vector<std::string> tab_fields_of(const std::string& line) {
     std::vector<std::string> result(1);
     for (const char c : line)
         if (c == '\t') result.emplace_back();
@@ -71,7 +71,7 @@ std::string why_not(const ClusterNode& node, const Json& pod) {
 std::vector<ClusterNode> nodes_in(const std::string& answer) {
     std::vector<ClusterNode> result;
     for (const std::string& line : lines_of(answer)) {
-        const std::vector<std::string> fields = fields_of(line);
+        const std::vector<std::string> fields = tab_fields_of(line);
         constexpr std::size_t all = 5;
         if (fields.size() != all || fields[0].empty()) continue;  // a warning of the client
         ClusterNode node{.name = fields[0],
@@ -87,6 +87,8 @@ std::vector<ClusterNode> nodes_in(const std::string& answer) {
     }
     return result;
 }
+
+std::map<std::string, std::string> labels_in(const std::string& json) { return texts_of(shallow_json<Json>(json)); }
 
 std::string why_no_node_fits(const std::vector<ClusterNode>& nodes, const nlohmann::json& pod, const std::string& devices,
                              std::int64_t count) {

@@ -31,6 +31,9 @@ inline constexpr const char* nodes_jsonpath =
 [[nodiscard]] std::string why_no_node_fits(const std::vector<ClusterNode>& nodes, const nlohmann::json& pod, const std::string& devices,
                                            std::int64_t count);
 
+/// The same of its labels alone, as JSON; none where it is no such text.
+[[nodiscard]] std::map<std::string, std::string> labels_in(const std::string& json);
+
 /// What of a node can change the speed of an engine: its name, its type and the product of its
 /// devices, by the labels of Kubernetes ("Well-Known Labels"), NVIDIA's GPU feature discovery and
 /// AMD's node labeller. Names begin with `node`.

@@ -96,6 +96,10 @@ Endpoint with_key(Endpoint endpoint, const std::string& key) {
     return endpoint;
 }
 
+std::string url_at(const std::string& host, int port) {
+    return "http://" + (host.find(':') == std::string::npos ? host : "[" + host + "]") + ":" + std::to_string(port);
+}
+
 /// The GPUs that the engine sees, whoever says so.
 std::string gpus_of(const LaunchRequest& request) {
     if (!request.gpus.empty()) return request.gpus;
@@ -152,6 +156,7 @@ struct Deployment::State {
     const Command command;
     const ReservedPort& port;
     const DeployOptions options;
+    std::string url_inside{};
     Endpoint endpoint;  ///< its host is known once the engine has begun to start
     const LaunchRequest request = request_of(engine, command, port.number(), options);
     const std::string gpus = gpus_of(request);
@@ -228,9 +233,10 @@ std::optional<Failure> Deployment::State::wait_for_turn(const std::stop_token& s
     for (;;) {
         const LaunchedAt at = launcher_of(options).place(launch);
         if (at.waits.empty()) {
-            const std::string host = at.host.find(':') == std::string::npos ? at.host : "[" + at.host + "]";
-            endpoint.url = endpoint_of(engine, "http://" + host + ":" + std::to_string(port.number()), endpoint.model).url;
+            endpoint.url = endpoint_of(engine, url_at(at.host, port.number()), endpoint.model).url;
+            url_inside = at.inside.empty() ? endpoint.url : url_at(at.inside, port.number());
             started.queued_seconds = seconds_since(begin);
+            started.place = at.place;
             if (options.waits) options.waits("starting the engine");
             begin = Clock::now();
             return std::nullopt;
@@ -377,6 +383,7 @@ Deployment::~Deployment() {
 
 const DeploymentStart& Deployment::started() const { return state_->started; }
 Endpoint Deployment::endpoint() const { return state_->endpoint; }
+std::string Deployment::url_inside() const { return state_->url_inside; }
 int Deployment::process_id() const { return state_->process.id(); }
 std::string Deployment::log_trouble() const { return state_->process.log_trouble(); }
 Ended Deployment::stop() { return state_->stop(); }

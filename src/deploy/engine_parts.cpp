@@ -87,8 +87,7 @@ std::vector<ServerPart> EngineEvaluator::parts_for(const Configuration& configur
 /// Of each engine devices of its own. Those that take the most choose first, so that what is joined
 /// best stays together.
 std::vector<std::string> EngineEvaluator::gpus_of_roles(const std::vector<ServerPart>& parts) {
-    if (options_.fill_devices)
-        throw UsageError("`replicas: fill` and roles exclude each other: roles say how many engines there are; take one of the two away");
+    if (options_.fill_devices) throw UsageError("fill_devices: roles say how many engines there are, so copies cannot fill the machine");
     std::vector<std::string> result(parts.size());
     const Launcher* launcher = options_.deploy.launcher.get();
     if (launcher != nullptr && launcher->gives_out_devices()) return result;
@@ -109,7 +108,8 @@ std::vector<std::string> EngineEvaluator::gpus_of_roles(const std::vector<Server
         std::string names;
         for (const std::string& name : left) names += (names.empty() ? "" : ",") + name;
         std::string& own = result[i];
-        for (const std::string& device : groups_of_devices(names, present(found_), parts[i].devices, topology_).front()) {
+        const auto groups = groups_of_devices(names, present(found_), parts[i].devices, topology_);
+        for (const std::string& device : groups.front()) {
             own += (own.empty() ? "" : ",") + device;
             std::erase(left, device);
         }

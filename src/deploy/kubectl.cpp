@@ -2,6 +2,7 @@
 #include "kubectl.hpp"
 
 #include "base/text.hpp"
+#include "client_calls.hpp"
 #include "host/kept_output.hpp"
 #include "host/start_program.hpp"
 
@@ -14,7 +15,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <string_view>
@@ -28,8 +28,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using namespace std::chrono_literals;
-
-std::atomic<std::int64_t> started_kubectls = 0;
 
 constexpr auto request_timeout = 10s;
 constexpr std::size_t most_answer_bytes = 64UL << 20UL;  // a list of pods has some KiB for each
@@ -70,7 +68,7 @@ ChildProgram child_of(const std::vector<std::string>& words, const std::vector<s
     if (file.empty()) throw IoError("there is no program '" + words.front() + "' in $PATH to start jobs of Kubernetes with");
     ChildProgram result{.file = file, .argv = words, .environment = environment_of_user(), .input_descriptor = input};
     result.argv.insert(result.argv.end(), command.begin(), command.end());
-    ++started_kubectls;
+    ClientCalls::add_one();
     return result;
 }
 
@@ -109,8 +107,6 @@ Kubectl::Kubectl(std::vector<std::string> program, const std::string& context, c
     if (!context.empty()) words_.push_back("--context=" + context);
     if (!name_space.empty()) words_.push_back("--namespace=" + name_space);
 }
-
-std::int64_t Kubectl::calls() { return started_kubectls; }
 
 Kubectl::Answer Kubectl::once(const std::vector<std::string>& command, const std::string& input, milliseconds within,
                               const std::function<bool()>& give_up) const {

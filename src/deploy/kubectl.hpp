@@ -8,7 +8,6 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <chrono>
-#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -54,9 +53,6 @@ public:
     };
     [[nodiscard]] Answer once(const std::vector<std::string>& command, const std::string& input, std::chrono::milliseconds within,
                               const std::function<bool()>& give_up = {}) const;
-
-    /// How often this process has started a kubectl.
-    [[nodiscard]] static std::int64_t calls();
 
 private:
     std::vector<std::string> words_;

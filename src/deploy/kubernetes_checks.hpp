@@ -3,6 +3,7 @@
 
 #include "servetune/detail/deploy/remote_launchers.hpp"
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -11,8 +12,10 @@ namespace servetune {
 /// Why no trial can run in the cluster now, for a person; empty: it can, as far as the API server
 /// says. Looks for kubectl, the context, the login, the rights, and lets the API server judge the
 /// manifest of a trial (`create --dry-run=server`), and its pod where pods may be created: quotas
-/// and admission look at pods. Starts nothing. Launcher::trouble.
-[[nodiscard]] std::string kubernetes_trouble(const KubernetesOptions& options, const std::string& image);
+/// and admission look at pods. Starts nothing. Launcher::trouble. `patience`: for a server that is
+/// being restarted, which refuses for a moment what it will allow.
+[[nodiscard]] std::string kubernetes_trouble(const KubernetesOptions& options, const std::string& image,
+                                             std::chrono::milliseconds patience = std::chrono::seconds(10));
 
 /// What is worth knowing before the first trial and stops none: that no node fits now (one may be
 /// added), or what could not be looked at for want of rights. Asks the API server.

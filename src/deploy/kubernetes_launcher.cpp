@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Engines as Jobs of Kubernetes, by a client of ours in the foreground.
 #include "base/variable_name.hpp"
+#include "cluster_nodes.hpp"
 #include "kubectl.hpp"
 #include "kubernetes_checks.hpp"
 #include "kubernetes_client.hpp"
@@ -133,7 +134,7 @@ public:
         const Json pod = pod_of(launch.name);
         const PodState state = pod.is_null() ? PodState{} : pod_state_of(pod, container_);
         if (state.phase == PodState::Phase::ended) return {};  // the client says how
-        if (state.phase == PodState::Phase::runs) return {{}, address_of(state)};
+        if (state.phase == PodState::Phase::runs) return {{}, address_of(state), state.pod_ip, place_on(state.node)};
         const std::string waits = pod.is_null() ? why_no_pod(launch.name, since_launch(launch.name)) : state.why;
         const std::scoped_lock lock(mutex_);
         Look& look = looks_[launch.name];
@@ -272,6 +273,18 @@ private:
         return "the job has no pod yet: " + last;
     }
 
+    /// Labels of nodes are the cluster's to show: where this login may not see them, the name is all.
+    [[nodiscard]] Place place_on(const std::string& node) const {
+        {
+            const std::scoped_lock lock(mutex_);
+            if (const auto known = nodes_.find(node); known != nodes_.end()) return known->second;
+        }
+        const Kubectl::Answer answer = kubectl_.once({"get", "node", node, "--output=jsonpath={.metadata.labels}"}, "", 20s);
+        Place result = node_facts(node, labels_in(answer.exit_code == 0 ? answer.output : ""));
+        const std::scoped_lock lock(mutex_);
+        return nodes_.emplace(node, std::move(result)).first->second;
+    }
+
     /// The API server asks the node for a line of the log.
     [[nodiscard]] std::optional<Failure> node_silent(const Json& pod, const PodState& state) const {
         try {
@@ -324,6 +337,7 @@ private:
     const Kubectl kubectl_;
     mutable std::mutex mutex_{};
     mutable std::map<std::string, Look> looks_{};
+    mutable std::map<std::string, Place> nodes_{};  ///< by name, once asked
     mutable NotRemoved not_removed_{};
 };
 

@@ -135,6 +135,13 @@ std::string engine_container(const KubernetesOptions& options) {
     return template_of(options).engine_container().at("name").get<std::string>();
 }
 
+std::vector<std::string> template_variables(const KubernetesOptions& options) {
+    std::vector<std::string> result;
+    const Json all = template_of(options).engine_container().value("env", Json::array());
+    for (const Json& one : all) result.push_back(one.at("name").get<std::string>());
+    return result;
+}
+
 std::vector<std::string> images_of(const KubernetesOptions& options) {
     if (!options.images.empty()) return options.images;
     return {template_of(options).engine_container().at("image").get<std::string>()};

@@ -20,6 +20,9 @@ inline constexpr std::string_view study_label = "servetune/study";              
 /// where there is none such.
 [[nodiscard]] std::string engine_container(const KubernetesOptions& options);
 
+/// The variables that the template gives the engine by name, under `env`.
+[[nodiscard]] std::vector<std::string> template_variables(const KubernetesOptions& options);
+
 /// The images that a template and the options name, the first by default.
 [[nodiscard]] std::vector<std::string> images_of(const KubernetesOptions& options);
 

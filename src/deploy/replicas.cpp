@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "replicas.hpp"
 
+#include "base/waiting.hpp"
 #include "servetune/detail/host/gpu_memory.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <set>
 #include <thread>
@@ -126,7 +128,7 @@ void Replicas::start_router(const Engine& engine, const ServerRouter& router, co
                             const std::stop_token& stop) {
     std::map<std::string, std::vector<RoleServer>> servers;
     for (std::size_t i = 0; i < parts_.size(); ++i)
-        servers[parts_[i].role].push_back({all_[i]->deployment->endpoint().url, all_[i]->side->first()});
+        servers[parts_[i].role].push_back({all_[i]->deployment->url_inside(), all_[i]->side->first()});
     auto one = std::make_unique<One>(options);
     one->name = router_name;
     one->side.emplace(1);
@@ -134,16 +136,28 @@ void Replicas::start_router(const Engine& engine, const ServerRouter& router, co
     mine.folder /= router_name;
     mine.gpus.clear();
     mine.devices = 0;
-    try {
+    const auto start = [&] {
+        std::stop_source given_up;
+        const std::stop_callback by_user(stop, [&] { given_up.request_stop(); });
+        // The router waits for its engines; for one that has died it would wait until its time is over.
+        const std::jthread looks([&](const std::stop_token& over) {
+            while (!over.stop_requested() && !died()) (void)wait_or_stop(std::chrono::milliseconds(100), over);
+            if (!over.stop_requested()) given_up.request_stop();
+        });
         one->deployment = std::make_unique<Deployment>(spoken_to_as(engine, router.ready_path),
                                                        router.render(one->port.number(), one->side->first(), servers), served_model,
-                                                       one->port, std::move(mine), stop);
+                                                       one->port, std::move(mine), given_up.get_token());
+    };
+    try {
+        start();
     } catch (...) {
         (void)this->stop();
         throw;
     }
     const double engines_took = started_.seconds;
+    const auto dead = died();
     note_start(*one);
+    if (dead && started_.failure) started_.failure = dead;  // why the router did not serve
     started_.seconds = engines_took + one->deployment->started().seconds;
     all_.push_back(std::move(one));
 }
@@ -152,6 +166,9 @@ void Replicas::note_start(const One& one) {
     const DeploymentStart& start = one.deployment->started();
     started_.seconds = std::max(started_.seconds, start.seconds);
     started_.queued_seconds = std::max(started_.queued_seconds, start.queued_seconds);
+    for (const auto& [what, value] : start.place)
+        if (std::string& all = started_.place[what]; all.empty()) all = value;
+        else if ((", " + all + ", ").find(", " + value + ", ") == std::string::npos) all += ", " + value;
     if (start.failure && is_worse(*start.failure, started_.failure)) started_.failure = one.told(start.failure);
 }
 

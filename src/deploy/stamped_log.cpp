@@ -10,10 +10,10 @@
 namespace servetune {
 namespace {
 
-constexpr std::int64_t second = 1'000'000'000;
+constexpr std::int64_t one_second = 1'000'000'000;
 /// By how much a line may be late: the two writers of a container's outputs wait for a file and a
 /// processor, no longer.
-constexpr std::int64_t disorder = 2 * second;
+constexpr std::int64_t longest_disorder = 2 * one_second;
 
 /// `digits` of a text from `at` on; nothing where there are others.
 std::optional<int> digits_at(std::string_view text, std::size_t at, std::size_t digits) {
@@ -46,7 +46,7 @@ std::optional<std::int64_t> nanoseconds_of(std::string_view time) {
     std::size_t at = form.size();
     std::int64_t fraction = 0;
     if (time[at] == '.') {
-        std::int64_t place = second / 10;
+        std::int64_t place = one_second / 10;
         for (++at; at < time.size() && time[at] >= '0' && time[at] <= '9'; ++at, place /= 10) fraction += place * (time[at] - '0');
     }
     std::int64_t zone_minutes = 0;
@@ -57,12 +57,12 @@ std::optional<std::int64_t> nanoseconds_of(std::string_view time) {
         zone_minutes = (zone[0] == '-' ? -1 : 1) * (60 * *hours + *minutes);
     }
     const std::int64_t days = std::chrono::sys_days(day).time_since_epoch().count();
-    return (((days * 24 + parts[3]) * 60 + parts[4] - zone_minutes) * 60 + parts[5]) * second + fraction;
+    return (((days * 24 + parts[3]) * 60 + parts[4] - zone_minutes) * 60 + parts[5]) * one_second + fraction;
 }
 
 std::string StampedLog::since() const {
     if (latest_ == 0) return {};
-    const std::chrono::sys_seconds time{std::chrono::seconds((latest_ - disorder) / second)};
+    const std::chrono::sys_seconds time{std::chrono::seconds((latest_ - longest_disorder) / one_second)};
     const auto day = std::chrono::floor<std::chrono::days>(time);
     const std::chrono::year_month_day date{day};
     const std::chrono::hh_mm_ss clock{time - day};
@@ -73,7 +73,7 @@ std::string StampedLog::since() const {
 void StampedLog::begin() {
     unfinished_.clear();
     again_ = recent_;
-    printed_before_ = latest_ - disorder;
+    printed_before_ = latest_ - longest_disorder;
 }
 
 void StampedLog::take(std::string_view bytes) {
@@ -105,7 +105,7 @@ void StampedLog::take_line(std::string_view line) {
     }
     ++recent_[key];
     latest_ = std::max(latest_, *time);
-    recent_.erase(recent_.begin(), recent_.lower_bound({latest_ - disorder, 0}));
+    recent_.erase(recent_.begin(), recent_.lower_bound({latest_ - longest_disorder, 0}));
     print_(content);
 }
 

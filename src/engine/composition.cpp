@@ -84,7 +84,10 @@ Composition::Composition(SpaceDescription description) : description_(std::move(
                 possible = possible && !condition.values.empty();
             }
             if (possible) continue;
-            for (const SpaceEntry& entry : description_.entries)
+            std::vector<SpaceEntry> said = description_.entries;
+            for (const auto& [role, entries] : description_.roles.value_or(std::map<std::string, std::vector<SpaceEntry>>{}))
+                said.insert(said.end(), entries.begin(), entries.end());
+            for (const SpaceEntry& entry : said)
                 if (entry.name == at->name)
                     throw SpaceError("'" + entry.name + "' can never be active: it needs " + needed + ", which this study does not offer");
             for (auto& [engine, names] : names_)

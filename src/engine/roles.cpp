@@ -8,6 +8,7 @@
 #include "servetune/detail/engine/composition.hpp"
 #include "servetune/detail/space/expression_parser.hpp"
 #include "servetune/error.hpp"
+#include "space/expression_rewriting.hpp"
 #include "version.hpp"
 
 #include <algorithm>
@@ -141,11 +142,16 @@ void Composition::bound_roles(const Engine& engine) {
     struct Devices {
         std::string conditions, product;
     };
+    const auto always_one = [&](const EngineRole& role, const std::string& name) {
+        const Local& local = local_of(engine, role.name, name);
+        return local.name_in_space.empty() && local.parameter->parameter.default_value == Value(std::int64_t{1}) &&
+               !said_in_arguments(engine, *local.parameter);
+    };
     // Of a role: one alternative for each set of factors that share devices. Names are `role.local`.
     const auto alternatives = [&](const EngineRole& role) {
         std::vector<DeviceFactor> factors;
         for (const DeviceFactor& factor : engine.devices)
-            if (engine.find(factor.parameter) != nullptr) factors.push_back(factor);
+            if (engine.find(factor.parameter) != nullptr && !always_one(role, factor.parameter)) factors.push_back(factor);
         std::vector<Devices> result;
         for (std::size_t shared = 0; shared < (std::size_t{1} << factors.size()); ++shared) {
             Devices one{"", name_in_role(role, count_of_role)};
@@ -251,14 +257,19 @@ std::string Composition::shown(const Configuration& configuration, const LaunchT
         return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
     };
     std::string result;
+    std::string names;
+    std::string ratio;
     std::map<std::string, std::vector<RoleServer>> servers;
     for (const RoleOf& role : roles) {
+        names += (names.empty() ? "" : " : ") + role.name;
+        ratio += (ratio.empty() ? "" : " : ") + std::to_string(role.count * role.devices);
         result += "# " + role.name + ": " + counted(role.count, "server") + " of " + counted(role.devices, "device") + "\n" +
                   render(configuration, target, role.name).text() + "\n";
         for (std::int64_t i = 1; i <= role.count; ++i)
             servers[role.name].push_back({"http://" + role.name + "-" + std::to_string(i), target.side_port});
     }
-    return result + "# in front of them\n" + render_router(configuration, target, servers).text();
+    return "# devices of " + names + " = " + ratio + "\n" + result + "# in front of them\n" +
+           render_router(configuration, target, servers).text();
 }
 
 const EngineRole& Composition::role_of(const Configuration& configuration, std::string_view role) const {

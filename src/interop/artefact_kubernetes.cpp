@@ -3,9 +3,11 @@
 #include "artefact_words.hpp"
 #include "artefact_writers.hpp"
 
+#include "deploy/pod_template.hpp"
 #include "servetune/error.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <cmath>
 
@@ -13,6 +15,9 @@ namespace servetune {
 namespace {
 
 constexpr std::string_view files_folder = "/run/servetune";
+/// Quoted where it is somebody's.
+std::string yaml_path(const std::string& path) { return path == "/dev/shm" || path == files_folder ? path : yaml_scalar(path); }
+
 /// New requests still come for a while after a pod was told to end: the balancers hear of it later.
 /// llm-d and KServe wait as long (guides/recipes/modelserver/components/graceful-shutdown;
 /// config/llmisvcconfig).
@@ -33,18 +38,71 @@ std::string probes_text(const DeploymentModel& deployment, bool requests) {
            "readinessProbe:\n" + asked + "  timeoutSeconds: 5\nlivenessProbe:\n" + asked + "  timeoutSeconds: 10\n  failureThreshold: 18\n";
 }
 
-std::string environment_text(const DeploymentModel& deployment, const std::string& more) {
+using Json = nlohmann::json;
+
+/// The user's pod; nothing of it where the study has none.
+PodTemplate template_of(const DeploymentModel& deployment) {
+    if (!deployment.pod_template.empty()) return pod_template_of(deployment.pod_template, deployment.device_resource, true);
+    PodTemplate none;
+    none.spec["containers"] = Json::array({Json::object()});
+    return none;
+}
+
+/// JSON is YAML.
+std::string items_of(const Json& list, const std::function<bool(const Json&)>& wanted) {
+    std::string result;
+    for (const Json& item : list)
+        if (wanted(item)) result += "- " + item.dump() + "\n";
+    return result;
+}
+std::string items_of(const Json& list) {
+    return items_of(list, [](const Json&) { return true; });
+}
+
+std::string environment_text(const DeploymentModel& deployment, const std::string& more, const Json& container) {
     const DeployedEngine& engine = deployment.first();
     std::string items = more;
     std::set<std::string> secret = engine.variables;
     for (const auto& [variable, word] : engine.environment)
         if (!has_variable(word)) items += "- {name: " + yaml_scalar(variable) + ", value: " + kubernetes_word(word) + "}\n";
         else secret.insert(variable);
-    std::string secrets;
     for (const std::string& variable : secret)
-        secrets += "- name: " + yaml_scalar(variable) + "\n  valueFrom: {secretKeyRef: {name: " + yaml_scalar(deployment.name) +
-                   ", key: " + yaml_scalar(variable) + "}}\n";
-    return items.empty() && secrets.empty() ? "" : "env:\n" + indented(items + secrets, 2);
+        items += "- name: " + yaml_scalar(variable) + "\n  valueFrom: {secretKeyRef: {name: " + yaml_scalar(deployment.name) +
+                 ", key: " + yaml_scalar(variable) + "}}\n";
+    const std::string theirs = items_of(container.value("env", Json::array()), [&](const Json& item) {
+        const std::string name = item.value("name", "");
+        return !engine.environment.contains(name) && !secret.contains(name);
+    });
+    return items.empty() && theirs.empty() ? "" : "env:\n" + indented(theirs + items, 2);
+}
+
+std::string resources_text(const DeploymentModel& deployment, const Json& container) {
+    Json resources = container.value("resources", Json::object());
+    const std::int64_t gpus = gpus_of_pod(deployment);
+    if (gpus == 0 && resources.empty()) return "";
+    if (resources.empty()) return fmt::format("resources:\n  limits: {{{}: {}}}\n", deployment.device_resource, gpus);
+    if (gpus > 0) resources["limits"][deployment.device_resource] = gpus;
+    return "resources: " + resources.dump() + "\n";
+}
+
+/// What else the user's container says, but for what this program says of every engine.
+std::string further_container(const Json& container) {
+    std::string result;
+    for (const auto& [key, value] : container.items())
+        if (key != "name" && key != "image" && key != "imagePullPolicy" && key != "env" && key != "resources" && key != "volumeMounts" &&
+            key != "lifecycle" && key != "workingDir")
+            result += key + ": " + value.dump() + "\n";
+    return result;
+}
+
+/// The same of the pod.
+std::string further_pod(const PodTemplate& pod) {
+    std::string result;
+    for (const auto& [key, value] : pod.spec.items())
+        if (key != "containers" && key != "volumes" && key != "restartPolicy" && key != "terminationGracePeriodSeconds" &&
+            key != "enableServiceLinks")
+            result += key + ": " + value.dump() + "\n";
+    return result;
 }
 
 std::string config_map_of(const DeploymentModel& deployment) {
@@ -55,10 +113,11 @@ std::string config_map_of(const DeploymentModel& deployment) {
     return result + "---\n";
 }
 
-std::string image_line(const DeploymentModel& deployment) {
+std::string image_line(const DeploymentModel& deployment, const Json& container) {
     if (deployment.image.empty()) return "";
     if (has_variable(deployment.image)) throw UsageError("the image has a secret, and Kubernetes puts none in there; say it with --image");
-    return "image: " + yaml_scalar(deployment.image.front().text) + "\nimagePullPolicy: IfNotPresent\n";
+    return "image: " + yaml_scalar(deployment.image.front().text) +
+           "\nimagePullPolicy: " + container.value("imagePullPolicy", "IfNotPresent") + "\n";
 }
 
 std::vector<Word> all_but_first(const std::vector<Word>& words) { return {words.begin() + 1, words.end()}; }
@@ -73,8 +132,7 @@ std::string spread_line(const DeploymentModel& deployment) {
 }
 
 std::string pod_spec(const PodText& pod) {
-    return pod.grace + "enableServiceLinks: false\ncontainers:\n" + indented(list_item(pod.container), 2) + "volumes:\n" +
-           indented(pod.volumes, 2);
+    return pod.pod + "enableServiceLinks: false\ncontainers:\n" + indented(pod.containers, 2) + "volumes:\n" + indented(pod.volumes, 2);
 }
 
 /// The words of a machine of a group; `first`: of the one that answers requests.
@@ -115,38 +173,54 @@ std::int64_t gpus_of_pod(const DeploymentModel& deployment) { return deployment.
 
 PodText pod_text(const DeploymentModel& deployment, const PodWish& wish) {
     const DeployedEngine& engine = deployment.first();
+    const PodTemplate pod = template_of(deployment);
+    const Json& container = pod.engine_container();
+    const Json their_mounts = container.value("volumeMounts", Json::array());
+    const Json their_volumes = pod.spec.value("volumes", Json::array());
     PodText result;
-    std::string mounts;
-    if (wish.shm) {
-        result.volumes = fmt::format("- name: shm\n  emptyDir: {{medium: Memory, sizeLimit: \"{}\"}}\n", deployment.shm_bytes);
-        mounts = "- {name: shm, mountPath: /dev/shm}\n";
-    }
-    for (std::size_t i = 0; i < deployment.mounts.size(); ++i) {
-        result.volumes += fmt::format("- name: model-{}\n  hostPath: {{path: {}}}\n", i, yaml_scalar(deployment.mounts[i]));
-        mounts += fmt::format("- {{name: model-{}, mountPath: {}, readOnly: true}}\n", i, yaml_scalar(deployment.mounts[i]));
-    }
+    std::string mounts = items_of(their_mounts);
+    result.volumes = items_of(their_volumes);
+    const auto add_volume = [&](std::string name, const std::string& what, const std::string& path, bool read_only) {
+        for (const Json& mount : their_mounts)
+            if (mount.value("mountPath", "") == path) return;  // theirs is there
+        for (const Json& volume : their_volumes)
+            if (volume.value("name", "") == name) name = std::string(own_names) + "-" + name;
+        result.volumes += "- name: " + name + "\n  " + what + "\n";
+        mounts += "- {name: " + name + ", mountPath: " + yaml_path(path) + (read_only ? ", readOnly: true}\n" : "}\n");
+    };
+    if (wish.shm)
+        add_volume("shm", fmt::format("emptyDir: {{medium: Memory, sizeLimit: \"{}\"}}", deployment.shm_bytes), "/dev/shm", false);
+    for (std::size_t i = 0; i < deployment.mounts.size(); ++i)
+        add_volume(fmt::format("model-{}", i), "hostPath: {path: " + yaml_scalar(deployment.mounts[i]) + "}", deployment.mounts[i], true);
     if (!engine.files.empty()) {
         result.config_map = config_map_of(deployment);
-        result.volumes += "- name: files\n  configMap: {name: " + yaml_scalar(deployment.name) + "}\n";
-        mounts += fmt::format("- {{name: files, mountPath: {}, readOnly: true}}\n", files_folder);
+        add_volume("files", "configMap: {name: " + yaml_scalar(deployment.name) + "}", std::string(files_folder), true);
     }
     if (!engine.variables.empty()) {
         result.what_needed = "# needs: kubectl create secret generic " + deployment.name + " --from-env-file=FILE, with lines NAME=value:";
         for (const std::string& variable : engine.variables) result.what_needed += " " + variable;
         result.what_needed += "\n";
     }
-    result.container = "name: " + wish.container + "\n" + image_line(deployment);
+    result.container = "name: " + wish.container + "\n" + image_line(deployment, container);
     if (!wish.command.empty()) result.container += "command: [" + joined(wish.command, ", ", kubernetes_word) + "]\n";
     if (!wish.args.empty()) result.container += "args:\n  - " + joined(wish.args, "\n  - ", kubernetes_word) + "\n";
-    result.container += environment_text(deployment, wish.more_environment);
+    result.container += environment_text(deployment, wish.more_environment, container);
     if (!engine.files.empty()) result.container += fmt::format("workingDir: {}\n", files_folder);
-    if (const std::int64_t gpus = gpus_of_pod(deployment); gpus > 0)
-        result.container += fmt::format("resources:\n  limits: {{nvidia.com/gpu: {}}}\n", gpus);
-    if (wish.probes != PodWish::Probes::none)
-        result.container += probes_text(deployment, wish.probes == PodWish::Probes::own) +
-                            fmt::format("lifecycle:\n  preStop: {{exec: {{command: [sleep, \"{}\"]}}}}\n", seconds_before_end);
+    else if (container.contains("workingDir")) result.container += "workingDir: " + container["workingDir"].dump() + "\n";
+    result.container += resources_text(deployment, container);
+    if (wish.probes != PodWish::Probes::none) {
+        result.container += probes_text(deployment, wish.probes == PodWish::Probes::own);
+        result.container += container.contains("lifecycle")
+                                ? "lifecycle: " + container["lifecycle"].dump() + "\n"
+                                : fmt::format("lifecycle:\n  preStop: {{exec: {{command: [sleep, \"{}\"]}}}}\n", seconds_before_end);
+    }
+    result.container += further_container(container);
     if (!mounts.empty()) result.container += "volumeMounts:\n" + indented(mounts, 2);
-    result.grace = fmt::format("terminationGracePeriodSeconds: {}\n", seconds_before_end + seconds_to_end);
+    result.pod = fmt::format("terminationGracePeriodSeconds: {}\n", seconds_before_end + seconds_to_end) + further_pod(pod);
+    std::string others;
+    for (std::size_t i = 0; i < pod.spec["containers"].size(); ++i)
+        if (i != pod.engine) others += "- " + pod.spec["containers"][i].dump() + "\n";
+    result.containers = list_item(result.container) + others;
     return result;
 }
 

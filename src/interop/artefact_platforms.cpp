@@ -207,8 +207,8 @@ Artefact kserve_artefact(const DeploymentModel& deployment) {
     std::string text =
         head + pod.config_map + "apiVersion: serving.kserve.io/v1alpha2\nkind: LLMInferenceService\nmetadata: {name: " + name +
         "}\nspec:\n  model:\n    uri: " + yaml_scalar(uri) + "\n    name: " + yaml_scalar(deployment.model) +
-        "\n  replicas: " + std::to_string(deployment.copies()) + "\n  router: {route: {}, gateway: {}, scheduler: {}}\n  template:\n    " +
-        pod.grace + "    containers:\n" + indented(list_item(pod.container), 6);
+        "\n  replicas: " + std::to_string(deployment.copies()) + "\n  router: {route: {}, gateway: {}, scheduler: {}}\n  template:\n" +
+        indented(pod.pod, 4) + "    containers:\n" + indented(pod.containers, 6);
     // `dshm` is the template's own volume at /dev/shm, of 1 GiB.
     text +=
         fmt::format("    volumes:\n      - name: dshm\n        emptyDir: {{medium: Memory, sizeLimit: \"{}\"}}\n", deployment.shm_bytes) +
@@ -232,6 +232,7 @@ Artefact dynamo_artefact(const DeploymentModel& deployment) {
     DeploymentModel front = deployment;
     front.engines.front() = {};
     front.mounts.clear();
+    front.pod_template.clear();
     PodWish front_wish;
     front_wish.container = "main";
     front_wish.probes = PodWish::Probes::none;
@@ -245,8 +246,8 @@ Artefact dynamo_artefact(const DeploymentModel& deployment) {
                        indented(list_item(pod_text(front, front_wish).container), 12) +
                        "    - name: Worker\n      type: worker\n      replicas: " + std::to_string(deployment.copies()) + "\n";
     if (deployment.nodes > 1) text += fmt::format("      multinode: {{nodeCount: {}}}\n", deployment.nodes);
-    text += fmt::format("      sharedMemorySize: \"{}\"\n      podTemplate:\n        spec:\n          ", deployment.shm_bytes) + pod.grace +
-            "          containers:\n" + indented(list_item(pod.container), 12);
+    text += fmt::format("      sharedMemorySize: \"{}\"\n      podTemplate:\n        spec:\n", deployment.shm_bytes) +
+            indented(pod.pod, 10) + "          containers:\n" + indented(pod.containers, 12);
     if (!pod.volumes.empty()) text += "          volumes:\n" + indented(pod.volumes, 12);
     return {deployment.name + ".yaml", text, {}, flags.left_out};
 }
@@ -288,9 +289,9 @@ Artefact rayservice_artefact(const DeploymentModel& deployment) {
     text +=
         fmt::format(
             "    workerGroupSpecs:\n      - groupName: engine\n        replicas: {0}\n        minReplicas: {0}\n        maxReplicas: {0}\n"
-            "        rayStartParams: {{num-gpus: \"{1}\"}}\n        template:\n          spec:\n            ",
+            "        rayStartParams: {{num-gpus: \"{1}\"}}\n        template:\n          spec:\n",
             copies, gpus_of_pod(deployment)) +
-        pod.grace + "            containers:\n" + indented(list_item(pod.container), 14) + "            volumes:\n" +
+        indented(pod.pod, 12) + "            containers:\n" + indented(pod.containers, 14) + "            volumes:\n" +
         indented(pod.volumes, 14);
     return {deployment.name + ".yaml", text, {}, flags.left_out};
 }

@@ -2,6 +2,7 @@
 #include "deployment_model.hpp"
 
 #include "base/variable_name.hpp"
+#include "deploy/pod_template.hpp"
 #include "engine/version.hpp"
 #include "host/nvidia_smi.hpp"
 #include "host/start_program.hpp"
@@ -97,7 +98,32 @@ void add_share(DeployedEngine& engine, const StudySetup& setup, const Deployment
 std::string image_of(const StudySetup& setup, const Configuration& configuration) {
     const auto* deploy = std::get_if<DeployChoice>(&setup.file.measuring);
     if (const Value* chosen = configuration.find(image_parameter)) return text_of(*chosen);
-    return deploy != nullptr && deploy->container ? deploy->container->images.front() : "";
+    if (deploy == nullptr) return "";
+    if (deploy->container) return deploy->container->images.front();
+    if (!deploy->kubernetes) return "";
+    const KubernetesOptions& pods = *deploy->kubernetes;
+    if (!pods.images.empty()) return pods.images.front();
+    if (pods.pod_template.empty()) return "";
+    return pod_template_of(pods.pod_template, pods.devices, false).engine_container().value("image", "");
+}
+
+/// What the pods of the study's trials were made from.
+void add_pod_template(DeploymentModel& model, const StudyFile& file, bool cluster) {
+    const auto* deploy = std::get_if<DeployChoice>(&file.measuring);
+    if (deploy == nullptr || !deploy->kubernetes) return;
+    if (!deploy->kubernetes->devices.empty()) model.device_resource = deploy->kubernetes->devices;
+    const std::string& pod = deploy->kubernetes->pod_template;
+    if (pod.empty()) return;
+    if (!cluster) {
+        model.left_out = "the pod template";
+        model.to_change.emplace_back("Not in this file: what the pod template of the study says.");
+        return;
+    }
+    if (const std::string shown = file.secrets(pod); shown != pod)
+        throw UsageError("the pod template of the study has a secret, so it cannot be written; take it from a Secret there: " + shown);
+    model.pod_template = pod;
+    if (const PodTemplate read = pod_template_of(pod, model.device_resource, !deploy->kubernetes->images.empty()); !read.metadata.empty())
+        model.to_change.push_back("Not in this file, of the study's pod template: metadata " + read.metadata.dump());
 }
 
 /// The words of one engine, with its environment and files.
@@ -177,11 +203,12 @@ DeploymentModel deployment_of(const StudySetup& setup, const Configuration& conf
     result.shm_bytes = deploy != nullptr && deploy->container ? deploy->container->shm_bytes : ContainerOptions{}.shm_bytes;
     for (const std::string& word : command.argv)
         if (word.starts_with('/') && (word == file.model || std::filesystem::exists(word))) result.mounts.push_back(word);
+    add_pod_template(result, file, where == StartedIn::cluster);
     if (options.host.empty() && !whole_container)
         result.to_change.emplace_back("It listens on 127.0.0.1: only this machine reaches it. For others: recommend --host 0.0.0.0");
     if (file.model.empty()) result.to_change.emplace_back("Replace MODEL: the study names none.");
     if (whole_container && deploy != nullptr && deploy->container && !deploy->container->options.empty()) {
-        result.left_out = file.secrets(fmt::format("{}", fmt::join(deploy->container->options, " ")));
+        result.left_out += file.secrets(fmt::format("{}", fmt::join(deploy->container->options, " ")));
         result.to_change.push_back("Not in this file, options of the study's container: " + result.left_out);
     }
 

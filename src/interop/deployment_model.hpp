@@ -66,8 +66,10 @@ struct DeploymentModel {
     std::string ready_path{};
     double ready_within_seconds = 0;
     std::int64_t shm_bytes = 0;
-    std::int64_t nodes = 1;  ///< machines that each engine is spread over; its GPUs are of all of them
-    std::string engine{};    ///< its name, for messages
+    std::string device_resource = "nvidia.com/gpu";  ///< how a cluster calls a GPU
+    std::string pod_template{};                      ///< the user's (KubernetesOptions::pod_template); empty: none
+    std::int64_t nodes = 1;                          ///< machines that each engine is spread over; its GPUs are of all of them
+    std::string engine{};                            ///< its name, for messages
     SeveralNodes over_nodes{};
     PlatformStarts platforms{};
     /// One, with its `copies`; on a machine without a service that spreads requests one for each

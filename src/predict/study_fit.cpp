@@ -104,7 +104,7 @@ SpeedFactors factors_of(const SimulateEvaluator& evaluator, const std::vector<Me
     std::vector<SpeedErrors> rows;
     for (const MeasuredSpeed& one : measured) {
         const SimulateEvaluator::Started started = evaluator.started(one.configuration);
-        if (started.failure || !started.cost) continue;
+        if (started.failure || !started.cost || started.apart) continue;  // a row is of one server
         ServingTarget target = started.cost->target();
         target.traits.log.clear();  // each prediction copies the traits
         target.traits.defects.clear();

@@ -38,17 +38,7 @@ OrderedJson explained_json(const TrialExplanation& trial) {
                        {"expected", nullptr},      {"measured", explained_json(trial.measured)}};
     const Failure* failure = trial.trial->failure();
     result["failure"] = failure == nullptr ? OrderedJson() : OrderedJson(std::string(name_in(failure_kinds, failure->kind)));
-    if (!trial.expected) return result;
-    const auto& objective = trial.expected->objective;
-    result["expected"] = objective ? explained_json(*objective) : OrderedJson{{"value", nullptr}, {"low", nullptr}, {"high", nullptr}};
-    result["expected"]["standard_deviation"] = objective ? OrderedJson(trial.expected->deviation) : OrderedJson();
-    result["expected"]["best"] = explained_json(trial.expected->best);
-    result["expected"]["expected_gain"] =
-        trial.expected->expected_gain ? OrderedJson(trial.expected->scale.stated(*trial.expected->expected_gain)) : OrderedJson();
-    result["expected"]["works"] = trial.expected->chance_works;
-    result["expected"]["limits"] = trial.expected->chance_limits;
-    result["expected"]["seconds"] = explained_json(trial.expected->seconds);
-    result["expected"]["knowledge_weight"] = trial.expected->belief_weight;
+    if (trial.expected) result["expected"] = expected_json(*trial.expected);
     return result;
 }
 
@@ -92,24 +82,7 @@ std::string spread_text(const Expectation& expected) {
 std::string explained_text(const TrialExplanation& trial, const Objective& objective) {
     std::string out = fmt::format("trial {}: {}\n", trial.trial->id, trial.trial->configuration.text());
     out += fmt::format("  why       {}\n", trial.trial->why.empty() ? "not said" : trial.trial->why);
-    if (!trial.expected) out += "  expected  nothing: no trial had been told\n";
-    else {
-        const Expectation& expected = *trial.expected;
-        if (expected.objective)
-            out += fmt::format("  expected  {} {}, {}, from {}{}\n", objective.leading().metric, figure(expected.objective->value),
-                               spread_text(expected), counted_text(trial.told_before, "trial"),
-                               expected.belief_weight > 0 ? fmt::format(", {:.0f} % by knowledge", 100 * expected.belief_weight) : "");
-        else out += fmt::format("  expected  no number yet: none of {} trials had given one\n", trial.told_before);
-        if (expected.best && expected.expected_gain)
-            out += fmt::format("            expected improvement {} over the best then, {}\n",
-                               expected.scale.ratios() ? fmt::format("{:.3g} %", 100 * *expected.expected_gain)
-                                                       : figure(expected.scale.stated(*expected.expected_gain)),
-                               figure(*expected.best));
-        out += fmt::format(
-            "            works with a chance of {:.0f} %, keeps the limits with {:.0f} %{}\n", 100 * expected.chance_works,
-            100 * expected.chance_limits,
-            expected.seconds ? ", takes " + (*expected.seconds < 0.1 ? "less than 0.1 s" : seconds_text(*expected.seconds)) : "");
-    }
+    out += expected_text(trial, objective);
     const Failure* failure = trial.trial->failure();
     if (failure != nullptr)
         out += fmt::format("  was       {}: {}\n", name_in(failure_kinds, failure->kind), printable_line(failure->message));
@@ -150,6 +123,42 @@ std::string explained_text(const std::vector<Effect>& effects, const std::vector
 }
 
 }  // namespace
+
+OrderedJson expected_json(const Expectation& expected) {
+    const auto& objective = expected.objective;
+    OrderedJson result = objective ? explained_json(*objective) : OrderedJson{{"value", nullptr}, {"low", nullptr}, {"high", nullptr}};
+    result["standard_deviation"] = objective ? OrderedJson(expected.deviation) : OrderedJson();
+    result["best"] = explained_json(expected.best);
+    result["expected_gain"] = expected.expected_gain ? OrderedJson(expected.scale.stated(*expected.expected_gain)) : OrderedJson();
+    result["works"] = expected.chance_works;
+    result["limits"] = expected.chance_limits;
+    result["seconds"] = explained_json(expected.seconds);
+    result["knowledge_weight"] = expected.belief_weight;
+    return result;
+}
+
+std::string expected_text(const TrialExplanation& trial, const Objective& objective) {
+    std::string out;
+    if (!trial.expected) out += "  expected  nothing: no trial had been told\n";
+    else {
+        const Expectation& expected = *trial.expected;
+        if (expected.objective)
+            out += fmt::format("  expected  {} {}, {}, from {}{}\n", objective.leading().metric, figure(expected.objective->value),
+                               spread_text(expected), counted_text(trial.told_before, "trial"),
+                               expected.belief_weight > 0 ? fmt::format(", {:.0f} % by knowledge", 100 * expected.belief_weight) : "");
+        else out += fmt::format("  expected  no number yet: none of {} trials had given one\n", trial.told_before);
+        if (expected.best && expected.expected_gain)
+            out += fmt::format("            expected improvement {} over the best then, {}\n",
+                               expected.scale.ratios() ? fmt::format("{:.3g} %", 100 * *expected.expected_gain)
+                                                       : figure(expected.scale.stated(*expected.expected_gain)),
+                               figure(*expected.best));
+        out += fmt::format(
+            "            works with a chance of {:.0f} %, keeps the limits with {:.0f} %{}\n", 100 * expected.chance_works,
+            100 * expected.chance_limits,
+            expected.seconds ? ", takes " + (*expected.seconds < 0.1 ? "less than 0.1 s" : seconds_text(*expected.seconds)) : "");
+    }
+    return out;
+}
 
 ExplainReport explain_trial(const StudySetup& setup, std::span<const Trial> trials, std::uint64_t id) {
     const Bayesian bayesian(setup.bayesian_options());

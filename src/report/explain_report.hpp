@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/detail/search/expectation.hpp"
 #include "servetune/study_file.hpp"
 #include "servetune/trial.hpp"
+
+#include <nlohmann/json_fwd.hpp>
 
 #include <cstdint>
 #include <span>
@@ -17,6 +20,11 @@ struct ExplainReport {
     std::string json;        ///< docs/reference/json-output.md
     bool something = false;  ///< anything was measured that can explain
 };
+
+/// What the models expected of a trial: the lines that begin with `expected`, and the object
+/// `expected`.
+std::string expected_text(const TrialExplanation& trial, const Objective& objective);
+nlohmann::ordered_json expected_json(const Expectation& expected);
 
 /// What each parameter does against its default level and with which others, by models fitted to
 /// the trials.

@@ -205,7 +205,7 @@ std::string json_of(const ReportView& view, std::string_view stop_reason, const 
         recommended["configuration"] = to_json(result.recommended);
         recommended["argv"] = command.argv;
         recommended["environment"] = command.environment;
-        recommended["command"] = command.text();
+        recommended["command"] = setup.command_text(result.recommended);
         recommended["metrics"] = metrics(result.recommended);
         recommended["gain"] =
             result.default_passes && result.conclusion != Conclusion::inconclusive ? gain_json(result.gain) : OrderedJson(nullptr);

@@ -275,7 +275,7 @@ private:
             const auto base_value = mean_of(*base);
             const bool over_default = step.base == result_.default_configuration;
             line("### {}\n", step.stage->name);
-            line("On top of {}:\n", Markup{markdown_code(file_.secrets(setup_.command(step.base).text()))});
+            line("On top of {}:\n", Markup{markdown_code(file_.secrets(setup_.command_text(step.base)))});
             result_header();
             const Standing* best = nullptr;
             bool base_listed = false;

@@ -63,6 +63,7 @@ std::string json_of(const Outcome& outcome) {
         for (const Finding& finding : measurement.validity.findings)
             result["findings"].push_back({{"id", finding.id}, {"left", finding.left}, {"right", finding.right}, {"cause", finding.cause}});
     }
+    if (const Place& place = place_of(outcome); !place.empty()) result["place"] = place;
     // Bytes of a log that are no UTF-8 must not stop a study.
     return result.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
@@ -87,6 +88,7 @@ Outcome outcome_from_json(std::string_view json) {
             const auto kind = named_in(failure_kinds, object.at("failure").get<std::string>());
             Failure result{kind.value_or(FailureKind::other), object.at("message").get<std::string>(), object.at("log").get<std::string>()};
             if (object.contains("log_lines")) object.at("log_lines").get_to(result.log_lines);
+            if (object.contains("place")) object.at("place").get_to(result.place);
             return result;
         }
         Measurement result;
@@ -101,6 +103,7 @@ Outcome outcome_from_json(std::string_view json) {
         result.validity.verdict = *verdict;
         for (const auto& finding : object.at("findings"))
             result.validity.findings.push_back({finding.at("id"), finding.at("left"), finding.at("right"), finding.at("cause")});
+        if (object.contains("place")) object.at("place").get_to(result.place);
         return result;
     } catch (const nlohmann::json::exception& error) {
         throw ParseError(std::string("not an outcome: ") + error.what());

@@ -91,6 +91,17 @@ void add_preset(const Yaml& named, const Catalogue& catalogue, const Yaml* versi
     }
 }
 
+/// Roles say themselves how many engines there are; and engines of several trials that each wait
+/// for a cluster could wait for each other.
+void refuse_copies_of_roles(const Yaml& node, const StudyFile& study) {
+    const auto* deploy = std::get_if<DeployChoice>(&study.measuring);
+    if (deploy == nullptr) return;
+    if (deploy->options.fill_devices)
+        node.fail("`replicas: fill` and roles exclude each other, for roles say how many engines there are: leave one of them out");
+    if (deploy->workers > 1 && deploy->in_jobs())
+        node.fail("several jobs for each of several trials could wait for each other for ever: give `workers: 1`");
+}
+
 /// `roles: {prefill: {count: [1, 2], max_num_seqs: 64}}`.
 void read_roles_of_study(const Yaml& node, bool no_commands, SpaceDescription& description) {
     if (no_commands) node.fail("roles are servers that the study starts, and this study starts none");
@@ -297,6 +308,7 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
                 }
             });
     const Yaml* roles = root.find(keys::study.roles);
+    if (roles != nullptr) errors.in([&] { refuse_copies_of_roles(*roles, study); });
     if (roles != nullptr) errors.in([&] { read_roles_of_study(*roles, own || served_by == ServedBy::a_running_server, description); });
     if (const Yaml* preset = root.find(keys::study.preset)) errors.in([&] { add_preset(*preset, catalogue, versions, description); });
     else if (searches_quick(root, own, served_by, description, catalogue))

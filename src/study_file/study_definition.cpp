@@ -176,11 +176,10 @@ std::string advice_with_secrets(const StudySetup& setup, const Configuration& co
     const StudyFile& file = setup.file;
     const std::string load = load_level_text(configuration);
     const MeasuringKind& kind = kind_of(file);
-    const std::string server = kind.server_text != nullptr ? kind.server_text(file)
-                               : !file.has_commands()      ? "# " + configuration.text()
-                               : !file.composition->roles_of(configuration).empty()
-                                   ? file.composition->shown(configuration, {file.model.empty() ? "MODEL" : file.model, {}, 0})
-                                   : setup.launched(configuration).text();
+    const std::string server = kind.server_text != nullptr                          ? kind.server_text(file)
+                               : !file.has_commands()                               ? "# " + configuration.text()
+                               : !file.composition->roles_of(configuration).empty() ? setup.command_text(configuration)
+                                                                                    : setup.launched(configuration).text();
     return server + (load.empty() ? "" : "\n# under " + load);
 }
 

@@ -23,7 +23,7 @@ namespace {
 
 using Flags = std::set<std::string>;
 
-std::string script(const TemporaryFolder& folder, const std::string& name, const std::string& body) {
+std::string help_script(const TemporaryFolder& folder, const std::string& name, const std::string& body) {
     const std::filesystem::path file = folder.write(name, "#!/bin/sh\n" + body);
     std::filesystem::permissions(file, std::filesystem::perms::owner_all);
     return file.string();
@@ -113,7 +113,7 @@ TEST_CASE("help: of a pair that switches on and off the older spelling is taken 
 TEST_CASE("an installed engine is asked for its flags, in other words until it lists those of its launch command") {
     const TemporaryFolder folder;
     const std::string groups =
-        script(folder, "groups", "[ \"$1\" = --help=all ] && printf ' --model M\\n --port P\\n --seats S\\n' || echo ' --group G'\n");
+        help_script(folder, "groups", "[ \"$1\" = --help=all ] && printf ' --model M\\n --port P\\n --seats S\\n' || echo ' --group G'\n");
     const InstalledFlags whole = asked_for_help(groups, {}, {{"--help"}, {"--help=all"}});
     CHECK(whole.command == groups + " --help=all");
     CHECK(whole.flags == Flags{"--model", "--port", "--seats"});
@@ -130,12 +130,12 @@ TEST_CASE("an engine that does not answer is said so in one line") {
     CHECK(asked_for_help(absent).why_not == absent + " is not installed here: its --help was not consulted");
     CHECK(asked_for_help("no-such-engine-on-any-path").why_not ==
           "no-such-engine-on-any-path is not installed here: its --help was not consulted");
-    const std::string failing = script(folder, "failing", "echo first; echo 'no device found' >&2; exit 3\n");
+    const std::string failing = help_script(folder, "failing", "echo first; echo 'no device found' >&2; exit 3\n");
     CHECK(asked_for_help(failing).why_not ==
           "'" + failing + " --help' ended with exit code 3, saying: no device found: it was not consulted");
-    const std::string killed = script(folder, "killed", "kill -9 $$\n");
+    const std::string killed = help_script(folder, "killed", "kill -9 $$\n");
     CHECK(asked_for_help(killed).why_not == "'" + killed + " --help' ended with exit code 137, without a word: it was not consulted");
-    const std::string talking = script(folder, "talking", "while :; do echo --model --port; done\n");
+    const std::string talking = help_script(folder, "talking", "while :; do echo --model --port; done\n");
     HelpLimits few;
     few.output_bytes = 1000;
     CHECK(asked_for_help(talking, few).why_not ==
@@ -181,7 +181,7 @@ TEST_CASE("an installed engine: its answer is kept until the program, its interp
 
 TEST_CASE("an engine that hangs is stopped with everything it started") {
     const TemporaryFolder folder;
-    const std::string hanging = script(folder, "hanging", "sleep 600 & echo $! > '" + folder.path().string() + "/pid'\nwait\n");
+    const std::string hanging = help_script(folder, "hanging", "sleep 600 & echo $! > '" + folder.path().string() + "/pid'\nwait\n");
     HelpLimits soon;
     soon.time = std::chrono::milliseconds(500);
     const InstalledFlags none = asked_for_help(hanging, soon, {{"--help"}, {"--help=all"}});
@@ -190,7 +190,7 @@ TEST_CASE("an engine that hangs is stopped with everything it started") {
 
     // One that ends but leaves a process behind, which keeps the pipe open, has answered.
     const std::string leaving =
-        script(folder, "leaving", "sleep 600 & echo $! > '" + folder.path().string() + "/left'\necho '--model M'; echo '--port P'\n");
+        help_script(folder, "leaving", "sleep 600 & echo $! > '" + folder.path().string() + "/left'\necho '--model M'; echo '--port P'\n");
     CHECK(asked_for_help(leaving).flags == Flags{"--model", "--port"});
     for (const char* name : {"pid", "left"}) {
         pid_t pid = 0;

@@ -137,14 +137,16 @@ TEST_CASE("roles: all servers together fit the machine, and rules of the engine 
     CHECK(most == 4);
 
     auto small = usual_roles;
-    small["prefill"].push_back(listed_values("prefill.seqs", {std::int64_t{256}, std::int64_t{16384}}));
+    small["prefill"][1] = listed_values("prefill.tokens", {std::int64_t{128}, std::int64_t{8192}});
     const Composition bounded(with_roles(small));
     const SearchSpace bounded_space(bounded.parameters(), bounded.constraints());
-    const auto apart = [&](std::int64_t seqs) {
-        return bounded_space.changed(bounded_space.default_configuration(), {{"roles", "apart"}, {"prefill.seqs", seqs}});
+    const auto apart = [&](std::int64_t seqs, std::int64_t tokens) {
+        return bounded_space.changed(bounded_space.default_configuration(),
+                                     {{"roles", "apart"}, {"seqs", seqs}, {"prefill.tokens", tokens}});
     };
-    CHECK(bounded_space.feasible(apart(256)));
-    CHECK_FALSE(bounded_space.feasible(apart(16384)));  // of 8192 tokens
+    CHECK(bounded_space.feasible(apart(256, 8192)));
+    CHECK(bounded_space.feasible(apart(128, 128)));
+    CHECK_FALSE(bounded_space.feasible(apart(256, 128)));  // tokens >= seqs
 }
 
 TEST_CASE("roles: a shared parameter that every role has of its own is for one server only") {
@@ -187,7 +189,7 @@ TEST_CASE("roles: a person is shown every command, and where it goes") {
     const Configuration together = space.default_configuration();
     CHECK(composition.shown(together, {"m"}) == "alpha serve m");
     CHECK(composition.shown(space.changed(together, {{"roles", "apart"}, {"tp", std::int64_t{2}}}), {"m"}) ==
-          "# prefill: 1 server of 1 device\nalpha serve m --role producer\n"
+          "# devices of prefill : decode = 1 : 2\n# prefill: 1 server of 1 device\nalpha serve m --role producer\n"
           "# decode: 1 server of 2 devices\nalpha serve m --tp=2 --role consumer\n"
           "# in front of them\nrouter --prefill http://prefill-1 0 --decode=http://decode-1");
 }

@@ -205,3 +205,22 @@ TEST_CASE("kubernetes: nobody waits for an API server for ever") {
     CHECK(world.launcher->remove(one.launch()) == "");
     CHECK(one.comes_to_nothing());
 }
+
+TEST_CASE("kubernetes: no trial is started beside one whose job would not go") {
+    const FakeCluster cluster;
+    const auto launcher = kubernetes_launcher(cluster.options());
+    const LauncherWorld world{launcher};
+    {
+        Launched one(world, in_shell("echo begins; sleep 300"));
+        REQUIRE(one.comes_to_say("begins"));
+        cluster.set("stuck");
+        (void)one.end(1s);
+        const std::string why = launcher->remove(one.launch());  // a minute and the grace
+        CHECK(holds_words(why, "the job " + one.launch().name + " would not go: error: timed out"));
+        cluster.unset("stuck");
+        CHECK(comes_true([&] { return cluster.jobs().empty(); }));
+    }
+    Launched next(world, in_shell("exit 5"));
+    REQUIRE(next.process().wait(30s));
+    CHECK(next.process().exit_code() == 5);
+}

@@ -28,8 +28,8 @@ const std::string tiny_study =
     "evaluator: {replay: {table: t.csv}}\n";
 
 /// A folder with a study that has run, and the nodes that outputs may meet.
-struct Place {
-    Place() {
+struct OutputPlace {
+    OutputPlace() {
         folder.write("tiny.yaml", tiny_study);
         folder.write("t.csv", "max_num_seqs,status,total_tokens_per_second\n64,ok,1\n128,ok,1.0000000000000002\n");
         folder.write("doc.md",
@@ -53,7 +53,7 @@ Words with(Words words, const Words& more) {
 }  // namespace
 
 TEST_CASE("outputs: import --write-study and init leave alone what they did not make") {
-    const Place place;
+    const OutputPlace place;
     place.folder.write("mine.yaml", "by hand");
     CHECK(place.run({"import", "doc.md", "--write-study", "mine.yaml"}).code == 2);
     CHECK(read_file(place.path() / "mine.yaml") == "by hand");
@@ -89,7 +89,7 @@ TEST_CASE("outputs: import --write-study and init leave alone what they did not 
 }
 
 TEST_CASE("outputs: exports, and a run's reports beside a FIFO, wait for nobody and remove nothing of others") {
-    const Place place;
+    const OutputPlace place;
     CHECK(place.run({"run", "tiny.yaml", "--directory", "d", "--quiet"}).code == 0);  // two figures one unit in the last place apart
     CHECK(has(read_file(place.path() / "d/report.html"), "</svg>"));
     place.folder.write("optuna.db.part", "of somebody else");

@@ -436,3 +436,19 @@ TEST_CASE("port: reserved ports differ, are free, outside of the kernel's range,
     }
     CHECK(entries("/proc/self/fd") == descriptors);
 }
+
+TEST_CASE("ports: rows are whole, nobody else's while they are held, and given back") {
+    const std::size_t descriptors = entries("/proc/self/fd");
+    {
+        std::vector<std::unique_ptr<ReservedPorts>> rows;
+        std::set<int> numbers;
+        for (int i = 0; i < 40; ++i) {
+            const int first = rows.emplace_back(std::make_unique<ReservedPorts>(8))->first();
+            CHECK(first >= 20'000);
+            for (int port = first; port < first + 8; ++port) CHECK(numbers.insert(port).second);
+        }
+        for (int i = 0; i < 200; ++i) CHECK_FALSE(numbers.contains(ReservedPort().number()));
+        CHECK(ReservedPorts(0).first() == 0);
+    }
+    CHECK(entries("/proc/self/fd") == descriptors);
+}

@@ -113,18 +113,9 @@ TEST_CASE("ray: an engine that Ray leaves alive ends at its bound", "[ray]") {
 TEST_CASE("ray: a study of two workers on a real Ray recommends what one on this machine would", "[ray]") {
     const RayWorld world;
     if (!world.works()) return;
-    (void)on_ray(world.address(), RayWorld::token);
-    DeployedStudy::Text text;
-    text.deploy =
-        "ray: {address: \"" + world.address() +
-        "\", token_env: SERVETUNE_TEST_RAY_TOKEN, ports: 18200-18209, bound: 10m}, workers: 2, ready_within: 60s, stop_within: 4s, "
-        "stall_timeout: 20s, trial_within: 120s, warm_up: 1, environment: {SIMENGINE_OPTIONS: \"--start-scale 1000 --time-scale 12\", "
-        "PATH: \"BIN:/usr/bin:/bin\", SERVETUNE_SEARCH_SPACES: \"" SERVETUNE_SOURCE "/search_spaces\"}";
-    text.more = "budget: {trials: 8}\n";
-    const DeployedStudy study(text);
-    std::string file = read_file(study.folder() / "study.yaml");
-    file.replace(file.find("BIN:"), 3, (study.folder() / "bin").string());
-    write_file(study.folder() / "study.yaml", file);
+    const RayOptions options = on_ray(world.address(), RayWorld::token);
+    const auto owned = study_on_ray(world.address(), "18200-18209", true, ", workers: 2");
+    const DeployedStudy& study = *owned;
     const Ran validated = ran(study.words("run", {"--dry-run"}), study.folder());
     INFO(validated.out << validated.err);
     CHECK(validated.code == 0);
@@ -135,9 +126,33 @@ TEST_CASE("ray: a study of two workers on a real Ray recommends what one on this
     CHECK(study.trials().size() >= 3);
     CHECK(in_text(ended.out, best_command));
     CHECK(in_text(read_file(study.directory() / "report.md"), "Every trial was a job of Ray."));
-    CHECK(ray_launcher(on_ray(world.address(), RayWorld::token))->leftovers(study.mark()).empty());
+    CHECK(ray_launcher(options)->leftovers(study.mark()).empty());
     std::string all = ended.out + ended.err;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(study.directory()))
         if (entry.is_regular_file()) all += read_file(entry.path());
     CHECK_FALSE(in_text(all, RayWorld::token));
+}
+
+TEST_CASE("ray: the study of the guide can run on a real Ray", "[ray]") {
+    const RayWorld world;
+    if (!world.works()) return;
+    const std::string page = read_file(SERVETUNE_SOURCE "/docs/guides/ray.md");
+    const std::string fence = "```yaml\n";
+    const auto begin = page.find(fence) + fence.size();
+    std::string text = page.substr(begin, page.find("```", begin) - begin);
+    const std::string head = "http://head:8265";
+    REQUIRE(in_text(text, head));
+    text.replace(text.find(head), head.size(), world.address());
+    const TemporaryFolder folder;
+    folder.write("ray-token", std::string(RayWorld::token) + "\n");
+    const std::vector<std::string> words{SERVETUNE_PROGRAM, "validate", folder.write("on-ray.yaml", text).string()};
+    const Ran validated = ran(words, folder.path());
+    INFO(validated.out << validated.err);
+    CHECK(validated.code == 0);
+    CHECK_FALSE(in_text(validated.out + validated.err, "Ray's dashboard"));
+    folder.write("ray-token", "another-token-of-the-same-length\n");
+    const Ran refused = ran(words, folder.path());
+    INFO(refused.out << refused.err);
+    CHECK(in_text(refused.out + refused.err, "refuses the token (403)"));
+    CHECK_FALSE(in_text(refused.out + refused.err, "another-token"));
 }

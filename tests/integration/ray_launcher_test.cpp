@@ -8,6 +8,7 @@
 #include "support/ray_dashboard.hpp"
 #include "support/test.hpp"
 
+#include <csignal>
 #include <filesystem>
 #include <string>
 
@@ -248,4 +249,65 @@ TEST_CASE("ray: the client ends its job when nobody is behind it any more") {
     process.hang_up();
     REQUIRE(process.wait(20s));
     CHECK(dashboard.count() == 0);
+}
+
+TEST_CASE("ray: a study goes to the next port where somebody has one, and leaves nothing") {
+    RayDashboard dashboard(ray_token);
+    const RayOptions options = on_ray(dashboard.address(), ray_token);
+    // Two of the three ports of the range are somebody else's, on every address.
+    const Socket first, second;
+    for (const auto& [taken, port] : {std::pair(&first, 18301), std::pair(&second, 18302)}) {
+        sockaddr_in address = loopback(static_cast<std::uint16_t>(port));
+        address.sin_addr.s_addr = htonl(INADDR_ANY);
+        REQUIRE(bind(taken->id(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+        REQUIRE(listen(taken->id(), 1) == 0);
+    }
+    const auto study = study_on_ray(dashboard.address(), "18300-18302", true);
+    const Ran ended = study->run();
+    INFO(ended.out << ended.err);
+    REQUIRE(ended.code == 0);
+    CHECK(says(ended.out, best_command));
+    CHECK(says(read_file(study->directory() / "report.md"), "Every trial was a job of Ray."));
+    CHECK(dashboard.count() == 0);
+    CHECK(ray_launcher(options)->leftovers(study->mark()).empty());
+    std::string all = ended.out + ended.err;
+    for (const auto& entry : fs::recursive_directory_iterator(study->directory()))
+        if (entry.is_regular_file()) all += read_file(entry.path());
+    CHECK_FALSE(says(all, ray_token));
+}
+
+TEST_CASE("ray: kill -9 of autotune leaves no job that does not end, and loses no trial") {
+    RayDashboard dashboard;
+    const RayOptions options = on_ray(dashboard.address());
+    const auto study = study_on_ray(dashboard.address(), "18310-18319", false);
+    for (int round = 0; round < 2; ++round) {
+        ChildProcess process(study->words("run", {"--quiet"}), study->folder());
+        (void)comes_true([&] { return dashboard.count() > 0; }, 10);
+        std::this_thread::sleep_for(std::chrono::milliseconds(500 + 1500 * round));
+        if (process.wait_at_most(0s)) break;
+        REQUIRE(::kill(process.id(), SIGKILL) == 0);
+        REQUIRE(process.wait_at_most(5s));
+        CHECK(comes_true([&] { return dashboard.count() == 0; }));  // the client sees that its input ends
+    }
+    const Ran ended = study->run();
+    INFO(ended.out << ended.err);
+    CHECK(ended.code == 0);
+    for (const Trial& trial : study->trials()) CHECK(trial.told());
+    CHECK(dashboard.count() == 0);
+}
+
+TEST_CASE("ray: a secret in the environment is refused with what to do instead") {
+    const TemporaryFolder folder;
+    const std::vector<std::string> words{
+        SERVETUNE_PROGRAM, "validate",
+        folder
+            .write("study.yaml",
+                   "study: s\nmodel: /m\nengine: vllm\nworkloads: [chat]\nhardware: h100-sxm\nevaluator: {deploy: {ray: {address: "
+                   "\"http://127.0.0.1:1\"}, environment: {HF_TOKEN: \"hf_Planted5ecretOfTheTest\"}}}\n")
+            .string()};
+    const Ran refused = ran(words, folder.path());
+    INFO(refused.out << refused.err);
+    CHECK(refused.code == 2);
+    CHECK(says(refused.err, "everybody who may see Ray's jobs would see this secret. Set HF_TOKEN where Ray is started on the nodes"));
+    CHECK_FALSE(says(refused.err, "hf_Planted"));
 }

@@ -74,6 +74,16 @@ TEST_CASE("artefacts: what each writer writes for a cluster stands in its golden
         }
 }
 
+TEST_CASE("artefacts: what the user's pod says is in the winner's too") {
+    for (const auto& [kind, writer] : cluster_writers)
+        if (kind != "gpustack") check_golden(kind + "-template.yaml", writer(templated_deployment()));
+    const std::string text = kubernetes_artefact(templated_deployment()).text;
+    CHECK(has(text, "amd.com/gpu"));
+    CHECK_FALSE(has(text, "nvidia.com/gpu"));
+    CHECK_FALSE(has(text, "\"INFO\""));   // the study's own value was measured
+    CHECK_FALSE(has(text, "name: shm"));  // theirs is at /dev/shm
+}
+
 TEST_CASE("artefacts: KServe's template reads the words as they are, a secret from its variable") {
     const DeploymentModel model = hard_deployment();
     const std::string text = kserve_artefact(model).text;

@@ -2,6 +2,7 @@
 // Prefill and decode apart on paper: times that can be added up by hand, and known limits.
 #include "support/test.hpp"
 
+#include "perf/quick_estimate.hpp"
 #include "servetune/detail/base/present.hpp"
 #include "servetune/detail/perf/simulator.hpp"
 #include "servetune/error.hpp"
@@ -166,4 +167,31 @@ TEST_CASE("cost model: a layout of more devices than a node has sends over the n
     stages.tensor_parallel = 4, stages.pipeline_parallel = 2;  // only what stages hand over leaves a node
     CHECK(CostModel(target, stages).step(prompt).communication ==
           Approx(20 * 1000 * 1000 * 2.0 * 2 * 3 / 4 / 1e12 + 1000 * 1000 * 2.0 / 1e10));
+}
+
+TEST_CASE("roles apart: the closed form is near the simulator") {
+    ServingTarget target = small_target();
+    target.hardware.flops_per_second["bf16"] = 1e14;  // a prompt of 1000 tokens takes 10 ms
+    ServingSettings settings = small_settings(1'000'000);
+    settings.max_sequences = 64;
+    const CostModel cost(target, settings);
+    const std::vector<Request> requests(600, {.input_tokens = 1000, .output_tokens = 50});
+    std::vector<Request> spread = requests;
+    for (std::size_t i = 0; i < spread.size(); ++i) spread[i].at_seconds = static_cast<double>(i) / 150;
+    const std::vector<SimulatedTraffic> loads{
+        SimulatedTraffic(requests, {.kind = Arrival::Kind::concurrency, .in_flight = 32}),
+        SimulatedTraffic(requests, {.kind = Arrival::Kind::concurrency, .in_flight = 2}),
+        SimulatedTraffic(requests, {}),
+        SimulatedTraffic(spread, {.kind = Arrival::Kind::rate, .requests_per_second = 150}),
+    };
+    for (const SimulatedTraffic& load : loads)
+        for (const auto& [prefill, decode] : {std::pair{1, 1}, {2, 1}, {1, 3}}) {
+            const RolesApart roles{cost, prefill, cost, decode, 1e11, 1e-5};
+            const SimulatedRun run = simulate(roles, load);
+            const double rate = static_cast<double>(run.records.size()) / run.duration_seconds;
+            const QuickEstimate quick = quick_estimate(roles, TrafficMeans::of(load), load.arrival());
+            INFO(prefill << " prefill, " << decode << " decode, " << static_cast<int>(load.arrival().kind) << " "
+                         << load.arrival().in_flight);
+            CHECK(quick.requests_per_second == Approx(rate).epsilon(0.25));
+        }
 }

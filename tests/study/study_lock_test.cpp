@@ -7,7 +7,6 @@
 #include "base/files.hpp"
 #include "servetune/error.hpp"
 #include "servetune/sqlite_journal.hpp"
-#include "study/network_filesystem.hpp"
 #include "study/study_lock.hpp"
 
 #include <fcntl.h>
@@ -231,25 +230,4 @@ TEST_CASE("study lock: of two starts at once one has it") {
         INFO(both);
         CHECK((both.starts_with("has it\n") != both.ends_with("\nhas it")));
     }
-}
-
-TEST_CASE("network filesystem: known by the kernel's number, those of FUSE by their program") {
-    CHECK(network_filesystem_named(0x6969, "nfs4") == "NFS");
-    CHECK(network_filesystem_named(0xFF534D42, "cifs") == "CIFS");
-    CHECK(network_filesystem_named(0x0BD00BD0, "lustre") == "Lustre");
-    CHECK(network_filesystem_named(0x00C36400, "ceph") == "CephFS");
-    CHECK(network_filesystem_named(0x47504653, "gpfs") == "GPFS");
-    CHECK(network_filesystem_named(0x65735546, "fuse.sshfs") == "sshfs");
-    CHECK(network_filesystem_named(0x65735546, "fuse.juicefs") == "juicefs");
-    for (const char* here : {"fuse.fuse-overlayfs", "fuseblk", "virtiofs", ""}) CHECK(network_filesystem_named(0x65735546, here).empty());
-    CHECK(network_filesystem_named(0xEF53, "ext4").empty());
-    CHECK(network_filesystem_named(0x01021994, "tmpfs").empty());
-    const std::string mounts =
-        "22 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw\n"
-        "36 22 0:47 / /mnt/x rw,nosuid shared:7 master:1 - fuse.sshfs me@host: rw,user_id=0\n";
-    CHECK(mounted_as_in(mounts, 0, 47) == "fuse.sshfs");
-    CHECK(mounted_as_in(mounts, 8, 1) == "ext4");
-    CHECK(mounted_as_in(mounts, 8, 2).empty());
-    const TemporaryFolder folder;
-    CHECK(network_filesystem_of(folder.path()).empty());
 }

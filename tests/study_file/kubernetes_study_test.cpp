@@ -20,6 +20,7 @@ namespace {
 const std::string engine_of_pods = R"(engine: toy
 versions: "1.0"
 launch: [toy, "{model}"]
+flag_variables: [TOY_]
 parameters:
   seqs: {flag: --seqs, int: {low: 1, high: 64, scale: log2}, default: 8}
 )";
@@ -82,6 +83,11 @@ TEST_CASE("kubernetes study: what cannot be is refused, with the place") {
     CHECK(has(PodStudy(plain_pod, ", reach: ingress").refusal(), "pod, forward or node"));
     CHECK(has(PodStudy("kind: Deployment\n").refusal(), "of a Deployment or Job, what stands under `spec.template`"));
     CHECK(has(PodStudy("a: [\n").refusal(), "pod.yaml:"));
+    const std::string variables = plain_pod + "    env: [{name: OMP_NUM_THREADS, value: \"8\"}]\n";
+    CHECK(has(PodStudy(variables, "", ", environment: {OMP_NUM_THREADS: \"4\"}").refusal(), "the template sets it too, under `env`"));
+    CHECK(PodStudy(variables, "", ", environment: {OMP_PLACES: cores}").refusal().empty());
+    const std::string of_flag = plain_pod + "    env: [{name: TOY_SEQS, value: \"8\"}]\n";
+    CHECK(has(PodStudy(of_flag).refusal(), "it sets 'TOY_SEQS': "));
     const std::string labels = "metadata: {labels: {on: x, shared: yes}}\n" + plain_pod;
     CHECK(has(PodStudy(labels).refusal(), "'yes' is a text or a boolean"));
 }

@@ -126,7 +126,7 @@ const std::vector<Row>& rows() {
         {"study.space", {}, {{"space", "{seqs: {choice: [8, 32]}, mode: {choice: [engine, fast]}}"}}},
         {"study.preset", {{"others", ""}, {"space", ""}}, {{"others", ""}, {"space", ""}, {"preset", "some.yaml"}}},
         {"study.others", {{"space", "{seqs: {choice: [8, 16]}}"}}, {{"space", "{seqs: {choice: [8, 16]}}"}, {"others", "search"}}},
-        {"study.roles", {}, {{"roles", "{decode: {seqs: [8, 16]}}"}}},
+        {"study.roles", {{"hardware", "{count: 4}"}}, {{"hardware", "{count: 4}"}, {"roles", "{decode: {seqs: [8, 16]}}"}}},
         {"study.constraints", {}, {{"constraints", "[{require: \"seqs < 16\", because: no}]"}}},
         {"study.arguments", {}, {{"arguments", "[--verbose]"}}},
         {"study.strategy", {}, {{"strategy", "random"}}},

@@ -69,4 +69,23 @@ inline DeploymentModel hard_deployment(const std::string& engine = "vllm") {
     return model;
 }
 
+/// From a study whose trials were pods of the user's template.
+inline DeploymentModel templated_deployment() {
+    DeploymentModel model = plain_deployment();
+    model.device_resource = "amd.com/gpu";
+    model.engines.front().environment["NCCL_DEBUG"] = {{"WARN"}};
+    model.pod_template = R"({"kind": "Pod", "spec": {
+      "nodeSelector": {"gpu": "yes"}, "tolerations": [{"key": "gpu", "operator": "Exists"}],
+      "imagePullSecrets": [{"name": "registry"}], "securityContext": {"fsGroup": 1000},
+      "volumes": [{"name": "models", "persistentVolumeClaim": {"claimName": "models"}},
+                  {"name": "files", "emptyDir": {}}, {"name": "memory", "emptyDir": {"medium": "Memory"}}],
+      "containers": [
+        {"name": "logs", "image": "logs:1"},
+        {"name": "engine", "envFrom": [{"secretRef": {"name": "hub"}}],
+         "env": [{"name": "NCCL_DEBUG", "value": "INFO"}, {"name": "HF_HOME", "value": "/models"}],
+         "resources": {"limits": {"memory": "64Gi"}, "requests": {"cpu": "8"}}, "securityContext": {"privileged": false},
+         "volumeMounts": [{"name": "models", "mountPath": "/models", "readOnly": true}, {"name": "memory", "mountPath": "/dev/shm"}]}]}})";
+    return model;
+}
+
 }  // namespace servetune::test

@@ -12,6 +12,8 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <system_error>
+#include <vector>
 
 namespace servetune::test {
 
@@ -37,6 +39,19 @@ public:
     /// A file of the folder that says what happens there.
     void set(const std::string& name, const std::string& content = "yes") const { folder_.write(name, content); }
     void unset(const std::string& name) const { std::filesystem::remove(folder_.path() / name); }
+    /// Names of Jobs that are there.
+    [[nodiscard]] std::vector<std::string> jobs() const {
+        std::vector<std::string> result;
+        std::error_code none;
+        for (const auto& one : std::filesystem::directory_iterator(folder_.path() / "jobs", none)) result.push_back(one.path().filename());
+        return result;
+    }
+    /// A folder for the PATH of pods, and a program in it.
+    [[nodiscard]] std::string programs_of_pods() const { return (folder_.path() / "programs").string(); }
+    void put_program(const std::string& name, const std::filesystem::path& file) const {
+        std::filesystem::create_directories(programs_of_pods());
+        std::filesystem::create_symlink(file, std::filesystem::path(programs_of_pods()) / name);
+    }
     [[nodiscard]] std::string content(const std::string& name) const {
         std::ifstream stream(folder_.path() / name, std::ios::binary);
         return {std::istreambuf_iterator<char>(stream), {}};

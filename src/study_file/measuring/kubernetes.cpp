@@ -2,6 +2,7 @@
 #include "kubernetes.hpp"
 
 #include "base/variable_name.hpp"
+#include "deploy/pod_manifest.hpp"
 #include "servetune/detail/base/fingerprint.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "study_file/key_reader.hpp"
@@ -15,6 +16,13 @@
 
 namespace servetune {
 namespace {
+
+void refuse_variables_of_both(const Yaml& deploy, const KubernetesOptions& options) {
+    if (const Yaml* environment = deploy.find(keys::deploy.environment))
+        for (const std::string& name : template_variables(options))
+            if (const Yaml* own = environment->entry(std::string_view(name)))
+                own->fail("the template sets it too, under `env`: one of them");
+}
 
 /// What stands in a manifest is read by everybody who may read pods.
 void refuse_secrets_of_study(const Yaml& deploy) {
@@ -51,6 +59,7 @@ std::optional<KubernetesOptions> read_kubernetes(const Yaml& deploy) {
         if (const Yaml* own = deploy.find(key))
             own->fail(std::string("Kubernetes itself gives each pod its ") + unused + ": leave this out");
     refuse_secrets_of_study(deploy);
+    refuse_variables_of_both(deploy, options);
     return options;
 }
 
@@ -62,7 +71,7 @@ void define_kubernetes(const KubernetesOptions& options, const Redactor& secrets
 std::string note_of_kubernetes(const KubernetesOptions& options) {
     std::string way = "to the pod's address, or through a port-forward where this program was outside of the cluster.";
     if (options.reach == KubernetesReach::pod) way = "to the pod's address.";
-    if (options.reach == KubernetesReach::forward) way = "through `kubectl port-forward`.";
+    if (options.reach == KubernetesReach::forward) way = "through the API server (kubectl port-forward), which delays each token.";
     if (options.reach == KubernetesReach::node) way = "to its node.";
     return "Every trial was a Job of Kubernetes. The load test ran where this program does, and its requests went " + way;
 }

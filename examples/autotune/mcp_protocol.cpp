@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mcp_protocol.hpp"
+
+#include "output.hpp"
+
+#include "base/nesting.hpp"
+#include "servetune/detail/base/printable.hpp"
+#include "servetune/error.hpp"
+#include "servetune/version.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace autotune {
+
+using namespace servetune;
+using OrderedJson = McpServer::OrderedJson;
+
+namespace {
+
+constexpr std::string_view modern_version = "2026-07-28";
+constexpr std::array<std::string_view, 4> handshake_versions{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"};
+constexpr const char* version_field = "io.modelcontextprotocol/protocolVersion";
+constexpr const char* server_field = "io.modelcontextprotocol/serverInfo";
+
+constexpr int parse_error = -32700, invalid_request = -32600, unknown_method = -32601, invalid_arguments = -32602, internal_error = -32603;
+constexpr int unknown_resource = -32002, unsupported_version = -32022;
+
+constexpr const char* instructions =
+    "Finds the launch flags that make an LLM serving engine fastest on this machine, and proves it by load tests. Usual order: `init` (or "
+    "a study that is there), `validate`, `start`, `status` with wait_seconds until it ends, `report`, `explain`, `recommend`. "
+    "A verdict `keep_default` or `inconclusive` is an answer: never recommend a gain that the report does not prove.";
+
+struct RpcError {
+    int code;
+    std::string message;
+    OrderedJson data{};
+};
+
+OrderedJson server_info() { return {{"name", "servetune"}, {"title", "servetune"}, {"version", std::string(library_version)}}; }
+
+OrderedJson error_message(const OrderedJson& id, const RpcError& error) {
+    OrderedJson told{{"code", error.code}, {"message", error.message}};
+    if (!error.data.is_null()) told["data"] = error.data;
+    return {{"jsonrpc", "2.0"}, {"id", id}, {"error", told}};
+}
+
+/// What 2026-07-28 wants in each result beside its content.
+OrderedJson in_form(OrderedJson result, bool modern, bool cacheable) {
+    if (!modern) return result;
+    result["resultType"] = "complete";
+    result["_meta"][server_field] = server_info();
+    if (cacheable) {
+        result["ttlMs"] = 0;
+        result["cacheScope"] = "private";
+    }
+    return result;
+}
+
+OrderedJson capabilities() { return {{"tools", OrderedJson::object()}, {"resources", OrderedJson::object()}}; }
+
+OrderedJson initialized(const OrderedJson& parameters) {
+    const std::string wanted = parameters.value("protocolVersion", "");
+    const bool known = std::find(handshake_versions.begin(), handshake_versions.end(), wanted) != handshake_versions.end();
+    return {{"protocolVersion", known ? wanted : std::string(handshake_versions.front())},
+            {"capabilities", capabilities()},
+            {"serverInfo", server_info()},
+            {"instructions", instructions}};
+}
+
+OrderedJson discovered() {
+    OrderedJson versions = OrderedJson::array({std::string(modern_version)});
+    for (const std::string_view version : handshake_versions) versions.push_back(std::string(version));
+    return {{"supportedVersions", versions}, {"capabilities", capabilities()}, {"instructions", instructions}};
+}
+
+std::string version_of(const OrderedJson& request) {
+    const auto parameters = request.find("params");
+    if (parameters == request.end() || !parameters->is_object()) return "";
+    const auto meta = parameters->find("_meta");
+    if (meta == parameters->end() || !meta->is_object()) return "";
+    const auto version = meta->find(version_field);
+    return version != meta->end() && version->is_string() ? version->get<std::string>() : "";
+}
+
+}  // namespace
+
+struct McpServer::Call {
+    std::atomic<bool> cancelled = false;
+    std::atomic<bool> ended = false;
+    std::jthread thread{};
+};
+
+McpServer::~McpServer() {
+    std::map<std::string, std::shared_ptr<Call>> calls;
+    {
+        const std::scoped_lock lock(mutex_);
+        calls.swap(calls_);
+    }
+    for (const auto& [id, call] : calls) call->cancelled = true;
+    // Their threads are joined here, with the lock free.
+}
+
+void McpServer::forget_ended() {
+    const std::scoped_lock lock(mutex_);
+    std::erase_if(calls_, [](const auto& one) { return one.second->ended.load(); });
+}
+
+void McpServer::call_tool(const OrderedJson& request, bool modern) {
+    const OrderedJson id = request.at("id");
+    const OrderedJson parameters = request.value("params", OrderedJson::object());
+    const auto name = parameters.find("name");
+    if (name == parameters.end() || !name->is_string() || !Tools::has(name->get<std::string>()))
+        throw RpcError{invalid_arguments, "there is no such tool: `tools/list` has them"};
+    const auto meta = parameters.find("_meta");
+    const OrderedJson token = meta != parameters.end() && meta->is_object() ? meta->value("progressToken", OrderedJson()) : OrderedJson();
+    const auto progress = [this, token](double done, double all, const std::string& what) {
+        if (token.is_null()) return;
+        OrderedJson told{{"progressToken", token}, {"progress", done}, {"message", secrets()(what)}};
+        if (all > 0) told["total"] = all;
+        send_({{"jsonrpc", "2.0"}, {"method", "notifications/progress"}, {"params", told}});
+    };
+    forget_ended();
+    const std::scoped_lock lock(mutex_);
+    if (calls_.contains(id.dump())) throw RpcError{invalid_request, "a request with this id runs already"};
+    auto call = std::make_shared<Call>();
+    calls_[id.dump()] = call;
+    const auto arguments = parameters.value("arguments", OrderedJson::object());
+    call->thread = std::jthread([this, id, modern, progress, arguments, tool = name->get<std::string>(), &call = *call] {
+        OrderedJson told;
+        try {
+            told = tools_.call(tool, arguments, progress, [&] { return call.cancelled.load(); });
+        } catch (const UsageError& error) {
+            told = {{"state", "failed"}, {"reason", error.what()}, {"next", "mend the arguments, then try again"}};
+        } catch (const std::exception& error) {
+            told = {{"state", "failed"}, {"reason", error.what()}, {"next", "mend what `reason` names on this machine, then try again"}};
+        }
+        const std::string text = secrets()(told.dump(1, ' ', false, OrderedJson::error_handler_t::replace));
+        OrderedJson result{{"content", OrderedJson::array({{{"type", "text"}, {"text", text}}})},
+                           {"structuredContent", OrderedJson::parse(text, nullptr, false)}};
+        if (result["structuredContent"].is_discarded()) result.erase("structuredContent");
+        if (told.value("state", "") == "failed") result["isError"] = true;
+        if (!call.cancelled) send_({{"jsonrpc", "2.0"}, {"id", id}, {"result", in_form(std::move(result), modern, false)}});
+        call.ended = true;
+    });
+}
+
+OrderedJson McpServer::answer(const OrderedJson& request, bool modern) {
+    const std::string method = request.at("method").get<std::string>();
+    const OrderedJson parameters = request.value("params", OrderedJson::object());
+    if (method == "server/discover") return in_form(discovered(), true, true);
+    if (method == "initialize" && !modern) return initialized(parameters);
+    if (method == "ping" && !modern) return OrderedJson::object();
+    if (method == "tools/list") return in_form({{"tools", Tools::list()}}, modern, true);
+    if (method == "resources/list") return in_form({{"resources", tools_.resources()}}, modern, true);
+    if (method == "resources/templates/list") return in_form({{"resourceTemplates", OrderedJson::array()}}, modern, true);
+    if (method == "resources/read") {
+        try {
+            const auto uri = parameters.find("uri");
+            OrderedJson contents = OrderedJson::array();
+            contents.push_back(tools_.read_resource(uri != parameters.end() && uri->is_string() ? uri->get<std::string>() : ""));
+            return in_form({{"contents", contents}}, modern, true);
+        } catch (const UsageError& error) {
+            throw RpcError{modern ? invalid_arguments : unknown_resource, error.what()};
+        }
+    }
+    throw RpcError{unknown_method, "there is no method " + printable_line(method)};
+}
+
+void McpServer::hear(const std::string& line) {
+    const OrderedJson request = shallow_json<OrderedJson>(line);
+    if (request.is_discarded()) return send_(error_message(nullptr, {parse_error, "a line of JSON wanted"}));
+    if (!request.is_object()) return send_(error_message(nullptr, {invalid_request, "a JSON object wanted"}));
+    const auto id = request.find("id");
+    const auto method = request.find("method");
+    if (method == request.end() || !method->is_string()) {
+        if (id != request.end() && (request.contains("result") || request.contains("error"))) return;  // an answer: we ask for nothing
+        return send_(error_message(nullptr, {invalid_request, "a `method` wanted"}));
+    }
+    if (id == request.end()) {  // a notification
+        if (*method != "notifications/cancelled") return;
+        const auto parameters = request.find("params");
+        if (parameters == request.end() || !parameters->is_object()) return;
+        const std::scoped_lock lock(mutex_);
+        if (const auto call = calls_.find(parameters->value("requestId", OrderedJson()).dump()); call != calls_.end())
+            call->second->cancelled = true;
+        return;
+    }
+    if (!id->is_string() && !id->is_number_integer())
+        return send_(error_message(nullptr, {invalid_request, "an `id` wanted: text or a whole number"}));
+    try {
+        if (const auto parameters = request.find("params"); parameters != request.end() && !parameters->is_object())
+            throw RpcError{invalid_arguments, "`params`: an object wanted"};
+        const std::string version = version_of(request);
+        const bool modern =
+            !version.empty() && std::find(handshake_versions.begin(), handshake_versions.end(), version) == handshake_versions.end();
+        if (modern && version != modern_version)
+            throw RpcError{unsupported_version,
+                           "this server speaks " + std::string(modern_version),
+                           {{"supported", discovered()["supportedVersions"]}, {"requested", version}}};
+        if (*method == "tools/call") return call_tool(request, modern);
+        send_({{"jsonrpc", "2.0"}, {"id", *id}, {"result", answer(request, modern)}});
+    } catch (const RpcError& error) {
+        send_(error_message(*id, error));
+    } catch (const std::exception& error) {
+        send_(error_message(*id, {internal_error, secrets()(error.what())}));
+    }
+}
+
+}  // namespace autotune

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mcp_tool_table.hpp"
+
+namespace autotune {
+namespace {
+
+using Words = std::string_view;
+
+constexpr ToolArgument study{"study", Takes::file, "", "The study's YAML file, or the folder of its run", true};
+constexpr ToolArgument directory{"directory", Takes::file, "--directory", "The folder of the run (./<name of the study>)"};
+
+constexpr std::array<Words, 2> init_words{"init", "--yes"};
+constexpr std::array init_arguments{
+    ToolArgument{"output", Takes::file, "--output", "The file to write, such as study.yaml", true},
+    ToolArgument{"engine", Takes::text, "--engine", "vllm, sglang, tensorrt-llm or llama.cpp (one that is installed)"},
+    ToolArgument{"model", Takes::text, "--model", "A name on the hub, a folder or a file"},
+    ToolArgument{"hardware", Takes::name, "--hardware", "The chip, such as h100-sxm (as nvidia-smi says)"},
+    ToolArgument{"gpus", Takes::count, "--gpus", "How many; 0: serve from the CPU"},
+    ToolArgument{"traffic", Takes::name, "--traffic", "chat, random, shared_prefix, multi_turn, sharegpt, or INPUTxOUTPUT tokens"},
+    ToolArgument{"concurrency", Takes::count, "--concurrency", "Requests in flight"},
+    ToolArgument{"goal", Takes::text, "--goal", "throughput, latency, or throughput under a limit such as 'ttft_p95 < 2s'"},
+    ToolArgument{"budget", Takes::text, "--budget", "When to end, such as '30 trials' or 8h"},
+    ToolArgument{"attach", Takes::url, "--attach", "A server of this machine that runs already: only its load is tuned"},
+    ToolArgument{"force", Takes::flag, "--force", "Replace the file"},
+};
+
+constexpr std::array<Words, 2> validate_words{"validate", "--json"};
+constexpr std::array validate_arguments{study};
+
+constexpr std::array<Words, 2> suggest_words{"suggest", "--json"};
+constexpr std::array suggest_arguments{
+    ToolArgument{"model", Takes::name, "", "A name on the hub", true},
+    ToolArgument{"hardware", Takes::name, "--hardware", "The chip, such as h100-sxm", true},
+    ToolArgument{"engine", Takes::text, "--engine", "vllm, sglang, tensorrt-llm or llama.cpp", true},
+};
+
+constexpr std::array<Words, 3> start_words{"run", "--quiet", "--json"};
+constexpr std::array start_arguments{
+    study,
+    directory,
+    ToolArgument{"trials", Takes::count, "--trials", "How many, in place of the study's budget"},
+    ToolArgument{"accept_changes", Takes::flag, "--accept-changes", "Go on although the study's file was changed since"},
+};
+
+constexpr std::array status_arguments{
+    ToolArgument{"study", Takes::file, "", "The study's YAML file, or the folder of its run"},
+    directory,
+    ToolArgument{"job", Takes::text, "", "What `start`, `bench` or `compare` gave, in place of a study"},
+};
+constexpr std::array stop_arguments{ToolArgument{"job", Takes::text, "", "What `start`, `bench` or `compare` gave", true}};
+constexpr std::array propose_arguments{
+    study,
+    directory,
+    ToolArgument{"configuration", Takes::settings, "", "Parameter -> value; the others keep their defaults", true},
+};
+
+constexpr std::array<Words, 2> explain_words{"explain", "--json"};
+constexpr std::array explain_arguments{
+    study, directory, ToolArgument{"trial", Takes::count, "--trial", "Why this trial was made; left out: what each parameter does"},
+    ToolArgument{"why_not", Takes::settings, "--why-not", "Parameter -> value: why the recommendation does not have it"}};
+
+constexpr std::array<Words, 2> report_words{"report", "--json"};
+constexpr std::array report_arguments{study, directory};
+
+constexpr std::array<Words, 2> recommend_words{"recommend", "--json"};
+constexpr std::array recommend_arguments{
+    study,
+    directory,
+    ToolArgument{"as", Takes::text, "--as", "The kind of file: shell (the default), systemd, compose, kubernetes, ..."},
+    ToolArgument{"host", Takes::text, "--host", "Address to listen on"},
+    ToolArgument{"port", Takes::count, "--port", "Port to listen on"},
+    ToolArgument{"image", Takes::text, "--image", "Container image, where the study has none"}};
+
+constexpr std::array<Words, 2> audit_words{"audit", "--json"};
+constexpr std::array audit_arguments{
+    ToolArgument{"files", Takes::files, "", "Results of any benchmark tool: JSON, CSV, or text with printed results", true},
+    ToolArgument{"hardware", Takes::name, "--hardware", "The chip, such as h100-sxm"},
+    ToolArgument{"model", Takes::text, "--model", "The model, where the results do not name it"},
+    ToolArgument{"study", Takes::file, "--study", "The study whose workloads, model and hardware were measured"},
+};
+
+constexpr std::array<Words, 3> bench_words{"bench", "--quiet", "--json"};
+constexpr std::array bench_arguments{
+    ToolArgument{"url", Takes::url, "--url", "A server of this machine, such as http://127.0.0.1:8000", true},
+    ToolArgument{"model", Takes::text, "--model", "Its name on the server (the only one that it serves)"},
+    ToolArgument{"workload", Takes::name, "--workload", "A shipped workload, or random:INPUTxOUTPUT tokens (random:512x128)"},
+    ToolArgument{"requests", Takes::count, "--requests", "How many"},
+    ToolArgument{"concurrency", Takes::count, "--concurrency", "Requests in flight"},
+    ToolArgument{"rate", Takes::number, "--rate", "Requests a second, in place of `concurrency`"},
+    ToolArgument{"ignore_eos", Takes::flag, "--ignore-eos", "Ask for exactly the workload's number of output tokens"},
+    ToolArgument{"hardware", Takes::name, "--hardware", "The chip: the audit checks figures against its peaks"},
+};
+
+constexpr std::array<Words, 3> compare_words{"compare", "--quiet", "--json"};
+constexpr std::array compare_arguments{
+    ToolArgument{"a", Takes::file, "", "A study, whose default configuration is A", true},
+    ToolArgument{"b", Takes::file, "", "Another study, whose default configuration is B"},
+    ToolArgument{"settings", Takes::settings, "--set", "What B changes in A, in place of a second study: parameter -> value"},
+    ToolArgument{"pairs", Takes::count, "--pairs", "The most pairs (10)"},
+    ToolArgument{"margin", Takes::number, "--margin", "Smaller differences count as none: 0.01 is 1 %"},
+    directory,
+};
+
+constexpr std::array table{
+    ToolEntry{"init", "Write a study (YAML) from answers; what is left out is found on this machine. Then call `validate`.", init_words,
+              init_arguments},
+    ToolEntry{"validate",
+              "Check a study: errors with their place, the parameters that are searched, how long it will take, what is missing here.",
+              validate_words, validate_arguments, true},
+    ToolEntry{"suggest", "The best known command for a model on a chip, without a trial: a published recipe or a guess, with its source.",
+              suggest_words, suggest_arguments, true},
+    ToolEntry{"start",
+              "Start a study, or go on with it: deploys and load-tests configurations, minutes of a GPU each. It ends in good order when "
+              "this server ends, and `start` goes on; let a person run `autotune run` for a whole night. Ask `status` for news.",
+              start_words, start_arguments, false, true},
+    ToolEntry{"status",
+              "What a study has found so far, whoever runs it, or how a job is doing. `wait_seconds` waits for its end.",
+              {},
+              status_arguments,
+              true,
+              true},
+    ToolEntry{"propose",
+              "Suggest a configuration for a study; the search tries the most promising ones at the next `start`, and believes nothing "
+              "unmeasured.",
+              {},
+              propose_arguments},
+    ToolEntry{"stop", "End a job of this server in good order. What was measured is kept.", {}, stop_arguments},
+    ToolEntry{"explain", "What each parameter does to the goal, with intervals; or why one trial was made.", explain_words,
+              explain_arguments, true},
+    ToolEntry{"report", "The verdict of a study with its reasons, figures, intervals, failures and the command to serve with.",
+              report_words, report_arguments, true},
+    ToolEntry{"recommend", "The recommended configuration as a file: shell, systemd, compose, Kubernetes and others. Writes nothing.",
+              recommend_words, recommend_arguments, true},
+    ToolEntry{"audit", "Whether benchmark results of any tool can be true, with the identity that is broken.", audit_words, audit_arguments,
+              true},
+    ToolEntry{"bench", "Load-test a server of this machine, and audit the result.", bench_words, bench_arguments, false, true},
+    ToolEntry{"compare", "Measure A against B in turns until the better is known, within a margin.", compare_words, compare_arguments,
+              false, true},
+};
+
+}  // namespace
+
+std::span<const ToolEntry> tool_table() { return table; }
+
+}  // namespace autotune

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "mcp_jobs.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace autotune {
+
+/// The tools that an agent may use, each a subcommand of this program with typed arguments.
+///
+/// What an agent says comes from a model that may have read anything. So every file lies in one
+/// folder, links followed; load tests go to this machine; and no word of an agent becomes a
+/// program: what runs is what the study's file says, which a person writes or `init` does.
+class Tools {
+public:
+    using OrderedJson = nlohmann::ordered_json;
+    /// `progress`: trials told, all of them (0: not known), and what happens.
+    using Progress = std::function<void(double done, double all, const std::string& what)>;
+
+    /// `root`: the only folder that files are read and written in; absolute, links followed.
+    explicit Tools(std::filesystem::path root);
+
+    /// Name, description, JSON Schema of the arguments, and annotations of each.
+    [[nodiscard]] static OrderedJson list();
+    /// Whether there is such a tool.
+    [[nodiscard]] static bool has(const std::string& name);
+
+    /// What a tool says: `{"state": "done" | "working" | "failed", ..., "reason", "next"}`. Waits as
+    /// long as the arguments say and ends early where `cancelled` says so. Throws UsageError for
+    /// arguments that cannot be, with what is wanted.
+    OrderedJson call(const std::string& name, const OrderedJson& arguments, const Progress& progress,
+                     const std::function<bool()>& cancelled);
+
+    /// Reports of studies in the folder and the schema of studies: `{"uri", "name", "mimeType"}`.
+    [[nodiscard]] OrderedJson resources() const;
+    /// The text of one. Throws UsageError where there is none.
+    [[nodiscard]] OrderedJson read_resource(const std::string& uri);
+
+private:
+    [[nodiscard]] std::filesystem::path inside(const std::string& file) const;
+    [[nodiscard]] std::vector<std::string> words_of(const std::string& tool, const OrderedJson& arguments) const;
+    [[nodiscard]] std::filesystem::path folder_of(const OrderedJson& arguments);
+    [[nodiscard]] OrderedJson told_of(Job& job) const;
+    OrderedJson waited(const std::shared_ptr<Job>& job, const OrderedJson& arguments, const Progress& progress,
+                       const std::function<bool()>& cancelled);
+    OrderedJson status(const OrderedJson& arguments, const Progress& progress, const std::function<bool()>& cancelled);
+    OrderedJson stop(const OrderedJson& arguments);
+    OrderedJson propose(const OrderedJson& arguments);
+    OrderedJson start(const OrderedJson& arguments, const Progress& progress, const std::function<bool()>& cancelled);
+
+    const std::filesystem::path root_;
+    Jobs jobs_;
+};
+
+}  // namespace autotune

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "why_not.hpp"
+
+#include "effects_report.hpp"
+#include "servetune/detail/base/number_text.hpp"
+#include "servetune/detail/base/printable.hpp"
+#include "servetune/explanation.hpp"
+#include "servetune/recommendation.hpp"
+#include "servetune/report.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <limits>
+
+namespace servetune {
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+/// In how many parameters two configurations differ.
+std::size_t distance(const Problem& problem, const Configuration& a, const Configuration& b) {
+    std::size_t count = 0;
+    for (const Parameter& parameter : problem.space.parameters()) {
+        const Value* mine = a.find(parameter.name);
+        const Value* other = b.find(parameter.name);
+        if ((mine == nullptr) != (other == nullptr) || (mine != nullptr && *mine != *other)) ++count;
+    }
+    return count;
+}
+
+const Standing* nearest_told(const Problem& problem, const Standings& standings, const Configuration& asked) {
+    const Standing* nearest = nullptr;
+    std::size_t least = std::numeric_limits<std::size_t>::max();
+    for (const Standing& one : standings.all())
+        if (const std::size_t differs = distance(problem, one.configuration, asked); one.told() && differs < least) {
+            nearest = &one;
+            least = differs;
+        }
+    return nearest;
+}
+
+/// How one that was told stands against what is recommended.
+struct Told {
+    std::string text{};
+    OrderedJson json{};
+};
+
+Told told_of(const Problem& problem, const Standings& standings, const Standing& standing, const Configuration& recommended) {
+    const std::string& metric = problem.objective.leading().metric;
+    Told told;
+    told.json = {{"configuration", standing.configuration.text()},
+                 {"measurements", standing.measured()},
+                 {"value", standing.measured() > 0 ? OrderedJson(standing.estimate().mean) : OrderedJson()},
+                 {"refused", standing.refused.empty() ? OrderedJson() : OrderedJson(standing.refused)},
+                 {"gain", nullptr}};
+    if (standing.measured() > 0)
+        told.text = fmt::format("{} {} in {}", metric, significant_text(standing.estimate().mean, 4),
+                                counted_text(standing.measured(), "measurement"));
+    if (!standing.refused.empty()) {
+        told.text += (told.text.empty() ? "" : "; ") + printable_line(standing.refused);
+        return told;
+    }
+    const Standing* best = standings.find(recommended);
+    if (best == nullptr || best == &standing || !best->passes() || standing.measured() == 0) return told;
+    const Gain gain = judged_gain(problem, standings, standing, *best);
+    told.json["gain"] = {
+        {"value", gain.scale.stated(gain.value)}, {"low", gain.scale.stated(gain.low)}, {"high", gain.scale.stated(gain.high)}};
+    told.text += fmt::format(": {} [{}, {}] against what is recommended", gain_text(gain.value, gain.scale),
+                             gain_text(gain.low, gain.scale), gain_text(gain.high, gain.scale));
+    return told;
+}
+
+}  // namespace
+
+ExplainReport explain_why_not(const StudySetup& setup, std::span<const Trial> trials, const Assignment& changes) {
+    const Problem& problem = *setup.problem;
+    const Standings standings(trials, problem.objective, problem.decision, problem.space.default_configuration());
+    const Recommendation recommendation = recommend(problem, trials);
+    const Configuration& recommended = recommendation.recommended;
+    const Configuration asked = problem.space.changed(recommended, changes);
+    std::string text = "why not " + asked.text() + "\n";
+    OrderedJson json{{"configuration", asked.text()},
+                     {"recommended", recommended.text()},
+                     {"rule", nullptr},
+                     {"told", nullptr},
+                     {"expected", nullptr},
+                     {"nearest", nullptr}};
+    if (const auto broken = problem.space.violations(asked); !broken.empty()) {
+        json["rule"] = broken.front();
+        return {text + "  rule      " + printable_line(broken.front()) + "\n", json.dump(2), true};
+    }
+    if (asked == recommended) return {text + "  it is what the study recommends\n", json.dump(2), true};
+    if (const Standing* standing = standings.find(asked); standing != nullptr && standing->told()) {
+        const Told told = told_of(problem, standings, *standing, recommended);
+        json["told"] = told.json;
+        return {text + "  told      " + told.text + "\n", json.dump(2), true};
+    }
+    // A trial that nobody has made: what the models expect of it by all that was told.
+    Trial imagined;
+    imagined.configuration = asked;
+    std::vector<Trial> with(trials.begin(), trials.end());
+    for (const Trial& one : with) imagined.id = std::max(imagined.id, one.id + 1);
+    with.push_back(imagined);
+    const Bayesian bayesian(setup.bayesian_options());
+    const Explanation explanation(problem, with, bayesian, setup.beliefs);
+    const TrialExplanation expected = explanation.trial(imagined.id);
+    if (!expected.expected) return {text + "  nothing was told, so nothing is expected of it\n", json.dump(2), false};
+    text += "  told      nothing: it was not tried\n" + expected_text(expected, setup.file.objective);
+    json["expected"] = expected_json(*expected.expected);
+    if (const Standing* nearest = nearest_told(problem, standings, asked)) {
+        const Told told = told_of(problem, standings, *nearest, recommended);
+        json["nearest"] = told.json;
+        text += fmt::format("  nearest   {}, which differs in {}: {}\n", nearest->configuration.text(),
+                            counted_text(distance(problem, nearest->configuration, asked), "parameter"), told.text);
+    }
+    return {text, json.dump(2), true};
+}
+
+}  // namespace servetune

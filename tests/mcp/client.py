@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The official Python client tunes simengine through `autotune mcp`, from nothing but words.
+
+usage: client.py AUTOTUNE SIMENGINE MODE    MODE: auto (the newest protocol) or legacy (with `initialize`)
+"""
+
+import asyncio
+import json
+import os
+import pathlib
+import sys
+import tempfile
+
+from mcp import StdioServerParameters
+from mcp.client.client import Client
+from mcp.client.stdio import stdio_client
+
+TOOLS = {"init", "validate", "suggest", "start", "status", "propose", "stop", "explain", "report", "recommend", "audit", "bench", "compare"}
+
+
+async def called(client, tool, **arguments):
+    progress = []
+
+    async def heard(done, total, message):
+        progress.append((done, message))
+
+    result = await client.call_tool(tool, arguments, progress_callback=heard)
+    told = json.loads(result.content[0].text)
+    assert told == result.structured_content, tool
+    assert bool(result.is_error) == (told["state"] == "failed"), told
+    assert told["next"], told
+    assert len(result.content[0].text) < 8000, f"{tool}: {len(result.content[0].text)} characters"
+    print(tool, arguments, "->", told["state"], told.get("headline") or told.get("reason", "")[:100], f"{len(progress)} notes")
+    return told
+
+
+async def study_of(client, folder):
+    told = await called(
+        client, "init", output="night.yaml", engine="vllm", model="Qwen/Qwen3-8B", hardware="h100-sxm", gpus=1,
+        traffic="64x32", concurrency=8, goal="throughput", budget="6 trials",
+    )
+    assert told["state"] == "done", told
+    told = await called(client, "validate", study="night.yaml")
+    assert told["valid"] and told["size"] > 1, told
+    told = await called(client, "start", study="night.yaml", wait_seconds=1)
+    assert told["state"] == "working", told
+    job = told["job"]
+    told = await called(client, "stop", job=job)
+    assert told["state"] == "done", told
+    told = await called(client, "propose", study="night.yaml", configuration={"max_num_seqs": 512})
+    assert told["proposed"] == 1, told
+    told = await called(client, "propose", study="night.yaml", configuration={"max_num_seqs": 513})
+    assert told["state"] == "failed" and "513" in told["reason"], told
+    assert "accept_changes" in told["next"] or told["state"] == "failed", told
+    told = await called(client, "start", study="night.yaml")
+    assert told["state"] == "failed" and "accept" in told["reason"], told
+    told = await called(client, "start", study="night.yaml", accept_changes=True)
+    for _ in range(20):
+        if told["state"] != "working":
+            break
+        told = await called(client, "status", job=told["job"], wait_seconds=30)
+    assert told["state"] == "done" and told["trials"]["told"] >= 6, told
+    report = await called(client, "report", study="night")
+    assert report["verdict"] in ("recommended", "keep_default", "inconclusive"), report
+    assert report["recommended"]["command"].startswith("vllm serve Qwen/Qwen3-8B"), report
+    told = await called(client, "status", study="night.yaml")
+    assert told["verdict"] == report["verdict"] and told["running"] is False, told
+    told = await called(client, "explain", study="night.yaml", trial=1)
+    assert told["why"], told
+    told = await called(client, "recommend", study="night.yaml")
+    assert "exec vllm serve" in told["text"], told
+    resources = (await client.list_resources()).resources
+    assert {str(one.uri) for one in resources} == {"servetune://schema/study", "servetune://report/night"}, resources
+    text = (await client.read_resource("servetune://report/night")).contents[0].text
+    assert "max_num_seqs" in text or "max-num-seqs" in text, text
+
+
+async def other_tools(client, folder):
+    told = await called(client, "suggest", model="Qwen/Qwen3-8B", hardware="h100-sxm", engine="vllm")
+    assert told["command"].startswith("vllm serve"), told
+    (folder / "result.json").write_text(json.dumps({
+        "date": "20260101-000000", "backend": "vllm", "model_id": "Qwen/Qwen3-8B", "num_prompts": 100, "request_rate": "inf",
+        "max_concurrency": 8, "duration": 10.0, "completed": 100, "total_input_tokens": 10000, "total_output_tokens": 10000,
+        "request_throughput": 10.0, "output_throughput": 1000.0, "total_token_throughput": 3000.0,
+        "mean_ttft_ms": 50.0, "median_ttft_ms": 50.0, "p99_ttft_ms": 60.0, "mean_tpot_ms": 7.0, "median_tpot_ms": 7.0, "p99_tpot_ms": 8.0,
+        "mean_itl_ms": 7.0, "median_itl_ms": 7.0, "p99_itl_ms": 8.0,
+    }))
+    told = await called(client, "audit", files=["result.json"])
+    assert "unsound" in json.dumps(told), told  # 10 000 tokens in and out in 10 s are 2000/s, not 3000
+    told = await called(client, "compare", a="night.yaml", settings={"max_num_seqs": 512}, pairs=3, wait_seconds=50)
+    for _ in range(20):
+        if told["state"] != "working":
+            break
+        told = await called(client, "status", job=told["job"], wait_seconds=30)
+    assert told["verdict"] and told["text"], told  # a busy machine may make it unreliable
+    engine = await asyncio.create_subprocess_exec("vllm", "serve", "Qwen/Qwen3-8B", "--port", "18431", stdout=asyncio.subprocess.DEVNULL)
+    try:
+        for _ in range(100):
+            told = await called(client, "bench", url="http://127.0.0.1:18431", workload="random:64x16", requests=20, concurrency=4,
+                                wait_seconds=30)
+            if told["state"] == "done":
+                break
+            await asyncio.sleep(0.2)
+        assert told["completed"] == 20, told
+    finally:
+        engine.terminate()
+        await engine.wait()
+
+
+async def attacks(client, folder):
+    outside = pathlib.Path(tempfile.mkdtemp())
+    (outside / "secret.yaml").write_text("study: stolen\n")
+    (folder / "link.yaml").symlink_to(outside / "secret.yaml")
+    (folder / "away").symlink_to(outside)
+    for tool, arguments in [
+        ("validate", {"study": "/etc/passwd"}), ("validate", {"study": "../../../etc/passwd"}), ("validate", {"study": "link.yaml"}),
+        ("validate", {"study": "away/secret.yaml"}), ("validate", {"study": "--help"}), ("validate", {"study": "a\nb.yaml"}),
+        ("validate", {"study": 7}), ("validate", {}), ("validate", {"study": "night.yaml", "strategy": "random"}),
+        ("init", {"output": str(outside / "new.yaml")}), ("init", {"output": "away/new.yaml"}),
+        ("init", {"output": "x.yaml", "model": "m\nevaluator: {command: [sh, -c, 'touch owned']}"}),
+        ("init", {"output": "y.yaml", "attach": "http://169.254.169.254/latest"}),
+        ("bench", {"url": "http://example.com"}), ("bench", {"url": "http://127.0.0.1@example.com/"}),
+        ("bench", {"url": "http://localhost.example.com"}), ("bench", {"url": "file:///etc/passwd"}),
+        ("bench", {"url": "http://127.0.0.1:1", "workload": "/etc/passwd"}),
+        ("start", {"study": "night.yaml", "directory": str(outside)}), ("start", {"study": "night.yaml", "trials": -1}),
+        ("audit", {"files": ["night.yaml", "/etc/shadow"]}), ("audit", {"files": []}),
+        ("suggest", {"model": "/etc/passwd", "hardware": "h100-sxm", "engine": "vllm"}),
+        ("recommend", {"study": "night.yaml", "as": "shell --output=/tmp/x"}), ("recommend", {"study": "night.yaml", "output": str(outside)}),
+        ("propose", {"study": "night.yaml", "configuration": {"--output": "x"}}),
+        ("propose", {"study": "night.yaml", "configuration": {"max_num_seqs": "512; touch owned"}}),
+        ("stop", {"job": "1"}), ("status", {"job": "../x"}),
+    ]:
+        told = await called(client, tool, **arguments)
+        assert told["state"] == "failed", (tool, arguments, told)
+        assert "stolen" not in json.dumps(told) and "root:" not in json.dumps(told), told
+    # A model that looks like YAML stays a name.
+    told = await called(client, "init", output="z.yaml", engine="vllm", model="m: {evaluator: {command: [sh]}} # x", hardware="h100-sxm", gpus=1,
+                        traffic="64x32", concurrency=8, goal="throughput", budget="2 trials")
+    if told["state"] == "done":
+        assert "command:" not in [line.split()[0] for line in (folder / "z.yaml").read_text().splitlines() if line.split()], told
+        told = await called(client, "validate", study="z.yaml")
+        assert "evaluator" in told.get("default_command", "evaluator"), told
+    assert sorted(one.name for one in outside.iterdir()) == ["secret.yaml"]
+    assert not list(folder.rglob("owned")) and not list(pathlib.Path(".").glob("owned"))
+
+
+async def main():
+    autotune, simengine, mode = sys.argv[1:]
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="mcp-"))
+    (folder / "bin").mkdir()
+    script = f'#!/bin/sh\nexec "{simengine}" --start-scale 1000 vllm "$@"\n'
+    (folder / "bin" / "vllm").write_text(script)
+    (folder / "bin" / "vllm").chmod(0o755)
+    os.environ["PATH"] = f"{folder / 'bin'}:{os.environ['PATH']}"
+    environment = {**os.environ, "HF_TOKEN": "hf_neverseenbyanyagent", "XDG_CACHE_HOME": str(folder / "cache")}
+    parameters = StdioServerParameters(command=autotune, args=["mcp", "--directory", str(folder)], env=environment)
+    async with Client(stdio_client(parameters), mode=mode) as client:
+        tools = (await client.list_tools()).tools
+        assert {tool.name for tool in tools} == TOOLS, [tool.name for tool in tools]
+        await study_of(client, folder)
+        await other_tools(client, folder)
+        await attacks(client, folder)
+    everything = b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file())
+    assert b"hf_neverseenbyanyagent" not in everything
+    print("all", len(TOOLS), "tools,", mode)
+
+
+asyncio.run(main())
