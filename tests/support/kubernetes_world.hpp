@@ -130,12 +130,11 @@ public:
         return {kubectl_, "--kubeconfig=" + (work() / (account + ".conf")).string()};
     }
     /// `spec` and `engine`: what else stands in the template's, and in its container's.
-    static nlohmann::json pod_template(const nlohmann::json& spec = nlohmann::json::object(),
-                                       const nlohmann::json& engine = nlohmann::json::object()) {
+    static nlohmann::json pod_template(const nlohmann::json& spec = {}, const nlohmann::json& engine = {}) {
         nlohmann::json container = {{"name", "engine"}, {"image", image}};
-        container.merge_patch(engine);
+        if (engine.is_object()) container.merge_patch(engine);
         nlohmann::json result = {{"apiVersion", "v1"}, {"kind", "Pod"}, {"spec", {{"containers", {container}}}}};
-        result["spec"].merge_patch(spec);
+        if (spec.is_object()) result["spec"].merge_patch(spec);
         return result;
     }
     [[nodiscard]] KubernetesOptions launching(KubernetesReach reach = KubernetesReach::pod,
