@@ -25,12 +25,12 @@ struct ClusterRun {
 };
 
 /// The pod of an engine for `deploy: {kubernetes: {template: ...}}`, to be changed by its user.
-/// `name`: of the study's objects; `image`: empty where nobody knows one; `model`: a name on the hub
-/// or a path.
+/// `name`: of the study's objects; `image`: empty where nobody knows one; `model`: a name on the
+/// hub or a path.
 std::string pod_template_text(const std::string& name, const std::string& engine, const std::string& image, const std::string& model);
 
-/// The study's file and those in its folder that it names, itself or through them. Throws UsageError
-/// for what no ConfigMap holds: text that is not UTF-8, more than 1 MiB.
+/// The study's file and those in its folder that it names, itself or through them. Throws
+/// UsageError for what no ConfigMap holds: text that is not UTF-8, more than 1 MiB.
 std::vector<std::pair<std::string, std::string>> files_of_study(const std::filesystem::path& study);
 
 /// Writes `servetune.yaml` beside a study, and says what to do with it. Throws UsageError where a

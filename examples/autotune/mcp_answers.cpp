@@ -37,7 +37,7 @@ OrderedJson picked(const OrderedJson& from, std::initializer_list<const char*> n
     return result;
 }
 
-std::string joined(const OrderedJson& words) {
+std::string as_line(const OrderedJson& words) {
     std::string result;
     for (const OrderedJson& word : words) result += (result.empty() ? "" : " ") + word.get<std::string>();
     return result;
@@ -97,7 +97,7 @@ OrderedJson of_report(const OrderedJson& report) {
 
 OrderedJson of_validation(const OrderedJson& read) {
     OrderedJson told = picked(read, {"valid", "error", "problems", "study", "size", "machine", "installed"});
-    if (const auto words = read.find("default_command"); words != read.end()) told["default_command"] = joined(*words);
+    if (const auto words = read.find("default_command"); words != read.end()) told["default_command"] = as_line(*words);
     if (const auto found = read.find("warnings"); found != read.end()) told["warnings"] = first_of(*found, 10);
     if (const auto found = read.find("plan"); found != read.end()) told["plan"] = found->value("text", "");
     if (const auto found = read.find("parameters"); found != read.end()) {

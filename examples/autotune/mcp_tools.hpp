@@ -31,8 +31,8 @@ public:
     /// Whether there is such a tool.
     [[nodiscard]] static bool has(const std::string& name);
 
-    /// What a tool says: `{"state": "done" | "working" | "failed", ..., "reason", "next"}`. Waits as
-    /// long as the arguments say and ends early where `cancelled` says so. Throws UsageError for
+    /// What a tool says: `{"state": "done" | "working" | "failed", ..., "reason", "next"}`. Waits
+    /// as long as the arguments say and ends early where `cancelled` says so. Throws UsageError for
     /// arguments that cannot be, with what is wanted.
     OrderedJson call(const std::string& name, const OrderedJson& arguments, const Progress& progress,
                      const std::function<bool()>& cancelled);

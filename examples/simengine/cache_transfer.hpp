@@ -29,8 +29,9 @@ public:
     [[nodiscard]] const SideChannel& side() const { return side_; }
 
     void offer(std::uint64_t room, bool computed);
-    /// `arrived` is told with an empty text when it is here, `seconds` after the other engine had it
-    /// (one cache at a time reaches an engine, as in the simulator), or at once why it will not come.
+    /// `arrived` is told with an empty text when it is here, `seconds` after the other engine had
+    /// it (one cache at a time reaches an engine, as in the simulator), or at once why it will not
+    /// come.
     void fetch(std::size_t work, const Handover& from, double seconds, std::function<void(const std::string& error)> arrived);
     void give_up(std::size_t work);
 

@@ -107,8 +107,8 @@ void Router::complete(const HttpRequest& request, Exchange& exchange) {
     else prefill_first(work);
 }
 
-/// vLLM's way: the prefill engine is asked for one token and to keep the cache; what it says of that
-/// goes to the decode engine with the request as it was.
+/// vLLM's way: the prefill engine is asked for one token and to keep the cache; what it says of
+/// that goes to the decode engine with the request as it was.
 void Router::prefill_first(const Working& work) {
     OrderedJson body = work->body;
     body["max_tokens"] = 1;

@@ -58,10 +58,11 @@ class Deployment : public Server {
 public:
     /// Starts `command` (rendered for `port`, which must outlive this) and waits until it serves:
     /// its ready path answers 200, its list of models holds the expected one, and, where it answers
-    /// alone, a first completion comes back with a token. Asks with a back-off from 20 ms to 1 s. A failed start
-    /// is not an exception: `started().failure` says why, and the engine is ended. `stop` is heard
-    /// at any moment. Throws IoError where the machine is at fault (no such program, disk full),
-    /// UsageError where the engine serves but does not accept our key (401, 403): then it is ended.
+    /// alone, a first completion comes back with a token. Asks with a back-off from 20 ms to 1 s. A
+    /// failed start is not an exception: `started().failure` says why, and the engine is ended.
+    /// `stop` is heard at any moment. Throws IoError where the machine is at fault (no such
+    /// program, disk full), UsageError where the engine serves but does not accept our key (401,
+    /// 403): then it is ended.
     Deployment(const Engine& engine, const Command& command, const std::string& served_model, const ReservedPort& port,
                DeployOptions options, const std::stop_token& stop = {});
     ~Deployment() override;

@@ -6,8 +6,8 @@
 namespace servetune {
 
 /// How often the client of a cluster was asked for something during a run, such as a call of
-/// kubectl: by this process and by those that stand for its trials. Each call is a byte in a file of
-/// this process's memory, whose path they inherit in SERVETUNE_CALLS.
+/// kubectl: by this process and by those that stand for its trials. Each call is a byte in a file
+/// of this process's memory, whose path they inherit in SERVETUNE_CALLS.
 class ClientCalls {
 public:
     /// Counts from now on. To be made while no other thread reads the environment. Throws IoError.

@@ -144,7 +144,8 @@ public:
             if (failure->log_lines.empty()) failure->log_lines = running.deployment.decisive();
         }
         std::visit([&](auto& told) { told.place = running.deployment.started().place; }, outcome);
-        // Asked before it is ended. Engines of roles are one copy, whose devices the composition counts.
+        // Asked before it is ended. Engines of roles are one copy, whose devices the composition
+        // counts.
         const bool roles = !e_.composition_.roles_of(running.configuration).empty();
         const auto copies = roles ? 1 : static_cast<std::int64_t>(running.deployment.count());
         const bool serves_on = e_.has_load_levels_ && std::holds_alternative<Measurement>(outcome);

@@ -275,8 +275,8 @@ private:
         log_reader_ = std::make_unique<RunningKubectl>(kubectl_, words);
     }
 
-    /// kubectl ends its forwarding when a connection of it is refused, as before the engine listens.
-    /// Where it ends otherwise, requests that were under way are lost.
+    /// kubectl ends its forwarding when a connection of it is refused, as before the engine
+    /// listens. Where it ends otherwise, requests that were under way are lost.
     void keep_forwarding() {
         if (task_.forwarded_port == 0 || ending_since_ || forward_broke_) return;
         if (forward_) {

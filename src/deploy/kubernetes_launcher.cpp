@@ -230,7 +230,7 @@ private:
 
     [[nodiscard]] std::vector<Json> jobs_of(const std::string& mark) const {
         if (mark.empty()) return {};
-        const Json list = kubectl_.json({"get", "jobs", "--selector=" + std::string(study_label) + "=" + label_in_cluster(mark)});
+        const Json list = kubectl_.json({"get", "jobs", "--selector=" + std::string(pod_study_label) + "=" + label_in_cluster(mark)});
         return list.is_object() ? list.value("items", std::vector<Json>{}) : std::vector<Json>{};
     }
 
@@ -246,8 +246,8 @@ private:
         return std::chrono::duration<double>(Clock::now() - looks_[name].begin).count();
     }
 
-    /// A job without a pod: it is new, it is held back by a queue, or its pod may not be made, which
-    /// its events say. Throws IoError where that will not change.
+    /// A job without a pod: it is new, it is held back by a queue, or its pod may not be made,
+    /// which its events say. Throws IoError where that will not change.
     [[nodiscard]] std::string why_no_pod(const std::string& name, double seconds) const {
         constexpr double usual_seconds = 3;
         constexpr double longest_seconds = 60;
@@ -273,7 +273,8 @@ private:
         return "the job has no pod yet: " + last;
     }
 
-    /// Labels of nodes are the cluster's to show: where this login may not see them, the name is all.
+    /// Labels of nodes are the cluster's to show: where this login may not see them, the name is
+    /// all.
     [[nodiscard]] Place place_on(const std::string& node) const {
         {
             const std::scoped_lock lock(mutex_);

@@ -77,7 +77,7 @@ void add_anti_affinity(Json& spec, const std::string& label) {
     if (!affinity.is_object()) affinity = Json::object();
     if (affinity.contains("podAntiAffinity")) return;
     affinity["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] = Json::array(
-        {{{"topologyKey", "kubernetes.io/hostname"}, {"labelSelector", {{"matchLabels", {{std::string(study_label), label}}}}}}});
+        {{{"topologyKey", "kubernetes.io/hostname"}, {"labelSelector", {{"matchLabels", {{std::string(pod_study_label), label}}}}}}});
 }
 
 void add_environment(Json& container, const LaunchRequest& request) {
@@ -125,7 +125,7 @@ void add_files(Json& metadata, Json& spec, Json& container, const std::map<std::
 
 Json with_labels(Json metadata, const std::string& label) {
     metadata["labels"][std::string(managed_by_label)] = own_names;
-    metadata["labels"][std::string(study_label)] = label;
+    metadata["labels"][std::string(pod_study_label)] = label;
     return metadata;
 }
 

@@ -14,7 +14,7 @@ namespace servetune {
 
 /// Labels of every Job of ours and of its pod.
 inline constexpr std::string_view managed_by_label = "app.kubernetes.io/managed-by";  ///< its value: `servetune`
-inline constexpr std::string_view study_label = "servetune/study";                    ///< its value: the study's label
+inline constexpr std::string_view pod_study_label = "servetune/study";                ///< its value: the study's label
 
 /// The name of the engine's container in a template: `engine`, else its only one. Throws UsageError
 /// where there is none such.

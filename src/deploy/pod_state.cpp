@@ -20,24 +20,24 @@ constexpr double minutes_of_patience = 300;
 /// The kubelet reads secrets and maps through a cache, and its first look may be too early.
 constexpr double short_patience = 60;
 
-const Json& member(const Json& object, std::string_view name) {
+const Json& member_of_pod(const Json& object, std::string_view name) {
     static const Json none;
     if (!object.is_object()) return none;
     const auto found = object.find(name);
     return found == object.end() ? none : *found;
 }
 
-std::string text_in(const Json& object, std::string_view name) {
-    const Json& value = member(object, name);
+std::string pod_text(const Json& object, std::string_view name) {
+    const Json& value = member_of_pod(object, name);
     return value.is_string() ? value.get<std::string>() : "";
 }
 
 /// The element of a list whose `name` is this; null where there is none.
-const Json& named(const Json& list, const std::string& name, std::string_view key = "name") {
+const Json& named_status(const Json& list, const std::string& name, std::string_view key = "name") {
     static const Json none;
     if (list.is_array())
         for (const Json& one : list)
-            if (text_in(one, key) == name) return one;
+            if (pod_text(one, key) == name) return one;
     return none;
 }
 
@@ -98,25 +98,25 @@ std::string words_in_table(const std::array<std::pair<std::string_view, std::str
 
 Failure of_cluster(const std::string& pod, const std::string& what) { return {FailureKind::infrastructure, "the pod " + pod + " " + what}; }
 
-bool holds(const Json& condition, const char* status) { return text_in(condition, "status") == status; }
+bool condition_holds(const Json& condition, const char* status) { return pod_text(condition, "status") == status; }
 
 class PodReader {
 public:
     PodReader(const Json& pod, const std::string& engine)
-        : pod_(pod), spec_(member(pod, "spec")), status_(member(pod, "status")), engine_(engine) {}
+        : pod_(pod), spec_(member_of_pod(pod, "spec")), status_(member_of_pod(pod, "status")), engine_(engine) {}
 
     PodState read() {
-        state_.node = text_in(spec_, "nodeName");
-        state_.pod_ip = text_in(status_, "podIP");
-        state_.host_ip = text_in(status_, "hostIP");
-        state_.deleted = !text_in(member(pod_, "metadata"), "deletionTimestamp").empty();
-        state_.ready = holds(condition("Ready"), "True");
-        const Json& engine = member(named(member(status_, "containerStatuses"), engine_), "state");
-        const Json& ended = member(engine, "terminated");
-        const std::string phase = text_in(status_, "phase");
-        if (member(ended, "exitCode").is_number_integer()) state_.exit_code = member(ended, "exitCode").get<int>();
+        state_.node = pod_text(spec_, "nodeName");
+        state_.pod_ip = pod_text(status_, "podIP");
+        state_.host_ip = pod_text(status_, "hostIP");
+        state_.deleted = !pod_text(member_of_pod(pod_, "metadata"), "deletionTimestamp").empty();
+        state_.ready = condition_holds(condition("Ready"), "True");
+        const Json& engine = member_of_pod(named_status(member_of_pod(status_, "containerStatuses"), engine_), "state");
+        const Json& ended = member_of_pod(engine, "terminated");
+        const std::string phase = pod_text(status_, "phase");
+        if (member_of_pod(ended, "exitCode").is_number_integer()) state_.exit_code = member_of_pod(ended, "exitCode").get<int>();
         if (ended.is_object() || phase == "Failed" || phase == "Succeeded") state_.phase = PodState::Phase::ended;
-        else if (member(engine, "running").is_object()) state_.phase = PodState::Phase::runs;
+        else if (member_of_pod(engine, "running").is_object()) state_.phase = PodState::Phase::runs;
         if (state_.phase == PodState::Phase::ended) read_end(ended);
         else if (const std::string done = disrupted(); !done.empty()) state_.failure = of_cluster(name(), done);
         else if (phase == "Unknown") state_.failure = of_cluster(name(), "has a node that does not answer: " + state_.node);
@@ -126,36 +126,38 @@ public:
     }
 
 private:
-    [[nodiscard]] std::string name() const { return text_in(member(pod_, "metadata"), "name"); }
-    [[nodiscard]] const Json& condition(const std::string& type) const { return named(member(status_, "conditions"), type, "type"); }
+    [[nodiscard]] std::string name() const { return pod_text(member_of_pod(pod_, "metadata"), "name"); }
+    [[nodiscard]] const Json& condition(const std::string& type) const {
+        return named_status(member_of_pod(status_, "conditions"), type, "type");
+    }
 
     [[nodiscard]] std::string disrupted() const {
         const Json& target = condition("DisruptionTarget");
-        if (!holds(target, "True")) return "";
-        const std::string reason = text_in(target, "reason");
+        if (!condition_holds(target, "True")) return "";
+        const std::string reason = pod_text(target, "reason");
         const std::string known = words_in_table(disruptions, reason);
-        return (known.empty() ? "was disrupted" : known) + " (" + with_message(reason, text_in(target, "message")) + ")";
+        return (known.empty() ? "was disrupted" : known) + " (" + with_message(reason, pod_text(target, "message")) + ")";
     }
 
     void read_end(const Json& ended) {
-        const std::string reason = text_in(status_, "reason");
-        const std::string of_engine = text_in(ended, "reason");
-        const std::string message = text_in(ended, "message");
+        const std::string reason = pod_text(status_, "reason");
+        const std::string of_engine = pod_text(ended, "reason");
+        const std::string message = pod_text(ended, "message");
         if (!reason.empty()) {
             const std::string known = words_in_table(pod_reasons, reason);
             state_.failure = of_cluster(name(), (known.empty() ? "was ended by the cluster" : known) + " (" +
-                                                    with_message(reason, text_in(status_, "message")) + ")");
+                                                    with_message(reason, pod_text(status_, "message")) + ")");
         } else if (of_engine == "OOMKilled") state_.failure = out_of_memory();
         else if (const std::string done = disrupted(); !done.empty()) state_.failure = of_cluster(name(), done);
         else if (of_engine == "ContainerStatusUnknown") state_.failure = of_cluster(name(), "was lost by its node: " + message);
         else if (of_engine == "StartError" || of_engine == "ContainerCannotRun") read_no_start(message);
-        else if (!ended.is_object() && text_in(status_, "phase") == "Failed") read_failed_before();
+        else if (!ended.is_object() && pod_text(status_, "phase") == "Failed") read_failed_before();
     }
 
     /// runc says `exec: "NAME": ...` where there is no such program, or it cannot be run.
     void read_no_start(const std::string& message) {
         const bool no_program = message.find(" exec: ") != std::string::npos || message.find("exec format error") != std::string::npos;
-        const std::string image = text_in(named(member(spec_, "containers"), engine_), "image");
+        const std::string image = pod_text(named_status(member_of_pod(spec_, "containers"), engine_), "image");
         state_.hopeless = no_program;
         state_.failure = no_program ? Failure{FailureKind::unsupported, "the image" + (image.empty() ? "" : " '" + image + "'") +
                                                                             " cannot start the engine's program: " + message}
@@ -166,36 +168,38 @@ private:
     void read_failed_before() {
         state_.failure = of_cluster(name(), "failed before its container '" + engine_ + "' began");
         for (const Json& one : all_init()) {
-            const Json& ended = member(member(one, "state"), "terminated");
-            if (!ended.is_object() || member(ended, "exitCode") == 0) continue;
-            state_.failure = of_cluster(name(), "failed, as its init container '" + text_in(one, "name") + "' ended with exit code " +
-                                                    member(ended, "exitCode").dump() + " (" +
-                                                    with_message(text_in(ended, "reason"), text_in(ended, "message")) + ")");
+            const Json& ended = member_of_pod(member_of_pod(one, "state"), "terminated");
+            if (!ended.is_object() || member_of_pod(ended, "exitCode") == 0) continue;
+            state_.failure = of_cluster(name(), "failed, as its init container '" + pod_text(one, "name") + "' ended with exit code " +
+                                                    member_of_pod(ended, "exitCode").dump() + " (" +
+                                                    with_message(pod_text(ended, "reason"), pod_text(ended, "message")) + ")");
             return;
         }
     }
 
     [[nodiscard]] Failure out_of_memory() const {
-        const Json& container = named(member(spec_, "containers"), engine_);
-        const std::string limit = text_in(member(member(container, "resources"), "limits"), "memory");
+        const Json& container = named_status(member_of_pod(spec_, "containers"), engine_);
+        const std::string limit = pod_text(member_of_pod(member_of_pod(container, "resources"), "limits"), "memory");
         return {FailureKind::out_of_memory, "the pod " + name() + " was killed for want of memory: " +
                                                 (limit.empty() ? "its container '" + engine_ + "' has no limit, so its node had no more"
                                                                : "the limit of its container '" + engine_ + "' is " + limit +
                                                                      " (`resources.limits.memory` of the template; /dev/shm counts)")};
     }
 
-    /// A lost node's pods keep their containers' last word, and only the pod is said not to be ready.
+    /// A lost node's pods keep their containers' last word, and only the pod is said not to be
+    /// ready.
     void read_running() {
         const Json& ready = condition("Ready");
-        if (holds(ready, "False") && holds(condition("ContainersReady"), "True") && text_in(ready, "reason") != "ReadinessGatesNotReady")
+        if (condition_holds(ready, "False") && condition_holds(condition("ContainersReady"), "True") &&
+            pod_text(ready, "reason") != "ReadinessGatesNotReady")
             state_.failure = of_cluster(name(), "has a node that does not answer: " + state_.node);
     }
 
     void read_waiting(const Json& engine) {
         const Json& scheduled = condition("PodScheduled");
         if (state_.node.empty()) {
-            const std::string message = text_in(scheduled, "message");
-            const bool gated = text_in(scheduled, "reason") == "SchedulingGated";
+            const std::string message = pod_text(scheduled, "message");
+            const bool gated = pod_text(scheduled, "reason") == "SchedulingGated";
             state_.why = gated ? "the pod is held back by its queue (scheduling gates)" : "the pod waits for a node";
             if (!message.empty()) state_.why += ": " + message;
             // Nobody makes a claim but the user.
@@ -204,27 +208,28 @@ private:
             return;
         }
         for (const Json& one : all_init()) {
-            const Json& state = member(one, "state");
-            if (member(state, "waiting").is_object() && text_in(member(state, "waiting"), "reason") != "PodInitializing")
+            const Json& state = member_of_pod(one, "state");
+            if (member_of_pod(state, "waiting").is_object() && pod_text(member_of_pod(state, "waiting"), "reason") != "PodInitializing")
                 return read_container_waits(one);
-            const bool is_sidecar = member(one, "started") == true;  // it runs beside the others
-            if (member(state, "running").is_object() && !is_sidecar) {
-                state_.why = "the pod's init container '" + text_in(one, "name") + "' runs on " + state_.node;
+            const bool is_sidecar = member_of_pod(one, "started") == true;  // it runs beside the others
+            if (member_of_pod(state, "running").is_object() && !is_sidecar) {
+                state_.why = "the pod's init container '" + pod_text(one, "name") + "' runs on " + state_.node;
                 return;
             }
         }
-        if (member(engine, "waiting").is_object()) return read_container_waits(named(member(status_, "containerStatuses"), engine_));
+        if (member_of_pod(engine, "waiting").is_object())
+            return read_container_waits(named_status(member_of_pod(status_, "containerStatuses"), engine_));
         state_.why = "the pod's image and volumes are made ready on " + state_.node;
     }
 
     void read_container_waits(const Json& container) {
-        const Json& waiting = member(member(container, "state"), "waiting");
-        const std::string reason = text_in(waiting, "reason");
-        const std::string message = with_message(reason, text_in(waiting, "message"));
+        const Json& waiting = member_of_pod(member_of_pod(container, "state"), "waiting");
+        const std::string reason = pod_text(waiting, "reason");
+        const std::string message = with_message(reason, pod_text(waiting, "message"));
         state_.why = "the pod's image and volumes are made ready on " + state_.node;
         for (const WaitingReason& known : waiting_reasons) {
             if (known.reason != reason) continue;
-            const std::string of = "(container '" + text_in(container, "name") + "'): ";
+            const std::string of = "(container '" + pod_text(container, "name") + "'): ";
             state_.why = "the pod waits, as " + std::string(known.words) + " " + of + message;
             give_up(known.believed_after_seconds, of_cluster(name(), "cannot start, as " + std::string(known.words) + " " + of + message +
                                                                          "; " + std::string(known.remedy)));
@@ -239,7 +244,7 @@ private:
 
     [[nodiscard]] const Json& all_init() const {
         static const Json none = Json::array();
-        const Json& all = member(status_, "initContainerStatuses");
+        const Json& all = member_of_pod(status_, "initContainerStatuses");
         return all.is_array() ? all : none;
     }
 

@@ -22,7 +22,7 @@ struct OwnField {
 constexpr std::array<OwnField, 5> own_of_pod{{
     {"restartPolicy", "an engine that ends is a result, so its pod never starts again", R"("Never")"},
     {"terminationGracePeriodSeconds", "`stop_within` of `deploy` says it", ""},
-    {"enableServiceLinks", "variables of Services would change engines (a Service `vllm` sets VLLM_PORT)", "false"},
+    {"enableServiceLinks", "variables of Services would change engines (a Service sets NAME_PORT for its own name)", "false"},
     {"automountServiceAccountToken", "an engine needs no access to the cluster", "false"},
     {"hostNetwork", "`reach: node` of `kubernetes` says it", "false"},
 }};

@@ -18,12 +18,12 @@ using Json = nlohmann::json;
 constexpr const char* jobs_path = "/api/jobs/";
 constexpr double answer_seconds = 20;  // Ray itself waits 10 s for a node's agent (job_head.py, WAIT_AVAILABLE_AGENT_TIMEOUT)
 
-std::string text_in(const Json& object, const char* name) {
+std::string ray_text(const Json& object, const char* name) {
     const auto found = object.find(name);
     return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-double number_in(const Json& object, const char* name) {
+double ray_number(const Json& object, const char* name) {
     const auto found = object.find(name);
     if (found == object.end()) return 0;
     if (found->is_string()) return std::strtod(found->get<std::string>().c_str(), nullptr);
@@ -42,20 +42,20 @@ std::string host_of(const std::string& url) {
 
 RayJob ray_job_in(const Json& told) {
     RayJob job;
-    job.id = text_in(told, "submission_id");
-    job.status = text_in(told, "status");
-    job.message = printable_line(text_in(told, "message").substr(0, 500));
-    job.error_type = text_in(told, "error_type");
-    job.host = host_of(text_in(told, "driver_agent_http_address"));
-    job.begun = number_in(told, "start_time") / 1000;
+    job.id = ray_text(told, "submission_id");
+    job.status = ray_text(told, "status");
+    job.message = printable_line(ray_text(told, "message").substr(0, 500));
+    job.error_type = ray_text(told, "error_type");
+    job.host = host_of(ray_text(told, "driver_agent_http_address"));
+    job.begun = ray_number(told, "start_time") / 1000;
     if (const auto code = told.find("driver_exit_code"); code != told.end() && code->is_number_integer()) {
         const int value = code->get<int>();
         job.exit_code = value < 0 ? 128 - value : value;  // Python's form of a signal
     }
     if (const auto metadata = told.find("metadata"); metadata != told.end() && metadata->is_object()) {
-        job.label = text_in(*metadata, "servetune");
-        job.port = static_cast<int>(number_in(*metadata, "servetune_port"));
-        job.bound_seconds = number_in(*metadata, "servetune_bound");
+        job.label = ray_text(*metadata, "servetune");
+        job.port = static_cast<int>(ray_number(*metadata, "servetune_port"));
+        job.bound_seconds = ray_number(*metadata, "servetune_bound");
     }
     return job;
 }
@@ -103,7 +103,7 @@ RayJobs::RayJobs(const std::string& address, const std::string& token) {
 std::string RayJobs::version() const {
     const std::string asked = "GET /api/version";
     const Json told = json_of(server_, asked, get(server_, "/api/version", answer_seconds));
-    const std::string result = told.is_object() ? text_in(told, "ray_version") : "";
+    const std::string result = told.is_object() ? ray_text(told, "ray_version") : "";
     if (result.empty()) throw IoError(server_.url + " is no dashboard of Ray: " + asked + " tells no `ray_version`");
     return result;
 }
@@ -135,7 +135,7 @@ std::optional<std::string> RayJobs::log(const std::string& id) const {
     if (!reply.error.empty() || reply.status != 200) return std::nullopt;
     const Json told = shallow_json<Json>(reply.body);
     if (!told.is_object()) return std::nullopt;
-    return text_in(told, "logs");
+    return ray_text(told, "logs");
 }
 
 void RayJobs::stop(const std::string& id) const {
@@ -153,7 +153,7 @@ std::vector<std::map<std::string, double>> RayJobs::nodes() const {
     std::vector<std::map<std::string, double>> result;
     const std::string path = "/nodes?view=summary";
     for (const Json& raylet : raylets_in(json_of(server_, "GET " + path, get(server_, path, answer_seconds)))) {
-        if (text_in(raylet, "state") != "ALIVE") continue;
+        if (ray_text(raylet, "state") != "ALIVE") continue;
         auto& node = result.emplace_back();
         if (const auto total = raylet.find("resourcesTotal"); total != raylet.end() && total->is_object())
             for (const auto& [name, amount] : total->items())
@@ -166,7 +166,7 @@ std::optional<bool> RayJobs::node_lives(const std::string& host) const {
     const std::string path = "/nodes?view=summary";
     std::optional<bool> result;
     for (const Json& raylet : raylets_in(json_of(server_, "GET " + path, get(server_, path, answer_seconds))))
-        if (text_in(raylet, "nodeManagerAddress") == host) result = result.value_or(false) || text_in(raylet, "state") == "ALIVE";
+        if (ray_text(raylet, "nodeManagerAddress") == host) result = result.value_or(false) || ray_text(raylet, "state") == "ALIVE";
     return result;
 }
 

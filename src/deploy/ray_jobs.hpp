@@ -34,8 +34,8 @@ struct RayJob {
 
 /// The body that submits an engine as the job `name` of the study with this label. Its entrypoint
 /// is a line for /bin/sh in which every word is single-quoted. Files of the command lie in a folder
-/// of the node's own, which goes with the engine. Throws UsageError for a word that no shell can pass
-/// on, and for names of variables that are none.
+/// of the node's own, which goes with the engine. Throws UsageError for a word that no shell can
+/// pass on, and for names of variables that are none.
 nlohmann::json ray_job_of(const RayOptions& options, const LaunchRequest& request, const std::string& name, const std::string& label);
 
 /// The token that the options name; empty: none. Throws UsageError where it is not there.

@@ -139,7 +139,8 @@ void Replicas::start_router(const Engine& engine, const ServerRouter& router, co
     const auto start = [&] {
         std::stop_source given_up;
         const std::stop_callback by_user(stop, [&] { given_up.request_stop(); });
-        // The router waits for its engines; for one that has died it would wait until its time is over.
+        // The router waits for its engines; for one that has died it would wait until its time is
+        // over.
         const std::jthread looks([&](const std::stop_token& over) {
             while (!over.stop_requested() && !died()) (void)wait_or_stop(std::chrono::milliseconds(100), over);
             if (!over.stop_requested()) given_up.request_stop();

@@ -32,12 +32,13 @@ struct ServerRouter {
 
 /// One engine, or several on devices of their own, as one server: copies with the same flags, or
 /// engines of roles and a router in front of them. All engines start at the same time, the router
-/// once they serve; where one fails, all are ended, the router first, and the failure is that one's,
-/// which is named where it has a role. Each has its log in its own folder, the router in `router`.
+/// once they serve; where one fails, all are ended, the router first, and the failure is that
+/// one's, which is named where it has a role. Each has its log in its own folder, the router in
+/// `router`.
 class Replicas : public Server {
 public:
-    /// At least one part; a router where they have roles, which come in the order in which a request
-    /// passes them. Throws what Deployment throws, after all have ended.
+    /// At least one part; a router where they have roles, which come in the order in which a
+    /// request passes them. Throws what Deployment throws, after all have ended.
     Replicas(const Engine& engine, std::vector<ServerPart> parts, const std::optional<ServerRouter>& router,
              const std::string& served_model, const DeployOptions& options, const std::stop_token& stop);
     ~Replicas() override;

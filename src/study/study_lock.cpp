@@ -35,7 +35,7 @@ int flock_error(int descriptor) {
     }
 }
 
-std::string text_in(int descriptor) {
+std::string lock_text(int descriptor) {
     std::array<char, 1024> bytes{};
     const ssize_t got = ::pread(descriptor, bytes.data(), bytes.size(), 0);
     return {bytes.data(), got > 0 ? static_cast<std::size_t>(got) : 0};
@@ -43,7 +43,7 @@ std::string text_in(int descriptor) {
 
 /// The process that wrote itself into the lock file; empty: unknown.
 std::string process_in(int descriptor) {
-    const std::string text = text_in(descriptor);
+    const std::string text = lock_text(descriptor);
     const std::string line = text.substr(0, text.find('\n'));
     return line.find_first_not_of("0123456789") == std::string::npos ? line : "";
 }
@@ -72,7 +72,7 @@ private:
 /// Who stands in the file now, read anew as another machine may have written it.
 std::optional<LockHolder> holder_now(const fs::path& file) {
     const Opened opened(::open(file.c_str(), O_RDONLY | file_flags));
-    return opened.id() < 0 ? std::nullopt : LockHolder::in(text_in(opened.id()));
+    return opened.id() < 0 ? std::nullopt : LockHolder::in(lock_text(opened.id()));
 }
 
 std::string seconds_in(std::chrono::milliseconds time) {
@@ -183,7 +183,7 @@ void StudyLock::beat(const std::stop_token& over) {
         if (wakes.wait_for(lock, over, beats_.every, [] { return false; }); over.stop_requested()) return;
         const std::lock_guard<std::mutex> guard(mutex_);
         // Another name stays: `keep` says so.
-        if (const auto now = LockHolder::in(text_in(file_lock_)); now && now->start != self_.start) continue;
+        if (const auto now = LockHolder::in(lock_text(file_lock_)); now && now->start != self_.start) continue;
         ++self_.beats;
         write_self();
     }

@@ -33,15 +33,15 @@ OrderedJson scalar_json(const Yaml& node) {
     return written;
 }
 
-OrderedJson json_in(const Yaml& node) {
+OrderedJson json_of_node(const Yaml& node) {
     if (node.is_mapping()) {
         OrderedJson result = OrderedJson::object();
-        for (const auto& [key, value] : node.entries()) result[key] = json_in(value);
+        for (const auto& [key, value] : node.entries()) result[key] = json_of_node(value);
         return result;
     }
     if (node.is_sequence()) {
         OrderedJson result = OrderedJson::array();
-        for (const Yaml& item : node.items()) result.push_back(json_in(item));
+        for (const Yaml& item : node.items()) result.push_back(json_of_node(item));
         return result;
     }
     return node.is_scalar() ? scalar_json(node) : OrderedJson(nullptr);
@@ -49,6 +49,6 @@ OrderedJson json_in(const Yaml& node) {
 
 }  // namespace
 
-std::string json_text_of(const Yaml& node) { return json_in(node).dump(); }
+std::string json_text_of(const Yaml& node) { return json_of_node(node).dump(); }
 
 }  // namespace servetune

@@ -60,7 +60,8 @@ TEST_CASE("cluster: the API server, containerd or the kubelet is killed and come
         CHECK(message == "measured");
         is_empty(world);
     }
-    // The same behind the API server: requests break with it, which is not the configuration's fault.
+    // The same behind the API server: requests break with it, which is not the configuration's
+    // fault.
     PodEngine engine(world, KubernetesWorld::pod_template(), 4000, KubernetesReach::forward);
     const std::string message = engine.disturbed([&] {
         world.kill("api");

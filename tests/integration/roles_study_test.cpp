@@ -136,7 +136,8 @@ std::string text_of_trials(const std::vector<Trial>& trials) {
 
 TEST_CASE("roles: a deployed study finds the ratio of prefill to decode that is best in the simulator") {
     const std::string roles = "{prefill: {count: [1, 2]}, decode: {count: [1, 2]}}";
-    // Long prompts and short answers want two that compute prompts, the other way round two that answer.
+    // Long prompts and short answers want two that compute prompts, the other way round two that
+    // answer.
     const std::map<std::string, std::string> cases{
         {"input_tokens: 3000, output_tokens: 4}, requests: 40, arrival: {rate: inf}", "prefill.count=2"},
         {"input_tokens: 32, output_tokens: 64}, requests: 96, arrival: {rate: inf}", "decode.count=2"}};

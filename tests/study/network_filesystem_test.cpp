@@ -28,7 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 
 template <class Body>
-void answer(int fuse, const fuse_in_header& request, const Body& body) {
+void fuse_answer(int fuse, const fuse_in_header& request, const Body& body) {
     std::array<char, sizeof(fuse_out_header) + sizeof(Body)> bytes{};
     const fuse_out_header header{sizeof bytes, 0, request.unique};
     std::memcpy(bytes.data(), &header, sizeof header);
@@ -50,14 +50,14 @@ void answer(int fuse, const fuse_in_header& request, const Body& body) {
             init.major = FUSE_KERNEL_VERSION;
             init.minor = FUSE_KERNEL_MINOR_VERSION;
             init.max_write = 4096;
-            answer(fuse, request, init);
+            fuse_answer(fuse, request, init);
         } else if (request.opcode == FUSE_GETATTR) {
             fuse_attr_out attributes{};
             attributes.attr.ino = 1;
             attributes.attr.mode = S_IFDIR | 0777;
             attributes.attr.nlink = 2;
-            answer(fuse, request, attributes);
-        } else if (request.opcode == FUSE_STATFS) answer(fuse, request, fuse_statfs_out{});
+            fuse_answer(fuse, request, attributes);
+        } else if (request.opcode == FUSE_STATFS) fuse_answer(fuse, request, fuse_statfs_out{});
         else if (request.opcode != FUSE_FORGET) {
             const fuse_out_header refused{sizeof refused, -ENOENT, request.unique};
             (void)!write(fuse, &refused, sizeof refused);

@@ -77,8 +77,8 @@ TEST_CASE("kubernetes study: what cannot be is refused, with the place") {
     CHECK(has(PodStudy(plain_pod + "    args: [x]\n").refusal(), "template: `spec.containers[0].args`: leave it out"));
     CHECK(has(PodStudy(plain_pod, "", ", gpus: \"0\"").refusal(), "Kubernetes itself gives each pod its devices: leave this out"));
     CHECK(has(PodStudy(plain_pod, "", ", cores: [0]").refusal(), "Kubernetes itself gives each pod its cores: leave this out"));
-    CHECK(has(PodStudy(plain_pod, "", ", ssh: {host: a}").refusal(), "by ssh, or as a job of Slurm or Kubernetes: one of them"));
-    CHECK(has(PodStudy(plain_pod, "", ", weight_cache: on").refusal(), "no container, ssh, slurm or kubernetes"));
+    CHECK(has(PodStudy(plain_pod, "", ", ssh: {host: a}").refusal(), "by ssh, or as a job of Slurm, Kubernetes or Ray: one of them"));
+    CHECK(has(PodStudy(plain_pod, "", ", weight_cache: on").refusal(), "no container, ssh, slurm, "));
     CHECK(has(PodStudy(plain_pod, "", ", workers: 2, replicas: fill").refusal(), "give `workers: 1`"));
     CHECK(has(PodStudy(plain_pod, ", reach: ingress").refusal(), "pod, forward or node"));
     CHECK(has(PodStudy("kind: Deployment\n").refusal(), "of a Deployment or Job, what stands under `spec.template`"));

@@ -78,7 +78,8 @@ public:
     KubernetesWorld(const KubernetesWorld&) = delete;
     KubernetesWorld& operator=(const KubernetesWorld&) = delete;
 
-    /// False, and said so (ctest looks for this line to call the test skipped), where it cannot run.
+    /// False, and said so (ctest looks for this line to call the test skipped), where it cannot
+    /// run.
     [[nodiscard]] bool works() const {
         if (why_not_.empty()) return true;
         WARN("skipped: Kubernetes does not run here: " << why_not_);
@@ -150,7 +151,8 @@ public:
 
     /// What trials leave: Jobs and pods of the namespace, a line each.
     [[nodiscard]] std::string left() const { return asked({"get", "jobs,pods", "--no-headers", "--ignore-not-found"}); }
-    /// Requests of `tuner` to the API server so far, by verb and resource, as its audit log has them.
+    /// Requests of `tuner` to the API server so far, by verb and resource, as its audit log has
+    /// them.
     [[nodiscard]] std::map<std::string, int> requests() const {
         std::map<std::string, int> result;
         std::ifstream stream(work() / "audit.log");

@@ -65,8 +65,8 @@ struct RayOptions {
     int first_port = 18000, last_port = 18999;  ///< engines listen on ports of this range, each on another
     /// Every engine is ended so long after its start: longer than any trial takes.
     double bound_seconds = 6 * 3600;
-    /// What a job asks for beside its GPUs: CPU, memory (bytes), and names of the cluster's own, such
-    /// as accelerator_type:H100.
+    /// What a job asks for beside its GPUs: CPU, memory (bytes), and names of the cluster's own,
+    /// such as accelerator_type:H100.
     std::map<std::string, double> resources{};
 
     /// What cannot be in these options, for a person; empty: nothing.

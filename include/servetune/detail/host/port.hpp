@@ -20,8 +20,8 @@ public:
     /// Throws IoError where none of a hundred was free.
     ReservedPort();
     /// The same of the ports from `first` to `last`, of another machine: each one that this program
-    /// takes is the next of them, so that a port that somebody has there is not taken again. {0, 0}:
-    /// as without. Throws IoError where all are taken.
+    /// takes is the next of them, so that a port that somebody has there is not taken again. {0,
+    /// 0}: as without. Throws IoError where all are taken.
     explicit ReservedPort(std::pair<int, int> range);
     ~ReservedPort();
     ReservedPort(const ReservedPort&) = delete;
