@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "deploy/kubectl.hpp"
 
+#include "deploy/client_calls.hpp"
 #include "deploy/stamped_log.hpp"
 #include "support/script.hpp"
 #include "support/temporary_folder.hpp"
@@ -61,10 +62,10 @@ TEST_CASE("kubectl: what is temporary is asked again, the rest is not") {
              "--own=1"},
             "there", "mine");
     };
-    const auto before = Kubectl::calls();
+    const ClientCalls counted;
     const Kubectl restarted = answering("Error from server (Forbidden): x is forbidden");
     CHECK(restarted.ask({"create"}, "manifest ") == "manifest {\"a\": 1}\n");
-    CHECK(Kubectl::calls() == before + 3);
+    CHECK(counted.count() == 3);
     CHECK(restarted.json({"get", "x"}) == nlohmann::json{{"a", 1}});
     std::filesystem::remove(calls);
     const Kubectl wrong = answering("Error from server (Invalid): no");

@@ -15,8 +15,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 /// In pods of the cluster, with a load test that is long enough to be disturbed.
 struct PodEngine : RemoteEngine {
     PodEngine(const KubernetesWorld& world, const nlohmann::json& pod, int requests = 4000, KubernetesReach reach = KubernetesReach::pod)

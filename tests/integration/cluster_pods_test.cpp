@@ -12,8 +12,6 @@ using namespace servetune::test;
 
 namespace {
 
-bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 /// The state that a pod of the cluster comes to, once `is` says that it is the one.
 template <class Is>
 PodState comes_to(const KubernetesWorld& world, const std::string& name, const Is& is) {

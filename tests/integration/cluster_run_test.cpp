@@ -213,5 +213,5 @@ TEST_CASE("cluster run: a suspended Job ends its trial in order and goes on late
     REQUIRE(run.kubectl({"patch", "job", "servetune-chat", "-p", R"({"spec":{"suspend":false}})"}).code == 0);
     REQUIRE(run.completes());
     CHECK(run.told() == 4);
-    CHECK(has(read_file(run.volume() / "study/run.log"), "resuming after " + std::to_string(before) + " trial"));
+    CHECK(has(run.kubectl({"logs", "job/servetune-chat"}).out, "resuming after " + std::to_string(before) + " trial"));
 }

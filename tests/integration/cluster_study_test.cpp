@@ -26,8 +26,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 /// Each configuration once, `workers` at a time; of one, if any, the engine takes all memory.
 class StudyInPods {
 public:

@@ -28,6 +28,8 @@
 
 namespace servetune::test {
 
+inline bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
 class KubernetesWorld {
 public:
     static constexpr const char* image = "localhost/engine:1";
