@@ -6,23 +6,27 @@
 #include "kubernetes_checks.hpp"
 #include "kubernetes_client.hpp"
 #include "launch_clients.hpp"
+#include "load/http.hpp"
 #include "pod_manifest.hpp"
 #include "pod_state.hpp"
 #include "servetune/detail/base/option_check.hpp"
 #include "servetune/detail/base/present.hpp"
 #include "servetune/detail/deploy/remote_launchers.hpp"
 #include "servetune/error.hpp"
+#include "takes_connection.hpp"
 
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <map>
 #include <mutex>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -119,6 +123,7 @@ public:
         result.beats = client_beat;
         const std::scoped_lock lock(mutex_);
         looks_[result.name].grace_seconds = task.grace_seconds();
+        looks_[result.name].port = request.port;
         return result;
     }
 
@@ -155,12 +160,21 @@ public:
 
     [[nodiscard]] std::optional<Failure> lost(const Launch& launch) const override {
         try {
+            // Looked at first: while the API server is asked, kubectl may have made it anew.
+            const int port = port_of(launch.name);
+            const bool forwards = port != 0 && options_.reach == KubernetesReach::forward;
+            const bool way_is_there = !forwards || takes_connection("127.0.0.1", std::to_string(port));
             const Json pod = pod_of(launch.name);
             if (pod.is_null()) return Failure{FailureKind::infrastructure, "the pod of the job " + launch.name + " is gone"};
             const PodState state = pod_state_of(pod, container_);
             if (state.failure) return state.failure;
             if (state.deleted) return Failure{FailureKind::infrastructure, "somebody has deleted the job " + launch.name + " or its pod"};
-            if (state.phase == PodState::Phase::runs) return node_silent(pod, state);
+            if (state.phase != PodState::Phase::runs) return std::nullopt;
+            if (auto silent = node_silent(pod, state)) return silent;
+            if (port != 0 && !forwards) return unreachable(address_of(state), port);
+            if (!way_is_there && comes_to_answer(port))
+                return Failure{FailureKind::infrastructure,
+                               "kubectl port-forward to the pod of the job " + launch.name + " was cut, and the engine answers again now"};
         } catch (const IoError& error) {
             return Failure{FailureKind::infrastructure, error.what()};
         }
@@ -218,6 +232,7 @@ private:
     /// What is known of a launch.
     struct Look {
         double grace_seconds = 0;
+        int port = 0;  ///< that the engine listens on; 0: it does not
         Clock::time_point begin = Clock::now();
         std::optional<Clock::time_point> asked{};
         std::string waits{};
@@ -239,6 +254,31 @@ private:
         const std::string& address = options_.reach == KubernetesReach::node ? state.host_ip : state.pod_ip;
         if (address.empty()) throw IoError("Kubernetes does not say the address of the pod on " + state.node);
         return address;
+    }
+
+    [[nodiscard]] int port_of(const std::string& name) const {
+        const std::scoped_lock lock(mutex_);
+        return looks_[name].port;
+    }
+
+    /// A machine that is reached refuses where nobody listens; else the way is at fault.
+    [[nodiscard]] static std::optional<Failure> unreachable(const std::string& address, int port) {
+        const int error = connection_error(address, std::to_string(port));
+        if (error == 0 || error == ECONNREFUSED || error == ECONNRESET) return std::nullopt;
+        return Failure{FailureKind::infrastructure, "the engine runs, and this machine cannot reach " + address + " port " +
+                                                        std::to_string(port) + " (" + std::generic_category().message(error) +
+                                                        "): say `reach: forward`, or run in the cluster"};
+    }
+
+    /// Whether an engine is behind the port once the client has forwarded it again: kubectl itself
+    /// takes connections too, and drops them where nobody listens in the pod.
+    [[nodiscard]] static bool comes_to_answer(int port) {
+        constexpr auto within = 10s;
+        Endpoint engine;
+        engine.url = "http://127.0.0.1:" + std::to_string(port);
+        for (const auto begin = Clock::now(); Clock::now() - begin < within; std::this_thread::sleep_for(200ms))
+            if (get(engine, "/", 2).error.empty()) return true;
+        return false;
     }
 
     [[nodiscard]] double since_launch(const std::string& name) const {

@@ -64,7 +64,8 @@ private:
                         "\"]}, ready_within: 60s, stop_within: 8s, stall_timeout: 20s, trial_within: 120s, warm_up: 1, workers: " +
                         std::to_string(workers) + ", environment: {SIMENGINE_OPTIONS: \"--start-scale 25 --time-scale 12\"" +
                         (greedy > 0 ? ", GREEDY: \"--max-num-seqs=" + std::to_string(greedy) + "\"" : "") + "}";
-        result.more = "budget: {trials: " + std::to_string(configurations) + "}\n";
+        const int compared = 4 * workers;  // where several at once are compared with one alone
+        result.more = "budget: {trials: " + std::to_string(configurations + compared) + "}\n";
         return result;
     }
     const KubernetesWorld& world_;
@@ -116,18 +117,24 @@ TEST_CASE("cluster: a study in pods of two nodes goes on after a preemption, an 
     REQUIRE(trials.size() >= 8);
     for (const Trial& trial : before)
         if (trial.told()) CHECK(trials[trial.id].outcome == trial.outcome);
-    std::size_t failed = 0;
+    std::size_t for_memory = 0;
+    std::vector<Configuration> settled;
     for (const Trial& trial : trials) {
         REQUIRE(trial.told());
-        if (const auto* failure = std::get_if<Failure>(&*trial.outcome)) {
-            INFO(failure->message);
-            if (says(failure->message, "it gets no further trial")) continue;  // one of two at once, on a busy machine
-            ++failed;
-            CHECK(failure->kind == FailureKind::out_of_memory);
-            CHECK(says(failure->message, "200Mi"));
+        const auto* failure = std::get_if<Failure>(&*trial.outcome);
+        if (failure != nullptr && failure->kind == FailureKind::infrastructure) {
+            CHECK_FALSE(says(failure->message, "preempted"));  // the comparison of one trial with two at once
+            continue;
         }
+        if (std::find(settled.begin(), settled.end(), trial.configuration) == settled.end()) settled.push_back(trial.configuration);
+        if (failure == nullptr) continue;
+        INFO(failure->message);
+        ++for_memory;
+        CHECK(failure->kind == FailureKind::out_of_memory);
+        CHECK(says(failure->message, "200Mi"));
     }
-    CHECK(failed == 1);
+    CHECK(for_memory == 1);
+    CHECK(settled.size() == 8);
     (void)world.kubectl({"delete", "pod", "urgent"});
     const bool nothing = comes_true([&] { return world.left().empty(); });
     INFO(world.left());
