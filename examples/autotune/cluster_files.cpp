@@ -303,7 +303,13 @@ void write_cluster_manifest(const fs::path& study, const std::string& image, boo
             why.replace(at, copy.string().size(), study.string());
         throw UsageError("nothing was written: " + study.string() + " cannot run in a cluster as it is: " + why);
     }
-    write_file(manifest, run.manifest());
+    // What a person changed there is not lost.
+    const std::string now = run.manifest();
+    const fs::path old = manifest.string() + ".old";
+    const bool replaces = !before.empty() && before != now;
+    if (replaces) write_file(old, before);
+    write_file(manifest, now);
+    if (replaces) put(stdout, "what {} was is {} now\n", manifest.string(), old.string());
     std::string files;
     for (const auto& [file, content] : run.files) files += (files.empty() ? "" : ", ") + file;
     put(stdout, "wrote {} (with {})\nnext: {}, then {}\n", manifest.string(), files,

@@ -62,8 +62,8 @@ OrderedJson chosen_metrics(const OrderedJson& metrics, const OrderedJson& report
 }
 
 OrderedJson of_report(const OrderedJson& report) {
-    OrderedJson told =
-        picked(report, {"study", "verdict", "headline", "reason", "advice", "objective", "limits", "trials", "stop_reason", "noise"});
+    OrderedJson told = picked(
+        report, {"study", "verdict", "headline", "reason", "advice", "notes", "objective", "limits", "trials", "stop_reason", "noise"});
     if (const auto found = report.find("recommended"); found != report.end() && found->is_object()) {
         told["recommended"] = picked(*found, {"command", "environment", "keep_default", "gain", "configuration", "metrics"});
         const auto gain = found->find("gain");

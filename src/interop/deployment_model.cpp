@@ -183,7 +183,7 @@ DeploymentModel deployment_of(const StudySetup& setup, const Configuration& conf
     const Engine& engine = file.composition->engine_of(configuration);
     if (!file.composition->roles_of(configuration).empty())
         throw UsageError(
-            "this configuration runs prefill and decode apart, and files are written for one kind of server only; 'autotune render' shows "
+            "this configuration runs prefill and decode apart, and files are written for one kind of server only; 'autotune report' shows "
             "its commands");
     const auto* deploy = std::get_if<DeployChoice>(&file.measuring);
     const bool whole_container = where == StartedIn::container || where == StartedIn::cluster;

@@ -198,6 +198,9 @@ std::string json_of(const ReportView& view, std::string_view stop_reason, const 
     object["headline"] = headline.title;
     object["reason"] = headline.reason;
     object["advice"] = headline.advice;
+    object["notes"] = quality_notes(view);
+    if (const std::string measured_by = view.setup.file.measured_by(); !measured_by.empty())
+        object["notes"].insert(object["notes"].begin(), measured_by);
     object["trials"] = {{"told", told}, {"failed", failed}, {"unsound", unsound}};
     object["pending"] = pending;
     const Measurement* of_default = view.measured(result.default_configuration);

@@ -21,4 +21,17 @@ std::vector<std::string> knowledge_notes(const ReportView& view) {
     return result;
 }
 
+std::vector<std::string> quality_notes(const ReportView& view) {
+    std::vector<std::string> result;
+    if (value_in(view.means(view.recommendation.recommended), quality_drop)) return result;
+    for (const auto& [name, value] : view.recommendation.recommended.entries()) {
+        const Parameter& parameter = view.setup.problem->space.at(name);
+        if (changes_answers(parameter) && value != parameter.default_value)
+            result.push_back(fmt::format(
+                "Quality not measured: {} = {} changes the numbers a model computes with. Compare its answers before you serve it.", name,
+                text_of(value)));
+    }
+    return result;
+}
+
 }  // namespace servetune

@@ -407,12 +407,7 @@ private:
         if (quality && !result_.keep_default)
             line("- Quality: {} against the default ({}).", plain_percent(std::abs(*quality)) + (*quality < 0 ? " gained" : " lost"),
                  file_.quality && !file_.quality->command.empty() ? "of its accuracy" : "1 - the agreement of greedy answers");
-        for (const auto& [name, value] : result_.recommended.entries()) {
-            const Parameter& parameter = problem_.space.at(name);
-            if (changes_answers(parameter) && !quality && value != parameter.default_value)
-                line("- Quality not measured: {} = {} changes the numbers a model computes with. Compare its answers before you serve it.",
-                     name, text_of(value));
-        }
+        for (const std::string& note : quality_notes(view_)) line("- {}", note);
         not_measured();
         for (const std::string& note : other_work_notes(view_)) line("- {}", note);
         constexpr std::size_t most_guesses = 6;

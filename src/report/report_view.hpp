@@ -100,6 +100,8 @@ std::string why_not_comparable(const ReportView& view, const Configuration& conf
 std::vector<std::string> other_work_notes(const ReportView& view);
 /// What the search knew before, and which of it the trials refuted.
 std::vector<std::string> knowledge_notes(const ReportView& view);
+/// Settings of the recommendation that change answers which nobody compared.
+std::vector<std::string> quality_notes(const ReportView& view);
 /// Of each configuration that speculates: how many of its guessed tokens were right, by the
 /// engine's own counters; the recommendation first, then in the order of the trials.
 std::vector<std::string> speculation_notes(const ReportView& view);

@@ -78,7 +78,7 @@ TEST_CASE("kubernetes: a trial costs few calls of kubectl") {
     CHECK(count_of(calls, "--watch ") == 1);
     CHECK(count_of(calls, "logs ") == 2);  // as it comes, and what was printed last
     CHECK(count_of(calls, "delete ") == 1);
-    CHECK(count_of(calls, "\n") == 8)  // one of them asks for the node of the first trial;  // and two questions where it is
+    CHECK(count_of(calls, "\n") == 8);  // and three questions: where it is, twice, and what its node is
     CHECK(!holds_words(calls, "force"));
 }
 
