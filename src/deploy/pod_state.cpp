@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words and conditions are those of Kubernetes 1.37: its API reference (Pod), "Disruptions", "Node-pressure
-// Eviction", and the source of kubelet and controllers (pkg/kubelet/images/types.go,
+// Words and conditions are those of Kubernetes 1.37: its API reference (Pod), "Disruptions",
+// "Node-pressure Eviction", and the source of kubelet and controllers (pkg/kubelet/images/types.go,
 // pkg/kubelet/container/sync_result.go, pkg/util/node/node.go); most were seen on a cluster.
 #include "pod_state.hpp"
 

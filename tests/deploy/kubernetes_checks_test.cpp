@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is wrong with a cluster before the first trial: each its own message. kubectl is a script that answers in the
-// words of kubectl 1.37.2, which were seen with a real API server.
+// What is wrong with a cluster before the first trial: each its own message. kubectl is a script
+// that answers in the words of kubectl 1.37.2, which were seen with a real API server.
 #include "deploy/kubernetes_checks.hpp"
 #include "support/script.hpp"
 #include "support/temporary_folder.hpp"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Job of a trial, from the user's template: what is theirs stays, what is ours is set, what clashes is named.
+// The Job of a trial, from the user's template: what is theirs stays, what is ours is set, what
+// clashes is named.
 #include "deploy/pod_manifest.hpp"
 #include "servetune/error.hpp"
 #include "support/test.hpp"

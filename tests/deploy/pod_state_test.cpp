@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What pods say, and what is concluded: tests/data/kubernetes/pod_states.json has a row for each way to wait, run
-// and end. Most were read from a cluster (Kubernetes 1.37.2) and shortened.
+// What pods say, and what is concluded: tests/data/kubernetes/pod_states.json has a row for each
+// way to wait, run and end. Most were read from a cluster (Kubernetes 1.37.2) and shortened.
 #include "deploy/pod_state.hpp"
 #include "support/test.hpp"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `autotune mcp` by its bytes: what no official client would send, and how it ends. scripts/check-mcp has the official clients.
+// `autotune mcp` by its bytes: what no official client would send, and how it ends.
+// scripts/check-mcp has the official clients.
 #include "support/autotune.hpp"
 #include "support/conversation.hpp"
 #include "support/deployed_study.hpp"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trials that a cluster ran on nodes of several kinds: kept with the outcome, and said in the report.
+// Trials that a cluster ran on nodes of several kinds: kept with the outcome, and said in the
+// report.
 #include "report/report_view.hpp"
 #include "servetune/journal.hpp"
 #include "study/json.hpp"

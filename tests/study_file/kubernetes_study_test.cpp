@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Studies whose engines are Jobs of Kubernetes: what is read from the study and its pod template, and what is refused.
+// Studies whose engines are Jobs of Kubernetes: what is read from the study and its pod template,
+// and what is refused.
 #include "servetune/error.hpp"
 #include "servetune/study_file.hpp"
 #include "study_file/yaml_json.hpp"
