@@ -137,7 +137,7 @@ void McpServer::call_tool(const OrderedJson& request, bool modern) {
         }
         const std::string text = secrets()(told.dump(1, ' ', false, OrderedJson::error_handler_t::replace));
         OrderedJson result{{"content", OrderedJson::array({{{"type", "text"}, {"text", text}}})},
-                           {"structuredContent", OrderedJson::parse(text, nullptr, false)}};
+                           {"structuredContent", shallow_json<OrderedJson>(text)}};
         if (result["structuredContent"].is_discarded()) result.erase("structuredContent");
         if (told.value("state", "") == "failed") result["isError"] = true;
         if (!call.cancelled) send_({{"jsonrpc", "2.0"}, {"id", id}, {"result", in_form(std::move(result), modern, false)}});

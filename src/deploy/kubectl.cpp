@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kubectl.hpp"
 
+#include "base/nesting.hpp"
 #include "base/text.hpp"
 #include "client_calls.hpp"
 #include "host/kept_output.hpp"
@@ -154,7 +155,7 @@ nlohmann::json Kubectl::json(const std::vector<std::string>& command, millisecon
     words.emplace_back("--output=json");
     const std::string answer = ask(words, "", patience);
     if (trimmed(answer).empty()) return {};
-    nlohmann::json result = nlohmann::json::parse(answer, nullptr, false);
+    nlohmann::json result = shallow_json<nlohmann::json>(answer);
     if (result.is_discarded())
         throw KubectlError("kubectl " + command.front() + " answered what is no JSON: " + answer.substr(0, 200), false);
     return result;

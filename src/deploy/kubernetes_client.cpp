@@ -2,6 +2,7 @@
 #include "kubernetes_client.hpp"
 
 #include "base/descriptor.hpp"
+#include "base/nesting.hpp"
 #include "kubectl.hpp"
 #include "pod_state.hpp"
 #include "servetune/detail/base/present.hpp"
@@ -206,7 +207,7 @@ private:
     }
 
     void take_event(const std::string& line) {
-        const Json event = Json::parse(line, nullptr, false);
+        const Json event = shallow_json<Json>(line);
         if (event.is_discarded() || !event.is_object()) return;
         const std::string type = event.value("type", "");
         if (type != "ADDED" && type != "MODIFIED" && type != "DELETED") return;
@@ -386,7 +387,7 @@ std::string KubernetesTask::text() const {
 
 KubernetesTask KubernetesTask::from(const std::string& line) {
     try {
-        const Json all = Json::parse(line);
+        const Json all = Json::parse(line, RefuseDeep());
         KubernetesTask result{.kubectl = all.at("kubectl"),
                               .job = all.at("job"),
                               .container = all.at("container"),

@@ -3,6 +3,7 @@
 // way.
 #include "artefact_words.hpp"
 #include "artefact_writers.hpp"
+#include "base/nesting.hpp"
 
 #include "servetune/error.hpp"
 
@@ -92,7 +93,7 @@ nlohmann::ordered_json argument_value(const std::string& text, const std::string
     const bool scaled = text.size() > 1 && std::string_view("kKmMgGtT").find(text.back()) != std::string_view::npos &&
                         text.find_first_not_of("0123456789.") == text.size() - 1;
     if (scaled) throw UsageError(flag + " " + text + ": Ray's engine_kwargs take no '" + text.back() + "', write the number out");
-    const auto parsed = nlohmann::ordered_json::parse(text, nullptr, false);
+    const auto parsed = shallow_json<nlohmann::ordered_json>(text);
     const bool number = parsed.is_number() && (digits || text.find_first_not_of("0123456789.eE+-") == std::string::npos);
     return number || parsed.is_boolean() || parsed.is_structured() ? parsed : nlohmann::ordered_json(text);
 }
