@@ -310,6 +310,7 @@ TEST_CASE("tuner's troubles: without study.lock a second run neither starts nor 
     study.misbehave({{"--max-num-seqs=3", "slow_start=2"}});
     ChildProcess first(study.words("run", {"--json"}), study.folder());
     REQUIRE(comes_true([&] { return study.engines().size() == 2; }));
+    const std::string holder = std::to_string(first.id());
     fs::remove(study.directory() / "study.lock");
     const Ran second = ran(study.words("run"), elsewhere.path());
     CHECK(second.code == 3);
@@ -322,7 +323,7 @@ TEST_CASE("tuner's troubles: without study.lock a second run neither starts nor 
     CHECK(study.engines().size() == 3);
     CHECK(study.trials().size() == 3);
     const std::string lock = read_file(study.directory() / "study.lock");
-    CHECK(lock.starts_with(std::to_string(first.id()) + "\nhost "));
+    CHECK(lock.starts_with(holder + "\nhost "));
     CHECK(lock.find("\nended ") != std::string::npos);
 }
 
