@@ -130,8 +130,8 @@ std::filesystem::path Tools::inside(const std::string& file) const {
 std::vector<std::string> Tools::words_of(const std::string& tool, const OrderedJson& arguments) const {
     const ToolEntry& entry = *entry_of(tool);
     for (const auto& [name, value] : arguments.items()) {
-        const bool known =
-            std::any_of(entry.arguments.begin(), entry.arguments.end(), [&](const ToolArgument& one) { return one.name == name; });
+        const bool known = std::any_of(entry.arguments.begin(), entry.arguments.end(),
+                                       [&called = name](const ToolArgument& one) { return one.name == called; });
         if (!known && !(entry.takes_long && name == "wait_seconds"))
             throw UsageError(fmt::format("`{}` takes no `{}`", tool, printable_line(name)));
     }

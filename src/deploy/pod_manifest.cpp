@@ -89,7 +89,7 @@ void add_environment(Json& container, const LaunchRequest& request) {
         if (names_secret(name) && !value.empty())
             throw UsageError("the engine's environment has the secret " + name + ": everybody who may read pods would see it. " +
                              "Put it into a Secret of the namespace, and name that under `envFrom` or `env` of the template");
-        if (std::any_of(all.begin(), all.end(), [&](const Json& one) { return one.value("name", "") == name; }))
+        if (std::any_of(all.begin(), all.end(), [&called = name](const Json& one) { return one.value("name", "") == called; }))
             throw UsageError("the template's container '" + container.value("name", "") + "' sets " + name +
                              " under `env`, and so does the study: one of them");
         all.push_back({{"name", name}, {"value", unexpanded(value, "the variable " + name)}});
