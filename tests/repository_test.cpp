@@ -90,6 +90,14 @@ std::set<std::string> helpers_of(const std::string& text) {
     return result;
 }
 
+/// The constants that a header declares for all that include it.
+std::set<std::string> constants_of(const std::string& text) {
+    static const std::regex constant(R"(\ninline constexpr [\w:<>, *]*?\b(\w+)\s*[={])");
+    std::set<std::string> result;
+    for (std::sregex_iterator at(text.begin(), text.end(), constant), end; at != end; ++at) result.insert((*at)[1]);
+    return result;
+}
+
 /// The string literals of C++, without those in comments.
 std::vector<std::string> literals(const std::string& text) {
     static const std::regex token(R"re(//[^\n]*|/\*[^]*?\*/|R"\(([^]*?)\)"|"((?:[^"\\\n]|\\.)*)"|'(?:[^'\\\n]|\\.)')re");
@@ -109,8 +117,18 @@ std::string lower(std::string text) {
 TEST_CASE("repository: a helper's name is one file's, so that files compiled together do not overload each other") {
     CHECK(helpers_of("namespace {\nint f(int a) {\n    return g(a);\n}\nconst char* const h = \"(\";\nclass K : L {};\nusing M = int;\n"
                      "std::vector<N> p{{\n}  // namespace\nint q();\n") == std::set<std::string>{"K", "f", "h", "p"});
+    CHECK(constants_of("\ninline constexpr int a = 1;\ninline constexpr std::array<int, 2> b{1, 2};\nconstexpr int c = 3;\n") ==
+          std::set<std::string>{"a", "b"});
+    // A constant of a file hides that of a header in the files that follow it in one build.
+    std::map<std::string, std::string> of_headers;
+    for (const char* folder : {"include", "src"})
+        for (const auto& [file, text] : files_below(source / folder))
+            if (file.extension() == ".hpp")
+                for (const std::string& constant : constants_of(text)) of_headers.emplace(constant, file.filename().string());
+    CHECK(of_headers.size() > 50);
     for (const char* together : {"src", "examples/autotune", "examples/simengine", "tests"}) {
         std::map<std::string, std::string> owners;
+        if (std::string(together) == "src") owners = of_headers;
         for (const auto& [file, text] : files_below(source / together)) {
             const bool is_unit_test = std::find(modules.begin(), modules.end(), file.parent_path().filename()) != modules.end();
             if (file.extension() != ".cpp" || (std::string(together) == "tests" && !is_unit_test)) continue;

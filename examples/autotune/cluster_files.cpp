@@ -148,13 +148,13 @@ containers:
     command: [{command}]
     env:
       - {{name: HOME, value: /tmp}}  # kubectl keeps there what it knows of the API
-      - {{name: SERVETUNE_CACHE, value: /work/cache}}
+      - {{name: SERVETUNE_CACHE, value: /servetune/cache}}
     envFrom: [{{secretRef: {{name: {name}, optional: true}}}}]  # what the study names as ${{NAME}}
     resources: {{requests: {{{requests}}}}}
     securityContext: {{allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {{drop: [ALL]}}}}
     volumeMounts:
       - {{name: study, mountPath: /study, readOnly: true}}
-      - {{name: work, mountPath: /work}}
+      - {{name: work, mountPath: /servetune}}
       - {{name: tmp, mountPath: /tmp}}
 volumes:
   - {{name: study, configMap: {{name: {name}}}}}
@@ -207,9 +207,9 @@ spec:
 {page})",
         fmt::arg("name", name),
         fmt::arg("pod", pod("autotune", "cpu: \"1\", memory: 512Mi",
-                            fmt::format("autotune, run, {}, --directory, /work/study, --serve, \"127.0.0.1:8420\"",
+                            fmt::format("autotune, run, {}, --directory, /servetune/study, --serve, \"127.0.0.1:8420\"",
                                         yaml_text("/study/" + config)))),
-        fmt::arg("page", pod("page", "cpu: 100m, memory: 128Mi", "autotune, serve, /work/study, --address, \"127.0.0.1:8420\"")));
+        fmt::arg("page", pod("page", "cpu: 100m, memory: 128Mi", "autotune, serve, /servetune/study, --address, \"127.0.0.1:8420\"")));
     return result;
 }
 

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mcp_jobs.hpp"
 
-#include "base/variable_name.hpp"
+#include "host/start_program.hpp"
 #include "servetune/error.hpp"
-
-#include <unistd.h>
 
 #include <algorithm>
 #include <thread>
@@ -22,12 +20,7 @@ ProcessOptions process_of(std::vector<std::string> words, const std::filesystem:
     ProcessOptions options;
     options.argv = std::move(words);
     options.argv.insert(options.argv.begin(), std::filesystem::read_symlink("/proc/self/exe").string());
-    for (char** variable = environ; *variable != nullptr; ++variable) {
-        const std::string_view text = *variable;
-        const std::size_t end = text.find('=');
-        if (end != std::string_view::npos && names_secret(text.substr(0, end)))
-            options.environment[std::string(text.substr(0, end))] = text.substr(end + 1);
-    }
+    options.environment = secret_variables();
     options.folder = folder;
     options.answer_bytes = 8UL << 20UL;
     return options;

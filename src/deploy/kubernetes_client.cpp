@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kubernetes_client.hpp"
 
-#include "base/descriptor.hpp"
 #include "base/nesting.hpp"
 #include "kubectl.hpp"
 #include "pod_state.hpp"
 #include "servetune/detail/base/present.hpp"
 #include "servetune/error.hpp"
 #include "stamped_log.hpp"
+#include "stand_in.hpp"
 
-#include <fcntl.h>
 #include <poll.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -32,14 +30,10 @@ using Json = nlohmann::json;
 using std::chrono::milliseconds;
 using namespace std::chrono_literals;
 
-/// An API server that was started anew answers within this.
-constexpr auto api_patience = 60s;
 /// What the API server, the node and the network need beside the grace.
 constexpr auto beside_grace = 30s;
 /// Where nobody waits any more: so long it is tried to delete the job.
 constexpr auto deletion_patience = 600s;
-
-constexpr int told_to_end = 128 + SIGTERM;
 
 /// All of it, unless nobody reads.
 void print_to(int descriptor, std::string_view text) {
@@ -51,63 +45,7 @@ void print_to(int descriptor, std::string_view text) {
     }
 }
 
-void say_of_client(const std::string& words) { print_to(STDERR_FILENO, std::string(client_says) + words + "\n"); }
-
-void say_failure(const Failure& failure) { say_of_client(std::string(name_in(failure_kinds, failure.kind)) + ": " + failure.message); }
-
-/// Whether somebody still wants the trial: a line feed from time to time on standard input, and no
-/// signal.
-class Wanted {
-public:
-    explicit Wanted(double silent_within_seconds) : silent_within_(static_cast<std::int64_t>(silent_within_seconds * 1000)) {
-        sigset_t ending;
-        sigemptyset(&ending);
-        for (const int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&ending, number);
-        sigprocmask(SIG_BLOCK, &ending, nullptr);
-        signals_ = Descriptor(signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK));
-        (void)std::signal(SIGPIPE, SIG_IGN);  // NOLINT(cert-err33-c)
-    }
-
-    /// The first line; nothing where none comes.
-    std::optional<std::string> line() {
-        std::string result;
-        while (still()) {
-            std::array<pollfd, 2> waiting{{{STDIN_FILENO, POLLIN, 0}, {signals_.id(), POLLIN, 0}}};
-            (void)poll(waiting.data(), waiting.size(), 100);
-            result += std::exchange(heard_, {});
-            if (const auto end = result.find('\n'); end != std::string::npos) return result.substr(0, end);
-        }
-        return std::nullopt;
-    }
-    void silent_within(double seconds) { silent_within_ = milliseconds(static_cast<std::int64_t>(seconds * 1000)); }
-
-    /// Looks; once it is false it stays so.
-    bool still() {
-        signalfd_siginfo signal{};
-        if (::read(signals_.id(), &signal, sizeof signal) > 0) wanted_ = false;
-        std::array<char, 65536> buffer{};
-        for (pollfd waiting{STDIN_FILENO, POLLIN, 0}; !input_ended_ && poll(&waiting, 1, 0) > 0;) {
-            const ssize_t got = ::read(STDIN_FILENO, buffer.data(), buffer.size());
-            if (got > 0) heard_.append(buffer.data(), static_cast<std::size_t>(got));
-            if (got > 0) last_ = Clock::now();
-            else if (got == 0 || errno != EINTR) input_ended_ = true;
-        }
-        if (task_known_) heard_.clear();
-        if (input_ended_ || Clock::now() - last_ > silent_within_) wanted_ = false;
-        return wanted_;
-    }
-    void task_is_known() { task_known_ = true; }
-    /// To be polled; -1: it has ended.
-    [[nodiscard]] int input() const { return input_ended_ ? -1 : STDIN_FILENO; }
-    [[nodiscard]] int signals() const { return wanted_ ? signals_.id() : -1; }
-
-private:
-    milliseconds silent_within_;
-    Descriptor signals_{};
-    std::string heard_{};
-    Clock::time_point last_ = Clock::now();
-    bool wanted_ = true, input_ended_ = false, task_known_ = false;
-};
+void say_failure(const Failure& failure) { stand_in_speaks(std::string(name_in(failure_kinds, failure.kind)) + ": " + failure.message); }
 
 class KubernetesClient {
 public:
@@ -149,7 +87,7 @@ private:
         if (!asked_to_end) say_failure({FailureKind::infrastructure, "the job " + name_ + " cannot be made: " + create_error_});
         ending_since_ = Clock::now();
         while (asked_to_end && !deleted_ && Clock::now() - *ending_since_ < deletion_patience) delete_job();
-        return asked_to_end ? told_to_end : client_failed;
+        return asked_to_end ? stand_in_ended : stand_in_failed;
     }
 
     void wait_for_something() const {
@@ -226,7 +164,7 @@ private:
         if (pod_->phase == PodState::Phase::ended && !pod_->deleted) ended_by_itself_ = true;
         if (pod_->deleted && !ended_by_itself_ && !ending_since_ && !failure_)
             failure_ = Failure{FailureKind::infrastructure, "somebody has deleted the pod " + pod_name_ + " or its job"};
-        if (!ran && pod_->phase != PodState::Phase::waits) say_of_client("the pod " + pod_name_ + " runs on " + pod_->node);
+        if (!ran && pod_->phase != PodState::Phase::waits) stand_in_speaks("the pod " + pod_name_ + " runs on " + pod_->node);
     }
 
     void api_answers() { trouble_since_.reset(); }
@@ -289,7 +227,8 @@ private:
                 forward_trouble_ = why;
                 return;
             }
-            if (why.find("unable to listen") != std::string::npos && why != forward_trouble_) say_of_client("kubectl port-forward: " + why);
+            if (why.find("unable to listen") != std::string::npos && why != forward_trouble_)
+                stand_in_speaks("kubectl port-forward: " + why);
             forward_trouble_ = why;
             forward_.reset();
             next_forward_ = Clock::now() + 200ms;
@@ -311,23 +250,23 @@ private:
         if (end_known_ && log_is_done) {
             log_.finish();
             if (!ending_since_) say_end();
-            const int without_code = ending_since_ ? told_to_end : 128 + SIGKILL;
+            const int without_code = ending_since_ ? stand_in_ended : 128 + SIGKILL;
             return pod_ ? pod_->exit_code.value_or(without_code) : without_code;
         }
         if (ending_since_) {
             const milliseconds grace(static_cast<std::int64_t>(task_.grace_seconds() * 1000));
             if (deleted_ ? now - *deleted_ > grace + beside_grace : now - *ending_since_ > deletion_patience) {
-                say_of_client("the pod of the job " + name_ + " has not ended");
-                return told_to_end;
+                stand_in_speaks("the pod of the job " + name_ + " has not ended");
+                return stand_in_ended;
             }
         } else if (constexpr auto end_is_known_within = 500ms;
                    forward_broke_ && !end_known_ && now - *forward_broke_ > end_is_known_within) {
             say_failure({FailureKind::infrastructure,
                          "the connection through the API server (kubectl port-forward) broke, and requests with it: " + forward_trouble_});
-            return client_failed;
-        } else if (trouble_since_ && now - *trouble_since_ > api_patience) {
+            return stand_in_failed;
+        } else if (trouble_since_ && now - *trouble_since_ > cluster_patience) {
             say_failure({FailureKind::infrastructure, "the API server has not answered for a minute: " + trouble_});
-            return client_failed;
+            return stand_in_failed;
         }
         return std::nullopt;
     }
@@ -405,13 +344,11 @@ double KubernetesTask::grace_seconds() const {
 }
 
 int kubernetes_client() {
-    constexpr double first_line_within_seconds = 30;
-    Wanted wanted(first_line_within_seconds);
+    Wanted wanted;
     const auto line = wanted.line();
-    if (!line) return told_to_end;
+    if (!line) return stand_in_ended;
     KubernetesTask task = KubernetesTask::from(*line);
-    wanted.task_is_known();
-    wanted.silent_within(task.silent_within_seconds);
+    wanted.silent_within(std::chrono::duration<double>(task.silent_within_seconds));
     return KubernetesClient(std::move(task), wanted).run();
 }
 

@@ -24,14 +24,6 @@ struct KubernetesTask {
     [[nodiscard]] double grace_seconds() const;
 };
 
-/// Begins every line on standard error that is the client's own. What the cluster did follows as
-/// the name of a failure's kind, `: ` and its message.
-inline constexpr std::string_view client_says = "servetune: kubernetes: ";
-
-/// The client's exit code where it is not the engine's: the job could not be made, or nobody
-/// answers any more. Container tools say the same of themselves (docker run).
-inline constexpr int client_failed = 125;
-
 /// The process that stands for a trial (`autotune launch-client kubernetes`): makes the Job, prints
 /// the engine's log to standard output, each line once, and returns the engine's exit code. On
 /// TERM, INT or HUP, at the end of its standard input, and where that is silent for too long, it

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Engines as Jobs of Kubernetes, by a client of ours in the foreground.
-#include "base/variable_name.hpp"
 #include "cluster_nodes.hpp"
+#include "host/start_program.hpp"
+#include "job_launcher.hpp"
 #include "kubectl.hpp"
 #include "kubernetes_checks.hpp"
 #include "kubernetes_client.hpp"
@@ -13,6 +14,7 @@
 #include "servetune/detail/base/present.hpp"
 #include "servetune/detail/deploy/remote_launchers.hpp"
 #include "servetune/error.hpp"
+#include "stand_in.hpp"
 #include "takes_connection.hpp"
 
 #include <unistd.h>
@@ -38,7 +40,6 @@ using Json = nlohmann::json;
 using std::chrono::milliseconds;
 using namespace std::chrono_literals;
 
-constexpr auto client_beat = 5s;
 /// What the node and the controllers need to remove a pod, beside its grace.
 constexpr double removal_seconds = 60;
 
@@ -71,18 +72,7 @@ Json pod_in(const Json& list) {
     return list["items"].front();
 }
 
-/// Variables with which this user's kubectl may log in; `Process` would leave them out.
-std::map<std::string, std::string> secret_variables() {
-    std::map<std::string, std::string> result;
-    for (char** variable = environ; *variable != nullptr; ++variable) {
-        const std::string_view text = *variable;
-        const auto at = text.find('=');
-        if (at != std::string_view::npos && names_secret(text.substr(0, at))) result[std::string(text.substr(0, at))] = text.substr(at + 1);
-    }
-    return result;
-}
-
-class KubernetesLauncher : public Launcher {
+class KubernetesLauncher : public JobLauncher {
 public:
     explicit KubernetesLauncher(const KubernetesOptions& options)
         : options_(with_reach(options)),
@@ -91,12 +81,8 @@ public:
 
     [[nodiscard]] std::string name() const override { return "kubernetes"; }
     [[nodiscard]] bool in_containers() const override { return true; }
-    [[nodiscard]] bool on_this_machine() const override { return false; }
-    [[nodiscard]] bool gives_out_devices() const override { return true; }
     [[nodiscard]] std::string listen_address() const override { return "0.0.0.0"; }
     [[nodiscard]] std::vector<std::string> images() const override { return images_of(options_); }
-    [[nodiscard]] std::string pinned(const std::string& /*image*/) const override { return {}; }  // a node pulls it when a pod comes
-    [[nodiscard]] Command shown(const LaunchRequest& request) const override { return request.command; }
 
     [[nodiscard]] std::string trouble(const std::string& image) const override {
         try {
@@ -108,7 +94,7 @@ public:
     }
 
     [[nodiscard]] Launch launch(const LaunchRequest& request) const override {
-        not_removed_.try_again([&](const std::string& name) { return removed(name); });
+        end_earlier();
         Launch result;
         result.name = new_launch_name(label_in_cluster(request.mark));
         result.image = request.image;
@@ -118,9 +104,9 @@ public:
                             .container = container_};
         if (options_.reach == KubernetesReach::forward) task.forwarded_port = request.port;
         result.argv = {launch_client_program(), "launch-client", "kubernetes"};
-        result.environment = secret_variables();
+        result.environment = secret_variables();  // with which this user's kubectl may log in
         result.told = task.text() + "\n";
-        result.beats = client_beat;
+        result.beats = stand_in_beat;
         const std::scoped_lock lock(mutex_);
         looks_[result.name].grace_seconds = task.grace_seconds();
         looks_[result.name].port = request.port;
@@ -184,7 +170,7 @@ public:
     [[nodiscard]] std::optional<Failure> ended(const Launch& launch, int exit_code, const std::vector<std::string>& lines) const override {
         for (auto line = lines.rbegin(); line != lines.rend(); ++line)
             for (const auto& [kind, called] : failure_kinds)
-                if (const std::string begin = std::string(client_says) + std::string(called) + ": "; line->starts_with(begin))
+                if (const std::string begin = std::string(stand_in_says) + std::string(called) + ": "; line->starts_with(begin))
                     return Failure{kind, line->substr(begin.size())};
         if (exit_code <= 128) return std::nullopt;
         // A signal: the engine's end, or the client's?
@@ -200,32 +186,17 @@ public:
     }
 
     std::string remove(const Launch& launch) const override {
-        const std::string why = removed(launch.name);
-        if (!why.empty() && !is_cut_off(launch.name)) not_removed_.add(launch.name);
+        const std::string why = JobLauncher::remove(launch);
         const std::scoped_lock lock(mutex_);
         if (why.empty()) looks_.erase(launch.name);
-        return why.empty() ? why : why + "\n";
+        return why;
     }
 
-    [[nodiscard]] std::vector<std::string> leftovers(const std::string& mark) const override {
-        std::vector<std::string> result;
-        for (const Json& job : jobs_of(mark)) result.push_back("job " + job.at("metadata").at("name").get<std::string>());
-        return result;
-    }
     std::vector<std::string> end_leftovers(const std::string& mark) const override {
-        std::vector<std::string> result;
-        std::vector<std::string> names;
-        for (const Json& job : jobs_of(mark)) {
-            names.push_back(job.at("metadata").at("name"));
-            // All are asked before one is waited for.
-            (void)kubectl_.ask({"delete", "job", names.back(), "--cascade=foreground", "--ignore-not-found", "--wait=false"});
-            const std::scoped_lock lock(mutex_);
-            looks_[names.back()].grace_seconds =
-                job.at("spec").at("template").at("spec").value("terminationGracePeriodSeconds", removal_seconds);
-        }
-        for (const std::string& name : names)
-            if (const std::string why = removed(name); !why.empty()) result.push_back(why);
-        return result;
+        // All are asked before one is waited for.
+        for (const JobLeft& job : jobs_left(mark))
+            (void)kubectl_.ask({"delete", "job", job.name, "--cascade=foreground", "--ignore-not-found", "--wait=false"});
+        return JobLauncher::end_leftovers(mark);
     }
 
 private:
@@ -243,10 +214,17 @@ private:
         return pod_in(kubectl_.json({"get", "pods", "--selector=job-name=" + name}));
     }
 
-    [[nodiscard]] std::vector<Json> jobs_of(const std::string& mark) const {
-        if (mark.empty()) return {};
+    [[nodiscard]] std::vector<JobLeft> jobs_left(const std::string& mark) const override {
+        std::vector<JobLeft> result;
+        if (mark.empty()) return result;
         const Json list = kubectl_.json({"get", "jobs", "--selector=" + std::string(pod_study_label) + "=" + label_in_cluster(mark)});
-        return list.is_object() ? list.value("items", std::vector<Json>{}) : std::vector<Json>{};
+        for (const Json& job : list.is_object() ? list.value("items", Json::array()) : Json::array()) {
+            result.push_back({job.at("metadata").at("name"), "job " + job.at("metadata").at("name").get<std::string>()});
+            const std::scoped_lock lock(mutex_);
+            looks_[result.back().name].grace_seconds =
+                job.at("spec").at("template").at("spec").value("terminationGracePeriodSeconds", removal_seconds);
+        }
+        return result;
     }
 
     [[nodiscard]] std::string address_of(const PodState& state) const {
@@ -338,22 +316,22 @@ private:
         }
     }
 
-    /// Its pod is on a node that does not answer: no pod of ours comes to that node, and the job
-    /// goes when the node is back or is removed.
-    [[nodiscard]] bool is_cut_off(const std::string& name) const {
+    /// Not where its pod is on a node that does not answer: no pod of ours comes to that node, and
+    /// the job goes when the node is back or is removed.
+    [[nodiscard]] bool keeps_others_out(const std::string& name) const override {
         try {
             const Json pod = pod_of(name);
-            if (pod.is_null()) return false;
+            if (pod.is_null()) return true;
             const PodState state = pod_state_of(pod, container_);
-            return state.phase != PodState::Phase::ended && !state.node.empty() && node_silent(pod, state).has_value();
+            return state.phase == PodState::Phase::ended || state.node.empty() || !node_silent(pod, state);
         } catch (const IoError&) {
-            return false;
+            return true;
         }
     }
 
     /// Deletes it and waits. Never by force: that says it is gone while it is not. Why it would not
     /// go; empty: it is gone.
-    [[nodiscard]] std::string removed(const std::string& name) const {
+    [[nodiscard]] std::string removed(const std::string& name) const override {
         double seconds = removal_seconds;
         {
             const std::scoped_lock lock(mutex_);
@@ -379,7 +357,6 @@ private:
     mutable std::mutex mutex_{};
     mutable std::map<std::string, Look> looks_{};
     mutable std::map<std::string, Place> nodes_{};  ///< by name, once asked
-    mutable NotRemoved not_removed_{};
 };
 
 }  // namespace

@@ -2,12 +2,13 @@
 // Engines as jobs of Ray, by the jobs REST API of its dashboard.
 #include "base/url.hpp"
 #include "base/variable_name.hpp"
+#include "job_launcher.hpp"
 #include "launch_clients.hpp"
-#include "ray_client.hpp"
 #include "ray_jobs.hpp"
 #include "servetune/detail/base/option_check.hpp"
 #include "servetune/detail/deploy/remote_launchers.hpp"
 #include "servetune/error.hpp"
+#include "stand_in.hpp"
 #include "takes_connection.hpp"
 
 #include <algorithm>
@@ -27,8 +28,6 @@ namespace {
 using namespace std::chrono_literals;
 using RayClock = std::chrono::steady_clock;
 
-constexpr auto ray_beat_every = 5s;
-constexpr double ray_unheard_within_seconds = 30;
 constexpr int bound_reached = 124;      // timeout(1): the command timed out
 constexpr int ray_cannot_be_run = 126;  // timeout(1)
 constexpr int ray_is_not_there = 127;
@@ -58,17 +57,13 @@ std::optional<Failure> of_ray(const RayJob& job) {
     return std::nullopt;
 }
 
-class RayLauncher : public Launcher {
+class RayLauncher : public JobLauncher {
 public:
     explicit RayLauncher(RayOptions options) : options_(std::move(options)) {}
 
     [[nodiscard]] std::string name() const override { return "ray"; }
-    [[nodiscard]] bool on_this_machine() const override { return false; }
-    [[nodiscard]] bool gives_out_devices() const override { return true; }
     [[nodiscard]] std::string listen_address() const override { return "0.0.0.0"; }  // the node is not known before
     [[nodiscard]] std::pair<int, int> ports() const override { return {options_.first_port, options_.last_port}; }
-    [[nodiscard]] std::string pinned(const std::string& /*image*/) const override { return {}; }
-    [[nodiscard]] Command shown(const LaunchRequest& request) const override { return request.command; }
 
     [[nodiscard]] std::string trouble(const std::string& /*image*/) const override {
         try {
@@ -89,17 +84,16 @@ public:
     }
 
     [[nodiscard]] Launch launch(const LaunchRequest& request) const override {
-        not_removed_.try_again([this](const std::string& name) { return removed(name); });
+        end_earlier();
         Launch result;
         const std::string label = label_here_of(request.mark);
         result.name = new_launch_name(label);
         result.program = request.command.argv.front();
-        result.beats = ray_beat_every;
+        result.beats = stand_in_beat;
         result.argv = {launch_client_program(), "launch-client", "ray"};
         try {
             result.told = nlohmann::json{{"address", options_.address},
                                          {"token", token_of(options_)},
-                                         {"unheard_within_seconds", ray_unheard_within_seconds},
                                          {"job", ray_job_of(options_, request, result.name, label)}}
                               .dump() +
                           "\n";
@@ -118,7 +112,7 @@ public:
         const auto job = patient([&](const RayJobs& ray) { return ray.find(launch.name); });
         if (!job) {
             const std::scoped_lock lock(mutex_);
-            if (RayClock::now() - known_[launch.name].since > ray_patience)
+            if (RayClock::now() - known_[launch.name].since > cluster_patience)
                 throw IoError("the job " + launch.name + " was submitted to " + options_.address +
                               ", and Ray has not known of it for a minute");
             return {"the job is being submitted", {}};
@@ -158,28 +152,10 @@ public:
         } catch (const Error& error) {
             return Failure{FailureKind::infrastructure, error.what()};
         }
-        if (exit_code == ray_client_failed)
+        if (exit_code == stand_in_failed)
             for (const std::string& line : lines)
-                if (line.starts_with(ray_client_says)) return Failure{FailureKind::infrastructure, line.substr(ray_client_says.size())};
+                if (line.starts_with(stand_in_says)) return Failure{FailureKind::infrastructure, line.substr(stand_in_says.size())};
         return std::nullopt;
-    }
-
-    std::string remove(const Launch& launch) const override {
-        const std::string why = removed(launch.name);
-        if (!why.empty()) not_removed_.add(launch.name);
-        return why.empty() ? why : why + "\n";
-    }
-
-    [[nodiscard]] std::vector<std::string> leftovers(const std::string& mark) const override {
-        std::vector<std::string> result;
-        for (const RayJob& job : jobs_of_study(mark)) result.push_back(text_of_job(job));
-        return result;
-    }
-    std::vector<std::string> end_leftovers(const std::string& mark) const override {
-        std::vector<std::string> result;
-        for (const RayJob& job : jobs_of_study(mark))
-            if (std::string why = removed(job.id); !why.empty()) result.push_back(std::move(why));
-        return result;
     }
 
 private:
@@ -211,7 +187,7 @@ private:
     /// Asks again for a minute, as a head that is being restarted answers soon.
     template <class Ask>
     std::invoke_result_t<const Ask&, const RayJobs&> patient(const Ask& ask) const {
-        for (const auto until = RayClock::now() + ray_patience;;) {
+        for (const auto until = RayClock::now() + cluster_patience;;) {
             try {
                 return ask(jobs());
             } catch (const IoError&) {
@@ -235,13 +211,13 @@ private:
     }
 
     /// Jobs that are there, and those that lost their supervisor and whose engine answers yet.
-    [[nodiscard]] std::vector<RayJob> jobs_of_study(const std::string& mark) const {
-        std::vector<RayJob> result;
+    [[nodiscard]] std::vector<JobLeft> jobs_left(const std::string& mark) const override {
+        std::vector<JobLeft> result;
         if (mark.empty()) return result;
         const std::string label = label_here_of(mark);
-        for (RayJob& job : patient([&](const RayJobs& ray) { return ray.of_label(label); }))
+        for (const RayJob& job : patient([&](const RayJobs& ray) { return ray.of_label(label); }))
             if (job.is_there() || (may_live_on(job) && takes_connection(job.host, std::to_string(job.port))))
-                result.push_back(std::move(job));
+                result.push_back({job.id, text_of_job(job)});
         return result;
     }
 
@@ -257,7 +233,7 @@ private:
 
     /// Ends a job and waits until it is over and its engine's port silent. Why it would not go;
     /// empty: it is gone.
-    [[nodiscard]] std::string removed(const std::string& name) const {
+    [[nodiscard]] std::string removed(const std::string& name) const override {
         Known known;
         {
             const std::scoped_lock lock(mutex_);
@@ -302,7 +278,6 @@ private:
     const RayOptions options_;
     mutable std::mutex mutex_{};
     mutable std::map<std::string, Known> known_{};
-    mutable NotRemoved not_removed_{};
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "host/kept_output.hpp"
 #include "host/start_program.hpp"
 #include "hub_tokens.hpp"
+#include "job_launcher.hpp"
 #include "launch_clients.hpp"
 #include "servetune/detail/base/option_check.hpp"
 #include "servetune/detail/deploy/remote_launchers.hpp"
@@ -106,16 +107,12 @@ std::vector<std::string> client(const std::string& program) {
     return words;
 }
 
-class SlurmLauncher : public Launcher {
+class SlurmLauncher : public JobLauncher {
 public:
     explicit SlurmLauncher(SlurmOptions options) : options_(std::move(options)) {}
 
     [[nodiscard]] std::string name() const override { return "slurm"; }
-    [[nodiscard]] bool on_this_machine() const override { return false; }
-    [[nodiscard]] bool gives_out_devices() const override { return true; }
     [[nodiscard]] std::string listen_address() const override { return options_.listen; }
-    [[nodiscard]] std::string pinned(const std::string& /*image*/) const override { return {}; }
-    [[nodiscard]] Command shown(const LaunchRequest& request) const override { return request.command; }
 
     [[nodiscard]] std::string trouble(const std::string& /*image*/) const override {
         try {
@@ -128,7 +125,7 @@ public:
     }
 
     [[nodiscard]] Launch launch(const LaunchRequest& request) const override {
-        not_removed_.try_again([](const std::string& name) { return removed(name); });
+        end_earlier();
         Launch result;
         result.environment = request.environment;
         hand_on_hub_tokens(result.environment);
@@ -222,25 +219,14 @@ public:
         return std::nullopt;
     }
 
-    std::string remove(const Launch& launch) const override {
-        const std::string why = removed(launch.name);
-        if (!why.empty()) not_removed_.add(launch.name);
-        return why.empty() ? why : why + "\n";
-    }
-
-    [[nodiscard]] std::vector<std::string> leftovers(const std::string& mark) const override {
-        std::vector<std::string> result;
-        for (const Job& job : jobs_of_study(mark)) result.push_back(text_of(job));
-        return result;
-    }
-    std::vector<std::string> end_leftovers(const std::string& mark) const override {
-        std::vector<std::string> result;
-        for (const Job& left : jobs_of_study(mark))
-            if (std::string why = removed(left.name); !why.empty()) result.push_back(std::move(why));
-        return result;
-    }
-
 private:
+    [[nodiscard]] std::vector<JobLeft> jobs_left(const std::string& mark) const override {
+        std::vector<JobLeft> result;
+        if (mark.empty()) return result;
+        for (const Job& job : jobs_in(told("squeue", {"--noheader", "--all", "--user=" + std::to_string(geteuid()), job_format})))
+            if (job.name.starts_with("servetune-" + label_here_of(mark) + "-")) result.push_back({job.name, text_of(job)});
+        return result;
+    }
     static std::string text_of(const Job& job) {
         return "job " + job.id + " (" + job.name + ") " + job.state + (job.node.empty() ? "" : " on " + job.node);
     }
@@ -264,13 +250,6 @@ private:
         auto jobs = jobs_in(told("squeue", {"--noheader", "--all", "--states=all", "--name=" + name, job_format}));
         return jobs.empty() ? std::nullopt : std::optional(std::move(jobs.front()));
     }
-    static std::vector<Job> jobs_of_study(const std::string& mark) {
-        std::vector<Job> result;
-        if (mark.empty()) return result;
-        for (Job& job : jobs_in(told("squeue", {"--noheader", "--all", "--user=" + std::to_string(geteuid()), job_format})))
-            if (job.name.starts_with("servetune-" + label_here_of(mark) + "-")) result.push_back(std::move(job));
-        return result;
-    }
     static std::string told_of_node(const std::string& node) { return told("scontrol", {"show", "node", node, "--oneliner"}); }
 
     /// The port of a node's slurmd; empty: not known. A node tells it only where it is not the
@@ -287,7 +266,7 @@ private:
 
     /// Cancels it and waits. Why it would not go, after twice the time that clusters give a deaf
     /// one (KillWait, 30 s by default); empty: it is gone.
-    static std::string removed(const std::string& name) {
+    [[nodiscard]] std::string removed(const std::string& name) const override {
         try {
             std::optional<Job> job = job_of(name);
             if (!job || !job->is_there()) return {};
@@ -306,7 +285,6 @@ private:
 
     mutable std::mutex mutex_{};
     mutable std::map<std::string, Clock::time_point> asked_since_{};  ///< jobs that nobody has seen yet
-    mutable NotRemoved not_removed_{};
     const SlurmOptions options_;
 };
 

@@ -184,6 +184,16 @@ std::vector<std::string> inherited_environment() {
     return result;
 }
 
+std::map<std::string, std::string> secret_variables() {
+    std::map<std::string, std::string> result;
+    for (char** variable = environ; *variable != nullptr; ++variable) {
+        const std::string_view text = *variable;
+        const auto at = text.find('=');
+        if (at != std::string_view::npos && names_secret(text.substr(0, at))) result[std::string(text.substr(0, at))] = text.substr(at + 1);
+    }
+    return result;
+}
+
 bool may_start_on(int core) {
     if (core < 0 || core >= CPU_SETSIZE) return false;
     const cpu_set_t set = set_of({core});

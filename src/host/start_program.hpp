@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,8 @@ std::filesystem::path find_program(const std::string& name, const std::string& p
 /// This process's own variables, NAME=value, without those whose names say that they hold a secret
 /// (`names_secret`).
 std::vector<std::string> inherited_environment();
+/// Those that it leaves out, for a child that is ourselves or the user's own client.
+std::map<std::string, std::string> secret_variables();
 
 /// What a child becomes.
 struct ChildProgram {

@@ -365,9 +365,8 @@ Headline headline_of(const ReportView& view) {
                                            problem.objective.leading().metric + " than the default";
                 headline.reason = capitalized(with_interval(result.gain)) + '.';
             }
-            headline.advice = std::holds_alternative<SimulateChoice>(view.setup.file.measuring)
-                                  ? "All figures are predictions: measure it before you serve it."
-                                  : "Serve this.";
+            headline.advice =
+                std::holds_alternative<SimulateChoice>(view.setup.file.measuring) ? "Predicted: measure it first." : "Serve this.";
             break;
         case Conclusion::keep_default:
             headline.title = "Keep the default";

@@ -3,6 +3,7 @@
 #include "chart.hpp"
 #include "html_text.hpp"
 #include "html_view.hpp"
+#include "servetune/detail/base/normal.hpp"
 #include "servetune/detail/trial/metric_key.hpp"
 #include "space/value_json.hpp"
 
@@ -17,8 +18,6 @@
 
 namespace servetune {
 namespace {
-
-constexpr double normal_95 = 1.959963984540054;  // of the standard normal distribution, two-sided
 
 /// What the leading goal's figures are multiplied with where they are drawn: times in milliseconds.
 double shown_factor(std::string_view metric) { return shown_in_milliseconds(metric) ? 1e3 : 1; }

@@ -15,7 +15,7 @@ namespace {
 
 using Made = std::unique_ptr<Strategy>;
 
-constexpr std::array<StrategyKind, 6> strategies{{
+constexpr std::array<StrategyKind, 6> strategy_rows{{
     {"staged", false, [](const StudySetup& setup) -> Made { return std::make_unique<Staged>(setup.file.strategy.staged); }},
     {"random", true, [](const StudySetup&) -> Made { return std::make_unique<Random>(); }},
     {"exhaustive", true, [](const StudySetup&) -> Made { return std::make_unique<Exhaustive>(); }},
@@ -27,21 +27,22 @@ constexpr std::array<StrategyKind, 6> strategies{{
 }  // namespace
 
 const StrategyKind& strategy_kind(std::string_view name) {
-    const auto* const row = std::find_if(strategies.begin(), strategies.end(), [&](const StrategyKind& kind) { return kind.name == name; });
-    if (row == strategies.end()) throw std::logic_error("the strategy '" + std::string(name) + "' has no row in strategies.cpp");
+    const auto* const row =
+        std::find_if(strategy_rows.begin(), strategy_rows.end(), [&](const StrategyKind& kind) { return kind.name == name; });
+    if (row == strategy_rows.end()) throw std::logic_error("the strategy '" + std::string(name) + "' has no row in strategies.cpp");
     return *row;
 }
 
 std::vector<std::string> strategies_for_several_goals() {
     std::vector<std::string> names;
-    for (const StrategyKind& kind : strategies)
+    for (const StrategyKind& kind : strategy_rows)
         if (kind.takes_several_goals) names.emplace_back(kind.name);
     return names;
 }
 
 std::vector<std::string> strategy_names() {
     std::vector<std::string> names;
-    for (const StrategyKind& kind : strategies) names.emplace_back(kind.name);
+    for (const StrategyKind& kind : strategy_rows) names.emplace_back(kind.name);
     return names;
 }
 
