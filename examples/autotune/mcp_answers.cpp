@@ -4,6 +4,7 @@
 #include "commands.hpp"
 
 #include "base/nesting.hpp"
+#include "servetune/detail/engine/composition.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -34,12 +35,6 @@ OrderedJson picked(const OrderedJson& from, std::initializer_list<const char*> n
     OrderedJson result = OrderedJson::object();
     for (const char* name : names)
         if (const auto found = from.find(name); found != from.end() && !found->is_null()) result[name] = *found;
-    return result;
-}
-
-std::string as_line(const OrderedJson& words) {
-    std::string result;
-    for (const OrderedJson& word : words) result += (result.empty() ? "" : " ") + word.get<std::string>();
     return result;
 }
 
@@ -97,7 +92,7 @@ OrderedJson of_report(const OrderedJson& report) {
 
 OrderedJson of_validation(const OrderedJson& read) {
     OrderedJson told = picked(read, {"valid", "error", "problems", "study", "size", "machine", "installed"});
-    if (const auto words = read.find("default_command"); words != read.end()) told["default_command"] = as_line(*words);
+    if (const auto words = read.find("default_command"); words != read.end()) told["default_command"] = servetune::Command{words->get<std::vector<std::string>>()}.text();
     if (const auto found = read.find("warnings"); found != read.end()) told["warnings"] = first_of(*found, 10);
     if (const auto found = read.find("plan"); found != read.end()) told["plan"] = found->value("text", "");
     if (const auto found = read.find("parameters"); found != read.end()) {
@@ -184,8 +179,7 @@ OrderedJson answer_of(const std::string& tool, int exit_code, const std::string&
         for (const auto& [name, value] : rest.items()) told[name] = value;
     } else if (!failed) told["text"] = shortened(printed);
     if (!told.contains("reason") && (failed || !said.empty()))
-        told["reason"] = told.value("text", said.empty() ? "" : reason_of(exit_code, said));
-    if (told.value("reason", " ").empty()) told["reason"] = reason_of(exit_code, said);
+        told["reason"] = said.empty() && told.contains("text") ? told["text"].get<std::string>() : reason_of(exit_code, said);
     if (failed)
         told["next"] = exit_code == environment_error ? "mend what `reason` names on this machine, then try again"
                                                       : "mend the arguments or the file that `reason` names, then try again";

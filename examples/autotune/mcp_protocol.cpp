@@ -101,11 +101,6 @@ McpServer::~McpServer() {
     // Their threads are joined here, with the lock free.
 }
 
-void McpServer::forget_ended() {
-    const std::scoped_lock lock(mutex_);
-    std::erase_if(calls_, [](const auto& one) { return one.second->ended.load(); });
-}
-
 void McpServer::call_tool(const OrderedJson& request, bool modern) {
     const OrderedJson id = request.at("id");
     const OrderedJson parameters = request.value("params", OrderedJson::object());
@@ -114,22 +109,16 @@ void McpServer::call_tool(const OrderedJson& request, bool modern) {
         throw RpcError{invalid_arguments, "there is no such tool: `tools/list` has them"};
     const auto meta = parameters.find("_meta");
     const OrderedJson token = meta != parameters.end() && meta->is_object() ? meta->value("progressToken", OrderedJson()) : OrderedJson();
-    const auto progress = [this, token](double done, double all, const std::string& what) {
+    const auto progress = [this, token](double done, const std::string& what) {
         if (token.is_null()) return;
         OrderedJson told{{"progressToken", token}, {"progress", done}, {"message", secrets()(what)}};
-        if (all > 0) told["total"] = all;
         send_({{"jsonrpc", "2.0"}, {"method", "notifications/progress"}, {"params", told}});
     };
-    forget_ended();
-    const std::scoped_lock lock(mutex_);
-    if (calls_.contains(id.dump())) throw RpcError{invalid_request, "a request with this id runs already"};
-    auto call = std::make_shared<Call>();
-    calls_[id.dump()] = call;
     const auto arguments = parameters.value("arguments", OrderedJson::object());
-    call->thread = std::jthread([this, id, modern, progress, arguments, tool = name->get<std::string>(), &call = *call] {
+    begin(id, [this, modern, progress, arguments, tool = name->get<std::string>()](const std::function<bool()>& cancelled) {
         OrderedJson told;
         try {
-            told = tools_.call(tool, arguments, progress, [&] { return call.cancelled.load(); });
+            told = tools_.call(tool, arguments, progress, cancelled);
         } catch (const UsageError& error) {
             told = {{"state", "failed"}, {"reason", error.what()}, {"next", "mend the arguments, then try again"}};
         } catch (const std::exception& error) {
@@ -140,7 +129,41 @@ void McpServer::call_tool(const OrderedJson& request, bool modern) {
                            {"structuredContent", shallow_json<OrderedJson>(text)}};
         if (result["structuredContent"].is_discarded()) result.erase("structuredContent");
         if (told.value("state", "") == "failed") result["isError"] = true;
-        if (!call.cancelled) send_({{"jsonrpc", "2.0"}, {"id", id}, {"result", in_form(std::move(result), modern, false)}});
+        return in_form(std::move(result), modern, false);
+    });
+}
+
+void McpServer::read_resource(const OrderedJson& request, bool modern) {
+    const OrderedJson parameters = request.value("params", OrderedJson::object());
+    const auto uri = parameters.find("uri");
+    const std::string wanted = uri != parameters.end() && uri->is_string() ? uri->get<std::string>() : "";
+    begin(request.at("id"), [this, modern, wanted](const std::function<bool()>& cancelled) {
+        try {
+            OrderedJson contents = OrderedJson::array();
+            contents.push_back(tools_.read_resource(wanted, cancelled));
+            return in_form({{"contents", contents}}, modern, true);
+        } catch (const UsageError& error) {
+            throw RpcError{modern ? invalid_arguments : unknown_resource, error.what()};
+        }
+    });
+}
+
+void McpServer::begin(const OrderedJson& id, std::function<OrderedJson(const std::function<bool()>& cancelled)> work) {
+    const std::scoped_lock lock(mutex_);
+    std::erase_if(calls_, [](const auto& one) { return one.second->ended.load(); });
+    if (calls_.contains(id.dump())) throw RpcError{invalid_request, "a request with this id runs already"};
+    auto call = std::make_shared<Call>();
+    calls_[id.dump()] = call;
+    call->thread = std::jthread([this, id, work = std::move(work), &call = *call] {
+        OrderedJson message;
+        try {
+            message = {{"jsonrpc", "2.0"}, {"id", id}, {"result", work([&] { return call.cancelled.load(); })}};
+        } catch (const RpcError& error) {
+            message = error_message(id, error);
+        } catch (const std::exception& error) {
+            message = error_message(id, {internal_error, secrets()(error.what())});
+        }
+        if (!call.cancelled) send_(message);
         call.ended = true;
     });
 }
@@ -154,16 +177,6 @@ OrderedJson McpServer::answer(const OrderedJson& request, bool modern) {
     if (method == "tools/list") return in_form({{"tools", Tools::list()}}, modern, true);
     if (method == "resources/list") return in_form({{"resources", tools_.resources()}}, modern, true);
     if (method == "resources/templates/list") return in_form({{"resourceTemplates", OrderedJson::array()}}, modern, true);
-    if (method == "resources/read") {
-        try {
-            const auto uri = parameters.find("uri");
-            OrderedJson contents = OrderedJson::array();
-            contents.push_back(tools_.read_resource(uri != parameters.end() && uri->is_string() ? uri->get<std::string>() : ""));
-            return in_form({{"contents", contents}}, modern, true);
-        } catch (const UsageError& error) {
-            throw RpcError{modern ? invalid_arguments : unknown_resource, error.what()};
-        }
-    }
     throw RpcError{unknown_method, "there is no method " + printable_line(method)};
 }
 
@@ -199,6 +212,7 @@ void McpServer::hear(const std::string& line) {
                            "this server speaks " + std::string(modern_version),
                            {{"supported", discovered()["supportedVersions"]}, {"requested", version}}};
         if (*method == "tools/call") return call_tool(request, modern);
+        if (*method == "resources/read") return read_resource(request, modern);
         send_({{"jsonrpc", "2.0"}, {"id", *id}, {"result", answer(request, modern)}});
     } catch (const RpcError& error) {
         send_(error_message(*id, error));

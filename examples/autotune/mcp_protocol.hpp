@@ -40,7 +40,9 @@ private:
     struct Call;
     [[nodiscard]] OrderedJson answer(const OrderedJson& request, bool modern);
     void call_tool(const OrderedJson& request, bool modern);
-    void forget_ended();
+    void read_resource(const OrderedJson& request, bool modern);
+    /// Answers the request with this id from a thread of its own.
+    void begin(const OrderedJson& id, std::function<OrderedJson(const std::function<bool()>& cancelled)> work);
     Tools& tools_;
     const Send send_;
     std::mutex mutex_{};

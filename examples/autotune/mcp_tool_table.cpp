@@ -12,11 +12,11 @@ constexpr ToolArgument directory_argument{"directory", Takes::file, "--directory
 constexpr std::array<ToolWord, 2> tool_init_words{"init", "--yes"};
 constexpr std::array tool_init_arguments{
     ToolArgument{"output", Takes::file, "--output", "The file to write, such as study.yaml", true},
-    ToolArgument{"engine", Takes::text, "--engine", "vllm, sglang, tensorrt-llm or llama.cpp (one that is installed)"},
+    ToolArgument{"engine", Takes::catalogued, "--engine", "vllm, sglang, tensorrt-llm or llama.cpp (one that is installed)"},
     ToolArgument{"model", Takes::text, "--model", "A name on the hub, a folder or a file"},
-    ToolArgument{"hardware", Takes::name, "--hardware", "The chip, such as h100-sxm (as nvidia-smi says)"},
+    ToolArgument{"hardware", Takes::catalogued, "--hardware", "The chip, such as h100-sxm (as nvidia-smi says)"},
     ToolArgument{"gpus", Takes::count, "--gpus", "How many; 0: serve from the CPU"},
-    ToolArgument{"traffic", Takes::name, "--traffic", "chat, random, shared_prefix, multi_turn, sharegpt, or INPUTxOUTPUT tokens"},
+    ToolArgument{"traffic", Takes::catalogued, "--traffic", "chat, random, shared_prefix, multi_turn, sharegpt, or INPUTxOUTPUT tokens"},
     ToolArgument{"concurrency", Takes::count, "--concurrency", "Requests in flight"},
     ToolArgument{"goal", Takes::text, "--goal", "throughput, latency, or throughput under a limit such as 'ttft_p95 < 2s'"},
     ToolArgument{"budget", Takes::text, "--budget", "When to end, such as '30 trials' or 8h"},
@@ -29,9 +29,9 @@ constexpr std::array tool_validate_arguments{study_argument};
 
 constexpr std::array<ToolWord, 2> tool_suggest_words{"suggest", "--json"};
 constexpr std::array tool_suggest_arguments{
-    ToolArgument{"model", Takes::name, "", "A name on the hub", true},
-    ToolArgument{"hardware", Takes::name, "--hardware", "The chip, such as h100-sxm", true},
-    ToolArgument{"engine", Takes::text, "--engine", "vllm, sglang, tensorrt-llm or llama.cpp", true},
+    ToolArgument{"model", Takes::model, "", "A name on the hub", true},
+    ToolArgument{"hardware", Takes::catalogued, "--hardware", "The chip, such as h100-sxm", true},
+    ToolArgument{"engine", Takes::catalogued, "--engine", "vllm, sglang, tensorrt-llm or llama.cpp", true},
 };
 
 constexpr std::array<ToolWord, 3> tool_start_words{"run", "--quiet", "--json"};
@@ -48,10 +48,11 @@ constexpr std::array tool_status_arguments{
     ToolArgument{"job", Takes::text, "", "What `start`, `bench` or `compare` gave, in place of a study"},
 };
 constexpr std::array tool_stop_arguments{ToolArgument{"job", Takes::text, "", "What `start`, `bench` or `compare` gave", true}};
+constexpr std::array<ToolWord, 2> tool_propose_words{"render", "--json"};
 constexpr std::array tool_propose_arguments{
     study_argument,
     directory_argument,
-    ToolArgument{"configuration", Takes::settings, "", "Parameter -> value; the others keep their defaults", true},
+    ToolArgument{"configuration", Takes::settings, "--set", "Parameter -> value; the others keep their defaults", true},
 };
 
 constexpr std::array<ToolWord, 2> tool_explain_words{"explain", "--json"};
@@ -75,7 +76,7 @@ constexpr std::array tool_recommend_arguments{
 constexpr std::array<ToolWord, 2> tool_audit_words{"audit", "--json"};
 constexpr std::array tool_audit_arguments{
     ToolArgument{"files", Takes::files, "", "Results of any benchmark tool: JSON, CSV, or text with printed results", true},
-    ToolArgument{"hardware", Takes::name, "--hardware", "The chip, such as h100-sxm"},
+    ToolArgument{"hardware", Takes::catalogued, "--hardware", "The chip, such as h100-sxm"},
     ToolArgument{"model", Takes::text, "--model", "The model, where the results do not name it"},
     ToolArgument{"study", Takes::file, "--study", "The study whose workloads, model and hardware were measured"},
 };
@@ -84,12 +85,12 @@ constexpr std::array<ToolWord, 3> tool_bench_words{"bench", "--quiet", "--json"}
 constexpr std::array tool_bench_arguments{
     ToolArgument{"url", Takes::url, "--url", "A server of this machine, such as http://127.0.0.1:8000", true},
     ToolArgument{"model", Takes::text, "--model", "Its name on the server (the only one that it serves)"},
-    ToolArgument{"workload", Takes::name, "--workload", "A shipped workload, or random:INPUTxOUTPUT tokens (random:512x128)"},
+    ToolArgument{"workload", Takes::catalogued, "--workload", "A shipped workload, or random:INPUTxOUTPUT tokens (random:512x128)"},
     ToolArgument{"requests", Takes::count, "--requests", "How many"},
     ToolArgument{"concurrency", Takes::count, "--concurrency", "Requests in flight"},
     ToolArgument{"rate", Takes::number, "--rate", "Requests a second, in place of `concurrency`"},
     ToolArgument{"ignore_eos", Takes::flag, "--ignore-eos", "Ask for exactly the workload's number of output tokens"},
-    ToolArgument{"hardware", Takes::name, "--hardware", "The chip: the audit checks figures against its peaks"},
+    ToolArgument{"hardware", Takes::catalogued, "--hardware", "The chip: the audit checks figures against its peaks"},
 };
 
 constexpr std::array<ToolWord, 3> tool_compare_words{"compare", "--quiet", "--json"};
@@ -104,7 +105,7 @@ constexpr std::array tool_compare_arguments{
 
 constexpr std::array all_tools{
     ToolEntry{"init", "Write a study (YAML) from answers; what is left out is found on this machine. Then call `validate`.",
-              tool_init_words, tool_init_arguments},
+              tool_init_words, tool_init_arguments, false, false, true},
     ToolEntry{"validate",
               "Check a study: errors with their place, the parameters that are searched, how long it will take, what is missing here.",
               tool_validate_words, tool_validate_arguments, true},
@@ -124,9 +125,8 @@ constexpr std::array all_tools{
     ToolEntry{"propose",
               "Suggest a configuration for a study; the search tries the most promising ones at the next `start`, and believes nothing "
               "unmeasured.",
-              {},
-              tool_propose_arguments},
-    ToolEntry{"stop", "End a job of this server in good order. What was measured is kept.", {}, tool_stop_arguments},
+              tool_propose_words, tool_propose_arguments},
+    ToolEntry{"stop", "End a job of this server in good order. What was measured is kept.", {}, tool_stop_arguments, false, false, true},
     ToolEntry{"explain", "What each parameter does to the goal, with intervals; or why one trial was made.", tool_explain_words,
               tool_explain_arguments, true},
     ToolEntry{"report", "The verdict of a study with its reasons, figures, intervals, failures and the command to serve with.",

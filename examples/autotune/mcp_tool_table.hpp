@@ -10,7 +10,8 @@ namespace autotune {
 /// What an argument of a tool is, and with that how it is checked and given on.
 enum class Takes {
     text,      ///< one line
-    name,      ///< one line; where it looks like a file, one in the folder
+    catalogued,  ///< a name of the catalogue, or a file in the folder
+    model,       ///< a name on the hub, or a file in the folder
     count,     ///< a whole number of at least 0
     number,    ///< above 0
     flag,      ///< true: the option is given
@@ -36,9 +37,10 @@ struct ToolEntry {
     std::span<const ToolArgument> arguments;
     bool reads_only = false;
     bool takes_long = false;  ///< it may outlast a call, and has `wait_seconds`
+    bool destroys = false;    ///< it may replace a file, or end what runs
 };
 
-/// All of them; those with empty `words` are done by Tools itself.
+/// All of them. Those without words are done by Tools itself.
 std::span<const ToolEntry> tool_table();
 
 }  // namespace autotune

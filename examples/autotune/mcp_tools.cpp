@@ -22,6 +22,7 @@ namespace autotune {
 using namespace servetune;
 using namespace std::chrono_literals;
 using OrderedJson = Tools::OrderedJson;
+using Clock = std::chrono::steady_clock;
 
 namespace {
 
@@ -68,10 +69,17 @@ std::string line_in(const ToolArgument& argument, const OrderedJson& value) {
     return *text;
 }
 
-bool looks_like_file(const std::string& text) {
+/// As `Catalogue::find` reads a name: one with a slash, or of YAML, is a file.
+bool is_file_of_catalogue(const std::string& text) {
     const std::string ending = std::filesystem::path(text).extension();
-    return text.front() == '/' || text.front() == '.' || text.front() == '~' || text.find("..") != std::string::npos || ending == ".yaml" ||
-           ending == ".yml" || ending == ".json" || ending == ".csv" || ending == ".jsonl" || ending == ".txt";
+    return text.find('/') != std::string::npos || ending == ".yaml" || ending == ".yml" || text.front() == '~';
+}
+
+/// A name on the hub has a slash too.
+bool is_file_of_model(const std::string& text) {
+    const std::string ending = std::filesystem::path(text).extension();
+    return text.front() == '/' || text.front() == '.' || text.front() == '~' || text.find("..") != std::string::npos ||
+           ending == ".yaml" || ending == ".yml" || ending == ".json";
 }
 
 /// A load test is a load: an agent aims it at this machine only.
@@ -81,6 +89,14 @@ std::string local_url(const ToolArgument& argument, const OrderedJson& value) {
     if (!std::regex_match(url, local))
         refuse(argument.name, "a server of this machine, such as http://127.0.0.1:8000 (a study with `attach` may name another)", value);
     return url;
+}
+
+double seconds_to_wait(const OrderedJson& arguments) {
+    const auto asked = arguments.find("wait_seconds");
+    if (asked == arguments.end()) return 0;
+    if (!asked->is_number() || asked->get<double>() < 0 || asked->get<double>() > most_wait_seconds)
+        refuse("wait_seconds", fmt::format("0 to {} seconds", most_wait_seconds), *asked);
+    return asked->get<double>();
 }
 
 std::string text_of_value(const ToolArgument& argument, const OrderedJson& value) {
@@ -112,7 +128,7 @@ OrderedJson Tools::list() {
         tools.push_back({{"name", std::string(entry.name)},
                          {"description", std::string(entry.what)},
                          {"inputSchema", schema},
-                         {"annotations", {{"readOnlyHint", entry.reads_only}, {"destructiveHint", false}, {"openWorldHint", false}}}});
+                         {"annotations", {{"readOnlyHint", entry.reads_only}, {"destructiveHint", entry.destroys}, {"openWorldHint", false}}}});
     }
     return tools;
 }
@@ -139,7 +155,7 @@ std::vector<std::string> Tools::words_of(const std::string& tool, const OrderedJ
     std::vector<std::string> positional;
     for (const ToolArgument& argument : entry.arguments) {
         const auto found = arguments.find(argument.name);
-        if (found == arguments.end() || found->is_null()) {
+        if (found == arguments.end()) {
             if (argument.required) throw UsageError(fmt::format("`{}` is missing: {}", argument.name, argument.what));
             continue;
         }
@@ -151,9 +167,11 @@ std::vector<std::string> Tools::words_of(const std::string& tool, const OrderedJ
         };
         switch (argument.takes) {
             case Takes::text: add(line_in(argument, value)); break;
-            case Takes::name: {
+            case Takes::catalogued:
+            case Takes::model: {
                 const std::string text = line_in(argument, value);
-                add(looks_like_file(text) ? inside(text).string() : text);
+                const bool is_file = argument.takes == Takes::model ? is_file_of_model(text) : is_file_of_catalogue(text);
+                add(is_file ? inside(text).string() : text);
                 break;
             }
             case Takes::count:
@@ -189,139 +207,119 @@ std::vector<std::string> Tools::words_of(const std::string& tool, const OrderedJ
     return words;
 }
 
-std::filesystem::path Tools::folder_of(const OrderedJson& arguments) {
-    if (arguments.contains("directory")) return inside(arguments.at("directory").get<std::string>());
-    const std::filesystem::path study = inside(arguments.at("study").get<std::string>());
+Tools::Ran Tools::ran(std::vector<std::string> words, const std::function<bool()>& cancelled) const {
+    constexpr auto patience = 60s;
+    const std::string called = words.front();
+    Job job("", called, {}, std::move(words), root_);
+    for (const auto until = Clock::now() + patience; !job.wait(50ms);)
+        if (cancelled() || Clock::now() > until) {
+            job.stop();
+            throw IoError(called + (cancelled() ? " was cancelled" : " did not end within a minute"));
+        }
+    return {job.exit_code(), job.answer(), job.said()};
+}
+
+std::filesystem::path Tools::folder_of(const OrderedJson& arguments, const std::function<bool()>& cancelled) const {
+    const auto file_in = [&](const char* name) { return inside(line_in({name}, arguments.at(name))); };
+    if (arguments.contains("directory")) return file_in("directory");
+    const std::filesystem::path study = file_in("study");
     std::error_code unknown;
     if (std::filesystem::is_directory(study, unknown)) return study;
     // The folder has the study's name, which the program itself reads.
-    const auto asked = jobs_.start("validate", {}, {"validate", "--json", "--no-installed", "--", study.string()});
-    if (!asked->wait(60s)) throw IoError(study.string() + " could not be read within a minute");
-    const OrderedJson read = shallow_json<OrderedJson>(asked->answer());
-    if (!read.is_object() || !read.contains("study")) {
-        const std::string why = read.is_object() ? read.value("error", "") : "";
-        throw UsageError(!why.empty() ? why : asked->said().empty() ? study.string() + " cannot be read" : asked->said().back());
-    }
-    return inside(read["study"].get<std::string>());
+    const Ran asked = ran({"validate", "--json", "--no-installed", "--", study.string()}, cancelled);
+    const OrderedJson read = shallow_json<OrderedJson>(asked.answer);
+    if (read.is_object() && read.contains("study")) return inside(read["study"].get<std::string>());
+    const std::string why = read.is_object() ? read.value("error", "") : "";
+    throw UsageError(!why.empty() ? why : asked.said.empty() ? study.string() + " cannot be read" : asked.said.back());
 }
 
 OrderedJson Tools::told_of(Job& job) const {
-    if (job.running()) {
-        OrderedJson told{{"state", "working"}, {"job", job.id()}, {"seconds", std::round(job.seconds())}};
-        if (!job.said().empty()) told["said"] = job.said().back();
-        told["next"] = "call `status` with this job (`wait_seconds` up to 50), or `stop`";
-        return told;
-    }
-    return answer_of(job.tool(), job.exit_code(), job.answer(), job.said());
+    if (!job.running()) return answer_of(job.tool(), job.exit_code(), job.answer(), job.said());
+    OrderedJson told{{"state", "working"}, {"job", job.id()}, {"seconds", std::round(job.seconds())}};
+    if (!job.said().empty()) told["said"] = job.said().back();
+    told["next"] = "call `status` with this job (`wait_seconds` up to 50), or `stop`";
+    return told;
 }
 
-OrderedJson Tools::waited(const std::shared_ptr<Job>& job, const OrderedJson& arguments, const Progress& progress,
-                          const std::function<bool()>& cancelled) {
-    double seconds = 60;  // what is no long work has its own bounds
-    if (const ToolEntry& entry = *entry_of(job->tool()); entry.takes_long) {
-        const auto asked = arguments.find("wait_seconds");
-        seconds = asked == arguments.end() || !asked->is_number() ? 0 : std::clamp(asked->get<double>(), 0.0, double{most_wait_seconds});
-        if (!job->subject().empty()) seconds = std::max(seconds, 0.5);  // what fails at once is said at once
-    }
-    const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-    auto told = std::chrono::steady_clock::now();
-    while (std::chrono::steady_clock::now() < until && !job->wait(100ms)) {
-        if (cancelled()) {
-            if (!entry_of(job->tool())->takes_long) job->stop();
-            break;
+OrderedJson Tools::waited(Job& job, double seconds, const Progress& progress, const std::function<bool()>& cancelled) const {
+    const auto until = Clock::now() + std::chrono::duration<double>(seconds);
+    for (auto told = Clock::now(); Clock::now() < until && !cancelled() && !job.wait(100ms);)
+        if (Clock::now() - told > 2s) {
+            told = Clock::now();
+            progress(std::round(job.seconds()), job.tool() + " runs");
         }
-        if (std::chrono::steady_clock::now() - told < 2s) continue;
-        told = std::chrono::steady_clock::now();
-        progress(std::round(job->seconds()), 0, job->tool() + " runs");
-    }
-    if (job->running() && !entry_of(job->tool())->takes_long) {
-        job->stop();
-        return {{"state", "failed"}, {"reason", job->tool() + " did not end within a minute"}, {"next", "try again, or ask a person"}};
-    }
-    return told_of(*job);
+    return told_of(job);
 }
 
 OrderedJson Tools::start(const OrderedJson& arguments, const Progress& progress, const std::function<bool()>& cancelled) {
-    const std::filesystem::path folder = folder_of(arguments);
+    const std::filesystem::path folder = folder_of(arguments, cancelled);
     if (const auto earlier = jobs_.of("start", folder); earlier && earlier->running()) return told_of(*earlier);
     std::vector<std::string> words = words_of("start", arguments);
-    const auto end_of_options = std::find(words.begin(), words.end(), "--");
     std::error_code unknown;
     if (const auto file = folder / proposed_file; std::filesystem::exists(file, unknown))
-        words.insert(end_of_options, "--suggest=" + file.string());
-    return waited(jobs_.start("start", folder, std::move(words)), arguments, progress, cancelled);
+        words.insert(std::find(words.begin(), words.end(), "--"), "--suggest=" + file.string());
+    constexpr double fails_at_once = 0.5;  // is then said at once
+    return waited(*jobs_.start("start", folder, std::move(words)), std::max(seconds_to_wait(arguments), fails_at_once), progress, cancelled);
 }
 
 OrderedJson Tools::status(const OrderedJson& arguments, const Progress& progress, const std::function<bool()>& cancelled) {
     std::shared_ptr<Job> job;
     OrderedJson study = arguments;
     if (const auto id = arguments.find("job"); id != arguments.end()) {
-        job = jobs_.find(id->is_string() ? id->get<std::string>() : "");
-        if (!job) refuse("job", "what `start`, `bench` or `compare` gave", *id);
-        if (job->tool() != "start") return waited(job, arguments, progress, cancelled);
+        job = job_in(*id);
+        if (job->tool() != "start") return waited(*job, seconds_to_wait(arguments), progress, cancelled);
         study = {{"study", job->subject().string()}};
     } else if (!arguments.contains("study")) throw UsageError("`study` or `job` is missing");
-    else job = jobs_.of("start", folder_of(arguments));
+    else job = jobs_.of("start", folder_of(arguments, cancelled));
     study.erase("wait_seconds");
-    const auto now = [&] {
-        const auto asked = jobs_.start("report", {}, words_of("report", study));
-        return waited(
-            asked, {}, [](double, double, const std::string&) {}, cancelled);
+    const auto report = [&] {
+        const Ran made = ran(words_of("report", study), cancelled);
+        return answer_of("report", made.exit_code, made.answer, made.said);
     };
-    OrderedJson report = now();
-    if (!job || !job->running()) {
-        if (job && job->exit_code() != 0 && report.value("state", "") != "done") return told_of(*job);  // it never began
-        if (report.value("state", "") == "done") report["running"] = false;
-        return report;
+    const auto until = Clock::now() + std::chrono::duration<double>(seconds_to_wait(arguments));
+    OrderedJson told = report();
+    while (job && job->running() && Clock::now() < until && !cancelled()) {
+        (void)job->wait(std::min<std::chrono::milliseconds>(5s, std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now())));
+        told = report();
+        progress(told.contains("trials") ? told["trials"].value("told", 0.0) : 0.0, told.value("headline", "the study runs"));
     }
-    const auto wait = arguments.find("wait_seconds");
-    const double seconds =
-        wait == arguments.end() || !wait->is_number() ? 0 : std::clamp(wait->get<double>(), 0.0, double{most_wait_seconds});
-    const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-    while (std::chrono::steady_clock::now() < until && !cancelled() &&
-           !job->wait(std::min<std::chrono::milliseconds>(
-               5s, std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now())))) {
-        if (std::chrono::steady_clock::now() >= until) break;
-        report = now();
-        const double done = report.contains("trials") ? report["trials"].value("told", 0.0) : 0.0;
-        progress(done, 0, report.value("headline", "the study runs"));
+    const bool running = job && job->running();
+    if (job && !running && job->exit_code() != 0 && told.value("state", "") != "done") return told_of(*job);  // it never began
+    if (running || told.value("state", "") == "done") told["running"] = running;
+    if (running) {
+        told["job"] = job->id();
+        told["state"] = "working";
+        told["next"] = "call `status` with `wait_seconds`, or `stop`";
     }
-    report = job->running() ? now() : told_of(*job);
-    if (job->running()) {
-        report["running"] = true;
-        report["job"] = job->id();
-        report["state"] = "working";
-        report["next"] = "call `status` with `wait_seconds`, or `stop`";
-    }
-    return report;
-}
-
-OrderedJson Tools::stop(const OrderedJson& arguments) {
-    const auto id = arguments.find("job");
-    const auto job = id == arguments.end() || !id->is_string() ? nullptr : jobs_.find(id->get<std::string>());
-    if (!job) throw UsageError("`job`: what `start`, `bench` or `compare` gave wanted; what a person started, a person ends");
-    job->stop();
-    OrderedJson told = told_of(*job);
-    told["state"] = "done";
-    told["next"] = "what was measured is kept: `status` shows it, `start` goes on";
     return told;
 }
 
-OrderedJson Tools::propose(const OrderedJson& arguments) {
-    const std::filesystem::path folder = folder_of(arguments);
-    const OrderedJson configuration = arguments.value("configuration", OrderedJson());
-    if (!configuration.is_object() || configuration.empty()) refuse("configuration", "an object, parameter -> value,", configuration);
-    // `render` knows what the study's space takes.
-    const ToolArgument settings{"configuration", Takes::settings, "--set"};
-    std::vector<std::string> words{"render", "--json"};
-    for (const auto& [name, value] : configuration.items()) {
-        if (name.empty() || name.front() == '-' || name.find('=') != std::string::npos) refuse("configuration", "names", configuration);
-        words.push_back("--set=" + name + "=" + text_of_value(settings, value));
+std::shared_ptr<Job> Tools::job_in(const OrderedJson& id) const {
+    const auto job = jobs_.find(id.is_string() ? id.get<std::string>() : "");
+    if (!job) refuse("job", "what `start`, `bench` or `compare` gave", id);
+    return job;
+}
+
+OrderedJson Tools::stop(const OrderedJson& arguments) {
+    const auto job = job_in(arguments.at("job"));
+    const bool ran_on = job->running();
+    job->stop();
+    OrderedJson told = told_of(*job);
+    if (ran_on && job->tool() == "start") {
+        told["state"] = "done";
+        told["next"] = "what was measured is kept: `status` shows it, `start` goes on";
     }
-    words.emplace_back("--");
-    words.push_back(inside(arguments.at("study").get<std::string>()).string());
-    const auto asked = jobs_.start("render", {}, words);
-    if (!asked->wait(60s) || asked->exit_code() != 0) return answer_of("render", asked->exit_code(), asked->answer(), asked->said());
+    return told;
+}
+
+OrderedJson Tools::propose(OrderedJson arguments, const std::function<bool()>& cancelled) {
+    const std::filesystem::path folder = folder_of(arguments, cancelled);
+    const OrderedJson configuration = arguments.at("configuration");
+    arguments.erase("directory");
+    // `render` knows what the study's space takes.
+    if (const Ran asked = ran(words_of("propose", arguments), cancelled); asked.exit_code != 0)
+        return answer_of("render", asked.exit_code, asked.answer, asked.said);
+    const std::scoped_lock lock(proposing_);
     const std::filesystem::path file = folder / proposed_file;
     std::error_code unknown;
     OrderedJson all = OrderedJson::array();
@@ -329,9 +327,7 @@ OrderedJson Tools::propose(const OrderedJson& arguments) {
     if (!all.is_array()) throw UsageError(file.string() + " is not a list of configurations: remove it");
     if (std::find(all.begin(), all.end(), configuration) == all.end()) all.push_back(configuration);
     std::filesystem::create_directories(folder);
-    OutputFile output(file);
-    output.write(all.dump(2) + "\n");
-    output.commit();
+    write_file(file, all.dump(2) + "\n");
     const bool begun = std::filesystem::exists(folder / "study.db", unknown);
     return {{"state", "done"},
             {"proposed", all.size()},
@@ -340,16 +336,24 @@ OrderedJson Tools::propose(const OrderedJson& arguments) {
                          (begun ? "; the run has begun, so `stop` it where it runs, and `start` with `accept_changes`" : "")}};
 }
 
-OrderedJson Tools::call(const std::string& name, const OrderedJson& arguments, const Progress& progress,
-                        const std::function<bool()>& cancelled) {
+OrderedJson Tools::call(const std::string& name, OrderedJson arguments, const Progress& progress, const std::function<bool()>& cancelled) {
     if (!arguments.is_object()) throw UsageError("`arguments`: an object wanted");
+    for (auto one = arguments.begin(); one != arguments.end();) one = one->is_null() ? arguments.erase(one) : std::next(one);
     const ToolEntry& entry = *entry_of(name);
-    if (entry.words.empty() || name == "start") (void)words_of(name, arguments);  // refuses what cannot be
+    std::vector<std::string> words = words_of(name, arguments);  // refuses what cannot be
+    (void)seconds_to_wait(arguments);
     if (name == "start") return start(arguments, progress, cancelled);
     if (name == "status") return status(arguments, progress, cancelled);
     if (name == "stop") return stop(arguments);
-    if (name == "propose") return propose(arguments);
-    return waited(jobs_.start(name, {}, words_of(name, arguments)), arguments, progress, cancelled);
+    if (name == "propose") return propose(std::move(arguments), cancelled);
+    if (!entry.takes_long) {
+        const Ran made = ran(std::move(words), cancelled);
+        return answer_of(name, made.exit_code, made.answer, made.said);
+    }
+    const auto job = jobs_.start(name, {}, std::move(words));
+    OrderedJson told = waited(*job, seconds_to_wait(arguments), progress, cancelled);
+    if (cancelled()) job->stop();  // nobody hears of it
+    return told;
 }
 
 OrderedJson Tools::resources() const {
@@ -371,17 +375,16 @@ OrderedJson Tools::resources() const {
     return all;
 }
 
-OrderedJson Tools::read_resource(const std::string& uri) {
+OrderedJson Tools::read_resource(const std::string& uri, const std::function<bool()>& cancelled) const {
     const OrderedJson listed = resources();
     const auto found = std::find_if(listed.begin(), listed.end(), [&](const OrderedJson& one) { return one["uri"] == uri; });
     if (found == listed.end()) throw UsageError("there is no resource " + printable_line(uri));
     constexpr std::string_view of_report = "servetune://report/";
     std::vector<std::string> words{"schema", "study"};
     if (uri.starts_with(of_report)) words = {"report", "--", inside(uri.substr(of_report.size())).string()};
-    const auto job = jobs_.start("resource", {}, std::move(words));
-    if (!job->wait(60s) || job->exit_code() != 0)
-        throw UsageError("it cannot be read: " + (job->said().empty() ? uri : job->said().back()));
-    return {{"uri", uri}, {"mimeType", (*found)["mimeType"]}, {"text", job->answer()}};
+    const Ran read = ran(std::move(words), cancelled);
+    if (read.exit_code != 0) throw UsageError("it cannot be read: " + (read.said.empty() ? uri : read.said.back()));
+    return {{"uri", uri}, {"mimeType", (*found)["mimeType"]}, {"text", read.answer}};
 }
 
 }  // namespace autotune

@@ -7,6 +7,8 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -20,8 +22,8 @@ namespace autotune {
 class Tools {
 public:
     using OrderedJson = nlohmann::ordered_json;
-    /// `progress`: trials told, all of them (0: not known), and what happens.
-    using Progress = std::function<void(double done, double all, const std::string& what)>;
+    /// Trials told, or seconds, and what happens.
+    using Progress = std::function<void(double done, const std::string& what)>;
 
     /// `root`: the only folder that files are read and written in; absolute, links followed.
     explicit Tools(std::filesystem::path root);
@@ -34,28 +36,36 @@ public:
     /// What a tool says: `{"state": "done" | "working" | "failed", ..., "reason", "next"}`. Waits
     /// as long as the arguments say and ends early where `cancelled` says so. Throws UsageError for
     /// arguments that cannot be, with what is wanted.
-    OrderedJson call(const std::string& name, const OrderedJson& arguments, const Progress& progress,
-                     const std::function<bool()>& cancelled);
+    OrderedJson call(const std::string& name, OrderedJson arguments, const Progress& progress, const std::function<bool()>& cancelled);
 
     /// Reports of studies in the folder and the schema of studies: `{"uri", "name", "mimeType"}`.
     [[nodiscard]] OrderedJson resources() const;
     /// The text of one. Throws UsageError where there is none.
-    [[nodiscard]] OrderedJson read_resource(const std::string& uri);
+    [[nodiscard]] OrderedJson read_resource(const std::string& uri, const std::function<bool()>& cancelled) const;
 
 private:
+    /// A command that has ended.
+    struct Ran {
+        int exit_code;
+        std::string answer;
+        std::vector<std::string> said;
+    };
+    /// Runs one that ends soon. Throws IoError where it does not within a minute, or is cancelled.
+    [[nodiscard]] Ran ran(std::vector<std::string> words, const std::function<bool()>& cancelled) const;
     [[nodiscard]] std::filesystem::path inside(const std::string& file) const;
     [[nodiscard]] std::vector<std::string> words_of(const std::string& tool, const OrderedJson& arguments) const;
-    [[nodiscard]] std::filesystem::path folder_of(const OrderedJson& arguments);
+    [[nodiscard]] std::filesystem::path folder_of(const OrderedJson& arguments, const std::function<bool()>& cancelled) const;
+    [[nodiscard]] std::shared_ptr<Job> job_in(const OrderedJson& id) const;
     [[nodiscard]] OrderedJson told_of(Job& job) const;
-    OrderedJson waited(const std::shared_ptr<Job>& job, const OrderedJson& arguments, const Progress& progress,
-                       const std::function<bool()>& cancelled);
+    [[nodiscard]] OrderedJson waited(Job& job, double seconds, const Progress& progress, const std::function<bool()>& cancelled) const;
+    OrderedJson start(const OrderedJson& arguments, const Progress& progress, const std::function<bool()>& cancelled);
     OrderedJson status(const OrderedJson& arguments, const Progress& progress, const std::function<bool()>& cancelled);
     OrderedJson stop(const OrderedJson& arguments);
-    OrderedJson propose(const OrderedJson& arguments);
-    OrderedJson start(const OrderedJson& arguments, const Progress& progress, const std::function<bool()>& cancelled);
+    OrderedJson propose(OrderedJson arguments, const std::function<bool()>& cancelled);
 
     const std::filesystem::path root_;
-    Jobs jobs_;
+    Jobs jobs_;               ///< those that may outlast a call
+    std::mutex proposing_{};  ///< agents call in parallel
 };
 
 }  // namespace autotune
