@@ -21,20 +21,20 @@ namespace servetune {
 ///
 /// The request, one JSON object, is its standard input and the file `trials/ID/request.json`:
 ///
-/// {"trial": 3, "seed": 17, "workload": null, "workloads": ["chat"], "model": "Qwen/Qwen3-8B",
-/// "configuration": {"max_num_seqs": 128}, "command": ["vllm", "serve", ...], "environment": {}}
+///     {"trial": 3, "seed": 17, "workload": null, "workloads": ["chat"], "model": "Qwen/Qwen3-8B",
+///      "configuration": {"max_num_seqs": 128}, "command": ["vllm", "serve", ...], "environment": {}}
 /// `workload` is null for those of the objective; `workloads` names what is to be measured. A value
 /// that is left to the engine is null.
 ///
 /// What it prints on standard output is one JSON object, alone or as the last line that begins with
 /// '{':
 ///
-/// {"metrics": {"total_tokens_per_second": 123.4, "latency_mean_seconds": {"value": 1,
-/// "standard_error": 0.1}}, "validity": {"verdict": "suspect", "findings": [ {"id": "peak", "left":
-/// "9", "right": "1", "cause": "one burst"}]}} {"failure": {"kind": "out_of_memory", "message":
-/// "..."}} with `metrics` or `failure`. `validity`, `standard_error`, `left`, `right` and `cause`
-/// may be missing; a metric that is null was not measured. Standard error goes to
-/// `trials/ID/command.log`.
+///     {"metrics": {"total_tokens_per_second": 123.4, "latency_mean_seconds": {"value": 1, "standard_error": 0.1}},
+///      "validity": {"verdict": "suspect", "findings": [
+///          {"id": "peak", "left": "9", "right": "1", "cause": "one burst"}]}}
+///     {"failure": {"kind": "out_of_memory", "message": "..."}}
+/// with `metrics` or `failure`. `validity`, `standard_error`, `left`, `right` and `cause` may be
+/// missing; a metric that is null was not measured. Standard error goes to `trials/ID/command.log`.
 ///
 /// What is wrong with the answer is Failure{invalid_result}: no such object, an unknown key, a
 /// number that is none. Whether the metrics of the objective are there is for `Study::tell` to see.

@@ -20,9 +20,9 @@ namespace servetune {
 
 /// What can be tuned: parameters, when each of them is active, and which combinations are allowed.
 ///
-/// const SearchSpace space({Parameter::integer("max_num_seqs", 16, 4096,
-/// Scale::log2).with_default(256), Parameter::integer("max_num_batched_tokens", 1024, 65536,
-/// Scale::log2)}, {require("max_num_batched_tokens >= max_num_seqs")});
+///     const SearchSpace space({Parameter::integer("max_num_seqs", 16, 4096, Scale::log2).with_default(256),
+///                              Parameter::integer("max_num_batched_tokens", 1024, 65536, Scale::log2)},
+///                             {require("max_num_batched_tokens >= max_num_seqs")});
 ///
 /// Its configurations are canonical: exactly the active parameters are present. FeasibleSet counts,
 /// lists and draws them.

@@ -33,8 +33,8 @@ struct SimulatedWorkload {
 /// one that dies with the engine file's patterns, sends the workloads, summarises and audits what
 /// comes back.
 ///
-/// SimulateEvaluator evaluator(*study.composition, study.model, std::move(readers),
-/// std::move(workloads)); const Outcome outcome = evaluator.evaluate(configuration, {});
+///     SimulateEvaluator evaluator(*study.composition, study.model, std::move(readers), std::move(workloads));
+///     const Outcome outcome = evaluator.evaluate(configuration, {});
 class SimulateEvaluator : public Evaluator {
 public:
     /// The weights of the workloads, and what the simulation adds to them.

@@ -45,15 +45,17 @@ namespace servetune {
 /// In the shortest way it owns its space, the Bayesian strategy and the journal
 /// (examples/01_optimize.cpp):
 ///
-/// Study study({.parameters = {choice("backend", {"a", "b"})}, .maximize = "tokens_per_second",
-/// .trials = 25}); std::cout << study.optimize(measure); With parts of your own, by hand:
+///     Study study({.parameters = {choice("backend", {"a", "b"})}, .maximize = "tokens_per_second", .trials = 25});
+///     std::cout << study.optimize(measure);
+/// With parts of your own, by hand:
 ///
-/// Study study(problem, strategy, journal); while (const auto trial = study.ask(budget))
-/// study.tell(trial->id, measure(trial->configuration)); use(study.recommendation()); or
-/// `study.run(evaluator, budget)`. A journal that already holds trials is resumed: both ways first
-/// hand out again the trials that an earlier process asked or started but did not tell. Strategies
-/// are pure functions of the history, so a killed study ends as any other. A trial that kills its
-/// process twice has failed. Strategy and journal must outlive it. Not thread safe.
+///     Study study(problem, strategy, journal);
+///     while (const auto trial = study.ask(budget)) study.tell(trial->id, measure(trial->configuration));
+///     use(study.recommendation());
+/// or `study.run(evaluator, budget)`. A journal that already holds trials is resumed: both ways
+/// first hand out again the trials that an earlier process asked or started but did not tell.
+/// Strategies are pure functions of the history, so a killed study ends as any other. A trial that
+/// kills its process twice has failed. Strategy and journal must outlive it. Not thread safe.
 class Study {
 public:
     using Options = StudyOptions;

@@ -41,10 +41,10 @@ struct QuickEstimate {
 /// step, cache / tokens of a request, requests in flight), S decoding steps and w prompt steps a
 /// request, N new prompt tokens, T tokens of a step, k guesses:
 ///
-/// requests a step  r = min( B / (S + w),  T / (N + S (1 + k)) ),   decoding sequences d = r S
-/// seconds a step   t = q t(d, with prompts) + (1 - q) t(d), q: the share of steps that prompts of
-/// at most T - d (1 + k) tokens are in requests/s       X = replicas r / t, at most what the front
-/// ends take and (open loop) what arrives
+///     requests a step  r = min( B / (S + w),  T / (N + S (1 + k)) ),   decoding sequences d = r S
+///     seconds a step   t = q t(d, with prompts) + (1 - q) t(d),
+///                      q: the share of steps that prompts of at most T - d (1 + k) tokens are in
+///     requests/s       X = replicas r / t, at most what the front ends take and (open loop) what arrives
 ///
 /// t: CostModel::step. Below saturation of an open loop B is what Little's law (1961) says:
 /// arrivals x time in the engine. A limited number of requests ends with half an answer's time in

@@ -24,8 +24,7 @@ namespace servetune {
 /// dominate ties in the minimum. Here each goal has its own process, u of independent normals has
 /// an expectation of its own, and none ties: a better mean in any goal raises every P(u > t).
 ///
-/// E max(u - best, 0) = integral from best to infinity of prod_k Phi((m_k - z_k - t / w_k) / s_k)
-/// dt
+///     E max(u - best, 0) = integral from best to infinity of prod_k Phi((m_k - z_k - t / w_k) / s_k) dt
 class Chebyshev {
 public:
     /// Weights positive.

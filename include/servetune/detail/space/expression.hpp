@@ -18,8 +18,9 @@ namespace servetune {
 /// A condition over parameters, parsed once (`parse_expression`, expression_parser.hpp) and
 /// evaluated many times.
 ///
-/// max_num_batched_tokens >= max_num_seqs enable_chunked_prefill or max_num_batched_tokens >= 32768
-/// kv_cache_dtype not in ['fp8', 'fp8_e4m3'] and tensor_parallel_size * pipeline_parallel_size <= 8
+///     max_num_batched_tokens >= max_num_seqs
+///     enable_chunked_prefill or max_num_batched_tokens >= 32768
+///     kv_cache_dtype not in ['fp8', 'fp8_e4m3'] and tensor_parallel_size * pipeline_parallel_size <= 8
 ///
 /// Grammar, weakest first: `or`, `and`, `not`, one of `== != < <= > >= in [..] not in [..]`, `+ -`,
 /// `* / %`, unary `-`, then numbers, 'strings', true, false, names, parentheses. Arithmetic is in

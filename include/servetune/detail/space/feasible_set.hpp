@@ -28,7 +28,7 @@ namespace servetune {
 
 /// The feasible configurations of a search space: their number, the i-th, all, one drawn evenly.
 ///
-/// feasible.for_each([&](const Configuration& configuration) { use(configuration); return true; });
+///     feasible.for_each([&](const Configuration& configuration) { use(configuration); return true; });
 ///
 /// The parameters are decided one after the other (decision_order.hpp). Half made configurations
 /// after which every open rule is in the same state have the same completions; these are counted
