@@ -28,17 +28,18 @@ def origin_of(source: str) -> str:
 
 
 def mirror() -> str:
-    """Debian's archive: $DEBIAN_MIRROR, else apt's own first source that is no archive of security updates."""
+    """Debian's archive: $DEBIAN_MIRROR, else the first that apt has."""
     if given := os.environ.get("DEBIAN_MIRROR"):
         return given.rstrip("/")
-    words = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"]
-    told = subprocess.run(words, check=True, capture_output=True, text=True).stdout.split()
-    found = [uri.rstrip("/") for uri in told if "security" not in uri]
+    # An archive of security updates has the label Debian-Security, and other vendors' have their own.
+    words = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages", "Origin: Debian", "Label: Debian"]
+    try:
+        found = subprocess.run(words, check=True, capture_output=True, text=True).stdout.split()
+    except (OSError, subprocess.CalledProcessError):
+        found = []
     if not found:
-        sys.exit(
-            f"apt has no archive of Debian among its sources ({', '.join(told) or 'none'}): set DEBIAN_MIRROR to one"
-        )
-    return found[0]
+        sys.exit("apt has no archive of Debian among its sources: set DEBIAN_MIRROR to one")
+    return found[0].rstrip("/")
 
 
 def fetch(source: str, wanted: str, folder: Path) -> Path:

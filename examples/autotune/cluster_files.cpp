@@ -7,6 +7,8 @@
 #include "base/files.hpp"
 #include "base/own_folder.hpp"
 #include "base/utf8.hpp"
+#include "base/variable_name.hpp"
+#include "interop/artefact_words.hpp"
 #include "servetune/catalogue.hpp"
 #include "servetune/error.hpp"
 #include "servetune/study_file.hpp"
@@ -163,13 +165,7 @@ volumes:
 )",
             fmt::arg("name", name), fmt::arg("container", container), fmt::arg("requests", requests), fmt::arg("image", yaml_text(image)),
             fmt::arg("command", command));
-        std::string indented;
-        for (std::size_t at = 0; at < text.size();) {
-            const std::size_t end = text.find('\n', at);
-            indented += "      " + text.substr(at, end - at + 1);
-            at = end + 1;
-        }
-        return indented;
+        return indented(text, 6);
     };
     result += fmt::format(
         R"(# The run. A pod that is evicted or loses its node is replaced and goes on; a wrong study is not tried again.
@@ -266,6 +262,8 @@ std::vector<std::pair<std::string, std::string>> files_of_study(const fs::path& 
         if (content.find('\0') != std::string::npos)
             throw UsageError(file + " is no text, and goes into no ConfigMap: put it on a volume, and say its path there");
         (void)utf8_text(content, file);
+        if (file.find_first_not_of("-._abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") != std::string::npos)
+            throw UsageError("a ConfigMap takes letters, digits, '-', '_' and '.' in a file's name, and got '" + file + "': rename it");
     }
     if (bytes > most_bytes)
         throw UsageError(
@@ -273,6 +271,17 @@ std::vector<std::pair<std::string, std::string>> files_of_study(const fs::path& 
                         "volume, and say its path there",
                         bytes, most_bytes));
     return result;
+}
+
+/// A ConfigMap shows its content to everybody who may look at the namespace.
+void refuse_secrets(const ClusterRun& run, const StudyFile& study) {
+    const auto* deploy = std::get_if<DeployChoice>(&study.measuring);
+    const fs::path token = deploy != nullptr && deploy->ray ? fs::path(deploy->ray->token_file).filename() : fs::path();
+    for (const auto& [file, content] : run.files)
+        if (file == token || (file != run.files.front().first && names_secret(fs::path(file).stem().string())) ||
+            study.secrets(content) != content || secrets()(content) != content)
+            throw UsageError(file + " has a secret, and a ConfigMap hides none: put it into the Secret " + cluster_name(run.study) +
+                             ", and let the study take it from there (`${NAME}`, `token_env`)");
 }
 
 void write_cluster_manifest(const fs::path& study, const std::string& image, bool force) {
@@ -297,17 +306,17 @@ void write_cluster_manifest(const fs::path& study, const std::string& image, boo
             throw UsageError(
                 "its engines would start in the pod of autotune, whose image has none; say "
                 "`evaluator: {deploy: {kubernetes: {template: pod.yaml}}}`");
+        refuse_secrets(run, setup.file);
     } catch (const Error& error) {
         std::string why = error.what();
         for (auto at = why.find(copy.string()); at != std::string::npos; at = why.find(copy.string(), at))
             why.replace(at, copy.string().size(), study.string());
-        throw UsageError("nothing was written: " + study.string() + " cannot run in a cluster as it is: " + why);
+        throw UsageError(manifest.string() + " was not written: " + study.string() + " cannot run in a cluster as it is: " + why);
     }
-    // What a person changed there is not lost.
     const std::string now = run.manifest();
     const fs::path old = manifest.string() + ".old";
     const bool replaces = !before.empty() && before != now;
-    if (replaces) write_file(old, before);
+    if (replaces) write_file(old, before);  // a person may have changed it
     write_file(manifest, now);
     if (replaces) put(stdout, "what {} was is {} now\n", manifest.string(), old.string());
     std::string files;

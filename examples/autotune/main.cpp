@@ -6,6 +6,7 @@
 #include "output.hpp"
 #include "standard_streams.hpp"
 
+#include "interop/artefact.hpp"
 #include "servetune/error.hpp"
 #include "servetune/study_file.hpp"
 #include "study_file/schema.hpp"
@@ -231,9 +232,10 @@ int dispatch(int argc, char** argv) {
     CLI::App* recommend_command =
         add_study_command(app, "recommend", "Print a file that starts the recommended configuration", recommend_arguments);
     add_directory(recommend_command, recommend_arguments);
+    std::vector<std::string> kinds_of_files;
+    for (const auto& [kind, name] : servetune::artefact_kinds) kinds_of_files.emplace_back(name);
     recommend_command->add_option("--as", recommend_arguments.as, "Kind of file")
-        ->check(CLI::IsMember(
-            {"shell", "systemd", "compose", "slurm", "kubernetes", "llm-d", "lws", "kserve", "dynamo", "rayservice", "gpustack"}))
+        ->check(CLI::IsMember(kinds_of_files))
         ->capture_default_str();
     recommend_command->add_option("--output", recommend_arguments.output, "Write it and the files that it needs into this folder");
     recommend_command->add_option("--host", recommend_arguments.host, "Address to listen on (default: 127.0.0.1, in containers 0.0.0.0)");

@@ -38,16 +38,11 @@ KindFacts kind_facts(ArtefactKind kind) {
     throw std::logic_error("no such artefact");
 }
 
-std::string kind_name(ArtefactKind kind) {
-    for (const auto& [one, name] : artefact_kinds)
-        if (one == kind) return std::string(name);
-    return "";
-}
-
 void check_image(const DeploymentModel& deployment, ArtefactKind kind, const Engine& engine, const DeploymentOptions& options) {
     const KindFacts::Image image = kind_facts(kind).image;
     if (image == KindFacts::Image::own && options.image.empty())
-        throw UsageError("an image is needed that has " + kind_name(kind) + " and " + engine.name + ": --image IMAGE");
+        throw UsageError("an image is needed that has " + std::string(name_in(artefact_kinds, kind)) + " and " + engine.name +
+                         ": --image IMAGE");
     if (image != KindFacts::Image::study || !deployment.image.empty()) return;
     const std::vector<std::string>& images = engine.images;
     throw UsageError("an image is needed that has the engine: --image " + (images.empty() ? "IMAGE" : images.front()) +
@@ -63,13 +58,12 @@ Artefact artefact_of(ArtefactKind kind, const StudySetup& setup, const Configura
     if (options.replicas > 1 && client && deploy != nullptr && deploy->container)
         throw UsageError("several containers are started by compose or Kubernetes: --as compose, --as kubernetes");
     if (options.nodes > 1 && !facts.several_nodes)
-        throw UsageError(
-            fmt::format("--as {} starts an engine on one machine, not on {}: --as lws or --as dynamo", kind_name(kind), options.nodes));
+        throw UsageError(fmt::format("--as {} starts an engine on one machine, not on {}: --as lws or --as dynamo",
+                                     std::string(name_in(artefact_kinds, kind)), options.nodes));
     DeploymentModel deployment = deployment_of(setup, configuration, options, facts.where);
     check_image(deployment, kind, setup.file.composition->engine_of(configuration), options);
     Artefact result = facts.writer(deployment);
-    if (!client && !deployment.left_out.empty())
-        result.left_out = deployment.left_out + (result.left_out.empty() ? "" : " ") + result.left_out;
+    if (!deployment.left_out.empty()) result.left_out = deployment.left_out + (result.left_out.empty() ? "" : " ") + result.left_out;
     return result;
 }
 

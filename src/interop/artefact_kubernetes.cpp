@@ -9,7 +9,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <string_view>
+#include <utility>
 
 namespace servetune {
 namespace {
@@ -146,14 +150,21 @@ std::vector<Word> words_of_node(const DeploymentModel& deployment, bool first) {
     if (!first) words.insert(words.end(), deployment.over_nodes.others.begin(), deployment.over_nodes.others.end());
     for (const std::string& word : words) {
         Word filled;
+        constexpr std::array<std::pair<std::string_view, const char*>, 3> marks{
+            {{"{nodes}", "LWS_GROUP_SIZE"}, {"{rank}", "LWS_WORKER_INDEX"}, {"{leader}", "LWS_LEADER_ADDRESS"}}};
         std::string text = word;
-        for (const auto& [mark, variable] :
-             {std::pair("{nodes}", "LWS_GROUP_SIZE"), {"{rank}", "LWS_WORKER_INDEX"}, {"{leader}", "LWS_LEADER_ADDRESS"}})
-            if (const auto at = text.find(mark); at != std::string::npos) {
-                if (at > 0) filled.push_back({text.substr(0, at)});
-                filled.push_back({variable, true});
-                text = text.substr(at + std::string_view(mark).size());
+        for (std::size_t at = 0; at < text.size();) {
+            const auto* const mark = std::find_if(marks.begin(), marks.end(),
+                                                  [&](const auto& one) { return text.compare(at, one.first.size(), one.first) == 0; });
+            if (mark == marks.end()) {
+                ++at;
+                continue;
             }
+            if (at > 0) filled.push_back({text.substr(0, at)});
+            filled.push_back({mark->second, true});
+            text.erase(0, at + mark->first.size());
+            at = 0;
+        }
         if (!text.empty()) filled.push_back({text});
         result.push_back(filled);
     }
