@@ -139,3 +139,24 @@ TEST_CASE("init --as kubernetes: a study takes the files along that it names, an
     CHECK(has(refused(), "servetune.yaml is there already, and is not of this command"));
     CHECK(read_file(folder.path() / "servetune.yaml") == "mine\n");
 }
+
+TEST_CASE("init --as kubernetes: a secret goes into no ConfigMap, which hides none") {
+    const TemporaryFolder folder;
+    const std::string on_ray =
+        "study: s\nmodel: m\nengine: vllm\nhardware: h100-sxm\nworkloads: [random]\nobjective: {maximize: total_tokens_per_second}\n"
+        "preset: quick\nbudget: 2 trials\nevaluator: {deploy: {ray: {address: \"http://head:8265\", token_file: dashboard}}}\n";
+    folder.write("dashboard", "sesame-of-the-cluster\n");
+    folder.write("chat.yaml", on_ray);
+    const auto refused = [&](const std::string& file) {
+        const Ran ran = autotune(packing, folder.path());
+        INFO(ran.err);
+        CHECK(ran.code == 2);
+        CHECK(has(ran.err, file + " has a secret, and a ConfigMap hides none"));
+        CHECK_FALSE(has(ran.err + ran.out, "sesame"));
+        CHECK_FALSE(std::filesystem::exists(folder.path() / "servetune.yaml"));
+    };
+    refused("dashboard");
+    folder.write("HF_TOKEN", "sesame");
+    folder.write("chat.yaml", attached + "# HF_TOKEN is the hub's\n");
+    refused("HF_TOKEN");
+}
