@@ -9,7 +9,6 @@
 
 #include "servetune/detail/base/present.hpp"
 #include "servetune/error.hpp"
-#include "servetune/value.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
@@ -116,11 +115,7 @@ std::string host_of(const EngineSetup& setup) { return setup.command.value("--ho
 
 std::uint16_t port_of(const EngineSetup& setup) {
     const auto given = setup.command.value("--port");
-    if (!given) return setup.dialect->port;
-    const auto number = servetune::integer_of(*given);
-    if (!number || *number < 0 || *number > 65535)
-        throw CommandRefused(bad_value_text(*setup.dialect, "--port", *given, "int", {}), setup.dialect->refusal_code);
-    return static_cast<std::uint16_t>(*number);
+    return given ? port_named(*setup.dialect, "--port", *given, 0) : setup.dialect->port;
 }
 
 Life::Life(const EngineSetup& setup, const Options& options)

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace simengine {
 
@@ -16,6 +17,10 @@ enum class EngineRole { whole, prefill, decode, either };
 /// By its flags: SGLang's `--disaggregation-mode`, vLLM's `--kv-transfer-config` (`kv_both` is
 /// either, as each request says). Throws CommandRefused where they cannot be read.
 EngineRole engine_role_of(const Dialect& dialect, const EngineCommand& command);
+
+/// The port that `text` names, at least `least` (0: any that is free). Throws CommandRefused in the
+/// engine's words of `by`, a flag or a variable.
+std::uint16_t port_named(const Dialect& dialect, std::string_view by, const std::string& text, std::int64_t least);
 
 /// Where other engines ask for the caches of this one: by flag (SGLang's bootstrap port, 8998) or
 /// variable (vLLM's VLLM_NIXL_SIDE_CHANNEL_HOST and _PORT, localhost and 5600).

@@ -19,7 +19,7 @@ Upstream::Request request_to(const std::string& path, const OrderedJson& body, c
     return {.target = path, .body = body.dump(), .authorization = authorization};
 }
 
-/// What of an answer that is not streamed must be kept until it is whole.
+/// What is none must be kept until it is whole.
 bool is_stream(const std::string& content_type) { return content_type.starts_with("text/event-stream"); }
 
 std::string as_chunk(std::string_view bytes) { return fmt::format("{:x}\r\n{}\r\n", bytes.size(), bytes); }
@@ -118,43 +118,42 @@ void Router::prefill_first(const Working& work) {
     body.erase("min_tokens");
     body["kv_transfer_params"] = {{"do_remote_decode", true},    {"do_remote_prefill", false}, {"remote_engine_id", nullptr},
                                   {"remote_block_ids", nullptr}, {"remote_host", nullptr},     {"remote_port", nullptr}};
-    const Address& to = prefill_[work->prefill].at.address;
-    work->first = ask(context_, to, request_to(work->path, body, work->authorization), [this, work](int status, const std::string& text) {
-        if (work->exchange == nullptr) return;
-        if (status == 0) return fail(work, "Prefill request failed: " + text);
-        if (status != 200) return fail(work, fmt::format("Prefill server error {}: {}", status, text));
+    prefill(work, request_to(work->path, body, work->authorization), [this, work](const std::string& text) {
         const OrderedJson answer = OrderedJson::parse(text, nullptr, false);
         if (!answer.is_object()) return fail(work, "Failed to parse prefill response as JSON");
-        work->prefilled = true;
-        --prefill_[work->prefill].in_flight;
         OrderedJson wanted = work->body;
         if (answer.contains("kv_transfer_params")) wanted["kv_transfer_params"] = answer["kv_transfer_params"];
-        decode(work, wanted.dump());
+        decode(work, request_to(work->path, wanted, work->authorization));
     });
 }
 
 /// SGLang's way: the same request to both, with a room where they meet.
 void Router::both(const Working& work) {
-    const RoutedEngine& prefill = prefill_[work->prefill].at;
+    const RoutedEngine& first = prefill_[work->prefill].at;
     OrderedJson body = work->body;
-    body["bootstrap_host"] = prefill.address.host;
-    body["bootstrap_port"] = prefill.bootstrap_port == 0 ? OrderedJson(nullptr) : OrderedJson(prefill.bootstrap_port);
+    body["bootstrap_host"] = first.address.host;
+    body["bootstrap_port"] = first.bootstrap_port == 0 ? OrderedJson(nullptr) : OrderedJson(first.bootstrap_port);
     body["bootstrap_room"] = rooms_() >> 1U;  // a signed number there
-    work->first = ask(context_, prefill.address, request_to(work->path, body, work->authorization),
-                      [this, work](int status, const std::string& text) {
+    const Upstream::Request request = request_to(work->path, body, work->authorization);
+    prefill(work, request, [this, work](const std::string&) { pass_on(work); });
+    decode(work, request);
+}
+
+/// `then` is called with an answer that is good; any other makes the request fail.
+void Router::prefill(const Working& work, const Upstream::Request& request, std::function<void(const std::string& answer)> then) {
+    work->first = ask(context_, prefill_[work->prefill].at.address, request,
+                      [this, work, then = std::move(then)](int status, const std::string& text) {
                           if (work->exchange == nullptr) return;
                           if (status == 0) return fail(work, "Prefill request failed: " + text);
                           if (status != 200) return fail(work, fmt::format("Prefill server error {}: {}", status, text));
                           work->prefilled = true;
                           --prefill_[work->prefill].in_flight;
-                          pass_on(work);
+                          then(text);
                       });
-    decode(work, body.dump());
 }
 
-void Router::decode(const Working& work, const std::string& body) {
-    work->second = Upstream::send(context_, decode_[work->decode].at.address,
-                                  {.target = work->path, .body = body, .authorization = work->authorization},
+void Router::decode(const Working& work, const Upstream::Request& request) {
+    work->second = Upstream::send(context_, decode_[work->decode].at.address, request,
                                   {.head =
                                        [work](int status, const std::string& type) {
                                            work->status = status;

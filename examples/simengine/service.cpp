@@ -147,7 +147,7 @@ void Service::complete(const CompletionRequest& asked, Exchange& exchange) {
     facts.breaks_json = options_.vices.wrong_json;
     Pending& pending = pending_.emplace(id, Pending{&exchange, asked.stream, AnswerWriter(dialect_, facts)}).first->second;
     exchange.set_work(id);
-    if (asked.gives) pending.room = dialect_.kind == EngineKind::sglang ? asked.gives->room : facts.number >> 1U;
+    if (asked.gives) pending.room = dialect_.kind == EngineKind::sglang ? asked.gives->room : id;
     if (asked.takes) {
         pending.later = std::move(work);
         return hooks_.fetch(id, *asked.takes, input);

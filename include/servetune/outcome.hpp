@@ -85,6 +85,9 @@ inline constexpr std::string_view weight_cache_metric = "weight_cache";
 /// (`node`, `node devices`, `node type`). Empty: on the machine that the study says.
 using Place = std::map<std::string, std::string>;
 
+/// The machine's own name in a Place, which alone says nothing of its speed.
+inline constexpr const char* name_of_node = "node";
+
 /// A trial that was measured: the figures, and whether they can be believed.
 struct Measurement {
     Metrics metrics;

@@ -5,6 +5,7 @@
 #include "servetune/detail/load/statistics.hpp"
 #include "servetune/detail/perf/simulator.hpp"
 #include "servetune/detail/perf/speed_factors.hpp"
+#include "servetune/detail/perf/start_failure.hpp"
 #include "servetune/detail/predict/serving.hpp"
 #include "servetune/evaluator.hpp"
 #include "servetune/objective.hpp"
@@ -66,9 +67,10 @@ public:
     struct Started {
         Serving serving{};
         StartResult start{};
-        std::optional<CostModel> cost{};  ///< nothing where the engine refuses its flags
-        /// Of prefill and decode apart; the rest is then of the role whose cache holds fewer
-        /// tokens.
+        std::optional<CostModel> cost{};     ///< nothing where the engine refuses its flags
+        std::optional<LoadDefect> defect{};  ///< what ends it under load; of roles apart the first that does
+        /// Of prefill and decode apart; `serving` is then decode's (with what is unknown of both),
+        /// `cost` that of the role whose cache holds fewer tokens.
         std::optional<RolesApart> apart{};
         std::optional<Failure> failure{};  ///< what a trial of it is; nothing where it serves
     };
@@ -85,8 +87,7 @@ private:
     [[nodiscard]] Started started(const ServingReader& reader, const Configuration& configuration, const std::vector<RoleOf>& roles) const;
     [[nodiscard]] const ServingReader& reader_of(const Engine& engine) const;
     [[nodiscard]] Failure failure_of(const Engine& engine, const StartResult& start) const;
-    [[nodiscard]] std::optional<Failure> died(const Started& started, const SimulatedRun& run,
-                                              const std::optional<LoadDefect>& defect) const;
+    [[nodiscard]] std::optional<Failure> died(const Started& started, const SimulatedRun& run) const;
 
     const Composition& composition_;
     std::string model_;

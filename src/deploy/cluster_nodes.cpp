@@ -3,6 +3,7 @@
 
 #include "base/nesting.hpp"
 #include "host/kept_output.hpp"
+#include "servetune/outcome.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -120,7 +121,7 @@ std::map<std::string, std::string> node_facts(const std::string& name, const std
                                                                                   {"amd.com/gpu.product-name", "node devices"},
                                                                                   {"node.kubernetes.io/instance-type", "node type"},
                                                                                   {"nvidia.com/mig.config", "node MIG"}}};
-    std::map<std::string, std::string> result{{"node", name}};
+    std::map<std::string, std::string> result{{name_of_node, name}};
     for (const auto& [label, fact] : known)
         if (const auto found = labels.find(std::string(label)); found != labels.end() && !found->second.empty())
             result.emplace(fact, found->second);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many devices a layout may take: a rule made of the engine's own factors.
-#include "condition_text.hpp"
+#include "device_products.hpp"
 #include "engine_value.hpp"
 #include "servetune/detail/engine/composition.hpp"
 #include "servetune/detail/space/expression_parser.hpp"
@@ -103,23 +103,10 @@ void Composition::bound_devices(Engine& engine) {
                 notes_.push_back("'" + entry->name + "': " + text_of(value) + " is not tried: a trial may take " +
                                  std::to_string(limit.count) + (limit.count == 1 ? " device" : " devices"));
     }
-    const auto can_hold = [&](const std::vector<Condition>& conditions) {
-        return !conditions.empty() &&
-               std::all_of(conditions.begin(), conditions.end(), [&](const Condition& c) { return engine.find(c.parent) != nullptr; });
-    };
-    // Factors that share devices under a condition: one alternative for each set of them.
     std::string rule;
-    for (std::size_t shared = 0; shared < (std::size_t{1} << factors.size()); ++shared) {
-        std::string conditions;
-        std::string product;
-        bool possible = true;
-        for (std::size_t i = 0; i < factors.size(); ++i) {
-            if ((shared >> i & 1U) == 0) product += (product.empty() ? "" : " * ") + factor_text(factors[i]);
-            else if (!can_hold(factors[i].unless)) possible = false;
-            else conditions += text_of_conditions(factors[i].unless) + " and ";
-        }
-        if (!possible || product.empty()) continue;
-        const std::string alternative = conditions + product + " <= " + std::to_string(limit.count);
+    for (const DeviceProduct& one : device_products(engine, factors, "", factor_text)) {
+        if (one.product.empty()) continue;
+        const std::string alternative = one.conditions + one.product + " <= " + std::to_string(limit.count);
         rule += rule.empty() ? alternative : " or (" + alternative + ")";
     }
     if (rule.empty()) return;

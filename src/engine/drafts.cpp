@@ -47,8 +47,16 @@ std::vector<std::string> Composition::further_models() const {
             for (const auto& [value, model] : local.checkpoints) found.insert(model);
             for (const auto& [value, model] : local.drafts) found.insert(model);
         }
+    const auto names_draft = [&](const Parameter& parameter) {
+        return parameter.concept_name == draft_concept || std::any_of(role_names_.begin(), role_names_.end(), [&](const auto& role) {
+                   return std::any_of(role.second.locals.begin(), role.second.locals.end(), [&](const auto& local) {
+                       return local.second.name_in_space == parameter.name &&
+                              local.second.parameter->parameter.concept_name == draft_concept;
+                   });
+               });
+    };
     for (const Parameter& parameter : parameters_)
-        if (const auto* choice = std::get_if<ChoiceDomain>(&parameter.domain); choice != nullptr && parameter.concept_name == draft_concept)
+        if (const auto* choice = std::get_if<ChoiceDomain>(&parameter.domain); choice != nullptr && names_draft(parameter))
             for (const Value& value : choice->values) found.insert(text_of(value));
     return {found.begin(), found.end()};
 }

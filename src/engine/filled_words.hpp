@@ -15,7 +15,7 @@ using Texts = std::vector<std::pair<std::string, std::string>>;  ///< place -> w
 
 inline bool names_address(const std::string& word) {
     return word.find("{host}") != std::string::npos || word.find("{port}") != std::string::npos ||
-           word.find("{side_port}") != std::string::npos;
+           word.find("side_port}") != std::string::npos;  // also `{prefill_side_port}`
 }
 
 /// `{name}` in a word, replaced by its text.

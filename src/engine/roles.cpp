@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prefill and decode apart: the parameters of roles, the servers of a configuration, their
 // commands, and how many devices they may take together.
-#include "condition_text.hpp"
+#include "device_products.hpp"
 #include "filled_words.hpp"
 #include "servetune/detail/base/nearest.hpp"
 #include "servetune/detail/base/present.hpp"
@@ -12,6 +12,7 @@
 #include "version.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <utility>
 
@@ -26,12 +27,19 @@ constexpr std::string_view count_of_role = "count";
 /// `prefill.count`.
 std::string name_in_role(const EngineRole& role, std::string_view parameter) { return role.name + "." + std::string(parameter); }
 
+/// Concepts that say what a cache holds, and what computes it.
+bool is_of_both_roles(const Parameter& parameter) {
+    constexpr std::array<std::string_view, 5> concepts{"quantization", "weight_dtype", "kv_cache_dtype", "value_cache_dtype",
+                                                       "state_cache_dtype"};
+    return std::find(concepts.begin(), concepts.end(), parameter.concept_name) != concepts.end();
+}
+
 /// The servers of a role where the study does not say how many: what the machine may hold.
 Parameter usual_count(const EngineRole& role, const std::optional<DeviceLimit>& devices, std::size_t roles) {
-    constexpr std::int64_t most_where_nothing_bounds_them = 8;
+    const std::string name = name_in_role(role, count_of_role);
+    if (!devices) throw SpaceError("'" + name + "': nothing says how many devices there are, so say how many servers to try");
     const std::int64_t others = static_cast<std::int64_t>(roles) - 1;
-    const std::int64_t most = devices ? devices->count - others : most_where_nothing_bounds_them;
-    return Parameter{name_in_role(role, count_of_role), IntegerDomain{1, std::max<std::int64_t>(most, 1)}, std::int64_t{1}};
+    return Parameter{name, IntegerDomain{1, devices->count - others}, std::int64_t{1}};
 }
 
 /// As the study says it.
@@ -82,17 +90,18 @@ void Composition::add_roles() {
     std::string wrong;  // all of it, a line each
     for (const EngineRole& role : roles) {
         role_names_[role.name];
-        Parameter count = usual_count(role, description_.devices, roles.size());
+        std::optional<Parameter> count;
         const auto said = description_.roles->find(role.name);
         for (const SpaceEntry& entry : said == description_.roles->end() ? std::vector<SpaceEntry>{} : said->second) try {
-                if (entry.name == count.name) count = stated_count(entry);
+                if (entry.name == name_in_role(role, count_of_role)) count = stated_count(entry);
                 else add_role_parameter(role, entry);
             } catch (const SpaceError& error) {
                 wrong += (wrong.empty() ? "" : "\n") + std::string(error.what());
             }
-        count.active_when = {{std::string(choice_of_roles), {apart}}};
-        count.grows_memory = false;
-        parameters_.push_back(std::move(count));
+        if (!count) count = usual_count(role, description_.devices, roles.size());
+        count->active_when = {{std::string(choice_of_roles), {apart}}};
+        count->grows_memory = false;
+        parameters_.push_back(std::move(*count));
     }
     if (!wrong.empty()) throw SpaceError(wrong);
     // What each role has of its own, nothing else asks for.
@@ -118,6 +127,11 @@ void Composition::add_role_parameter(const EngineRole& role, const SpaceEntry& e
         throw SpaceError("'" + entry.name + "': '" + name + "' is no parameter of " + engine.name +
                          "; known: " + listed(nearest_first(name, known)));
     }
+    if (is_of_both_roles(declared->parameter))
+        throw SpaceError("'" + entry.name + "': prefill and decode hand over caches, so it is the same for both: write '" +
+                         declared->parameter.name + "' under 'space'");
+    if (!entry.drafts.empty()) throw SpaceError("'" + entry.name + "': drafts belong under 'space'");
+    if (!entry.checkpoints.empty()) throw SpaceError("'" + entry.name + "': checkpoints belong under 'space'");
     Parameter parameter = narrowed(engine, *declared, entry);
     parameter.name = name_in_role(role, declared->parameter.name);
     parameter.concept_name.clear();  // of the engine's own there is one
@@ -130,18 +144,13 @@ void Composition::add_role_parameter(const EngineRole& role, const SpaceEntry& e
             throw SpaceError("'" + entry.name + "' can never be active: it needs another " + condition.parent +
                              ", which this study does not offer");
     }
-    Local local{&*declared, parameter.name};
-    local.checkpoints = entry.checkpoints;
-    role_names_[role.name].locals.emplace(declared->parameter.name, std::move(local));
+    role_names_[role.name].locals.emplace(declared->parameter.name, Local{&*declared, parameter.name});
     parameters_.push_back(std::move(parameter));
 }
 
 /// The rule that all servers together fit the machine.
 void Composition::bound_roles(const Engine& engine) {
     if (!description_.devices) return;
-    struct Devices {
-        std::string conditions, product;
-    };
     const auto always_one = [&](const EngineRole& role, const std::string& name) {
         const Local& local = local_of(engine, role.name, name);
         return local.name_in_space.empty() && local.parameter->parameter.default_value == Value(std::int64_t{1}) &&
@@ -153,38 +162,24 @@ void Composition::bound_roles(const Engine& engine) {
         std::vector<DeviceFactor> factors;
         for (const DeviceFactor& factor : engine.devices)
             if (engine.find(factor.parameter) != nullptr && !always_one(role, factor.parameter)) factors.push_back(factor);
-        std::vector<Devices> result;
-        for (std::size_t shared = 0; shared < (std::size_t{1} << factors.size()); ++shared) {
-            Devices one{"", name_in_role(role, count_of_role)};
-            bool possible = true;
-            for (std::size_t i = 0; i < factors.size(); ++i) {
-                if ((shared >> i & 1U) == 0) {
-                    one.product += " * " + name_in_role(role, factors[i].parameter);
-                    continue;
-                }
-                possible = possible && !factors[i].unless.empty();
-                for (Condition condition : factors[i].unless) {
-                    possible = possible && engine.find(condition.parent) != nullptr;
-                    condition.parent = name_in_role(role, condition.parent);
-                    one.conditions += text_of_conditions({condition}) + " and ";
-                }
-            }
-            if (possible) result.push_back(std::move(one));
-        }
+        const std::string count = name_in_role(role, count_of_role);
+        const auto text = [&](const DeviceFactor& factor) { return name_in_role(role, factor.parameter); };
+        std::vector<DeviceProduct> result = device_products(engine, factors, role.name + ".", text);
+        for (DeviceProduct& one : result) one.product = one.product.empty() ? count : count + " * " + one.product;
         return result;
     };
-    std::vector<Devices> all{{"", ""}};
+    std::vector<DeviceProduct> all{{"", ""}};
     const auto& roles = present(engine.roles).each;
     for (const EngineRole& role : roles) {
-        std::vector<Devices> longer;
-        for (const Devices& before : all)
-            for (const Devices& one : alternatives(role))
+        std::vector<DeviceProduct> longer;
+        for (const DeviceProduct& before : all)
+            for (const DeviceProduct& one : alternatives(role))
                 longer.push_back(
                     {before.conditions + one.conditions, before.product + (before.product.empty() ? "" : " + ") + one.product});
         all = std::move(longer);
     }
     std::string text;
-    for (const Devices& one : all)
+    for (const DeviceProduct& one : all)
         text += (text.empty() ? "(" : " or (") + one.conditions + one.product + " <= " + std::to_string(description_.devices->count) + ")";
     Expression rule = parse_expression(text);
     std::map<std::string, std::string> renames;
@@ -205,7 +200,6 @@ void Composition::bound_roles(const Engine& engine) {
                 name, is_unset(declared.default_value) ? declared.value_when_unset.value_or(Unset{}) : declared.default_value);
     }
     rule = rule.simplified_rule();
-    if (rule.constant()) return;
     rule = rule.renamed([&](const std::string& name) { return renames.at(name); }).only_if(std::string(choice_of_roles), apart);
     constraints_.emplace_back(Require{
         std::move(rule), "the machine has " + std::to_string(description_.devices->count) + " devices for all roles together", true});
@@ -269,8 +263,9 @@ std::string Composition::shown(const Configuration& configuration, const LaunchT
         for (std::int64_t i = 1; i <= role.count; ++i)
             servers[role.name].push_back({"http://" + role.name + "-" + std::to_string(i), target.side_port});
     }
-    return "# devices of " + names + " = " + ratio + "\n" + result + "# in front of them\n" +
-           render_router(configuration, target, servers).text();
+    result += "# in front of them\n" + render_router(configuration, target, servers).text();
+    if (target.host.empty()) result += "\n# each of them needs a port of its own, and each server devices of its own";
+    return "# devices of " + names + " = " + ratio + "\n" + result;
 }
 
 const EngineRole& Composition::role_of(const Configuration& configuration, std::string_view role) const {

@@ -187,8 +187,7 @@ QuickEstimate quick_estimate(const RolesApart& roles, const TrafficMeans& traffi
     ServingSettings finds_prompts = roles.decode.settings();
     finds_prompts.prefix_cache = true;
     const CostModel decode(roles.decode.target(), finds_prompts);
-    const double move =
-        roles.transfer_seconds + roles.prefill.cache_bytes(std::llround(traffic.prompt_tokens)) / roles.transfer_bytes_per_second;
+    const double move = roles.seconds_to_move(std::llround(traffic.prompt_tokens));
     const double moved = std::min(prefill_servers, decode_servers) / move;
 
     QuickEstimate prompt;

@@ -315,7 +315,7 @@ void Simulation::prompt_computed(const SimulatedReplica& from, const TokenEvent&
     ++to.requests;
     double taken_at = 0;
     std::tie(flight.front_end, taken_at) = answering_.take(now_);
-    const double seconds = apart_->transfer_seconds + apart_->prefill.cache_bytes(flight.input_tokens) / apart_->transfer_bytes_per_second;
+    const double seconds = apart_->seconds_to_move(flight.input_tokens);
     double& sends_until = sends_until_[from.server];
     double& receives_until = receives_until_[to.server];
     sends_until = std::max(taken_at, sends_until) + seconds;
@@ -443,13 +443,12 @@ SimulatedRun simulate(const CostModel& cost, const SimulatedTraffic& traffic, co
 }
 
 RolesApart RolesApart::joined(CostModel prefill, std::int64_t prefill_servers, CostModel decode, std::int64_t decode_servers) {
-    const std::int64_t here = prefill.settings().devices();
-    const std::int64_t there = decode.settings().devices();
     const std::int64_t pairs = std::min(prefill.settings().tensor_parallel * prefill.settings().pipeline_parallel,
                                         decode.settings().tensor_parallel * decode.settings().pipeline_parallel);
-    const double link = prefill.link(here * prefill_servers + there * decode_servers);
     const double begins = prefill.target().traits.all_reduce_seconds;  // one exchange between devices
-    return {std::move(prefill), prefill_servers, std::move(decode), decode_servers, link * static_cast<double>(pairs), begins};
+    RolesApart result{std::move(prefill), prefill_servers, std::move(decode), decode_servers, 0, begins};
+    result.transfer_bytes_per_second = result.prefill.link(result.devices()) * static_cast<double>(pairs);
+    return result;
 }
 
 SimulatedRun simulate(const RolesApart& roles, const SimulatedTraffic& traffic, const SimulationOptions& options) {

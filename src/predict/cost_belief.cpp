@@ -56,9 +56,8 @@ public:
         const CostModel cost(target, plan->settings);
         std::optional<RolesApart> apart;
         if (plan->apart)
-            apart = RolesApart{CostModel(target, plan->apart->prefill), plan->apart->prefill_servers,
-                               CostModel(target, plan->apart->decode),  plan->apart->decode_servers,
-                               plan->apart->transfer_bytes_per_second,  plan->apart->transfer_seconds};
+            apart = RolesApart::joined(CostModel(target, plan->apart->prefill), plan->apart->prefill_servers,
+                                       CostModel(target, plan->apart->decode), plan->apart->decode_servers);
         double logs = 0;
         double weights = 0;
         for (const Load& load : loads_) {
@@ -83,7 +82,6 @@ private:
     struct PlanApart {
         ServingSettings prefill, decode;
         std::int64_t prefill_servers = 1, decode_servers = 1;
-        double transfer_bytes_per_second = 0, transfer_seconds = 0;
     };
     struct Plan {
         std::optional<double> margin{};
@@ -121,9 +119,8 @@ private:
         if (started.failure || cost.memory().cache_tokens == 0) return {margin};
         Plan plan{margin, true, shared(cost.target()), cost.settings()};
         if (const auto& roles = started.apart)
-            plan.apart = std::make_shared<const PlanApart>(PlanApart{roles->prefill.settings(), roles->decode.settings(),
-                                                                     roles->prefill_servers, roles->decode_servers,
-                                                                     roles->transfer_bytes_per_second, roles->transfer_seconds});
+            plan.apart = std::make_shared<const PlanApart>(
+                PlanApart{roles->prefill.settings(), roles->decode.settings(), roles->prefill_servers, roles->decode_servers});
         return plan;
     }
 

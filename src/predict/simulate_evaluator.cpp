@@ -32,9 +32,7 @@ AuditContext simulated_context(const SimulateEvaluator::Started& started, const 
     context.served = ServedModel{started.serving.target.model, settings.quantization};
     context.hardware = started.serving.target.hardware;
     context.devices = static_cast<double>(settings.devices());
-    if (const auto& pools = started.apart)
-        context.devices = static_cast<double>(pools->prefill.settings().devices() * pools->prefill_servers +
-                                              pools->decode.settings().devices() * pools->decode_servers);
+    if (started.apart) context.devices = static_cast<double>(started.apart->devices());
     context.tokens_per_step = static_cast<double>(settings.speculation.tokens + 1);
     if (workload.workload.dataset.kind == Dataset::Kind::trace) context.prefix_cache_intended = true;
     return context;
@@ -110,7 +108,12 @@ SimulateEvaluator::Started SimulateEvaluator::started(const ServingReader& reade
     }
     Started& prefill = each.front();
     Started& decode = each.back();
-    Started result = present(prefill.cost).memory().cache_tokens < present(decode.cost).memory().cache_tokens ? prefill : decode;
+    Started result = decode;  // which answers
+    if (present(prefill.cost).memory().cache_tokens < present(decode.cost).memory().cache_tokens) result.cost = prefill.cost;
+    std::vector<std::string>& unknown = result.serving.unknown;
+    for (const std::string& flag : prefill.serving.unknown)
+        if (std::find(unknown.begin(), unknown.end(), flag) == unknown.end()) unknown.push_back(flag);
+    if (prefill.defect && (!decode.defect || prefill.defect->seconds < decode.defect->seconds)) result.defect = prefill.defect;
     result.start.seconds = std::max(prefill.start.seconds, decode.start.seconds);  // they start at the same time
     try {
         result.apart = RolesApart::joined(present(prefill.cost), roles.front().count, present(decode.cost), roles.back().count);
@@ -130,6 +133,7 @@ SimulateEvaluator::Started SimulateEvaluator::started(const ServingReader& reade
             result.cost.emplace(result.serving.target, result.serving.settings);
             (void)result.cost->tokens_per_step();
             result.start = start(*result.cost, result.serving.parameters);
+            result.defect = load_defect(result.serving.target.traits, result.serving.parameters);
         }
     } catch (const UsageError& error) {  // a figure that the cost model would need: this configuration's failure, not the study's end
         result.failure = Failure{FailureKind::unsupported, std::string("it cannot be simulated: ") + error.what()};
@@ -142,9 +146,9 @@ SimulateEvaluator::Started SimulateEvaluator::started(const ServingReader& reade
     return result;
 }
 
-std::optional<Failure> SimulateEvaluator::died(const Started& started, const SimulatedRun& run,
-                                               const std::optional<LoadDefect>& defect) const {
+std::optional<Failure> SimulateEvaluator::died(const Started& started, const SimulatedRun& run) const {
     if (run.death.empty()) return std::nullopt;
+    const std::optional<LoadDefect>& defect = started.defect;
     if (defect && defect->hangs) return Failure{FailureKind::hung, defect->cause};
     const Engine& engine = *std::find_if(composition_.engines().begin(), composition_.engines().end(),
                                          [&](const Engine& e) { return e.name == started.serving.target.traits.engine; });
@@ -172,14 +176,13 @@ Outcome SimulateEvaluator::measured(const Started& started, const SimulatedWorkl
 
 Outcome SimulateEvaluator::loaded(const Started& started, const SimulatedWorkload& workload, std::uint64_t seed) const {
     SimulationOptions options{seed, options_.noise, std::nullopt, false};
-    const auto defect = load_defect(started.serving.target.traits, started.serving.parameters);
-    if (defect) {
+    if (const auto& defect = started.defect) {
         options.dies_after_seconds = defect->seconds;
         options.hangs = defect->hangs;
     }
     SimulatedRun run =
         started.apart ? simulate(*started.apart, workload.traffic, options) : simulate(present(started.cost), workload.traffic, options);
-    if (auto failure = died(started, run, defect)) return *failure;
+    if (auto failure = died(started, run)) return *failure;
     const auto requests = workload.traffic.requests().size();
     LoadRun load;
     load.records = std::move(run.records);

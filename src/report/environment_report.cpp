@@ -11,9 +11,6 @@
 namespace servetune {
 namespace {
 
-/// The name alone says nothing of a node's speed.
-constexpr std::string_view name_of_node = "node";
-
 /// All environments in which a configuration was measured, with what of its nodes matters.
 std::vector<Environment> environments_of(const ReportView& view, const Configuration& configuration) {
     std::vector<Environment> result;
@@ -27,7 +24,8 @@ std::vector<Environment> environments_of(const ReportView& view, const Configura
     return result;
 }
 
-/// `node devices: A (5 trials), B (3 trials)` for each fact of the nodes in which trials differ.
+/// `trials ran on nodes of several kinds, ...; node devices: A (5 trials), B (3 trials)` for each
+/// fact of the nodes in which trials differ.
 std::vector<std::string> different_nodes(std::span<const Trial> trials) {
     std::map<std::string, std::map<std::string, std::size_t>> counts;
     for (const Trial& trial : trials)

@@ -23,6 +23,12 @@ std::string capitalized(std::string text) {
     return text;
 }
 
+/// Whether a second measurement would give the same figure: simulated without noise.
+bool repeats_exactly(const StudySetup& setup) {
+    const auto* choice = std::get_if<SimulateChoice>(&setup.file.measuring);
+    return choice != nullptr && choice->noise.run_cv == 0 && choice->noise.step_cv == 0 && choice->noise.drift_cv == 0;
+}
+
 /// Whether the default has a figure at all, believed or not.
 bool is_measured(const Standing* standing) {
     return standing != nullptr && std::any_of(standing->trials.begin(), standing->trials.end(),
@@ -207,11 +213,12 @@ std::string given_away_text(const ReportView& view) {
     if (!result.given_away || result.given_away->value < 0) return "";
     const Gain& gap = *result.given_away;
     const std::string changes = difference_text(best.configuration, result.default_configuration);
+    const bool exact = repeats_exactly(view.setup);
     std::string text = best_figure_text(view, best, "measured") + " (" + (changes.empty() ? "the default" : changes) + "), " +
-                       gain_text(gap.value, gap.scale) + " over the " + (result.keep_default ? "default" : "recommended one") + " (" +
-                       with_interval(gap) + "): ";
+                       gain_text(gap.value, gap.scale) + " over the " + (result.keep_default ? "default" : "recommended one") +
+                       (exact ? "" : " (" + with_interval(gap) + ")") + ": ";
     if (gap.value < problem.decision.min_gain) text += "less than the " + worth_text(view) + " that a change is worth";
-    else if (!gap.significant()) text += "it may be noise";
+    else if (!gap.significant() && !exact) text += "it may be noise";
     else text += "not enough to decide for it";
     const SearchSpace& space = problem.space;
     text += result.keep_default ? "."

@@ -343,13 +343,7 @@ private:
             if (!standing.other_work.empty())
                 unsure.push_back("What " + difference_text(standing.configuration, result_.default_configuration) +
                                  " would give for the same work: " + other_work_text(view_, standing.configuration) + ".");
-        for (const auto& [name, value] : result_.recommended.entries()) {
-            const Parameter& parameter = setup_.problem->space.at(name);
-            if (changes_answers(parameter) && value != parameter.default_value &&
-                !value_in(view_.means(result_.recommended), "quality_drop"))
-                unsure.push_back("Quality: " + name + " = " + text_of(value) +
-                                 " changes what the model computes with, and answers were not compared.");
-        }
+        for (std::string& note : quality_notes(view_)) unsure.push_back(std::move(note));
         if (view_.standings.replicated() == 0)
             next.emplace_back("Measure again: every configuration was measured once, so the noise is assumed.");
         if (page_.stop_reason.empty() || page_.stop_reason == "trials_spent")

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "gain_json.hpp"
 #include "predicted.hpp"
 #include "report_view.hpp"
 #include "servetune/detail/trial/metric_key.hpp"
@@ -21,17 +22,13 @@ OrderedJson metrics_of(const ReportView& view, const Configuration& configuratio
     return object;
 }
 
-/// An interval that is not known is null.
-/// Nothing where it is several commands.
-OrderedJson argv_json(const StudySetup& setup, const Configuration& configuration) {
-    if (setup.file.has_commands() && !setup.file.composition->roles_of(configuration).empty()) return nullptr;
-    return setup.command(configuration).argv;
-}
-
-OrderedJson gain_json(const Gain& gain) {
-    const FigureScale& scale = gain.scale;
-    if (!gain.has_interval()) return {{"value", scale.stated(gain.value)}, {"low", nullptr}, {"high", nullptr}};
-    return {{"value", scale.stated(gain.value)}, {"low", scale.stated(gain.low)}, {"high", scale.stated(gain.high)}};
+/// Its words and environment are null where it is several commands.
+void add_command(OrderedJson& object, const StudySetup& setup, const Configuration& configuration) {
+    const bool several = !setup.file.composition->roles_of(configuration).empty();
+    const Command command = several ? Command{} : setup.command(configuration);
+    object["argv"] = several ? OrderedJson() : OrderedJson(command.argv);
+    object["environment"] = several ? OrderedJson() : OrderedJson(command.environment);
+    object["command"] = setup.command_text(configuration);
 }
 
 /// Every told configuration with the figures that decide: goals and limited metrics, each
@@ -106,19 +103,17 @@ void add_front(OrderedJson& object, const ReportView& view) {
             {{"metric", goal.metric}, {"direction", goal.direction == Direction::maximize ? "maximize" : "minimize"}});
     object["front"] = OrderedJson::array();
     for (const FrontPoint& point : view.recommendation.front) {
-        const Command command = view.setup.command(point.configuration);
         OrderedJson estimates = OrderedJson::object();
         for (std::size_t k = 0; k < goals.size(); ++k) {
             const Estimate& estimate = point.estimates[k];
             estimates[goals[k].metric] = {
                 {"value", estimate.mean}, {"low", estimate.low()}, {"high", estimate.high()}, {"measurements", estimate.replicates}};
         }
-        object["front"].push_back({{"configuration", to_json(point.configuration)},
-                                   {"argv", argv_json(view.setup, point.configuration)},
-                                   {"environment", command.environment},
-                                   {"command", view.setup.command_text(point.configuration)},
-                                   {"estimates", estimates},
-                                   {"metrics", metrics_of(view, point.configuration)}});
+        OrderedJson row{{"configuration", to_json(point.configuration)}};
+        add_command(row, view.setup, point.configuration);
+        row["estimates"] = estimates;
+        row["metrics"] = metrics_of(view, point.configuration);
+        object["front"].push_back(std::move(row));
     }
 }
 
@@ -209,12 +204,9 @@ std::string json_of(const ReportView& view, std::string_view stop_reason, const 
         {"metrics", metrics(result.default_configuration)},
         {"verdict", of_default == nullptr ? OrderedJson(nullptr) : OrderedJson(name_in(verdicts, of_default->validity.verdict))}};
     if (result.conclusion != Conclusion::nothing_passes) {
-        const Command command = setup.command(result.recommended);
         OrderedJson recommended;
         recommended["configuration"] = to_json(result.recommended);
-        recommended["argv"] = argv_json(setup, result.recommended);
-        recommended["environment"] = command.environment;
-        recommended["command"] = setup.command_text(result.recommended);
+        add_command(recommended, setup, result.recommended);
         recommended["metrics"] = metrics(result.recommended);
         recommended["gain"] =
             result.default_passes && result.conclusion != Conclusion::inconclusive ? gain_json(result.gain) : OrderedJson(nullptr);

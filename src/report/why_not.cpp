@@ -2,6 +2,8 @@
 #include "why_not.hpp"
 
 #include "effects_report.hpp"
+#include "gain_json.hpp"
+#include "report_view.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/base/printable.hpp"
 #include "servetune/explanation.hpp"
@@ -65,10 +67,9 @@ Told told_of(const Problem& problem, const Standings& standings, const Standing&
     const Standing* best = standings.find(recommended);
     if (best == nullptr || best == &standing || !best->passes() || standing.measured() == 0) return told;
     const Gain gain = judged_gain(problem, standings, standing, *best);
-    told.json["gain"] = {
-        {"value", gain.scale.stated(gain.value)}, {"low", gain.scale.stated(gain.low)}, {"high", gain.scale.stated(gain.high)}};
-    told.text += fmt::format(": {} [{}, {}] against what is recommended", gain_text(gain.value, gain.scale),
-                             gain_text(gain.low, gain.scale), gain_text(gain.high, gain.scale));
+    told.json["gain"] = gain_json(gain);
+    told.text += fmt::format(": {} against what is recommended ({})", gain_text(gain.value, gain.scale),
+                             gain.has_interval() ? with_interval(gain) : "no interval");
     return told;
 }
 
@@ -81,17 +82,22 @@ ExplainReport explain_why_not(const StudySetup& setup, std::span<const Trial> tr
     const Configuration& recommended = recommendation.recommended;
     const Configuration asked = problem.space.changed(recommended, changes);
     std::string text = "why not " + asked.text() + "\n";
-    OrderedJson json{{"configuration", asked.text()},
-                     {"recommended", recommended.text()},
-                     {"rule", nullptr},
-                     {"told", nullptr},
-                     {"expected", nullptr},
-                     {"nearest", nullptr}};
+    OrderedJson json{{"configuration", asked.text()}, {"recommended", recommended.text()},
+                     {"rules", OrderedJson::array()}, {"told", nullptr},
+                     {"expected", nullptr},           {"nearest", nullptr}};
     if (const auto broken = problem.space.violations(asked); !broken.empty()) {
-        json["rule"] = broken.front();
-        return {text + "  rule      " + printable_line(broken.front()) + "\n", json.dump(2), true};
+        json["rules"] = broken;
+        for (const std::string& rule : broken) text += "  rule      " + printable_line(rule) + "\n";
+        return {text, json.dump(2), true};
     }
-    if (asked == recommended) return {text + "  it is what the study recommends\n", json.dump(2), true};
+    if (asked == recommended) {
+        const Conclusion conclusion = recommendation.conclusion;
+        const bool stands = conclusion == Conclusion::recommended || conclusion == Conclusion::keep_default;
+        text += stands                                     ? "  it is what the study recommends\n"
+                : conclusion == Conclusion::nothing_passes ? "  nothing passes, so the study recommends nothing\n"
+                                                           : "  the study is inconclusive, so it recommends nothing\n";
+        return {text, json.dump(2), true};
+    }
     if (const Standing* standing = standings.find(asked); standing != nullptr && standing->told()) {
         const Told told = told_of(problem, standings, *standing, recommended);
         json["told"] = told.json;

@@ -183,6 +183,33 @@ TEST_CASE("roles: what cannot be is refused, with its place") {
     CHECK(
         has(role_refusal(with_roles({{"decode", {listed_values("decode.count", {std::int64_t{0}})}}})), "whole numbers of servers from 1"));
     CHECK(has(role_refusal(with_roles({{"decode", {listed_values("decode.seqs", {std::int64_t{9999}})}}})), "'decode.seqs': "));
+    SpaceEntry drafted = listed_values("decode.seqs", {std::int64_t{128}});
+    drafted.drafts = {{"128", "org/draft"}};
+    CHECK(role_refusal(with_roles({{"decode", {drafted}}})) == "'decode.seqs': drafts belong under 'space'");
+    SpaceEntry served = listed_values("decode.seqs", {std::int64_t{128}});
+    served.checkpoints = {{"128", "org/other"}};
+    CHECK(role_refusal(with_roles({{"decode", {served}}})) == "'decode.seqs': checkpoints belong under 'space'");
+    SpaceDescription unbounded = with_roles({{"prefill", {listed_values("prefill.count", {std::int64_t{1}})}}});
+    unbounded.devices.reset();
+    CHECK(has(role_refusal(unbounded), "'decode.count': nothing says how many devices there are"));
+    SpaceDescription typed = with_roles({{"decode", {listed_values("decode.cache", {Value("fp8")})}}});
+    for (const std::string idea : {"quantization", "weight_dtype", "kv_cache_dtype", "value_cache_dtype", "state_cache_dtype"}) {
+        EngineParameter cache{Parameter::choice("cache", {Value("auto"), Value("fp8")}), {"--cache"}};
+        cache.parameter.concept_name = idea;
+        SpaceDescription one = typed;
+        one.engines.front().parameters.push_back(cache);
+        CHECK(role_refusal(one) ==
+              "'decode.cache': prefill and decode hand over caches, so it is the same for both: write 'cache' under 'space'");
+    }
+}
+
+TEST_CASE("roles: draft models that a role has of its own are among the models of the study") {
+    SpaceDescription description = with_roles({{"decode", {listed_values("decode.draft", {Value("org/head")})}}});
+    EngineParameter draft{Parameter::choice("draft", {Value("none"), Value("org/head")}), {"--draft"}};
+    draft.parameter.concept_name = "draft_model";
+    description.engines.front().parameters.push_back(draft);
+    const std::vector<std::string> models = Composition(std::move(description)).further_models();
+    CHECK(std::find(models.begin(), models.end(), "org/head") != models.end());
 }
 
 TEST_CASE("roles: a person is shown every command, and where it goes") {
@@ -193,5 +220,6 @@ TEST_CASE("roles: a person is shown every command, and where it goes") {
     CHECK(composition.shown(space.changed(together, {{"roles", "apart"}, {"tp", std::int64_t{2}}}), {"m"}) ==
           "# devices of prefill : decode = 1 : 2\n# prefill: 1 server of 1 device\nalpha serve m --role producer\n"
           "# decode: 1 server of 2 devices\nalpha serve m --tp=2 --role consumer\n"
-          "# in front of them\nrouter --prefill http://prefill-1 0 --decode=http://decode-1");
+          "# in front of them\nrouter --prefill http://prefill-1 --decode=http://decode-1\n"
+          "# each of them needs a port of its own, and each server devices of its own");
 }

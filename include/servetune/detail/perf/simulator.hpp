@@ -93,8 +93,18 @@ struct RolesApart {
     double transfer_seconds = 0;           ///< of each cache, before its first byte
 
     /// Over the link between all their devices: as many pairs of devices at once as the smaller
-    /// server has. Throws UsageError where the link is not known.
+    /// copy of the model has (tensor x pipeline parallel), for one copy computes a prompt. Throws
+    /// UsageError where the link is not known.
     static RolesApart joined(CostModel prefill, std::int64_t prefill_servers, CostModel decode, std::int64_t decode_servers);
+
+    /// How long the cache of so many tokens is on its way.
+    [[nodiscard]] double seconds_to_move(std::int64_t tokens) const {
+        return transfer_seconds + prefill.cache_bytes(tokens) / transfer_bytes_per_second;
+    }
+    /// Of all servers together.
+    [[nodiscard]] std::int64_t devices() const {
+        return prefill.settings().devices() * prefill_servers + decode.settings().devices() * decode_servers;
+    }
 };
 
 /// Sends the traffic through the engine on paper: discrete events, one step of each replica after
