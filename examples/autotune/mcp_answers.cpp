@@ -92,7 +92,8 @@ OrderedJson of_report(const OrderedJson& report) {
 
 OrderedJson of_validation(const OrderedJson& read) {
     OrderedJson told = picked(read, {"valid", "error", "problems", "study", "size", "machine", "installed"});
-    if (const auto words = read.find("default_command"); words != read.end()) told["default_command"] = servetune::Command{words->get<std::vector<std::string>>()}.text();
+    if (const auto words = read.find("default_command"); words != read.end())
+        told["default_command"] = servetune::Command{words->get<std::vector<std::string>>()}.text();
     if (const auto found = read.find("warnings"); found != read.end()) told["warnings"] = first_of(*found, 10);
     if (const auto found = read.find("plan"); found != read.end()) told["plan"] = found->value("text", "");
     if (const auto found = read.find("parameters"); found != read.end()) {

@@ -63,7 +63,7 @@ public:
     [[nodiscard]] std::shared_ptr<Job> of(const std::string& tool, const std::filesystem::path& subject) const;
 
     static constexpr std::size_t most_running = 8;  ///< an agent that starts more has lost count
-    static constexpr std::size_t most_kept = 20;   ///< of at most 8 MiB of output each
+    static constexpr std::size_t most_kept = 20;    ///< of at most 8 MiB of output each
 
 private:
     const std::filesystem::path folder_;

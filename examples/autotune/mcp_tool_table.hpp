@@ -9,16 +9,16 @@ namespace autotune {
 
 /// What an argument of a tool is, and with that how it is checked and given on.
 enum class Takes {
-    text,      ///< one line
+    text,        ///< one line
     catalogued,  ///< a name of the catalogue, or a file in the folder
     model,       ///< a name on the hub, or a file in the folder
-    count,     ///< a whole number of at least 0
-    number,    ///< above 0
-    flag,      ///< true: the option is given
-    file,      ///< in the folder
-    files,     ///< several of them
-    settings,  ///< parameter -> value, each a `--set`
-    url,       ///< of a server of this machine
+    count,       ///< a whole number of at least 0
+    number,      ///< above 0
+    flag,        ///< true: the option is given
+    file,        ///< in the folder
+    files,       ///< several of them
+    settings,    ///< parameter -> value, each a `--set`
+    url,         ///< of a server of this machine
 };
 
 struct ToolArgument {

@@ -78,8 +78,8 @@ bool is_file_of_catalogue(const std::string& text) {
 /// A name on the hub has a slash too.
 bool is_file_of_model(const std::string& text) {
     const std::string ending = std::filesystem::path(text).extension();
-    return text.front() == '/' || text.front() == '.' || text.front() == '~' || text.find("..") != std::string::npos ||
-           ending == ".yaml" || ending == ".yml" || ending == ".json";
+    return text.front() == '/' || text.front() == '.' || text.front() == '~' || text.find("..") != std::string::npos || ending == ".yaml" ||
+           ending == ".yml" || ending == ".json";
 }
 
 /// A load test is a load: an agent aims it at this machine only.
@@ -125,10 +125,11 @@ OrderedJson Tools::list() {
                                           {"maximum", most_wait_seconds},
                                           {"description", "How long to wait for the end before saying how it stands (0)"}};
         OrderedJson schema{{"type", "object"}, {"properties", properties}, {"required", required}, {"additionalProperties", false}};
-        tools.push_back({{"name", std::string(entry.name)},
-                         {"description", std::string(entry.what)},
-                         {"inputSchema", schema},
-                         {"annotations", {{"readOnlyHint", entry.reads_only}, {"destructiveHint", entry.destroys}, {"openWorldHint", false}}}});
+        tools.push_back(
+            {{"name", std::string(entry.name)},
+             {"description", std::string(entry.what)},
+             {"inputSchema", schema},
+             {"annotations", {{"readOnlyHint", entry.reads_only}, {"destructiveHint", entry.destroys}, {"openWorldHint", false}}}});
     }
     return tools;
 }
@@ -259,7 +260,8 @@ OrderedJson Tools::start(const OrderedJson& arguments, const Progress& progress,
     if (const auto file = folder / proposed_file; std::filesystem::exists(file, unknown))
         words.insert(std::find(words.begin(), words.end(), "--"), "--suggest=" + file.string());
     constexpr double fails_at_once = 0.5;  // is then said at once
-    return waited(*jobs_.start("start", folder, std::move(words)), std::max(seconds_to_wait(arguments), fails_at_once), progress, cancelled);
+    return waited(*jobs_.start("start", folder, std::move(words)), std::max(seconds_to_wait(arguments), fails_at_once), progress,
+                  cancelled);
 }
 
 OrderedJson Tools::status(const OrderedJson& arguments, const Progress& progress, const std::function<bool()>& cancelled) {
