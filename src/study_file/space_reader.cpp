@@ -113,7 +113,9 @@ void refuse_what_roles_exclude(const Yaml& node, const StudyFile& study, const s
         node.fail("`replicas: fill` and roles exclude each other, for roles say how many engines there are: leave one of them out");
     if (deploy->workers > 1 && deploy->in_jobs())
         node.fail("several jobs for each of several trials could wait for each other for ever: give `workers: 1`");
-    if (deploy->in_jobs())
+    // A Slurm study may name the address of its one node.
+    const bool address_is_known = deploy->slurm && deploy->slurm->listen != "0.0.0.0" && deploy->slurm->listen != "::";
+    if (deploy->in_jobs() && !address_is_known)
         for (const Engine& engine : engines)
             if (roles_tell_address(engine))
                 node.fail("engines of " + engine.name +

@@ -100,6 +100,7 @@ TEST_CASE("study: roles whose servers tell each other their address are refused 
         CHECK(has(refusal("vllm", jobs), "engines of vllm in roles tell each other their address, and in jobs it is not known"));
         CHECK_FALSE(has(refusal("sglang", jobs), "tell each other their address"));
     }
+    CHECK_FALSE(has(refusal("vllm", "slurm: {listen: 10.0.0.5}"), "tell each other their address"));
     CHECK_FALSE(has(refusal("vllm", "ssh: {host: h}, gpus: \"0,1\""), "tell each other their address"));
 }
 
