@@ -65,7 +65,7 @@ class Launcher {
 public:
     virtual ~Launcher() = default;
 
-    [[nodiscard]] virtual std::string name() const = 0;  ///< as studies name it: local, podman, docker, ssh, slurm, ray
+    [[nodiscard]] virtual std::string name() const = 0;  ///< as studies name it: local, podman, docker, ssh, slurm, kubernetes, ray
     [[nodiscard]] virtual bool in_containers() const { return false; }
     /// Whether the engine runs on this machine, so that its GPUs, cores and processes are those
     /// that we see.

@@ -140,7 +140,8 @@ public:
         Metrics quality;
         Outcome outcome = no_start ? Outcome(*no_start) : measured(running, quality);
         if (auto* failure = std::get_if<Failure>(&outcome)) {
-            if (failure->log_path.empty()) failure->log_path = running.log.string();
+            if (failure->log_path.empty())
+                failure->log_path = (running.log.parent_path() / running.deployment.log_folder() / "engine.log").string();
             if (failure->log_lines.empty()) failure->log_lines = running.deployment.decisive();
         }
         std::visit([&](auto& told) { told.place = running.deployment.started().place; }, outcome);

@@ -97,6 +97,7 @@ std::vector<std::string> EngineEvaluator::gpus_of_roles(const std::vector<Server
     std::vector<std::string> left;
     for (const auto& one : groups_of_devices(allowed, present(found_), 1)) left.push_back(one.front());
     if (left.empty()) return result;  // nobody knows of any
+    const std::string there = (allowed.empty() ? "this machine has " : "the study names ") + std::to_string(left.size());
     std::vector<std::size_t> order(parts.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return parts[a].devices > parts[b].devices; });
@@ -104,7 +105,7 @@ std::vector<std::string> EngineEvaluator::gpus_of_roles(const std::vector<Server
     for (const ServerPart& part : parts) wanted += part.devices;
     for (const std::size_t i : order) {
         if (static_cast<std::int64_t>(left.size()) < parts[i].devices)
-            throw IoError("the roles of the configuration take " + std::to_string(wanted) + " devices together, and there are fewer");
+            throw IoError("the roles of the configuration take " + std::to_string(wanted) + " devices together, and " + there);
         std::string names;
         for (const std::string& name : left) names += (names.empty() ? "" : ",") + name;
         std::string& own = result[i];

@@ -36,8 +36,6 @@ constexpr std::size_t most_answer_bytes = 64UL << 20UL;  // a list of pods has s
 
 bool is_in(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
-bool is_in_pod() { return std::getenv("KUBERNETES_SERVICE_HOST") != nullptr; }  // NOLINT(concurrency-mt-unsafe): nothing sets it
-
 /// All variables but those that mark a process as one of a trial: kubectl ends with who started it.
 std::vector<std::string> environment_of_user() {
     std::vector<std::string> result;
@@ -85,6 +83,8 @@ bool read_piece(int from, std::string& into) {
 }
 
 }  // namespace
+
+bool is_in_pod() { return std::getenv("KUBERNETES_SERVICE_HOST") != nullptr; }  // NOLINT(concurrency-mt-unsafe): nothing sets it
 
 bool is_temporary_complaint(const std::string& complaint) {
     // Of our words, whoever is asked. Reasons: k8s.io/apimachinery, pkg/apis/meta/v1/types.go.

@@ -15,6 +15,9 @@
 
 namespace servetune {
 
+/// Whether this program runs in a pod of a cluster.
+[[nodiscard]] bool is_in_pod();
+
 /// What kubectl refused or could not do. `temporary`: asked again, it may be otherwise; it was, for
 /// the whole patience.
 class KubectlError : public IoError {

@@ -56,7 +56,6 @@ public:
     Asker(const KubernetesOptions& options, std::chrono::milliseconds patience)
         : options_(options), patience_(patience), kubectl_(options.program, options.context, options.name_space) {}
 
-    [[nodiscard]] bool in_a_pod() const { return std::getenv("KUBERNETES_SERVICE_HOST") != nullptr; }  // NOLINT(concurrency-mt-unsafe)
     [[nodiscard]] std::string context() const {
         return options_.context.empty() ? std::string("the current context") : "the context '" + options_.context + "'";
     }
@@ -120,7 +119,7 @@ std::string wrong_with_client(const Asker& asker) {
 
 std::string wrong_with_context(const Asker& asker, const KubernetesOptions& options) {
     if (options.context.empty()) {
-        if (asker.in_a_pod()) return "";  // its own account
+        if (is_in_pod()) return "";  // its own account
         const Kubectl::Answer current = asker.ask({"config", "current-context"});
         if (current.exit_code == 0) return "";
         return "kubectl has no current context (" + without_preamble(current.complaint) +
@@ -149,12 +148,8 @@ std::string wrong_with_login(const Asker& asker) {
     return "the API server of " + asker.context() + " does not answer: " + complaint;
 }
 
-bool forwards_requests(const Asker& asker, const KubernetesOptions& options) {
-    return options.reach == KubernetesReach::forward || (!options.reach && !asker.in_a_pod());
-}
-
 std::string missing_rights(const Asker& asker, const KubernetesOptions& options) {
-    const bool forwards = forwards_requests(asker, options);
+    const bool forwards = reach_of(options) == KubernetesReach::forward;
     std::string missing;
     for (const Right& right : rights)
         if ((forwards || !right.of_forward) &&
@@ -215,6 +210,10 @@ std::string wrong_with_manifest(const Asker& asker, const KubernetesOptions& opt
 
 }  // namespace
 
+KubernetesReach reach_of(const KubernetesOptions& options) {
+    return options.reach.value_or(is_in_pod() ? KubernetesReach::pod : KubernetesReach::forward);
+}
+
 std::string kubernetes_trouble(const KubernetesOptions& options, const std::string& image, std::chrono::milliseconds patience) {
     try {
         const Asker asker(options, patience);
@@ -233,7 +232,7 @@ std::vector<std::string> kubernetes_remarks(const KubernetesOptions& options) {
     try {
         const Asker asker(options, 0s);
         // Measured on one machine with kubectl 1.37; a cluster's way is longer.
-        if (forwards_requests(asker, options))
+        if (reach_of(options) == KubernetesReach::forward)
             result.emplace_back(
                 "requests will go through the API server (kubectl port-forward): about 20 a second where each opens a connection, and "
                 "0.3 ms more for each token; in the cluster autotune reaches the pods themselves");

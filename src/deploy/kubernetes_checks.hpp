@@ -9,6 +9,9 @@
 
 namespace servetune {
 
+/// The options' way of requests to an engine; where they say none, that of this place.
+[[nodiscard]] KubernetesReach reach_of(const KubernetesOptions& options);
+
 /// Why no trial can run in the cluster now, for a person; empty: it can, as far as the API server
 /// says. Looks for kubectl, the context, the login, the rights, and lets the API server judge the
 /// manifest of a trial (`create --dry-run=server`), and its pod where pods may be created: quotas

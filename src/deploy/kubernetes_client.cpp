@@ -18,8 +18,10 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
+#include <exception>
 #include <memory>
 #include <optional>
+#include <thread>
 #include <utility>
 
 namespace servetune {
@@ -86,7 +88,10 @@ private:
         const bool asked_to_end = !wanted_.still();
         if (!asked_to_end) say_failure({FailureKind::infrastructure, "the job " + name_ + " cannot be made: " + create_error_});
         ending_since_ = Clock::now();
-        while (asked_to_end && !deleted_ && Clock::now() - *ending_since_ < deletion_patience) delete_job();
+        while (asked_to_end && !deleted_ && Clock::now() - *ending_since_ < deletion_patience) {
+            delete_job();
+            if (!deleted_) std::this_thread::sleep_for(100ms);
+        }
         return asked_to_end ? stand_in_ended : stand_in_failed;
     }
 
@@ -198,19 +203,22 @@ private:
             log_.take(read);
             if (!read.empty()) log_pause_ = shortest_log_pause;
             if (!log_reader_->over()) return;
-            const bool after_the_end = log_after_end_;
+            const bool failed = log_reader_->exit_code() != 0;
+            log_trouble_ = failed ? log_reader_->complaint() : "";
+            if (log_after_end_ && !(failed && is_temporary_complaint(log_trouble_))) log_complete_ = true;
             log_reader_.reset();
             next_log_ = Clock::now() + log_pause_;
             log_pause_ = std::min(2 * log_pause_, milliseconds(5000));
-            if (after_the_end) log_complete_ = true;
             return;
         }
         if (!pod_ || pod_->phase == PodState::Phase::waits || log_complete_ || gone_) return;
-        if (Clock::now() < next_log_ && pod_->phase != PodState::Phase::ended) return;
+        const bool first_after_end = pod_->phase == PodState::Phase::ended && !log_after_end_;
+        if (Clock::now() < next_log_ && !first_after_end) return;
+        if (first_after_end) log_pause_ = shortest_log_pause;
         std::vector<std::string> words{"logs", pod_name_, "--container=" + task_.container, "--follow", "--timestamps"};
         if (const std::string since = log_.since(); !since.empty()) words.push_back("--since-time=" + since);
         log_.begin();
-        log_after_end_ = pod_->phase == PodState::Phase::ended;  // what it brings now is all
+        log_after_end_ = pod_->phase == PodState::Phase::ended;  // what it brings now is all, unless it fails
         log_reader_ = std::make_unique<RunningKubectl>(kubectl_, words);
     }
 
@@ -272,6 +280,8 @@ private:
     }
 
     void say_end() const {
+        if (!log_trouble_.empty()) stand_in_speaks("the log may lack lines: kubectl logs: " + log_trouble_);
+        if (!log_.complaint().empty()) stand_in_speaks("the node says of the log: " + log_.complaint());
         if (failure_) say_failure(*failure_);
         else if (gone_ && !(pod_ && pod_->phase == PodState::Phase::ended))
             say_failure({FailureKind::infrastructure, pod_ ? "the pod " + pod_name_ + " is gone: somebody has deleted it, or its node"
@@ -302,6 +312,7 @@ private:
     milliseconds log_pause_ = shortest_log_pause;
     Clock::time_point next_log_{};
     bool log_after_end_ = false, log_complete_ = false;
+    std::string log_trouble_{};  ///< why the last reading failed; empty: it did not
 
     std::unique_ptr<RunningKubectl> forward_{};
     bool forward_stands_ = false;
@@ -347,9 +358,14 @@ int kubernetes_client() {
     Wanted wanted;
     const auto line = wanted.line();
     if (!line) return stand_in_ended;
-    KubernetesTask task = KubernetesTask::from(*line);
-    wanted.silent_within(std::chrono::duration<double>(task.silent_within_seconds));
-    return KubernetesClient(std::move(task), wanted).run();
+    try {
+        KubernetesTask task = KubernetesTask::from(*line);
+        wanted.silent_within(std::chrono::duration<double>(task.silent_within_seconds));
+        return KubernetesClient(std::move(task), wanted).run();
+    } catch (const std::exception& error) {
+        say_failure({FailureKind::infrastructure, error.what()});
+        return stand_in_failed;
+    }
 }
 
 }  // namespace servetune

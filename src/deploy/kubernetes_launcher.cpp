@@ -43,10 +43,8 @@ using namespace std::chrono_literals;
 /// What the node and the controllers need to remove a pod, beside its grace.
 constexpr double removal_seconds = 60;
 
-bool is_in_cluster() { return std::getenv("KUBERNETES_SERVICE_HOST") != nullptr; }  // NOLINT(concurrency-mt-unsafe)
-
 KubernetesOptions with_reach(KubernetesOptions options) {
-    if (!options.reach) options.reach = is_in_cluster() ? KubernetesReach::pod : KubernetesReach::forward;
+    options.reach = reach_of(options);
     return options;
 }
 
@@ -54,7 +52,7 @@ KubernetesOptions with_reach(KubernetesOptions options) {
 /// (k8s.io/apiserver, pkg/storage/names/generate.go; the letters are those of
 /// k8s.io/apimachinery, pkg/util/rand/rand.go), and its study is the same.
 std::string label_in_cluster(const std::string& mark) {
-    if (!is_in_cluster()) return label_here_of(mark);
+    if (!is_in_pod()) return label_here_of(mark);
     std::array<char, 256> host{};
     (void)gethostname(host.data(), host.size() - 1);
     std::string name = host.data();
@@ -122,7 +120,22 @@ public:
             constexpr auto between_looks = 500ms;
             if (look.asked && now - *look.asked < between_looks) return {look.waits, {}};
         }
-        const Json pod = pod_of(launch.name);
+        Json pod;
+        try {
+            pod = pod_of(launch.name, 0ms);
+        } catch (const KubectlError& error) {  // it is asked again, and the user may stop it meanwhile
+            const std::scoped_lock lock(mutex_);
+            Look& look = looks_[launch.name];
+            if (!look.silent_since) look.silent_since = now;
+            if (!error.temporary || now - *look.silent_since > cluster_patience) throw;
+            look.asked = Clock::now();
+            look.waits = std::string("the API server does not answer: ") + error.what();
+            return {look.waits, {}};
+        }
+        {
+            const std::scoped_lock lock(mutex_);
+            looks_[launch.name].silent_since.reset();
+        }
         const PodState state = pod.is_null() ? PodState{} : pod_state_of(pod, container_);
         if (state.phase == PodState::Phase::ended) return {};  // the client says how
         if (state.phase == PodState::Phase::runs) return {{}, address_of(state), state.pod_ip, place_on(state.node)};
@@ -208,10 +221,11 @@ private:
         std::optional<Clock::time_point> asked{};
         std::string waits{};
         std::optional<Clock::time_point> hopeless_since{};
+        std::optional<Clock::time_point> silent_since{};  ///< `place` has had no answer
     };
 
-    [[nodiscard]] Json pod_of(const std::string& name) const {
-        return pod_in(kubectl_.json({"get", "pods", "--selector=job-name=" + name}));
+    [[nodiscard]] Json pod_of(const std::string& name, milliseconds patience = Kubectl::usual_patience) const {
+        return pod_in(kubectl_.json({"get", "pods", "--selector=job-name=" + name}, patience));
     }
 
     [[nodiscard]] std::vector<JobLeft> jobs_left(const std::string& mark) const override {
@@ -300,6 +314,8 @@ private:
         }
         const Kubectl::Answer answer = kubectl_.once({"get", "node", node, "--output=jsonpath={.metadata.labels}"}, "", 20s);
         Place result = node_facts(node, labels_in(answer.exit_code == 0 ? answer.output : ""));
+        const bool for_good = answer.exit_code == 0 || answer.complaint.find("orbidden") != std::string::npos;
+        if (!for_good) return result;  // the next trial asks again
         const std::scoped_lock lock(mutex_);
         return nodes_.emplace(node, std::move(result)).first->second;
     }

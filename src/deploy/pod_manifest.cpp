@@ -7,6 +7,7 @@
 #include "pod_template.hpp"
 #include "servetune/detail/base/option_check.hpp"
 #include "servetune/error.hpp"
+#include "trial_folders.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -64,7 +65,7 @@ bool mounts(const Json& container, const char* path) {
 /// A node that does not answer is given up soon, unless the user says when.
 void add_tolerations(Json& spec) {
     Json& all = spec["tolerations"];
-    if (!all.is_array()) all = Json::array();
+    if (all.is_null()) all = Json::array();
     for (const char* key : {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}) {
         const bool said = std::any_of(all.begin(), all.end(), [&](const Json& one) { return one.value("key", "") == key; });
         if (!said) all.push_back({{"key", key}, {"operator", "Exists"}, {"effect", "NoExecute"}, {"tolerationSeconds", lost_node_seconds}});
@@ -72,17 +73,19 @@ void add_tolerations(Json& spec) {
 }
 
 /// No two trials of a study on one node, unless the user says where they may be.
-void add_anti_affinity(Json& spec, const std::string& label) {
+void add_anti_affinity(Json& spec, const std::string& label, const std::string& trial) {
     Json& affinity = spec["affinity"];
-    if (!affinity.is_object()) affinity = Json::object();
     if (affinity.contains("podAntiAffinity")) return;
-    affinity["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] = Json::array(
-        {{{"topologyKey", "kubernetes.io/hostname"}, {"labelSelector", {{"matchLabels", {{std::string(pod_study_label), label}}}}}}});
+    const Json other_trials{{"key", std::string(pod_trial_label)}, {"operator", "NotIn"}, {"values", Json::array({trial})}};
+    affinity["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] =
+        Json::array({{{"topologyKey", "kubernetes.io/hostname"},
+                      {"labelSelector",
+                       {{"matchLabels", {{std::string(pod_study_label), label}}}, {"matchExpressions", Json::array({other_trials})}}}}});
 }
 
 void add_environment(Json& container, const LaunchRequest& request) {
     Json& all = container["env"];
-    if (!all.is_array()) all = Json::array();
+    if (all.is_null()) all = Json::array();
     for (const auto& [name, value] : request.environment) {
         if (name == "CUDA_VISIBLE_DEVICES") continue;  // the pod has the devices it has
         if (const std::string why = wrong_with_variable(name); !why.empty()) throw UsageError("the engine's environment: " + why);
@@ -123,9 +126,10 @@ void add_files(Json& metadata, Json& spec, Json& container, const std::map<std::
     container["volumeMounts"].push_back({{"name", files_volume}, {"mountPath", files_folder}, {"readOnly", true}});
 }
 
-Json with_labels(Json metadata, const std::string& label) {
+Json with_labels(Json metadata, const std::string& label, const std::string& trial) {
     metadata["labels"][std::string(managed_by_label)] = own_names;
     metadata["labels"][std::string(pod_study_label)] = label;
+    metadata["labels"][std::string(pod_trial_label)] = trial;
     return metadata;
 }
 
@@ -147,6 +151,11 @@ std::vector<std::string> images_of(const KubernetesOptions& options) {
     return {template_of(options).engine_container().at("image").get<std::string>()};
 }
 
+std::string trial_label(const std::filesystem::path& folder) {
+    if (const auto trial = trial_folder_of(folder)) return trial->filename().string();
+    return label_of(folder.string());
+}
+
 nlohmann::json trial_job(const KubernetesOptions& options, const LaunchRequest& request, const std::string& name,
                          const std::string& label) {
     PodTemplate pod = template_of(options);
@@ -162,7 +171,8 @@ nlohmann::json trial_job(const KubernetesOptions& options, const LaunchRequest& 
         if (!spec.contains("dnsPolicy")) spec["dnsPolicy"] = "ClusterFirstWithHostNet";
     }
     add_tolerations(spec);
-    add_anti_affinity(spec, label);
+    const std::string trial = trial_label(request.folder);
+    add_anti_affinity(spec, label, trial);
     Json& container = spec["containers"][pod.engine];
     if (!options.images.empty()) container["image"] = request.image.empty() ? options.images.front() : request.image;
     container["terminationMessagePolicy"] = "FallbackToLogsOnError";
@@ -174,7 +184,7 @@ nlohmann::json trial_job(const KubernetesOptions& options, const LaunchRequest& 
         spec["volumes"].push_back({{"name", shm_volume}, {"emptyDir", {{"medium", "Memory"}}}});
         container["volumeMounts"].push_back({{"name", shm_volume}, {"mountPath", "/dev/shm"}});
     }
-    Json metadata = with_labels(pod.metadata, label);
+    Json metadata = with_labels(pod.metadata, label, trial);
     const Json labels = metadata["labels"];  // a queue looks at the Job's
     add_files(metadata, spec, container, request.command.files);
     return {{"apiVersion", "batch/v1"},

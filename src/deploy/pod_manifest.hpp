@@ -6,6 +6,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,7 @@ namespace servetune {
 /// Labels of every Job of ours and of its pod.
 inline constexpr std::string_view managed_by_label = "app.kubernetes.io/managed-by";  ///< its value: `servetune`
 inline constexpr std::string_view pod_study_label = "servetune/study";                ///< its value: the study's label
+inline constexpr std::string_view pod_trial_label = "servetune/trial";                ///< its value: `trial_label`
 
 /// The name of the engine's container in a template: `engine`, else its only one. Throws UsageError
 /// where there is none such.
@@ -26,7 +28,11 @@ inline constexpr std::string_view pod_study_label = "servetune/study";          
 /// The images that a template and the options name, the first by default.
 [[nodiscard]] std::vector<std::string> images_of(const KubernetesOptions& options);
 
-/// The Job of one trial, as `kubectl create -f -` takes it. `name`: its own; `label`: of its study.
+/// What the pods of one trial have in common, its engines and their router: the trial's number,
+/// from the folder that one of them was given.
+[[nodiscard]] std::string trial_label(const std::filesystem::path& folder);
+
+/// The Job of one engine or router of a trial, as `kubectl create -f -` takes it. `name`: its own; `label`: of its study.
 /// The command's files travel in annotations of the pod, which a downward API volume makes files
 /// again: nothing else is to be created and removed. Throws UsageError where a file or word has no
 /// form in a manifest.

@@ -110,7 +110,6 @@ public:
         state_.pod_ip = pod_text(status_, "podIP");
         state_.host_ip = pod_text(status_, "hostIP");
         state_.deleted = !pod_text(member_of_pod(pod_, "metadata"), "deletionTimestamp").empty();
-        state_.ready = condition_holds(condition("Ready"), "True");
         const Json& engine = member_of_pod(named_status(member_of_pod(status_, "containerStatuses"), engine_), "state");
         const Json& ended = member_of_pod(engine, "terminated");
         const std::string phase = pod_text(status_, "phase");

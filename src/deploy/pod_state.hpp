@@ -29,7 +29,6 @@ struct PodState {
     /// `failure` counts only once the state was the same for so long: a registry may answer again.
     double believed_after_seconds = 0;
     bool deleted = false;  ///< somebody has asked for its deletion
-    bool ready = false;    ///< false while `runs`: its node does not answer any more (there are no probes)
     std::string node{};
     std::string pod_ip{};
     std::string host_ip{};

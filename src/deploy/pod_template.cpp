@@ -92,6 +92,25 @@ private:
         return good;
     }
 
+    /// Whether it is there and a list of mappings.
+    bool has_list_of_mappings(const Json& object, const char* name, const std::string& path) {
+        const auto found = object.find(name);
+        if (found == object.end() || found->is_null()) return false;
+        bool good = found->is_array();
+        for (std::size_t i = 0; good && i < found->size(); ++i) good = (*found)[i].is_object();
+        if (!good) wrong(path + "." + name, "a list of mappings wanted, got " + found->dump().substr(0, 40));
+        return good;
+    }
+    /// Whether it is there and a mapping.
+    bool has_mapping(const Json& object, const char* name, const std::string& path) {
+        return object.contains(name) && !object[name].is_null() && is_object(object[name], path + "." + name);
+    }
+    /// Where it is there, a text wanted.
+    void check_text_of(const Json& object, const char* name, const std::string& path) {
+        if (object.contains(name) && !object[name].is_string())
+            wrong(path + "." + name, "text wanted, got " + object[name].dump().substr(0, 40));
+    }
+
     void read_metadata(const Json& metadata, const std::string& path) {
         if (!is_object(metadata, path)) return;
         for (const auto& [name, value] : metadata.items()) {
@@ -122,6 +141,11 @@ private:
     void read_spec(const Json& spec, const std::string& path) {
         if (!is_object(spec, path)) return;
         refuse_own(own_of_pod, spec, path);
+        if (has_list_of_mappings(spec, "tolerations", path))
+            for (std::size_t i = 0; i < spec["tolerations"].size(); ++i)
+                for (const char* text : {"key", "operator", "value", "effect"})
+                    check_text_of(spec["tolerations"][i], text, path + ".tolerations[" + std::to_string(i) + "]");
+        (void)has_mapping(spec, "affinity", path);
         if (spec.contains("volumes") && is_list(spec["volumes"], path + ".volumes"))
             for (std::size_t i = 0; i < spec["volumes"].size(); ++i)
                 if (spec["volumes"][i]["name"].get<std::string>().starts_with(own_names))
@@ -175,16 +199,20 @@ private:
         if (has_images_ && !image.is_null()) wrong(path + ".image", "leave it out, `images` of `kubernetes` says it");
         if (!has_images_ && (!image.is_string() || image.get_ref<const std::string&>().empty()))
             wrong(path + ".image", "the engine's image wanted, here or under `images` of `kubernetes`");
-        const Json resources = engine.value("resources", Json::object());
-        if (!devices_.empty() && is_object(resources, path + ".resources"))
-            for (const char* which : {"limits", "requests"})
-                if (resources.contains(which) && resources[which].is_object() && resources[which].contains(devices_))
-                    wrong(path + ".resources." + which + "." + devices_,
+        if (has_mapping(engine, "resources", path))
+            for (const char* which : {"limits", "requests"}) {
+                const std::string at = path + ".resources";
+                if (has_mapping(engine["resources"], which, at) && !devices_.empty() && engine["resources"][which].contains(devices_))
+                    wrong(at + "." + which + "." + devices_,
                           "leave it out, the layout of each trial says it (`devices: \"\"` of `kubernetes`: the template does)");
+            }
         if (engine.contains("volumeMounts") && is_list(engine["volumeMounts"], path + ".volumeMounts"))
-            for (std::size_t i = 0; i < engine["volumeMounts"].size(); ++i)
-                if (engine["volumeMounts"][i].value("mountPath", Json()) == files_folder)
-                    wrong(path + ".volumeMounts[" + std::to_string(i) + "].mountPath", "the engine's own files are there");
+            for (std::size_t i = 0; i < engine["volumeMounts"].size(); ++i) {
+                const Json& mount = engine["volumeMounts"][i];
+                const std::string at = path + ".volumeMounts[" + std::to_string(i) + "]";
+                check_text_of(mount, "mountPath", at);
+                if (mount.value("mountPath", Json()) == files_folder) wrong(at + ".mountPath", "the engine's own files are there");
+            }
     }
 
     const std::string& devices_;

@@ -57,30 +57,42 @@ public:
 
     int run(Wanted& wanted) {
         bool submitted = false;
+        std::optional<RayClock::time_point> tried;  // what was sent and not answered may arrive yet
+        std::optional<RayClock::time_point> over_since;
         for (auto next_log = RayClock::now();;) {
-            const bool goes_on = wanted.still_after(submitted ? 500ms : 0ms);
-            if (!goes_on && !submitted) return stand_in_ended;
+            const bool goes_on = wanted.still_after(tried ? 500ms : 0ms);
+            if (!goes_on && !tried) return stand_in_ended;
             try {
-                if (!submitted) jobs_.submit(job_);
-                submitted = true;
+                if (goes_on && !submitted) {
+                    tried = RayClock::now();
+                    jobs_.submit(job_);
+                    submitted = true;
+                }
                 if (!goes_on && !asked_to_end_) {
                     jobs_.stop(id_);
-                    asked_to_end_ = true;
+                    asked_to_end_ = submitted;
                 }
                 const auto now = jobs_.find(id_);
                 answered_ = RayClock::now();
+                if (now) submitted = true;
+                if (!now && !submitted) {
+                    if (RayClock::now() - *tried > last_answers) return stand_in_ended;
+                    continue;
+                }
                 if (!now) {
                     stand_in_speaks("Ray knows of no job " + id_ + " any more: it was deleted by somebody, or the head was restarted");
                     return stand_in_failed;
                 }
                 const bool over = !now->is_there();
+                if (over && !over_since) over_since = RayClock::now();
+                bool shown = true;
                 if (over || (now->status == "RUNNING" && RayClock::now() >= next_log)) {
                     const auto begin = RayClock::now();
-                    show_log(over);
+                    shown = show_log(over);
                     // Ray sends all of it each time: a long one is asked for less often.
                     next_log = RayClock::now() + std::max<RayClock::duration>(2s, 20 * (RayClock::now() - begin));
                 }
-                if (over) return end(*now, wanted);
+                if (over && (shown || RayClock::now() - *over_since > last_answers)) return end(*now, wanted);
             } catch (const IoError& error) {
                 if (RayClock::now() - answered_ > cluster_patience) {
                     stand_in_speaks(error.what());
@@ -92,10 +104,14 @@ public:
     }
 
 private:
-    void show_log(bool over) {
+    /// Whether there was one.
+    bool show_log(bool over) {
         const auto all = jobs_.log(id_);
-        if (all) log_.show(*all, over);
-        else if (++without_log_ == 10) stand_in_speaks("the log cannot be had, or has more than 8 MiB: what follows is not shown");
+        if (all) {
+            log_.show(*all, over);
+            without_log_ = 0;
+        } else if (++without_log_ == 10) stand_in_speaks("the log cannot be had, or has more than 8 MiB: what follows is not shown");
+        return all.has_value();
     }
 
     int end(const RayJob& job, Wanted& wanted) {
@@ -110,6 +126,9 @@ private:
         stand_in_speaks(job.status + " " + job.error_type + ": " + job.message);
         return stand_in_failed;
     }
+
+    /// At the end: for the log, and for an order of which nobody knows whether it arrived.
+    static constexpr std::chrono::seconds last_answers{10};
 
     const RayJobs jobs_;
     const Json job_;

@@ -2,6 +2,7 @@
 // An engine as a job of Ray: what is submitted.
 #include "base/text.hpp"
 #include "base/variable_name.hpp"
+#include "engine/shell_word.hpp"
 #include "ray_jobs.hpp"
 #include "servetune/error.hpp"
 
@@ -15,15 +16,10 @@ namespace servetune {
 namespace {
 
 /// A word for /bin/sh, whatever stands in it.
-std::string shell_word_of(const std::string& text) {
+std::string word_for_ray(const std::string& text) {
     if (text.find('\0') != std::string::npos)
         throw UsageError("a word of the engine's command has a NUL character, which no shell passes on");
-    std::string result = "'";
-    for (const char c : text) {
-        if (c == '\'') result += "'\\''";
-        else result += c;
-    }
-    return result + "'";
+    return shell_quoted(text);
 }
 
 std::string whole_seconds(double seconds) { return std::to_string(static_cast<std::int64_t>(std::ceil(seconds))); }
@@ -32,10 +28,10 @@ std::string whole_seconds(double seconds) { return std::to_string(static_cast<st
 std::string writing(const std::map<std::string, std::string>& files) {
     std::string result = "st_folder=$(mktemp -d) && cd \"$st_folder\" || exit 254; ";
     for (const auto& [name, content] : files) {
-        const std::string file = shell_word_of(name);
+        const std::string file = word_for_ray(name);
         if (const auto slash = name.rfind('/'); slash != std::string::npos && slash > 0)
-            result += "mkdir -p " + shell_word_of(name.substr(0, slash)) + " && ";
-        result += "printf %s " + shell_word_of(content) + " > " + file + " || exit 254; ";
+            result += "mkdir -p " + word_for_ray(name.substr(0, slash)) + " && ";
+        result += "printf %s " + word_for_ray(content) + " > " + file + " || exit 254; ";
     }
     return result + "export st_folder; ";
 }
@@ -52,10 +48,10 @@ nlohmann::json ray_job_of(const RayOptions& options, const LaunchRequest& reques
     // cluster.
     std::string entrypoint = "unset RAY_ADDRESS; ";
     if (!request.command.files.empty()) entrypoint += writing(request.command.files);
-    constexpr const char* to_end_seconds = "20";
-    entrypoint += std::string("exec timeout --signal=TERM --kill-after=") + to_end_seconds + " " + whole_seconds(options.bound_seconds);
+    entrypoint +=
+        "exec timeout --signal=TERM --kill-after=" + std::to_string(ray_kill_after_seconds) + " " + whole_seconds(options.bound_seconds);
     if (!request.command.files.empty()) entrypoint += std::string(" /bin/sh -c ") + removes_folder + " servetune";
-    for (const std::string& word : request.command.argv) entrypoint += " " + shell_word_of(word);
+    for (const std::string& word : request.command.argv) entrypoint += " " + word_for_ray(word);
 
     nlohmann::json variables = nlohmann::json::object();
     for (const auto& [variable, value] : request.environment) {

@@ -32,6 +32,9 @@ struct RayJob {
     [[nodiscard]] bool is_there() const { return status == "PENDING" || status == "RUNNING"; }
 };
 
+/// An engine that its bound has ended by TERM is killed after so long.
+inline constexpr int ray_kill_after_seconds = 20;
+
 /// The body that submits an engine as the job `name` of the study with this label. Its entrypoint
 /// is a line for /bin/sh in which every word is single-quoted. Files of the command lie in a folder
 /// of the node's own, which goes with the engine. Throws UsageError for a word that no shell can

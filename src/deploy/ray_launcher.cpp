@@ -53,7 +53,7 @@ std::optional<Failure> of_ray(const RayJob& job) {
         return Failure{FailureKind::infrastructure, called + " lost its node or its supervisor" + words};
     if (job.exit_code == bound_reached)
         return Failure{FailureKind::infrastructure, called + " reached its bound of " + text_of_seconds(job.bound_seconds) +
-                                                        ": give it more with `bound` of `ray`, and run again with --accept-changes"};
+                                                        ": give it more with `bound` of `ray`, and run again"};
     return std::nullopt;
 }
 
@@ -109,7 +109,20 @@ public:
     }
 
     [[nodiscard]] LaunchedAt place(const Launch& launch) const override {
-        const auto job = patient([&](const RayJobs& ray) { return ray.find(launch.name); });
+        std::optional<RayJob> job;
+        try {
+            job = jobs().find(launch.name);
+        } catch (const IoError& error) {  // it is asked again, and the user may stop it meanwhile
+            const std::scoped_lock lock(mutex_);
+            Known& known = known_[launch.name];
+            if (!known.silent_since) known.silent_since = RayClock::now();
+            if (RayClock::now() - *known.silent_since > cluster_patience) throw;
+            return {error.what(), {}};
+        }
+        {
+            const std::scoped_lock lock(mutex_);
+            known_[launch.name].silent_since.reset();
+        }
         if (!job) {
             const std::scoped_lock lock(mutex_);
             if (RayClock::now() - known_[launch.name].since > cluster_patience)
@@ -162,6 +175,7 @@ private:
     /// What Ray need not tell any more.
     struct Known {
         RayClock::time_point since = RayClock::now();
+        std::optional<RayClock::time_point> silent_since{};  ///< `place` has had no answer
         std::string host{};
         int port = 0;
         std::int64_t devices = 0;
@@ -205,7 +219,12 @@ private:
             devices = known_[name].devices;
         }
         if (devices == 0) return "";
-        const double most = most_of(patient([](const RayJobs& ray) { return ray.nodes(); }), "GPU");
+        double most = 0;
+        try {
+            most = most_of(jobs().nodes(), "GPU");
+        } catch (const IoError&) {
+            return "";  // it is asked again
+        }
         if (most >= static_cast<double>(devices)) return "";
         return " It asks for " + std::to_string(devices) + " GPUs of one node, and no node has more than " + text_of(most);
     }
@@ -227,8 +246,7 @@ private:
     }
     /// Seconds until the job's bound ends its engine.
     static double left_of(const RayJob& job) {
-        constexpr double to_end_seconds = 20;
-        return job.begun + job.bound_seconds + to_end_seconds - static_cast<double>(std::time(nullptr));
+        return job.begun + job.bound_seconds + ray_kill_after_seconds - static_cast<double>(std::time(nullptr));
     }
 
     /// Ends a job and waits until it is over and its engine's port silent. Why it would not go;

@@ -14,9 +14,11 @@
 namespace servetune {
 
 struct Replicas::One {
-    explicit One(const DeployOptions& options) : port(options.launcher ? options.launcher->ports() : std::pair(0, 0)) {}
-    std::string name{};  ///< for people, where it has a role or is the router
-    ReservedPort port;
+    explicit One(const DeployOptions& options) : ports(options.launcher ? options.launcher->ports() : std::pair(0, 0)) {}
+    std::string name{};         ///< for people, where it has a role or is the router
+    std::string folder{};       ///< of its log, below the trial's; empty: that itself
+    std::pair<int, int> ports;  ///< that its launcher allows
+    ReservedPort port{ports};
     std::optional<ReservedPorts> side{};
     std::unique_ptr<Deployment> deployment{};
     std::exception_ptr error{};
@@ -87,13 +89,14 @@ void Replicas::start_engines(const Engine& engine, const std::string& served_mod
                              std::stop_source& given_up) {
     for (const ServerPart& part : parts_) {
         all_.push_back(std::make_unique<One>(options));
+        all_.back()->folder = part.name;
         if (!part.role.empty()) all_.back()->name = part.name;
     }
     const auto start = [&](std::size_t i) {
         One& one = *all_[i];
         const ServerPart& part = parts_[i];
         try {
-            one.side.emplace(part.role.empty() ? 0 : static_cast<int>(std::max<std::int64_t>(part.devices, 1)));
+            one.side.emplace(part.role.empty() ? 0 : static_cast<int>(std::max<std::int64_t>(part.devices, 1)), one.ports);
             DeployOptions mine = options;
             mine.gpus = part.gpus;
             mine.devices = part.devices;
@@ -130,8 +133,8 @@ void Replicas::start_router(const Engine& engine, const ServerRouter& router, co
     for (std::size_t i = 0; i < parts_.size(); ++i)
         servers[parts_[i].role].push_back({all_[i]->deployment->url_inside(), all_[i]->side->first()});
     auto one = std::make_unique<One>(options);
-    one->name = router_name;
-    one->side.emplace(1);
+    one->name = one->folder = router_name;
+    one->side.emplace(1, one->ports);
     DeployOptions mine = options;
     mine.folder /= router_name;
     mine.gpus.clear();
@@ -156,10 +159,12 @@ void Replicas::start_router(const Engine& engine, const ServerRouter& router, co
         throw;
     }
     const double engines_took = started_.seconds;
+    const double engines_queued = started_.queued_seconds;
     const auto dead = died();
     note_start(*one);
     if (dead && started_.failure) started_.failure = dead;  // why the router did not serve
     started_.seconds = engines_took + one->deployment->started().seconds;
+    started_.queued_seconds = engines_queued + one->deployment->started().queued_seconds;
     all_.push_back(std::move(one));
 }
 
@@ -236,12 +241,15 @@ std::unique_ptr<MachineWatch> Replicas::watch(MachineWatchOptions options) const
     return std::make_unique<MachineWatch>(WatchedProcesses{all_.front()->deployment->process_id(), mark_}, std::move(options));
 }
 
-std::vector<std::string> Replicas::decisive() const {
+const Replicas::One& Replicas::deciding() const {
     for (const auto& one : all_)
-        if (const auto failure = one->deployment->died(); failure && failure->kind != FailureKind::cancelled)
-            return one->deployment->decisive();
-    return all_.front()->deployment->decisive();
+        if (const auto failure = one->deployment->died(); failure && failure->kind != FailureKind::cancelled) return *one;
+    return *all_.front();
 }
+
+std::vector<std::string> Replicas::decisive() const { return deciding().deployment->decisive(); }
+
+std::string Replicas::log_folder() const { return deciding().folder; }
 
 std::string Replicas::log_trouble() const {
     std::string result;

@@ -59,6 +59,8 @@ public:
     [[nodiscard]] std::unique_ptr<MachineWatch> watch(MachineWatchOptions options) const override;
     /// Of the first that fails, else of the first.
     [[nodiscard]] std::vector<std::string> decisive() const;
+    /// The folder of that one's log, below the trial's; empty: it is the trial's own.
+    [[nodiscard]] std::string log_folder() const;
     [[nodiscard]] std::string log_trouble() const;
     /// Ends the router, then all engines at the same time.
     Ended stop();
@@ -69,6 +71,7 @@ private:
     void start_router(const Engine& engine, const ServerRouter& router, const std::string& served_model, const DeployOptions& options,
                       const std::stop_token& stop);
     void note_start(const One& one);
+    [[nodiscard]] const One& deciding() const;
     [[nodiscard]] std::optional<Failure> first_failure(const std::function<std::optional<Failure>(const Deployment&)>& of) const;
 
     const std::vector<ServerPart> parts_;

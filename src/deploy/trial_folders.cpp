@@ -24,13 +24,25 @@ std::size_t bytes_in(const fs::path& folder) {
     return result;
 }
 
-/// Whether it is a trial's, and no other folder with a number for a name.
+/// Whether it is a trial's, and no other folder with a number for a name. Engines of roles have
+/// folders of their own in it.
 bool has_trial_log(const fs::path& folder) {
     std::error_code unknown;
-    return fs::exists(folder / "engine.log", unknown) || fs::exists(folder / "command.log", unknown);
+    if (fs::exists(folder / "engine.log", unknown) || fs::exists(folder / "command.log", unknown)) return true;
+    for (fs::directory_iterator at(folder, unknown), end; !unknown && at != end; at.increment(unknown)) {
+        std::error_code unreadable;
+        if (fs::exists(at->path() / "engine.log", unreadable)) return true;
+    }
+    return false;
 }
 
 }  // namespace
+
+std::optional<fs::path> trial_folder_of(fs::path folder) {
+    for (; !folder.filename().empty(); folder = folder.parent_path())
+        if (integer_of(folder.filename().string())) return folder;
+    return std::nullopt;
+}
 
 void TrialFolders::begin(const fs::path& folder, std::size_t all_bytes, std::size_t one_bytes) {
     const std::scoped_lock lock(mutex_);

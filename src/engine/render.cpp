@@ -8,6 +8,7 @@
 #include "servetune/detail/base/present.hpp"
 #include "servetune/detail/engine/composition.hpp"
 #include "servetune/error.hpp"
+#include "shell_word.hpp"
 #include "space/value_json.hpp"
 #include "version.hpp"
 
@@ -197,16 +198,10 @@ WeightCacheCommands Composition::render_weight_cache(const Configuration& config
 }
 
 std::string Command::text() const {
-    const auto quoted = [](const std::string& word) {
-        constexpr std::string_view safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./:,@+%";
-        if (!word.empty() && word.find_first_not_of(safe) == std::string::npos) return word;
-        std::string result = "'";
-        for (const char c : word) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
-        return result + "'";
-    };
     std::string result;
-    for (const auto& [name, value] : environment) result += (is_variable_name(name) ? name : quoted(name)) + "=" + quoted(value) + " ";
-    for (std::size_t i = 0; i < argv.size(); ++i) result += (i == 0 ? "" : " ") + quoted(argv[i]);
+    for (const auto& [name, value] : environment)
+        result += (is_variable_name(name) ? name : quoted_where_needed(name)) + "=" + quoted_where_needed(value) + " ";
+    for (std::size_t i = 0; i < argv.size(); ++i) result += (i == 0 ? "" : " ") + quoted_where_needed(argv[i]);
     return result;
 }
 

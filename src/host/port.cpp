@@ -70,6 +70,12 @@ Descriptor port_name_holder(int port) {
     throw IoError("cannot reserve port " + std::to_string(port) + ": " + std::generic_category().message(errno));
 }
 
+/// Where a look at a range begins; the next one begins with the next port.
+unsigned next_in_range() {
+    static std::atomic<unsigned> next = std::random_device()();  // two tuners must not begin with the same port
+    return next++;
+}
+
 }  // namespace
 
 void require_loopback() {
@@ -120,9 +126,8 @@ ReservedPort::ReservedPort(std::pair<int, int> range) : here_(range.first == 0) 
         return;
     }
     const auto size = static_cast<unsigned>(range.second - range.first + 1);
-    static std::atomic<unsigned> next = std::random_device()();  // two tuners must not begin with the same port
     for (unsigned i = 0; i < size; ++i) {
-        number_ = range.first + static_cast<int>(next++ % size);
+        number_ = range.first + static_cast<int>(next_in_range() % size);
         Descriptor holder = port_name_holder(number_);
         if (holder.id() < 0) continue;
         holder_ = holder.release();
@@ -134,8 +139,31 @@ ReservedPort::ReservedPort(std::pair<int, int> range) : here_(range.first == 0) 
 
 ReservedPort::~ReservedPort() { close(holder_); }
 
-ReservedPorts::ReservedPorts(int count) {
+/// Of another machine: only names can be looked at.
+void ReservedPorts::take_within(int count, std::pair<int, int> range) {
+    const int rows = range.second - range.first + 2 - count;
+    for (int i = 0; i < rows; ++i) {
+        const int first = range.first + static_cast<int>(next_in_range() % static_cast<unsigned>(rows));
+        std::vector<Descriptor> row;
+        for (int port = first; port < first + count; ++port) {
+            row.push_back(port_name_holder(port));
+            if (row.back().id() < 0) break;
+        }
+        if (row.back().id() < 0) continue;
+        first_ = first;
+        for (Descriptor& holder : row) holders_.push_back(holder.release());
+        return;
+    }
+    throw IoError("no " + std::to_string(count) + " free ports in a row: studies of this machine have taken too many from " +
+                  std::to_string(range.first) + " to " + std::to_string(range.second) + "; give more of them");
+}
+
+ReservedPorts::ReservedPorts(int count, std::pair<int, int> range) {
     if (count <= 0) return;
+    if (range.first != 0) {
+        take_within(count, range);
+        return;
+    }
     const std::vector<int> ports = candidates();
     std::random_device chance;
     constexpr int tries = 100;

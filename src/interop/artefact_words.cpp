@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "artefact_words.hpp"
 
+#include "engine/shell_word.hpp"
 #include "servetune/detail/base/printable.hpp"
 #include "servetune/error.hpp"
 #include "study_file/yaml_text.hpp"
@@ -47,17 +48,8 @@ void refuse_bytes(const Word& word, std::string_view refused, std::string_view f
 }
 
 std::string shell_word(const Word& word) {
-    constexpr std::string_view safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./:,@+%";
     std::string result;
-    for (const WordPiece& piece : word) {
-        if (piece.variable) result += "\"${" + piece.text + "}\"";
-        else if (!piece.text.empty() && piece.text.find_first_not_of(safe) == std::string::npos) result += piece.text;
-        else {
-            result += "'";
-            for (const char c : piece.text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
-            result += "'";
-        }
-    }
+    for (const WordPiece& piece : word) result += piece.variable ? "\"${" + piece.text + "}\"" : quoted_where_needed(piece.text);
     return result.empty() ? "''" : result;
 }
 

@@ -202,7 +202,7 @@ void StudyLock::take_file() {
         if (error == EWOULDBLOCK) refuse_second(process_in(opened.id()), file_);
         if (error != 0)
             refuse("flock says '" + message_of_errno(error) +
-                   "'; a study needs a filesystem with locks (NFS: a running lock service): choose another --directory");
+                   "'; a study needs a filesystem with locks: choose another --directory on a disk of this machine");
         if (file_lock_ >= 0) ::close(file_lock_);
         file_lock_ = opened.release();
         if (!holds_file()) continue;

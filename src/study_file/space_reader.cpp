@@ -91,9 +91,20 @@ void add_preset(const Yaml& named, const Catalogue& catalogue, const Yaml* versi
     }
 }
 
+/// Whether servers of roles are told their own address, to pass it on to each other.
+bool roles_tell_address(const Engine& engine) {
+    if (!engine.roles) return false;
+    const auto tells = [](const std::string& word) { return word.find("{host}") != std::string::npos; };
+    return std::any_of(engine.roles->each.begin(), engine.roles->each.end(), [&](const EngineRole& role) {
+        return std::any_of(role.arguments.begin(), role.arguments.end(), tells) ||
+               std::any_of(role.environment.begin(), role.environment.end(), [&](const auto& variable) { return tells(variable.second); });
+    });
+}
+
 /// Roles say themselves how many engines there are; engines of several trials that each wait for a
-/// cluster could wait for each other; and a program of the user's own would start one of them.
-void refuse_what_roles_exclude(const Yaml& node, const StudyFile& study) {
+/// cluster could wait for each other; a job has no address before it starts; and a program of the
+/// user's own would start one of them.
+void refuse_what_roles_exclude(const Yaml& node, const StudyFile& study, const std::vector<Engine>& engines) {
     if (std::holds_alternative<CommandChoice>(study.measuring))
         node.fail("a program of your own is told one command, and roles are several: use `deploy` or `simulate`, or leave roles out");
     const auto* deploy = std::get_if<DeployChoice>(&study.measuring);
@@ -102,6 +113,14 @@ void refuse_what_roles_exclude(const Yaml& node, const StudyFile& study) {
         node.fail("`replicas: fill` and roles exclude each other, for roles say how many engines there are: leave one of them out");
     if (deploy->workers > 1 && deploy->in_jobs())
         node.fail("several jobs for each of several trials could wait for each other for ever: give `workers: 1`");
+    // A Slurm study may name the address of its one node.
+    const bool address_is_known = deploy->slurm && deploy->slurm->listen != "0.0.0.0" && deploy->slurm->listen != "::";
+    if (deploy->in_jobs() && !address_is_known)
+        for (const Engine& engine : engines)
+            if (roles_tell_address(engine))
+                node.fail("engines of " + engine.name +
+                          " in roles tell each other their address, and in jobs it is not known before they start: use this machine, a "
+                          "container or ssh, or leave roles out");
 }
 
 /// `roles: {prefill: {count: [1, 2], max_num_seqs: 64}}`.
@@ -310,7 +329,7 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
                 }
             });
     const Yaml* roles = root.find(keys::study.roles);
-    if (roles != nullptr) errors.in([&] { refuse_what_roles_exclude(*roles, study); });
+    if (roles != nullptr) errors.in([&] { refuse_what_roles_exclude(*roles, study, description.engines); });
     if (roles != nullptr) errors.in([&] { read_roles_of_study(*roles, own || served_by == ServedBy::a_running_server, description); });
     if (const Yaml* preset = root.find(keys::study.preset)) errors.in([&] { add_preset(*preset, catalogue, versions, description); });
     else if (searches_quick(root, own, served_by, description, catalogue))

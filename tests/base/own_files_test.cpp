@@ -109,6 +109,18 @@ TEST_CASE("own files: only folders with a trial's log make room for others") {
     CHECK_FALSE(fs::exists(folder.path() / "trials/2"));
 }
 
+TEST_CASE("own files: a trial whose servers have folders of their own makes room too") {
+    const TemporaryFolder folder;
+    fs::create_directories(folder.path() / "trials/0/prefill-0");
+    folder.write("trials/0/prefill-0/engine.log", std::string(1000, 'x'));
+    fs::create_directories(folder.path() / "trials/1/notes");
+    folder.write("trials/1/notes/mine.txt", std::string(1000, 'x'));
+    TrialFolders folders;
+    folders.begin(folder.path() / "trials/3", 1, 0);
+    CHECK_FALSE(fs::exists(folder.path() / "trials/0"));
+    CHECK(fs::exists(folder.path() / "trials/1/notes/mine.txt"));
+}
+
 TEST_CASE("own files: no output waits for the reader of a FIFO, none follows a link to a file of others") {
     const TemporaryFolder folder;
     const fs::path fifo = folder.path() / "engine.log";

@@ -57,6 +57,7 @@ std::string refusal(const KubernetesOptions& options, const LaunchRequest& reque
 
 TEST_CASE("pod manifest: a template with everything of a cluster's becomes the Job that is written down") {
     LaunchRequest request = some_request();
+    request.folder = "/home/me/study/trials/7/prefill-0";
     request.command.argv = {"vllm", "serve", "/models/m", "--port=8000", "$(HOME)", "a$$b", "it's \"so\"", "--options=o.json", "o.json"};
     request.command.files = {{"o.json", "{\"a\": \"$(HOME)\"}\n"}};
     request.environment = {{"CUDA_VISIBLE_DEVICES", "0,1"}, {"VLLM_LOGGING_LEVEL", "$(X)"}};
@@ -93,6 +94,16 @@ TEST_CASE("pod manifest: what every trial needs is there, whatever the template 
     CHECK(container["volumeMounts"][0]["mountPath"] == "/dev/shm");
     CHECK(spec["volumes"][0]["emptyDir"]["medium"] == "Memory");
     for (const char* probe : {"livenessProbe", "readinessProbe", "startupProbe"}) CHECK_FALSE(container.contains(probe));
+}
+
+TEST_CASE("pod manifest: servers of one trial may share a node, and other trials of the study may not") {
+    CHECK(trial_label("/s/trials/7") == "7");
+    for (const char* server : {"prefill-0", "decode-1", "router", "replica-1", "default"})
+        CHECK(trial_label(std::filesystem::path("/s/trials/7") / server) == "7");
+    CHECK(trial_label("/2026/s/trials/12/router") == "12");
+    CHECK_FALSE(trial_label("/mine/engine").empty());
+    CHECK(trial_label("/mine/engine") != trial_label("/mine/other"));
+    CHECK(trial_label("").find_first_not_of("0123456789abcdef") == std::string::npos);
 }
 
 TEST_CASE("pod manifest: a user may say the bound, shared memory, where trials run beside each other, and the devices") {
@@ -139,6 +150,14 @@ TEST_CASE("pod manifest: what is not the user's to say is refused with its path 
         {container + "env", R"([{"name": "A", "value": 1}])", "`spec.containers[0].env[0].value`: text wanted, got 1: put it in quotes"},
         {"/spec/initContainers", R"([{"name": "i", "env": [{"name": "API_KEY", "value": "k"}]}])",
          "`spec.initContainers[0].env[0].value`: API_KEY is a secret"},
+        {container + "resources", "[]", "`spec.containers[0].resources`: a mapping wanted, got []"},
+        {container + "resources", R"({"limits": []})", "`spec.containers[0].resources.limits`: a mapping wanted, got []"},
+        {container + "volumeMounts", R"([{"name": "x", "mountPath": 3}])",
+         "`spec.containers[0].volumeMounts[0].mountPath`: text wanted, got 3"},
+        {"/spec/tolerations", R"(["x"])", "`spec.tolerations`: a list of mappings wanted, got [\"x\"]"},
+        {"/spec/tolerations", R"({"key": "x"})", "`spec.tolerations`: a list of mappings wanted"},
+        {"/spec/tolerations", R"([{"key": 1}])", "`spec.tolerations[0].key`: text wanted, got 1"},
+        {"/spec/affinity", R"(["x"])", "`spec.affinity`: a mapping wanted"},
         {"/spec/restartPolicy", "\"OnFailure\"", "`spec.restartPolicy`: leave it out, an engine that ends is a result"},
         {"/spec/terminationGracePeriodSeconds", "30", "`stop_within` of `deploy` says it"},
         {"/spec/enableServiceLinks", "true", "`spec.enableServiceLinks`"},
@@ -161,6 +180,11 @@ TEST_CASE("pod manifest: what is not the user's to say is refused with its path 
         CHECK(has(said, row[2]));
     }
     CHECK(why(with_member("/spec/restartPolicy", "\"Never\"")) == "");
+    for (const char* empty : {"/spec/affinity", "/spec/tolerations"}) {  // a key without a value
+        CHECK(why(with_member(empty, "null")) == "");
+        CHECK(refusal({.pod_template = with_member(empty, "null")}, some_request()) == "");
+    }
+    CHECK(refusal({.pod_template = with_member(container + "resources", "null")}, some_request()) == "");
     CHECK(why(with_member(container + "env", R"([{"name": "HF_TOKEN", "value": ""}])")) == "");
     CHECK(has(why("[]"), "an object of kind Pod or PodTemplate wanted"));
     CHECK(has(why("{"), "an object of kind Pod or PodTemplate wanted"));

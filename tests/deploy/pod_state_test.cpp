@@ -59,7 +59,6 @@ TEST_CASE("pod state: where it is stands in its status, and nothing is made up o
     CHECK(state.node == "n1");
     CHECK(state.pod_ip == "10.1.2.3");
     CHECK(state.host_ip == "10.0.0.1");
-    CHECK(state.ready);
     CHECK_FALSE(state.deleted);
     const PodState other = pod_state_of(pod, "main");  // no such container: nothing runs
     CHECK(other.phase == PodState::Phase::waits);

@@ -252,6 +252,6 @@ TEST_CASE("a filesystem without locks is no other process") {
     if (got.starts_with("skipped")) std::cout << got << "\n";
     else
         CHECK(got == "cannot lock " + (folder.path() / "study.lock").string() +
-                         ": flock says 'No locks available'; a study needs a filesystem with locks (NFS: a running lock service): choose "
-                         "another --directory");
+                         ": flock says 'No locks available'; a study needs a filesystem with locks: choose another --directory on "
+                         "a disk of this machine");
 }

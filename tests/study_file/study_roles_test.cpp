@@ -10,6 +10,7 @@
 
 using namespace servetune;
 using namespace servetune::test;
+namespace fs = std::filesystem;
 
 namespace {
 
@@ -80,6 +81,27 @@ TEST_CASE("study: roles that cannot be are refused with their line") {
     CHECK(has(refusal("[vllm, sglang]", vllm_roles), "one engine wanted"));
     CHECK(has(refusal("llama.cpp", vllm_roles), "does not say how it runs prefill and decode apart"));
     CHECK(has(refusal("vllm", vllm_roles, "arguments: [--kv-transfer-config, \"{}\"]\n"), "this study searches roles"));
+}
+
+TEST_CASE("study: roles whose servers tell each other their address are refused in jobs, which get theirs late") {
+    const TemporaryFolder folder;
+    folder.write("pod.yaml", "apiVersion: v1\nkind: Pod\nspec: {containers: [{name: engine, image: org/engine:1}]}\n");
+    const auto refusal = [&](const std::string& engine, const std::string& deploy) {
+        const fs::path study =
+            folder.write("d.yaml", "study: s\nmodel: Qwen/Qwen3-8B\nhardware: {device: h100-sxm, count: 4}\nengine: " + engine +
+                                       "\nworkloads: [{use: random, input_tokens: 20, output_tokens: 2, requests: 6, arrival: {rate: 8}}]\n"
+                                       "objective: {maximize: total_tokens_per_second}\nothers: default\n"
+                                       "roles: {prefill: {count: 1}, decode: {count: 1}}\nevaluator: {deploy: {" +
+                                       deploy + "}}\n");
+        return message_of<Error>([&] { (void)load_study(study, shipped_catalogue); });
+    };
+    for (const char* jobs : {"kubernetes: {template: pod.yaml}", "ray: {address: \"http://head:8265\"}", "slurm: {listen: 0.0.0.0}"}) {
+        INFO(jobs);
+        CHECK(has(refusal("vllm", jobs), "engines of vllm in roles tell each other their address, and in jobs it is not known"));
+        CHECK_FALSE(has(refusal("sglang", jobs), "tell each other their address"));
+    }
+    CHECK_FALSE(has(refusal("vllm", "slurm: {listen: 10.0.0.5}"), "tell each other their address"));
+    CHECK_FALSE(has(refusal("vllm", "ssh: {host: h}, gpus: \"0,1\""), "tell each other their address"));
 }
 
 TEST_CASE("study: together and apart are simulated, with the same requests and all devices counted") {

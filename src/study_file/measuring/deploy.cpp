@@ -4,6 +4,7 @@
 #include "engine/installed_version.hpp"
 #include "host/nvidia_smi.hpp"
 #include "host/processor.hpp"
+#include "jobs.hpp"
 #include "kind.hpp"
 #include "kubernetes.hpp"
 #include "load_test.hpp"
@@ -67,8 +68,7 @@ std::optional<SlurmOptions> read_slurm(const Yaml& node) {
     read(*at, table.options, options.options);
     read(*at, table.gres, options.gres);
     if (const std::string why = options.why_invalid(); !why.empty()) at->fail(why);
-    for (const auto& [key, unused] : {std::pair(keys::deploy.gpus, "devices"), std::pair(keys::deploy.cores, "cores")})
-        if (const Yaml* own = node.find(key)) own->fail(std::string("Slurm itself gives each job its ") + unused + ": leave this out");
+    refuse_parts_of_machine(node, "Slurm", "job");
     return options;
 }
 
@@ -287,11 +287,18 @@ void define_deployment(const StudySetup& setup, std::map<std::string, std::strin
     add_environment("evaluator.deploy.environment.", options.deploy.environment, setup.file.secrets, definition);
 }
 
+/// Servers of roles have a log each.
+std::string place_of_logs(const StudyFile& file) {
+    const std::vector<Parameter>& parameters = file.composition->parameters();
+    const bool roles = std::any_of(parameters.begin(), parameters.end(), [](const Parameter& one) { return one.name == "roles"; });
+    return std::string("its log is trials/ID/engine.log") + (roles ? "; of each server of roles, trials/ID/SERVER/engine.log." : ".");
+}
+
 std::string note_of_launcher(const StudyFile& file) {
     const Launcher* launcher = std::get<DeployChoice>(file.measuring).options.deploy.launcher.get();
-    if (launcher == nullptr) return "Every trial started the engine on this machine and ended it; its log is trials/ID/engine.log.";
+    if (launcher == nullptr) return "Every trial started the engine on this machine and ended it; " + place_of_logs(file);
     const auto& choice = std::get<DeployChoice>(file.measuring);
-    const std::string unwatched = " Its machine was not watched for disturbances; its log is trials/ID/engine.log.";
+    const std::string unwatched = " Its machine was not watched for disturbances; " + place_of_logs(file);
     if (choice.ray)
         return "Every trial was a job of Ray. The load test ran on this machine, and its requests went to the node." + unwatched;
     if (choice.ssh)
@@ -307,8 +314,8 @@ std::string note_of_launcher(const StudyFile& file) {
         const std::string pinned = pinned_image(file, *launcher, image);
         images += (images.empty() ? "" : "; ") + image + (pinned.empty() ? " (not here now)" : " = " + pinned);
     }
-    return "Every trial started the engine in a container of " + launcher->name() + " and removed it; its log is trials/ID/engine.log. " +
-           "Images: " + images + ".";
+    return "Every trial started the engine in a container of " + launcher->name() + " and removed it; " + place_of_logs(file) +
+           " Images: " + images + ".";
 }
 
 std::string note_of_deployment(const StudyFile& file) {

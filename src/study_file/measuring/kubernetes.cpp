@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kubernetes.hpp"
 
-#include "base/variable_name.hpp"
 #include "deploy/pod_manifest.hpp"
+#include "jobs.hpp"
 #include "servetune/detail/base/fingerprint.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "study_file/key_reader.hpp"
 #include "study_file/keys.hpp"
-#include "study_file/secrets.hpp"
 #include "study_file/space_reader.hpp"
 #include "study_file/study_definition.hpp"
 #include "study_file/yaml_json.hpp"
-
-#include <utility>
 
 namespace servetune {
 namespace {
@@ -25,18 +22,12 @@ void refuse_variables_of_both(const Yaml& deploy, const KubernetesOptions& optio
 }
 
 /// What stands in a manifest is read by everybody who may read pods.
-void refuse_secrets_of_study(const Yaml& deploy) {
-    const Yaml* environment = deploy.find(keys::deploy.environment);
-    if (environment == nullptr) return;
-    const Redactor known = secrets_of_environment();
-    for (const auto& [name, value] : environment->entries())
-        if (value.is_scalar() && !value.text().empty() && (names_secret(name) || known(value.text()) != value.text()))
-            value.fail(
-                "everybody who may read pods would see this secret. Put it into a Secret "
-                "(kubectl create secret generic my-secrets --from-literal=" +
-                name +
-                "=...), name that in the template's container "
-                "(envFrom: [{secretRef: {name: my-secrets}}]), and leave it out here");
+std::string remedy_for_secret_of_pod(const std::string& name) {
+    return "everybody who may read pods would see this secret. Put it into a Secret "
+           "(kubectl create secret generic my-secrets --from-literal=" +
+           name +
+           "=...), name that in the template's container "
+           "(envFrom: [{secretRef: {name: my-secrets}}]), and leave it out here";
 }
 
 }  // namespace
@@ -55,10 +46,8 @@ std::optional<KubernetesOptions> read_kubernetes(const Yaml& deploy) {
     if (at->find(table.reach) != nullptr) read_word<kubernetes_reaches>(*at, table.reach, options.reach.emplace());
     options.pod_template = json_text_of(Yaml::load(path_of(at->at(table.template_))));
     if (const std::string why = options.why_invalid(); !why.empty()) at->fail(why);
-    for (const auto& [key, unused] : {std::pair(keys::deploy.gpus, "devices"), std::pair(keys::deploy.cores, "cores")})
-        if (const Yaml* own = deploy.find(key))
-            own->fail(std::string("Kubernetes itself gives each pod its ") + unused + ": leave this out");
-    refuse_secrets_of_study(deploy);
+    refuse_parts_of_machine(deploy, "Kubernetes", "pod");
+    refuse_secrets(deploy, remedy_for_secret_of_pod);
     refuse_variables_of_both(deploy, options);
     return options;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ray.hpp"
 
-#include "base/variable_name.hpp"
 #include "deploy/ray_jobs.hpp"
+#include "jobs.hpp"
 #include "servetune/error.hpp"
 #include "study_file/key_reader.hpp"
 #include "study_file/keys.hpp"
@@ -10,20 +10,14 @@
 #include "study_file/space_reader.hpp"
 
 #include <charconv>
-#include <utility>
 
 namespace servetune {
 namespace {
 
 /// What a job has in its environment is read by everybody who has Ray's token.
-void refuse_secrets_for_ray(const Yaml& deploy) {
-    const Yaml* environment = deploy.find(keys::deploy.environment);
-    if (environment == nullptr) return;
-    const Redactor known = secrets_of_environment();
-    for (const auto& [name, value] : environment->entries())
-        if (value.is_scalar() && !value.text().empty() && (names_secret(name) || known(value.text()) != value.text()))
-            value.fail("everybody who may see Ray's jobs would see this secret. Set " + name + " where Ray is started on the nodes (" +
-                       name + "=... ray start ...), whose jobs inherit it, and leave it out here");
+std::string remedy_for_secret_of_ray(const std::string& name) {
+    return "everybody who may see Ray's jobs would see this secret. Set " + name + " where Ray is started on the nodes (" + name +
+           "=... ray start ...), whose jobs inherit it, and leave it out here";
 }
 
 /// `18000-18999`.
@@ -55,9 +49,8 @@ std::optional<RayOptions> read_ray(const Yaml& deploy) {
     read(*at, table.bound, options.bound_seconds);
     read(*at, table.resources, options.resources);
     if (const std::string why = options.why_invalid(); !why.empty()) at->fail(why);
-    for (const auto& [key, unused] : {std::pair(keys::deploy.gpus, "devices"), std::pair(keys::deploy.cores, "cores")})
-        if (const Yaml* own = deploy.find(key)) own->fail(std::string("Ray itself gives each job its ") + unused + ": leave this out");
-    refuse_secrets_for_ray(deploy);
+    refuse_parts_of_machine(deploy, "Ray", "job");
+    refuse_secrets(deploy, remedy_for_secret_of_ray);
     return options;
 }
 

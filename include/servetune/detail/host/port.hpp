@@ -39,14 +39,16 @@ private:
 /// As many ports like these in a row as a server needs beside its own (its ranks take a port each).
 class ReservedPorts {
 public:
-    /// Throws IoError where none of a hundred rows was free. None where `count` is 0.
-    explicit ReservedPorts(int count);
+    /// `range`: as of ReservedPort. Throws IoError where none of a hundred rows was free, or none of
+    /// the range. None where `count` is 0.
+    explicit ReservedPorts(int count, std::pair<int, int> range = {0, 0});
     ~ReservedPorts();
     ReservedPorts(const ReservedPorts&) = delete;
     ReservedPorts& operator=(const ReservedPorts&) = delete;
     [[nodiscard]] int first() const { return first_; }  ///< 0: there is none
 
 private:
+    void take_within(int count, std::pair<int, int> range);
     int first_ = 0;
     std::vector<int> holders_{};
 };
