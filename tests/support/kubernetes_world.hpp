@@ -41,6 +41,11 @@ public:
         else if (!std::filesystem::exists(tools / "bin/kubectl"))
             why_not_ = "there is no " + tools.string() + "; scripts/get-cluster makes it";
         else if (free_memory_bytes() < (2LL << 30)) why_not_ = "this machine has less than 2 GB of free memory";
+        else if (const Ran made = ran({"/usr/bin/env", "unshare", "--net", "--pid", "--fork", "--mount-proc", "/bin/sh", "-c",
+                                       "mount -t tmpfs tmpfs /run && ip link set lo up && openssl version"},
+                                      folder_.path());
+                 made.code != 0)
+            why_not_ = "its namespaces cannot be made: " + made.err;
         if (!why_not_.empty()) return;
         kubectl_ = (tools / "bin/kubectl").string();
         own_network_ = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
@@ -51,14 +56,14 @@ public:
         begin({SERVETUNE_SOURCE "/tests/cluster/start", tools.string(), work().string(), std::to_string(nodes), std::to_string(devices),
                "vllm=" SERVETUNE_SOURCE "/tests/cluster/engine", "simengine=" SIMENGINE_PROGRAM, "autotune=" SERVETUNE_PROGRAM});
         if (!hears("ready", 120)) {
-            why_not_ = "it does not start: " + said_ + content(folder_.path() / "start.err");
+            broken_ = "it does not start: " + said_ + content(folder_.path() / "start.err");
             return;
         }
         std::ifstream id(work() / "pid");
         std::string inside;
         std::getline(id, inside);
         const int network = open(("/proc/" + inside + "/ns/net").c_str(), O_RDONLY | O_CLOEXEC);
-        if (network < 0 || setns(network, CLONE_NEWNET) != 0) why_not_ = "its network cannot be entered";
+        if (network < 0 || setns(network, CLONE_NEWNET) != 0) broken_ = "its network cannot be entered";
         if (network >= 0) close(network);
     }
     ~KubernetesWorld() {
@@ -79,8 +84,9 @@ public:
     KubernetesWorld& operator=(const KubernetesWorld&) = delete;
 
     /// False, and said so (ctest looks for this line to call the test skipped), where it cannot
-    /// run.
+    /// run. Where it should run and does not, the test fails.
     [[nodiscard]] bool works() const {
+        if (!broken_.empty()) FAIL(broken_);
         if (why_not_.empty()) return true;
         WARN("skipped: Kubernetes does not run here: " << why_not_);
         return false;
@@ -223,6 +229,7 @@ private:
 
     TemporaryFolder folder_;
     std::string why_not_{};
+    std::string broken_{};
     std::string kubectl_{};
     std::string path_{};
     std::string said_{};
