@@ -7,6 +7,7 @@
 
 #include "support/container_world.hpp"
 
+#include "base/files.hpp"
 #include "servetune/detail/deploy/remote_launchers.hpp"
 #include "support/waiting.hpp"
 
@@ -21,14 +22,11 @@
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <string>
 #include <vector>
 
 namespace servetune::test {
-
-inline bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 class KubernetesWorld {
 public:
@@ -56,7 +54,7 @@ public:
         begin({SERVETUNE_SOURCE "/tests/cluster/start", tools.string(), work().string(), std::to_string(nodes), std::to_string(devices),
                "vllm=" SERVETUNE_SOURCE "/tests/cluster/engine", "simengine=" SIMENGINE_PROGRAM, "autotune=" SERVETUNE_PROGRAM});
         if (!hears("ready", 120)) {
-            broken_ = "it does not start: " + said_ + content(folder_.path() / "start.err");
+            broken_ = "it does not start: " + said_ + read_file(folder_.path() / "start.err");
             return;
         }
         std::ifstream id(work() / "pid");
@@ -181,10 +179,6 @@ private:
             if (line.starts_with("MemAvailable:")) return std::strtoll(line.c_str() + 13, nullptr, 10) * 1024;
         return 0;
     }
-    static std::string content(const std::filesystem::path& file) {
-        std::ifstream stream(file);
-        return {std::istreambuf_iterator<char>(stream), {}};
-    }
     /// Its standard input is ours to hold: when this process is gone, however, the cluster ends.
     void begin(const std::vector<std::string>& argv) {
         int in[2], out[2];
@@ -211,8 +205,9 @@ private:
         said_.clear();
         const std::string words = line + "\n";
         REQUIRE(write(to_, words.data(), words.size()) == static_cast<ssize_t>(words.size()));
-        INFO(line << ": " << said_);
-        REQUIRE(hears("done", 90));
+        const bool done = hears("done", 90);
+        INFO(line << ": " << said_ << read_file(folder_.path() / "start.err"));
+        REQUIRE(done);
     }
     bool hears(const std::string& word, double within_seconds) {
         for (const auto start = std::chrono::steady_clock::now(); seconds_since(start) < within_seconds;) {
