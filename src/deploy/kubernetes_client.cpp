@@ -2,8 +2,10 @@
 #include "kubernetes_client.hpp"
 
 #include "base/nesting.hpp"
+#include "host/elapsed.hpp"
 #include "kubectl.hpp"
 #include "pod_state.hpp"
+#include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/base/present.hpp"
 #include "servetune/error.hpp"
 #include "stamped_log.hpp"
@@ -272,8 +274,9 @@ private:
             say_failure({FailureKind::infrastructure,
                          "the connection through the API server (kubectl port-forward) broke, and requests with it: " + forward_trouble_});
             return stand_in_failed;
-        } else if (trouble_since_ && now - *trouble_since_ > cluster_patience) {
-            say_failure({FailureKind::infrastructure, "the API server has not answered for a minute: " + trouble_});
+        } else if (trouble_since_ && seconds_since(*trouble_since_) > task_.unanswered_within_seconds) {
+            say_failure({FailureKind::infrastructure,
+                         "the API server has not answered for " + seconds_text(task_.unanswered_within_seconds) + ": " + trouble_});
             return stand_in_failed;
         }
         return std::nullopt;
@@ -331,7 +334,8 @@ std::string KubernetesTask::text() const {
                 {"job", job},
                 {"container", container},
                 {"forwarded_port", forwarded_port},
-                {"silent_within_seconds", silent_within_seconds}}
+                {"silent_within_seconds", silent_within_seconds},
+                {"unanswered_within_seconds", unanswered_within_seconds}}
         .dump();
 }
 
@@ -342,7 +346,8 @@ KubernetesTask KubernetesTask::from(const std::string& line) {
                               .job = all.at("job"),
                               .container = all.at("container"),
                               .forwarded_port = all.at("forwarded_port"),
-                              .silent_within_seconds = all.at("silent_within_seconds")};
+                              .silent_within_seconds = all.at("silent_within_seconds"),
+                              .unanswered_within_seconds = all.at("unanswered_within_seconds")};
         (void)result.name();
         return result;
     } catch (const Json::exception& error) {

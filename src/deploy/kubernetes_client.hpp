@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "stand_in.hpp"
+
 #include <nlohmann/json.hpp>
 
+#include <chrono>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +19,8 @@ struct KubernetesTask {
     std::string container{};             ///< the engine's
     int forwarded_port = 0;              ///< of the pod, brought to the same port of this machine's loopback; 0: none
     double silent_within_seconds = 30;   ///< without a byte on standard input for so long, nobody waits for the trial
+    /// Where the API server answers nothing for so long, the trial is given up.
+    double unanswered_within_seconds = std::chrono::duration<double>(cluster_patience).count();
 
     [[nodiscard]] std::string text() const;                             ///< one line
     [[nodiscard]] static KubernetesTask from(const std::string& line);  ///< throws ParseError
@@ -28,7 +33,7 @@ struct KubernetesTask {
 /// the engine's log to standard output, each line once, and returns the engine's exit code. On
 /// TERM, INT or HUP, at the end of its standard input, and where that is silent for too long, it
 /// deletes the Job, whose engine gets TERM, and prints the last words. An API server that does not
-/// answer for a minute ends it. One thread.
+/// answer for too long ends it. One thread.
 [[nodiscard]] int kubernetes_client();
 
 }  // namespace servetune

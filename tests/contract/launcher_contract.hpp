@@ -44,6 +44,16 @@ inline std::vector<std::string> command_lines_with(const std::string& text) {
     return result;
 }
 
+/// The client of a launch, as a deployment starts it.
+inline ProcessOptions client_of(const Launch& launch) {
+    ProcessOptions result;
+    result.argv = launch.argv;
+    result.environment = launch.environment;
+    result.told = launch.told;
+    result.beats = launch.beats;
+    return result;
+}
+
 /// What a launcher started, as a deployment starts it.
 class Launched {
 public:
@@ -92,11 +102,7 @@ private:
         return result;
     }
     [[nodiscard]] ProcessOptions options() const {
-        ProcessOptions result;
-        result.argv = launch_.argv;
-        result.environment = launch_.environment;
-        result.told = launch_.told;
-        result.beats = launch_.beats;
+        ProcessOptions result = client_of(launch_);
         result.folder = folder_.path();
         result.mark = mark();
         return result;

@@ -27,7 +27,7 @@ struct PodEngine : RemoteEngine {
         std::stop_source stop;
         std::string message;
         std::thread measuring([&] { message = measured(stop.get_token()); });
-        (void)comes_true([&] { return says(phases(), enough); }, seconds);
+        (void)comes_true([&] { return has(phases(), enough); }, seconds);
         stop.request_stop();
         measuring.join();
         return phases() + message;
@@ -87,7 +87,7 @@ TEST_CASE("cluster: a trial that is preempted, evicted or deleted, or whose node
         });
         INFO(message);
         CHECK(message.starts_with("the machine: "));
-        CHECK(says(message, "was preempted"));
+        CHECK(has(message, "was preempted"));
         (void)world.kubectl({"delete", "pod", "urgent"});
         is_empty(world);
     }
@@ -100,7 +100,7 @@ TEST_CASE("cluster: a trial that is preempted, evicted or deleted, or whose node
         });
         INFO(message);
         CHECK(message.starts_with("the machine: "));
-        CHECK(says(message, "was evicted"));
+        CHECK(has(message, "was evicted"));
         is_empty(world);
     }
     for (const std::string kind : {"pods", "jobs"}) {
@@ -108,7 +108,7 @@ TEST_CASE("cluster: a trial that is preempted, evicted or deleted, or whose node
         const std::string message = engine.disturbed([&] { (void)world.kubectl({"delete", kind, "--all", "--wait=false"}); });
         INFO(kind << ": " << message);
         CHECK(message.starts_with("the machine: "));
-        CHECK(says(message, "deleted"));
+        CHECK(has(message, "deleted"));
         is_empty(world);
     }
     {
@@ -116,8 +116,8 @@ TEST_CASE("cluster: a trial that is preempted, evicted or deleted, or whose node
         const std::string message = engine.disturbed([&] { world.kill("node-2"); });
         INFO(message);
         CHECK(message.starts_with("the machine: "));
-        CHECK(says(message, "node"));
-        CHECK(says(message, "node-2"));
+        CHECK(has(message, "node"));
+        CHECK(has(message, "node-2"));
     }
 }
 
@@ -129,7 +129,7 @@ TEST_CASE("cluster: an engine that needs more memory than its pod may have ran o
     const std::string message = engine.measured();
     INFO(message);
     CHECK(message.starts_with("out_of_memory: "));
-    CHECK(says(message, "60Mi"));
+    CHECK(has(message, "60Mi"));
     is_empty(world);
 }
 
@@ -140,26 +140,26 @@ TEST_CASE("cluster: what is missing is said before the first trial") {
     KubernetesOptions options = world.launching();
     CHECK(trouble(options).empty());
     options.program = {"/no/such/kubectl"};
-    CHECK(says(trouble(options), "/no/such/kubectl"));
+    CHECK(has(trouble(options), "/no/such/kubectl"));
     options = world.launching();
     options.context = "nowhere";
-    CHECK(says(trouble(options), "nowhere"));
+    CHECK(has(trouble(options), "nowhere"));
     options = world.launching();
     options.name_space = "elsewhere";
-    CHECK(says(trouble(options), "elsewhere"));
+    CHECK(has(trouble(options), "elsewhere"));
     options.name_space.clear();
     options.program = world.client("nobody");
-    CHECK(says(trouble(options), "login"));
+    CHECK(has(trouble(options), "login"));
     options.program = world.client("stranger");
-    CHECK(says(trouble(options), "jobs"));
-    CHECK(says(trouble(options), "create"));
+    CHECK(has(trouble(options), "jobs"));
+    CHECK(has(trouble(options), "create"));
     options = world.launching(KubernetesReach::pod, KubernetesWorld::pod_template({{"nodeSelektor", {{"a", "b"}}}}));
-    CHECK(says(trouble(options), "nodeSelektor"));
+    CHECK(has(trouble(options), "nodeSelektor"));
     world.create({{"apiVersion", "v1"},
                   {"kind", "ResourceQuota"},
                   {"metadata", {{"name", "small"}}},
                   {"spec", {{"hard", {{"requests.nvidia.com/gpu", "0"}, {"count/jobs.batch", "0"}}}}}});
-    CHECK(says(trouble(world.launching()), "exceeded quota: small"));
+    CHECK(has(trouble(world.launching()), "exceeded quota: small"));
     (void)world.kubectl({"delete", "resourcequota", "small"});
     is_empty(world);
 }
@@ -171,22 +171,22 @@ TEST_CASE("cluster: a pod that cannot start waits with the reason, and its trial
         PodEngine engine(world, KubernetesWorld::pod_template({{"nodeSelector", {{"nvidia.com/gpu.product", "h100"}}}}));
         const std::string message = engine.measured_until("node affinity/selector", 20);
         INFO(message);
-        CHECK(says(message, "waits"));
-        CHECK(says(message, "node affinity/selector"));
+        CHECK(has(message, "waits"));
+        CHECK(has(message, "node affinity/selector"));
         is_empty(world);
     }
     {
         PodEngine engine(world, KubernetesWorld::pod_template({}, {{"image", "localhost/nobody-has-it:1"}}));
         const std::string message = engine.measured_until("localhost/nobody-has-it:1", 20);
         INFO(message);
-        CHECK(says(message, "its image cannot be pulled"));
+        CHECK(has(message, "its image cannot be pulled"));
         is_empty(world);
     }
     {  // the Job is there, but no pod can be
         PodEngine engine(world, KubernetesWorld::pod_template({{"priorityClassName", "nobody-made-it"}}));
         const std::string message = engine.measured_until("nobody-made-it", 30);
         INFO(message);
-        CHECK(says(message, "no PriorityClass with name nobody-made-it was found"));
+        CHECK(has(message, "no PriorityClass with name nobody-made-it was found"));
         is_empty(world);
     }
     {  // or may be
@@ -197,7 +197,7 @@ TEST_CASE("cluster: a pod that cannot start waits with the reason, and its trial
         PodEngine engine(world, KubernetesWorld::pod_template());
         const std::string message = engine.measured_until("exceeded quota", 30);
         INFO(message);
-        CHECK(says(message, "exceeded quota: small"));
+        CHECK(has(message, "exceeded quota: small"));
         (void)world.kubectl({"delete", "resourcequota", "small"});
         is_empty(world);
     }
@@ -206,7 +206,7 @@ TEST_CASE("cluster: a pod that cannot start waits with the reason, and its trial
         const std::string message = engine.measured();
         INFO(message);
         CHECK(message.starts_with("the machine: "));
-        CHECK(says(message, "secret \"hub-token\" not found"));
+        CHECK(has(message, "secret \"hub-token\" not found"));
         is_empty(world);
     }
 }
@@ -221,6 +221,6 @@ TEST_CASE("cluster: pods that cannot be reached are told from engines that do no
     const std::string message = engine.measured();
     INFO(message << engine.phases());
     CHECK(message.starts_with("the machine: "));
-    CHECK(says(message, "reach"));
+    CHECK(has(message, "reach"));
     is_empty(world);
 }

@@ -84,38 +84,38 @@ TEST_CASE("cluster: what the status of a live pod says is read as what happened 
     state = ended(world, "too-large");
     REQUIRE(state.failure);
     CHECK(state.failure->kind == FailureKind::out_of_memory);
-    CHECK(says(state.failure->message, "20Mi"));
+    CHECK(has(state.failure->message, "20Mi"));
     state = ended(world, "no-program");
     REQUIRE(state.failure);
     CHECK(state.failure->kind == FailureKind::unsupported);
-    CHECK(says(state.failure->message, "/no/such/engine"));
+    CHECK(has(state.failure->message, "/no/such/engine"));
     CHECK(state.hopeless);
     state = known(world, "no-image");
     CHECK(state.phase == PodState::Phase::waits);
     CHECK(state.hopeless);
     CHECK(state.believed_after_seconds >= 60);
-    CHECK(says(state.failure->message, "localhost/nobody-has-it:1"));
+    CHECK(has(state.failure->message, "localhost/nobody-has-it:1"));
     state = known(world, "bad-name");
     CHECK(state.hopeless);
     CHECK(state.believed_after_seconds == 0);
-    CHECK(says(state.failure->message, "Localhost/UPPER:1"));
+    CHECK(has(state.failure->message, "Localhost/UPPER:1"));
     state = known(world, "no-secret");
     CHECK(state.hopeless);
-    CHECK(says(state.failure->message, "secret \"hub-token\" not found"));
+    CHECK(has(state.failure->message, "secret \"hub-token\" not found"));
     state = known(world, "no-volume");
     CHECK(state.hopeless);
-    CHECK(says(state.failure->message, "persistentvolumeclaim \"models\" not found"));
+    CHECK(has(state.failure->message, "persistentvolumeclaim \"models\" not found"));
     state = ended(world, "no-time");
     REQUIRE(state.failure);
     CHECK(state.failure->kind == FailureKind::infrastructure);
-    CHECK(says(state.failure->message, "activeDeadlineSeconds"));
-    state = comes_to(world, "no-node", [](const PodState& seen) { return says(seen.why, "node affinity/selector"); });
+    CHECK(has(state.failure->message, "activeDeadlineSeconds"));
+    state = comes_to(world, "no-node", [](const PodState& seen) { return has(seen.why, "node affinity/selector"); });
     CHECK(state.phase == PodState::Phase::waits);
     CHECK_FALSE(state.hopeless);
     state = ended(world, "before");
     REQUIRE(state.failure);
-    CHECK(says(state.failure->message, "'fetch' ended with exit code 3"));
-    CHECK(says(state.failure->message, "no such model"));
+    CHECK(has(state.failure->message, "'fetch' ended with exit code 3"));
+    CHECK(has(state.failure->message, "no such model"));
     state = comes_to(world, "serves", [](const PodState& seen) { return seen.phase == PodState::Phase::runs && seen.ready; });
     CHECK(state.node == "node-1");
     CHECK(state.pod_ip.starts_with("198.18.1."));
@@ -151,13 +151,13 @@ TEST_CASE("cluster: a pod that is preempted, evicted, deleted or loses its node 
     world.create(urgent);
     PodState state = known(world, "preempted");
     CHECK(state.failure->kind == FailureKind::infrastructure);
-    CHECK(says(state.failure->message, "was preempted"));
+    CHECK(has(state.failure->message, "was preempted"));
 
     world.create_at("/api/v1/namespaces/tuning/pods/evicted/eviction",
                     {{"apiVersion", "policy/v1"}, {"kind", "Eviction"}, {"metadata", {{"name", "evicted"}}}});
     state = known(world, "evicted");
     CHECK(state.failure->kind == FailureKind::infrastructure);
-    CHECK(says(state.failure->message, "was evicted"));
+    CHECK(has(state.failure->message, "was evicted"));
 
     (void)world.kubectl({"delete", "pod", "deleted", "--wait=false"});
     state = comes_to(world, "deleted", [](const PodState& seen) { return seen.deleted; });
@@ -166,5 +166,5 @@ TEST_CASE("cluster: a pod that is preempted, evicted, deleted or loses its node 
     world.kill("kubelet-2");
     state = known(world, "lost");
     CHECK(state.failure->kind == FailureKind::infrastructure);
-    CHECK(says(state.failure->message, "a node that does not answer: node-2"));
+    CHECK(has(state.failure->message, "a node that does not answer: node-2"));
 }

@@ -97,9 +97,9 @@ TEST_CASE("cluster: a study in pods of two nodes goes on after a preemption, an 
     std::vector<Trial> before;
     {
         ChildProcess process(in_pods.words(), in_pods.study().folder());
-        INFO(process.err());
         // Two trials on two nodes.
-        const bool both = comes_true([&] { return says(in_pods.nodes_in_use(), "node-1") && says(in_pods.nodes_in_use(), "node-2"); }, 60);
+        const bool both = comes_true([&] { return has(in_pods.nodes_in_use(), "node-1") && has(in_pods.nodes_in_use(), "node-2"); }, 60);
+        INFO(process.err());
         CHECK(both);
         nlohmann::json urgent = KubernetesWorld::pod("urgent", "exit 0", {{"nvidia.com/gpu", "1"}});
         urgent["spec"]["priorityClassName"] = "urgent";
@@ -109,7 +109,7 @@ TEST_CASE("cluster: a study in pods of two nodes goes on after a preemption, an 
         REQUIRE(process.wait_at_most(5s));
         before = in_pods.trials_so_far();
     }
-    CHECK(says(world.asked({"get", "events"}), "Preempted"));
+    CHECK(has(world.asked({"get", "events"}), "Preempted"));
     const Ran ended = ran(in_pods.words(), in_pods.study().folder());
     INFO(ended.out << ended.err);
     CHECK((ended.code == 0 || ended.code == 1));
@@ -123,7 +123,7 @@ TEST_CASE("cluster: a study in pods of two nodes goes on after a preemption, an 
         REQUIRE(trial.told());
         const auto* failure = std::get_if<Failure>(&*trial.outcome);
         if (failure != nullptr && failure->kind == FailureKind::infrastructure) {
-            CHECK_FALSE(says(failure->message, "preempted"));  // the comparison of one trial with two at once
+            CHECK_FALSE(has(failure->message, "preempted"));  // the comparison of one trial with two at once
             continue;
         }
         if (std::find(settled.begin(), settled.end(), trial.configuration) == settled.end()) settled.push_back(trial.configuration);
@@ -131,7 +131,7 @@ TEST_CASE("cluster: a study in pods of two nodes goes on after a preemption, an 
         INFO(failure->message);
         ++for_memory;
         CHECK(failure->kind == FailureKind::out_of_memory);
-        CHECK(says(failure->message, "200Mi"));
+        CHECK(has(failure->message, "200Mi"));
     }
     CHECK(for_memory == 1);
     CHECK(settled.size() == 8);
@@ -147,7 +147,7 @@ TEST_CASE("cluster: after kill -9 of the tuner its pods go by themselves") {
     if (!world.works()) return;
     const StudyInPods in_pods(world, 8, 1, KubernetesWorld::pod_template());
     ChildProcess process(in_pods.words(), in_pods.study().folder());
-    REQUIRE(comes_true([&] { return says(in_pods.nodes_in_use(), "node-1"); }, 60));
+    REQUIRE(comes_true([&] { return has(in_pods.nodes_in_use(), "node-1"); }, 60));
     REQUIRE(::kill(process.id(), SIGKILL) == 0);
     const bool nothing = comes_true([&] { return world.left().empty(); }, 60);
     INFO(world.left());

@@ -59,6 +59,7 @@ TEST_CASE("kubernetes study: killed with -9 in the middle it goes on, nothing is
     const StudyInFolder in_folder(cluster);
     const DeployedStudy& study = in_folder.study();
     cluster.put_program("vllm", study.folder() / "bin/vllm");
+    std::vector<Trial> before;
     {
         ChildProcess process(study.words("run", {"--quiet"}), study.folder());
         const bool began = comes_true([&] { return in_folder.told() >= 1 || process.wait_at_most(0ms); }, 60);
@@ -68,6 +69,7 @@ TEST_CASE("kubernetes study: killed with -9 in the middle it goes on, nothing is
         CHECK(comes_true([&] { return study.engines().size() > trials || process.wait_at_most(0ms); }, 60));
         REQUIRE(::kill(process.id(), SIGKILL) == 0);
         REQUIRE(process.wait_at_most(5s));
+        before = study.trials();
     }
     // Its client ends the pod by itself.
     CHECK(comes_true([&] { return cluster.jobs().empty(); }, 20));
@@ -75,6 +77,10 @@ TEST_CASE("kubernetes study: killed with -9 in the middle it goes on, nothing is
     INFO(ended.out << ended.err);
     CHECK(ended.code == 0);
     CHECK(ended.out.find("--max-num-seqs=32") != std::string::npos);
+    const std::vector<Trial> trials = study.trials();
+    REQUIRE(trials.size() >= before.size());
+    for (const Trial& trial : before)
+        if (trial.told()) CHECK(trials[trial.id].outcome == trial.outcome);
     CHECK(cluster.jobs().empty());
     CHECK(study.left().empty());
 }
@@ -89,10 +95,11 @@ TEST_CASE("kubernetes study: what a client that was killed too has left is ended
         const bool began = comes_true([&] { return !study.engines().empty() || process.wait_at_most(0ms); }, 60);
         INFO(process.err());
         REQUIRE(began);
+        // The client first, which would delete its job, while the tuner cannot answer to that.
+        REQUIRE(::kill(process.id(), SIGSTOP) == 0);
+        for (const Leftover& one : leftovers(study.mark())) (void)::kill(one.id, SIGKILL);
         REQUIRE(::kill(process.id(), SIGKILL) == 0);
-        for (const Leftover& one : leftovers(study.mark())) (void)::kill(one.id, SIGKILL);
         REQUIRE(process.wait_at_most(5s));
-        for (const Leftover& one : leftovers(study.mark())) (void)::kill(one.id, SIGKILL);
     }
     CHECK(cluster.jobs().size() == 1);
     const Ran ended = study.run();

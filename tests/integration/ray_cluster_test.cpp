@@ -20,8 +20,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-bool in_text(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 /// A server on a port of a node, with a bound.
 struct BoundEngine {
     BoundEngine(const RayWorld& world, int node, double bound_seconds, int port) {
@@ -52,8 +50,8 @@ TEST_CASE("ray: the launchers' contract holds on a real Ray", "[ray]") {
     const RayWorld world;
     if (!world.works()) return;
     check_launcher({ray_launcher(on_ray(world.address(), RayWorld::token))});
-    CHECK(in_text(ray_launcher(on_ray(world.address()))->trouble(""), "wants a token (401)"));
-    CHECK(in_text(ray_launcher(on_ray(world.address(), "not the token, but as long as one"))->trouble(""), "refuses the token (403)"));
+    CHECK(has(ray_launcher(on_ray(world.address()))->trouble(""), "wants a token (401)"));
+    CHECK(has(ray_launcher(on_ray(world.address(), "not the token, but as long as one"))->trouble(""), "refuses the token (403)"));
 
     const LauncherWorld launching{ray_launcher(on_ray(world.address(), RayWorld::token))};
     {  // what the node has in its environment is there; what is Ray's own is not
@@ -69,8 +67,9 @@ TEST_CASE("ray: the launchers' contract holds on a real Ray", "[ray]") {
         const Launch launch = launching.launcher->launch(request);
         Process client(client_of(launch));
         std::string waits;
-        CHECK(comes_true([&] { return in_text(waits = launching.launcher->place(launch).waits, "no node has more than 2"); }));
+        const bool said = comes_true([&] { return has(waits = launching.launcher->place(launch).waits, "no node has more than 2"); });
         INFO(waits);
+        CHECK(said);
         (void)end_launched(*launching.launcher, launch, client, 1s);
     }
 }
@@ -88,10 +87,10 @@ TEST_CASE("ray: an engine that Ray leaves alive ends at its bound", "[ray]") {
         const auto failure = engine.launcher->ended(engine.launch, engine.client->exit_code().value_or(0), engine.client->lines());
         REQUIRE(failure);
         CHECK(failure->kind == FailureKind::infrastructure);
-        CHECK(in_text(failure->message, "lost its node or its supervisor"));
+        CHECK(has(failure->message, "lost its node or its supervisor"));
         CHECK(engine.answers());
         const std::string why = engine.launcher->remove(engine.launch);
-        CHECK(in_text(why, "it would not go: the engine of job " + engine.launch.name + " answers on " + world.node(2) + ":18101"));
+        CHECK(has(why, "it would not go: the engine of job " + engine.launch.name + " answers on " + world.node(2) + ":18101"));
         CHECK(engine.launcher->leftovers(engine.request.mark).size() == 1);
         CHECK(comes_true([&] { return !engine.answers(); }, bound_seconds + 25));
         CHECK(engine.launcher->remove(engine.launch) == "");
@@ -124,13 +123,13 @@ TEST_CASE("ray: a study of two workers on a real Ray recommends what one on this
     REQUIRE((ended.code == 0 || ended.code == 1));
     for (const Trial& trial : study.trials()) CHECK(trial.told());
     CHECK(study.trials().size() >= 3);
-    CHECK(in_text(ended.out, best_command));
-    CHECK(in_text(read_file(study.directory() / "report.md"), "Every trial was a job of Ray."));
+    CHECK(has(ended.out, best_command));
+    CHECK(has(read_file(study.directory() / "report.md"), "Every trial was a job of Ray."));
     CHECK(ray_launcher(options)->leftovers(study.mark()).empty());
     std::string all = ended.out + ended.err;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(study.directory()))
         if (entry.is_regular_file()) all += read_file(entry.path());
-    CHECK_FALSE(in_text(all, RayWorld::token));
+    CHECK_FALSE(has(all, RayWorld::token));
 }
 
 TEST_CASE("ray: the study of the guide can run on a real Ray", "[ray]") {
@@ -141,7 +140,7 @@ TEST_CASE("ray: the study of the guide can run on a real Ray", "[ray]") {
     const auto begin = page.find(fence) + fence.size();
     std::string text = page.substr(begin, page.find("```", begin) - begin);
     const std::string head = "http://head:8265";
-    REQUIRE(in_text(text, head));
+    REQUIRE(has(text, head));
     text.replace(text.find(head), head.size(), world.address());
     const TemporaryFolder folder;
     folder.write("ray-token", std::string(RayWorld::token) + "\n");
@@ -149,10 +148,10 @@ TEST_CASE("ray: the study of the guide can run on a real Ray", "[ray]") {
     const Ran validated = ran(words, folder.path());
     INFO(validated.out << validated.err);
     CHECK(validated.code == 0);
-    CHECK_FALSE(in_text(validated.out + validated.err, "Ray's dashboard"));
+    CHECK_FALSE(has(validated.out + validated.err, "Ray's dashboard"));
     folder.write("ray-token", "another-token-of-the-same-length\n");
     const Ran refused = ran(words, folder.path());
     INFO(refused.out << refused.err);
-    CHECK(in_text(refused.out + refused.err, "refuses the token (403)"));
-    CHECK_FALSE(in_text(refused.out + refused.err, "another-token"));
+    CHECK(has(refused.out + refused.err, "refuses the token (403)"));
+    CHECK_FALSE(has(refused.out + refused.err, "another-token"));
 }

@@ -8,9 +8,14 @@
 #include "support/ray_dashboard.hpp"
 #include "support/test.hpp"
 
+#include <unistd.h>
+
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <string>
+#include <utility>
+#include <vector>
 
 using namespace servetune;
 using namespace servetune::test;
@@ -20,7 +25,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+/// Of ten that tests beside this one seldom have too.
+const int first_port = 18000 + getpid() % 100 * 10;
+std::string ports(int count) { return std::to_string(first_port) + "-" + std::to_string(first_port + count - 1); }
 
 constexpr const char* ray_token = "0123456789abcdef0123456789abcdef";
 
@@ -98,32 +105,33 @@ TEST_CASE("ray: options that cannot be are refused") {
         change(options);
         return options.why_invalid();
     };
-    CHECK(says(refused([](RayOptions& o) { o.address = "head:8265"; }), "address"));
-    CHECK(says(refused([](RayOptions& o) { o.address = "http://u:p@head:8265"; }), "address"));
-    CHECK(says(refused([](RayOptions& o) { o.first_port = 80; }), "ports"));
-    CHECK(says(refused([](RayOptions& o) { o.last_port = 17000; }), "ports"));
-    CHECK(says(refused([](RayOptions& o) { o.bound_seconds = 0; }), "bound"));
-    CHECK(says(refused([](RayOptions& o) { o.resources["GPU"] = 1; }), "resources"));
-    CHECK(says(refused([](RayOptions& o) { o.resources["x"] = 0; }), "resources"));
-    CHECK(says(refused([](RayOptions& o) {
-                   o.token_env = "A";
-                   o.token_file = "b";
-               }),
-               "token_env"));
+    CHECK(has(refused([](RayOptions& o) { o.address = "head:8265"; }), "address"));
+    CHECK(has(refused([](RayOptions& o) { o.address = "http://u:p@head:8265"; }), "address"));
+    CHECK(has(refused([](RayOptions& o) { o.first_port = 80; }), "ports"));
+    CHECK(has(refused([](RayOptions& o) { o.last_port = 17000; }), "ports"));
+    CHECK(has(refused([](RayOptions& o) { o.bound_seconds = 0; }), "bound"));
+    CHECK(has(refused([](RayOptions& o) { o.resources["GPU"] = 1; }), "resources"));
+    CHECK(has(refused([](RayOptions& o) { o.resources["x"] = 0; }), "resources"));
+    CHECK(has(refused([](RayOptions& o) {
+                  o.token_env = "A";
+                  o.token_file = "b";
+              }),
+              "token_env"));
     CHECK_THROWS_AS(ray_launcher({}), UsageError);
 }
 
 TEST_CASE("ray: concurrent engines get ports of the range, each the next one") {
-    const ReservedPort one(std::pair(18000, 18002));
-    const ReservedPort two(std::pair(18000, 18002));
+    const std::pair range(first_port, first_port + 2);
+    const ReservedPort one(range);
+    const ReservedPort two(range);
     int third = 0;
     {
-        const ReservedPort three(std::pair(18000, 18002));
+        const ReservedPort three(range);
         third = three.number();
-        CHECK(one.number() + two.number() + third == 18000 + 18001 + 18002);
-        CHECK_THROWS_AS(ReservedPort(std::pair(18000, 18002)), IoError);
+        CHECK(one.number() + two.number() + third == 3 * first_port + 3);
+        CHECK_THROWS_AS(ReservedPort(range), IoError);
     }
-    CHECK(ReservedPort(std::pair(18000, 18002)).number() == third);
+    CHECK(ReservedPort(range).number() == third);
 }
 
 TEST_CASE("ray: the launchers' contract holds on a dashboard of ours") {
@@ -135,23 +143,23 @@ TEST_CASE("ray: the launchers' contract holds on a dashboard of ours") {
 TEST_CASE("ray: what is wrong is said before the first trial") {
     const RayDashboard dashboard(ray_token);
     CHECK(ray_launcher(on_ray(dashboard.address(), ray_token))->trouble("") == "");
-    CHECK(says(ray_launcher(on_ray(dashboard.address()))->trouble(""), "wants a token (401)"));
-    CHECK(says(ray_launcher(on_ray(dashboard.address(), "another token"))->trouble(""), "refuses the token (403)"));
+    CHECK(has(ray_launcher(on_ray(dashboard.address()))->trouble(""), "wants a token (401)"));
+    CHECK(has(ray_launcher(on_ray(dashboard.address(), "another token"))->trouble(""), "refuses the token (403)"));
     RayOptions options = on_ray(dashboard.address(), ray_token);
     options.resources = {{"CPU", 3}};
-    CHECK(says(ray_launcher(options)->trouble(""), "asks for 3 of 'CPU', and no node of " + options.address + " has more than 2"));
+    CHECK(has(ray_launcher(options)->trouble(""), "asks for 3 of 'CPU', and no node of " + options.address + " has more than 2"));
     options.resources = {{"accelerator_type:H100", 1}};
-    CHECK(says(ray_launcher(options)->trouble(""), "has more than 0"));
+    CHECK(has(ray_launcher(options)->trouble(""), "has more than 0"));
     unsetenv("SERVETUNE_TEST_RAY_TOKEN");
-    CHECK(says(ray_launcher(options)->trouble(""), "the environment has no SERVETUNE_TEST_RAY_TOKEN"));
+    CHECK(has(ray_launcher(options)->trouble(""), "the environment has no SERVETUNE_TEST_RAY_TOKEN"));
     options.token_env.clear();
     options.token_file = "/no/such/file";
-    CHECK(says(ray_launcher(options)->trouble(""), "/no/such/file cannot be read"));
+    CHECK(has(ray_launcher(options)->trouble(""), "/no/such/file cannot be read"));
     const TemporaryFolder folder;
     options.token_file = folder.write("token", std::string(ray_token) + "\n").string();
     options.resources.clear();
     CHECK(ray_launcher(options)->trouble("") == "");
-    CHECK(says(ray_launcher(on_ray("http://127.0.0.1:" + std::to_string(free_port())))->trouble(""), "Connection refused"));
+    CHECK(has(ray_launcher(on_ray("http://127.0.0.1:" + std::to_string(free_port())))->trouble(""), "Connection refused"));
 }
 
 TEST_CASE("ray: a job that waits says for what, and then where it is") {
@@ -159,8 +167,9 @@ TEST_CASE("ray: a job that waits says for what, and then where it is") {
     dashboard.hold(true);
     const LauncherWorld world{ray_launcher(on_ray(dashboard.address()))};
     const Launcher& launcher = *world.launcher;
+    const auto begin = std::chrono::steady_clock::now();
     Launched one(world, {"/bin/sh", "-c", "echo begins; sleep 60"});
-    REQUIRE(comes_true([&] { return says(launcher.place(one.launch()).waits, "waits for Ray: Job has not started yet."); }));
+    REQUIRE(comes_true([&] { return has(launcher.place(one.launch()).waits, "waits for Ray: Job has not started yet."); }));
     CHECK(one.said() == "");
     dashboard.hold(false);
     const LaunchedAt at = placed(launcher, one.launch());
@@ -168,15 +177,13 @@ TEST_CASE("ray: a job that waits says for what, and then where it is") {
     CHECK(one.comes_to_say("begins"));
     CHECK(one.said() == "begins\n");  // nothing of Ray's own
     CHECK_FALSE(launcher.lost(one.launch()).has_value());
-    CHECK(dashboard.log_requests < 10);
+    CHECK(static_cast<double>(dashboard.log_requests) <= 2 + seconds_since(begin) / 2);
 }
 
 TEST_CASE("ray: a head that is silent for a while changes nothing") {
     RayDashboard dashboard;
     const LauncherWorld world{ray_launcher(on_ray(dashboard.address()))};
-    Launched one(world, {"/bin/sh", "-c",
-                         "echo begins; while ! test -f " + std::string("/tmp/none") +
-                             " && [ $((i=i+1)) -lt 60 ]; do sleep 0.1; done; echo ends; exit 5"});
+    Launched one(world, {"/bin/sh", "-c", "echo begins; while [ $((i=i+1)) -lt 60 ]; do sleep 0.1; done; echo ends; exit 5"});
     REQUIRE(one.comes_to_say("begins"));
     dashboard.silent(true);
     std::this_thread::sleep_for(8s);
@@ -203,10 +210,10 @@ TEST_CASE("ray: what was done to a job is not held against its engine") {
         CHECK(failure->kind == FailureKind::infrastructure);
         return failure->message;
     };
-    CHECK(says(failed_by([&] { dashboard.stop_all(); }), "was stopped by somebody"));
-    CHECK(says(failed_by([&] { dashboard.lose_supervisors(); }), "lost its node or its supervisor: Job supervisor actor died"));
-    CHECK(says(failed_by([&] { dashboard.forget_all(); }), "Ray knows of no job servetune-"));
-    CHECK(says(failed_by([] {}, 10), "reached its bound of 10 s: give it more with `bound`"));
+    CHECK(has(failed_by([&] { dashboard.stop_all(); }), "was stopped by somebody"));
+    CHECK(has(failed_by([&] { dashboard.lose_supervisors(); }), "lost its node or its supervisor: Job supervisor actor died"));
+    CHECK(has(failed_by([&] { dashboard.forget_all(); }), "Ray knows of no job servetune-"));
+    CHECK(has(failed_by([] {}, 10), "reached its bound of 10 s: give it more with `bound`"));
 }
 
 TEST_CASE("ray: an engine that answers after its end would not go") {
@@ -226,8 +233,8 @@ TEST_CASE("ray: an engine that answers after its end would not go") {
     dashboard.lose_supervisors();
     REQUIRE(process.wait(20s));
     const std::string why = launcher->remove(launch);
-    CHECK(says(why, "it would not go: the engine of job " + launch.name + " answers on 127.0.0.1:" + std::to_string(port.number())));
-    CHECK(says(why, "it ends by itself within "));
+    CHECK(has(why, "it would not go: the engine of job " + launch.name + " answers on 127.0.0.1:" + std::to_string(port.number())));
+    CHECK(has(why, "it ends by itself within "));
     REQUIRE(launcher->leftovers(request.mark).size() == 1);
     CHECK_THROWS_AS(launcher->launch(request), IoError);  // never beside it
     dashboard.forget_all();                               // which ends it here
@@ -256,43 +263,49 @@ TEST_CASE("ray: a study goes to the next port where somebody has one, and leaves
     const RayOptions options = on_ray(dashboard.address(), ray_token);
     // Two of the three ports of the range are somebody else's, on every address.
     const Socket first, second;
-    for (const auto& [taken, port] : {std::pair(&first, 18301), std::pair(&second, 18302)}) {
+    for (const auto& [taken, port] : {std::pair(&first, first_port + 1), std::pair(&second, first_port + 2)}) {
         sockaddr_in address = loopback(static_cast<std::uint16_t>(port));
         address.sin_addr.s_addr = htonl(INADDR_ANY);
         REQUIRE(bind(taken->id(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
         REQUIRE(listen(taken->id(), 1) == 0);
     }
-    const auto study = study_on_ray(dashboard.address(), "18300-18302", true);
+    const auto study = study_on_ray(dashboard.address(), ports(3), true);
     const Ran ended = study->run();
     INFO(ended.out << ended.err);
     REQUIRE(ended.code == 0);
-    CHECK(says(ended.out, best_command));
-    CHECK(says(read_file(study->directory() / "report.md"), "Every trial was a job of Ray."));
+    CHECK(has(ended.out, best_command));
+    CHECK(has(read_file(study->directory() / "report.md"), "Every trial was a job of Ray."));
     CHECK(dashboard.count() == 0);
     CHECK(ray_launcher(options)->leftovers(study->mark()).empty());
     std::string all = ended.out + ended.err;
     for (const auto& entry : fs::recursive_directory_iterator(study->directory()))
         if (entry.is_regular_file()) all += read_file(entry.path());
-    CHECK_FALSE(says(all, ray_token));
+    CHECK_FALSE(has(all, ray_token));
 }
 
 TEST_CASE("ray: kill -9 of autotune leaves no job that does not end, and loses no trial") {
     RayDashboard dashboard;
     const RayOptions options = on_ray(dashboard.address());
-    const auto study = study_on_ray(dashboard.address(), "18310-18319", false);
+    const auto study = study_on_ray(dashboard.address(), ports(10), false);
+    std::vector<Trial> before;
     for (int round = 0; round < 2; ++round) {
         ChildProcess process(study->words("run", {"--quiet"}), study->folder());
-        (void)comes_true([&] { return dashboard.count() > 0; }, 10);
+        REQUIRE(comes_true([&] { return dashboard.count() > 0 || process.wait_at_most(0s); }));
         std::this_thread::sleep_for(std::chrono::milliseconds(500 + 1500 * round));
         if (process.wait_at_most(0s)) break;
         REQUIRE(::kill(process.id(), SIGKILL) == 0);
         REQUIRE(process.wait_at_most(5s));
         CHECK(comes_true([&] { return dashboard.count() == 0; }));  // the client sees that its input ends
+        before = study->trials();
     }
     const Ran ended = study->run();
     INFO(ended.out << ended.err);
     CHECK(ended.code == 0);
-    for (const Trial& trial : study->trials()) CHECK(trial.told());
+    const std::vector<Trial> trials = study->trials();
+    for (const Trial& trial : trials) CHECK(trial.told());
+    REQUIRE(trials.size() >= before.size());
+    for (const Trial& trial : before)
+        if (trial.told()) CHECK(trials[trial.id].outcome == trial.outcome);
     CHECK(dashboard.count() == 0);
 }
 
@@ -309,6 +322,6 @@ TEST_CASE("ray: a secret in the environment is refused with what to do instead")
     const Ran refused = ran(words, folder.path());
     INFO(refused.out << refused.err);
     CHECK(refused.code == 1);
-    CHECK(says(refused.err, "everybody who may see Ray's jobs would see this secret. Set HF_TOKEN where Ray is started on the nodes"));
-    CHECK_FALSE(says(refused.err, "hf_Planted"));
+    CHECK(has(refused.err, "everybody who may see Ray's jobs would see this secret. Set HF_TOKEN where Ray is started on the nodes"));
+    CHECK_FALSE(has(refused.err, "hf_Planted"));
 }

@@ -28,8 +28,6 @@ namespace {
 namespace fs = std::filesystem;
 using WordList = std::vector<std::string>;
 
-bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 SlurmOptions in_jobs() {
     SlurmOptions options;
     options.listen = "127.0.0.1";
@@ -68,13 +66,13 @@ TEST_CASE("remote: what ssh and srun are asked for") {
     CHECK(std::count(words.back().begin(), words.back().end(), '\'') == 2);
     CHECK(by_ssh.environment.empty());
     CHECK(by_ssh.beats.count() > 0);
-    CHECK(says(by_ssh.told, "\nu30\np20\n"));
-    CHECK(says(by_ssh.told,
-               "eCUDA_DEVICE_ORDER=PCI_BUS_ID\neCUDA_VISIBLE_DEVICES=2,5\neHF_TOKEN=hf_123456\nfdeep/options.yaml\nla: 1\n"
-               "l  b: \\2\nwtaskset\nw--cpu-list\nw0,1\nwvllm\nwserve\nw/models/m\nw--json={\"a\":\nc 1}\nw$(id)\n\n"));
-    for (const std::string& word : words) CHECK_FALSE(says(word, "hf_123456"));
+    CHECK(has(by_ssh.told, "\nu30\np20\n"));
+    CHECK(has(by_ssh.told,
+              "eCUDA_DEVICE_ORDER=PCI_BUS_ID\neCUDA_VISIBLE_DEVICES=2,5\neHF_TOKEN=hf_123456\nfdeep/options.yaml\nla: 1\n"
+              "l  b: \\2\nwtaskset\nw--cpu-list\nw0,1\nwvllm\nwserve\nw/models/m\nw--json={\"a\":\nc 1}\nw$(id)\n\n"));
+    for (const std::string& word : words) CHECK_FALSE(has(word, "hf_123456"));
     options.address = "10.0.0.5";
-    CHECK_FALSE(says(
+    CHECK_FALSE(has(
         [&] {
             std::string all;
             for (const std::string& word : ssh_launcher(options)->launch(request).argv) all += word + "\n";
@@ -145,9 +143,9 @@ TEST_CASE("remote: an engine behind ssh is measured through the connection and d
     }
     SshOptions options = ssh_world().launching();
     options.host = "nobody@" + options.host;
-    CHECK(says(ssh_launcher(options)->trouble(""), "ssh to nobody@other-machine failed: "));
+    CHECK(has(ssh_launcher(options)->trouble(""), "ssh to nobody@other-machine failed: "));
     RemoteEngine engine(ssh_launcher(options));
-    CHECK(says(message_of<IoError>([&] { (void)engine.measure(); }), "Permission denied"));
+    CHECK(has(message_of<IoError>([&] { (void)engine.measure(); }), "Permission denied"));
 }
 
 TEST_CASE("remote: a connection that is cut under load is the machine's fault, and its engine ends") {
@@ -158,7 +156,7 @@ TEST_CASE("remote: a connection that is cut under load is the machine's fault, a
     const std::string message = engine.disturbed([] { ssh_world().connect(false); });
     INFO(message);
     CHECK(message.starts_with("the machine: "));
-    CHECK(says(message, "the connection to other-machine failed"));
+    CHECK(has(message, "the connection to other-machine failed"));
     // Still cut: nobody tells it. It ends when it has not heard from us for 10 s.
     const auto cut = std::chrono::steady_clock::now();
     CHECK(comes_true([&] { return engine.processes() == 0; }, 45));
@@ -181,7 +179,7 @@ TEST_CASE("remote: a job's time in the queue is not its start, and a killed cont
     ProcessOptions before;
     before.argv = {"srun", "--cpus-per-task=2", "--input=none", "sleep", "12"};
     Process neighbour(before);
-    REQUIRE(comes_true([&] { return says(world.asked({"squeue", "--noheader", "--format=%T"}), "RUNNING"); }));
+    REQUIRE(comes_true([&] { return has(world.asked({"squeue", "--noheader", "--format=%T"}), "RUNNING"); }));
     SlurmOptions options = in_jobs();
     options.options = {"--cpus-per-task=2"};
     RemoteEngine engine(slurm_launcher(options), 200);
@@ -193,7 +191,7 @@ TEST_CASE("remote: a job's time in the queue is not its start, and a killed cont
     });
     INFO(engine.phases());
     CHECK(message == "measured");
-    CHECK(says(engine.phases(), "waits in Slurm's queue: "));
+    CHECK(has(engine.phases(), "waits in Slurm's queue: "));
     CHECK(slurm_launcher(options)->leftovers(engine.mark()).empty());
 }
 
@@ -208,7 +206,7 @@ TEST_CASE("remote: a node that dies, a job that is preempted or cancelled, are t
         const std::string message = engine.disturbed([&] { (void)world.asked({"scancel", "--user=root"}); });
         INFO(message);
         CHECK(message.starts_with("the machine: "));
-        CHECK(says(message, "was cancelled by somebody"));
+        CHECK(has(message, "was cancelled by somebody"));
     }
     {
         RemoteEngine engine(launcher, 4000, true);
@@ -217,7 +215,7 @@ TEST_CASE("remote: a node that dies, a job that is preempted or cancelled, are t
         });
         INFO(message);
         CHECK(message.starts_with("the machine: "));
-        CHECK(says(message, "preempted"));
+        CHECK(has(message, "preempted"));
     }
     {
         RemoteEngine engine(launcher, 4000);
@@ -225,9 +223,9 @@ TEST_CASE("remote: a node that dies, a job that is preempted or cancelled, are t
         const std::string message = engine.disturbed([&] { world.kill_node(2); });
         INFO(message);
         CHECK(message.starts_with("the machine: "));
-        CHECK(says(message, "the node n2"));
+        CHECK(has(message, "the node n2"));
     }
-    CHECK(says(world.asked({"squeue", "--noheader", "--format=%T"}) + "-", "-"));
+    CHECK(has(world.asked({"squeue", "--noheader", "--format=%T"}) + "-", "-"));
 }
 
 namespace {
@@ -263,9 +261,9 @@ TEST_CASE("remote: a study with four workers runs four jobs at once, validates, 
     const std::vector<Trial> trials = study.trials();
     CHECK(trials.size() >= 15);
     for (const Trial& trial : trials) CHECK(trial.told());
-    if (says(ended.err, "4 trials at once")) CHECK(most_trials_at_once(trials) == 4);
+    if (has(ended.err, "4 trials at once")) CHECK(most_trials_at_once(trials) == 4);
     CHECK(world.asked({"squeue", "--noheader"}).empty());
-    CHECK(says(read_file(study.directory() / "report.md"), "Every trial was a job of Slurm."));
+    CHECK(has(read_file(study.directory() / "report.md"), "Every trial was a job of Slurm."));
 }
 
 TEST_CASE("remote: kill -9 of autotune leaves no job that the next run does not end, and loses no trial") {
@@ -328,10 +326,10 @@ TEST_CASE("remote: a study over ssh recommends what one on this machine would, a
     const Ran ended = study.run();
     INFO(ended.out << ended.err);
     REQUIRE(ended.code == 0);
-    CHECK(says(ended.out, best_command));
-    CHECK(says(read_file(study.directory() / "report.md"), "its requests went through the ssh connection."));
+    CHECK(has(ended.out, best_command));
+    CHECK(has(read_file(study.directory() / "report.md"), "its requests went through the ssh connection."));
     std::string all = ended.out + ended.err;
     for (const auto& entry : fs::recursive_directory_iterator(study.directory()))
         if (entry.is_regular_file()) all += read_file(entry.path());
-    CHECK_FALSE(says(all, token));
+    CHECK_FALSE(has(all, token));
 }

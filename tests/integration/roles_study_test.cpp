@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Studies of prefill and decode apart, deployed: simengine in both roles behind its router. No real
 // engine ran so.
-#include "base/files.hpp"
 #include "servetune/detail/host/process.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "support/autotune.hpp"
+#include "support/lines_in.hpp"
 #include "support/process.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/test.hpp"
@@ -12,9 +12,10 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
+#include <iterator>
 #include <map>
 #include <string>
 #include <utility>
@@ -84,12 +85,7 @@ public:
     [[nodiscard]] fs::path directory() const { return folder.path() / "apart"; }
     [[nodiscard]] std::string mark() const { return directory().string(); }
     [[nodiscard]] std::vector<Trial> trials() const { return SqliteJournal::read(directory()).trials(); }
-    [[nodiscard]] std::vector<std::string> lines(const std::string& file) const {
-        std::ifstream stream(folder.path() / file);
-        std::vector<std::string> result;
-        for (std::string line; std::getline(stream, line);) result.push_back(line);
-        return result;
-    }
+    [[nodiscard]] std::vector<std::string> lines(const std::string& file) const { return lines_in(folder.path() / file); }
     /// Processes that were started and live; of the study by its mark or by their number.
     [[nodiscard]] std::string left() const {
         std::string result;
@@ -111,6 +107,12 @@ private:
 };
 
 const std::string deployed = "{deploy: {watch: off, warm_up: 2, ready_within: 20s, stop_within: 2s, trial_within: 60s}}";
+
+/// 1: prefill and decode together.
+std::int64_t engines_of(const Trial& trial) {
+    const Configuration& its = trial.configuration;
+    return its.find("prefill.count") == nullptr ? 1 : its.integer("prefill.count") + its.integer("decode.count");
+}
 
 /// The configuration with the best figure.
 std::string best_of(const std::vector<Trial>& trials) {
@@ -134,7 +136,7 @@ std::string text_of_trials(const std::vector<Trial>& trials) {
 
 }  // namespace
 
-TEST_CASE("roles: a deployed study finds the ratio of prefill to decode that is best in the simulator") {
+TEST_CASE("roles: a deployed study finds the ratio of prefill to decode that is best in the simulator", "[busy]") {
     const std::string roles = "{prefill: {count: [1, 2]}, decode: {count: [1, 2]}}";
     // Long prompts and short answers want two that compute prompts, the other way round two that
     // answer.
@@ -159,16 +161,18 @@ TEST_CASE("roles: a deployed study finds the ratio of prefill to decode that is 
         const std::vector<Trial> trials = machine.trials();
         INFO("deployed:\n" << text_of_trials(trials));
         CHECK(trials.size() == 4);  // together, 1:1, 2:1, 1:2
-        CHECK(best_of(trials) == on_paper);
+        // Of three engines each: whatever else the machine does, their order stays.
+        std::vector<Trial> three;
+        std::copy_if(trials.begin(), trials.end(), std::back_inserter(three), [](const Trial& trial) { return engines_of(trial) == 3; });
+        CHECK(best_of(three) == on_paper);
         CHECK(machine.left() == "");
 
         for (const Trial& trial : trials) {
-            if (trial.configuration.find("prefill.count") == nullptr) continue;
+            if (engines_of(trial) == 1) continue;
             REQUIRE(trial.measurement() != nullptr);
             const Metrics& metrics = trial.measurement()->metrics;
-            const auto engines = trial.configuration.integer("prefill.count") + trial.configuration.integer("decode.count");
             CHECK(metrics.at("total_tokens_per_second_per_gpu").value ==
-                  Approx(metrics.at("total_tokens_per_second").value / static_cast<double>(engines)));
+                  Approx(metrics.at("total_tokens_per_second").value / static_cast<double>(engines_of(trial))));
             const auto counted = metrics.find("server_output_tokens");  // of the decode engines
             if (counted != metrics.end()) CHECK(counted->second.value == metrics.at("output_tokens").value);
             else CHECK(trial.configuration.text() != on_paper);  // its load test was ended early

@@ -8,6 +8,7 @@ import asyncio
 import json
 import os
 import pathlib
+import socket
 import sys
 import tempfile
 
@@ -37,7 +38,7 @@ async def called(client, tool, **arguments):
 async def study_of(client, folder):
     told = await called(
         client, "init", output="night.yaml", engine="vllm", model="Qwen/Qwen3-8B", hardware="h100-sxm", gpus=1,
-        traffic="64x32", concurrency=8, goal="throughput", budget="6 trials",
+        traffic="64x16", concurrency=16, goal="throughput", budget="6 trials",
     )
     assert told["state"] == "done", told
     told = await called(client, "validate", study="night.yaml")
@@ -48,10 +49,9 @@ async def study_of(client, folder):
     told = await called(client, "stop", job=job)
     assert told["state"] == "done", told
     told = await called(client, "propose", study="night.yaml", configuration={"max_num_seqs": 512})
-    assert told["proposed"] == 1, told
+    assert told["proposed"] == 1 and "accept_changes" in told["next"], told
     told = await called(client, "propose", study="night.yaml", configuration={"max_num_seqs": 513})
     assert told["state"] == "failed" and "513" in told["reason"], told
-    assert "accept_changes" in told["next"] or told["state"] == "failed", told
     told = await called(client, "start", study="night.yaml")
     assert told["state"] == "failed" and "accept" in told["reason"], told
     told = await called(client, "start", study="night.yaml", accept_changes=True)
@@ -93,10 +93,12 @@ async def other_tools(client, folder):
             break
         told = await called(client, "status", job=told["job"], wait_seconds=30)
     assert told["verdict"] and told["text"], told  # a busy machine may make it unreliable
-    engine = await asyncio.create_subprocess_exec("vllm", "serve", "Qwen/Qwen3-8B", "--port", "18431", stdout=asyncio.subprocess.DEVNULL)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    engine = await asyncio.create_subprocess_exec("vllm", "serve", "Qwen/Qwen3-8B", "--port", str(port), stdout=asyncio.subprocess.DEVNULL)
     try:
         for _ in range(100):
-            told = await called(client, "bench", url="http://127.0.0.1:18431", workload="random:64x16", requests=20, concurrency=4,
+            told = await called(client, "bench", url=f"http://127.0.0.1:{port}", workload="random:64x16", requests=20, concurrency=4,
                                 wait_seconds=30)
             if told["state"] == "done":
                 break
@@ -107,31 +109,35 @@ async def other_tools(client, folder):
         await engine.wait()
 
 
-async def attacks(client, folder):
-    outside = pathlib.Path(tempfile.mkdtemp())
+async def attacks(client, folder, outside):
     (outside / "secret.yaml").write_text("study: stolen\n")
     (folder / "link.yaml").symlink_to(outside / "secret.yaml")
     (folder / "away").symlink_to(outside)
-    for tool, arguments in [
-        ("validate", {"study": "/etc/passwd"}), ("validate", {"study": "../../../etc/passwd"}), ("validate", {"study": "link.yaml"}),
-        ("validate", {"study": "away/secret.yaml"}), ("validate", {"study": "--help"}), ("validate", {"study": "a\nb.yaml"}),
-        ("validate", {"study": 7}), ("validate", {}), ("validate", {"study": "night.yaml", "strategy": "random"}),
-        ("init", {"output": str(outside / "new.yaml")}), ("init", {"output": "away/new.yaml"}),
-        ("init", {"output": "x.yaml", "model": "m\nevaluator: {command: [sh, -c, 'touch owned']}"}),
-        ("init", {"output": "y.yaml", "attach": "http://169.254.169.254/latest"}),
-        ("bench", {"url": "http://example.com"}), ("bench", {"url": "http://127.0.0.1@example.com/"}),
-        ("bench", {"url": "http://localhost.example.com"}), ("bench", {"url": "file:///etc/passwd"}),
-        ("bench", {"url": "http://127.0.0.1:1", "workload": "/etc/passwd"}),
-        ("start", {"study": "night.yaml", "directory": str(outside)}), ("start", {"study": "night.yaml", "trials": -1}),
-        ("audit", {"files": ["night.yaml", "/etc/shadow"]}), ("audit", {"files": []}),
-        ("suggest", {"model": "/etc/passwd", "hardware": "h100-sxm", "engine": "vllm"}),
-        ("recommend", {"study": "night.yaml", "as": "shell --output=/tmp/x"}), ("recommend", {"study": "night.yaml", "output": str(outside)}),
-        ("propose", {"study": "night.yaml", "configuration": {"--output": "x"}}),
-        ("propose", {"study": "night.yaml", "configuration": {"max_num_seqs": "512; touch owned"}}),
-        ("stop", {"job": "1"}), ("status", {"job": "../x"}),
+    elsewhere, remote, line = "is not in the folder of this server", "a server of this machine", "one line of text wanted"
+    for tool, arguments, wanted in [
+        ("validate", {"study": "/etc/passwd"}, elsewhere), ("validate", {"study": "../../../etc/passwd"}, elsewhere),
+        ("validate", {"study": "link.yaml"}, elsewhere), ("validate", {"study": "away/secret.yaml"}, elsewhere),
+        ("validate", {"study": "--help"}, "does not begin with '-'"), ("validate", {"study": "a\nb.yaml"}, line),
+        ("validate", {"study": 7}, line), ("validate", {}, "`study` is missing"),
+        ("validate", {"study": "night.yaml", "strategy": "random"}, "takes no `strategy`"),
+        ("init", {"output": str(outside / "new.yaml")}, elsewhere), ("init", {"output": "away/new.yaml"}, elsewhere),
+        ("init", {"output": "x.yaml", "model": "m\nevaluator: {command: [sh, -c, 'touch owned']}"}, line),
+        ("init", {"output": "y.yaml", "attach": "http://169.254.169.254/latest"}, remote),
+        ("bench", {"url": "http://example.com"}, remote), ("bench", {"url": "http://127.0.0.1@example.com/"}, remote),
+        ("bench", {"url": "http://localhost.example.com"}, remote), ("bench", {"url": "file:///etc/passwd"}, remote),
+        ("bench", {"url": "http://127.0.0.1:1", "workload": "/etc/passwd"}, elsewhere),
+        ("start", {"study": "night.yaml", "directory": str(outside)}, elsewhere),
+        ("start", {"study": "night.yaml", "trials": -1}, "a whole number of at least 0"),
+        ("audit", {"files": ["night.yaml", "/etc/shadow"]}, elsewhere), ("audit", {"files": []}, "a list of files"),
+        ("suggest", {"model": "/etc/passwd", "hardware": "h100-sxm", "engine": "vllm"}, elsewhere),
+        ("recommend", {"study": "night.yaml", "as": "shell --output=/tmp/x"}, "not in {shell,"),
+        ("recommend", {"study": "night.yaml", "output": str(outside)}, "takes no `output`"),
+        ("propose", {"study": "night.yaml", "configuration": {"--output": "x"}}, "names wanted"),
+        ("propose", {"study": "night.yaml", "configuration": {"max_num_seqs": "512; touch owned"}}, "is outside its domain"),
+        ("stop", {"job": "1"}, "what a person started, a person ends"), ("status", {"job": "../x"}, "what `start`, `bench` or `compare` gave"),
     ]:
         told = await called(client, tool, **arguments)
-        assert told["state"] == "failed", (tool, arguments, told)
+        assert told["state"] == "failed" and wanted in told["reason"], (tool, arguments, told)
         assert "stolen" not in json.dumps(told) and "root:" not in json.dumps(told), told
     # A model that looks like YAML stays a name.
     told = await called(client, "init", output="z.yaml", engine="vllm", model="m: {evaluator: {command: [sh]}} # x", hardware="h100-sxm", gpus=1,
@@ -144,9 +150,7 @@ async def attacks(client, folder):
     assert not list(folder.rglob("owned")) and not list(pathlib.Path(".").glob("owned"))
 
 
-async def main():
-    autotune, simengine, mode = sys.argv[1:]
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="mcp-"))
+async def use(autotune, simengine, mode, folder, outside):
     (folder / "bin").mkdir()
     script = f'#!/bin/sh\nexec "{simengine}" --start-scale 1000 vllm "$@"\n'
     (folder / "bin" / "vllm").write_text(script)
@@ -158,11 +162,13 @@ async def main():
         tools = (await client.list_tools()).tools
         assert {tool.name for tool in tools} == TOOLS, [tool.name for tool in tools]
         await study_of(client, folder)
-        await other_tools(client, folder)
-        await attacks(client, folder)
+        if mode == "auto":  # what is behind the tools knows nothing of the protocol
+            await other_tools(client, folder)
+            await attacks(client, folder, outside)
     everything = b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file())
     assert b"hf_neverseenbyanyagent" not in everything
-    print("all", len(TOOLS), "tools,", mode)
+    print("done:", mode)
 
 
-asyncio.run(main())
+with tempfile.TemporaryDirectory(prefix="mcp-") as folder, tempfile.TemporaryDirectory() as outside:
+    asyncio.run(use(*sys.argv[1:], pathlib.Path(folder), pathlib.Path(outside)))

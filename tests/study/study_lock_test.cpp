@@ -3,6 +3,7 @@
 // reaches nobody else, and that has a boot id of its own.
 #include "support/in_child.hpp"
 #include "support/test.hpp"
+#include "support/waiting.hpp"
 
 #include "base/files.hpp"
 #include "servetune/error.hpp"
@@ -12,7 +13,9 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -30,7 +33,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const LockBeats quick{20ms, 400ms};
+const LockBeats quick{20ms, 1500ms};
 
 LockHolder on(const std::string& host) {
     LockHolder self = LockHolder::here();
@@ -79,10 +82,7 @@ public:
         }
         id_ = child_;
         const fs::path file = folder / "study.lock";
-        for (int i = 0; i < 200; ++i) {
-            if (fs::exists(file) && has(read_file(file), "host " + host + "\n")) return;
-            std::this_thread::sleep_for(10ms);
-        }
+        (void)comes_true([&] { return fs::exists(file) && has(read_file(file), "host " + host + "\n"); });
     }
     ~HolderElsewhere() { end(); }
     void end() {
@@ -130,8 +130,7 @@ TEST_CASE("study lock: it beats, and says when it ended in order") {
     const TemporaryFolder folder;
     {
         const StudyLock lock(folder.path(), {}, quick);
-        for (int i = 0; i < 200 && beats_in(folder.path()) < 3; ++i) std::this_thread::sleep_for(10ms);
-        CHECK(beats_in(folder.path()) >= 3);
+        CHECK(comes_true([&] { return beats_in(folder.path()) >= 3; }));
         CHECK(has(read_file(folder.path() / "study.lock"), "\nbeats "));
     }
     CHECK(has(read_file(folder.path() / "study.lock"), "\nended "));
@@ -148,7 +147,7 @@ TEST_CASE("study lock: another machine's process is seen by its beats, and taken
                         (folder.path() / "study.lock").string() + "); wait for it, or choose another --directory");
     first.end();
     CHECK(start_on("b", folder.path()) == "this study was run by process " + first.id() +
-                                              " on a and did not end in order there; waiting for 0 s to see whether it still runs\nhas it");
+                                              " on a and did not end in order there; waiting for 1 s to see whether it still runs\nhas it");
     CHECK(start_on("a", folder.path()) == "has it");  // ended in order
 }
 
@@ -199,29 +198,34 @@ TEST_CASE("study lock: of two starts at once one has it") {
         const TemporaryFolder folder;
         LockHolder dead = on("c");
         folder.write("study.lock", dead.text());
-        // Each holds it for a while, in which it would write; the second one in a child of the
-        // first one's process.
-        const auto start = [&](const std::string& host) -> std::string {
+        // Each holds it until the other has tried too, and for a while, in which it would write;
+        // the second one in a child of the first one's process.
+        const auto start = [&](const std::string& host, int other) -> std::string {
+            const auto has_tried = [&] { (void)!write(other, "x", 1); };
             try {
                 StudyLock lock(folder.path(), {}, quick, on(host));
+                has_tried();
+                pollfd waiting{other, POLLIN, 0};
+                (void)poll(&waiting, 1, 10'000);
                 std::this_thread::sleep_for(5 * quick.every);
                 lock.keep();
                 return "has it";
             } catch (const IoError& error) {
+                has_tried();
                 return error.what();
             }
         };
         const std::string both = in_child([&]() -> std::string {
             if (!locks_reach_nobody()) return "skipped: no system call can be refused here";
-            int ends[2];
-            if (pipe(ends) != 0) return "skipped: no pipe can be made here";
+            int ends[2], between[2];
+            if (pipe(ends) != 0 || socketpair(AF_UNIX, SOCK_STREAM, 0, between) != 0) return "skipped: no pipe can be made here";
             if (fork() == 0) {
-                const std::string said = start("b");
+                const std::string said = start("b", between[1]);
                 (void)!write(ends[1], said.data(), said.size());
                 _exit(0);
             }
             close(ends[1]);
-            std::string said = start("a") + "\n";
+            std::string said = start("a", between[0]) + "\n";
             char buffer[1024];
             for (ssize_t got = 0; (got = read(ends[0], buffer, sizeof buffer)) > 0;) said.append(buffer, static_cast<std::size_t>(got));
             return said;

@@ -9,7 +9,7 @@
 //   forbidden        the same, with the words of an API server that has just begun
 //   pending          while it is there, pods wait; its content is the scheduler's message
 //   refusing         while it is there, nobody listens behind a port-forward
-//   stuck            while it is there, no pod that is deleted goes
+//   stuck            while it is there, no pod that is deleted goes, and nobody waits long for one
 //   jobs/NAME        of each Job: `job` and `pod` as JSON, `log` with a time before each line,
 //                    `deleted` once it is to go, `disrupted` (a reason) by the test
 #include <nlohmann/json.hpp>
@@ -105,6 +105,7 @@ public:
     /// The pod with another state of its container.
     void set(const std::string& phase, const Json& state, const std::string& message = "") const {
         const Json job = manifest();
+        if (!job.is_object()) return;  // its folder is gone
         const Json& its_template = job.at("spec").at("template");
         const std::string disrupted = content(file("disrupted"));
         const bool placed = !state.is_null();
@@ -155,7 +156,7 @@ public:
         if (!ending()) start();
         while (fs::exists(cluster / "stuck")) std::this_thread::sleep_for(10ms);
         for (bool asked = false; !asked; std::this_thread::sleep_for(10ms))  // until somebody deletes it
-            asked = fs::exists(job_.file("deleted")) || !job_.is_there() || !content(job_.file("disrupted")).empty();
+            asked = ending();
         std::this_thread::sleep_for(300ms);  // the finalizer of the Job keeps a pod until it is counted
         std::error_code gone;
         fs::remove(job_.file("pod"), gone);
@@ -164,7 +165,10 @@ public:
     }
 
 private:
-    [[nodiscard]] bool ending() const { return fs::exists(job_.file("deleted")) || !content(job_.file("disrupted")).empty(); }
+    /// The folder may be gone too: then the test has ended.
+    [[nodiscard]] bool ending() const {
+        return !job_.is_there() || fs::exists(job_.file("deleted")) || !content(job_.file("disrupted")).empty();
+    }
 
     /// `$(NAME)` of a known variable is its value, `$$` is `$` (API reference, Container.command).
     [[nodiscard]] static std::string expanded(const std::string& word, const std::map<std::string, std::string>& known) {
@@ -182,6 +186,7 @@ private:
 
     void start() {
         const Json job = job_.manifest();
+        if (!job.is_object()) return;
         const Json& container = job.at("spec").at("template").at("spec").at("containers")[0];
         std::map<std::string, std::string> environment{{"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
                                                        {"HOME", "/root"}};
@@ -196,7 +201,8 @@ private:
         close(out[1]);
         close(err[1]);
         job_.set("Running", {{"running", {{"startedAt", now_text()}}}});
-        const int status = watch(engine, {out[0], err[0]});
+        const std::int64_t grace = job.at("spec").at("template").at("spec").value("terminationGracePeriodSeconds", std::int64_t{30});
+        const int status = watch(engine, {out[0], err[0]}, grace);
         const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
         Json end = {{"exitCode", code}, {"reason", code == 0 ? "Completed" : "Error"}, {"startedAt", now_text()}};
         if (code == not_started) {
@@ -225,13 +231,11 @@ private:
     }
 
     /// Writes its log until it has ended, and ends it when it is to go. Its status.
-    int watch(int engine, const std::array<int, 2>& from) {
+    int watch(int engine, const std::array<int, 2>& from, std::int64_t grace) {
         std::ofstream log(job_.file("log"), std::ios::binary | std::ios::app);
         std::array<std::string, 2> unfinished{};
         std::array<bool, 2> open{true, true};
         bool told = false;
-        const std::int64_t grace =
-            job_.manifest().at("spec").at("template").at("spec").value("terminationGracePeriodSeconds", std::int64_t{30});
         auto kill_at = Clock::time_point::max();
         int status = 0;
         for (bool ended = false; !ended || open[0] || open[1];) {
@@ -304,8 +308,10 @@ bool is_selected(const Json& labels, const std::string& selector, const Job& job
 Json list_of(const std::string& kind, const std::string& selector) {
     Json items = Json::array();
     for (const Job& job : all_jobs()) {
-        const Json one = kind == "jobs" ? job.manifest() : job.pod();
-        if (one.is_object() && is_selected(job.manifest()["metadata"].value("labels", Json::object()), selector, job)) items.push_back(one);
+        const Json manifest = job.manifest();
+        const Json one = kind == "jobs" ? manifest : job.pod();
+        if (!manifest.is_object() || !one.is_object()) continue;  // removed by now
+        if (is_selected(manifest.at("metadata").value("labels", Json::object()), selector, job)) items.push_back(one);
     }
     return {{"apiVersion", "v1"}, {"kind", "List"}, {"items", items}};
 }
@@ -352,7 +358,7 @@ int delete_job(const Words& words) {
     put(job.file("deleted"), "yes");
     std::cout << "job.batch \"" << job.name() << "\" deleted\n";
     if (words.option("wait") == "false") return 0;
-    const auto until = Clock::now() + std::chrono::seconds(std::stoi(words.option("timeout")));
+    const auto until = Clock::now() + (fs::exists(cluster / "stuck") ? 1s : std::chrono::seconds(std::stoi(words.option("timeout"))));
     while (job.is_there()) {
         must_answer();
         if (Clock::now() > until) end_with("error: timed out waiting for the condition on jobs/" + job.name());

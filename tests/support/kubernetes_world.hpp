@@ -7,6 +7,7 @@
 
 #include "support/container_world.hpp"
 
+#include "base/files.hpp"
 #include "servetune/detail/deploy/remote_launchers.hpp"
 #include "support/waiting.hpp"
 
@@ -21,14 +22,11 @@
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <string>
 #include <vector>
 
 namespace servetune::test {
-
-inline bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 class KubernetesWorld {
 public:
@@ -41,6 +39,11 @@ public:
         else if (!std::filesystem::exists(tools / "bin/kubectl"))
             why_not_ = "there is no " + tools.string() + "; scripts/get-cluster makes it";
         else if (free_memory_bytes() < (2LL << 30)) why_not_ = "this machine has less than 2 GB of free memory";
+        else if (const Ran made = ran({"/usr/bin/env", "unshare", "--net", "--pid", "--fork", "--mount-proc", "/bin/sh", "-c",
+                                       "mount -t tmpfs tmpfs /run && ip link set lo up && openssl version"},
+                                      folder_.path());
+                 made.code != 0)
+            why_not_ = "its namespaces cannot be made: " + made.err;
         if (!why_not_.empty()) return;
         kubectl_ = (tools / "bin/kubectl").string();
         own_network_ = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
@@ -51,14 +54,14 @@ public:
         begin({SERVETUNE_SOURCE "/tests/cluster/start", tools.string(), work().string(), std::to_string(nodes), std::to_string(devices),
                "vllm=" SERVETUNE_SOURCE "/tests/cluster/engine", "simengine=" SIMENGINE_PROGRAM, "autotune=" SERVETUNE_PROGRAM});
         if (!hears("ready", 120)) {
-            why_not_ = "it does not start: " + said_ + content(folder_.path() / "start.err");
+            broken_ = "it does not start: " + said_ + read_file(folder_.path() / "start.err");
             return;
         }
         std::ifstream id(work() / "pid");
         std::string inside;
         std::getline(id, inside);
         const int network = open(("/proc/" + inside + "/ns/net").c_str(), O_RDONLY | O_CLOEXEC);
-        if (network < 0 || setns(network, CLONE_NEWNET) != 0) why_not_ = "its network cannot be entered";
+        if (network < 0 || setns(network, CLONE_NEWNET) != 0) broken_ = "its network cannot be entered";
         if (network >= 0) close(network);
     }
     ~KubernetesWorld() {
@@ -79,8 +82,9 @@ public:
     KubernetesWorld& operator=(const KubernetesWorld&) = delete;
 
     /// False, and said so (ctest looks for this line to call the test skipped), where it cannot
-    /// run.
+    /// run. Where it should run and does not, the test fails.
     [[nodiscard]] bool works() const {
+        if (!broken_.empty()) FAIL(broken_);
         if (why_not_.empty()) return true;
         WARN("skipped: Kubernetes does not run here: " << why_not_);
         return false;
@@ -175,10 +179,6 @@ private:
             if (line.starts_with("MemAvailable:")) return std::strtoll(line.c_str() + 13, nullptr, 10) * 1024;
         return 0;
     }
-    static std::string content(const std::filesystem::path& file) {
-        std::ifstream stream(file);
-        return {std::istreambuf_iterator<char>(stream), {}};
-    }
     /// Its standard input is ours to hold: when this process is gone, however, the cluster ends.
     void begin(const std::vector<std::string>& argv) {
         int in[2], out[2];
@@ -205,8 +205,9 @@ private:
         said_.clear();
         const std::string words = line + "\n";
         REQUIRE(write(to_, words.data(), words.size()) == static_cast<ssize_t>(words.size()));
-        INFO(line << ": " << said_);
-        REQUIRE(hears("done", 90));
+        const bool done = hears("done", 90);
+        INFO(line << ": " << said_ << read_file(folder_.path() / "start.err"));
+        REQUIRE(done);
     }
     bool hears(const std::string& word, double within_seconds) {
         for (const auto start = std::chrono::steady_clock::now(); seconds_since(start) < within_seconds;) {
@@ -223,6 +224,7 @@ private:
 
     TemporaryFolder folder_;
     std::string why_not_{};
+    std::string broken_{};
     std::string kubectl_{};
     std::string path_{};
     std::string said_{};

@@ -61,13 +61,4 @@ inline std::unique_ptr<DeployedStudy> study_on_ray(const std::string& address, c
     return study;
 }
 
-/// The client of a launch, as a deployment starts it.
-inline ProcessOptions client_of(const Launch& launch) {
-    ProcessOptions options;
-    options.argv = launch.argv;
-    options.told = launch.told;
-    options.beats = launch.beats;
-    return options;
-}
-
 }  // namespace servetune::test
