@@ -134,7 +134,7 @@ async def attacks(client, folder, outside):
         ("recommend", {"study": "night.yaml", "output": str(outside)}, "takes no `output`"),
         ("propose", {"study": "night.yaml", "configuration": {"--output": "x"}}, "names wanted"),
         ("propose", {"study": "night.yaml", "configuration": {"max_num_seqs": "512; touch owned"}}, "is outside its domain"),
-        ("stop", {"job": "1"}, "what a person started, a person ends"), ("status", {"job": "../x"}, "what `start`, `bench` or `compare` gave"),
+        ("stop", {"job": "1"}, "gave wanted"), ("status", {"job": "../x"}, "what `start`, `bench` or `compare` gave"),
     ]:
         told = await called(client, tool, **arguments)
         assert told["state"] == "failed" and wanted in told["reason"], (tool, arguments, told)
