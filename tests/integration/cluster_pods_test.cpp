@@ -116,7 +116,7 @@ TEST_CASE("cluster: what the status of a live pod says is read as what happened 
     REQUIRE(state.failure);
     CHECK(has(state.failure->message, "'fetch' ended with exit code 3"));
     CHECK(has(state.failure->message, "no such model"));
-    state = comes_to(world, "serves", [](const PodState& seen) { return seen.phase == PodState::Phase::runs && seen.ready; });
+    state = comes_to(world, "serves", [](const PodState& seen) { return seen.phase == PodState::Phase::runs && !seen.failure; });
     CHECK(state.node == "node-1");
     CHECK(state.pod_ip.starts_with("198.18.1."));
     CHECK(state.host_ip == "192.0.2.1");
@@ -127,7 +127,7 @@ TEST_CASE("cluster: a pod that is preempted, evicted, deleted or loses its node 
     KubernetesWorld world(2, 1);
     if (!world.works()) return;
     const nlohmann::json devices = {{"nvidia.com/gpu", "1"}};
-    const auto runs = [](const PodState& seen) { return seen.phase == PodState::Phase::runs && seen.ready; };
+    const auto runs = [](const PodState& seen) { return seen.phase == PodState::Phase::runs && !seen.failure; };
     const auto on = [&](nlohmann::json pod, int node) {
         pod["spec"]["nodeSelector"] = {{"kubernetes.io/hostname", "node-" + std::to_string(node)}};
         pod["spec"]["tolerations"] = {

@@ -30,7 +30,7 @@ TEST_CASE("report: a simulated figure without noise is not said to be noise, nor
             const bool more = *trial->configuration.find("max_num_seqs") == Value(std::int64_t{16});
             const bool eager = *trial->configuration.find("enforce_eager") == Value(true);
             study.tell(trial->id, Measurement{{{"total_tokens_per_second", {more ? eager ? 1220.0 : 1200.0 : 1000.0}}}});
-            if (study.trials().size() == setup.problem->feasible.size()) break;
+            if (static_cast<double>(study.trials().size()) == setup.problem->feasible.size()) break;
         }
         return headline_of(setup, study.trials()).given_away;
     };

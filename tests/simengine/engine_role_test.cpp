@@ -8,11 +8,11 @@ using namespace servetune::test;
 using namespace simengine;
 
 TEST_CASE("simengine in roles: a --kv-transfer-config that names no role is refused in the engine's words") {
-    const Dialect& vllm = dialect_of(EngineKind::vllm);
+    const simengine::Dialect& of_vllm = dialect_of(EngineKind::vllm);
     const auto role = [&](const std::string& config) {
         EngineCommand command;
         command.flags["--kv-transfer-config"] = {config};
-        return engine_role_of(vllm, command);
+        return engine_role_of(of_vllm, command);
     };
     CHECK(role(R"({"kv_role":"kv_producer"})") == simengine::EngineRole::prefill);
     CHECK(role(R"({"kv_role":"kv_consumer"})") == simengine::EngineRole::decode);
