@@ -81,7 +81,7 @@ TEST_CASE("kubernetes: a trial costs few calls of kubectl") {
     INFO(calls);
     CHECK(count_of(calls, "create ") == 1);
     CHECK(count_of(calls, "--watch ") == 1);
-    CHECK(count_of(calls, "logs ") <= 3);  // as it comes, and what was printed last; once more in a slow moment
+    CHECK(count_of(calls, "logs ") <= 3);  // as it comes, what was printed last, one spare
     CHECK(count_of(calls, "delete ") == 1);
     CHECK(count_of(calls, "\n") <= 9);  // and three questions: where it is, twice, and what its node is
     CHECK(!has(calls, "force"));
