@@ -23,7 +23,7 @@ OrderedJson metrics_of(const ReportView& view, const Configuration& configuratio
 }
 
 /// Its words and environment are null where it is several commands.
-void add_command(OrderedJson& object, const StudySetup& setup, const Configuration& configuration) {
+void add_serving_command(OrderedJson& object, const StudySetup& setup, const Configuration& configuration) {
     const bool several = !setup.file.composition->roles_of(configuration).empty();
     const Command command = several ? Command{} : setup.command(configuration);
     object["argv"] = several ? OrderedJson() : OrderedJson(command.argv);
@@ -110,7 +110,7 @@ void add_front(OrderedJson& object, const ReportView& view) {
                 {"value", estimate.mean}, {"low", estimate.low()}, {"high", estimate.high()}, {"measurements", estimate.replicates}};
         }
         OrderedJson row{{"configuration", to_json(point.configuration)}};
-        add_command(row, view.setup, point.configuration);
+        add_serving_command(row, view.setup, point.configuration);
         row["estimates"] = estimates;
         row["metrics"] = metrics_of(view, point.configuration);
         object["front"].push_back(std::move(row));
@@ -206,7 +206,7 @@ std::string json_of(const ReportView& view, std::string_view stop_reason, const 
     if (result.conclusion != Conclusion::nothing_passes) {
         OrderedJson recommended;
         recommended["configuration"] = to_json(result.recommended);
-        add_command(recommended, setup, result.recommended);
+        add_serving_command(recommended, setup, result.recommended);
         recommended["metrics"] = metrics(result.recommended);
         recommended["gain"] =
             result.default_passes && result.conclusion != Conclusion::inconclusive ? gain_json(result.gain) : OrderedJson(nullptr);

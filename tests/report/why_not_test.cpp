@@ -42,7 +42,7 @@ struct AskedStudy {
     MemoryJournal journal{};
 };
 
-Outcome rate_of(const Trial& trial) {
+Outcome tokens_of(const Trial& trial) {
     const double noise = 1 + 0.001 * static_cast<double>(trial.id % 3);
     const bool fast = *trial.configuration.find("mode") == Value("fast");
     if (*trial.configuration.find("mode") == Value("wild")) return Failure{FailureKind::other, "too wild"};
@@ -55,7 +55,7 @@ TEST_CASE("why not: every rule that it breaks is told") {
     AskedStudy study(
         "constraints:\n  - {require: \"size <= 2 or mode in ['slow']\", because: it is too large}\n"
         "  - {forbid: {mode: [fast], size: [4]}, because: it melts}\n");
-    study.tell(1, rate_of);
+    study.tell(1, tokens_of);
     const auto [text, json] = study.why_not({{"mode", "fast"}, {"size", std::int64_t{4}}});
     CAPTURE(text);
     REQUIRE(json.at("rules").size() == 2);
@@ -66,7 +66,7 @@ TEST_CASE("why not: every rule that it breaks is told") {
 
 TEST_CASE("why not: of what was not confirmed there is no interval") {
     AskedStudy study;
-    study.tell(9, rate_of);  // the search alone
+    study.tell(9, tokens_of);  // the search alone
     const auto [text, json] = study.why_not({{"mode", "fast"}, {"size", std::int64_t{4}}});
     CAPTURE(text);
     CHECK(has(text, "  told      rate 120"));
@@ -80,7 +80,7 @@ TEST_CASE("why not: of what was not confirmed there is no interval") {
 
 TEST_CASE("why not: what was confirmed has an interval, and what is recommended is said to be") {
     AskedStudy study;
-    study.tell(60, rate_of);
+    study.tell(60, tokens_of);
     const auto [text, json] = study.why_not({{"mode", "slow"}, {"size", std::int64_t{1}}});
     CAPTURE(text);
     CHECK(has(text, "against what is recommended (95 % interval -1"));
@@ -108,7 +108,7 @@ TEST_CASE("why not: of what was not tried, what is expected and what comes neare
     const auto [nothing, no_json] = study.why_not({{"mode", "fast"}});
     CHECK(has(nothing, "nothing was told, so nothing is expected of it"));
     CHECK(no_json.at("expected").is_null());
-    study.tell(1, rate_of);
+    study.tell(1, tokens_of);
     const auto [text, json] = study.why_not({{"mode", "fast"}});
     CAPTURE(text);
     CHECK(has(text, "  told      nothing: it was not tried"));

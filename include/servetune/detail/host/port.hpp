@@ -39,8 +39,8 @@ private:
 /// As many ports like these in a row as a server needs beside its own (its ranks take a port each).
 class ReservedPorts {
 public:
-    /// `range`: as of ReservedPort. Throws IoError where none of a hundred rows was free, or none of
-    /// the range. None where `count` is 0.
+    /// `range`: as of ReservedPort. Throws IoError where none of a hundred rows was free, or none
+    /// of the range. None where `count` is 0.
     explicit ReservedPorts(int count, std::pair<int, int> range = {0, 0});
     ~ReservedPorts();
     ReservedPorts(const ReservedPorts&) = delete;
