@@ -32,10 +32,10 @@ inline constexpr std::string_view pod_trial_label = "servetune/trial";          
 /// from the folder that one of them was given.
 [[nodiscard]] std::string trial_label(const std::filesystem::path& folder);
 
-/// The Job of one engine or router of a trial, as `kubectl create -f -` takes it. `name`: its own; `label`: of its study.
-/// The command's files travel in annotations of the pod, which a downward API volume makes files
-/// again: nothing else is to be created and removed. Throws UsageError where a file or word has no
-/// form in a manifest.
+/// The Job of one engine or router of a trial, as `kubectl create -f -` takes it. `name`: its own;
+/// `label`: of its study. The command's files travel in annotations of the pod, which a downward
+/// API volume makes files again: nothing else is to be created and removed. Throws UsageError where
+/// a file or word has no form in a manifest.
 [[nodiscard]] nlohmann::json trial_job(const KubernetesOptions& options, const LaunchRequest& request, const std::string& name,
                                        const std::string& label);
 
