@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include <poll.h>
+#include <algorithm>
 
 #include <atomic>
 #include <chrono>
@@ -66,6 +67,14 @@ public:
     [[nodiscard]] std::size_t count() const {
         const std::scoped_lock lock(mutex_);
         return jobs_.size();
+    }
+    /// Without those that Ray only remembers.
+    [[nodiscard]] std::size_t running() const {
+        const std::scoped_lock lock(mutex_);
+        return static_cast<std::size_t>(std::count_if(jobs_.begin(), jobs_.end(), [](const auto& one) {
+            const std::string status = one.second->told().at("status");
+            return status == "PENDING" || status == "RUNNING";
+        }));
     }
     /// What was submitted last.
     [[nodiscard]] nlohmann::json last() const {
