@@ -295,7 +295,8 @@ TEST_CASE("ray: kill -9 of autotune leaves no job that does not end, and loses n
         if (process.wait_at_most(0s)) break;
         REQUIRE(::kill(process.id(), SIGKILL) == 0);
         REQUIRE(process.wait_at_most(5s));
-        // The client sees that its input ends. The watchdog may end it before Ray has forgotten the job.
+        // The client sees that its input ends. The watchdog may end it before Ray has forgotten the
+        // job.
         CHECK(comes_true([&] { return dashboard.running() == 0; }));
         before = study->trials();
     }
