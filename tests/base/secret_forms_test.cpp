@@ -64,11 +64,12 @@ std::vector<std::string> forms_in_logs(const std::string& secret) {
             result.push_back(one);
         }
     std::string url, hex;
-    for (const unsigned char c : secret) {
+    for (const char letter : secret) {
+        const auto c = static_cast<unsigned char>(letter);
         const std::string two{"0123456789abcdef"[c / 16], "0123456789abcdef"[c % 16]};
         const std::string upper{"0123456789ABCDEF"[c / 16], "0123456789ABCDEF"[c % 16]};
         hex += two;
-        url += std::isalnum(c) != 0 || c == '-' || c == '_' ? std::string(1, static_cast<char>(c)) : "%" + upper;
+        url += std::isalnum(c) != 0 || c == '-' || c == '_' ? std::string(1, letter) : "%" + upper;
     }
     result.insert(result.end(), {url, hex});
     return result;

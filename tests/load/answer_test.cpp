@@ -269,20 +269,19 @@ TEST_CASE("an answer that is not streamed is read whole") {
 }
 
 TEST_CASE("the body of a request: conversation, length, what the user adds, bytes that are no UTF-8 do not stop it") {
-    using Json = nlohmann::json;
     Endpoint endpoint{"http://x", "m"};
     endpoint.extra_body = R"({"temperature":0})";
-    const Json chat_body = Json::parse(request_body(endpoint, {.text = "b\xff", .output_tokens = 5}, {"a", "answer"}, true));
+    const auto chat_body = nlohmann::json::parse(request_body(endpoint, {.text = "b\xff", .output_tokens = 5}, {"a", "answer"}, true));
     CHECK(chat_body["messages"].size() == 3);
-    CHECK(chat_body["messages"][1] == Json({{"role", "assistant"}, {"content", "answer"}}));
+    CHECK(chat_body["messages"][1] == nlohmann::json({{"role", "assistant"}, {"content", "answer"}}));
     CHECK(chat_body["max_tokens"] == 5);
     CHECK(chat_body["ignore_eos"] == true);
     CHECK(chat_body["temperature"] == 0);
     CHECK(chat_body["stream_options"]["include_usage"] == true);
     endpoint.api = Endpoint::Api::completions;
     endpoint.stream = false;
-    const Json ids = Json::parse(request_body(endpoint, {.token_ids = {1, 2}}, {}, false));
-    CHECK(ids["prompt"] == Json({1, 2}));
+    const auto ids = nlohmann::json::parse(request_body(endpoint, {.token_ids = {1, 2}}, {}, false));
+    CHECK(ids["prompt"] == nlohmann::json({1, 2}));
     CHECK_FALSE(ids.contains("max_tokens"));
     CHECK_FALSE(ids.contains("stream_options"));
     CHECK_FALSE(ids.contains("ignore_eos"));
