@@ -42,8 +42,8 @@ std::string without_the_rule(std::string yaml) {
     return yaml;
 }
 
-/// Every stage is compared with the default. Of the eight trials some confirm what looks best by
-/// noise.
+/// Every stage is compared with the default. Three of the eight trials are kept for the
+/// confirmation, which only what looks better than the default, here by noise, needs.
 constexpr const char* study = R"(study: llama-tiny
 model: ${GGUF}
 engine: engine.yaml
@@ -109,7 +109,7 @@ TEST_CASE("llama-server tuned: at most eight trials, the one that it refuses rea
     const Json report = Json::parse(run.out());
     INFO(report.dump(1));
     const auto told = report.at("trials").at("told").get<std::size_t>();
-    CHECK(told >= 6);
+    CHECK(told >= 5);
     CHECK(told <= 8);
     REQUIRE(report.at("trials").at("failed") == 1);
     const Json& failure = report.at("failures").at(0);
