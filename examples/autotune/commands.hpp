@@ -64,11 +64,11 @@ struct RunArguments : StudyArguments {
     bool dry_run = false;
     bool json_lines = false;
     bool conclusion = true;                             ///< print it at the end; false: whoever calls `run` does
-    std::optional<std::string> serve{};                 ///< the address of a page that shows the run; empty: the usual one
+    std::optional<std::string> view{};                  ///< the address of a page that shows the run; empty: the usual one
     std::optional<std::filesystem::path> token_file{};  ///< holds what a reader of that page has to know
 };
 
-struct ServeArguments : StudyArguments {
+struct ViewArguments : StudyArguments {
     std::string address{};
     std::optional<std::filesystem::path> token_file{};
 };
@@ -242,7 +242,7 @@ int doctor(bool json);
 int init(const InitArguments& arguments);
 int ask_tell(const AskTellArguments& arguments);
 int validate(const ValidateArguments& arguments);
-int serve(const ServeArguments& arguments);
+int view(const ViewArguments& arguments);
 int status(const StatusArguments& arguments);
 int report(const ReportArguments& arguments);
 int export_trials(const ExportArguments& arguments);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `autotune serve`: the report of a study in a browser, beside whoever runs it.
+// `autotune view`: the report of a study in a browser, beside whoever runs it.
 #include "commands.hpp"
 #include "live_page.hpp"
 #include "output.hpp"
@@ -13,7 +13,7 @@ namespace autotune {
 
 using namespace servetune;
 
-int serve(const ServeArguments& arguments) {
+int view(const ViewArguments& arguments) {
     sigset_t stopping;
     sigemptyset(&stopping);
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&stopping, signal);
