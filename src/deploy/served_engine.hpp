@@ -33,8 +33,8 @@ public:
     [[nodiscard]] std::vector<std::string> addresses() const;
     /// Why it is no more what it was, by its exit or its log; nothing while all is well.
     [[nodiscard]] std::optional<Failure> died() const { return replicas_.died(); }
-    /// Asks each copy for its health and its list of models, with at most 5 s for an answer: what is
-    /// wrong with the first that does not say it serves; empty: all do.
+    /// Asks each copy for its health and its list of models, with at most 5 s for an answer: what
+    /// is wrong with the first that does not say it serves; empty: all do.
     [[nodiscard]] std::string why_silent(double answer_within_seconds, const std::stop_token& stop) const;
     /// Why a log file ends early; empty while all is well.
     [[nodiscard]] std::string log_trouble() const { return replicas_.log_trouble(); }
