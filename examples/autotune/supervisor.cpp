@@ -73,7 +73,8 @@ Supervisor::Life Supervisor::live(const Choice& choice, const std::stop_token& s
     try {
         wait_for_ports(stop);
         if (stop.stop_requested()) return life;
-        o_.tell("starting", "starting the " + choice.name + " configuration: " + choice.command,
+        const bool one_line = choice.command.find('\n') == std::string::npos;  // not of engines of several roles
+        o_.tell("starting", "starting the " + choice.name + " configuration" + (one_line ? ": " + choice.command : ""),
                 {{"configuration", choice.name}, {"command", choice.command}});
         engine = o_.start(choice.configuration, stop);
     } catch (const IoError& error) {
@@ -97,7 +98,6 @@ Supervisor::Life Supervisor::live(const Choice& choice, const std::stop_token& s
         o_.tell("ending", "ending the engine", {{"served_seconds", life.served_seconds}});
     }
     if (const std::string left = engine->stop().report; !left.empty()) o_.tell("left", left, {});
-    if (const std::string trouble = engine->log_trouble(); !trouble.empty()) o_.tell("log_ends", trouble, {});
     return life;
 }
 
@@ -116,6 +116,8 @@ std::optional<Failure> Supervisor::watch(ServedEngine& engine, const std::stop_t
         const bool asks_now = Clock::now() >= next || (died && !doubted);
         if (!asks_now) continue;
         next = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(period));
+        if (const std::string trouble = engine.log_trouble(); !trouble.empty() && trouble != std::exchange(log_trouble_, trouble))
+            o_.tell("log_trouble", trouble, {});
         const std::string silent = engine.why_silent(period, stop);
         if (stop.stop_requested()) return std::nullopt;
         missed = silent.empty() ? 0 : missed + 1;

@@ -25,7 +25,7 @@ public:
     struct Choice {
         std::string name;  ///< `recommended`, `default`
         servetune::Configuration configuration;
-        std::string command{};  ///< for people
+        std::string command{};  ///< for people; of engines of several roles lines
     };
     /// What it needs to know, and whom it tells.
     struct Options {
@@ -60,6 +60,7 @@ private:
 
     Options o_;
     bool started_before_ = false;
+    std::string log_trouble_{};  ///< as it was told
 };
 
 }  // namespace autotune

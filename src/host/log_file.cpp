@@ -49,7 +49,7 @@ void LogFile::write_rotating(std::string_view bytes) {
     if (head_ + bytes.size() > head_most_ && head_ > 0) {
         const auto line_end = bytes.find('\n');
         const std::string_view rest_of_line = bytes.substr(0, line_end == std::string_view::npos ? 0 : line_end + 1);
-        if (!put(rest_of_line, head_)) return;
+        (void)put(rest_of_line, head_);
         bytes.remove_prefix(rest_of_line.size());
         rename_older();
         head_ = 0;
@@ -106,8 +106,9 @@ bool LogFile::put(std::string_view bytes, std::size_t at) {
         if (put < 0 && errno == EINTR) continue;
         if (put <= 0) {
             const std::scoped_lock lock(mutex_);
-            trouble_ = "the log ends early: cannot write " + path_.string() + ": " + std::generic_category().message(errno);
-            file_.reset();
+            trouble_ = std::string(rotates_ ? "the log has gaps" : "the log ends early") + ": cannot write " + path_.string() + ": " +
+                       std::generic_category().message(errno);
+            if (!rotates_) file_.reset();  // a program that runs for weeks may find room again
             return false;
         }
         at += static_cast<std::size_t>(put);

@@ -16,7 +16,8 @@ namespace servetune {
 /// bytes are left out. A disk that is full ends the writing, not the program.
 ///
 /// Or, for a program that runs for weeks, a file that is renamed to `FILE.1` at the end of a line
-/// once it has that size, that one to `FILE.2`, and so on; an earlier program's file too.
+/// once it has that size, that one to `FILE.2`, and so on; an earlier program's file too. After a
+/// full disk it goes on with a gap.
 class LogFile {
 public:
     /// Of those that are renamed, so many are kept; the oldest goes.
