@@ -35,4 +35,14 @@ inline std::string local_time_text(double seconds) {
     return text;
 }
 
+/// `2026-11-27T21:40:05+0100`: now, as the clock here shows it.
+inline std::string local_stamp() {
+    const std::time_t now = std::time(nullptr);
+    std::tm local{};
+    localtime_r(&now, &local);
+    std::string text(24, '\0');
+    text.resize(std::strftime(text.data(), text.size() + 1, "%Y-%m-%dT%H:%M:%S%z", &local));
+    return text;
+}
+
 }  // namespace autotune

@@ -203,9 +203,9 @@ spec:
 {page})",
         fmt::arg("name", name),
         fmt::arg("pod", pod("autotune", "cpu: \"1\", memory: 512Mi",
-                            fmt::format("autotune, run, {}, --directory, /servetune/study, --serve, \"127.0.0.1:8420\"",
+                            fmt::format("autotune, run, {}, --directory, /servetune/study, --view, \"127.0.0.1:8420\"",
                                         yaml_text("/study/" + config)))),
-        fmt::arg("page", pod("page", "cpu: 100m, memory: 128Mi", "autotune, serve, /servetune/study, --address, \"127.0.0.1:8420\"")));
+        fmt::arg("page", pod("page", "cpu: 100m, memory: 128Mi", "autotune, view, /servetune/study, --address, \"127.0.0.1:8420\"")));
     return result;
 }
 

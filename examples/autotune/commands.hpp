@@ -38,8 +38,9 @@ struct StudyArguments {
     /// process loads.
     [[nodiscard]] servetune::StudyFile load(servetune::MeasuredBy by = servetune::MeasuredBy::evaluator) const;
     /// To read its journal: the machine is the one that the journal was written on. Throws IoError
-    /// where there is none.
-    [[nodiscard]] servetune::StudyFile load_to_read() const;
+    /// where there is none. `unset`: what becomes of `${NAME}` without a value, where the study's
+    /// files are those that its journal keeps.
+    [[nodiscard]] servetune::StudyFile load_to_read(servetune::UnsetVariable unset = servetune::UnsetVariable::stays) const;
     [[nodiscard]] std::filesystem::path folder(const servetune::StudyFile& file) const;
     /// The same where the file is not needed: that of a journal may not be readable.
     [[nodiscard]] std::filesystem::path folder() const;
@@ -64,11 +65,19 @@ struct RunArguments : StudyArguments {
     bool dry_run = false;
     bool json_lines = false;
     bool conclusion = true;                             ///< print it at the end; false: whoever calls `run` does
-    std::optional<std::string> serve{};                 ///< the address of a page that shows the run; empty: the usual one
+    std::optional<std::string> view{};                  ///< the address of a page that shows the run; empty: the usual one
     std::optional<std::filesystem::path> token_file{};  ///< holds what a reader of that page has to know
 };
 
 struct ServeArguments : StudyArguments {
+    std::string host = "127.0.0.1";    ///< that the engine listens on
+    int port = 8000;                   ///< copies take the ports behind it
+    std::size_t restarts = 4;          ///< of a configuration before it is given up
+    double hangs_after_seconds = 180;  ///< without a good answer to a health check
+    bool json_lines = false;
+};
+
+struct ViewArguments : StudyArguments {
     std::string address{};
     std::optional<std::filesystem::path> token_file{};
 };
@@ -243,6 +252,7 @@ int init(const InitArguments& arguments);
 int ask_tell(const AskTellArguments& arguments);
 int validate(const ValidateArguments& arguments);
 int serve(const ServeArguments& arguments);
+int view(const ViewArguments& arguments);
 int status(const StatusArguments& arguments);
 int report(const ReportArguments& arguments);
 int export_trials(const ExportArguments& arguments);

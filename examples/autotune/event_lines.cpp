@@ -25,13 +25,6 @@ namespace {
 
 OrderedJson event_of(const char* name) { return {{"event", name}, {"at", unix_seconds()}}; }
 
-/// One line, whole or not at all: somebody reads while it is written.
-void put_line(OrderedJson event) {
-    redact(event, secrets());
-    put_controls(stdout, printable(event.dump(-1, ' ', false, OrderedJson::error_handler_t::replace)) + "\n");
-    (void)std::fflush(stdout);
-}
-
 /// An interval that is not known is null.
 OrderedJson gain_object(const Gain& gain) {
     const FigureScale& scale = gain.scale;
@@ -41,11 +34,17 @@ OrderedJson gain_object(const Gain& gain) {
 
 }  // namespace
 
+void put_event(OrderedJson event) {
+    redact(event, secrets());
+    put_controls(stdout, printable(event.dump(-1, ' ', false, OrderedJson::error_handler_t::replace)) + "\n");
+    (void)std::fflush(stdout);
+}
+
 void EventLines::resumed(std::span<const Trial> history) {
     const std::scoped_lock lock(mutex_);
     OrderedJson event = event_of("resumed");
     event["told"] = std::count_if(history.begin(), history.end(), [](const Trial& trial) { return trial.told(); });
-    put_line(std::move(event));
+    put_event(std::move(event));
 }
 
 void EventLines::started(const Trial& trial) {
@@ -56,7 +55,7 @@ void EventLines::started(const Trial& trial) {
     event["workload"] = trial.workload;
     event["configuration"] = OrderedJson::parse(json_of(trial.configuration));
     event["why"] = trial.why;
-    put_line(std::move(event));
+    put_event(std::move(event));
 }
 
 void EventLines::told(const Trial& trial, std::span<const Trial> history) {
@@ -80,7 +79,7 @@ void EventLines::told(const Trial& trial, std::span<const Trial> history) {
                          {"gain", nullptr}};
         if (base != nullptr && base->passes()) event["best"]["gain"] = gain_object(judged_gain(problem, standings, *best, *base));
     }
-    put_line(std::move(event));
+    put_event(std::move(event));
 }
 
 void EventLines::phase(std::uint64_t trial, const std::string& what) {
@@ -90,14 +89,14 @@ void EventLines::phase(std::uint64_t trial, const std::string& what) {
     OrderedJson event = event_of("phase");
     event["trial"] = trial;
     event["phase"] = name;
-    put_line(std::move(event));
+    put_event(std::move(event));
 }
 
 void EventLines::said(const std::string& line) {
     const std::scoped_lock lock(mutex_);
     OrderedJson event = event_of("said");
     event["text"] = line;
-    put_line(std::move(event));
+    put_event(std::move(event));
 }
 
 void EventLines::ended(std::string_view reason, const std::string& report) {
@@ -105,7 +104,7 @@ void EventLines::ended(std::string_view reason, const std::string& report) {
     OrderedJson event = event_of("ended");
     event["reason"] = reason;
     event["report"] = OrderedJson::parse(report);
-    put_line(std::move(event));
+    put_event(std::move(event));
 }
 
 }  // namespace autotune

@@ -4,6 +4,8 @@
 #include "servetune/detail/study/observer.hpp"
 #include "servetune/study_file.hpp"
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -12,6 +14,10 @@
 #include <string_view>
 
 namespace autotune {
+
+/// One line of JSON on standard output, whole or not at all: somebody reads while it is written.
+/// Without secrets.
+void put_event(nlohmann::ordered_json event);
 
 /// `run --json-lines`: a JSON object in a line of standard output for everything that happens, for
 /// programs that watch a run (docs/reference/json-output.md).

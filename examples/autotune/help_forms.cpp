@@ -23,13 +23,26 @@ constexpr std::array<std::pair<int, std::string_view>, 9> exit_codes{{
     {done, "success, also where the verdict is to keep the default, or inconclusive"},
     {answer_is_no, "the answer is no: an invalid study (`validate`), a worse B (`compare`), an unsound result, nothing to explain"},
     {usage_error, "usage error: a wrong option, an unreadable file, an invalid study (all but `validate`)"},
-    {environment_error, "environment error: a missing program, a full disk, a failing A (`compare`), a folder in use"},
+    {environment_error,
+     "environment error: a missing program, a full disk, a failing A (`compare`), a folder in use, no engine that stays up (`serve`)"},
     {nothing_feasible, "no configuration passes, whatever the verdict"},
     {without_results, "`audit` or `import`: a file has no results; the others were read, and 1 and 2 take precedence"},
     {undecided, "undecided: `compare` after all pairs, `capacity` if no load breaks the limits"},
     {stopped, "stopped by the user"},
     {reader_gone, "the reader of standard output ended first, such as `head -1`; a run continues to its end"},
 }};
+
+/// Options of earlier versions, and what to say of them.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 2> old_options{{
+    {"--serve", "; the page of a run is --view now"},
+    {"--token-file", "; the page is `autotune view` now"},
+}};
+
+/// What to write instead of an option that a command does not have.
+std::string option_instead(const std::string& name, const std::vector<std::string>& known) {
+    const auto* const old = std::find_if(old_options.begin(), old_options.end(), [&name](const auto& one) { return one.first == name; });
+    return old == old_options.end() ? servetune::nearest_text(name, known) : std::string(old->second);
+}
 
 /// The words that an option takes, where it takes only these.
 std::vector<std::string> words_of(const CLI::Option& option) {
@@ -330,7 +343,7 @@ std::string complaint_of(const CLI::App& app, const CLI::ParseError& error, std:
             const auto known = all_spellings(*command);
             const CLI::Option* option = command->get_option_no_throw(name);
             if (option == nullptr) {
-                what = "there is no option " + name + servetune::nearest_text(name, known);
+                what = "there is no option " + name + option_instead(name, known);
                 break;
             }
             if (takes_value(*option) && option->get_items_expected_min() > 0 && word == name) before = option;

@@ -100,7 +100,7 @@ StudyFile StudyArguments::load(MeasuredBy by) const {
     return load_study(study_file(UnsetVariable::fails), Catalogue::standard(), strategy_name(), by, {this_machine});
 }
 
-StudyFile StudyArguments::load_to_read() const {
+StudyFile StudyArguments::load_to_read(UnsetVariable unset) const {
     const auto kept = [this](const StudyFile& file) -> std::map<std::string, std::string> {
         const std::filesystem::path journal = SqliteJournal::file_of(folder(file));
         try {
@@ -111,8 +111,7 @@ StudyFile StudyArguments::load_to_read() const {
             return {};  // whoever reads its trials says what is wrong with it
         }
     };
-    StudyFile file =
-        load_study(study_file(UnsetVariable::stays), Catalogue::standard(), strategy_name(), MeasuredBy::either, {this_machine, kept});
+    StudyFile file = load_study(study_file(unset), Catalogue::standard(), strategy_name(), MeasuredBy::either, {this_machine, kept});
     learn_from_cache(file, folder(file), std::nullopt);
     return file;
 }

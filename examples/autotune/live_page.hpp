@@ -15,7 +15,7 @@
 
 namespace autotune {
 
-/// How a page is served: what `--serve` and `--token-file` say.
+/// How a page is served: what `--view` and `--token-file` say.
 struct LiveOptions {
     LiveAddress address{};
     std::string token{};  ///< empty: whoever reaches the address may look

@@ -128,6 +128,26 @@ CLI::App* add_bench_command(CLI::App& app, BenchArguments& arguments) {
     return command;
 }
 
+void add_serve_command(CLI::App& app, ServeArguments& arguments) {
+    CLI::App* command = app.add_subcommand("serve", "Start what a study recommends and keep it running, else the default; Ctrl-C ends it");
+    command->add_option("STUDY", arguments.study, "The study's YAML file, or the folder or journal of its run")->required();
+    add_directory(command, arguments);
+    command->add_option("--host", arguments.host, "Address to listen on: 127.0.0.1, or 0.0.0.0 for other machines too")
+        ->check(CLI::IsMember({"127.0.0.1", "0.0.0.0"}))
+        ->capture_default_str();
+    command->add_option("--port", arguments.port, "Port to listen on")->check(whole_number(1, 65535))->capture_default_str();
+    command
+        ->add_option("--restarts", arguments.restarts,
+                     "How often a configuration is started again before the default takes its place; an hour of service makes up for one")
+        ->check(whole_number(0, 1000))
+        ->capture_default_str();
+    command
+        ->add_option("--hangs-after", arguments.hangs_after_seconds,
+                     "Without a good health check for so long it is restarted, such as 180s")
+        ->transform(seconds_or_unit());
+    command->add_flag("--json-lines", arguments.json_lines, "Print one line of JSON per event on standard output");
+}
+
 CLI::App* add_capacity_command(CLI::App& app, CapacityArguments& arguments) {
     CLI::App* command = app.add_subcommand(
         "capacity", "Find the highest load a server can sustain within limits: exit code 1 if the lowest load breaks them");
@@ -176,16 +196,18 @@ int dispatch(int argc, char** argv) {
     run_command->add_flag("--json-lines", run_arguments.json_lines, "Print one line of JSON per event on standard output");
     run_command->add_flag("--dry-run", run_arguments.dry_run, "Print what would be done; start and write nothing");
 
-    CLI::Option* run_serve =
-        run_command->add_option("--serve", run_arguments.serve, "Show the run in a browser at HOST:PORT (default: 127.0.0.1:8420)")
+    CLI::Option* run_view =
+        run_command->add_option("--view", run_arguments.view, "Show the run in a browser at HOST:PORT (default: 127.0.0.1:8420)")
             ->expected(0, 1);
-    run_command->add_option("--token-file", run_arguments.token_file, token_help)->needs(run_serve);
+    run_command->add_option("--token-file", run_arguments.token_file, token_help)->needs(run_view);
     ServeArguments serve_arguments;
-    CLI::App* serve_command =
-        add_study_command(app, "serve", "Show a study in a browser, also while it runs; Ctrl-C ends it", serve_arguments);
-    add_directory(serve_command, serve_arguments);
-    serve_command->add_option("--address", serve_arguments.address, "HOST:PORT to listen on (default: 127.0.0.1:8420)");
-    serve_command->add_option("--token-file", serve_arguments.token_file, token_help);
+    add_serve_command(app, serve_arguments);
+    ViewArguments view_arguments;
+    CLI::App* view_command =
+        add_study_command(app, "view", "Show a study in a browser, also while it runs; Ctrl-C ends it", view_arguments);
+    add_directory(view_command, view_arguments);
+    view_command->add_option("--address", view_arguments.address, "HOST:PORT to listen on (default: 127.0.0.1:8420)");
+    view_command->add_option("--token-file", view_arguments.token_file, token_help);
 
     AskTellArguments ask_tell_arguments;
     CLI::App* ask_tell_command =
@@ -407,13 +429,14 @@ int dispatch(int argc, char** argv) {
         return done;
     }
     if (app.got_subcommand("run")) {
-        if (run_serve->count() > 0 && (!run_arguments.serve || run_serve->results().empty() || run_serve->results().front() == "true"))
-            run_arguments.serve = "";
+        if (run_view->count() > 0 && (!run_arguments.view || run_view->results().empty() || run_view->results().front() == "true"))
+            run_arguments.view = "";
         return run(run_arguments);
     }
     if (app.got_subcommand("demo")) return demo();
     if (app.got_subcommand("doctor")) return doctor(doctor_json);
     if (app.got_subcommand("serve")) return serve(serve_arguments);
+    if (app.got_subcommand("view")) return view(view_arguments);
     if (app.got_subcommand("ask-tell")) return ask_tell(ask_tell_arguments);
     if (app.got_subcommand("validate")) return validate(validate_arguments);
     if (app.got_subcommand("init")) return init(init_arguments);

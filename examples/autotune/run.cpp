@@ -117,9 +117,9 @@ int run(const RunArguments& arguments) {
     if (arguments.dry_run) return print_plan(set_up(std::move(file), folder), folder, found);
     std::optional<OwnCost> cost;
     if (file.starts_processes()) cost.emplace();
-    std::optional<LivePage> page;  // with --serve
-    if (arguments.serve) {
-        const LiveOptions options = live_options(*arguments.serve, arguments.token_file);
+    std::optional<LivePage> page;  // with --view
+    if (arguments.view) {
+        const LiveOptions options = live_options(*arguments.view, arguments.token_file);
         StudySetup shown = set_up(arguments.load());  // of its own: two threads share nothing
         shown.evaluator.reset();
         shown.neighbours.clear();

@@ -89,12 +89,15 @@ public:
 
     Outcome evaluate(const Configuration& configuration, const EvaluationContext& context) override;
 
+    /// The engines that a configuration starts, each with devices and cores of its own. Throws as
+    /// `evaluate` where there are too few.
+    [[nodiscard]] std::vector<ServerPart> parts_for(const Configuration& configuration);
+
 private:
     struct Running;
     class OneTrial;
     [[nodiscard]] Outcome evaluated(const Configuration& configuration, const EvaluationContext& context, std::size_t attempt);
     [[nodiscard]] std::string doubt_of(const Outcome& outcome) const;
-    [[nodiscard]] std::vector<ServerPart> parts_for(const Configuration& configuration);
     [[nodiscard]] std::string devices_allowed();
     [[nodiscard]] std::vector<std::string> gpus_of_roles(const std::vector<ServerPart>& parts);
     [[nodiscard]] std::vector<std::string> gpus_for(const Configuration& configuration);

@@ -78,15 +78,7 @@ struct EngineEvaluator::Running {
     /// What the command's model is called; the audit's physics ask for it.
     [[nodiscard]] std::string model() const { return CommandReader({engine}).read(command).model; }
     /// The name that clients ask for: the one that the command gives, else the model's.
-    [[nodiscard]] std::string served_name() const {
-        const CommandReader reader({engine});
-        const CommandSettings said = reader.read(command);
-        std::string name = said.model;
-        for (const Setting& setting : said.settings)
-            for (const EngineParameter* parameter : setting.parameters)
-                if (parameter->parameter.concept_name == "served_model_name") name = setting.value;
-        return name;
-    }
+    [[nodiscard]] std::string served_name() const { return CommandReader({engine}).served_name(command); }
 
     const Engine& engine;
     const Configuration configuration;  ///< without levels of load

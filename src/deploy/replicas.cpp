@@ -14,11 +14,13 @@
 namespace servetune {
 
 struct Replicas::One {
-    explicit One(const DeployOptions& options) : ports(options.launcher ? options.launcher->ports() : std::pair(0, 0)) {}
+    One(const DeployOptions& options, int own_port)
+        : ports(options.launcher ? options.launcher->ports() : std::pair(0, 0)),
+          port(own_port != 0 ? std::pair(own_port, own_port) : ports) {}
     std::string name{};         ///< for people, where it has a role or is the router
     std::string folder{};       ///< of its log, below the trial's; empty: that itself
     std::pair<int, int> ports;  ///< that its launcher allows
-    ReservedPort port{ports};
+    ReservedPort port;
     std::optional<ReservedPorts> side{};
     std::unique_ptr<Deployment> deployment{};
     std::exception_ptr error{};
@@ -88,7 +90,7 @@ Replicas::Replicas(const Engine& engine, std::vector<ServerPart> parts, const st
 void Replicas::start_engines(const Engine& engine, const std::string& served_model, const DeployOptions& options,
                              std::stop_source& given_up) {
     for (const ServerPart& part : parts_) {
-        all_.push_back(std::make_unique<One>(options));
+        all_.push_back(std::make_unique<One>(options, part.port));
         all_.back()->folder = part.name;
         if (!part.role.empty()) all_.back()->name = part.name;
     }
@@ -132,7 +134,7 @@ void Replicas::start_router(const Engine& engine, const ServerRouter& router, co
     std::map<std::string, std::vector<RoleServer>> servers;
     for (std::size_t i = 0; i < parts_.size(); ++i)
         servers[parts_[i].role].push_back({all_[i]->deployment->url_inside(), all_[i]->side->first()});
-    auto one = std::make_unique<One>(options);
+    auto one = std::make_unique<One>(options, router.port);
     one->name = one->folder = router_name;
     one->side.emplace(1, one->ports);
     DeployOptions mine = options;

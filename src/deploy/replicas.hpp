@@ -22,12 +22,14 @@ struct ServerPart {
     std::int64_t devices = 0;  ///< as DeployOptions::devices
     std::vector<int> cores{};  ///< in place of the options', unless empty
     std::function<Command(int port, int side_port)> render{};  ///< `side_port`: 0 without a role
+    int port = 0;                                              ///< that it listens on; 0: any that is free
 };
 
 /// The program that takes the requests for engines of several roles.
 struct ServerRouter {
     std::string ready_path{};  ///< answers 200 once it serves
     std::function<Command(int port, int side_port, const std::map<std::string, std::vector<RoleServer>>& servers)> render{};
+    int port = 0;  ///< as of ServerPart
 };
 
 /// One engine, or several on devices of their own, as one server: copies with the same flags, or

@@ -334,6 +334,15 @@ CommandSettings CommandReader::read(const Command& command, const std::string& e
     return best;
 }
 
+std::string CommandReader::served_name(const Command& command) const {
+    const CommandSettings said = read(command);
+    std::string name = said.model;
+    for (const Setting& setting : said.settings)
+        for (const EngineParameter* parameter : setting.parameters)
+            if (parameter->parameter.concept_name == "served_model_name") name = setting.value;
+    return name;
+}
+
 CommandSettings CommandReader::flags(const std::vector<std::string>& words, const Engine& engine) const {
     for (std::size_t i = 0; i < engines_.size(); ++i)
         if (engines_[i].name == engine.name) return Reading(engines_[i], known_[i], {words}, 0, CommandSettings::Start::flags).taken();

@@ -73,6 +73,8 @@ public:
     /// Reads a command with its environment and options file. One that starts no engine is read by
     /// the file of `engine`; where that is empty, by the one that knows most of it.
     [[nodiscard]] CommandSettings read(const Command& command, const std::string& engine = "") const;
+    /// The name that clients ask for: the one that the command gives, else the model's.
+    [[nodiscard]] std::string served_name(const Command& command) const;
     /// Reads the flags behind a launcher.
     [[nodiscard]] CommandSettings flags(const std::vector<std::string>& words, const Engine& engine) const;
 

@@ -103,6 +103,18 @@ void require_loopback() {
                       std::generic_category().message(error) + "; set it up (ip link set lo up) and run again");
 }
 
+std::string why_cannot_listen(const std::string& host, int port) {
+    const std::string where = "port " + std::to_string(port) + " of " + host;
+    sockaddr_in address = loopback(port);
+    if (inet_pton(AF_INET, host.c_str(), &address.sin_addr) != 1) return "'" + host + "' is no address of IPv4, such as 127.0.0.1";
+    const Descriptor probe(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const int yes = 1;
+    (void)setsockopt(probe.id(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    if (bind(probe.id(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return "";
+    if (errno == EADDRINUSE) return where + " is taken: another program listens there";
+    return "nobody can listen on " + where + ": " + std::generic_category().message(errno);
+}
+
 ReservedPort::ReservedPort() { take_any(); }
 
 void ReservedPort::take_any() {

@@ -77,7 +77,7 @@ TEST_CASE("init --as kubernetes: study, pod and manifest are written, and the st
     CHECK(data_of(parts, "servetune-chat", "pod.yaml") == pod);
     const std::string& job = parts.at("Job servetune-chat").text;
     CHECK(has(job, "image: \"r.example/servetune:1\"\n"));
-    CHECK(has(job, "command: [autotune, run, \"/study/chat.yaml\", --directory, /servetune/study, --serve, \"127.0.0.1:8420\"]\n"));
+    CHECK(has(job, "command: [autotune, run, \"/study/chat.yaml\", --directory, /servetune/study, --view, \"127.0.0.1:8420\"]\n"));
     CHECK(has(job, "onPodConditions: [{type: DisruptionTarget}]\n"));
 
     // Changed files are taken as they are, with the image of before.

@@ -455,6 +455,39 @@ TEST_CASE("launcher: kill -9 of autotune at any moment leaves no container after
     CHECK(found > 0);  // else nothing was shown
 }
 
+TEST_CASE("launcher: autotune serves what it recommends in a container, again after a kill, and removes it") {
+    if (!podman_world().works()) return;
+    const PodmanWorld& world = podman_world();
+    const TemporaryFolder folder;
+    setenv("SERVETUNE_TEST_TOKEN", "hf_Planted5ecretOfTheTest", 1);
+    folder.write("study.yaml", study_in_containers(world, PodmanWorld::image,
+                                                   "space: {max_num_seqs: {choice: [4, 32], default: 4}}\nbudget: {trials: 8}\n"));
+    const Ran tuned = autotune({"run", "study.yaml", "--directory", "out", "--quiet"}, folder.path());
+    INFO(tuned.out << tuned.err);
+    REQUIRE(tuned.code == 0);
+    const std::uint16_t port = free_port();
+    ChildProcess server({SERVETUNE_PROGRAM, "serve", "out", "--port", std::to_string(port)}, folder.path());
+    const auto comes_to_say = [&](const std::string& text, std::size_t times) {
+        return comes_true([&] {
+            const std::string said = server.err();
+            std::size_t count = 0;
+            for (auto at = said.find(text); at != std::string::npos; at = said.find(text, at + 1)) ++count;
+            return count == times;
+        });
+    };
+    REQUIRE(comes_to_say("the recommended configuration serves at", 1));
+    CHECK(http(port, "/health").status == 200);
+    const std::string running = world.containers();  // NAME STATUS, of one
+    REQUIRE(std::count(running.begin(), running.end(), '\n') == 1);
+    REQUIRE(world.podman({"kill", running.substr(0, running.find(' '))}).code == 0);
+    REQUIRE(comes_to_say("the recommended configuration serves at", 2));
+    CHECK(http(port, "/health").status == 200);
+    server.signal(SIGTERM);
+    CHECK(server.wait() == 0);
+    CHECK(world.containers().empty());
+    CHECK_FALSE(holds(server.err() + read_file(folder.path() / "out" / ("serve-" + std::to_string(port)) / "run.log"), "Planted5ecret"));
+}
+
 TEST_CASE("launcher: podman starts the Kubernetes manifest that autotune recommends") {
     if (!podman_world().works()) return;
     const PodmanWorld& world = podman_world();

@@ -90,7 +90,7 @@ std::string get(const std::string& path, const std::string& more = "", const std
 
 int status_of(const std::string& answer) { return answer.starts_with("HTTP/1.1 ") ? std::atoi(answer.c_str() + 9) : 0; }
 
-const std::vector<std::string> serving{SERVETUNE_PROGRAM, "serve", "page.yaml", "--address", "127.0.0.1:0"};
+const std::vector<std::string> serving{SERVETUNE_PROGRAM, "view", "page.yaml", "--address", "127.0.0.1:0"};
 
 /// Of a study that is over, served by a program of its own.
 std::uint16_t finished_study(const TemporaryFolder& folder) {
@@ -104,7 +104,7 @@ std::uint16_t finished_study(const TemporaryFolder& folder) {
 TEST_CASE("live page: page, metrics and events of a study that runs") {
     const TemporaryFolder folder;
     slow_study(folder, "400ms");
-    ChildProcess run({SERVETUNE_PROGRAM, "run", "page.yaml", "--serve", "127.0.0.1:0"}, folder.path());
+    ChildProcess run({SERVETUNE_PROGRAM, "run", "page.yaml", "--view", "127.0.0.1:0"}, folder.path());
     const std::uint16_t port = port_of(run);
     REQUIRE(comes_to_trial(folder.path() / "page", 3));
     const auto events = connected(port, get("/events", "Accept: text/event-stream\r\n"));
@@ -187,7 +187,7 @@ TEST_CASE("live page: what is no request for it is refused, and the server goes 
 TEST_CASE("live page: an address that others reach wants a token, which is never shown") {
     const TemporaryFolder folder;
     finished_study(folder);
-    const Ran without = autotune({"serve", "page.yaml", "--address", "0.0.0.0:0"}, folder.path());
+    const Ran without = autotune({"view", "page.yaml", "--address", "0.0.0.0:0"}, folder.path());
     CHECK(without.code == 2);
     CHECK(has(without.err, "wants a token"));
     const std::string token = "0123456789abcdef-secret";
@@ -196,12 +196,12 @@ TEST_CASE("live page: an address that others reach wants a token, which is never
     for (const auto& [bad, why] : std::vector<std::pair<std::string, std::string>>{
              {"short", "16 to 256 characters"}, {"sixteen characters and blanks", "letters, digits"}, {"\n", "is empty"}}) {
         const Ran refused =
-            autotune({"serve", "page.yaml", "--address", "0.0.0.0:0", "--token-file", folder.write("bad", bad).string()}, folder.path());
+            autotune({"view", "page.yaml", "--address", "0.0.0.0:0", "--token-file", folder.write("bad", bad).string()}, folder.path());
         INFO(refused.err);
         CHECK(refused.code == 2);
         CHECK(has(refused.err, why));
     }
-    ChildProcess server({SERVETUNE_PROGRAM, "serve", "page.yaml", "--address", "0.0.0.0:0", "--token-file", file.string()}, folder.path());
+    ChildProcess server({SERVETUNE_PROGRAM, "view", "page.yaml", "--address", "0.0.0.0:0", "--token-file", file.string()}, folder.path());
     const std::uint16_t port = port_of(server);
     for (const char* path : {"/", "/events", "/metrics", "/nothing", "/?token=0123456789abcdef-secreT", "/?token=", "/?other=1"}) {
         INFO(path);
@@ -233,7 +233,7 @@ TEST_CASE("live page: an address that others reach wants a token, which is never
 TEST_CASE("live page: clients that do nothing, or do not read, hold up neither the study nor others for long") {
     const TemporaryFolder folder;
     slow_study(folder, "1s");
-    ChildProcess run({SERVETUNE_PROGRAM, "run", "page.yaml", "--serve", "127.0.0.1:0"}, folder.path());
+    ChildProcess run({SERVETUNE_PROGRAM, "run", "page.yaml", "--view", "127.0.0.1:0"}, folder.path());
     const std::uint16_t port = port_of(run);
     const auto began = std::chrono::steady_clock::now();
     std::vector<std::unique_ptr<Socket>> clients;
@@ -275,28 +275,28 @@ TEST_CASE("live page: a port that is taken and a wrong address are said before a
     const std::string taken = "127.0.0.1:" + std::to_string(port_of(server));
     const TemporaryFolder other;
     slow_study(other, "0ms");
-    const Ran refused = autotune({"run", "page.yaml", "--serve", taken}, other.path());
+    const Ran refused = autotune({"run", "page.yaml", "--view", taken}, other.path());
     INFO(refused.err);
     CHECK(refused.code == 3);
     CHECK(has(refused.err, "cannot serve a page on " + taken + ": the port is taken; choose another"));
     CHECK_FALSE(fs::exists(other.path() / "page"));
     for (const char* wrong : {"127.0.0.1:99999", "127.0.0.1:", "127.0.0.1:x", "a b:80", "localhost:-1"}) {
-        const Ran no = autotune({"run", "page.yaml", "--serve", wrong}, other.path());
+        const Ran no = autotune({"run", "page.yaml", "--view", wrong}, other.path());
         INFO(wrong << ": " << no.err);
         CHECK(no.code == 2);
         CHECK(has(no.err, "write HOST:PORT"));
     }
-    CHECK(autotune({"run", "page.yaml", "--token-file", "t"}, other.path()).code == 2);  // without --serve
+    CHECK(autotune({"run", "page.yaml", "--token-file", "t"}, other.path()).code == 2);  // without --view
 }
 
-TEST_CASE("live page: serve takes the folder of a study, says whether somebody measures, and tells what it cannot read") {
+TEST_CASE("live page: view takes the folder of a study, says whether somebody measures, and tells what it cannot read") {
     const TemporaryFolder folder;
     slow_study(folder, "500ms");
-    CHECK(autotune({"serve", "page.yaml", "--address", "127.0.0.1:0"}, folder.path()).code != 0);  // nothing is there yet
+    CHECK(autotune({"view", "page.yaml", "--address", "127.0.0.1:0"}, folder.path()).code != 0);  // nothing is there yet
     ChildProcess run({SERVETUNE_PROGRAM, "run", "page.yaml", "--quiet"}, folder.path());
     REQUIRE(comes_to_trial(folder.path() / "page", 2));
     const TemporaryFolder elsewhere;
-    ChildProcess server({SERVETUNE_PROGRAM, "serve", (folder.path() / "page/").string(), "--address", "127.0.0.1:0"}, elsewhere.path());
+    ChildProcess server({SERVETUNE_PROGRAM, "view", (folder.path() / "page/").string(), "--address", "127.0.0.1:0"}, elsewhere.path());
     const std::uint16_t port = port_of(server);
     CHECK(has(exchanged(port, get("/metrics")), "servetune_running{study=\"page\"} 1\n"));
     CHECK(run.wait() == 0);
@@ -307,12 +307,12 @@ TEST_CASE("live page: serve takes the folder of a study, says whether somebody m
     CHECK(server.wait() == 0);
     fs::remove(folder.path() / "page.yaml");  // the journal has it
     const TemporaryFolder third;              // what a child says is a file of its folder
-    ChildProcess alone({SERVETUNE_PROGRAM, "serve", (folder.path() / "page").string(), "--address", "127.0.0.1:0"}, third.path());
+    ChildProcess alone({SERVETUNE_PROGRAM, "view", (folder.path() / "page").string(), "--address", "127.0.0.1:0"}, third.path());
     const std::uint16_t port_alone = port_of(alone);
     CHECK(has(exchanged(port_alone, get("/metrics")), "servetune_running{study=\"page\"} 0\n"));
     alone.signal(SIGINT);
     CHECK(alone.wait() == 0);
-    const Ran lost = autotune({"serve", elsewhere.path().string()}, elsewhere.path());
+    const Ran lost = autotune({"view", elsewhere.path().string()}, elsewhere.path());
     CHECK(lost.code == 2);
     CHECK(has(lost.err, " is a folder without a journal (study.db)\n"));
 }
@@ -325,7 +325,7 @@ TEST_CASE("live page: a browser renews it while the study runs") {
     }
     const TemporaryFolder folder;
     slow_study(folder, "1s");
-    ChildProcess run({SERVETUNE_PROGRAM, "run", "page.yaml", "--serve", "127.0.0.1:0"}, folder.path());
+    ChildProcess run({SERVETUNE_PROGRAM, "run", "page.yaml", "--view", "127.0.0.1:0"}, folder.path());
     const std::uint16_t port = port_of(run);
     REQUIRE(comes_to_trial(folder.path() / "page", 3));
     const std::string loaded_by_then = exchanged(port, get("/"));
@@ -357,7 +357,7 @@ TEST_CASE("live page: in a browser, what a person has chosen stays while trials 
     }
     const TemporaryFolder folder;
     slow_study(folder, "2500ms", true);
-    ChildProcess run({SERVETUNE_PROGRAM, "run", "page.yaml", "--serve", "127.0.0.1:0"}, folder.path());
+    ChildProcess run({SERVETUNE_PROGRAM, "run", "page.yaml", "--view", "127.0.0.1:0"}, folder.path());
     const std::uint16_t port = port_of(run);
     REQUIRE(comes_to_trial(folder.path() / "page", 3));
     const Ran shown = ran({"/usr/bin/env", "SERVETUNE_BROWSER_PACKAGES=" BROWSER_PACKAGES, "node",

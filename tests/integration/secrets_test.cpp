@@ -114,7 +114,7 @@ TEST_CASE("secrets: the page's token and what else the environment holds reach n
         const Ran one = ran(more, folder.path());
         return one.out + one.err;
     };
-    std::string all = said({SERVETUNE_PROGRAM, "run", "study.yaml", "--directory", "study", "--serve", "127.0.0.1:0"});
+    std::string all = said({SERVETUNE_PROGRAM, "run", "study.yaml", "--directory", "study", "--view", "127.0.0.1:0"});
     INFO(all);
     const std::string seen = read_file(folder.path() / "seen");
     CHECK_FALSE(has(seen, planted[0].second));

@@ -140,7 +140,7 @@ TEST_CASE("help: in plain words for every command, without names of types and ch
     CHECK(has(recommend, "\n  --as shell|systemd|compose|slurm|kubernetes|llm-d|lws|kserve|dynamo|rayservice|gpustack\n"));
     CHECK(has(recommend, "Port to listen on, 1 to 65535 (default: 8000)\n"));
     const std::string run = autotune({"run", "--help"}, folder.path()).out;
-    CHECK(has(run, "\n  --serve [VALUE]  "));
+    CHECK(has(run, "\n  --view [VALUE]  "));
     CHECK(has(run, "until measurements contradict them (can be repeated)\n"));
 }
 
@@ -182,6 +182,7 @@ TEST_CASE("help: a command or option that there is not is named, with the neares
     CHECK(said({"bench", "--requets", "3"}).starts_with("autotune bench: there is no option --requets; nearest: --requests"));
     CHECK(said({"bench", "--url=http://x", "--cocurrency=3"})
               .starts_with("autotune bench: there is no option --cocurrency; nearest: --concurrency"));
+    CHECK(said({"run", "s.yaml", "--serve"}).starts_with("autotune run: there is no option --serve; the page of a run is --view now\n"));
     CHECK(said({"--verison"}).starts_with("autotune: there is no option --verison; nearest: --version"));
     CHECK(said({"bench"}).starts_with("autotune bench: --url is required\n"));
     CHECK(said({}).starts_with("autotune: A subcommand is required\n"));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -9,6 +10,10 @@ namespace servetune {
 /// Throws IoError where this machine's loopback (127.0.0.1) takes no connections, as in a new
 /// network namespace: then no engine can be reached.
 void require_loopback();
+
+/// Why no server can begin to listen on this port of `host` (an address of IPv4), for a person;
+/// empty: one can. Connections of an earlier server that linger are no reason, as for servers.
+[[nodiscard]] std::string why_cannot_listen(const std::string& host, int port);
 
 /// A TCP port of the loopback that nobody listens on, reserved for us: no other study on this
 /// machine gets it while this object lives. The engine itself must be able to bind it, so it cannot

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// `autotune view`: the report of a study in a browser, beside whoever runs it.
+#include "commands.hpp"
+#include "live_page.hpp"
+#include "output.hpp"
+#include "study_journal.hpp"
+
+#include "servetune/error.hpp"
+
+#include <csignal>
+
+namespace autotune {
+
+using namespace servetune;
+
+int view(const ViewArguments& arguments) {
+    sigset_t stopping;
+    sigemptyset(&stopping);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&stopping, signal);
+    pthread_sigmask(SIG_BLOCK, &stopping, nullptr);  // also in the threads that follow
+    const LiveOptions options = live_options(arguments.address, arguments.token_file);
+    StudyFile file = arguments.load_to_read();
+    const std::filesystem::path folder = arguments.folder(file);
+    StudySetup setup = set_up(std::move(file));
+    setup.evaluator.reset();
+    (void)read_journal(setup, folder);  // says what is wrong with it
+    const Budget budget = setup.file.budget;
+    try {
+        const LivePage page(std::move(setup), folder, budget, options, [folder] { return somebody_writes(folder); });
+        put(stdout, "{}\n", page.url());
+        (void)std::fflush(stdout);
+        int signal = 0;
+        sigwait(&stopping, &signal);
+    } catch (const IoError& error) {
+        complain("autotune: {}", error.what());
+        return environment_error;
+    }
+    return done;
+}
+
+}  // namespace autotune
