@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <csignal>
 #include <string>
 #include <thread>
 #include <variant>
@@ -152,6 +153,23 @@ TEST_CASE("kubernetes nodes: an end of the first one is its own, and takes the o
     CHECK(one.process().exit_code() == 5);
     CHECK_FALSE(world.launcher->ended(one.launch(), 5, one.process().lines()));
     CHECK(world.launcher->remove(one.launch()) == "");
+    CHECK(one.comes_to_nothing());
+}
+
+TEST_CASE("kubernetes nodes: of three the one that fails is named, and what a killed client leaves is ended") {
+    const FakeCluster cluster;
+    LauncherWorld world = over_two_nodes(cluster);
+    world.devices = 6;
+    {
+        Launched one(world, engine("echo begins; " + serves, "case $1 in 2/3) sleep 1; exit 7 ;; *) " + serves + " ;; esac"));
+        CHECK(has(end_of(world, one).message, "rank 2 of the engine, ended with exit code 7"));
+    }
+    Launched one(world, engine("echo begins; " + serves, serves));
+    REQUIRE(one.comes_to_say("begins"));
+    REQUIRE(::kill(one.process().id(), SIGKILL) == 0);
+    REQUIRE(one.process().wait(5s));
+    CHECK(world.launcher->leftovers(one.mark()).size() == 1);
+    CHECK(world.launcher->end_leftovers(one.mark()).empty());
     CHECK(one.comes_to_nothing());
 }
 
