@@ -13,6 +13,7 @@
 #include "servetune/error.hpp"
 #include "servetune/study_file.hpp"
 #include "servetune/version.hpp"
+#include "study_file/space_reader.hpp"
 #include "study_file/yaml.hpp"
 #include "study_file/yaml_text.hpp"
 
@@ -106,7 +107,7 @@ kind: Role
 metadata: {{name: {name}}}
 rules:
   - {{apiGroups: [batch], resources: [jobs], verbs: [create, get, list, watch, delete]}}
-  - {{apiGroups: [""], resources: [pods], verbs: [get, list, watch]}}
+  - {{apiGroups: [""], resources: [pods], verbs: [get, list, watch{patch}]}}
   - {{apiGroups: [""], resources: [pods/log], verbs: [get]}}
   - {{apiGroups: [""], resources: [events], verbs: [list]}}
 ---
@@ -125,8 +126,8 @@ spec:
   resources: {{requests: {{storage: 5Gi}}}}
 ---
 )",
-        fmt::arg("first", first_line), fmt::arg("study", study), fmt::arg("config", config), fmt::arg("name", name),
-        fmt::arg("data", data));
+        fmt::arg("first", first_line), fmt::arg("patch", over_nodes ? ", patch" : ""), fmt::arg("study", study), fmt::arg("config", config),
+        fmt::arg("name", name), fmt::arg("data", data));
     if (has_models)
         result += fmt::format(
             R"(# Weights, so that each model is fetched once. Engines on several nodes at once need ReadWriteMany.
@@ -302,6 +303,7 @@ void write_cluster_manifest(const fs::path& study, const std::string& image, boo
     try {
         const StudySetup setup = set_up(load_study(copy, Catalogue::standard()));
         run.study = setup.file.name;
+        run.over_nodes = devices_of_node(setup.file).has_value();
         if (setup.file.starts_processes() && !setup.file.processes().launcher)
             throw UsageError(
                 "its engines would start in the pod of autotune, whose image has none; say "

@@ -3,7 +3,6 @@
 
 #include "base/nesting.hpp"
 #include "host/kept_output.hpp"
-#include "servetune/outcome.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -92,8 +91,9 @@ std::vector<ClusterNode> nodes_in(const std::string& answer) {
 std::map<std::string, std::string> labels_in(const std::string& json) { return texts_of(shallow_json<Json>(json)); }
 
 std::string why_no_node_fits(const std::vector<ClusterNode>& nodes, const nlohmann::json& pod, const std::string& devices,
-                             std::int64_t count) {
+                             std::int64_t count, std::size_t wanted) {
     std::int64_t most = 0;
+    std::size_t fitting = 0;
     std::map<std::string, std::size_t> reasons;
     for (const ClusterNode& node : nodes) {
         const std::string why = why_not(node, pod);
@@ -102,11 +102,16 @@ std::string why_no_node_fits(const std::vector<ClusterNode>& nodes, const nlohma
             continue;
         }
         const std::int64_t has = devices.empty() ? 0 : count_in(node.allocatable, devices);
-        if (devices.empty() || has >= count) return "";
+        if (devices.empty() || has >= count) {
+            if (++fitting == wanted) return "";
+            continue;
+        }
         most = std::max(most, has);
         ++reasons["too few " + devices];
     }
-    std::string result = "none of the " + std::to_string(nodes.size()) + " nodes of the cluster would take a trial";
+    std::string result = (fitting == 0 ? "none" : std::to_string(fitting)) + " of the " + std::to_string(nodes.size()) +
+                         " nodes of the cluster would take " +
+                         (wanted > 1 ? "a pod of a trial over " + std::to_string(wanted) + " nodes" : std::string("a trial"));
     if (!devices.empty() && count > 0)
         result +=
             " of " + std::to_string(count) + " " + devices + (most > 0 ? " (the largest has " + std::to_string(most) + ")" : std::string());
@@ -114,6 +119,12 @@ std::string why_no_node_fits(const std::vector<ClusterNode>& nodes, const nlohma
     for (const auto& [why, times] : reasons)
         listed += (listed.empty() ? ": " : "; ") + std::to_string(times) + (times == 1 ? " node: " : " nodes: ") + why;
     return result + listed;
+}
+
+void add_place(Place& all, const Place& more) {
+    for (const auto& [what, value] : more)
+        if (std::string& known = all[what]; known.empty()) known = value;
+        else if ((", " + known + ", ").find(", " + value + ", ") == std::string::npos) known += ", " + value;
 }
 
 std::map<std::string, std::string> node_facts(const std::string& name, const std::map<std::string, std::string>& labels) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/outcome.hpp"
+
 #include <nlohmann/json_fwd.hpp>
 
 #include <cstdint>
@@ -26,13 +28,17 @@ inline constexpr const char* nodes_jsonpath =
     R"({.spec.unschedulable}{"\n"}{end})";
 [[nodiscard]] std::vector<ClusterNode> nodes_in(const std::string& answer);
 
-/// Why no node would take such pods now, for a person; empty: one would, as far as labels, taints
-/// and devices say. `pod`: the spec of a pod; `devices`: the resource, `count` of it.
+/// Why not enough nodes would take such pods now, for a person; empty: they would, as far as labels,
+/// taints and devices say. `pod`: the spec of a pod; `devices`: the resource, `count` of it;
+/// `wanted`: so many nodes, a pod each.
 [[nodiscard]] std::string why_no_node_fits(const std::vector<ClusterNode>& nodes, const nlohmann::json& pod, const std::string& devices,
-                                           std::int64_t count);
+                                           std::int64_t count, std::size_t wanted = 1);
 
 /// The same of its labels alone, as JSON; none where it is no such text.
 [[nodiscard]] std::map<std::string, std::string> labels_in(const std::string& json);
+
+/// Adds where another part of a server runs: what differs is listed.
+void add_place(Place& all, const Place& more);
 
 /// What of a node can change the speed of an engine: its name, its type and the product of its
 /// devices, by the labels of Kubernetes ("Well-Known Labels"), NVIDIA's GPU feature discovery and

@@ -68,7 +68,8 @@ LaunchRequest request_of(const Engine& engine, const Command& command, int port,
                          .cores = options.cores,
                          .port = port,
                          .stop_within_seconds = options.stop_within_seconds,
-                         .caches = engine.caches};
+                         .caches = engine.caches,
+                         .over_nodes = engine.nodes};
     for (const auto& [path, needs] : engine.between_runs) result.environment.insert(needs.begin(), needs.end());
     for (const auto* more : {&command.environment, &options.environment})
         for (const auto& [name, value] : *more) result.environment[name] = value;
@@ -426,7 +427,8 @@ std::optional<Failure> Deployment::died() const {
                                   : state.engine.name + " ended with " + text_of_exit(code) + " under load";
     if (!runs && !line)
         if (const auto known = launcher_of(state.options).ended(state.launch, code, state.process.lines()))
-            return state.failure(known->kind, what + ": " + known->message);
+            return state.failure(known->kind == FailureKind::other ? FailureKind::crashed_under_load : known->kind,
+                                 what + ": " + known->message);
     const bool machine = line && line->kind == FailureKind::infrastructure;
     return state.failure(machine ? FailureKind::infrastructure : FailureKind::crashed_under_load,
                          what + (exception && (!line || line->kind == FailureKind::crashed_under_load) ? ": " + *exception

@@ -27,9 +27,9 @@ using namespace std::chrono_literals;
 /// What the launcher asks for, as `auth can-i VERB RESOURCE`.
 struct Right {
     std::string_view verb, resource;
-    bool of_forward = false;
+    enum class When { always, forward, over_nodes } when = When::always;
 };
-constexpr std::array<Right, 10> rights{{{"create", "jobs.batch"},
+constexpr std::array<Right, 11> rights{{{"create", "jobs.batch"},
                                         {"get", "jobs.batch"},
                                         {"list", "jobs.batch"},
                                         {"delete", "jobs.batch"},
@@ -37,8 +37,9 @@ constexpr std::array<Right, 10> rights{{{"create", "jobs.batch"},
                                         {"list", "pods"},
                                         {"watch", "pods"},
                                         {"get", "pods/log"},
-                                        {"get", "pods/portforward", true},
-                                        {"create", "pods/portforward", true}}};
+                                        {"patch", "pods", Right::When::over_nodes},
+                                        {"get", "pods/portforward", Right::When::forward},
+                                        {"create", "pods/portforward", Right::When::forward}}};
 
 bool speaks_of(const std::string& text, std::string_view words) { return text.find(words) != std::string::npos; }
 
@@ -149,11 +150,13 @@ std::string wrong_with_login(const Asker& asker) {
 }
 
 std::string missing_rights(const Asker& asker, const KubernetesOptions& options) {
-    const bool forwards = reach_of(options) == KubernetesReach::forward;
+    const auto wanted = [&](const Right& right) {
+        if (right.when == Right::When::forward) return reach_of(options) == KubernetesReach::forward;
+        return right.when == Right::When::always || options.devices_of_node > 0;
+    };
     std::string missing;
     for (const Right& right : rights)
-        if ((forwards || !right.of_forward) &&
-            !(missing.empty() ? asker.may(right.verb, right.resource) : asker.may_now(right.verb, right.resource)))
+        if (wanted(right) && !(missing.empty() ? asker.may(right.verb, right.resource) : asker.may_now(right.verb, right.resource)))
             missing += (missing.empty() ? "" : ", ") + std::string(right.verb) + " " + std::string(right.resource);
     if (missing.empty()) return "";
     return "the login of " + asker.context() + " may not, in " + asker.name_space() + ": " + missing +
@@ -187,6 +190,10 @@ Json trial_like(const KubernetesOptions& options, const std::string& image) {
     request.command.argv = {"true"};
     request.image = image;
     request.devices = options.devices_of_trial;
+    if (options.devices_of_node > 0) {  // as many whole nodes as it may take
+        request.devices -= request.devices % options.devices_of_node;
+        request.over_nodes.emplace();
+    }
     return trial_job(options, request, "servetune-check", "check");
 }
 
@@ -247,8 +254,11 @@ std::vector<std::string> kubernetes_remarks(const KubernetesOptions& options) {
                                                                                          : without_preamble(answer.complaint)));
             return result;
         }
-        const Json pod = trial_like(options, "")["spec"]["template"]["spec"];
-        if (std::string why = why_no_node_fits(nodes_in(answer.output), pod, options.devices, options.devices_of_trial); !why.empty())
+        const Json job = trial_like(options, "")["spec"];
+        const std::int64_t of_pod = options.devices_of_node > 0 ? options.devices_of_node : options.devices_of_trial;
+        if (std::string why = why_no_node_fits(nodes_in(answer.output), job["template"]["spec"], options.devices, of_pod,
+                                               job["completions"].get<std::size_t>());
+            !why.empty())
             result.push_back(why + "; trials wait until one does");
     } catch (const Error& error) {
         result.emplace_back(error.what());

@@ -3,7 +3,9 @@
 
 #include "base/nesting.hpp"
 #include "host/elapsed.hpp"
+#include "host/kept_output.hpp"
 #include "kubectl.hpp"
+#include "pod_manifest.hpp"
 #include "pod_state.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/base/present.hpp"
@@ -21,8 +23,10 @@
 #include <cmath>
 #include <csignal>
 #include <exception>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -61,8 +65,9 @@ public:
         for (;;) {
             wait_for_something();
             if (!wanted_.still() && !ending_since_) begin_to_end();
-            if (ending_since_ && !deleted_) delete_job();
+            if ((ending_since_ || is_broken()) && !deleted_) delete_job();
             read_watch();
+            if (!announced_) announce();
             read_log();
             keep_forwarding();
             if (const auto code = over()) return *code;
@@ -158,20 +163,105 @@ private:
         if (type != "ADDED" && type != "MODIFIED" && type != "DELETED") return;
         api_answers();
         take_pod(event.at("object"));
-        if (type == "DELETED") gone_ = true;
+        if (type != "DELETED") return;
+        if (const std::int64_t index = index_of_pod(event.at("object")); index != 0) lose(index);
+        else gone_ = true;
     }
 
     void take_pod(const Json& pod) {
         looked_ = Clock::now();
+        if (const std::int64_t index = index_of_pod(pod); index != 0) return take_other(pod, index);
         const bool ran = pod_ && pod_->phase != PodState::Phase::waits;
         pod_name_ = pod.at("metadata").at("name").get<std::string>();
         pod_ = pod_state_of(pod, task_.container);
-        if (pod_->failure && !pod_->hopeless) failure_ = pod_->failure;  // of waiting: the launcher stops the run
-        if (pod_->phase == PodState::Phase::ended && pod_->failure) failure_ = pod_->failure;
-        if (pod_->phase == PodState::Phase::ended && !pod_->deleted) ended_by_itself_ = true;
-        if (pod_->deleted && !ended_by_itself_ && !ending_since_ && !failure_)
-            failure_ = Failure{FailureKind::infrastructure, "somebody has deleted the pod " + pod_name_ + " or its job"};
+        const bool ended = pod_->phase == PodState::Phase::ended;
+        // Of waiting: the launcher stops the run.
+        if (pod_->failure && (ended || !pod_->hopeless) && !other_ended_by_itself_) failure_ = pod_->failure;
+        if (ended && !pod_->deleted) ended_by_itself_ = true;
+        if (pod_->deleted && !ended_by_itself_ && !ending_since_) note_deletion(pod_name_);
         if (!ran && pod_->phase != PodState::Phase::waits) stand_in_speaks("the pod " + pod_name_ + " runs on " + pod_->node);
+    }
+
+    /// A pod of an engine over several nodes, but the first one.
+    struct Other {
+        std::string name{};
+        PodState state{};
+    };
+
+    void take_other(const Json& pod, std::int64_t index) {
+        Other& other = others_[index];
+        const bool ran = other.state.phase != PodState::Phase::waits;
+        other.name = pod.at("metadata").at("name").get<std::string>();
+        other.state = pod_state_of(pod, task_.container);
+        if (ending_since_ || other_ended_by_itself_ || ended_by_itself_) return;
+        if (!ran && other.state.phase == PodState::Phase::runs) stand_in_speaks("the pod " + other.name + " runs on " + other.state.node);
+        if (other.state.failure && !other.state.hopeless) failure_ = other.state.failure;
+        const bool ended = other.state.phase == PodState::Phase::ended;
+        if (ended && !other_over_) other_over_ = Clock::now();
+        if (other.state.deleted) note_deletion(other.name);
+        else if (ended) take_end(other, index);
+    }
+
+    /// Where one pod has ended by itself, the cluster deletes the others: that comes after.
+    void note_deletion(const std::string& pod) {
+        deletion_ = Failure{FailureKind::infrastructure, "somebody has deleted the pod " + pod + " or its job"};
+    }
+
+    void lose(std::int64_t index) {
+        const Other& other = others_[index];
+        if (ending_since_ || ended_by_itself_ || other.state.phase == PodState::Phase::ended) return;
+        if (!other_over_) other_over_ = Clock::now();
+        if (!deletion_)
+            deletion_ = Failure{FailureKind::infrastructure, "the pod " + other.name + " is gone: somebody has deleted it, or its node"};
+    }
+
+    /// It is over before the first pod, so the engine is broken.
+    void take_end(const Other& other, std::int64_t index) {
+        other_ended_by_itself_ = true;
+        const std::string last = last_line_of(other);
+        if (other.state.failure) failure_ = other.state.failure;
+        else if (!failure_)
+            failure_ = Failure{FailureKind::other,
+                               "the pod " + other.name + ", rank " + std::to_string(index) + " of the engine, ended with exit code " +
+                                   std::to_string(other.state.exit_code.value_or(0)) + (last.empty() ? "" : "; its last line: " + last)};
+    }
+
+    /// Whether the first pod has had time for words of its own on the end of another.
+    [[nodiscard]] bool is_broken() const {
+        constexpr auto for_its_words = 2s;
+        return other_over_ && Clock::now() - *other_over_ > for_its_words;
+    }
+
+    /// Once all pods run: that starts the engine, which is to find nobody that is still fetched.
+    void announce() {
+        const auto runs = [](const PodState& state) { return state.phase == PodState::Phase::runs; };
+        if (task_.pods() == 1 || others_.size() + 1 < task_.pods() || !pod_ || !runs(*pod_) || pod_->pod_ip.empty()) return;
+        if (!std::all_of(others_.begin(), others_.end(), [&](const auto& one) { return runs(one.second.state); })) return;
+        if (ending_since_ || Clock::now() < next_announcement_) return;
+        if (!announcing_since_) announcing_since_ = Clock::now();
+        try {
+            (void)kubectl_.ask({"annotate", "pods", "--selector=job-name=" + name_, std::string(pod_leader_annotation) + "=" + pod_->pod_ip,
+                                "--overwrite"},
+                               "", 0ms);
+            announced_ = true;
+        } catch (const KubectlError& error) {
+            next_announcement_ = Clock::now() + 500ms;
+            announcement_trouble_ = error.what();
+        }
+    }
+
+    /// Prints what its log ends with.
+    std::string last_line_of(const Other& other) const {
+        const auto log = kubectl_.once({"logs", other.name, "--container=" + task_.container, "--tail=100"}, "", 10s);
+        if (log.exit_code != 0) {
+            stand_in_speaks("the log of the pod " + other.name + " cannot be read: " + log.complaint);
+            return "";
+        }
+        const std::vector<std::string> lines = lines_of(log.output);
+        stand_in_speaks("the last lines of the pod " + other.name + ":");
+        for (const std::string& line : lines) print_to(STDOUT_FILENO, line + "\n");
+        stand_in_speaks("the log of the pod " + pod_name_ + " goes on:");
+        return lines.empty() ? "" : lines.back();
     }
 
     void api_answers() { trouble_since_.reset(); }
@@ -191,8 +281,13 @@ private:
         try {
             const Json pods = kubectl_.json({"get", "pods", "--selector=job-name=" + name_}, 0ms);
             const Json items = pods.is_object() ? pods.value("items", Json::array()) : Json::array();
-            if (!items.empty()) take_pod(items.front());
-            else if (had_pod || kubectl_.json({"get", "job", name_, "--ignore-not-found"}, 0ms).is_null()) gone_ = true;
+            std::set<std::int64_t> listed;
+            for (const Json& pod : items) listed.insert(index_of_pod(pod));
+            for (const auto& [index, other] : others_)
+                if (!listed.contains(index)) lose(index);
+            for (const Json& pod : items) take_pod(pod);
+            if (listed.contains(0)) return api_answers();
+            if (had_pod || kubectl_.json({"get", "job", name_, "--ignore-not-found"}, 0ms).is_null()) gone_ = true;
             api_answers();
         } catch (const KubectlError& error) {
             api_fails(error.what());
@@ -269,6 +364,13 @@ private:
                 stand_in_speaks("the pod of the job " + name_ + " has not ended");
                 return stand_in_ended;
             }
+        } else if (announcing_since_ && !announced_ && seconds_since(*announcing_since_) > task_.unanswered_within_seconds) {
+            say_failure({FailureKind::infrastructure, "the pods cannot be told the address of the first one: " + announcement_trouble_});
+            return stand_in_failed;
+        } else if (other_over_ &&
+                   seconds_since(*other_over_) > task_.grace_seconds() + std::chrono::duration<double>(beside_grace).count()) {
+            say_end();
+            return stand_in_failed;
         } else if (constexpr auto end_is_known_within = 500ms;
                    forward_broke_ && !end_known_ && now - *forward_broke_ > end_is_known_within) {
             say_failure({FailureKind::infrastructure,
@@ -286,6 +388,7 @@ private:
         if (!log_trouble_.empty()) stand_in_speaks("the log may lack lines: kubectl logs: " + log_trouble_);
         if (!log_.complaint().empty()) stand_in_speaks("the node says of the log: " + log_.complaint());
         if (failure_) say_failure(*failure_);
+        else if (deletion_) say_failure(*deletion_);
         else if (gone_ && !(pod_ && pod_->phase == PodState::Phase::ended))
             say_failure({FailureKind::infrastructure, pod_ ? "the pod " + pod_name_ + " is gone: somebody has deleted it, or its node"
                                                            : "the job " + name_ + " is gone: somebody has deleted it"});
@@ -305,7 +408,8 @@ private:
 
     std::string pod_name_{};
     std::optional<PodState> pod_{};
-    std::optional<Failure> failure_{};  ///< the last that was seen of the pod
+    std::optional<Failure> failure_{};   ///< the last that was seen of the pod
+    std::optional<Failure> deletion_{};  ///< of one, where nothing else is known
     bool gone_ = false, ended_by_itself_ = false;
     std::optional<Clock::time_point> end_known_{};
 
@@ -316,6 +420,14 @@ private:
     Clock::time_point next_log_{};
     bool log_after_end_ = false, log_complete_ = false;
     std::string log_trouble_{};  ///< why the last reading failed; empty: it did not
+
+    std::map<std::int64_t, Other> others_{};  ///< by index
+    bool announced_ = false;
+    std::optional<Clock::time_point> announcing_since_{};
+    Clock::time_point next_announcement_{};
+    std::string announcement_trouble_{};
+    std::optional<Clock::time_point> other_over_{};  ///< since when one of them is, before the first
+    bool other_ended_by_itself_ = false;
 
     std::unique_ptr<RunningKubectl> forward_{};
     bool forward_stands_ = false;

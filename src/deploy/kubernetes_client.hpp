@@ -25,6 +25,8 @@ struct KubernetesTask {
     [[nodiscard]] std::string text() const;                             ///< one line
     [[nodiscard]] static KubernetesTask from(const std::string& line);  ///< throws ParseError
     [[nodiscard]] std::string name() const { return job.at("metadata").at("name").get<std::string>(); }
+    /// One, or one of each node that the engine is spread over.
+    [[nodiscard]] std::size_t pods() const { return job.at("spec").at("completions").get<std::size_t>(); }
     /// For the engine to end by itself.
     [[nodiscard]] double grace_seconds() const;
 };
@@ -34,6 +36,9 @@ struct KubernetesTask {
 /// TERM, INT or HUP, at the end of its standard input, and where that is silent for too long, it
 /// deletes the Job, whose engine gets TERM, and prints the last words. An API server that does not
 /// answer for too long ends it. One thread.
+///
+/// Of an engine over several nodes it tells the pods the first one's address once all run, prints
+/// the first one's log, and where another pod ends it prints its last lines and ends the trial.
 [[nodiscard]] int kubernetes_client();
 
 }  // namespace servetune

@@ -64,10 +64,11 @@ std::string label_in_cluster(const std::string& mark) {
     return label_of(mark + "@" + name);
 }
 
-/// The pod of a job, of which there is one at most; null: none.
-Json pod_in(const Json& list) {
-    if (!list.is_object() || !list.contains("items") || list["items"].empty()) return {};
-    return list["items"].front();
+/// The pods of a job by their index: one, or one of each node that its engine is spread over.
+std::map<std::int64_t, Json> pods_in(const Json& list) {
+    std::map<std::int64_t, Json> result;
+    for (const Json& pod : list.is_object() ? list.value("items", Json::array()) : Json::array()) result[index_of_pod(pod)] = pod;
+    return result;
 }
 
 class KubernetesLauncher : public JobLauncher {
@@ -108,6 +109,7 @@ public:
         const std::scoped_lock lock(mutex_);
         looks_[result.name].grace_seconds = task.grace_seconds();
         looks_[result.name].port = request.port;
+        looks_[result.name].pods = task.pods();
         return result;
     }
 
@@ -120,9 +122,9 @@ public:
             constexpr auto between_looks = 500ms;
             if (look.asked && now - *look.asked < between_looks) return {look.waits, {}};
         }
-        Json pod;
+        std::map<std::int64_t, Json> pods;
         try {
-            pod = pod_of(launch.name, 0ms);
+            pods = pods_of(launch.name, 0ms);
         } catch (const KubectlError& error) {  // it is asked again, and the user may stop it meanwhile
             const std::scoped_lock lock(mutex_);
             Look& look = looks_[launch.name];
@@ -132,14 +134,27 @@ public:
             look.waits = std::string("the API server does not answer: ") + error.what();
             return {look.waits, {}};
         }
+        std::size_t wanted = 1;
         {
             const std::scoped_lock lock(mutex_);
             looks_[launch.name].silent_since.reset();
+            wanted = looks_[launch.name].pods;
         }
-        const PodState state = pod.is_null() ? PodState{} : pod_state_of(pod, container_);
-        if (state.phase == PodState::Phase::ended) return {};  // the client says how
-        if (state.phase == PodState::Phase::runs) return {{}, address_of(state), state.pod_ip, place_on(state.node)};
-        const std::string waits = pod.is_null() ? why_no_pod(launch.name, since_launch(launch.name)) : state.why;
+        std::optional<PodState> first;  // that waits
+        std::size_t run = 0;
+        for (const auto& [index, pod] : pods) {
+            PodState one = pod_state_of(pod, container_);
+            if (one.phase == PodState::Phase::ended) return {};  // the client says how
+            if (one.phase == PodState::Phase::runs) ++run;
+            else if (!first) first = std::move(one);
+        }
+        if (run == wanted) {
+            const PodState leader = pod_state_of(pods.begin()->second, container_);
+            return {{}, address_of(leader), leader.pod_ip, place_of_all(pods)};
+        }
+        const PodState state = first.value_or(PodState{.why = "a pod of the job is being made"});
+        std::string waits = pods.empty() ? why_no_pod(launch.name, since_launch(launch.name)) : state.why;
+        if (run > 0) waits += " (" + std::to_string(run) + " of " + std::to_string(wanted) + " pods run)";
         const std::scoped_lock lock(mutex_);
         Look& look = looks_[launch.name];
         look.asked = Clock::now();
@@ -163,14 +178,17 @@ public:
             const int port = port_of(launch.name);
             const bool forwards = port != 0 && options_.reach == KubernetesReach::forward;
             const bool way_is_there = !forwards || takes_connection("127.0.0.1", std::to_string(port));
-            const Json pod = pod_of(launch.name);
-            if (pod.is_null()) return Failure{FailureKind::infrastructure, "the pod of the job " + launch.name + " is gone"};
-            const PodState state = pod_state_of(pod, container_);
-            if (state.failure) return state.failure;
-            if (state.deleted) return Failure{FailureKind::infrastructure, "somebody has deleted the job " + launch.name + " or its pod"};
-            if (state.phase != PodState::Phase::runs) return std::nullopt;
-            if (auto silent = node_silent(pod, state)) return silent;
-            if (port != 0 && !forwards) return unreachable(address_of(state), port);
+            const std::map<std::int64_t, Json> pods = pods_of(launch.name);
+            if (!pods.contains(0)) return Failure{FailureKind::infrastructure, "the pod of the job " + launch.name + " is gone"};
+            for (const auto& [index, pod] : pods) {
+                const PodState state = pod_state_of(pod, container_);
+                if (state.failure) return state.failure;
+                if (state.deleted)
+                    return Failure{FailureKind::infrastructure, "somebody has deleted the job " + launch.name + " or its pod"};
+                if (state.phase != PodState::Phase::runs) return std::nullopt;
+                if (auto silent = node_silent(pod, state)) return silent;
+            }
+            if (port != 0 && !forwards) return unreachable(address_of(pod_state_of(pods.at(0), container_)), port);
             if (!way_is_there && comes_to_answer(port))
                 return Failure{FailureKind::infrastructure,
                                "kubectl port-forward to the pod of the job " + launch.name + " was cut, and the engine answers again now"};
@@ -188,8 +206,8 @@ public:
         if (exit_code <= 128) return std::nullopt;
         // A signal: the engine's end, or the client's?
         try {
-            const Json pod = pod_of(launch.name);
-            const PodState state = pod.is_null() ? PodState{} : pod_state_of(pod, container_);
+            const std::map<std::int64_t, Json> pods = pods_of(launch.name);
+            const PodState state = pods.contains(0) ? pod_state_of(pods.at(0), container_) : PodState{};
             if (state.failure) return state.failure;
             if (state.exit_code == exit_code) return std::nullopt;
             return Failure{FailureKind::infrastructure, "the program here that stood for the job " + launch.name + " was killed"};
@@ -217,6 +235,7 @@ private:
     struct Look {
         double grace_seconds = 0;
         int port = 0;  ///< that the engine listens on; 0: it does not
+        std::size_t pods = 1;
         Clock::time_point begin = Clock::now();
         std::optional<Clock::time_point> asked{};
         std::string waits{};
@@ -224,8 +243,8 @@ private:
         std::optional<Clock::time_point> silent_since{};  ///< `place` has had no answer
     };
 
-    [[nodiscard]] Json pod_of(const std::string& name, milliseconds patience = Kubectl::usual_patience) const {
-        return pod_in(kubectl_.json({"get", "pods", "--selector=job-name=" + name}, patience));
+    [[nodiscard]] std::map<std::int64_t, Json> pods_of(const std::string& name, milliseconds patience = Kubectl::usual_patience) const {
+        return pods_in(kubectl_.json({"get", "pods", "--selector=job-name=" + name}, patience));
     }
 
     [[nodiscard]] std::vector<JobLeft> jobs_left(const std::string& mark) const override {
@@ -320,6 +339,13 @@ private:
         return nodes_.emplace(node, std::move(result)).first->second;
     }
 
+    /// Where these run; of several nodes, what differs is listed.
+    [[nodiscard]] Place place_of_all(const std::map<std::int64_t, Json>& pods) const {
+        Place result;
+        for (const auto& [index, pod] : pods) add_place(result, place_on(pod_state_of(pod, container_).node));
+        return result;
+    }
+
     /// The API server asks the node for a line of the log.
     [[nodiscard]] std::optional<Failure> node_silent(const Json& pod, const PodState& state) const {
         try {
@@ -336,10 +362,11 @@ private:
     /// the job goes when the node is back or is removed.
     [[nodiscard]] bool keeps_others_out(const std::string& name) const override {
         try {
-            const Json pod = pod_of(name);
-            if (pod.is_null()) return true;
-            const PodState state = pod_state_of(pod, container_);
-            return state.phase == PodState::Phase::ended || state.node.empty() || !node_silent(pod, state);
+            const std::map<std::int64_t, Json> pods = pods_of(name);
+            return std::none_of(pods.begin(), pods.end(), [&](const auto& one) {
+                const PodState state = pod_state_of(one.second, container_);
+                return state.phase != PodState::Phase::ended && !state.node.empty() && node_silent(one.second, state);
+            });
         } catch (const IoError&) {
             return true;
         }

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <array>
+#include <charconv>
 #include <string_view>
 
 namespace servetune {
@@ -255,6 +256,14 @@ private:
 };
 
 }  // namespace
+
+std::int64_t index_of_pod(const nlohmann::json& pod) {
+    const std::string text =
+        pod_text(member_of_pod(member_of_pod(pod, "metadata"), "annotations"), "batch.kubernetes.io/job-completion-index");
+    std::int64_t index = 0;
+    (void)std::from_chars(text.data(), text.data() + text.size(), index);
+    return index;
+}
 
 PodState pod_state_of(const nlohmann::json& pod, const std::string& engine) { return PodReader(pod, engine).read(); }
 

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -34,6 +35,10 @@ struct PodState {
     std::string host_ip{};
     std::optional<int> exit_code{};  ///< of the engine
 };
+
+/// Which of the pods of an engine over several nodes; 0: the first, which answers requests, and the
+/// only one of any other.
+[[nodiscard]] std::int64_t index_of_pod(const nlohmann::json& pod);
 
 /// `engine`: the name of the engine's container.
 [[nodiscard]] PodState pod_state_of(const nlohmann::json& pod, const std::string& engine);

@@ -2,6 +2,7 @@
 #include "replicas.hpp"
 
 #include "base/waiting.hpp"
+#include "cluster_nodes.hpp"
 #include "servetune/detail/host/gpu_memory.hpp"
 
 #include <algorithm>
@@ -174,9 +175,7 @@ void Replicas::note_start(const One& one) {
     const DeploymentStart& start = one.deployment->started();
     started_.seconds = std::max(started_.seconds, start.seconds);
     started_.queued_seconds = std::max(started_.queued_seconds, start.queued_seconds);
-    for (const auto& [what, value] : start.place)
-        if (std::string& all = started_.place[what]; all.empty()) all = value;
-        else if ((", " + all + ", ").find(", " + value + ", ") == std::string::npos) all += ", " + value;
+    add_place(started_.place, start.place);
     if (start.failure && is_worse(*start.failure, started_.failure)) started_.failure = one.told(start.failure);
 }
 

@@ -3,7 +3,6 @@
 
 #include "base/variable_name.hpp"
 #include "deploy/pod_template.hpp"
-#include "engine/version.hpp"
 #include "host/nvidia_smi.hpp"
 #include "host/start_program.hpp"
 #include "servetune/error.hpp"
@@ -198,7 +197,7 @@ DeploymentModel deployment_of(const StudySetup& setup, const Configuration& conf
     result.ready_path = engine.ready_path;
     result.ready_within_seconds = engine.ready_within_seconds;
     result.nodes = options.nodes;
-    if (engine.nodes && version_within(file.composition->version_of(engine), engine.nodes->since, "")) result.over_nodes = *engine.nodes;
+    result.over_nodes = engine.nodes.value_or(SeveralNodes{});
     result.platforms = engine.started_by;
     result.shm_bytes = deploy != nullptr && deploy->container ? deploy->container->shm_bytes : ContainerOptions{}.shm_bytes;
     for (const std::string& word : command.argv)

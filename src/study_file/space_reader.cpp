@@ -220,7 +220,7 @@ fs::path own_file(const Yaml& node, const std::string& kind, const Catalogue& ca
 /// Devices that a trial of this study may take; nothing where it takes none.
 std::optional<DeviceLimit> read_devices(const StudyFile& study) {
     if (kind_of(study).served_by != ServedBy::a_new_start) return std::nullopt;
-    if (study.machine.devices) return DeviceLimit{*study.machine.devices, true};
+    if (study.machine.devices) return DeviceLimit{*study.machine.devices, true, devices_of_node(study).value_or(0)};
     return DeviceLimit{};
 }
 
@@ -252,6 +252,14 @@ void look_at_found(const FoundDevices& found, StudyFile& study) {
 }
 
 }  // namespace
+
+std::optional<std::int64_t> devices_of_node(const StudyFile& study) {
+    const auto* deploy = std::get_if<DeployChoice>(&study.measuring);
+    if (deploy == nullptr || !deploy->kubernetes || study.machine.hardware.empty()) return std::nullopt;
+    const auto chip = hardware_in(study.machine.hardware, study.catalogue().all_hardware());
+    if (!chip || !chip->devices_per_node || *chip->devices_per_node >= study.machine.devices.value_or(1)) return std::nullopt;
+    return chip->devices_per_node;
+}
 
 fs::path path_of(const Yaml& node) { return beside(fs::path(node.file()).parent_path(), text_with_home(node)); }
 

@@ -12,10 +12,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +30,8 @@ struct LauncherWorld {
     std::shared_ptr<const Launcher> launcher;
     std::string image{};
     std::string shell = "/bin/sh";
+    std::int64_t devices = 0;                  ///< of each launch
+    std::optional<SeveralNodes> over_nodes{};  ///< the same
 };
 
 /// Words of processes of this machine that hold `text`; those of this process are left out.
@@ -99,6 +103,8 @@ private:
         result.image = world.image;
         result.folder = folder_.path();
         result.mark = mark();
+        result.devices = world.devices;
+        result.over_nodes = world.over_nodes;
         return result;
     }
     [[nodiscard]] ProcessOptions options() const {

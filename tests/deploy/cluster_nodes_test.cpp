@@ -35,6 +35,13 @@ TEST_CASE("cluster nodes: a node fits by its labels, its taints and its devices"
     CHECK(fits("{}", 9) ==
           "none of the 4 nodes of the cluster would take a trial of 9 nvidia.com/gpu (the largest has 8): 1 node: cordoned; "
           "1 node: the taint gpu=yes:NoSchedule, which the template does not tolerate; 2 nodes: too few nvidia.com/gpu");
+    const auto for_pods = [](std::size_t wanted) {
+        return why_no_node_fits(nodes_in(nodes_answer), nlohmann::json::object(), "nvidia.com/gpu", 8, wanted);
+    };
+    CHECK(for_pods(1) == "");
+    CHECK(for_pods(3) ==
+          "1 of the 4 nodes of the cluster would take a pod of a trial over 3 nodes of 8 nvidia.com/gpu: 1 node: cordoned; "
+          "1 node: the taint gpu=yes:NoSchedule, which the template does not tolerate; 1 node: too few nvidia.com/gpu");
     CHECK(has(fits(R"({"nodeSelector": {"gpu": "a100"}})", 1), "2 nodes: no label gpu=a100, but h100"));
     CHECK(has(fits(R"({"nodeSelector": {"gpu": "a100"}})", 1), "1 node: no label gpu=a100;"));
     CHECK(has(fits(R"({"nodeSelector": {"zone": "x"}})", 1), "no label zone=x"));

@@ -62,6 +62,9 @@ TEST_CASE("pod state: where it is stands in its status, and nothing is made up o
     CHECK_FALSE(state.deleted);
     const PodState other = pod_state_of(pod, "main");  // no such container: nothing runs
     CHECK(other.phase == PodState::Phase::waits);
+    CHECK(index_of_pod(pod) == 0);
+    CHECK(index_of_pod(nlohmann::json::parse(R"({"metadata": {"annotations": {"batch.kubernetes.io/job-completion-index": "11"}}})")) ==
+          11);
     for (const char* odd : {"null", "[]", "{}", R"({"status": 3})", R"({"status": {"conditions": {}, "containerStatuses": "x"}})",
                             R"({"spec": null, "status": {"containerStatuses": [null, 1, {"name": "engine", "state": []}]}})"}) {
         const PodState none = pod_state_of(nlohmann::json::parse(odd), "engine");

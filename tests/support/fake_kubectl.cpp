@@ -9,9 +9,13 @@
 //   forbidden        the same, with the words of an API server that has just begun
 //   pending          while it is there, pods wait; its content is the scheduler's message
 //   refusing         while it is there, nobody listens behind a port-forward
+//   no-annotations   while it is there, pods cannot be annotated
 //   stuck            while it is there, no pod that is deleted goes, and nobody waits long for one
 //   jobs/NAME        of each Job: `job` and `pod` as JSON, `log` with a time before each line,
-//                    `deleted` once it is to go, `disrupted` (a reason) by the test
+//                    `deleted` once it is to go, `disrupted` (a reason) by the test; of the other
+//                    pods of an Indexed Job `pod-1`, `log-1`, `disrupted-1`, ...; `files` of each
+#include "fake_kubectl_jobs.hpp"
+
 #include <nlohmann/json.hpp>
 
 #include <fcntl.h>
@@ -38,25 +42,9 @@
 
 namespace {
 
-namespace fs = std::filesystem;
-using Json = nlohmann::json;
+using namespace fake_kubectl;
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
-
-fs::path cluster;
-
-std::string content(const fs::path& file) {
-    std::ifstream stream(file, std::ios::binary);
-    return {std::istreambuf_iterator<char>(stream), {}};
-}
-
-/// Whole or not at all.
-void put(const fs::path& file, const std::string& text) {
-    const fs::path part = file.string() + "." + std::to_string(getpid());
-    std::ofstream(part, std::ios::binary) << text;
-    std::error_code gone;
-    fs::rename(part, file, gone);
-}
 
 [[noreturn]] void end_with(const std::string& complaint, int code = 1) {
     std::cout.flush();
@@ -92,57 +80,6 @@ struct Words {
     [[nodiscard]] std::string word(std::size_t i) const { return i < plain.size() ? plain[i] : ""; }
 };
 
-/// A Job and its pod, as their folder has them.
-class Job {
-public:
-    explicit Job(fs::path folder) : folder_(std::move(folder)) {}
-    [[nodiscard]] fs::path file(const char* name) const { return folder_ / name; }
-    [[nodiscard]] bool is_there() const { return fs::exists(file("job")); }
-    [[nodiscard]] Json manifest() const { return Json::parse(content(file("job")), nullptr, false); }
-    [[nodiscard]] Json pod() const { return Json::parse(content(file("pod")), nullptr, false); }
-    [[nodiscard]] std::string name() const { return folder_.filename(); }
-
-    /// The pod with another state of its container.
-    void set(const std::string& phase, const Json& state, const std::string& message = "") const {
-        const Json job = manifest();
-        if (!job.is_object()) return;  // its folder is gone
-        const Json& its_template = job.at("spec").at("template");
-        const std::string disrupted = content(file("disrupted"));
-        const bool placed = !state.is_null();
-        Json conditions = Json::array();
-        if (!disrupted.empty())
-            conditions.push_back({{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", disrupted}, {"message", "by the test"}});
-        if (placed) conditions.push_back({{"type", "PodScheduled"}, {"status", "True"}});
-        else conditions.push_back({{"type", "PodScheduled"}, {"status", "False"}, {"reason", "Unschedulable"}, {"message", message}});
-        const std::string ready = phase == "Running" ? "True" : "False";
-        for (const char* type : {"Ready", "ContainersReady"}) conditions.push_back({{"type", type}, {"status", ready}});
-        Json pod = {{"apiVersion", "v1"},
-                    {"kind", "Pod"},
-                    {"metadata", its_template.at("metadata")},
-                    {"spec", its_template.at("spec")},
-                    {"status", {{"phase", phase}, {"conditions", conditions}, {"containerStatuses", Json::array()}}}};
-        pod["metadata"]["name"] = name() + "-abcde";
-        if (fs::exists(file("deleted")) || !disrupted.empty()) pod["metadata"]["deletionTimestamp"] = "2026-11-26T15:02:20Z";
-        if (placed) {
-            pod["spec"]["nodeName"] = "node-1";
-            pod["status"]["podIP"] = pod["status"]["hostIP"] = "127.0.0.1";
-            pod["status"]["containerStatuses"].push_back({{"name", its_template["spec"]["containers"][0]["name"]}, {"state", state}});
-        }
-        put(file("pod"), pod.dump());
-    }
-
-private:
-    fs::path folder_;
-};
-
-std::vector<Job> all_jobs() {
-    std::vector<Job> result;
-    std::error_code none;
-    for (const auto& one : fs::directory_iterator(cluster / "jobs", none))
-        if (Job job(one.path()); job.is_there()) result.push_back(job);
-    return result;
-}
-
 /// The engine: the Job's first container as a process.
 class Node {
 public:
@@ -155,19 +92,27 @@ public:
         }
         if (!ending()) start();
         while (fs::exists(cluster / "stuck")) std::this_thread::sleep_for(10ms);
-        for (bool asked = false; !asked; std::this_thread::sleep_for(10ms))  // until somebody deletes it
-            asked = ending();
+        // Until somebody deletes it; the controller does once another pod of the Job has failed.
+        while (!failed_ ? !ending() : job_.is_there() && !fs::exists(job_.file("deleted")) && content(job_.file("disrupted")).empty())
+            std::this_thread::sleep_for(10ms);
         std::this_thread::sleep_for(300ms);  // the finalizer of the Job keeps a pod until it is counted
         std::error_code gone;
         fs::remove(job_.file("pod"), gone);
         while (!fs::exists(job_.file("deleted")) && fs::exists(cluster)) std::this_thread::sleep_for(10ms);
+        const auto some_pod_left = [&] {
+            for (int i = 0, pods = job_.pods(); i < pods; ++i)
+                if (fs::exists(job_.with(i).file("pod"))) return true;
+            return false;
+        };
+        while (job_.is_there() && some_pod_left()) std::this_thread::sleep_for(10ms);
         fs::remove_all(job_.file("job").parent_path(), gone);
     }
 
 private:
     /// The folder may be gone too: then the test has ended.
     [[nodiscard]] bool ending() const {
-        return !job_.is_there() || fs::exists(job_.file("deleted")) || !content(job_.file("disrupted")).empty();
+        return !job_.is_there() || fs::exists(job_.file("deleted")) || fs::exists(job_.file("failed")) ||
+               !content(job_.file("disrupted")).empty();
     }
 
     /// `$(NAME)` of a known variable is its value, `$$` is `$` (API reference, Container.command).
@@ -193,7 +138,14 @@ private:
         for (const Json& one : container.value("env", Json::array()))
             environment[one.at("name")] = expanded(one.value("value", ""), environment);
         std::vector<std::string> words;
-        for (const Json& word : container.at("command")) words.push_back(expanded(word, environment));
+        if (job_.is_indexed()) environment["JOB_COMPLETION_INDEX"] = std::to_string(job_.index());
+        job_.write_files();
+        for (const Json& word : container.at("command")) {
+            words.push_back(expanded(word, environment));
+            const std::string mount = "/run/servetune";
+            for (auto at = words.back().find(mount); at != std::string::npos; at = words.back().find(mount, at + 1))
+                words.back().replace(at, mount.size(), job_.file("files").string());
+        }
         std::array<int, 2> out{}, err{};
         if (pipe2(out.data(), O_CLOEXEC) != 0 || pipe2(err.data(), O_CLOEXEC) != 0) return;
         const int engine = fork();
@@ -214,6 +166,8 @@ private:
                 words.front() + "\": stat " + words.front() + ": no such file or directory: unknown";
         }
         job_.set(end["exitCode"] == 0 ? "Succeeded" : "Failed", {{"terminated", end}});
+        failed_ = end["exitCode"] != 0 && job_.is_there() && job_.is_indexed() && !fs::exists(job_.file("failed"));
+        if (failed_) put(job_.file("failed"), "yes");
     }
 
     [[noreturn]] static void be_engine(const std::vector<std::string>& words, const std::map<std::string, std::string>& environment,
@@ -267,6 +221,7 @@ private:
 
     static constexpr int not_started = 251;
     const Job job_;
+    bool failed_ = false;
 };
 
 int create(const Words& words) {
@@ -281,17 +236,21 @@ int create(const Words& words) {
     if (job.is_there())
         end_with("Error from server (AlreadyExists): error when creating \"STDIN\": jobs.batch \"" + job.name() + "\" already exists");
     fs::create_directories(job.file("job").parent_path());
-    put(job.file("log"), "");
     put(job.file("job"), manifest.dump());
-    const int between = fork();
-    if (between != 0) (void)waitpid(between, nullptr, 0);
-    else {  // nobody's: a node
+    for (int i = 0, pods = job.pods(); i < pods; ++i) {
+        put(job.with(i).file("log"), "");
+        const int between = fork();
+        if (between != 0) {
+            (void)waitpid(between, nullptr, 0);
+            continue;
+        }
+        // Nobody's: a node.
         setsid();
         if (fork() != 0) _exit(0);
         (void)prctl(PR_SET_PDEATHSIG, 0);
         const int nothing = open("/dev/null", O_RDWR);
         for (const int stream : {0, 1, 2}) (void)dup2(nothing, stream);
-        Node(job).run();
+        Node(job.with(i)).run();
         _exit(0);
     }
     std::cout << "job.batch/" << job.name() << " created\n";
@@ -307,7 +266,7 @@ bool is_selected(const Json& labels, const std::string& selector, const Job& job
 
 Json list_of(const std::string& kind, const std::string& selector) {
     Json items = Json::array();
-    for (const Job& job : all_jobs()) {
+    for (const Job& job : kind == "jobs" ? all_jobs() : all_pods()) {
         const Json manifest = job.manifest();
         const Json one = kind == "jobs" ? manifest : job.pod();
         if (!manifest.is_object() || !one.is_object()) continue;  // removed by now
@@ -367,11 +326,31 @@ int delete_job(const Words& words) {
     return 0;
 }
 
+/// Of all pods of a Job; what a node makes files of.
+int annotate(const Words& words) {
+    must_answer();
+    if (fs::exists(cluster / "no-annotations"))
+        end_with("Error from server (Forbidden): pods is forbidden: cannot patch resource \"pods\"");
+    const auto equals = words.word(2).find('=');
+    for (const Job& pod : all_pods()) {
+        Json manifest = pod.manifest();
+        if (!is_selected(Json::object(), words.option("selector"), pod) || !manifest.is_object()) continue;
+        manifest["spec"]["template"]["metadata"]["annotations"][words.word(2).substr(0, equals)] = words.word(2).substr(equals + 1);
+        put(pod.file("job"), manifest.dump());
+        pod.write_files();
+        std::cout << "pod/" << pod.pod_name() << " annotated\n";
+    }
+    return 0;
+}
+
 int logs(const Words& words) {
     must_answer();
     const std::string pod = words.word(1);
-    const Job job(cluster / "jobs" / pod.substr(0, pod.rfind('-')));
-    if (job.pod().is_discarded()) end_with("Error from server (NotFound): pods \"" + pod + "\" not found");
+    const std::vector<Job> all = all_pods();
+    const auto found =
+        std::find_if(all.begin(), all.end(), [&](const Job& one) { return one.pod_name() == pod && fs::exists(one.file("pod")); });
+    if (found == all.end()) end_with("Error from server (NotFound): pods \"" + pod + "\" not found");
+    const Job& job = *found;
     std::ifstream log(job.file("log"), std::ios::binary);
     for (std::string line;; std::this_thread::sleep_for(10ms)) {
         const Json now = job.pod();  // before the last lines are read
@@ -411,6 +390,7 @@ int main(int argc, char** argv) {
     if (command == "get") return get(words);
     if (command == "delete") return delete_job(words);
     if (command == "logs") return logs(words);
+    if (command == "annotate") return annotate(words);
     if (command == "version") {
         std::cout << R"({"clientVersion": {"major": "1", "minor": "37", "gitVersion": "v1.37.2"}})"
                   << "\n";

@@ -85,7 +85,8 @@ inline constexpr std::array<std::pair<KubernetesReach, std::string_view>, 3> kub
 /// Jobs of Kubernetes, one for each engine, of one pod that is made from the user's template, by
 /// kubectl: it has the user's logins, proxies and contexts. A pod that waits for a node, an image
 /// or a volume has not begun to start. Eviction, preemption and a lost node are the cluster's
-/// fault. The engine is the template's container named `engine`, else its only one.
+/// fault. The engine is the template's container named `engine`, else its only one. An engine that
+/// is spread over nodes has a pod on each, which starts it once all of them are there.
 struct KubernetesOptions {
     std::vector<std::string> program{};  ///< the client and its options; empty: `kubectl`
     std::string pod_template{};          ///< JSON of a Pod, a PodTemplate or a PodTemplateSpec; what is ours is not in it
@@ -96,6 +97,7 @@ struct KubernetesOptions {
     std::vector<std::string> images{};       ///< versions that compete, the first is the default; empty: the template's image
     std::string devices = "nvidia.com/gpu";  ///< the resource that a layout's devices are asked for as; empty: none are asked for
     std::int64_t devices_of_trial = 0;       ///< that a trial takes at most, for the checks before the first one; 0: not known
+    std::int64_t devices_of_node = 0;        ///< an engine that takes more is spread over several nodes; 0: none is
 
     /// What cannot be in these options, for a person; empty: nothing. A part of the template that
     /// is not the user's to say is named with its path and the reason.
