@@ -8,6 +8,7 @@
 //   down             while it is there, nobody answers, and what runs on is cut off
 //   forbidden        the same, with the words of an API server that has just begun
 //   pending          while it is there, pods wait; its content is the scheduler's message
+//   waiting          while it is there, containers wait; its content is the reason
 //   refusing         while it is there, nobody listens behind a port-forward
 //   stuck            while it is there, no pod that is deleted goes, and nobody waits long for one
 //   jobs/NAME        of each Job: `job` and `pod` as JSON, `log` with a time before each line,
@@ -151,6 +152,10 @@ public:
     void run() {
         while (fs::exists(cluster / "pending") && !ending()) {
             job_.set("Pending", nullptr, content(cluster / "pending"));
+            std::this_thread::sleep_for(10ms);
+        }
+        while (fs::exists(cluster / "waiting") && !ending()) {
+            job_.set("Pending", {{"waiting", {{"reason", content(cluster / "waiting")}, {"message", "as the test says"}}}});
             std::this_thread::sleep_for(10ms);
         }
         if (!ending()) start();
