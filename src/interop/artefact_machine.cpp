@@ -134,8 +134,8 @@ Artefact slurm_artefact(const DeploymentModel& deployment) {
     return {deployment.name + ".sbatch", text, engine.files};
 }
 
-/// One unit, or `NAME-0.service` and the others beside it; of roles `NAME-prefill-1.service` and the
-/// others.
+/// One unit, or `NAME-0.service` and the others beside it; of roles `NAME-prefill-1.service` and
+/// the others.
 Artefact systemd_artefact(const DeploymentModel& deployment) {
     const std::vector<DeployedEngine>& engines = deployment.engines;
     const std::string& name = deployment.name;

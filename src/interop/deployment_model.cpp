@@ -80,7 +80,7 @@ void add_visible_devices(DeployedEngine& engine, const StudySetup& setup, const 
 }
 
 /// The devices that the study lists, not those of whoever writes the artefact; empty: none.
-std::vector<std::string> listed_devices(const DeployedEngine& engine, const StudySetup& setup) {
+std::vector<std::string> devices_of_study(const DeployedEngine& engine, const StudySetup& setup) {
     const auto* deploy = std::get_if<DeployChoice>(&setup.file.measuring);
     std::string listed = deploy != nullptr ? deploy->options.deploy.gpus : "";
     if (const auto named = engine.environment.find("CUDA_VISIBLE_DEVICES"); listed.empty() && named != engine.environment.end())
@@ -91,7 +91,7 @@ std::vector<std::string> listed_devices(const DeployedEngine& engine, const Stud
 /// The replica's share of the devices that all of them were measured on: of those that the study
 /// lists, else the first ones.
 void add_share(DeployedEngine& engine, const StudySetup& setup, const DeploymentOptions& options, std::int64_t replica) {
-    std::vector<std::string> names = listed_devices(engine, setup);
+    std::vector<std::string> names = devices_of_study(engine, setup);
     if (engine.gpus > 0)
         engine.devices = equal_shares(std::move(names), options.replicas * engine.gpus, engine.gpus,
                                       options.topology)[static_cast<std::size_t>(replica)];
@@ -180,7 +180,7 @@ std::vector<DeployedEngine> role_engines(const StudySetup& setup, const Configur
         counts.push_back(one.devices);
     }
     const std::int64_t all = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
-    std::vector<std::string> names = listed_devices(result.front(), setup);
+    std::vector<std::string> names = devices_of_study(result.front(), setup);
     for (auto i = static_cast<std::int64_t>(names.size()); i < all; ++i) names.push_back(std::to_string(i));
     const auto shares = shares_of_devices(std::move(names), {}, counts, options.topology);
     for (std::size_t i = 0; i < result.size(); ++i) {

@@ -174,8 +174,8 @@ public:
     /// a configuration without roles, and for a role without a server.
     [[nodiscard]] Command render_router(const Configuration& configuration, const LaunchTarget& target,
                                         const std::map<std::string, std::vector<RoleServer>>& servers) const;
-    /// All processes of roles on one machine, the router last: it listens on the target, the servers
-    /// on the ports behind it, of the loopback. Throws SpaceError for one without roles.
+    /// All processes of roles on one machine, the router last: it listens on the target, servers on
+    /// the ports behind it, of the loopback. Throws SpaceError for one without roles.
     [[nodiscard]] std::vector<RoleCommand> render_roles(const Configuration& configuration, const LaunchTarget& target) const;
     /// For a person: the command; of roles each server's and the router's, on one machine.
     [[nodiscard]] std::string shown(const Configuration& configuration, const LaunchTarget& target) const;
