@@ -32,6 +32,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view manifest_file = "servetune.yaml";
 constexpr std::string_view first_line = "# Written by `autotune init --as kubernetes`";  // whoever finds it may replace the file
+constexpr std::string_view second_line = "# Change ";                                    // behind it the study's file
 
 /// A text as the value of a key of a ConfigMap, line by line where it has nothing odd.
 std::string block_text(const std::string& text) {
@@ -91,7 +92,7 @@ std::string ClusterRun::manifest() const {
         std::any_of(files.begin(), files.end(), [&](const auto& file) { return says_file(file.second, name + "-models"); });
     std::string result = fmt::format(
         R"({first}: {study} in a cluster.
-# Change {config} and the files that it names, then run that command again; here, only what it does not know.
+{second}{config} and the files that it names, then run that command again; here, only what it does not know.
 apiVersion: v1
 kind: ConfigMap
 metadata: {{name: {name}}}
@@ -126,7 +127,8 @@ spec:
   resources: {{requests: {{storage: 5Gi}}}}
 ---
 )",
-        fmt::arg("first", first_line), fmt::arg("patch", over_nodes ? ", patch" : ""), fmt::arg("study", study), fmt::arg("config", config),
+        fmt::arg("first", first_line), fmt::arg("second", second_line), fmt::arg("patch", over_nodes ? ", patch" : ""),
+        fmt::arg("study", study), fmt::arg("config", config),
         fmt::arg("name", name), fmt::arg("data", data));
     if (has_models)
         result += fmt::format(
@@ -214,8 +216,8 @@ std::string pod_template_text(const std::string& name, const std::string& engine
     const bool is_path = model.starts_with('/');
     const std::string mounted = is_path ? fs::path(model).parent_path().string() : "/models";
     return fmt::format(
-        R"(# The pod of a trial. autotune sets its command, GPUs and end; all else is yours: nodeSelector, tolerations, limits of
-# cpu and memory, imagePullSecrets, priorityClassName, labels of a queue.
+        R"(# The pod of a trial. autotune sets its command, GPUs and end; all else is yours: nodeSelector, tolerations,
+# imagePullSecrets, priorityClassName, labels of a queue.
 apiVersion: v1
 kind: Pod
 spec:
@@ -226,6 +228,9 @@ spec:
       env:
         - {{name: HF_HOME, value: {hub}}}
         - {{name: HF_TOKEN, valueFrom: {{secretKeyRef: {{name: {name}, key: HF_TOKEN, optional: true}}}}}}
+      # The least that vLLM's example of a Deployment asks for a GPU: a pod without requests is the first to be evicted.
+      # Raise them for large models. No limits: engines take more while they load, and one of cpu would slow what is measured.
+      resources: {{requests: {{cpu: "2", memory: 6G}}}}
       volumeMounts:
         - {{name: models, mountPath: {mounted}{read_only}}}
         - {{name: shm, mountPath: /dev/shm}}
@@ -285,15 +290,27 @@ void refuse_secrets(const ClusterRun& run, const StudyFile& study) {
                              ", and let the study take it from there (`${NAME}`, `token_env`)");
 }
 
+std::string earlier_manifest(const fs::path& study, bool force) {
+    const fs::path manifest = study.parent_path() / manifest_file;
+    std::error_code unknown;
+    if (!fs::exists(fs::symlink_status(manifest, unknown))) return "";
+    const std::string text = fs::is_regular_file(manifest, unknown) ? read_file(manifest) : "";
+    if (!text.starts_with(first_line)) {
+        if (!force) throw UsageError(manifest.string() + " is there already, and is not of this command; move it, or --force");
+        return "";
+    }
+    const std::string of = "\n" + std::string(second_line);
+    const std::size_t begin = text.find(of);
+    const std::string runs = begin == std::string::npos ? "" : text.substr(begin + of.size(), study.filename().string().size() + 1);
+    if (runs != study.filename().string() + " ")
+        throw UsageError(manifest.string() + " runs another study of this folder: put each study into a folder of its own (--output), or " +
+                         "remove that file");
+    return text;
+}
+
 void write_cluster_manifest(const fs::path& study, const std::string& image, bool force) {
     const fs::path manifest = study.parent_path() / manifest_file;
-    std::string before;
-    if (std::error_code unknown; fs::exists(fs::symlink_status(manifest, unknown))) {
-        if (fs::is_regular_file(manifest, unknown)) before = read_file(manifest);
-        const bool ours = before.starts_with(first_line);
-        if (!ours) before.clear();
-        if (!ours && !force) throw UsageError(manifest.string() + " is there already, and is not of this command; move it, or --force");
-    }
+    const std::string before = earlier_manifest(study, force);
     ClusterRun run{{}, image.empty() ? image_in(before) : image, files_of_study(study)};
     if (run.image.empty()) run.image = "servetune:" + std::string(library_version);
     // As the pod has them: alone.

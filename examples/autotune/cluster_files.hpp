@@ -34,8 +34,13 @@ std::string pod_template_text(const std::string& name, const std::string& engine
 /// UsageError for what no ConfigMap holds: text that is not UTF-8, more than 1 MiB.
 std::vector<std::pair<std::string, std::string>> files_of_study(const std::filesystem::path& study);
 
-/// Writes `servetune.yaml` beside a study, and says what to do with it. Throws UsageError where a
-/// file of this name is another's and `force` is not given, or the study cannot run in a cluster.
+/// The `servetune.yaml` beside a study; empty: none that this program wrote. Throws UsageError
+/// where it is another's and `force` is not given, or runs another study of the folder, whose
+/// `pod.yaml` is beside it.
+std::string earlier_manifest(const std::filesystem::path& study, bool force);
+
+/// Writes `servetune.yaml` beside a study, and says what to do with it. Throws UsageError as
+/// `earlier_manifest`, and where the study cannot run in a cluster.
 void write_cluster_manifest(const std::filesystem::path& study, const std::string& image, bool force);
 
 }  // namespace autotune

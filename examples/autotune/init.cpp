@@ -24,6 +24,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 
@@ -170,6 +171,17 @@ std::string name_of_study(const std::filesystem::path& output) {
     return name.empty() ? "study" : name;
 }
 
+/// The dashboard where `ray job submit` would look for it (Ray 2.60, "Ray Jobs CLI"), else on this
+/// machine.
+std::string ray_address() {
+    for (const char* name : {"RAY_API_SERVER_ADDRESS", "RAY_ADDRESS"}) {
+        const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing sets it
+        const std::string said = value == nullptr ? "" : value;
+        if (said.starts_with("http") && said.find('@') == std::string::npos) return said;
+    }
+    return "http://127.0.0.1:8265";
+}
+
 /// `preset`: empty where there is none for the engine. `layout`: devices that the model is spread
 /// over, by the parameter of this name; 1: it fits one, or nobody knows.
 std::string study_text(const InitAnswers& answers, const InitFound& found, const InitArguments& arguments, const std::string& preset,
@@ -209,6 +221,11 @@ std::string study_text(const InitAnswers& answers, const InitFound& found, const
                         layout, spread_by);
     out += fmt::format("# When it ends: so many trials, or a time (8h), or both (30 trials, 8h).\nbudget: {}\n", answers.budget);
     if (attaches) return out + fmt::format("evaluator: {{attach: {}}}\n", yaml_text(arguments.attach));
+    if (arguments.as == "ray")
+        return out + fmt::format(
+                         "# Each trial is a job of this Ray cluster (the address of its dashboard): it starts the engine.\n"
+                         "evaluator: {{deploy: {{ray: {{address: {}}}}}}}\n",
+                         yaml_text(ray_address()));
     out += arguments.as.empty() ? "# Each trial starts the engine on this machine, load-tests it and ends it.\nevaluator: deploy\n"
                                 : "# Each trial starts the engine in a pod that is made from this one, load-tests it and ends it.\n"
                                   "evaluator: {deploy: {kubernetes: {template: pod.yaml}}}\n";
@@ -355,7 +372,8 @@ int init(const InitArguments& arguments) {
     std::error_code unknown;
     const std::filesystem::path& output = arguments.output;
     const bool for_cluster = !arguments.as.empty();
-    if (for_cluster && !arguments.force && std::filesystem::is_regular_file(output, unknown)) {  // the user's study, as it is
+    const bool for_kubernetes = arguments.as == "kubernetes";
+    if (for_kubernetes && !arguments.force && std::filesystem::is_regular_file(output, unknown)) {  // the user's study, as it is
         write_cluster_manifest(output, arguments.image, false);
         return done;
     }
@@ -365,6 +383,7 @@ int init(const InitArguments& arguments) {
             throw UsageError(output.string() + " is no regular file, and --force replaces no other; take another --output");
     }
     check_writable(output);  // before anything is asked
+    if (for_kubernetes) (void)earlier_manifest(output, arguments.force);
     const Catalogue catalogue = Catalogue::standard();
     const InitFound found = look_around(catalogue, for_cluster);
     const InitAnswers answers = answered(arguments, found, catalogue);
@@ -390,7 +409,7 @@ int init(const InitArguments& arguments) {
     };
     std::optional<NewFile> pod;  // unless the user has one
     if (const std::filesystem::path file = output.parent_path() / "pod.yaml";
-        for_cluster && arguments.attach.empty() && !std::filesystem::exists(file, unknown)) {
+        for_kubernetes && arguments.attach.empty() && !std::filesystem::exists(file, unknown)) {
         const Engine& engine = catalogue.engine(answers.engine);
         pod.emplace(file);
         pod->write(pod_template_text(cluster_name(name_of_study(output)), engine.name, engine.images.empty() ? "" : engine.images.front(),
@@ -403,7 +422,7 @@ int init(const InitArguments& arguments) {
     }
     const StudySetup setup = set_up(load_study(output, catalogue));
     put(stdout, "wrote {}\n", arguments.output.string());
-    if (for_cluster) {
+    if (for_kubernetes) {
         put(stdout, "{}\n", plan_of(setup, setup.file.name).text());
         write_cluster_manifest(output, arguments.image, arguments.force);
         return done;
@@ -412,7 +431,8 @@ int init(const InitArguments& arguments) {
     if (installed && answers.gpus == 0 && !arguments.gpus && arguments.attach.empty() && preset_knows(catalogue, "cpu", answers.engine))
         put(stdout, "nvidia-smi finds no GPU here. If {} serves from the processor, write the study with --gpus 0\n", answers.engine);
     for (const std::string& missing : missing_models(setup.file)) put(stdout, "missing: {}\n", missing);
-    for (const std::string& missing : missing_here(setup)) put(stdout, "missing: {}\n", missing);
+    if (!for_cluster)
+        for (const std::string& missing : missing_here(setup)) put(stdout, "missing: {}\n", missing);
     if (needed > std::max<std::size_t>(answers.gpus, 1))
         put(stdout,
             "warning: by the cost model the model needs at least {} GPUs of this kind ({} of 1, 2, 4 and so on), and the study has {}\n",

@@ -246,7 +246,10 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue, const 
     const std::vector<std::string> asked =
         arguments.ask_installed && setup.file.has_commands() ? ask_installed(setup, facts) : std::vector<std::string>{};
     std::vector<std::string> problems = missing_models(setup.file);
-    for (std::string& text : missing_images(setup)) problems.push_back(std::move(text));
+    std::vector<std::string> faults;  // of the machines that trials would run on, not of the study
+    const auto launcher = setup.file.processes().launcher;
+    for (std::string& text : missing_images(setup))
+        (launcher && !launcher->on_this_machine() ? faults : problems).push_back(std::move(text));
     for (const auto& missing :
          {missing_devices(setup.file), missing_data(setup.file), missing_power(setup.file), set_by_own_environment(setup.file)})
         problems.insert(problems.end(), missing.begin(), missing.end());
@@ -261,15 +264,17 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue, const 
     for (const std::string& note : setup.file.composition->notes()) warnings.push_back(note);
     for (std::string& fact : facts_to_know(setup.file)) warnings.push_back(std::move(fact));
     for (std::string& same : same_commands(setup)) warnings.push_back(std::move(same));
-    if (arguments.ask_installed)
+    if (arguments.ask_installed && faults.empty())
         for (std::string& missing : missing_here(setup)) warnings.push_back(std::move(missing));
     for (const std::string& text : {memory_text(setup), changed_since(setup, arguments.folder(setup.file))})
         if (!text.empty()) warnings.push_back(text);
+    const int code = faults.empty() ? done : environment_error;
     const Plan plan = plan_of(setup, arguments.folder(setup.file));
     const Command command = setup.command(problem.space.default_configuration());
     if (json) {
-        OrderedJson object{
-            {"valid", true}, {"study", setup.file.name}, {"parameters", OrderedJson::array()}, {"constraints", OrderedJson::array()}};
+        OrderedJson object{{"valid", faults.empty()}};
+        if (!faults.empty()) object.update({{"error", faults.front()}, {"problems", faults}});
+        object.update({{"study", setup.file.name}, {"parameters", OrderedJson::array()}, {"constraints", OrderedJson::array()}});
         for (const Parameter& parameter : problem.space.parameters())
             object["parameters"].push_back({{"name", parameter.name},
                                             {"domain", parameter.domain_text()},
@@ -291,7 +296,7 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue, const 
         object["installed"] = asked;
         object["warnings"] = warnings;
         put_json(object);
-        return done;
+        return code;
     }
     put(stdout, "{}: {}, strategy {}\n\n", setup.file.name, setup.file.has_commands() ? setup.file.model : "a space of its own",
         setup.strategy->name());
@@ -319,7 +324,8 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue, const 
     if (const std::string machine = machine_text(setup.file); !machine.empty()) put(stdout, "hardware: {}\n", machine);
     for (const std::string& line : asked) put(stdout, "{}\n", line);
     for (const std::string& line : warnings) put(stdout, "warning: {}\n", line);
-    return done;
+    for (const std::string& fault : faults) complain("autotune: {}", fault);
+    return code;
 }
 
 /// Why a study that ran ended, as far as its journal tells; empty while there is something left to

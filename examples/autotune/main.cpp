@@ -93,8 +93,8 @@ CLI::App* add_init_command(CLI::App& app, InitArguments& arguments) {
     command->add_option("--goal", arguments.goal, "throughput, latency, or throughput under a limit such as 'ttft_p95 < 2s'");
     command->add_option("--budget", arguments.budget, "When to stop, such as '30 trials' or 8h");
     command->add_option("--attach", arguments.attach, "URL of a running server: only its load is tuned");
-    command->add_option("--as", arguments.as, "kubernetes: also write servetune.yaml, which runs the study in a cluster")
-        ->check(CLI::IsMember({"kubernetes"}));
+    command->add_option("--as", arguments.as, "Where engines start: kubernetes (also writes what runs the study there), ray")
+        ->check(CLI::IsMember({"kubernetes", "ray"}));
     command->add_option("--image", arguments.image, "With --as: image of autotune with kubectl, as the cluster pulls it")->needs("--as");
     command->add_option("--output", arguments.output, "The file to write (default: study.yaml)");
     command->add_flag("--yes", arguments.yes, "Ask nothing; use what was found for missing options");

@@ -32,7 +32,13 @@ Job::Job(std::string id, std::string tool, std::filesystem::path subject, std::v
          const std::filesystem::path& folder)
     : id_(std::move(id)), tool_(std::move(tool)), subject_(std::move(subject)), process_(process_of(std::move(words), folder)) {}
 
-double Job::seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count(); }
+double Job::seconds() const {
+    const double now = std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
+    if (running()) return now;
+    double not_seen = -1;
+    (void)seconds_.compare_exchange_strong(not_seen, now);
+    return seconds_;
+}
 
 std::string Job::answer() {
     const std::scoped_lock lock(ending_);
@@ -51,6 +57,10 @@ std::vector<std::string> Job::said() const {
 void Job::stop() {
     const std::scoped_lock lock(ending_);
     (void)process_.end(std::chrono::minutes(2));
+}
+
+void Job::cancel() {
+    if (!cancelled_.exchange(true)) canceller_ = std::jthread([this] { stop(); });
 }
 
 Jobs::~Jobs() {

@@ -3,6 +3,7 @@
 
 #include "servetune/detail/host/process.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <map>
@@ -10,6 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace autotune {
@@ -25,7 +27,8 @@ public:
     [[nodiscard]] const std::string& id() const { return id_; }
     [[nodiscard]] const std::string& tool() const { return tool_; }
     [[nodiscard]] const std::filesystem::path& subject() const { return subject_; }  ///< the study's folder; empty: none
-    [[nodiscard]] double seconds() const;                                            ///< since its start
+    [[nodiscard]] double seconds() const;                                            ///< from its start to its end
+    [[nodiscard]] std::chrono::system_clock::time_point began_at() const { return began_at_; }
     [[nodiscard]] bool running() const { return process_.running(); }
     /// Whether it has ended, after so long at most.
     bool wait(std::chrono::milliseconds time) const { return process_.wait(time); }
@@ -37,13 +40,20 @@ public:
     /// TERM, as a person's Ctrl-C: a run ends its engine and keeps what was told. KILL after two
     /// minutes.
     void stop();
+    /// The same, without waiting for it.
+    void cancel();
+    [[nodiscard]] bool cancelled() const { return cancelled_; }
 
 private:
     const std::string id_, tool_;
     const std::filesystem::path subject_;
     const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+    const std::chrono::system_clock::time_point began_at_ = std::chrono::system_clock::now();
     std::mutex ending_{};
     servetune::Process process_;
+    mutable std::atomic<double> seconds_ = -1;  ///< once it was seen to have ended
+    std::atomic<bool> cancelled_ = false;
+    std::jthread canceller_{};
 };
 
 /// All of them. Those that have ended are kept for a while, so that an agent can ask for their

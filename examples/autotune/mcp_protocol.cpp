@@ -22,9 +22,11 @@ constexpr std::string_view modern_version = "2026-07-28";
 constexpr std::array<std::string_view, 4> handshake_versions{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"};
 constexpr const char* version_field = "io.modelcontextprotocol/protocolVersion";
 constexpr const char* server_field = "io.modelcontextprotocol/serverInfo";
+constexpr const char* client_field = "io.modelcontextprotocol/clientCapabilities";
+constexpr const char* tasks_extension = "io.modelcontextprotocol/tasks";
 
 constexpr int parse_error = -32700, invalid_request = -32600, unknown_method = -32601, invalid_arguments = -32602, internal_error = -32603;
-constexpr int unknown_resource = -32002, unsupported_version = -32022;
+constexpr int unknown_resource = -32002, missing_capability = -32021, unsupported_version = -32022;
 
 constexpr const char* instructions =
     "Finds the launch flags that make an LLM serving engine fastest on this machine, and proves it by load tests. Usual order: `init` (or "
@@ -59,6 +61,8 @@ OrderedJson in_form(OrderedJson result, bool modern, bool cacheable) {
 
 OrderedJson capabilities() { return {{"tools", OrderedJson::object()}, {"resources", OrderedJson::object()}}; }
 
+OrderedJson with_tasks() { return {{"extensions", {{tasks_extension, OrderedJson::object()}}}}; }
+
 OrderedJson initialized(const OrderedJson& parameters) {
     const std::string wanted = parameters.value("protocolVersion", "");
     const bool known = std::find(handshake_versions.begin(), handshake_versions.end(), wanted) != handshake_versions.end();
@@ -71,16 +75,45 @@ OrderedJson initialized(const OrderedJson& parameters) {
 OrderedJson discovered() {
     OrderedJson versions = OrderedJson::array({std::string(modern_version)});
     for (const std::string_view version : handshake_versions) versions.push_back(std::string(version));
-    return {{"supportedVersions", versions}, {"capabilities", capabilities()}, {"instructions", instructions}};
+    OrderedJson all = capabilities();
+    all.update(with_tasks());
+    return {{"supportedVersions", versions}, {"capabilities", all}, {"instructions", instructions}};
 }
 
+/// A field of an object; null where there is none, or it is no object.
+const OrderedJson& field_of(const OrderedJson& object, const char* name) {
+    static const OrderedJson none;
+    if (!object.is_object()) return none;
+    const auto found = object.find(name);
+    return found == object.end() ? none : *found;
+}
+
+const OrderedJson& meta_of(const OrderedJson& request) { return field_of(field_of(request, "params"), "_meta"); }
+
 std::string version_of(const OrderedJson& request) {
-    const auto parameters = request.find("params");
-    if (parameters == request.end() || !parameters->is_object()) return "";
-    const auto meta = parameters->find("_meta");
-    if (meta == parameters->end() || !meta->is_object()) return "";
-    const auto version = meta->find(version_field);
-    return version != meta->end() && version->is_string() ? version->get<std::string>() : "";
+    const OrderedJson& version = field_of(meta_of(request), version_field);
+    return version.is_string() ? version.get<std::string>() : "";
+}
+
+bool takes_tasks(const OrderedJson& request) {
+    return field_of(field_of(field_of(meta_of(request), client_field), "extensions"), tasks_extension).is_object();
+}
+
+/// What a tool says as the result of a call.
+OrderedJson tool_result(const OrderedJson& told) {
+    const std::string text = secrets()(told.dump(1, ' ', false, OrderedJson::error_handler_t::replace));
+    OrderedJson result{{"content", OrderedJson::array({{{"type", "text"}, {"text", text}}})},
+                       {"structuredContent", shallow_json<OrderedJson>(text)}};
+    if (result["structuredContent"].is_discarded()) result.erase("structuredContent");
+    if (told.value("state", "") == "failed") result["isError"] = true;
+    return result;
+}
+
+OrderedJson task_fields(Tools::Task task) {
+    if (const auto message = task.fields.find("statusMessage"); message != task.fields.end())
+        *message = secrets()(message->get<std::string>());
+    if (!task.told.is_null()) task.fields["result"] = in_form(tool_result(task.told), true, false);
+    return std::move(task.fields);
 }
 
 }  // namespace
@@ -107,15 +140,15 @@ void McpServer::call_tool(const OrderedJson& request, bool modern) {
     const auto name = parameters.find("name");
     if (name == parameters.end() || !name->is_string() || !Tools::has(name->get<std::string>()))
         throw RpcError{invalid_arguments, "there is no such tool: `tools/list` has them"};
-    const auto meta = parameters.find("_meta");
-    const OrderedJson token = meta != parameters.end() && meta->is_object() ? meta->value("progressToken", OrderedJson()) : OrderedJson();
+    const OrderedJson token = field_of(meta_of(request), "progressToken");
+    const bool as_task = modern && takes_tasks(request) && Tools::makes_jobs(name->get<std::string>());
     const auto progress = [this, token](double done, const std::string& what) {
         if (token.is_null()) return;
         OrderedJson told{{"progressToken", token}, {"progress", done}, {"message", secrets()(what)}};
         send_({{"jsonrpc", "2.0"}, {"method", "notifications/progress"}, {"params", told}});
     };
     const auto arguments = parameters.value("arguments", OrderedJson::object());
-    begin(id, [this, modern, progress, arguments, tool = name->get<std::string>()](const std::function<bool()>& cancelled) {
+    begin(id, [this, modern, as_task, progress, arguments, tool = name->get<std::string>()](const std::function<bool()>& cancelled) {
         OrderedJson told;
         try {
             told = tools_.call(tool, arguments, progress, cancelled);
@@ -124,12 +157,27 @@ void McpServer::call_tool(const OrderedJson& request, bool modern) {
         } catch (const std::exception& error) {
             told = {{"state", "failed"}, {"reason", error.what()}, {"next", "mend what `reason` names on this machine, then try again"}};
         }
-        const std::string text = secrets()(told.dump(1, ' ', false, OrderedJson::error_handler_t::replace));
-        OrderedJson result{{"content", OrderedJson::array({{{"type", "text"}, {"text", text}}})},
-                           {"structuredContent", shallow_json<OrderedJson>(text)}};
-        if (result["structuredContent"].is_discarded()) result.erase("structuredContent");
-        if (told.value("state", "") == "failed") result["isError"] = true;
-        return in_form(std::move(result), modern, false);
+        if (!as_task || told.value("state", "") != "working") return in_form(tool_result(told), modern, false);
+        OrderedJson task = in_form(task_fields(tools_.task(told.at("job").get<std::string>(), cancelled)), true, false);
+        task["resultType"] = "task";
+        return task;
+    });
+}
+
+void McpServer::answer_of_task(const OrderedJson& request) {
+    if (!takes_tasks(request))
+        throw RpcError{missing_capability, "the client did not declare that it knows tasks", {{"requiredCapabilities", with_tasks()}}};
+    const OrderedJson& named = field_of(request.at("params"), "taskId");
+    const std::string id = named.is_string() ? named.get<std::string>() : "";
+    begin(request.at("id"), [this, id, method = request.at("method").get<std::string>()](const std::function<bool()>& cancelled) {
+        try {
+            if (method == "tasks/get") return in_form(task_fields(tools_.task(id, cancelled)), true, false);
+            if (method == "tasks/cancel") tools_.cancel_task(id);
+            else (void)tools_.task(id, cancelled);  // tasks/update: none of ours asks for anything
+            return in_form(OrderedJson::object(), true, false);
+        } catch (const UsageError& error) {
+            throw RpcError{invalid_arguments, error.what()};
+        }
     });
 }
 
@@ -213,6 +261,7 @@ void McpServer::hear(const std::string& line) {
                            {{"supported", discovered()["supportedVersions"]}, {"requested", version}}};
         if (*method == "tools/call") return call_tool(request, modern);
         if (*method == "resources/read") return read_resource(request, modern);
+        if (modern && (*method == "tasks/get" || *method == "tasks/update" || *method == "tasks/cancel")) return answer_of_task(request);
         send_({{"jsonrpc", "2.0"}, {"id", *id}, {"result", answer(request, modern)}});
     } catch (const RpcError& error) {
         send_(error_message(*id, error));

@@ -20,7 +20,8 @@ namespace autotune {
 /// The Model Context Protocol of a server over standard input and output: JSON-RPC 2.0, a message a
 /// line. Two eras (modelcontextprotocol.io/specification): up to 2025-11-25 a client begins with
 /// `initialize`; from 2026-07-28 on each request says its version in `_meta`, and
-/// `server/discover` tells what there is.
+/// `server/discover` tells what there is. There a client that declares the extension for tasks gets
+/// long work as one.
 class McpServer {
 public:
     using OrderedJson = nlohmann::ordered_json;
@@ -41,6 +42,7 @@ private:
     [[nodiscard]] OrderedJson answer(const OrderedJson& request, bool modern);
     void call_tool(const OrderedJson& request, bool modern);
     void read_resource(const OrderedJson& request, bool modern);
+    void answer_of_task(const OrderedJson& request);
     /// Answers the request with this id from a thread of its own.
     void begin(const OrderedJson& id, std::function<OrderedJson(const std::function<bool()>& cancelled)> work);
     Tools& tools_;

@@ -1,10 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mcp_tool_table.hpp"
 
+#include "interop/artefact.hpp"
+
 namespace autotune {
 namespace {
 
 using ToolWord = std::string_view;
+
+constexpr std::array<ToolWord, 2> places_of_engines{"kubernetes", "ray"};
+constexpr auto artefact_words = [] {
+    std::array<ToolWord, servetune::artefact_kinds.size()> result{};
+    for (std::size_t i = 0; i < result.size(); ++i) result[i] = servetune::artefact_kinds[i].second;
+    return result;
+}();
 
 constexpr ToolArgument study_argument{"study", Takes::file, "", "The study's YAML file, or the folder of its run", true};
 constexpr ToolArgument directory_argument{"directory", Takes::file, "--directory", "The folder of the run (./<name of the study>)"};
@@ -21,6 +30,8 @@ constexpr std::array tool_init_arguments{
     ToolArgument{"goal", Takes::text, "--goal", "throughput, latency, or throughput under a limit such as 'ttft_p95 < 2s'"},
     ToolArgument{"budget", Takes::text, "--budget", "When to end, such as '30 trials' or 8h"},
     ToolArgument{"attach", Takes::url, "--attach", "A server of this machine that runs already: only its load is tuned"},
+    ToolArgument{"as", Takes::choice, "--as", "Where engines start, if not here; a person sees to `pod.yaml`, or to Ray's address", false,
+                 places_of_engines},
     ToolArgument{"force", Takes::flag, "--force", "Replace the file"},
 };
 
@@ -65,13 +76,12 @@ constexpr std::array<ToolWord, 2> tool_report_words{"report", "--json"};
 constexpr std::array tool_report_arguments{study_argument, directory_argument};
 
 constexpr std::array<ToolWord, 2> tool_recommend_words{"recommend", "--json"};
-constexpr std::array tool_recommend_arguments{
-    study_argument,
-    directory_argument,
-    ToolArgument{"as", Takes::text, "--as", "The kind of file: shell (the default), systemd, compose, kubernetes, ..."},
-    ToolArgument{"host", Takes::text, "--host", "Address to listen on"},
-    ToolArgument{"port", Takes::count, "--port", "Port to listen on"},
-    ToolArgument{"image", Takes::text, "--image", "Container image, where the study has none"}};
+constexpr std::array tool_recommend_arguments{study_argument,
+                                              directory_argument,
+                                              ToolArgument{"as", Takes::choice, "--as", "The kind of file (shell)", false, artefact_words},
+                                              ToolArgument{"host", Takes::text, "--host", "Address to listen on"},
+                                              ToolArgument{"port", Takes::count, "--port", "Port to listen on"},
+                                              ToolArgument{"image", Takes::text, "--image", "Container image, where the study has none"}};
 
 constexpr std::array<ToolWord, 2> tool_audit_words{"audit", "--json"};
 constexpr std::array tool_audit_arguments{
@@ -117,7 +127,8 @@ constexpr std::array all_tools{
               "this server ends, and `start` goes on; let a person run `autotune run` for a whole night. Ask `status` for news.",
               tool_start_words, tool_start_arguments, false, true},
     ToolEntry{"status",
-              "What a study has found so far, whoever runs it, or how a job is doing. `wait_seconds` waits for its end.",
+              "What a study has found so far, whoever runs it, or how a job is doing. `wait_seconds` waits for its end. Without arguments: "
+              "the studies of the folder.",
               {},
               tool_status_arguments,
               true,

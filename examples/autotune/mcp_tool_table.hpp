@@ -18,6 +18,7 @@ enum class Takes {
     file,        ///< in the folder
     files,       ///< several of them
     settings,    ///< parameter -> value, each a `--set`
+    choice,      ///< one of `choices`
     url,         ///< of a server of this machine
 };
 
@@ -27,6 +28,7 @@ struct ToolArgument {
     std::string_view option{};  ///< of the subcommand; empty: a word by itself
     std::string_view what{};    ///< for the agent
     bool required = false;
+    std::span<const std::string_view> choices{};
 };
 
 /// A tool that is a subcommand.
@@ -39,6 +41,9 @@ struct ToolEntry {
     bool takes_long = false;  ///< it may outlast a call, and has `wait_seconds`
     bool destroys = false;    ///< it may replace a file, or end what runs
 };
+
+/// Whether what it gives may be a job.
+constexpr bool makes_jobs(const ToolEntry& entry) { return entry.takes_long && !entry.words.empty(); }
 
 /// All of them. Those without words are done by Tools itself.
 std::span<const ToolEntry> tool_table();

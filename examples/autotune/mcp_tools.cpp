@@ -3,12 +3,14 @@
 
 #include "mcp_answers.hpp"
 #include "mcp_tool_table.hpp"
+#include "study_journal.hpp"
 
 #include "base/files.hpp"
 #include "base/nesting.hpp"
 #include "servetune/detail/base/printable.hpp"
 #include "servetune/error.hpp"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -45,8 +47,10 @@ OrderedJson schema_of(const ToolArgument& argument) {
         case Takes::settings:
             schema = {{"type", "object"}, {"additionalProperties", {{"type", OrderedJson::array({"string", "number", "boolean"})}}}};
             break;
+        case Takes::choice: schema = {{"type", "string"}, {"enum", OrderedJson::array()}}; break;
         default: schema = {{"type", "string"}};
     }
+    for (const std::string_view one : argument.choices) schema["enum"].push_back(std::string(one));
     schema["description"] = std::string(argument.what);
     return schema;
 }
@@ -102,6 +106,30 @@ double seconds_to_wait(const OrderedJson& arguments) {
 std::string text_of_value(const ToolArgument& argument, const OrderedJson& value) {
     if (value.is_boolean() || value.is_number()) return value.dump();
     return line_in(argument, value);
+}
+
+/// How a study that runs stands, in a line.
+std::string standing_of(const OrderedJson& report) {
+    const auto trials = report.find("trials");
+    if (trials == report.end() || !trials->is_object()) return "the study begins";
+    return fmt::format("{} trials told; so far: {}", trials->value("told", 0), report.value("headline", "nothing"));
+}
+
+std::string utc_text(std::chrono::system_clock::time_point at) {
+    return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(at)));
+}
+
+/// Whether a file is YAML with a line that names a study.
+bool is_study_file(const std::filesystem::path& file) {
+    constexpr std::uintmax_t longest = 1UL << 20UL;
+    std::error_code unknown;
+    if (file.extension() != ".yaml" && file.extension() != ".yml") return false;
+    if (!std::filesystem::is_regular_file(file, unknown) || std::filesystem::file_size(file, unknown) > longest) return false;
+    try {
+        return ("\n" + read_file(file)).find("\nstudy:") != std::string::npos;
+    } catch (const IoError&) {
+        return false;
+    }
 }
 
 }  // namespace
@@ -168,6 +196,11 @@ std::vector<std::string> Tools::words_of(const std::string& tool, const OrderedJ
         };
         switch (argument.takes) {
             case Takes::text: add(line_in(argument, value)); break;
+            case Takes::choice:
+                if (std::find(argument.choices.begin(), argument.choices.end(), line_in(argument, value)) == argument.choices.end())
+                    refuse(argument.name, fmt::format("one of {}", fmt::join(argument.choices, ", ")), value);
+                add(value.get<std::string>());
+                break;
             case Takes::catalogued:
             case Takes::model: {
                 const std::string text = line_in(argument, value);
@@ -252,6 +285,12 @@ OrderedJson Tools::waited(Job& job, double seconds, const Progress& progress, co
     return told_of(job);
 }
 
+OrderedJson Tools::report_of(OrderedJson study, const std::function<bool()>& cancelled) const {
+    study.erase("wait_seconds");
+    const Ran made = ran(words_of("report", study), cancelled);
+    return answer_of("report", made.exit_code, made.answer, made.said);
+}
+
 OrderedJson Tools::start(const OrderedJson& arguments, const Progress& progress, const std::function<bool()>& cancelled) {
     const std::filesystem::path folder = folder_of(arguments, cancelled);
     if (const auto earlier = jobs_.of("start", folder); earlier && earlier->running()) return told_of(*earlier);
@@ -259,9 +298,10 @@ OrderedJson Tools::start(const OrderedJson& arguments, const Progress& progress,
     std::error_code unknown;
     if (const auto file = folder / proposed_file; std::filesystem::exists(file, unknown))
         words.insert(std::find(words.begin(), words.end(), "--"), "--suggest=" + file.string());
-    constexpr double fails_at_once = 0.5;  // is then said at once
-    return waited(*jobs_.start("start", folder, std::move(words)), std::max(seconds_to_wait(arguments), fails_at_once), progress,
-                  cancelled);
+    constexpr auto fails_at_once = 2s;  // is then said at once
+    const auto job = jobs_.start("start", folder, std::move(words));
+    if (job->wait(fails_at_once) || seconds_to_wait(arguments) == 0) return told_of(*job);
+    return status({{"job", job->id()}, {"wait_seconds", seconds_to_wait(arguments)}}, progress, cancelled);
 }
 
 OrderedJson Tools::status(const OrderedJson& arguments, const Progress& progress, const std::function<bool()>& cancelled) {
@@ -271,21 +311,19 @@ OrderedJson Tools::status(const OrderedJson& arguments, const Progress& progress
         job = job_in(*id);
         if (job->tool() != "start") return waited(*job, seconds_to_wait(arguments), progress, cancelled);
         study = {{"study", job->subject().string()}};
-    } else if (!arguments.contains("study")) throw UsageError("`study` or `job` is missing");
+    } else if (!arguments.contains("study")) return studies(cancelled);
     else job = jobs_.of("start", folder_of(arguments, cancelled));
-    study.erase("wait_seconds");
-    const auto report = [&] {
-        const Ran made = ran(words_of("report", study), cancelled);
-        return answer_of("report", made.exit_code, made.answer, made.said);
-    };
     const auto until = Clock::now() + std::chrono::duration<double>(seconds_to_wait(arguments));
-    OrderedJson told = report();
+    OrderedJson told = report_of(study, cancelled);
     while (job && job->running() && Clock::now() < until && !cancelled()) {
-        (void)job->wait(std::min<std::chrono::milliseconds>(5s, std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now())));
-        told = report();
-        progress(told.contains("trials") ? told["trials"].value("told", 0.0) : 0.0, told.value("headline", "the study runs"));
+        constexpr std::chrono::milliseconds pause = 5s;
+        (void)job->wait(std::min(pause, std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now())));
+        told = report_of(study, cancelled);
+        progress(std::round(job->seconds()), standing_of(told));
     }
     const bool running = job && job->running();
+    if (job && !running) told = report_of(study, cancelled);                   // it may have ended while the last one was made
+    if (running && told.value("state", "") == "failed") return told_of(*job);  // its journal is not there yet
     if (job && !running && job->exit_code() != 0 && told.value("state", "") != "done") return told_of(*job);  // it never began
     if (running || told.value("state", "") == "done") told["running"] = running;
     if (running) {
@@ -301,6 +339,56 @@ std::shared_ptr<Job> Tools::job_in(const OrderedJson& id) const {
     if (!job) refuse("job", "what `start`, `bench` or `compare` gave", id);
     return job;
 }
+
+OrderedJson Tools::studies(const std::function<bool()>& cancelled) const {
+    constexpr std::size_t most = 20;
+    const std::vector<std::string> folders = runs();
+    OrderedJson all = OrderedJson::array();
+    for (std::size_t i = 0; i < std::min(most, folders.size()); ++i) {
+        const std::filesystem::path folder = root_ / folders[i];
+        const OrderedJson report = report_of({{"study", folder.string()}}, cancelled);
+        OrderedJson one{{"study", folders[i]}, {"running", somebody_writes(folder)}};
+        for (const char* name : {"verdict", "headline", "trials"})
+            if (report.contains(name)) one[name] = report[name];
+        if (report.value("state", "") == "failed") one["reason"] = report.value("reason", "");
+        if (const auto job = jobs_.of("start", folder); job && job->running()) one["job"] = job->id();
+        all.push_back(one);
+    }
+    OrderedJson files = OrderedJson::array();
+    std::error_code unknown;
+    for (const auto& one : std::filesystem::directory_iterator(root_, unknown))
+        if (is_study_file(one.path())) files.push_back(one.path().filename().string());
+    std::sort(files.begin(), files.end());
+    OrderedJson told{{"state", "done"}, {"studies", all}, {"files", files}};
+    if (folders.size() > most) told["left_out"] = folders.size() - most;
+    told["next"] = all.empty() && files.empty() ? "`init` writes a study" : "`report` a study, or `validate` and `start` a file";
+    return told;
+}
+
+bool Tools::makes_jobs(const std::string& name) { return autotune::makes_jobs(*entry_of(name)); }
+
+Tools::Task Tools::task(const std::string& id, const std::function<bool()>& cancelled) const {
+    const auto job = job_in(id);
+    const bool working = job->running();
+    constexpr int soon_milliseconds = 1000, later_milliseconds = 5000;
+    constexpr double young_seconds = 30;
+    const auto seconds = std::chrono::duration_cast<std::chrono::system_clock::duration>(std::chrono::duration<double>(job->seconds()));
+    Task result{{{"taskId", id},
+                 {"status", working            ? "working"
+                            : job->cancelled() ? "cancelled"
+                                               : "completed"},
+                 {"createdAt", utc_text(job->began_at())},
+                 {"lastUpdatedAt", utc_text(job->began_at() + seconds)},
+                 {"ttlMs", nullptr},
+                 {"pollIntervalMs", job->seconds() < young_seconds ? soon_milliseconds : later_milliseconds}}};
+    if (working)
+        result.fields["statusMessage"] =
+            job->tool() != "start" ? job->tool() + " runs" : standing_of(report_of({{"study", job->subject().string()}}, cancelled));
+    else if (!job->cancelled()) result.told = told_of(*job);
+    return result;
+}
+
+void Tools::cancel_task(const std::string& id) const { job_in(id)->cancel(); }
 
 OrderedJson Tools::stop(const OrderedJson& arguments) {
     const auto job = job_in(arguments.at("job"));
@@ -358,18 +446,22 @@ OrderedJson Tools::call(const std::string& name, OrderedJson arguments, const Pr
     return told;
 }
 
+std::vector<std::string> Tools::runs() const {
+    std::error_code unknown;
+    std::vector<std::string> result;
+    for (const auto& one : std::filesystem::directory_iterator(root_, unknown))
+        if (std::filesystem::exists(one.path() / "study.db", unknown)) result.push_back(one.path().filename().string());
+    std::sort(result.begin(), result.end());
+    return result;
+}
+
 OrderedJson Tools::resources() const {
     OrderedJson all = OrderedJson::array();
     all.push_back({{"uri", "servetune://schema/study"},
                    {"name", "study.json"},
                    {"description", "JSON Schema of a study"},
                    {"mimeType", "application/schema+json"}});
-    std::error_code unknown;
-    std::vector<std::string> runs;
-    for (const auto& one : std::filesystem::directory_iterator(root_, unknown))
-        if (std::filesystem::exists(one.path() / "study.db", unknown)) runs.push_back(one.path().filename().string());
-    std::sort(runs.begin(), runs.end());
-    for (const std::string& run : runs)
+    for (const std::string& run : runs())
         all.push_back({{"uri", "servetune://report/" + run},
                        {"name", run + "/report.md"},
                        {"description", "Report of the study"},

@@ -38,6 +38,18 @@ public:
     /// arguments that cannot be, with what is wanted.
     OrderedJson call(const std::string& name, OrderedJson arguments, const Progress& progress, const std::function<bool()>& cancelled);
 
+    /// A job as the extension for tasks has it (github.com/modelcontextprotocol/ext-tasks).
+    struct Task {
+        OrderedJson fields;  ///< `{"taskId", "status", "statusMessage", ...}`
+        OrderedJson told{};  ///< of one that is completed: what its tool says
+    };
+    /// Whether a tool may give a job.
+    [[nodiscard]] static bool makes_jobs(const std::string& name);
+    /// Throws UsageError where there is no such job.
+    [[nodiscard]] Task task(const std::string& id, const std::function<bool()>& cancelled) const;
+    /// Ends it in good order, in the background. Throws the same.
+    void cancel_task(const std::string& id) const;
+
     /// Reports of studies in the folder and the schema of studies: `{"uri", "name", "mimeType"}`.
     [[nodiscard]] OrderedJson resources() const;
     /// The text of one. Throws UsageError where there is none.
@@ -57,6 +69,9 @@ private:
     [[nodiscard]] std::filesystem::path folder_of(const OrderedJson& arguments, const std::function<bool()>& cancelled) const;
     [[nodiscard]] std::shared_ptr<Job> job_in(const OrderedJson& id) const;
     [[nodiscard]] OrderedJson told_of(Job& job) const;
+    [[nodiscard]] std::vector<std::string> runs() const;
+    [[nodiscard]] OrderedJson report_of(OrderedJson study, const std::function<bool()>& cancelled) const;
+    [[nodiscard]] OrderedJson studies(const std::function<bool()>& cancelled) const;
     [[nodiscard]] OrderedJson waited(Job& job, double seconds, const Progress& progress, const std::function<bool()>& cancelled) const;
     OrderedJson start(const OrderedJson& arguments, const Progress& progress, const std::function<bool()>& cancelled);
     OrderedJson status(const OrderedJson& arguments, const Progress& progress, const std::function<bool()>& cancelled);

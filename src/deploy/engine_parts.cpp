@@ -84,8 +84,7 @@ std::vector<ServerPart> EngineEvaluator::parts_for(const Configuration& configur
     return parts;
 }
 
-/// Of each engine devices of its own. Those that take the most choose first, so that what is joined
-/// best stays together.
+/// Of each engine devices of its own.
 std::vector<std::string> EngineEvaluator::gpus_of_roles(const std::vector<ServerPart>& parts) {
     if (options_.fill_devices) throw UsageError("fill_devices: roles say how many engines there are, so copies cannot fill the machine");
     std::vector<std::string> result(parts.size());
@@ -98,23 +97,14 @@ std::vector<std::string> EngineEvaluator::gpus_of_roles(const std::vector<Server
     for (const auto& one : groups_of_devices(allowed, present(found_), 1)) left.push_back(one.front());
     if (left.empty()) return result;  // nobody knows of any
     const std::string there = (allowed.empty() ? "this machine has " : "the study names ") + std::to_string(left.size());
-    std::vector<std::size_t> order(parts.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return parts[a].devices > parts[b].devices; });
-    std::int64_t wanted = 0;
-    for (const ServerPart& part : parts) wanted += part.devices;
-    for (const std::size_t i : order) {
-        if (static_cast<std::int64_t>(left.size()) < parts[i].devices)
-            throw IoError("the roles of the configuration take " + std::to_string(wanted) + " devices together, and " + there);
-        std::string names;
-        for (const std::string& name : left) names += (names.empty() ? "" : ",") + name;
-        std::string& own = result[i];
-        const auto groups = groups_of_devices(names, present(found_), parts[i].devices, topology_);
-        for (const std::string& device : groups.front()) {
-            own += (own.empty() ? "" : ",") + device;
-            std::erase(left, device);
-        }
-    }
+    std::vector<std::int64_t> counts;
+    for (const ServerPart& part : parts) counts.push_back(part.devices);
+    const std::int64_t wanted = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+    if (static_cast<std::int64_t>(left.size()) < wanted)
+        throw IoError("the roles of the configuration take " + std::to_string(wanted) + " devices together, and " + there);
+    const auto shares = shares_of_devices(std::move(left), present(found_), counts, topology_);
+    for (std::size_t i = 0; i < parts.size(); ++i)
+        for (const std::string& device : shares[i]) result[i] += (result[i].empty() ? "" : ",") + device;
     return result;
 }
 

@@ -162,7 +162,7 @@ public:
         if (!state.failure || !state.hopeless) look.hopeless_since.reset();
         else if (!look.hopeless_since) look.hopeless_since = now;
         if (look.hopeless_since && std::chrono::duration<double>(now - *look.hopeless_since).count() >= state.believed_after_seconds)
-            throw IoError(state.failure->message);
+            throw UsageError(state.failure->message);  // not tried again: it is not the cluster that has to change
         return {look.waits, {}};
     }
 
@@ -298,7 +298,8 @@ private:
     }
 
     /// A job without a pod: it is new, it is held back by a queue, or its pod may not be made,
-    /// which its events say. Throws IoError where that will not change.
+    /// which its events say. Throws UsageError where the API server refuses what it asks for,
+    /// IoError where it is the cluster that fails.
     [[nodiscard]] std::string why_no_pod(const std::string& name, double seconds) const {
         constexpr double usual_seconds = 3;
         constexpr double longest_seconds = 60;
@@ -319,8 +320,12 @@ private:
             last.clear();  // events may not be ours to read
         }
         if (last.empty()) return "the job has no pod yet";
-        if (seconds > longest_seconds && last.find("exceeded quota") == std::string::npos)
-            throw IoError("Kubernetes makes no pod for the job " + name + ": " + last);
+        if (seconds > longest_seconds && last.find("exceeded quota") == std::string::npos) {
+            const std::string what = "Kubernetes makes no pod for the job " + name + ": " + last;
+            const bool refused = last.find("is forbidden: ") != std::string::npos || last.find(" is invalid: ") != std::string::npos;
+            if (refused) throw UsageError(what + "; mend the template, or make there what it names");
+            throw IoError(what);
+        }
         return "the job has no pod yet: " + last;
     }
 

@@ -4,6 +4,7 @@
 #include "device_products.hpp"
 #include "filled_words.hpp"
 #include "servetune/detail/base/nearest.hpp"
+#include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/base/present.hpp"
 #include "servetune/detail/engine/composition.hpp"
 #include "servetune/detail/space/expression_parser.hpp"
@@ -245,27 +246,39 @@ Command Composition::render_router(const Configuration& configuration, const Lau
     return command;
 }
 
+std::vector<RoleCommand> Composition::render_roles(const Configuration& configuration, const LaunchTarget& target) const {
+    const std::string inside = "127.0.0.1";
+    std::vector<RoleCommand> result;
+    for (const RoleOf& role : roles_of(configuration))
+        for (std::int64_t i = 1; i <= role.count; ++i)
+            result.push_back({role.name + "-" + std::to_string(i), role.devices, target.port + static_cast<int>(result.size()) + 1});
+    int side_port = target.port + static_cast<int>(result.size()) + 1;
+    std::map<std::string, std::vector<RoleServer>> servers;
+    for (RoleCommand& one : result) {
+        const std::string role = one.name.substr(0, one.name.rfind('-'));
+        one.command = render(configuration, {target.model, inside, one.port, side_port}, role);
+        servers[role].push_back({"http://" + inside + ":" + std::to_string(one.port), side_port});
+        side_port += static_cast<int>(std::max<std::int64_t>(one.devices, 1));
+    }
+    const std::string host = target.host.empty() ? inside : target.host;
+    result.push_back({"router", 0, target.port, render_router(configuration, {target.model, host, target.port, side_port}, servers)});
+    return result;
+}
+
 std::string Composition::shown(const Configuration& configuration, const LaunchTarget& target) const {
     const std::vector<RoleOf> roles = roles_of(configuration);
     if (roles.empty()) return render(configuration, target).text();
-    const auto counted = [](std::int64_t count, const std::string& what) {
-        return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-    };
-    std::string result;
+    constexpr int usual_port = 8000;  // vLLM's own
     std::string names;
     std::string ratio;
-    std::map<std::string, std::vector<RoleServer>> servers;
     for (const RoleOf& role : roles) {
         names += (names.empty() ? "" : " : ") + role.name;
         ratio += (ratio.empty() ? "" : " : ") + std::to_string(role.count * role.devices);
-        result += "# " + role.name + ": " + counted(role.count, "server") + " of " + counted(role.devices, "device") + "\n" +
-                  render(configuration, target, role.name).text() + "\n";
-        for (std::int64_t i = 1; i <= role.count; ++i)
-            servers[role.name].push_back({"http://" + role.name + "-" + std::to_string(i), target.side_port});
     }
-    result += "# in front of them\n" + render_router(configuration, target, servers).text();
-    if (target.host.empty()) result += "\n# each of them needs a port of its own, and each server devices of its own";
-    return "# devices of " + names + " = " + ratio + "\n" + result;
+    std::string result = "# devices of " + names + " = " + ratio + "; each server needs its own";
+    for (const RoleCommand& one : render_roles(configuration, {target.model, target.host, target.port == 0 ? usual_port : target.port}))
+        result += "\n# " + one.name + (one.devices == 0 ? "" : ": " + counted_text(one.devices, "device")) + "\n" + one.command.text();
+    return result;
 }
 
 const EngineRole& Composition::role_of(const Configuration& configuration, std::string_view role) const {

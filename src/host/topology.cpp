@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <charconv>
 #include <fstream>
+#include <numeric>
 #include <optional>
 #include <sstream>
 #include <string_view>
@@ -261,6 +262,24 @@ std::vector<std::vector<std::string>> groups_of_devices(const std::string& gpus,
     for (const auto& group : Grouping(std::move(pairs), wanted).best()) {
         result.emplace_back();
         for (const std::size_t member : group) result.back().push_back(known[member]);
+    }
+    return result;
+}
+
+std::vector<std::vector<std::string>> shares_of_devices(std::vector<std::string> names, const FoundDevices& found,
+                                                        const std::vector<std::int64_t>& counts, const DeviceTopology& topology) {
+    std::vector<std::size_t> order(counts.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return counts[a] > counts[b]; });
+    std::vector<std::vector<std::string>> result(counts.size());
+    for (const std::size_t i : order) {
+        if (counts[i] == 0) continue;
+        std::string list;
+        for (const std::string& name : names) list += (list.empty() ? "" : ",") + name;
+        const auto groups = groups_of_devices(list, found, counts[i], topology);
+        if (names.empty() || groups.empty()) throw IoError("the engines take more devices than there are");
+        result[i] = groups.front();
+        for (const std::string& device : result[i]) std::erase(names, device);
     }
     return result;
 }

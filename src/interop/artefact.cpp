@@ -20,15 +20,16 @@ struct KindFacts {
     Artefact (*writer)(const DeploymentModel&);
     enum class Image { own, study, none } image = Image::own;  ///< what it needs: one of its own, the study's, or none
     bool several_nodes = false;
+    bool roles = false;  ///< it takes prefill and decode apart
 };
 
 KindFacts kind_facts(ArtefactKind kind) {
     using Image = KindFacts::Image;
     switch (kind) {
-        case ArtefactKind::shell: return {StartedIn::shell, shell_artefact, Image::none};
+        case ArtefactKind::shell: return {StartedIn::shell, shell_artefact, Image::none, false, true};
         case ArtefactKind::slurm: return {StartedIn::shell, slurm_artefact, Image::none};
-        case ArtefactKind::systemd: return {StartedIn::service_manager, systemd_artefact, Image::none};
-        case ArtefactKind::compose: return {StartedIn::container, compose_artefact, Image::study};
+        case ArtefactKind::systemd: return {StartedIn::service_manager, systemd_artefact, Image::none, false, true};
+        case ArtefactKind::compose: return {StartedIn::container, compose_artefact, Image::study, false, true};
         case ArtefactKind::kubernetes: return {StartedIn::cluster, kubernetes_artefact, Image::study};
         case ArtefactKind::lws: return {StartedIn::cluster, lws_artefact, Image::study, true};
         case ArtefactKind::llm_d: return {StartedIn::cluster, llm_d_artefact, Image::none};
@@ -61,8 +62,16 @@ Artefact artefact_of(ArtefactKind kind, const StudySetup& setup, const Configura
         options.nodes = std::max(options.nodes, setup.file.composition->devices_of(configuration) / *of_node);
     const bool client = facts.where == StartedIn::shell || facts.where == StartedIn::service_manager;
     const auto* deploy = std::get_if<DeployChoice>(&setup.file.measuring);
-    if (options.replicas > 1 && client && deploy != nullptr && deploy->container)
-        throw UsageError("several containers are started by compose or Kubernetes: --as compose, --as kubernetes");
+    const bool roles = setup.file.has_commands() && !setup.file.composition->roles_of(configuration).empty();
+    if (roles && !facts.roles) {
+        std::string others;
+        for (const auto& [other, name] : artefact_kinds)
+            if (kind_facts(other).roles) others += (others.empty() ? "--as " : ", --as ") + std::string(name);
+        throw UsageError("this configuration runs prefill and decode apart, which takes servers of two kinds and a router: " + others);
+    }
+    if ((options.replicas > 1 || roles) && client && deploy != nullptr && deploy->container)
+        throw UsageError(roles ? "the containers of roles are started by compose: --as compose"
+                               : "several containers are started by compose or Kubernetes: --as compose, --as kubernetes");
     if (options.nodes > 1 && !facts.several_nodes)
         throw UsageError(fmt::format("--as {} starts an engine on one machine, not on {}: --as lws or --as dynamo",
                                      std::string(name_in(artefact_kinds, kind)), options.nodes));

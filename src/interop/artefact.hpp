@@ -39,8 +39,8 @@ struct Artefact {
 /// artefact takes it from where it runs (an environment file, the caller's environment, a
 /// Kubernetes Secret) and says so. Of a study whose engines run in containers, shell, systemd and
 /// Slurm start the container. Throws UsageError without an image where one is needed, for what the
-/// format or the platform cannot carry (such as a zero byte, a line end in a unit, or an engine
-/// that the platform does not run), and for a study that has no commands.
+/// format or the platform cannot carry (such as a zero byte, a line end in a unit, an engine that
+/// the platform does not run, or roles apart), and for a study that has no commands.
 Artefact artefact_of(ArtefactKind kind, const StudySetup& setup, const Configuration& configuration, const DeploymentOptions& options);
 
 }  // namespace servetune

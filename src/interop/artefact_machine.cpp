@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <set>
 #include <string_view>
 
 namespace servetune {
@@ -19,6 +20,20 @@ std::string unit_program(const Word& word) {
     if (path.empty() || std::string_view("@-:+!").find(path.front()) != std::string_view::npos || path.find('$') != std::string::npos)
         throw UsageError("a systemd unit cannot start '" + path + "': a program that begins with none of @-:+! and has no $ wanted");
     return unit_word(word);
+}
+
+/// Of a server, in front of its command.
+std::string assignments_text(const DeployedEngine& engine) {
+    std::string result;
+    for (const auto& [name, word] : engine.environment)
+        if (!has_variable(word)) result += name + "=" + shell_word(word) + " ";
+    return result;
+}
+
+std::set<std::string> variables_of(const DeploymentModel& deployment) {
+    std::set<std::string> result;
+    for (const DeployedEngine& engine : deployment.engines) result.insert(engine.variables.begin(), engine.variables.end());
+    return result;
 }
 
 std::string exports_text(const DeployedEngine& engine, bool devices_too) {
@@ -56,8 +71,10 @@ std::string compose_service(const DeploymentModel& deployment, const DeployedEng
     std::string result = "  " + called + ":\n    image: " + compose_word(deployment.image) + "\n    entrypoint: [" +
                          compose_word(engine.argv.front()) + "]\n    command:\n";
     for (std::size_t i = 1; i < engine.argv.size(); ++i) result += "      - " + compose_word(engine.argv[i]) + "\n";
-    result += fmt::format("    ports: [\"{}:{}\"]\n    shm_size: {}\n    restart: unless-stopped\n", engine.port, deployment.first().port,
-                          deployment.shm_bytes);
+    // Roles find each other on the loopback, as in the trials.
+    result +=
+        engine.role.empty() ? fmt::format("    ports: [\"{}:{}\"]\n", engine.port, deployment.first().port) : "    network_mode: host\n";
+    result += fmt::format("    shm_size: {}\n    restart: unless-stopped\n", deployment.shm_bytes);
     if (!engine.environment.empty()) result += "    environment:\n";
     for (const auto& [name, word] : engine.environment)
         result += "      " + yaml_scalar(name) + ": " + (has_variable(word) ? compose_word({{name, true}}) : compose_word(word)) + "\n";
@@ -83,12 +100,13 @@ Artefact shell_artefact(const DeploymentModel& deployment) {
     const DeployedEngine& engine = deployment.first();
     const bool one = deployment.engines.size() == 1;
     std::string text = "#!/bin/sh\n" + head_lines(deployment) + ports_line(deployment);
-    for (const std::string& name : engine.variables) text += ": \"${" + name + ":?the engine needs it}\"\nexport " + name + "\n";
-    text += exports_text(engine, one);
+    for (const std::string& name : variables_of(deployment)) text += ": \"${" + name + ":?the engine needs it}\"\nexport " + name + "\n";
+    if (!deployment.has_roles()) text += exports_text(engine, one);
     if (one) return {deployment.name + ".sh", text + "exec " + joined(engine.argv, " ", shell_word) + "\n", engine.files, {}, true};
     text += "st_pids=\ntrap 'trap \"\" INT TERM; kill $st_pids 2>/dev/null; wait; exit 143' INT TERM\n";
     for (const DeployedEngine& each : deployment.engines)
-        text += "CUDA_VISIBLE_DEVICES=" + shell_word(each.environment.at("CUDA_VISIBLE_DEVICES")) + " " +
+        text += (deployment.has_roles() ? "# " + each.role + "\n" + assignments_text(each)
+                                        : "CUDA_VISIBLE_DEVICES=" + shell_word(each.environment.at("CUDA_VISIBLE_DEVICES")) + " ") +
                 joined(each.argv, " ", shell_word) + " &\nst_pids=\"$st_pids $!\"\n";
     text += "st_code=0\nfor st_pid in $st_pids; do wait \"$st_pid\" || st_code=$?; done\nexit $st_code\n";
     return {deployment.name + ".sh", text, engine.files, {}, true};
@@ -116,14 +134,17 @@ Artefact slurm_artefact(const DeploymentModel& deployment) {
     return {deployment.name + ".sbatch", text, engine.files};
 }
 
-/// One unit, or `NAME-0.service` and the others beside it.
+/// One unit, or `NAME-0.service` and the others beside it; of roles `NAME-prefill-1.service` and
+/// the others.
 Artefact systemd_artefact(const DeploymentModel& deployment) {
     const std::vector<DeployedEngine>& engines = deployment.engines;
     const std::string& name = deployment.name;
     if (engines.size() == 1) return {name + ".service", unit_text(deployment, engines.front()), engines.front().files};
-    Artefact result{name + "-0.service", ports_line(deployment) + unit_text(deployment, engines.front()), engines.front().files};
-    for (std::size_t i = 1; i < engines.size(); ++i)
-        result.beside[fmt::format("{}-{}.service", name, i)] = ports_line(deployment) + unit_text(deployment, engines[i]);
+    const auto file = [&](std::size_t i) {
+        return name + "-" + (engines[i].role.empty() ? std::to_string(i) : engines[i].role) + ".service";
+    };
+    Artefact result{file(0), ports_line(deployment) + unit_text(deployment, engines.front()), engines.front().files};
+    for (std::size_t i = 1; i < engines.size(); ++i) result.beside[file(i)] = ports_line(deployment) + unit_text(deployment, engines[i]);
     return result;
 }
 
@@ -131,7 +152,10 @@ Artefact compose_artefact(const DeploymentModel& deployment) {
     const std::vector<DeployedEngine>& engines = deployment.engines;
     std::string text = head_lines(deployment) + ports_line(deployment) + "name: " + yaml_scalar(deployment.name) + "\nservices:\n";
     for (std::size_t i = 0; i < engines.size(); ++i)
-        text += compose_service(deployment, engines[i], engines.size() == 1 ? "engine" : fmt::format("engine-{}", i));
+        text += compose_service(deployment, engines[i],
+                                !engines[i].role.empty() ? engines[i].role
+                                : engines.size() == 1    ? "engine"
+                                                         : fmt::format("engine-{}", i));
     return {"compose.yaml", text, engines.front().files};
 }
 

@@ -37,6 +37,7 @@ std::string head_lines(const DeploymentModel& deployment) {
 std::string ports_line(const DeploymentModel& deployment) {
     const std::vector<DeployedEngine>& engines = deployment.engines;
     if (engines.size() < 2) return "";
+    if (deployment.has_roles()) return fmt::format("# requests go to the router, port {}\n", engines.back().port);
     return fmt::format("# {} replicas, ports {} to {}: put a load balancer before them (fewest requests in flight)\n", engines.size(),
                        engines.front().port, engines.back().port);
 }

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <numeric>
 #include <utility>
 
 namespace servetune {
@@ -63,8 +64,8 @@ std::string list_of(const std::vector<std::string>& devices) {
 
 /// The devices of each engine that takes `each`, as the trials' engines got them: of those that are
 /// named, else of the first `all` by number.
-std::vector<std::vector<std::string>> shares_of_devices(std::vector<std::string> names, std::int64_t all, std::int64_t each,
-                                                        const DeviceTopology& topology) {
+std::vector<std::vector<std::string>> equal_shares(std::vector<std::string> names, std::int64_t all, std::int64_t each,
+                                                   const DeviceTopology& topology) {
     for (auto i = static_cast<std::int64_t>(names.size()); i < all; ++i) names.push_back(std::to_string(i));
     return groups_of_devices(list_of(names), {}, each, topology);
 }
@@ -74,22 +75,25 @@ std::vector<std::vector<std::string>> shares_of_devices(std::vector<std::string>
 void add_visible_devices(DeployedEngine& engine, const StudySetup& setup, const DeviceTopology& topology) {
     const bool known = setup.file.machine.devices.has_value() && engine.gpus > 0 && engine.gpus < *setup.file.machine.devices;
     if (!known || engine.environment.contains("CUDA_VISIBLE_DEVICES")) return;
-    engine.environment["CUDA_VISIBLE_DEVICES"] = {
-        {list_of(shares_of_devices({}, *setup.file.machine.devices, engine.gpus, topology).front())}};
+    engine.environment["CUDA_VISIBLE_DEVICES"] = {{list_of(equal_shares({}, *setup.file.machine.devices, engine.gpus, topology).front())}};
+}
+
+/// The devices that the study lists, not those of whoever writes the artefact; empty: none.
+std::vector<std::string> devices_of_study(const DeployedEngine& engine, const StudySetup& setup) {
+    const auto* deploy = std::get_if<DeployChoice>(&setup.file.measuring);
+    std::string listed = deploy != nullptr ? deploy->options.deploy.gpus : "";
+    if (const auto named = engine.environment.find("CUDA_VISIBLE_DEVICES"); listed.empty() && named != engine.environment.end())
+        listed = named->second.empty() ? "" : named->second.front().text;
+    return listed.empty() ? std::vector<std::string>{} : named_gpus(listed).value_or(std::vector<std::string>{});
 }
 
 /// The replica's share of the devices that all of them were measured on: of those that the study
 /// lists, else the first ones.
 void add_share(DeployedEngine& engine, const StudySetup& setup, const DeploymentOptions& options, std::int64_t replica) {
-    const auto* deploy = std::get_if<DeployChoice>(&setup.file.measuring);
-    std::string listed = deploy != nullptr ? deploy->options.deploy.gpus : "";
-    if (const auto named = engine.environment.find("CUDA_VISIBLE_DEVICES"); listed.empty() && named != engine.environment.end())
-        listed = named->second.empty() ? "" : named->second.front().text;
-    std::vector<std::string> names;  // not those of whoever writes the artefact
-    if (!listed.empty()) names = named_gpus(listed).value_or(names);
+    std::vector<std::string> names = devices_of_study(engine, setup);
     if (engine.gpus > 0)
-        engine.devices = shares_of_devices(std::move(names), options.replicas * engine.gpus, engine.gpus,
-                                           options.topology)[static_cast<std::size_t>(replica)];
+        engine.devices = equal_shares(std::move(names), options.replicas * engine.gpus, engine.gpus,
+                                      options.topology)[static_cast<std::size_t>(replica)];
     engine.environment["CUDA_VISIBLE_DEVICES"] = {{list_of(engine.devices)}};
 }
 
@@ -126,10 +130,9 @@ void add_pod_template(DeploymentModel& model, const StudyFile& file, bool cluste
 }
 
 /// The words of one engine, with its environment and files.
-DeployedEngine engine_words(const StudySetup& setup, const Configuration& configuration, const LaunchTarget& target, StartedIn where) {
+DeployedEngine engine_words(const StudySetup& setup, const Configuration& configuration, const Command& command, StartedIn where) {
     const StudyFile& file = setup.file;
     const bool whole_container = where == StartedIn::container || where == StartedIn::cluster;
-    const Command command = whole_container ? file.composition->render(configuration, target) : setup.launched(configuration, target);
     const auto* deploy = std::get_if<DeployChoice>(&file.measuring);
     DeployedEngine result;
     for (const std::string& word : command.argv) result.argv.push_back(word_pieces(word, file.secrets));
@@ -157,7 +160,34 @@ DeployedEngine engine_words(const StudySetup& setup, const Configuration& config
         for (const WordPiece& piece : word)
             if (piece.text.find('\0') != std::string::npos)
                 throw UsageError("a word of the command has a character that a file cannot hold");
-    result.port = target.port;
+    return result;
+}
+
+/// Prefill and decode apart: their servers, with the devices that the trials' got, and the router.
+std::vector<DeployedEngine> role_engines(const StudySetup& setup, const Configuration& configuration, const LaunchTarget& target,
+                                         const DeploymentOptions& options, StartedIn where) {
+    if (options.gpus) throw UsageError("--gpus: each server of a role takes the GPUs of its layout, so leave it out");
+    std::vector<DeployedEngine> result;
+    std::vector<std::int64_t> counts;
+    for (const RoleCommand& one : setup.file.composition->render_roles(configuration, target)) {
+        result.push_back(engine_words(setup, configuration, one.command, where));
+        DeployedEngine& engine = result.back();
+        if (!engine.files.empty()) throw UsageError("the roles of this engine have files, which would have one name");
+        engine.role = one.name;
+        engine.port = one.port;
+        engine.gpus = one.devices;
+        counts.push_back(one.devices);
+    }
+    const std::int64_t all = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+    std::vector<std::string> names = devices_of_study(result.front(), setup);
+    for (auto i = static_cast<std::int64_t>(names.size()); i < all; ++i) names.push_back(std::to_string(i));
+    const auto shares = shares_of_devices(std::move(names), {}, counts, options.topology);
+    for (std::size_t i = 0; i < result.size(); ++i) {
+        result[i].devices = shares[i];
+        result[i].environment.erase("CUDA_VISIBLE_DEVICES");
+        const bool sees_others = where != StartedIn::container && !shares[i].empty();  // a container has no others
+        if (sees_others) result[i].environment["CUDA_VISIBLE_DEVICES"] = {{list_of(shares[i])}};
+    }
     return result;
 }
 
@@ -180,10 +210,6 @@ DeploymentModel deployment_of(const StudySetup& setup, const Configuration& conf
     refuse_what_cannot_start(setup);
     const StudyFile& file = setup.file;
     const Engine& engine = file.composition->engine_of(configuration);
-    if (!file.composition->roles_of(configuration).empty())
-        throw UsageError(
-            "this configuration runs prefill and decode apart, and files are written for one kind of server only; 'autotune report' shows "
-            "its commands");
     const auto* deploy = std::get_if<DeployChoice>(&file.measuring);
     const bool whole_container = where == StartedIn::container || where == StartedIn::cluster;
     const std::string host = !options.host.empty() ? options.host : whole_container ? "0.0.0.0" : "127.0.0.1";
@@ -211,11 +237,25 @@ DeploymentModel deployment_of(const StudySetup& setup, const Configuration& conf
         result.to_change.push_back("Not in this file, options of the study's container: " + result.left_out);
     }
 
+    if (!file.composition->roles_of(configuration).empty()) {
+        result.engines = role_engines(setup, configuration, {model, host, options.port}, options, where);
+        std::string router;  // its program, before its flags
+        for (const Word& word : result.engines.back().argv) {
+            if (word.front().text.starts_with("--")) break;
+            router += (router.empty() ? "" : " ") + word.front().text;
+        }
+        result.to_change.push_back("Prefill and decode apart on one machine, as measured; `" + router + "` has to be " +
+                                   (whole_container ? "in the image too." : "installed too."));
+        return result;
+    }
     const std::int64_t replicas = std::max<std::int64_t>(1, options.replicas);
     const bool alike = where == StartedIn::cluster;
     for (std::int64_t i = 0; i < (alike ? 1 : replicas); ++i) {
         const int port = options.port + static_cast<int>(i);
-        DeployedEngine one = engine_words(setup, configuration, {model, host, whole_container ? options.port : port}, where);
+        const LaunchTarget target{model, host, whole_container ? options.port : port};
+        DeployedEngine one =
+            engine_words(setup, configuration,
+                         whole_container ? file.composition->render(configuration, target) : setup.launched(configuration, target), where);
         one.port = port;
         one.copies = alike ? replicas : 1;
         one.gpus = options.gpus              ? *options.gpus

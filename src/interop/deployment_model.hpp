@@ -40,6 +40,7 @@ struct DeploymentOptions {
 
 /// One kind of server of a deployment: what its process is given.
 struct DeployedEngine {
+    std::string role{};            ///< prefill-1, decode-1, router: of prefill and decode apart; empty: it does all by itself
     std::vector<Word> argv{};      ///< of the engine, or of the client of its container
     std::size_t launch_words = 0;  ///< of argv, before the flags: program, model and address; 0 for a client's
     std::map<std::string, Word> environment{};
@@ -73,10 +74,12 @@ struct DeploymentModel {
     SeveralNodes over_nodes{};
     PlatformStarts platforms{};
     /// One, with its `copies`; on a machine without a service that spreads requests one for each
-    /// copy, with a port and devices of its own.
+    /// copy, with a port and devices of its own. Of prefill and decode apart each server, and last
+    /// the router, which takes the requests: all for one machine, and they find each other there.
     std::vector<DeployedEngine> engines{};
 
     [[nodiscard]] const DeployedEngine& first() const { return engines.front(); }
+    [[nodiscard]] bool has_roles() const { return !engines.front().role.empty(); }
     [[nodiscard]] std::int64_t copies() const {
         return engines.size() > 1 ? static_cast<std::int64_t>(engines.size()) : engines.front().copies;
     }

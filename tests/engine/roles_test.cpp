@@ -218,8 +218,8 @@ TEST_CASE("roles: a person is shown every command, and where it goes") {
     const Configuration together = space.default_configuration();
     CHECK(composition.shown(together, {"m"}) == "alpha serve m");
     CHECK(composition.shown(space.changed(together, {{"roles", "apart"}, {"tp", std::int64_t{2}}}), {"m"}) ==
-          "# devices of prefill : decode = 1 : 2\n# prefill: 1 server of 1 device\nalpha serve m --role producer\n"
-          "# decode: 1 server of 2 devices\nalpha serve m --tp=2 --role consumer\n"
-          "# in front of them\nrouter --prefill http://prefill-1 --decode=http://decode-1\n"
-          "# each of them needs a port of its own, and each server devices of its own");
+          "# devices of prefill : decode = 1 : 2; each server needs its own\n"
+          "# prefill-1: 1 device\nSIDE_HOST=127.0.0.1 alpha serve m --host 127.0.0.1 --port 8001 --role producer --side 8003\n"
+          "# decode-1: 2 devices\nalpha serve m --host 127.0.0.1 --port 8002 --tp=2 --role consumer\n"
+          "# router\nrouter --prefill http://127.0.0.1:8001 8003 --decode=http://127.0.0.1:8002 --port 8000");
 }

@@ -67,6 +67,7 @@ TEST_CASE("init --as kubernetes: study, pod and manifest are written, and the st
     const std::string pod = read_file(folder.path() / "pod.yaml");
     CHECK(has(pod, "image: vllm/vllm-openai "));
     CHECK(has(pod, "claimName: servetune-chat-models"));
+    CHECK(has(pod, "resources: {requests: {cpu: \"2\", memory: 6G}}"));
     const auto parts = parts_of(read_file(folder.path() / "servetune.yaml"));
     std::set<std::string> kinds;
     for (const auto& [name, part] : parts) kinds.insert(name);
@@ -110,6 +111,42 @@ TEST_CASE("init --as kubernetes: the Role may patch pods where an engine may be 
     CHECK(has(role(16), "resources: [pods], verbs: [get, list, watch, patch]}"));
 }
 
+TEST_CASE("init --as kubernetes: a second study of one folder is refused, for the pod there is the first one's") {
+    const TemporaryFolder folder;
+    std::vector<std::string> words = packing;
+    words.insert(words.end(), {"--engine", "vllm", "--model", "Qwen/Qwen3-14B"});
+    REQUIRE(autotune(words, folder.path()).code == 0);
+    const std::string manifest = read_file(folder.path() / "servetune.yaml");
+    words[4] = "chat.yaml.2.yaml";
+    for (const bool force : {false, true}) {
+        if (force) words.push_back("--force");
+        const Ran refused = autotune(words, folder.path());
+        CHECK(refused.code == 2);
+        CHECK(has(refused.err, "servetune.yaml runs another study of this folder: put each study into a folder of its own"));
+        CHECK_FALSE(std::filesystem::exists(folder.path() / "chat.yaml.2.yaml"));
+    }
+    CHECK(read_file(folder.path() / "servetune.yaml") == manifest);
+    std::filesystem::create_directory(folder.path() / "two");
+    words[4] = "two/chat.yaml";
+    CHECK(autotune(words, folder.path()).code == 0);
+}
+
+TEST_CASE("init --as ray: a study whose trials are jobs of the cluster that Ray's own programs would use") {
+    const TemporaryFolder folder;
+    const auto made = [&](const std::string& name, const std::string& address) {
+        const Ran ran = test::ran({"/usr/bin/env", "RAY_API_SERVER_ADDRESS=" + address, SERVETUNE_PROGRAM, "init", "--as", "ray",
+                                   "--output", name, "--yes", "--engine", "vllm", "--model", "Qwen/Qwen3-14B", "--hardware", "h100-sxm"},
+                                  folder.path());
+        INFO(ran.out << ran.err);
+        REQUIRE(ran.code == 0);
+        return read_file(folder.path() / name);
+    };
+    CHECK(has(made("a.yaml", "http://head:8265"), "\nevaluator: {deploy: {ray: {address: \"http://head:8265\"}}}\n"));
+    CHECK(has(made("b.yaml", "ray://head:10001"), "\nevaluator: {deploy: {ray: {address: \"http://127.0.0.1:8265\"}}}\n"));
+    CHECK_FALSE(std::filesystem::exists(folder.path() / "servetune.yaml"));
+    CHECK_FALSE(std::filesystem::exists(folder.path() / "pod.yaml"));
+}
+
 TEST_CASE("init --as kubernetes: a model of a volume is no claim of ours") {
     const TemporaryFolder folder;
     std::vector<std::string> words = packing;
@@ -151,7 +188,7 @@ TEST_CASE("init --as kubernetes: a study takes the files along that it names, an
     CHECK(has(refused(), " bytes, and a ConfigMap holds 1048576: "));
     folder.write("notes.txt", "");
     folder.write("chat.yaml", replaced(text, "evaluator: {attach: \"http://engine:8000\"}", "evaluator: deploy"));
-    CHECK(has(refused(), "nothing was written: chat.yaml cannot run in a cluster as it is: "));
+    CHECK(has(refused(), "servetune.yaml was not written: chat.yaml cannot run in a cluster as it is: "));
     folder.write("servetune.yaml", "mine\n");
     folder.write("chat.yaml", text);
     CHECK(has(refused(), "servetune.yaml is there already, and is not of this command"));

@@ -7,6 +7,8 @@
 #include "support/test.hpp"
 #include "support/waiting.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -109,4 +111,46 @@ TEST_CASE("kubernetes study: what a client that was killed too has left is ended
     CHECK(study.left().empty());
     CHECK(cluster.content("calls").find("port-forward pod/") != std::string::npos);
     CHECK(read_file(study.directory() / "report.md").find("through the API server") != std::string::npos);
+}
+
+TEST_CASE("kubernetes study: what no trial can start with ends the run at the first, with what to mend") {
+    const FakeCluster cluster;
+    const StudyInFolder in_folder(cluster);
+    const DeployedStudy& study = in_folder.study();
+    cluster.put_program("vllm", study.folder() / "bin/vllm");
+    cluster.set("waiting", "InvalidImageName");
+    const Ran stopped = study.run();
+    INFO(stopped.out << stopped.err);
+    CHECK(stopped.code == 3);
+    CHECK(has(stopped.err, "its image has no valid name"));
+    CHECK(has(stopped.err, "mend `image` of the template"));
+    CHECK_FALSE(has(stopped.err, "tried again"));
+    CHECK(in_folder.told() == 0);
+    CHECK(cluster.jobs().empty());
+    std::size_t made = 0;
+    const std::string calls = cluster.content("calls");
+    for (auto at = calls.find("create --v"); at != std::string::npos; at = calls.find("create --v", at + 1)) ++made;
+    CHECK(made == 1);
+    cluster.unset("waiting");
+    CHECK(study.run().code == 0);  // the trial is still to be made
+}
+
+TEST_CASE("kubernetes study: one whose cluster does not answer is shown, and then the cluster's fault") {
+    const FakeCluster cluster;
+    const StudyInFolder in_folder(cluster);
+    const DeployedStudy& study = in_folder.study();
+    cluster.set("down");
+    const Ran shown = autotune({"validate", "study.yaml", "--no-installed"}, study.folder());
+    INFO(shown.out << shown.err);
+    CHECK(shown.code == 3);
+    CHECK(has(shown.out, "3 feasible configurations"));
+    CHECK(has(shown.err, "The connection to the server 192.0.2.1:6443 was refused"));
+    const Ran told = autotune({"validate", "study.yaml", "--no-installed", "--json"}, study.folder());
+    CHECK(told.code == 3);
+    const auto object = nlohmann::json::parse(told.out);
+    CHECK(object["valid"] == false);
+    CHECK(object["size"] == 3);
+    CHECK(has(object["error"].get<std::string>(), "192.0.2.1:6443"));
+    cluster.unset("down");
+    CHECK(autotune({"validate", "study.yaml", "--no-installed"}, study.folder()).code == 0);
 }

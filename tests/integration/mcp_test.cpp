@@ -88,6 +88,45 @@ TEST_CASE("mcp: both eras of the protocol, and a version that nobody knows") {
     CHECK(server.answer(request(6, "initialize", said("2026-07-28")))["error"]["code"] == -32601);
 }
 
+TEST_CASE("mcp: long work is a task for a client that knows tasks, and a job for all others") {
+    const TemporaryFolder folder;
+    folder.write("s.yaml",
+                 "study: s\nmodel: Qwen/Qwen3-8B\nengine: vllm\nhardware: h100-sxm\nworkloads: [chat]\npreset: quick\n"
+                 "objective: {maximize: total_tokens_per_second}\nevaluator: {simulate: {}}\nbudget: {trials: 300}\n");
+    McpConversation server(folder.path());
+    json meta{{"io.modelcontextprotocol/protocolVersion", "2026-07-28"}};
+    int id = 0;
+    const auto asked = [&](const std::string& method, json parameters) {
+        parameters["_meta"] = meta;
+        return server.answer(request(++id, method, parameters));
+    };
+    const json start{{"name", "start"}, {"arguments", {{"study", "s.yaml"}}}};
+    const json extensions{{"io.modelcontextprotocol/tasks", json::object()}};
+    CHECK(asked("server/discover", {})["result"]["capabilities"]["extensions"] == extensions);
+    const json job = asked("tools/call", start)["result"];
+    CHECK(job["resultType"] == "complete");
+    CHECK(job["structuredContent"]["job"] == "start-1");
+    const json refused = asked("tasks/get", {{"taskId", "start-1"}})["error"];
+    CHECK(refused["code"] == -32021);
+    CHECK(refused["data"]["requiredCapabilities"]["extensions"] == extensions);
+    meta["io.modelcontextprotocol/clientCapabilities"]["extensions"] = extensions;
+    const json task = asked("tools/call", start)["result"];
+    CHECK(task["resultType"] == "task");
+    CHECK(task["taskId"] == "start-1");
+    CHECK(task["status"] == "working");
+    CHECK(task["ttlMs"] == nullptr);
+    CHECK(asked("tools/call", {{"name", "validate"}, {"arguments", {{"study", "s.yaml"}}}})["result"]["resultType"] == "complete");
+    CHECK(asked("tasks/get", {{"taskId", "start-2"}})["error"]["code"] == -32602);
+    CHECK(asked("tasks/get", {{"taskId", json::array()}})["error"]["code"] == -32602);
+    CHECK(asked("tasks/update", {{"taskId", "start-1"}, {"inputResponses", json::object()}})["result"]["resultType"] == "complete");
+    CHECK(asked("tasks/cancel", {{"taskId", "start-1"}})["result"]["resultType"] == "complete");
+    json last;
+    CHECK(comes_true([&] { return (last = asked("tasks/get", {{"taskId", "start-1"}})["result"])["status"] == "cancelled"; }, 60));
+    CHECK(last["resultType"] == "complete");
+    CHECK_FALSE(last.contains("result"));
+    CHECK(server.answer(request(++id, "tasks/get", {{"taskId", "start-1"}}))["error"]["code"] == -32601);  // up to 2025-11-25
+}
+
 TEST_CASE("mcp: a secret of the environment is in no answer") {
     const TemporaryFolder folder;
     folder.write("study.yaml", "study: s\nmodel: ${HF_TOKEN}\nengine: vllm\nobjective: {maximize: x}\n");

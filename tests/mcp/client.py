@@ -65,6 +65,9 @@ async def study_of(client, folder):
     assert report["recommended"]["command"].startswith("vllm serve Qwen/Qwen3-8B"), report
     told = await called(client, "status", study="night.yaml")
     assert told["verdict"] == report["verdict"] and told["running"] is False, told
+    told = await called(client, "status")
+    assert [(one["study"], one["verdict"], one["running"]) for one in told["studies"]] == [("night", report["verdict"], False)], told
+    assert told["files"] == ["night.yaml"], told
     told = await called(client, "explain", study="night.yaml", trial=1)
     assert told["why"], told
     told = await called(client, "recommend", study="night.yaml")
@@ -85,6 +88,9 @@ async def other_tools(client, folder):
         "mean_ttft_ms": 50.0, "median_ttft_ms": 50.0, "p99_ttft_ms": 60.0, "mean_tpot_ms": 7.0, "median_tpot_ms": 7.0, "p99_tpot_ms": 8.0,
         "mean_itl_ms": 7.0, "median_itl_ms": 7.0, "p99_itl_ms": 8.0,
     }))
+    (folder / "pods").mkdir()
+    told = await called(client, "init", output="pods/chat.yaml", engine="vllm", model="Qwen/Qwen3-8B", **{"as": "kubernetes"})
+    assert told["state"] == "done" and (folder / "pods" / "pod.yaml").exists() and (folder / "pods" / "servetune.yaml").exists(), told
     told = await called(client, "audit", files=["result.json"])
     assert "unsound" in json.dumps(told), told  # 10 000 tokens in and out in 10 s are 2000/s, not 3000
     told = await called(client, "compare", a="night.yaml", settings={"max_num_seqs": 512}, pairs=3, wait_seconds=50)
@@ -130,7 +136,8 @@ async def attacks(client, folder, outside):
         ("start", {"study": "night.yaml", "trials": -1}, "a whole number of at least 0"),
         ("audit", {"files": ["night.yaml", "/etc/shadow"]}, elsewhere), ("audit", {"files": []}, "a list of files"),
         ("suggest", {"model": "/etc/passwd", "hardware": "h100-sxm", "engine": "vllm"}, elsewhere),
-        ("recommend", {"study": "night.yaml", "as": "shell --output=/tmp/x"}, "not in {shell,"),
+        ("recommend", {"study": "night.yaml", "as": "shell --output=/tmp/x"}, "one of shell, systemd,"),
+        ("init", {"output": "w.yaml", "as": "ssh"}, "one of kubernetes, ray wanted"),
         ("recommend", {"study": "night.yaml", "output": str(outside)}, "takes no `output`"),
         ("propose", {"study": "night.yaml", "configuration": {"--output": "x"}}, "names wanted"),
         ("propose", {"study": "night.yaml", "configuration": {"max_num_seqs": "512; touch owned"}}, "is outside its domain"),
@@ -161,6 +168,8 @@ async def use(autotune, simengine, mode, folder, outside):
     async with Client(stdio_client(parameters), mode=mode) as client:
         tools = (await client.list_tools()).tools
         assert {tool.name for tool in tools} == TOOLS, [tool.name for tool in tools]
+        kinds = next(tool for tool in tools if tool.name == "recommend").input_schema["properties"]["as"]["enum"]
+        assert kinds[0] == "shell" and "kubernetes" in kinds, kinds
         await study_of(client, folder)
         if mode == "auto":  # what is behind the tools knows nothing of the protocol
             await other_tools(client, folder)

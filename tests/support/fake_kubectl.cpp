@@ -8,6 +8,7 @@
 //   down             while it is there, nobody answers, and what runs on is cut off
 //   forbidden        the same, with the words of an API server that has just begun
 //   pending          while it is there, pods wait; its content is the scheduler's message
+//   waiting          while it is there, containers wait; its content is the reason
 //   refusing         while it is there, nobody listens behind a port-forward
 //   no-annotations   while it is there, pods cannot be annotated
 //   stuck            while it is there, no pod that is deleted goes, and nobody waits long for one
@@ -88,6 +89,10 @@ public:
     void run() {
         while (fs::exists(cluster / "pending") && !ending()) {
             job_.set("Pending", nullptr, content(cluster / "pending"));
+            std::this_thread::sleep_for(10ms);
+        }
+        while (fs::exists(cluster / "waiting") && !ending()) {
+            job_.set("Pending", {{"waiting", {{"reason", content(cluster / "waiting")}, {"message", "as the test says"}}}});
             std::this_thread::sleep_for(10ms);
         }
         if (!ending()) start();

@@ -121,6 +121,14 @@ struct RoleServer {
     int side_port = 0;  ///< as its LaunchTarget had it
 };
 
+/// A process of a configuration with roles, on one machine with the others.
+struct RoleCommand {
+    std::string name;          ///< prefill-1, decode-1, router
+    std::int64_t devices = 0;  ///< that it needs to itself
+    int port = 0;
+    Command command{};
+};
+
 /// The search space of a study, and the way back from its configurations to commands.
 ///
 /// One engine: its parameters keep their names. Several: `engine` is the first parameter (its
@@ -168,8 +176,10 @@ public:
     /// a configuration without roles, and for a role without a server.
     [[nodiscard]] Command render_router(const Configuration& configuration, const LaunchTarget& target,
                                         const std::map<std::string, std::vector<RoleServer>>& servers) const;
-    /// For a person: the command; of roles each with its servers, and the router's, with names in
-    /// place of their addresses. A line each.
+    /// All processes of roles on one machine, the router last: it listens on the target, servers on
+    /// the ports behind it, of the loopback. Throws SpaceError for one without roles.
+    [[nodiscard]] std::vector<RoleCommand> render_roles(const Configuration& configuration, const LaunchTarget& target) const;
+    /// For a person: the command; of roles each server's and the router's, on one machine.
     [[nodiscard]] std::string shown(const Configuration& configuration, const LaunchTarget& target) const;
     /// What commands of this engine set by themselves: the launch's own flags, and all parameters
     /// in the space.

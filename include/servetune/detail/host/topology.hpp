@@ -43,6 +43,12 @@ struct DeviceTopology {
 [[nodiscard]] std::vector<std::vector<std::string>> groups_of_devices(const std::string& gpus, const FoundDevices& found,
                                                                       std::int64_t count, const DeviceTopology& topology = {});
 
+/// The same for engines that take different numbers of them: the devices of each. Those that take
+/// the most choose first, so that what is joined best stays together. Throws IoError as above.
+[[nodiscard]] std::vector<std::vector<std::string>> shares_of_devices(std::vector<std::string> names, const FoundDevices& found,
+                                                                      const std::vector<std::int64_t>& counts,
+                                                                      const DeviceTopology& topology = {});
+
 /// The cores of the NUMA nodes near all these devices (numbers or UUIDs), of those that this
 /// process may use. Empty: any core, where that is not known of one of them, none of these cores
 /// may be used, or they are all that may be.
