@@ -2,6 +2,7 @@
 #include "kept_load_test.hpp"
 
 #include "base/nesting.hpp"
+#include "base/token_shapes.hpp"
 #include "gzip_lines.hpp"
 #include "records.hpp"
 #include "servetune/benchmark_result.hpp"
@@ -128,7 +129,7 @@ void write_load_test(const fs::path& file, const KeptLoadTest& test, const Redac
     GzipOutput output(file);
     output.write(secrets(head_of(test)));
     for (RequestRecord record : test.result.run.records) {
-        for (std::string* text : {&record.error, &record.finish_reason, &record.unread_field}) *text = secrets(*text);
+        for (std::string* text : {&record.error, &record.finish_reason, &record.unread_field}) *text = without_token_shapes(secrets(*text));
         output.write(line_of(record));
     }
     output.commit();

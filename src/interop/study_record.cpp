@@ -193,12 +193,21 @@ constexpr const char* content_of_study =
     "- logs/, run.log: of engines and of the run, without secrets\n"
     "- report.md, report.json, report.html: the report\n";
 
-/// What a report decides, of all that it says.
-OrderedJson decided_by(const OrderedJson& report) {
+/// Takes out sentences and commands, whose words another version may choose otherwise.
+void leave_out_words(OrderedJson& value) {
+    if (value.is_object())
+        for (const char* words : {"headline", "reason", "cause", "command", "argv", "environment"}) value.erase(words);
+    if (value.is_structured())
+        for (OrderedJson& child : value) leave_out_words(child);
+}
+
+/// What a report decides, of all that it says. `with_words`: both are of one version.
+OrderedJson decided_by(const OrderedJson& report, bool with_words) {
     OrderedJson result;
     for (const char* key : {"study", "objective", "verdict", "headline", "default", "recommended", "not_distinguishable", "front",
                             "closest", "limits", "results", "refused", "audit", "noise"})
         result[key] = report.contains(key) ? report.at(key) : OrderedJson();
+    if (!with_words) leave_out_words(result);
     return result;
 }
 
@@ -298,13 +307,16 @@ RecordAudit audit_study_record(StudySetup& setup, std::span<const Trial> trials,
         result.wrong.emplace_back("report.json is no JSON object");
         return result;
     }
+    auto versions = read_manifest(record).versions;
+    const bool same_version = versions["autotune"] == library_version;
     const auto compare = [&](std::span<const Trial> of, const std::string& what) {
         const auto repeated = OrderedJson::parse(json_report(setup, of, "", false));
-        if (const std::string differs = first_difference(decided_by(repeated), decided_by(stated), "report.json"); !differs.empty())
+        if (const std::string differs =
+                first_difference(decided_by(repeated, same_version), decided_by(stated, same_version), "report.json");
+            !differs.empty())
             result.wrong.insert(result.wrong.begin(), what + " does not give the verdict that is stated: " + differs);
     };
     const auto definition = SqliteJournal::definition_of(record);
-    auto versions = read_manifest(record).versions;
     versions.erase("autotune");
     if (versions != versions_in(definition, trials)) result.wrong.emplace_back("manifest.json: its versions are not those in the journal");
     compare(trials, "the journal");
