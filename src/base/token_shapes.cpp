@@ -82,8 +82,9 @@ private:
             if (word.starts_with(beginning) && word.size() >= beginning.size() + least && !is_name(word))
                 return hide(end_of(end, is_token_character));
         keep(end);
+        const std::string_view option = word.substr(std::min(word.find_first_not_of('-'), word.size()));
         if (same_letters(word, "bearer")) value(" \t", least_secret);
-        else if (same_letters(word, "api_key") || same_letters(word, "api-key") || word == "--api-key") value("=: '\"[(", least_secret);
+        else if (same_letters(option, "api_key") || same_letters(option, "api-key")) value("=: '\"[(", least_secret);
         else if (at_ < text_.size() && text_[at_] == '=' && names_secret(word) && (in_query(end - word.size()) || is_upper(word)))
             value("='\"", 1);
     }

@@ -74,7 +74,7 @@ std::string head_of(const KeptLoadTest& test) {
     return object.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
-std::optional<double> number_in(const OrderedJson& object, const char* key) {
+std::optional<double> planned_mean_in(const OrderedJson& object, const char* key) {
     const OrderedJson& value = object.at(key);
     return value.is_null() ? std::nullopt : std::optional<double>(value.get<double>());
 }
@@ -106,8 +106,8 @@ KeptLoadTest read_head(const std::string& line) {
     test.result.handshake.reasons.resize(test.result.handshake.refused_fields.size());
     Plan& plan = test.result.plan;
     object.at("lengths_exact").get_to(plan.lengths_exact);
-    plan.mean_input_tokens = number_in(object, "mean_input_tokens");
-    plan.mean_output_tokens = number_in(object, "mean_output_tokens");
+    plan.mean_input_tokens = planned_mean_in(object, "mean_input_tokens");
+    plan.mean_output_tokens = planned_mean_in(object, "mean_output_tokens");
     const OrderedJson& input = object.at("input_tokens");
     const OrderedJson& output = object.at("output_tokens");
     if (input.size() != output.size()) throw ParseError("it plans two numbers of requests");

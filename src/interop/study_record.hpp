@@ -22,7 +22,8 @@ namespace servetune {
 void write_study_record(const StudySetup& setup, std::span<const Trial> trials, const std::filesystem::path& study_folder,
                         const std::filesystem::path& output, const Redactor& secrets);
 
-/// The same of one measured result in a file, which `autotune audit` reads, where there is no study.
+/// The same of one measured result in a file, which `autotune audit` reads, where there is no
+/// study.
 void write_result_record(const std::filesystem::path& result, const std::filesystem::path& output, const Redactor& secrets);
 
 /// What an audit of a study's record found.
