@@ -38,7 +38,7 @@ inline constexpr const char* kept_requests_folder = "requests";
 [[nodiscard]] std::string kept_requests_name(std::uint64_t trial, std::size_t number);
 
 /// Writes one: gzip compressed, a line of JSON for the test and one for each request as
-/// `write_records` writes it; about 4 bytes a token and 100 a request. Throws IoError.
+/// `write_records` writes it; about 5 bytes a token. Throws IoError.
 void write_load_test(const std::filesystem::path& file, const KeptLoadTest& test, const Redactor& secrets);
 /// Reads one, also a stranger's. Throws IoError and ParseError.
 KeptLoadTest read_load_test(const std::filesystem::path& file);
