@@ -2,10 +2,12 @@
 #include "commands.hpp"
 #include "interop/comparable_runs.hpp"
 #include "output.hpp"
+#include "record.hpp"
 
 #include "base/files.hpp"
 #include "base/utf8.hpp"
 #include "interop/import.hpp"
+#include "interop/record_manifest.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/error.hpp"
 #include "servetune/result_file.hpp"
@@ -243,8 +245,16 @@ std::vector<Audited> audited(const std::filesystem::path& file, const Known& kno
     return result;
 }
 
-void print_json(const std::vector<Audited>& all) {
-    OrderedJson list = OrderedJson::array();
+/// The results that the record of a measurement holds.
+std::vector<std::filesystem::path> results_in(const std::filesystem::path& record) {
+    std::vector<std::filesystem::path> result;
+    for (const RecordManifest::File& file : read_manifest(record).files)
+        if (file.path.starts_with("results/")) result.push_back(record / file.path);
+    return result;
+}
+
+/// Behind the objects of records.
+void print_json(const std::vector<Audited>& all, OrderedJson list) {
     for (const Audited& one : all) {
         OrderedJson findings = OrderedJson::array();
         for (const Finding& finding : one.validity.findings)
@@ -318,8 +328,23 @@ int audit(const AuditArguments& arguments) {
     std::vector<Audited> all;
     std::size_t unreadable = 0;
     bool all_were_read = true;
+    bool record_differs = false;
+    bool record_undecided = false;
+    OrderedJson records = OrderedJson::array();
     for (const std::filesystem::path& file : arguments.files) {
         try {
+            std::error_code unknown;
+            if (std::filesystem::is_directory(file, unknown)) {
+                if (!is_record(file)) throw IoError(file.string() + " is a folder without " + manifest_name + ": no record");
+                const RecordVerdict found = audit_record(file, arguments.json ? &records : nullptr);
+                record_differs = record_differs || found == RecordVerdict::differs;
+                record_undecided = record_undecided || found == RecordVerdict::undecided;
+                if (found == RecordVerdict::differs) continue;
+                const std::vector<std::filesystem::path> results = results_in(file);
+                for (const std::filesystem::path& result : results)
+                    for (Audited& one : audited(result, known)) all.push_back(std::move(one));
+                continue;
+            }
             for (Audited& one : audited(file, known)) all.push_back(std::move(one));
         } catch (const Error& error) {  // the others are read all the same
             ++unreadable;
@@ -327,12 +352,16 @@ int audit(const AuditArguments& arguments) {
             put(stderr, "autotune: {}\n", error.what());
         }
     }
-    if (arguments.json) print_json(all);
+    if (arguments.json) print_json(all, std::move(records));
     else if (!all.empty()) print_table(all, arguments.files.size() > 1);
     if (unreadable > 0 && arguments.files.size() > 1)
         put(stderr, "autotune: {} of {} files without results\n", unreadable, arguments.files.size());
     const bool refused = std::any_of(all.begin(), all.end(), [](const Audited& one) { return one.validity.verdict == Verdict::unsound; });
-    return refused ? answer_is_no : !all_were_read ? usage_error : unreadable > 0 ? without_results : done;
+    return refused || record_differs ? answer_is_no
+           : !all_were_read          ? usage_error
+           : unreadable > 0          ? without_results
+           : record_undecided        ? undecided
+                                     : done;
 }
 
 }  // namespace autotune

@@ -128,8 +128,7 @@ spec:
 ---
 )",
         fmt::arg("first", first_line), fmt::arg("second", second_line), fmt::arg("patch", over_nodes ? ", patch" : ""),
-        fmt::arg("study", study), fmt::arg("config", config),
-        fmt::arg("name", name), fmt::arg("data", data));
+        fmt::arg("study", study), fmt::arg("config", config), fmt::arg("name", name), fmt::arg("data", data));
     if (has_models)
         result += fmt::format(
             R"(# Weights, so that each model is fetched once. Engines on several nodes at once need ReadWriteMany.

@@ -112,7 +112,7 @@ struct ReportArguments : StudyArguments {
 };
 
 struct ExportArguments : StudyArguments {
-    std::string format = "csv";                     ///< or jsonl, optuna
+    std::string format = "csv";                     ///< or jsonl, optuna, record
     std::optional<std::filesystem::path> output{};  ///< nothing: standard output
 };
 
@@ -191,7 +191,7 @@ struct ImportArguments {
 };
 
 struct AuditArguments {
-    std::vector<std::filesystem::path> files;      ///< documents and tables
+    std::vector<std::filesystem::path> files;      ///< documents, tables and records
     std::string hardware{};                        ///< name; empty: the study's, else what the file mentions
     std::string model{};                           ///< of results that do not name theirs
     std::optional<std::filesystem::path> study{};  ///< its workloads, model and hardware

@@ -2,6 +2,7 @@
 // `autotune export`: the trials of a study for other programs.
 #include "commands.hpp"
 #include "output.hpp"
+#include "record.hpp"
 #include "study_journal.hpp"
 
 #include "base/files.hpp"
@@ -88,6 +89,7 @@ std::string json_lines_of_trials(const std::vector<Trial>& trials) {
 }  // namespace
 
 int export_trials(const ExportArguments& arguments) {
+    if (arguments.format == "record") return export_record(arguments);
     const StudySetup setup = set_up(arguments.load_to_read());
     const std::vector<Trial> trials = read_journal(setup, arguments.folder(setup.file)).trials();
     if (arguments.format == "optuna") {

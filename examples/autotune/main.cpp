@@ -243,13 +243,16 @@ int dispatch(int argc, char** argv) {
         ->add_option("--beside-directory", report_arguments.beside_directory, "Folder of the other study (default: ./<study name>)")
         ->needs(beside);
     ExportArguments export_arguments;
-    CLI::App* export_command = app.add_subcommand("export", "Export the trials of a study: CSV table, JSON lines or Optuna storage");
+    CLI::App* export_command =
+        app.add_subcommand("export", "Export a study: its trials as CSV table, JSON lines or Optuna storage, or all of it as a record");
     export_command->add_option("STUDY", export_arguments.study, "The study's YAML file, or the folder or journal of its run")->required();
     add_directory(export_command, export_arguments);
-    export_command->add_option("--format", export_arguments.format, "Format; optuna is an SQLite storage")
-        ->check(CLI::IsMember({"csv", "jsonl", "optuna"}))
+    export_command
+        ->add_option("--as,--format", export_arguments.format, "Format; optuna is an SQLite storage, record a folder that others can check")
+        ->check(CLI::IsMember({"csv", "jsonl", "optuna", "record"}))
         ->capture_default_str();
-    export_command->add_option("--output", export_arguments.output, "The file to write (default: standard output)");
+    export_command->add_option("--output", export_arguments.output,
+                               "The file to write (default: standard output); of a record, a new folder");
     RecommendArguments recommend_arguments;
     CLI::App* recommend_command =
         add_study_command(app, "recommend", "Print a file that starts the recommended configuration", recommend_arguments);
@@ -395,7 +398,8 @@ int dispatch(int argc, char** argv) {
     CLI::App* audit_command =
         app.add_subcommand("audit", "Check whether benchmark results are plausible: exit code 1 if one is unsound, 5 if a file has none");
     audit_command
-        ->add_option("FILE", audit_arguments.files, "Results of any benchmark tool: JSON, CSV, text or Markdown with printed results")
+        ->add_option("FILE", audit_arguments.files,
+                     "Results of any benchmark tool: JSON, CSV, text or Markdown with printed results; or the folder of a record")
         ->required();
     audit_command->add_option("--hardware", audit_arguments.hardware,
                               "The chip, such as h100-sxm (default: the study's, or the one that FILE mentions)");

@@ -17,6 +17,7 @@
 #include "time_limit.hpp"
 
 #include "base/files.hpp"
+#include "interop/kept_load_test.hpp"
 #include "servetune/detail/base/printable.hpp"
 #include "servetune/error.hpp"
 #include "servetune/report.hpp"
@@ -145,6 +146,10 @@ int run(const RunArguments& arguments) {
         if (events) events->phase(trial, what);
         if (page) page->phase("trial " + std::to_string(trial) + ": " + what);
     };
+    Redactor known = secrets();
+    known.add(file.secrets);
+    KeptRequests requests(folder, std::move(known));
+    hooks.keep = [&](const MeasuredLoad& load) { requests.keep(load); };
     if (file.starts_processes()) hooks.watchdog = watchdog_for(file.processes().stop_within_seconds);
     StudySetup setup = set_up(std::move(file), folder, hooks);
     if (const auto missing = missing_images(setup); !missing.empty()) {

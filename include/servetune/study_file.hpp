@@ -227,6 +227,8 @@ struct RunHooks {
     std::function<void(const std::string&)> say{};  ///< lines for a person while a trial runs; empty: silent
     /// What a trial does at this moment (MeasureOptions::phase).
     std::function<void(std::uint64_t trial, const std::string& what)> phase{};
+    /// Each load test with its requests (MeasureOptions::keep).
+    std::function<void(const MeasuredLoad&)> keep{};
     std::shared_ptr<Watchdog> watchdog{};  ///< ends a trial's processes where this program dies first; none: only their leader is told
 };
 

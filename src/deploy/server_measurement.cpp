@@ -8,6 +8,7 @@
 #include "load/capacity.hpp"
 #include "load/failed_requests.hpp"
 #include "load/warm_up.hpp"
+#include "measured_load.hpp"
 #include "servetune/audit.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/base/option_check.hpp"
@@ -268,7 +269,17 @@ Outcome ServerMeasurement::loaded(Server& server, Watch& watch, const std::strin
     say(called + " measured in " + seconds_text(result.run.duration_seconds) + (failed.empty() ? "" : " (" + failed + ")"));
     Measurement measured{metrics_of(result.statistics), result.validity};
     add_power_of(result.run, called, measured.metrics);
+    keep(model, called, test, result);
     return measured;
+}
+
+void ServerMeasurement::keep(const std::string& model, const std::string& called, const LoadTest& test, const LoadTestResult& result) {
+    if (!options_.keep) return;
+    try {
+        options_.keep({context_.trial, context_.seed, kept_++, configuration_, model, called, test, result});
+    } catch (const std::exception& error) {
+        say(called + ": its requests are not kept: " + error.what());
+    }
 }
 
 void ServerMeasurement::add_power_of(const LoadRun& run, const std::string& called, Metrics& metrics) const {
@@ -314,6 +325,7 @@ Outcome ServerMeasurement::at_capacity(Server& server, Watch& watch, const std::
 std::variant<ServerMeasurement::Measured, Failure> ServerMeasurement::once(Server& server, Watch& watch, const std::string& model,
                                                                            const Calibration& calibration) {
     Measured measured;
+    kept_ = 0;
     machine_.reset();
     if (options_.watch) {
         MachineWatchOptions watched = *options_.watch;

@@ -69,13 +69,15 @@ private:
     Outcome at_capacity(Server& server, Watch& watch, const std::string& model, const Calibration& calibration, const Workload& workload);
     void add_power_of(const LoadRun& run, const std::string& called, Metrics& metrics) const;
     std::variant<Measured, Failure> once(Server& server, Watch& watch, const std::string& model, const Calibration& calibration);
+    void keep(const std::string& model, const std::string& called, const LoadTest& test, const LoadTestResult& result);
     [[nodiscard]] std::optional<Failure> interrupted(const Server& server, const Watch& watch) const;
 
     const MeasureOptions& options_;
     const Configuration& configuration_;
     const EvaluationContext& context_;
     std::size_t attempt_;
-    std::size_t run_ = 0;  ///< of this attempt
+    std::size_t run_ = 0;   ///< of this attempt
+    std::size_t kept_ = 0;  ///< load tests of this run
     Clock::time_point deadline_;
     std::vector<Workload> workloads_;
     EarlyEnd early_end_;

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace servetune {
@@ -16,5 +17,9 @@ void write_records(const std::filesystem::path& file, std::span<const RequestRec
 
 /// Reads them back. Throws IoError and ParseError.
 std::vector<RequestRecord> read_records(const std::filesystem::path& file);
+
+/// One line of such a file, with its line break, and back. `place`: for errors. Throws ParseError.
+std::string line_of(const RequestRecord& record);
+RequestRecord record_in(const std::string& line, const std::string& place);
 
 }  // namespace servetune

@@ -3,6 +3,7 @@
 
 #include "answer_audit.hpp"
 #include "failed_requests.hpp"
+#include "judge_load_test.hpp"
 #include "servetune/error.hpp"
 #include "steadiness.hpp"
 
@@ -86,6 +87,11 @@ LoadTestResult run_load_test(const LoadTest& test, const std::stop_token& stop) 
         };
     result.run = generate_load(endpoint, result.plan.requests, test.workload.arrival, options, over.get_token());
     if (lost && result.run.stopped && !stop.stop_requested()) result.given_up = given_up(*test.to_reach, result.plan, result.run);
+    judge_load_test(test, result);
+    return result;
+}
+
+void judge_load_test(const LoadTest& test, LoadTestResult& result) {
     result.statistics = statistics_of(result.run, {result.plan.requests.size(), test.workload.arrival, test.limits, result.plan.requests});
     for (std::size_t i = 0; i < result.handshake.refused_fields.size(); ++i)
         result.statistics.notes.push_back(refusal_text(result.handshake.refused_fields[i], result.handshake.reasons[i]));
@@ -98,15 +104,14 @@ LoadTestResult run_load_test(const LoadTest& test, const std::stop_token& stop) 
     result.validity = audit(result.statistics.result, context);
     add(result.validity, audit_answers(result.run.records));
     result.not_checked = not_checked(result.statistics.result, context);
-    if (result.run.stopped) return result;
+    if (result.run.stopped) return;
     if (test.workload.dataset.kind == Dataset::Kind::multi_turn) {
         result.not_checked.push_back({"steady", "conversations grow, so that their later turns take longer"});
-        return result;
+        return;
     }
     Steadiness steadiness = steadiness_of(result.run, test.workload.arrival);
     if (steadiness.finding) add(result.validity, {Verdict::unsound, {std::move(*steadiness.finding)}});
     if (steadiness.not_checked) result.not_checked.push_back(std::move(*steadiness.not_checked));
-    return result;
 }
 
 }  // namespace servetune

@@ -43,6 +43,7 @@ void build_attached(StudySetup& setup, StudyFile& file, const std::filesystem::p
     options.devices = static_cast<double>(file.machine.devices.value_or(1));
     options.measure.say = hooks.say;
     options.measure.phase = hooks.phase;
+    options.measure.keep = hooks.keep;
     add_facts(file, options.measure);
     options.api_key = key_from(attach.api_key_environment, file);
     setup.evaluator = std::make_unique<AttachEvaluator>(file.composition->engines().front(), file.model,

@@ -231,6 +231,7 @@ void build_deployment(StudySetup& setup, StudyFile& file, const std::filesystem:
     }
     options.measure.say = hooks.say;
     options.measure.phase = hooks.phase;
+    options.measure.keep = hooks.keep;
     add_facts(file, options.measure);
     options.usd_per_device_hour = file.machine.usd_per_device_hour;
     options.most_devices = file.machine.devices;

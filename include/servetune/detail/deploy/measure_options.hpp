@@ -17,6 +17,8 @@
 
 namespace servetune {
 
+struct MeasuredLoad;
+
 /// The workloads of a study: those of the objective with their weights, and those that are only
 /// reported.
 struct StudyWorkloads {
@@ -48,6 +50,9 @@ struct MeasureOptions {
     /// What a trial does at this moment, for a status line: `starting the engine`, `chat: 120 of
     /// 300 requests`. From any thread, twice a second at most; what it throws is ignored.
     std::function<void(std::uint64_t trial, const std::string& what)> phase{};
+    /// Each load test in full, as soon as it is over; several at once where there are workers. What
+    /// it throws is said and costs nothing of what was measured.
+    std::function<void(const MeasuredLoad&)> keep{};
 
     /// What cannot be in these options, for a person; empty: nothing.
     [[nodiscard]] std::string why_invalid() const;

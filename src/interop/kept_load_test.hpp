@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "deploy/measured_load.hpp"
+#include "servetune/configuration.hpp"
+#include "servetune/detail/base/redactor.hpp"
+#include "servetune/load_test.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace servetune {
+
+/// The raw requests of one load test of a trial, and what else its statistics and its audit are
+/// made of: lengths and times, no text of a prompt or an answer. Arrivals and limits are in the
+/// study.
+struct KeptLoadTest {
+    std::uint64_t trial = 0;
+    std::uint64_t seed = 0;
+    std::size_t number = 0;
+    Configuration configuration{};
+    std::string called{};
+    std::string model{};  ///< what the server was told to serve
+    double devices = 1;
+    std::size_t servers = 1;
+    LoadTestResult result{};  ///< plan (lengths only), refused fields, run
+};
+
+/// Folder of a study's kept load tests, below the study's.
+inline constexpr const char* kept_requests_folder = "requests";
+
+/// `3-0.jsonl.gz`: the first load test of trial 3.
+[[nodiscard]] std::string kept_requests_name(std::uint64_t trial, std::size_t number);
+
+/// Writes one: gzip compressed, a line of JSON for the test and one for each request as
+/// `write_records` writes it; about 5 bytes a token. Throws IoError.
+void write_load_test(const std::filesystem::path& file, const KeptLoadTest& test, const Redactor& secrets);
+/// Reads one, also a stranger's. Throws IoError and ParseError.
+KeptLoadTest read_load_test(const std::filesystem::path& file);
+
+/// Keeps the load tests of a run in the study's folder, in 256 MiB at most: those of trial 0 (the
+/// default) and the latest ones, which hold the confirmation, stay longest. Safe from several
+/// threads.
+class KeptRequests {
+public:
+    /// `folder`: the study's.
+    KeptRequests(const std::filesystem::path& folder, Redactor secrets, std::size_t most_bytes = std::size_t{1} << 28U);
+    /// Throws IoError.
+    void keep(const MeasuredLoad& load);
+
+private:
+    void make_room();
+
+    std::filesystem::path folder_;
+    Redactor secrets_;
+    std::size_t most_bytes_;
+    std::mutex mutex_{};
+};
+
+/// The load tests that a folder keeps of each trial, by number. Other files are passed over. Throws
+/// nothing where there is no such folder.
+[[nodiscard]] std::vector<std::filesystem::path> kept_load_tests(const std::filesystem::path& study_folder);
+
+/// The trial that the name of a kept load test says; nothing: it is no such name.
+[[nodiscard]] std::optional<std::uint64_t> trial_of_kept(const std::filesystem::path& file);
+
+}  // namespace servetune
