@@ -5,6 +5,7 @@
 #include "option_checks.hpp"
 #include "output.hpp"
 #include "standard_streams.hpp"
+#include "watch_options.hpp"
 
 #include "interop/artefact.hpp"
 #include "servetune/error.hpp"
@@ -186,6 +187,9 @@ int dispatch(int argc, char** argv) {
     add_directory(serve_command, serve_arguments);
     serve_command->add_option("--address", serve_arguments.address, "HOST:PORT to listen on (default: 127.0.0.1:8420)");
     serve_command->add_option("--token-file", serve_arguments.token_file, token_help);
+
+    WatchArguments watch_arguments;
+    const CLI::App* watch_command = add_watch_command(app, watch_arguments, token_help);
 
     AskTellArguments ask_tell_arguments;
     CLI::App* ask_tell_command =
@@ -414,6 +418,7 @@ int dispatch(int argc, char** argv) {
     if (app.got_subcommand("demo")) return demo();
     if (app.got_subcommand("doctor")) return doctor(doctor_json);
     if (app.got_subcommand("serve")) return serve(serve_arguments);
+    if (watch_command->parsed()) return watch(watch_arguments);
     if (app.got_subcommand("ask-tell")) return ask_tell(ask_tell_arguments);
     if (app.got_subcommand("validate")) return validate(validate_arguments);
     if (app.got_subcommand("init")) return init(init_arguments);
