@@ -82,6 +82,17 @@ struct ViewArguments : StudyArguments {
     std::optional<std::filesystem::path> token_file{};
 };
 
+struct WatchArguments : StudyArguments {
+    std::string url;
+    double interval_seconds = 60;
+    std::optional<double> for_seconds{};  ///< nothing: 20 intervals
+    bool once = false;                    ///< one interval, and no judgement by the exit code
+    bool json_lines = false;
+    std::string api_key_environment{};                  ///< the variable that holds the key
+    std::optional<std::string> metrics{};               ///< the address where the verdict is served; empty: the usual one
+    std::optional<std::filesystem::path> token_file{};  ///< as of ServeArguments
+};
+
 /// Answers to the questions of `init`; empty: to be asked, or found on this machine.
 struct InitArguments {
     std::string engine{}, model{}, hardware{}, traffic{}, goal{}, budget{}, attach{};
@@ -268,6 +279,7 @@ int simulate(const SimulateArguments& arguments);
 int suggest(const SuggestArguments& arguments);
 int fit_table(const FitArguments& arguments);
 int import_document(const ImportArguments& arguments);
+int watch(const WatchArguments& arguments);
 int mcp(const std::filesystem::path& folder);
 
 }  // namespace autotune

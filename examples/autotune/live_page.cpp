@@ -2,6 +2,7 @@
 #include "live_page.hpp"
 
 #include "output.hpp"
+#include "prometheus_text.hpp"
 
 #include "base/files.hpp"
 #include "servetune/detail/base/printable.hpp"
@@ -25,6 +26,7 @@
 #include <cstdlib>
 #include <deque>
 #include <exception>
+#include <map>
 #include <mutex>
 #include <thread>
 #include <tuple>
@@ -50,17 +52,6 @@ JournalStamp stamp_of(const std::filesystem::path& folder) {
     if (stat((file + "-wal").c_str(), &of_log) != 0) of_log = {};
     return {time(of_file), of_file.st_size, time(of_log), of_log.st_size};
 }
-
-std::string label(std::string text) {
-    std::string result;
-    for (const char c : printable_line(secrets()(text))) {
-        if (c == '"' || c == '\\') result += '\\';
-        result += c;
-    }
-    return result;
-}
-
-std::string plain_number(double value) { return std::isfinite(value) ? fmt::format("{:.10g}", value) : value > 0 ? "+Inf" : "NaN"; }
 
 double seconds_in(const std::vector<Trial>& trials) {
     double sum = 0;
@@ -123,14 +114,9 @@ LiveOptions live_options(const std::string& address, const std::optional<std::fi
 
 std::string prometheus_text(const StudySetup& setup, const std::vector<Trial>& trials, bool running, std::optional<double> seconds_left) {
     const Problem& problem = *setup.problem;
-    const std::string study = "study=\"" + label(setup.file.name) + "\"";
-    std::string out;
-    const auto family = [&](const char* name, const char* help) {
-        out += fmt::format("# HELP servetune_{0} {1}\n# TYPE servetune_{0} gauge\n", name, help);
-    };
-    const auto sample = [&](const char* name, const std::string& labels, double value) {
-        out += fmt::format("servetune_{}{{{}{}}} {}\n", name, study, labels.empty() ? "" : "," + labels, plain_number(value));
-    };
+    PrometheusText out(setup.file.name);
+    const auto family = [&](const char* name, const char* help) { out.family(name, "gauge", help); };
+    const auto sample = [&](const char* name, const std::string& labels, double value) { out.sample(name, labels, value); };
     std::size_t told = 0;
     std::size_t started = 0;
     for (const Trial& trial : trials) {
@@ -143,6 +129,11 @@ std::string prometheus_text(const StudySetup& setup, const std::vector<Trial>& t
     sample("trials", "state=\"failed\"", static_cast<double>(failed));
     sample("trials", "state=\"running\"", static_cast<double>(started));
     sample("trials", "state=\"waiting\"", static_cast<double>(trials.size() - told - started));
+    std::map<std::string_view, std::size_t> failures;
+    for (const Trial& trial : trials)
+        if (const Failure* failure = trial.failure()) ++failures[name_in(failure_kinds, failure->kind)];
+    if (!failures.empty()) family("failures", "Failed trials by kind.");
+    for (const auto& [kind, count] : failures) sample("failures", fmt::format("kind=\"{}\"", kind), static_cast<double>(count));
     family("running", "1 while a process measures the study.");
     sample("running", "", running ? 1 : 0);
     family("measuring_seconds", "What the told trials took.");
@@ -154,22 +145,22 @@ std::string prometheus_text(const StudySetup& setup, const std::vector<Trial>& t
     const std::vector<Trial> search = search_history(problem, trials);
     const Standings standings(search, problem.objective, problem.decision);
     const Standing* best = standings.best();
-    if (best == nullptr) return out;
-    const std::string metric = "metric=\"" + label(problem.objective.leading().metric) + "\"";
+    if (best == nullptr) return std::move(out).text();
+    const std::string metric = "metric=\"" + PrometheusText::label(problem.objective.leading().metric) + "\"";
     family("best", "The goal's metric, of the best that keeps all limits.");
     sample("best", metric, best->estimate().mean);
     const Standing* base = standings.find(problem.space.default_configuration());
-    if (base == nullptr || !base->passes()) return out;
+    if (base == nullptr || !base->passes()) return std::move(out).text();
     family("default", "The same of the default.");
     sample("default", metric, base->estimate().mean);
-    if (!standings.scale().ratios()) return out;  // a difference is no ratio
+    if (!standings.scale().ratios()) return std::move(out).text();  // a difference is no ratio
     const Gain gain = base == best ? Gain{} : judged_gain(problem, standings, *best, *base);
     family("gain_ratio", "Gain of the best over the default: 0.1 is 10 %, with its 95 % interval once it is known.");
     sample("gain_ratio", "bound=\"value\"", gain.value);
-    if (!gain.has_interval()) return out;
+    if (!gain.has_interval()) return std::move(out).text();
     sample("gain_ratio", "bound=\"low\"", gain.low);
     sample("gain_ratio", "bound=\"high\"", gain.high);
-    return out;
+    return std::move(out).text();
 }
 
 /// Reads, renders and tells, one thing after the other.

@@ -5,6 +5,7 @@
 #include "option_checks.hpp"
 #include "output.hpp"
 #include "standard_streams.hpp"
+#include "watch_options.hpp"
 
 #include "interop/artefact.hpp"
 #include "servetune/error.hpp"
@@ -208,6 +209,9 @@ int dispatch(int argc, char** argv) {
     add_directory(view_command, view_arguments);
     view_command->add_option("--address", view_arguments.address, "HOST:PORT to listen on (default: 127.0.0.1:8420)");
     view_command->add_option("--token-file", view_arguments.token_file, token_help);
+
+    WatchArguments watch_arguments;
+    const CLI::App* watch_command = add_watch_command(app, watch_arguments, token_help);
 
     AskTellArguments ask_tell_arguments;
     CLI::App* ask_tell_command =
@@ -441,6 +445,7 @@ int dispatch(int argc, char** argv) {
     if (app.got_subcommand("doctor")) return doctor(doctor_json);
     if (app.got_subcommand("serve")) return serve(serve_arguments);
     if (app.got_subcommand("view")) return view(view_arguments);
+    if (watch_command->parsed()) return watch(watch_arguments);
     if (app.got_subcommand("ask-tell")) return ask_tell(ask_tell_arguments);
     if (app.got_subcommand("validate")) return validate(validate_arguments);
     if (app.got_subcommand("init")) return init(init_arguments);

@@ -36,7 +36,8 @@ inline CLI::Validator positive_number(bool or_infinite = false) {
 inline CLI::Validator seconds_or_unit() {
     return {[](std::string& text) {
                 constexpr double needs_unit_from = 60;
-                constexpr std::array<std::pair<std::string_view, double>, 3> units{{{"ms", 1e-3}, {"min", 60.0}, {"s", 1.0}}};
+                constexpr std::array<std::pair<std::string_view, double>, 5> units{
+                    {{"ms", 1e-3}, {"min", 60.0}, {"s", 1.0}, {"h", 3600.0}, {"d", 86400.0}}};
                 std::string_view number = text;
                 double factor = 0;
                 for (const auto& [unit, seconds] : units) {

@@ -40,6 +40,7 @@ public:
     /// before, with the last ones what ends the stream. `cached_tokens` counts only with the first.
     void tokens(std::string& out, std::int64_t tokens, std::int64_t cached_tokens);
     [[nodiscard]] std::int64_t prompt_tokens() const { return facts_.prompt_tokens; }
+    [[nodiscard]] std::int64_t output_tokens() const { return facts_.output_tokens; }
     [[nodiscard]] bool ended() const { return sent_ >= facts_.output_tokens; }
     /// The body of a whole answer.
     [[nodiscard]] std::string whole(std::int64_t cached_tokens) const;

@@ -43,7 +43,8 @@ Service::Service(ServiceOptions options, const servetune::CostModel& cost, const
       tokenizer_(cost.target().model.vocabulary),
       hooks_(std::move(hooks)),
       started_at_(seconds_since_1970()),
-      loop_(cost, loop, [this](const servetune::TokenEvent& event) { deliver(event); }) {}
+      loop_(cost, loop, [this](const servetune::TokenEvent& event) { deliver(event); }),
+      histograms_(histograms_of(dialect_.kind, cost.max_context_tokens())) {}
 
 void Service::refuse(Exchange& exchange, const HttpRefusal& refusal) const {
     exchange.answer(refusal.status, json_type, error_json(dialect_, refusal));
@@ -108,6 +109,7 @@ bool Service::misbehave_at_request() {
     if (requests_ != options_.vices.restart_mid_run) return false;
     pending_.clear();
     loop_.restart();
+    histograms_ = histograms_of(dialect_.kind, loop_.cost().max_context_tokens());
     tokens_ = events_ = finished_ = arrived_tokens_ = 0;
     started_at_ = seconds_since_1970();
     hooks_.drop_all();
@@ -201,6 +203,25 @@ void Service::give(Pending& pending) {
               "}";
 }
 
+/// In seconds of this process, which `--time-scale` makes shorter than the engine's.
+void Service::observe(Pending& pending, const servetune::TokenEvent& event) {
+    if (histograms_.empty()) return;
+    const TimePoint now = Clock::now();
+    const auto add = [this](const char* name, double value) { histograms_.find(std::string_view(name))->second.add(value); };
+    const auto seconds = [](TimePoint from, TimePoint to) { return std::chrono::duration<double>(to - from).count(); };
+    if (event.first) {
+        pending.first = now;
+        add("first_token_seconds", seconds(pending.begun, now));
+    } else add("token_gap_seconds", seconds(pending.last, now));
+    pending.last = now;
+    if (!event.finished) return;
+    const auto output = static_cast<double>(pending.writer.output_tokens());
+    add("latency_seconds", seconds(pending.begun, now));
+    add("request_prompt_tokens", static_cast<double>(pending.writer.prompt_tokens()));
+    add("request_generated_tokens", output);
+    if (output > 1) add("per_token_seconds", seconds(pending.first, now) / (output - 1));
+}
+
 void Service::deliver(const servetune::TokenEvent& event) {
     tokens_ += event.tokens;
     if (options_.vices.die_at_tokens > 0 && tokens_ >= options_.vices.die_at_tokens) hooks_.die();
@@ -214,6 +235,7 @@ void Service::deliver(const servetune::TokenEvent& event) {
         pending.cached = event.cached_tokens;
         if (pending.arrived) arrived_tokens_ += pending.writer.prompt_tokens();
     }
+    observe(pending, event);
     bytes_.clear();
     if (pending.stream) pending.writer.tokens(bytes_, event.tokens, pending.cached);
     else if (event.finished) bytes_ = pending.writer.whole(pending.cached);
@@ -328,7 +350,8 @@ std::string Service::metrics_text() const {
                             .cache_use = loop_.cache_use(),
                             .finished = finished_,
                             .started_at = started_at_,
-                            .model = shown_name()});
+                            .model = shown_name(),
+                            .histograms = &histograms_});
 }
 
 // ---- the cache, and texts

@@ -8,6 +8,7 @@
 #include "engine_role.hpp"
 #include "http_exchange.hpp"
 #include "misbehaviour.hpp"
+#include "observed_values.hpp"
 #include "tokenizer.hpp"
 
 #include "servetune/configuration.hpp"
@@ -75,6 +76,8 @@ private:
         std::optional<std::uint64_t> room{};              ///< that its cache goes to
         std::optional<servetune::EngineRequest> later{};  ///< once its cache has arrived
         bool arrived = false;
+        TimePoint begun = Clock::now();
+        TimePoint first{}, last{};  ///< when its tokens came
     };
 
     bool handle_completion(const HttpRequest& request, Exchange& exchange);
@@ -85,6 +88,7 @@ private:
     [[nodiscard]] std::optional<HttpRefusal> not_its_role(CompletionRequest& asked) const;
     void deliver(const servetune::TokenEvent& event);
     void give(Pending& pending);
+    void observe(Pending& pending, const servetune::TokenEvent& event);
     bool misbehave_at_request();
     void refuse(Exchange& exchange, const HttpRefusal& refusal) const;
     [[nodiscard]] bool authorized(const HttpRequest& request) const;
@@ -108,6 +112,7 @@ private:
     double started_at_;                ///< seconds since 1970
     std::string bytes_;                ///< of the answer that is being written
     EngineLoop loop_;
+    std::map<std::string, ObservedValues, std::less<>> histograms_;
 };
 
 }  // namespace simengine

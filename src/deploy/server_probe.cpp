@@ -4,6 +4,7 @@
 #include "base/nesting.hpp"
 #include "engine/command_reader.hpp"
 #include "load/http.hpp"
+#include "load/metrics_page.hpp"
 #include "load/model_list.hpp"
 #include "load/request_body.hpp"
 #include "servetune/detail/base/printable.hpp"

@@ -4,6 +4,7 @@
 #include "base/nesting.hpp"
 #include "base/url.hpp"
 #include "load/certificates.hpp"
+#include "load/metrics_page.hpp"
 #include "servetune/detail/base/printable.hpp"
 #include "servetune/error.hpp"
 #include "servetune/value.hpp"
@@ -191,6 +192,7 @@ EasyHandle handle_for(const Endpoint& endpoint, const std::string& path, const H
 Reply get(const Endpoint& endpoint, const std::string& path, double timeout_seconds, const GiveUp& give_up) {
     const HeaderList headers = headers_for(endpoint);
     const EasyHandle easy = handle_for(endpoint, path, headers);
+    curl_easy_setopt(easy.get(), CURLOPT_ACCEPT_ENCODING, "");  // what it can unpack; the bound is on what comes out
     return perform(endpoint, easy, timeout_seconds, give_up);
 }
 
@@ -234,24 +236,6 @@ void check_header_text(const std::string& what, std::string_view text) {
     throw UsageError(what + ": text without control characters wanted, got byte " + std::to_string(static_cast<int>(*control)) +
                      " at place " + std::to_string(control - text.begin() + 1) + " of " + std::to_string(text.size()) +
                      (*control == '\n' || *control == '\r' ? " (a line end; was it read from a file?)" : ""));
-}
-
-std::optional<double> metric_in(std::string_view text, std::string_view metric) {
-    std::optional<double> sum;
-    while (!text.empty()) {
-        const std::string_view line = text.substr(0, text.find('\n'));
-        text.remove_prefix(std::min(text.size(), line.size() + 1));
-        if (!line.starts_with(metric) || line.size() <= metric.size()) continue;
-        const char after = line[metric.size()];
-        if (after != ' ' && after != '{') continue;
-        const std::size_t labels_end = after == '{' ? line.rfind('}') : metric.size() - 1;
-        if (labels_end == std::string_view::npos) continue;
-        std::string_view rest = line.substr(labels_end + 1);
-        rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
-        const auto value = real_of(std::string(rest.substr(0, rest.find_first_of(" \r"))));  // a time stamp may follow
-        if (value) sum = sum.value_or(0) + *value;
-    }
-    return sum;
 }
 
 namespace {

@@ -62,9 +62,6 @@ Redactor secrets_of(const Endpoint& endpoint);
 /// line end, and the rest is another header.
 void check_header_text(const std::string& what, std::string_view text);
 
-/// The sum over all labels of one metric in Prometheus' text format; nothing when it is not there.
-std::optional<double> metric_in(std::string_view text, std::string_view metric);
-
 /// The addresses of the endpoint's server and of its replicas, before any path (`server_url`).
 std::vector<std::string> bases_of(const Endpoint& endpoint);
 
