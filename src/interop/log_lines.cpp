@@ -279,7 +279,10 @@ std::optional<LoggedRequest> LogLines::engine_line(std::string_view line) {
         else if (!rest.starts_with(" details:")) return std::nullopt;
         else rest.remove_prefix(std::string_view(" details:").size());
     }
-    if (rest.starts_with(" (streaming delta)")) return std::nullopt;
+    if (rest.starts_with(" (streaming delta)")) {
+        if (rest.find("output_token_ids") == std::string_view::npos) return std::nullopt;
+        request.part = LinePart::piece;
+    }
     if (request.part != LinePart::lost) read_message(rest, with_prompts_, request);
     return request;
 }

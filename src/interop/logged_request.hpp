@@ -17,6 +17,7 @@ struct LoggedRequest {
         whole,     ///< all that the log has to say
         received,  ///< it came
         details,   ///< of its prompt, where lines of their own have them
+        piece,     ///< of its answer: `output_tokens` are those of the piece
         answered,  ///< it ended well
         lost       ///< it ended otherwise
     };

@@ -43,6 +43,7 @@ struct Window {
 struct TrafficRow {
     LoggedRequest said;
     bool arrived = false, answered = false, lost = false;
+    std::int64_t pieces = 0;  ///< tokens in the pieces of its answer
 };
 
 /// The first of the windows with most requests.
@@ -174,7 +175,8 @@ private:
                 return;
             }
             const bool inside = *request.start >= window_.from && *request.start < window_.to;
-            if (!inside || request.part == LinePart::answered || request.part == LinePart::lost) return;
+            if (!inside || (request.part != LinePart::whole && request.part != LinePart::received && request.part != LinePart::details))
+                return;
             if (request.id != 0) by_id.emplace(request.id, rows_.size());
             rows_.push_back({request, request.part != LinePart::details, request.part == LinePart::whole, false});
             if (request.part != LinePart::whole) ++waiting_;
@@ -198,6 +200,10 @@ private:
         if ((said.part == LinePart::answered || said.part == LinePart::lost) && !row.answered && !row.lost) --waiting_;
         if (said.part == LinePart::answered) row.answered = true;
         if (said.part == LinePart::lost) row.lost = true;
+        if (said.part == LinePart::piece) {
+            row.pieces += said.output_tokens.value_or(0);
+            return;
+        }
         LoggedRequest& into = row.said;
         if (!into.input_tokens) into.input_tokens = said.input_tokens;
         if (!into.output_tokens) into.output_tokens = said.output_tokens;
@@ -246,6 +252,7 @@ private:
         bool bytes = false;
         for (TrafficRow& row : rows_) {
             LoggedRequest& said = row.said;
+            if (!said.output_tokens && row.pieces > 0) said.output_tokens = row.pieces;
             cut += said.cut ? 1 : 0;
             if (!said.input_tokens && said.input_estimate > 0 && !said.cut && !(said.bytes_only && histograms_.has_inputs())) {
                 said.input_tokens = std::max<std::int64_t>(1, std::llround(said.input_estimate * (said.bytes_only ? 1 : scale_)));
@@ -326,8 +333,8 @@ private:
         }
         if (!(best >= 1)) throw ParseError("no request ended in the time of the histograms");
         if (best > static_cast<double>(most_window_requests))
-            throw ParseError("the busiest " + seconds_text(window_seconds_) + " have more than " +
-                             std::to_string(most_window_requests) + " requests; take a shorter --window");
+            throw ParseError("the busiest " + seconds_text(window_seconds_) + " have more than " + std::to_string(most_window_requests) +
+                             " requests; take a shorter --window");
         traffic_.log_seconds = steps.rbegin()->first - (steps.begin()->first - steps.begin()->second.first);
         histograms_.restrict_to(best_from, best_from + window_seconds_);
         Rng rng(seed_of_drawn_lengths);
@@ -393,11 +400,11 @@ private:
         traffic_.shared = tokens > 0 ? shared / tokens : 0;
     }
 
-    /// How many blocks make one of the trace, and its tokens: whole ones, within half a percent of
+    /// How many blocks make one of the trace, and its tokens: whole ones, within two percent of
     /// what estimated blocks are.
     [[nodiscard]] std::pair<std::size_t, std::int64_t> grouped(const LoggedRequest& said) const {
         if (!said.blocks_of_text) return {1, said.block_tokens};
-        constexpr double close = 0.005;
+        constexpr double close = 0.02;
         constexpr std::size_t most_group = 8;
         for (std::size_t group = 1;; ++group) {
             const double exact = static_cast<double>(said.block_tokens) * scale_ * static_cast<double>(group);

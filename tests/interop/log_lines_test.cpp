@@ -104,6 +104,9 @@ TEST_CASE("log lines: an engine's received requests, their details and what beca
     LogLines lines;
     CHECK_FALSE(lines.read(head + "Added request chatcmpl-1.", true));
     CHECK_FALSE(lines.read(head + "Generated response chatcmpl-1 (streaming delta): output: 'a', finish_reason: None", true));
+    const auto piece = of_line(head + "Generated response chatcmpl-1 (streaming delta) details: output_token_ids: [60307, 4]");
+    CHECK(piece.part == Part::piece);
+    CHECK(piece.output_tokens == 2);
     CHECK(lines.understood() == 0);
     // Older versions print the prompt in the line itself.
     CHECK(of_line("INFO 11-28 09:53:46 logger.py:43] Received request cmpl-2: prompt: 'x', params: P(a=1), prompt_token_ids: [1, 2, 3], "

@@ -108,9 +108,15 @@ TEST_CASE("traffic: an engine that counts whole seconds, and answers on lines of
         return line(second, "Generated response " + id + " details: output_token_ids: [1, 2, 3]") +
                line(second, "Generated response " + id + ": output: 'a b c', finish_reason: stop");
     };
+    const auto streamed = [&](int second, const std::string& id) {
+        return line(second, "Generated response " + id + " (streaming delta) details: output_token_ids: [1, 2]") +
+               line(second, "Generated response " + id + " (streaming delta) details: output_token_ids: [3, 4, 5]") +
+               line(second, "Generated response " + id + " (streaming complete) details: output_token_ids: None") +
+               line(second, "Generated response " + id + " (streaming complete): output: 'a b c', finish_reason: streaming_complete");
+    };
     const Traffic traffic =
         traffic_of(folder, whole(1, "a", 100) + whole(1, "b", 100) + whole(2, "c", 7) + answer(3, "b") + answer(3, "a") + whole(4, "d", 5) +
-                               line(5, "Request d aborted.") + whole(5, "e", 5) + answer(9, "c"));
+                               line(5, "Request d aborted.") + whole(5, "e", 5) + streamed(9, "c"));
     REQUIRE(traffic.requests.size() == 3);
     CHECK(traffic.requests[0].input_tokens == 100);
     CHECK(traffic.requests[0].output_tokens == 3);
@@ -118,6 +124,7 @@ TEST_CASE("traffic: an engine that counts whole seconds, and answers on lines of
     CHECK(traffic.requests[1].blocks == traffic.requests[0].blocks);
     CHECK(traffic.requests[1].seconds == 0.5);
     CHECK(traffic.requests[2].blocks.empty());
+    CHECK(traffic.requests[2].output_tokens == 5);
     CHECK(traffic.shared == Approx(96.0 / 207));
     CHECK(traffic.counts.failed == 1);
     CHECK(traffic.counts.unanswered == 1);
