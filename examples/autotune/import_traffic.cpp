@@ -24,7 +24,8 @@ using namespace servetune;
 
 /// The trace goes beside the workload, and nothing that is there is replaced.
 int import_traffic(const ImportArguments& arguments) {
-    if (arguments.study || arguments.write_study || arguments.rest || arguments.output || !arguments.command.empty())
+    if (arguments.study || arguments.write_study || arguments.rest || arguments.output || !arguments.command.empty() ||
+        !arguments.objective.empty())
         throw UsageError("--write-workload reads logs; of the other options it takes --window and --json");
     constexpr double default_window_seconds = 600;  // a trial of some minutes
     const std::filesystem::path& file = *arguments.write_workload;

@@ -366,10 +366,8 @@ std::optional<LoggedRequest> LogLines::read(std::string_view line, bool with_pro
     std::optional<LoggedRequest> request;
     if (!columns_.empty()) request = read_csv_request(columns_, csv_cells(line), with_prompts_, clock_);
     else if (first_ && line.front() != '{' && line.find(',') != std::string_view::npos && !(request = read_line(line))) {
-        columns_ = csv_cells(line);  // unless it has a cell that no column is called
-        const bool names =
-            std::none_of(columns_.begin(), columns_.end(), [](const std::string& cell) { return cell.empty() || printed_number(cell); });
-        if (!names) columns_.clear();
+        columns_ = csv_cells(line);
+        if (!names_requests(columns_)) columns_.clear();
     } else if (!request) request = read_line(line);
     first_ = false;
     if (request) ++understood_;

@@ -232,6 +232,14 @@ std::optional<LoggedRequest> read_json_request(std::string_view line, bool with_
     return read_logged_object(object, with_prompts, clock);
 }
 
+bool names_requests(const std::vector<std::string>& columns) {
+    const auto any = [&](const auto& names) {
+        return std::any_of(names.begin(), names.end(),
+                           [&](std::string_view name) { return std::find(columns.begin(), columns.end(), name) != columns.end(); });
+    };
+    return any(logged_times) && any(logged_inputs);
+}
+
 std::optional<LoggedRequest> read_csv_request(const std::vector<std::string>& columns, const std::vector<std::string>& cells,
                                               bool with_prompts, LogClock& clock) {
     if (cells.size() != columns.size()) return std::nullopt;

@@ -79,7 +79,9 @@ bool asks_model(std::string_view path);
 
 /// A request of a JSON object or of a CSV row that was made one. Nothing: it is none.
 std::optional<LoggedRequest> read_json_request(std::string_view line, bool with_prompts, LogClock& clock);
-/// The same of cells below their columns.
+/// Whether columns are those of a table of requests.
+bool names_requests(const std::vector<std::string>& columns);
+/// As read_json_request, of cells below their columns.
 std::optional<LoggedRequest> read_csv_request(const std::vector<std::string>& columns, const std::vector<std::string>& cells,
                                               bool with_prompts, LogClock& clock);
 

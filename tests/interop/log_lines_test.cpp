@@ -143,7 +143,9 @@ TEST_CASE("log lines: an engine's finished requests, as text and as JSON") {
     CHECK(of_line(replaced(json, "\"stop\"", "\"abort\"")).kept == Kept::failed);
     CHECK(of_line(replaced(json, "\"r1\"", "\"HEALTH_CHECK_1\"")).kept == Kept::other);
     LogLines lines;
-    CHECK_FALSE(lines.read("[2026-11-28 09:53:50] Receive: obj=GenerateReqInput(rid='r1', text='a')", true));
+    CHECK_FALSE(lines.read("[2026-11-28 09:53:50] Receive: obj=GenerateReqInput(rid='r1', text='a, b', x=1)", true));
+    CHECK(
+        lines.read("[2026-11-28 09:53:51] Finish: obj=G(rid='r1'), out={'meta_info': {'prompt_tokens': 1, 'completion_tokens': 2}}", true));
 }
 
 TEST_CASE("log lines: a proxy's payloads, spend logs and tables") {
