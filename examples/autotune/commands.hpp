@@ -190,14 +190,16 @@ struct FitArguments : StudyArguments {
 struct ImportArguments {
     std::vector<std::filesystem::path> documents;
     std::optional<std::filesystem::path> study{};
-    std::optional<std::filesystem::path> output{};       ///< nothing: standard output
-    std::optional<std::filesystem::path> rest{};         ///< where the blocks go that the study does not know
-    std::string command{};                               ///< of the results that have none
-    std::optional<std::filesystem::path> write_study{};  ///< the study that is made of the results
-    std::string workload{};                              ///< with it: the one that is searched
-    std::vector<std::string> settings{};                 ///< with it: [FILE:]NAME=VALUE
-    std::string objective{};                             ///< of a table of configurations: its column
-    std::vector<std::string> parameters{};               ///< the same: those that are set; empty: as the columns tell
+    std::optional<std::filesystem::path> output{};          ///< nothing: standard output
+    std::optional<std::filesystem::path> rest{};            ///< where the blocks go that the study does not know
+    std::string command{};                                  ///< of the results that have none
+    std::optional<std::filesystem::path> write_study{};     ///< the study that is made of the results
+    std::string workload{};                                 ///< with it: the one that is searched
+    std::vector<std::string> settings{};                    ///< with it: [FILE:]NAME=VALUE
+    std::string objective{};                                ///< of a table of configurations: its column
+    std::vector<std::string> parameters{};                  ///< the same: those that are set; empty: as the columns tell
+    std::optional<std::filesystem::path> write_workload{};  ///< the documents are logs; the workload that their traffic makes
+    std::optional<double> window_seconds{};                 ///< with it: how much of the traffic
     bool json = false;
 };
 
@@ -280,6 +282,7 @@ int suggest(const SuggestArguments& arguments);
 int fit_table(const FitArguments& arguments);
 int import_document(const ImportArguments& arguments);
 int watch(const WatchArguments& arguments);
+int import_traffic(const ImportArguments& arguments);
 int mcp(const std::filesystem::path& folder);
 
 }  // namespace autotune

@@ -106,6 +106,7 @@ int import_table(const ImportArguments& arguments, const Catalogue& catalogue) {
 }  // namespace
 
 int import_document(const ImportArguments& arguments) {
+    if (arguments.write_workload) return import_traffic(arguments);
     const Catalogue catalogue = Catalogue::standard();
     if (!arguments.objective.empty()) return import_table(arguments, catalogue);
     std::optional<StudyFile> study;

@@ -369,11 +369,13 @@ int dispatch(int argc, char** argv) {
     schema_command->add_option("KIND", schema_kind, "The kind of file")->required();
 
     ImportArguments import_arguments;
-    CLI::App* import_command = app.add_subcommand("import", "Convert benchmark results into a table: exit code 5 if a document has none");
+    CLI::App* import_command =
+        app.add_subcommand("import", "Convert benchmark results into a table, or logs into a workload: exit code 5 if a document has none");
     import_command
         ->add_option("DOCUMENT", import_arguments.documents,
                      "JSON or CSV of a benchmark tool (vLLM, SGLang, GuideLLM, llama-bench, evalscope, InferenceX, ...: "
-                     "docs/reference/result-formats.md); text or Markdown with printed results; a table of your own, with --objective")
+                     "docs/reference/result-formats.md); text or Markdown with printed results; a table of your own, with --objective; "
+                     "with --write-workload a log of an engine, a proxy or a web server (also .gz), or histograms of Prometheus")
         ->required();
     import_command->add_option("--study", import_arguments.study, "The study whose parameters and workloads the rows use");
     import_command->add_option("--command", import_arguments.command, "Command that started the engine, for results without one");
@@ -395,6 +397,13 @@ int dispatch(int argc, char** argv) {
         ->add_option("--parameter", import_arguments.parameters,
                      "With --objective: the columns that are parameters (default: by their names and values)")
         ->needs(objective);
+    CLI::Option* write_workload = import_command->add_option(
+        "--write-workload", import_arguments.write_workload,
+        "Write the traffic in logs as a workload (.yaml) and a trace (.jsonl) of lengths, times and shared beginnings, without texts");
+    import_command
+        ->add_option("--window", import_arguments.window_seconds, "With --write-workload: the busiest time that is taken (default: 10min)")
+        ->transform(seconds_or_unit())
+        ->needs(write_workload);
     import_command->add_option("--rest", import_arguments.rest, "With --study: CSV file for results that the study does not know");
     import_command->add_flag("--json", import_arguments.json, "Print one JSON object");
 

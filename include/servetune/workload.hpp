@@ -49,6 +49,10 @@ inline constexpr double slowest_rate = 1e-6;
 inline constexpr double fastest_rate = 1e9;
 inline constexpr std::int64_t most_concurrency = 1'000'000;
 
+/// How many times as fast as recorded a trace can be meant to be sent.
+inline constexpr double slowest_replay = 0.001;
+inline constexpr double fastest_replay = 1000;
+
 /// Where the most load is looked for under which the limits hold, and how closely.
 struct LoadSearch {
     std::optional<double> from{};  ///< requests a second, or in flight; nothing: a fiftieth of what the server does, or one
@@ -68,6 +72,7 @@ struct Arrival {
     double to_requests_per_second = 0;  ///< ramp: at the end
     std::int64_t in_flight = 0;         ///< concurrency: requests in flight at any time (closed loop)
     LoadSearch search{};                ///< largest_rate, largest_concurrency: as found for each configuration (load/capacity.hpp)
+    double speed = 1;                   ///< trace: times as fast as its time stamps say
 
     [[nodiscard]] bool searched() const { return kind == Kind::largest_rate || kind == Kind::largest_concurrency; }
 };

@@ -36,7 +36,8 @@ struct TraceRow {
     std::optional<double> seconds{};  ///< since the first row
     std::int64_t input_tokens = 0;
     std::int64_t output_tokens = 0;
-    std::vector<std::uint64_t> blocks{};  ///< names of the prompt's blocks of 512 tokens, where the trace has them
+    std::vector<std::uint64_t> blocks{};  ///< names of the blocks that the prompt begins with, where the trace has them
+    std::int64_t block_tokens = 512;      ///< of each (Mooncake, "Kimi's KVCache-centric architecture", 2024, trace format)
 };
 
 /// `count` conversations of a ShareGPT file that pass the data set's filters, drawn by the seed

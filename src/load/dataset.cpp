@@ -19,8 +19,6 @@ namespace {
 constexpr std::int64_t most_requests = 1'000'000;
 constexpr std::int64_t most_total_tokens = 500'000'000;
 
-constexpr std::int64_t block_tokens = 512;  ///< of a hash id (Mooncake, "Kimi's KVCache-centric architecture", 2024, trace format)
-
 /// Streams of random numbers, each its own: lengths do not depend on how many words were drawn.
 enum Stream : std::uint64_t { lengths = 1, bodies, arrivals, groups, samples, blocks, own_parts };
 
@@ -217,7 +215,7 @@ private:
             const std::int64_t output = dataset_.output_tokens ? needed(dataset_.output_tokens, "output_tokens") : row.output_tokens;
             if (row.blocks.empty()) add_random(i, row.input_tokens, output);
             else add_blocks(i, row, output);
-            if (timed) plan_.requests.back().at_seconds = present(row.seconds);
+            if (timed) plan_.requests.back().at_seconds = present(row.seconds) / workload_.arrival.speed;
         }
         describe(std::to_string(rows.size()) + " requests of " + dataset_.path + ", their texts random words");
     }
@@ -225,7 +223,7 @@ private:
     /// in the trace.
     void add_blocks(std::size_t i, const TraceRow& row, std::int64_t output) {
         std::vector<std::uint32_t> symbols(symbols_for(row.input_tokens));
-        const auto block = static_cast<std::size_t>(std::max(1.0, std::floor(static_cast<double>(block_tokens) / per_word_)));
+        const auto block = static_cast<std::size_t>(std::max(1.0, std::floor(static_cast<double>(row.block_tokens) / per_word_)));
         for (std::size_t at = 0, k = 0; at < symbols.size(); at += block, ++k) {
             const bool named = k < row.blocks.size();
             const std::uint64_t name = named ? derive_seed(seed(blocks), row.blocks[k]) : derive_seed(derive_seed(seed(own_parts), i), k);

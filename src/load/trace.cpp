@@ -202,6 +202,10 @@ RawRow json_row(const TextStream& stream, std::size_t line, const std::string& t
     // Mooncake's `timestamp` is in milliseconds; its other names tell it.
     const bool milliseconds = time == "timestamp_milliseconds" || (time == "timestamp" && (input == "input_length" || has("hash_ids")));
     if (!time.empty()) result.moment = moment_at(stream, line, time, plain(time), milliseconds);
+    if (const auto tokens = object.find("block_tokens"); tokens != object.end()) {
+        result.row.block_tokens = length_of(stream, line, "block_tokens", text_of_cell(*tokens));
+        if (result.row.block_tokens < 1) stream.fail(line, "'block_tokens': at least 1 wanted, got 0");
+    }
     if (const auto ids = object.find("hash_ids"); ids != object.end()) {
         if (!ids->is_array()) stream.fail(line, "'hash_ids': a list of integers wanted, got " + std::string(ids->type_name()));
         for (const Json& id : *ids) {

@@ -314,6 +314,11 @@ Arrival read_arrival(const Yaml& node) {
         result.search = read_load_search(*search);
     }
     if (given > 1) node.fail("an arrival is one of rate, concurrency, ramp, largest_rate, largest_concurrency");
+    if (const Yaml* speed = node.find(table.speed)) {
+        if (result.kind != Arrival::Kind::trace) speed->fail("speed goes with `rate: timestamps`");
+        read(node, table.speed, result.speed);
+        if (result.speed < slowest_replay || result.speed > fastest_replay) speed->fail_wanted("a number from 0.001 to 1000");
+    }
     if (const Yaml* burstiness = node.find(table.burstiness)) {
         if (result.kind != Arrival::Kind::rate && result.kind != Arrival::Kind::ramp && result.kind != Arrival::Kind::largest_rate)
             burstiness->fail("burstiness goes with a finite rate, a ramp or largest_rate");

@@ -174,6 +174,7 @@ inline constexpr struct LoadSearchKeys : LoadRangeKeys { static constexpr std::s
 inline constexpr struct ArrivalKeys {
     static constexpr std::string_view called = "arrival";
     Key rate{"rate", is::arrival_rate, "requests per second; inf: all at once; timestamps: as the data set says"};
+    Key speed{"speed", is::positive, "of timestamps: times as fast as recorded, 0.001 to 1000 (1)"};
     Key burstiness{"burstiness", is::rate, "of a rate or ramp: 1 is Poisson, less is burstier, inf an even pace"};
     Key concurrency{"concurrency", is::integer_in<1, most_concurrency>, "that many requests in flight"};
     Key ramp{"ramp", is::keyed<keys::ramp>, "requests per second, changing evenly in time"};

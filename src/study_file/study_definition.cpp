@@ -113,8 +113,8 @@ std::string text_of_workload(const Workload& workload) {
     result += " range_ratio=" + text_of(workload.dataset.range_ratio) + " arrival=" + std::string(name_in(arrival_kinds, arrival.kind)) +
               "," + text_of(arrival.requests_per_second) + "," + text_of(arrival.burstiness) + "," +
               text_of(arrival.to_requests_per_second) + "," + std::to_string(arrival.in_flight) + text_of_search(arrival) +
-              " seed=" + std::to_string(workload.seed) + " ignore_eos=" + (workload.ignore_eos ? "true" : "false") +
-              " weight=" + text_of(workload.weight);
+              (arrival.speed == 1 ? "" : " speed=" + text_of(arrival.speed)) + " seed=" + std::to_string(workload.seed) +
+              " ignore_eos=" + (workload.ignore_eos ? "true" : "false") + " weight=" + text_of(workload.weight);
     return result;
 }
 

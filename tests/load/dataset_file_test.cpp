@@ -218,6 +218,24 @@ TEST_CASE("trace: equal hash ids are equal text, block by block") {
     same_lengths(plan, plan_requests(workload, {.salt = 2}));
 }
 
+TEST_CASE("trace: blocks of the size that it says, and times as fast as asked") {
+    const TemporaryFolder folder;
+    const std::string rows =
+        "{\"timestamp\": 0, \"input_length\": 100, \"output_length\": 5, \"block_tokens\": 33, \"hash_ids\": [1, 2]}\n"
+        "{\"timestamp\": 1500, \"input_length\": 80, \"output_length\": 6, \"block_tokens\": 33, \"hash_ids\": [1, 2]}\n";
+    Workload workload = file_workload(Dataset::Kind::trace, folder.write("m.jsonl", rows));
+    workload.arrival.kind = Arrival::Kind::trace;
+    workload.arrival.speed = 2;
+    const Plan plan = plan_requests(workload, {.salt = 1});
+    const std::size_t common = common_start(words_of(plan.requests[0].text), words_of(plan.requests[1].text));
+    CHECK(common >= 66);
+    CHECK(common <= 68);
+    CHECK(plan.requests[1].at_seconds == 0.75);
+    CHECK(plan.requests[1].input_tokens == 80);
+    workload.dataset.path = folder.write("0.jsonl", replaced(rows, "33", "0")).string();
+    CHECK(failure(folder, [&] { (void)plan_requests(workload); }) == "DIR/0.jsonl:1: 'block_tokens': at least 1 wanted, got 0");
+}
+
 TEST_CASE("trace: other names and times, and what is none") {
     const TemporaryFolder folder;
     const auto plan = [&](const std::string& text, Arrival::Kind arrival = Arrival::Kind::trace) {

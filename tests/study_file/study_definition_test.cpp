@@ -183,6 +183,7 @@ const std::vector<Row>& rows() {
          dataset("kind: shared_prefix, prefix_tokens: 8, prefix_groups: 2, " + lengths)},
         {"dataset.turns", dataset("kind: multi_turn, turns: 2, " + lengths), dataset("kind: multi_turn, turns: 3, " + lengths)},
         {"arrival.rate", arrival("{rate: 2}"), arrival("{rate: timestamps}")},
+        {"arrival.speed", arrival("{rate: timestamps}"), arrival("{rate: timestamps, speed: 2}")},
         {"arrival.burstiness", arrival("{rate: 2}"), arrival("{rate: 2, burstiness: 0.5}")},
         {"arrival.concurrency", arrival("{concurrency: 2}"), arrival("{concurrency: 3}")},
         {"arrival.ramp", arrival("{rate: 2}"), arrival("{ramp: {from: 2, to: 3}}")},

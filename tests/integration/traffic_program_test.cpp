@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// `autotune import LOG --write-workload FILE` from outside, and the traffic sent again.
+#include "support/autotune.hpp"
+#include "support/stream_server.hpp"
+#include "support/test.hpp"
+
+#include "base/files.hpp"
+#include "interop/records.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <string>
+
+using namespace servetune;
+using namespace servetune::test;
+using Json = nlohmann::json;
+
+namespace {
+
+std::string log_of_requests(std::size_t count) {
+    std::string log;
+    for (std::size_t i = 0; i < count; ++i)
+        log += "{\"timestamp\": " + std::to_string(1795859600 + 0.1 * static_cast<double>(i)) +
+               ", \"prompt_tokens\": " + std::to_string(20 + i) + ", \"completion_tokens\": " + std::to_string(3 + i % 5) + "}\n";
+    return log;
+}
+
+}  // namespace
+
+TEST_CASE("import: a log becomes a workload, which is sent at its times and twice as fast") {
+    const TemporaryFolder folder;
+    folder.write("log.jsonl", log_of_requests(12));
+    const Ran made = autotune({"import", "log.jsonl", "--write-workload", "traffic.yaml"}, folder.path());
+    INFO(made.err);
+    REQUIRE(made.code == 0);
+    CHECK(made.out.starts_with("12 requests in 1 s (from 2026-11-28 09:53)\n"));
+    CHECK(has(made.err, "traffic.yaml and traffic.jsonl are written"));
+    folder.write("fast.yaml", "use: traffic.yaml\nworkload: fast\narrival: {rate: timestamps, speed: 2}\n");
+    const StreamServer server({.behaviour = parse_behaviour("first=0.003,gap=0.001")});
+    double last[2] = {0, 0};
+    for (const int speed : {1, 2}) {
+        const std::string records = "r" + std::to_string(speed) + ".gz";
+        const Ran sent = autotune(
+            {"bench", "--url", server.url(), "--quiet", "--workload", speed == 1 ? "traffic.yaml" : "fast.yaml", "--records", records},
+            folder.path());
+        INFO(sent.err + sent.out);
+        CHECK(sent.code == 0);
+        const auto rows = read_records(folder.path() / records);
+        REQUIRE(rows.size() == 12);
+        last[speed - 1] = rows[11].scheduled - rows[0].scheduled;
+        CHECK(rows[4].output_tokens == 7);
+        CHECK(rows[4].input_tokens == 24);
+    }
+    CHECK(last[0] == Approx(1.1).margin(0.01));
+    CHECK(last[1] == Approx(0.55).margin(0.01));
+}
+
+TEST_CASE("import --write-workload: what it refuses, and that it replaces nothing") {
+    const TemporaryFolder folder;
+    folder.write("log.jsonl", log_of_requests(3));
+    folder.write("prose.txt", "the cat sat on the mat\n");
+    const auto run = [&](std::vector<std::string> words) {
+        words.insert(words.begin(), "import");
+        return autotune(words, folder.path());
+    };
+    CHECK(has(run({"log.jsonl", "--write-workload", "traffic"}).err, "a file ending in .yaml wanted, got traffic"));
+    CHECK(has(run({"log.jsonl", "--write-workload", "t.yaml", "--output", "x.csv"}).err,
+              "of the other options it takes --window and --json"));
+    const Ran none = run({"prose.txt", "--write-workload", "t.yaml"});
+    CHECK(none.code == 2);
+    CHECK(has(none.err, "prose.txt: no line tells of a request"));
+    CHECK_FALSE(has(none.err, "cat sat"));
+    CHECK_FALSE(std::filesystem::exists(folder.path() / "t.yaml"));
+    CHECK_FALSE(std::filesystem::exists(folder.path() / "t.jsonl"));
+    folder.write("t.jsonl", "mine");
+    CHECK(run({"log.jsonl", "--write-workload", "t.yaml"}).code == 2);
+    CHECK(read_file(folder.path() / "t.jsonl") == "mine");
+    CHECK_FALSE(std::filesystem::exists(folder.path() / "t.yaml"));
+    const Ran object = run({"log.jsonl", "--write-workload", "u.yaml", "--window", "1min", "--json"});
+    CHECK(Json::parse(object.out).at("requests") == 3);
+}
