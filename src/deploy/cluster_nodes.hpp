@@ -28,9 +28,9 @@ inline constexpr const char* nodes_jsonpath =
     R"({.spec.unschedulable}{"\n"}{end})";
 [[nodiscard]] std::vector<ClusterNode> nodes_in(const std::string& answer);
 
-/// Why not enough nodes would take such pods now, for a person; empty: they would, as far as labels,
-/// taints and devices say. `pod`: the spec of a pod; `devices`: the resource, `count` of it;
-/// `wanted`: so many nodes, a pod each.
+/// Why not enough nodes would take such pods now, for a person; empty: they would, as far as
+/// labels, taints and devices say. `pod`: the spec of a pod; `devices`: the resource, `count` of
+/// it; `wanted`: so many nodes, a pod each.
 [[nodiscard]] std::string why_no_node_fits(const std::vector<ClusterNode>& nodes, const nlohmann::json& pod, const std::string& devices,
                                            std::int64_t count, std::size_t wanted = 1);
 

@@ -143,7 +143,7 @@ void add_command(Json& container, const LaunchRequest& request, std::int64_t nod
     const Command& command = request.command;
     if (nodes > 1)
         for (const std::string& word :
-             {std::string("/bin/sh"), std::string("-c"), script_of_node(*request.over_nodes, nodes), std::string("sh")})
+             {std::string("/bin/sh"), std::string("-ec"), script_of_node(*request.over_nodes, nodes), std::string("sh")})
             words.push_back(unexpanded(word, "a word of the shell"));
     for (std::size_t i = 0; i < command.argv.size(); ++i)
         words.push_back(unexpanded(i == 0 ? command.argv[i] : with_place(command.argv[i], command.files, files_folder),

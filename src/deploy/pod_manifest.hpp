@@ -42,9 +42,9 @@ inline constexpr std::string_view pod_leader_annotation = "servetune/leader";
 /// The Job of one engine or router of a trial, as `kubectl create -f -` takes it. `name`: its own;
 /// `label`: of its study. The command's files travel in annotations of the pod, which a downward
 /// API volume makes files again: nothing else is to be created and removed. An engine over several
-/// nodes is an Indexed Job, whose pods wait in a shell for `pod_leader_annotation`, for only then is
-/// every image there and the address known. Throws UsageError where a file or word has no form in a
-/// manifest.
+/// nodes is an Indexed Job, whose pods wait in a shell for `pod_leader_annotation`: only then is
+/// every image there and the address known. Throws UsageError where a file or word has no form in
+/// a manifest.
 [[nodiscard]] nlohmann::json trial_job(const KubernetesOptions& options, const LaunchRequest& request, const std::string& name,
                                        const std::string& label);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An engine over several nodes, in a cluster that is a folder; cluster_over_nodes_test.cpp has it on a
-// real one.
+// An engine over several nodes, in a cluster that is a folder; cluster_over_nodes_test.cpp has it
+// on a real one.
 #include "base/files.hpp"
 #include "contract/launcher_contract.hpp"
 #include "deploy/pod_manifest.hpp"
@@ -219,6 +219,7 @@ TEST_CASE("kubernetes nodes: a study tries an engine on one node and over two, w
     const Ran ended = study.run();
     INFO(ended.out << ended.err);
     CHECK(ended.code == 0);
+    CHECK(has(read_file(study.directory() / "report.md"), "An engine of more than 1 devices had a pod on each of several nodes"));
     const std::string calls = cluster.content("calls");
     CHECK(has(calls, "auth can-i patch pods "));
     CHECK(times_in(calls, "annotate pods ") == 1);
