@@ -14,7 +14,8 @@ namespace autotune {
 
 /// What a program that calls `autotune` can rely on. `without_results`: a file that was to be read
 /// has none; the others were read. `undecided`: a comparison would need more measurements.
-/// `left_alone`: a file could not be changed safely. `reader_gone`: 128 + SIGPIPE, as a shell shows a program that ends by that signal.
+/// `left_alone`: a file could not be changed safely. `reader_gone`: 128 + SIGPIPE, as a shell shows
+/// a program that ends by that signal.
 enum ExitCode {
     done = 0,
     answer_is_no = 1,

@@ -21,7 +21,9 @@ namespace {
 
 constexpr std::array<std::pair<int, std::string_view>, 10> exit_codes{{
     {done, "success, also where the verdict is to keep the default, or inconclusive"},
-    {answer_is_no, "the answer is no: an invalid study (`validate`), a worse B (`compare`), an unsound result, nothing to explain, another command (`recommend --check`)"},
+    {answer_is_no,
+     "the answer is no: an invalid study (`validate`), a worse B (`compare`), an unsound result, nothing to explain, another command "
+     "(`recommend --check`)"},
     {usage_error, "usage error: a wrong option, an unreadable file, an invalid study (all but `validate`)"},
     {environment_error, "environment error: a missing program, a full disk, a failing A (`compare`), a folder in use"},
     {nothing_feasible, "no configuration passes, whatever the verdict"},

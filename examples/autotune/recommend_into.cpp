@@ -38,7 +38,8 @@ const DeployCommand& chosen(const DeployFile& file, const std::string& name, con
     for (const DeployCommand& command : file.commands)
         if (at.empty() || std::find(command.names.begin(), command.names.end(), at) != command.names.end()) fitting.push_back(&command);
     if (file.commands.empty())
-        throw UsageError(name + " starts no " + engine + " in a form that is known: its command or flags stand in none of the usual places. " +
+        throw UsageError(name + " starts no " + engine +
+                         " in a form that is known: its command or flags stand in none of the usual places. " +
                          "`recommend --as` prints a whole file");
     if (fitting.size() == 1) return *fitting.front();
     if (fitting.empty()) throw UsageError("--at " + at + ": " + name + " has " + joined_names(file.commands));
@@ -61,7 +62,8 @@ void keep_secrets_of(std::string_view text) {
         if (text.substr(value).starts_with("value:")) value = std::min(text.find_first_not_of(between, value + 6), text.size());
         const std::size_t stop = std::min(text.find_first_of("\"' \t,\r\n", value), text.size());
         const std::string secret(text.substr(value, stop - value));
-        const bool plain = secret.empty() || std::string_view("$-{[<#&*").find(secret.front()) != std::string_view::npos || secret.ends_with(':');
+        const bool plain =
+            secret.empty() || std::string_view("$-{[<#&*").find(secret.front()) != std::string_view::npos || secret.ends_with(':');
         if (!plain && !std::holds_alternative<bool>(value_of(secret))) secrets().add(secret);
     }
 }
@@ -72,14 +74,16 @@ std::string figures_text(const RecommendedHere& recommended) {
     const Recommendation& result = recommended.result;
     if (!result.keep_default && result.default_passes) {
         const std::string metric = file.objective.leading().metric;
-        text += fmt::format("- {}: {} over the engine's default", metric, gain_text(result.gain.value, result.gain.scale));
+        text += fmt::format("- {}: {} over the default", metric, gain_text(result.gain.value, result.gain.scale));
         if (result.gain.has_interval())
-            text += fmt::format(" (95 % interval: {} to {})", gain_text(result.gain.low, result.gain.scale), gain_text(result.gain.high, result.gain.scale));
+            text += fmt::format(" (95 % interval: {} to {})", gain_text(result.gain.low, result.gain.scale),
+                                gain_text(result.gain.high, result.gain.scale));
         text += "\n";
     }
     const auto measured = [&](const Configuration& configuration, const char* whose) {
         for (const Trial& trial : recommended.trials)
-            if (const Measurement* one = trial.measurement(); one != nullptr && trial.workload.empty() && trial.configuration == configuration) {
+            if (const Measurement* one = trial.measurement();
+                one != nullptr && trial.workload.empty() && trial.configuration == configuration) {
                 if (const auto found = one->metrics.find(file.objective.leading().metric); found != one->metrics.end())
                     text += fmt::format("- {} in trial {}: {:.6g}\n", whose, trial.id, found->second.value);
                 return;
@@ -98,9 +102,7 @@ std::string changes_text(const DeployDifference& difference) {
     return text;
 }
 
-std::string request_title(const RecommendedHere& recommended) {
-    return recommended.setup.file.name + ": " + recommended.headline.title;
-}
+std::string request_title(const RecommendedHere& recommended) { return recommended.setup.file.name + ": " + recommended.headline.title; }
 
 std::string request_text(const RecommendArguments& arguments, const RecommendedHere& recommended, const DeployCommand& command,
                          const DeployDifference& difference) {
@@ -116,7 +118,8 @@ std::string request_text(const RecommendArguments& arguments, const RecommendedH
     text += "\n## How it was measured\n\n";
     std::size_t finished = 0;
     for (const Trial& trial : recommended.trials) finished += trial.outcome.has_value() ? 1 : 0;
-    text += fmt::format("The study `{}` finished {} trials of {}", file.name, finished, file.composition->engine_of(recommended.result.recommended).name);
+    text += fmt::format("The study `{}` finished {} trials of {}", file.name, finished,
+                        file.composition->engine_of(recommended.result.recommended).name);
     const std::string version = file.composition->version_of(file.composition->engine_of(recommended.result.recommended));
     text += (version.empty() ? "" : " " + version) + (file.model.empty() ? "" : " with " + file.model) + ".";
     if (const std::string by = file.measured_by(); !by.empty()) text += " " + by;
@@ -138,7 +141,8 @@ OrderedJson changes_json(const DeployDifference& difference) {
 
 std::string change_line(const DeployChange& change) {
     if (!change.name.starts_with('-'))
-        return change.name + ": " + (change.before.empty() ? "not set" : change.before) + " -> " + (change.after.empty() ? "not set" : change.after);
+        return change.name + ": " + (change.before.empty() ? "not set" : change.before) + " -> " +
+               (change.after.empty() ? "not set" : change.after);
     if (change.after.empty()) return "remove " + change.before;
     if (change.before.empty()) return "add " + change.after;
     return change.before + " -> " + change.after;
@@ -148,8 +152,12 @@ int check(const RecommendArguments& arguments, const DeployCommand& command, con
     DeployDifference difference = difference_of(command, wish);
     const bool same = difference.changes.empty() && difference.by_hand.empty();
     if (arguments.json)
-        put_json({{"file", arguments.check->string()}, {"at", command.label}, {"same", same}, {"differences", changes_json(difference)},
-                  {"not_known", difference.by_hand}, {"risks", difference.risks}});
+        put_json({{"file", arguments.check->string()},
+                  {"at", command.label},
+                  {"same", same},
+                  {"differences", changes_json(difference)},
+                  {"not_known", difference.by_hand},
+                  {"risks", difference.risks}});
     else {
         for (const DeployChange& change : difference.changes)
             put(stdout, "{}: {}, recommended: {}\n", change.name, change.before.empty() ? "not set" : change.before,
@@ -166,7 +174,8 @@ int check(const RecommendArguments& arguments, const DeployCommand& command, con
 int recommend_into(const RecommendArguments& arguments, const RecommendedHere& recommended) {
     const std::filesystem::path& path = arguments.into ? *arguments.into : *arguments.check;
     const std::string name = path.filename().string();
-    const DeploymentModel deployment = deployment_of(recommended.setup, recommended.result.recommended, recommended.options, StartedIn::cluster);
+    const DeploymentModel deployment =
+        deployment_of(recommended.setup, recommended.result.recommended, recommended.options, StartedIn::cluster);
     const DeployWish wish = wish_of(recommended.setup, recommended.result.recommended, deployment);
     std::string text = read_file(path);
     keep_secrets_of(text);
@@ -185,7 +194,12 @@ int recommend_into(const RecommendArguments& arguments, const RecommendedHere& r
     const DeployDifference& difference = edit.difference;
     if (!edit.unsafe.empty()) {
         complain("autotune: {} is left as it is: {}. What to change in {}:\n", path.string(), edit.unsafe, command.label);
-        if (arguments.json) put_json({{"file", path.string()}, {"at", command.label}, {"changed", false}, {"why", edit.unsafe}, {"differences", changes_json(difference)}});
+        if (arguments.json)
+            put_json({{"file", path.string()},
+                      {"at", command.label},
+                      {"changed", false},
+                      {"why", edit.unsafe},
+                      {"differences", changes_json(difference)}});
         else
             for (const DeployChange& change : difference.changes) put(stdout, "{}\n", change_line(change));
         return left_alone;
@@ -194,8 +208,14 @@ int recommend_into(const RecommendArguments& arguments, const RecommendedHere& r
     if (changed) write_file(path, edit.text);
     const std::string diff = unified_diff(file.text, edit.text, name);
     if (arguments.json) {
-        put_json({{"file", path.string()}, {"at", command.label}, {"changed", changed}, {"differences", changes_json(difference)}, {"diff", diff},
-                  {"title", request_title(recommended)}, {"body", request_text(arguments, recommended, command, difference)}, {"by_hand", difference.by_hand}});
+        put_json({{"file", path.string()},
+                  {"at", command.label},
+                  {"changed", changed},
+                  {"differences", changes_json(difference)},
+                  {"diff", diff},
+                  {"title", request_title(recommended)},
+                  {"body", request_text(arguments, recommended, command, difference)},
+                  {"by_hand", difference.by_hand}});
         return done;
     }
     if (!changed) {

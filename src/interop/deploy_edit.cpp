@@ -2,10 +2,10 @@
 #include "deploy_edit.hpp"
 
 #include "base/nesting.hpp"
+#include "deploy_units.hpp"
 #include "engine/command_reader.hpp"
 #include "engine/engine_value.hpp"
 #include "engine/shell_word.hpp"
-#include "deploy_units.hpp"
 #include "servetune/error.hpp"
 #include "shell_programs.hpp"
 
@@ -29,7 +29,8 @@ bool says_default(const FlagUnit& unit) {
 
 /// Whether the number of GPUs follows from this flag.
 bool takes_devices(const DeployWish& wish, const std::string& key) {
-    return std::any_of(wish.engine.devices.begin(), wish.engine.devices.end(), [&](const DeviceFactor& factor) { return factor.parameter == key; });
+    return std::any_of(wish.engine.devices.begin(), wish.engine.devices.end(),
+                       [&](const DeviceFactor& factor) { return factor.parameter == key; });
 }
 
 bool is_number(const std::string& text) {
@@ -47,7 +48,8 @@ void compare_gpus(const DeployCommand& command, const DeployWish& wish, DeployDi
     for (const GpuCount& count : command.gpus) counts.insert(count.word.text());
     if (counts.empty()) result.by_hand.push_back("GPUs: the command takes " + wanted + "; the file says nowhere how many it gets");
     else if (counts.size() > 1 || !is_number(*counts.begin()))
-        result.by_hand.push_back("GPUs: the command takes " + wanted + "; the file asks for " + *counts.begin() + (counts.size() > 1 ? " and others" : ""));
+        result.by_hand.push_back("GPUs: the command takes " + wanted + "; the file asks for " + *counts.begin() +
+                                 (counts.size() > 1 ? " and others" : ""));
     else if (*counts.begin() != wanted) result.changes.push_back({"GPUs", *counts.begin(), wanted});
 }
 
@@ -61,8 +63,14 @@ struct ByteEdit {
 class CommandEditor {
 public:
     CommandEditor(const DeployFile& file, const DeployCommand& command, const DeployWish& wish)
-        : file_(file), text_(file.text), command_(command), words_(command.words), now_(command.texts()), gone_(words_.size(), false),
-          file_units_(flag_units(now_, wish.engine, *wish.reader)), wish_(wish) {
+        : file_(file),
+          text_(file.text),
+          command_(command),
+          words_(command.words),
+          now_(command.texts()),
+          gone_(words_.size(), false),
+          file_units_(flag_units(now_, wish.engine, *wish.reader)),
+          wish_(wish) {
         environment_ = texts_of_environment(command);
     }
 
@@ -116,7 +124,8 @@ private:
     void replace(std::size_t i, const std::string& text) {
         const FileWord& word = words_[i];
         if (word.varies) refuse("'" + word.text() + "' is known only where it runs");
-        if (text.find('$') != std::string::npos || text.find("{{") != std::string::npos) refuse("the new value has a sign that the file may expand: " + text);
+        if (text.find('$') != std::string::npos || text.find("{{") != std::string::npos)
+            refuse("the new value has a sign that the file may expand: " + text);
         const std::string shown = word.stands == FileWord::Stands::as_entry ? text.substr(text.find('=') + 1) : text;
         edits_.push_back({word.file, text_for(shown, word)});
         now_[i] = text;
@@ -206,13 +215,17 @@ private:
         return between.find_first_not_of(" \t\r\n\\,") == std::string::npos ? between : "";
     }
     [[nodiscard]] std::string line_break() const { return text_.find("\r\n") != std::string::npos ? "\r\n" : "\n"; }
-    [[nodiscard]] bool one_group(std::size_t i) const { return i > 0 && words_[i].group == words_[anchor_].group && words_[i - 1].group == words_[i].group && words_[i-1].file.end <= words_[i].file.begin; }
+    [[nodiscard]] bool one_group(std::size_t i) const {
+        return i > 0 && words_[i].group == words_[anchor_].group && words_[i - 1].group == words_[i].group &&
+               words_[i - 1].file.end <= words_[i].file.begin;
+    }
 
     void add(const FlagUnit& unit) {
         choose_anchor();
         const FileWord& beside = words_[anchor_];
         for (const std::string& word : unit.words)
-            if (word.find('$') != std::string::npos || word.find("{{") != std::string::npos) refuse("a value has a sign that the file may expand: " + word);
+            if (word.find('$') != std::string::npos || word.find("{{") != std::string::npos)
+                refuse("a value has a sign that the file may expand: " + word);
         if (beside.stands == FileWord::Stands::as_entry) return add_entry(unit);
         std::string before_flag, before_value;
         std::size_t separate = 0, joined = 0;
@@ -247,7 +260,8 @@ private:
     void add_entry(const FlagUnit& unit) {
         const FileWord& beside = words_[anchor_];
         const std::string key_text = text_.substr(beside.key.begin, beside.key.end - beside.key.begin);
-        if (command_.entries_path.empty() || !(command_.entries_path.ends_with("rgs"))) refuse("it has no list to which '" + unit.name() + "' could be added");
+        if (command_.entries_path.empty() || !(command_.entries_path.ends_with("rgs")))
+            refuse("it has no list to which '" + unit.name() + "' could be added");
         std::string flag = unit.words.front().substr(0, unit.words.front().find('='));
         if (unit.alone && unit.value == "false" && flag.starts_with("--no-")) flag.replace(0, 5, "--");
         std::string key;
@@ -314,7 +328,8 @@ private:
             case Form::container_option: text = embedded(" -e " + assignment, to.within); break;
             case Form::unit_line: {
                 const bool plain = quoted_where_needed(value) == value;
-                text = "Environment=" + (plain ? name + "=" + value : "\"" + embedded(name + "=" + value, {Quoting::unit_double}) + "\"") + line_break();
+                text = "Environment=" + (plain ? name + "=" + value : "\"" + embedded(name + "=" + value, {Quoting::unit_double}) + "\"") +
+                       line_break();
                 break;
             }
         }
@@ -384,7 +399,8 @@ DeployDifference difference_of(const DeployCommand& command, const DeployWish& w
         if (unit.key == "{model}" && !wish.model.empty() && unit.value != wish.model && unit.value.find('$') == std::string::npos)
             result.risks.push_back("The file serves " + unit.value + "; the study measured " + wish.model + ".");
     for (const FileWord& word : command.words)
-        if (word.varies && word.text().starts_with('$') && std::none_of(there.begin(), there.end(), [&](const FlagUnit& unit) { return unit.value == word.text(); }))
+        if (word.varies && word.text().starts_with('$') &&
+            std::none_of(there.begin(), there.end(), [&](const FlagUnit& unit) { return unit.value == word.text(); }))
             result.risks.push_back("What " + word.text() + " holds is known only where it runs; it may set the same flags.");
     return result;
 }
@@ -410,7 +426,8 @@ DeployEdit edit_deploy_file(const DeployFile& file, const DeployCommand& command
         const DeployCommand& changed = now.commands[which];
         if (changed.texts() != editor.expected() || !difference_of(changed, wish).changes.empty())
             throw ParseError("the changed file would not say what is recommended");
-        if (CommandEditor::texts_of_environment(changed) != editor.environment()) throw ParseError("the changed file would have another environment");
+        if (CommandEditor::texts_of_environment(changed) != editor.environment())
+            throw ParseError("the changed file would have another environment");
         if (!file.same_but_for(command, now)) throw ParseError("the changed file would say something else differently");
         result.text = std::move(text);
     } catch (const ParseError& error) {

@@ -18,7 +18,7 @@ namespace servetune {
 struct DeployWish {
     Engine engine{};
     std::shared_ptr<const CommandReader> reader{};  ///< of this engine
-    std::vector<std::string> flags{};  ///< behind the launch
+    std::vector<std::string> flags{};               ///< behind the launch
     std::map<std::string, std::string> environment{};
     std::set<std::string> tuned{};            ///< parameters, flags of JSON and variables that the study decides
     std::vector<std::string> left_to_them{};  ///< what the study has and no file can get: secrets, files of options

@@ -18,7 +18,7 @@
 namespace servetune {
 namespace {
 
-std::vector<std::string> texts_of(std::span<const FileWord> words) {
+std::vector<std::string> words_as_texts(std::span<const FileWord> words) {
     std::vector<std::string> result;
     for (const FileWord& word : words) result.push_back(word.text());
     return result;
@@ -37,8 +37,9 @@ std::size_t platform_words(const Engine& engine, const std::vector<std::string>&
     return count;
 }
 
-std::size_t line_of(std::string_view text, std::size_t byte) {
-    return 1 + static_cast<std::size_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(std::min(byte, text.size())), '\n'));
+std::size_t line_number_of(std::string_view text, std::size_t byte) {
+    return 1 + static_cast<std::size_t>(
+                   std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(std::min(byte, text.size())), '\n'));
 }
 
 /// The variable that a word is nothing but: `$NAME`, `${NAME}`, `$(NAME)`, `${NAME[@]}`.
@@ -50,7 +51,8 @@ std::string variable_named(const FileWord& word) {
     if (brackets) text = text.substr(1, text.size() - 2);
     for (const std::string_view all : {"[@]", "[*]"})
         if (text.ends_with(all)) text.remove_suffix(all.size());
-    const bool name = !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
+    const bool name =
+        !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
     return name ? std::string(text) : "";
 }
 
@@ -113,12 +115,12 @@ void splice(std::vector<FileWord>& words, const Assigned& assigned) {
 void find_in_shell(DeployFile& file, const Engine& engine) {
     const PlacedText whole = PlacedText::whole_file(file.text);
     const std::vector<PlacedCommand> commands = shell_commands(whole);
-    for (const PlacedCommand& command : commands) file.lines.push_back(texts_of(command.words));
+    for (const PlacedCommand& command : commands) file.lines.push_back(words_as_texts(command.words));
     file.commands = engine_commands(commands, engine);
     for (DeployCommand& command : file.commands) {
         const std::size_t at = command.words.empty() ? command.add_environment.at : command.words.front().file.begin;
-        command.label = "line " + std::to_string(line_of(file.text, at));
-        command.names = {command.label, std::to_string(line_of(file.text, at))};
+        command.label = "line " + std::to_string(line_number_of(file.text, at));
+        command.names = {command.label, std::to_string(line_number_of(file.text, at))};
     }
 }
 
@@ -161,10 +163,12 @@ void find_in_unit(DeployFile& file, const Engine& engine) {
         std::vector<std::string> line{section, name};
         for (const FileWord& word : words) line.push_back(word.text());
         file.lines.push_back(line);
-        if (section == "[Service]" && name == "Environment") behind_environment = std::min(file.text.find('\n', span.end), file.text.size() - 1) + 1;
+        if (section == "[Service]" && name == "Environment")
+            behind_environment = std::min(file.text.find('\n', span.end), file.text.size() - 1) + 1;
         if (section == "[Service]" && name == "Environment")
             for (const FileWord& word : words)
-                if (const std::string variable(assigned_name(word.text())); !variable.empty()) environment[variable] = value_of_assignment(word);
+                if (const std::string variable(assigned_name(word.text())); !variable.empty())
+                    environment[variable] = value_of_assignment(word);
         if (section != "[Service]" || name != "ExecStart" || words.empty()) continue;
         PlacedCommand command{"", words};
         std::string& program = command.words.front().value.text;
@@ -172,8 +176,8 @@ void find_in_unit(DeployFile& file, const Engine& engine) {
         program.erase(0, prefix);
         for (DeployCommand& found : engine_commands({command}, engine)) {
             const std::size_t line_start = file.text.rfind('\n', span.begin) + 1;
-            found.label = "ExecStart of line " + std::to_string(line_of(file.text, span.begin));
-            found.names = {found.label, std::to_string(line_of(file.text, span.begin)), "ExecStart"};
+            found.label = "ExecStart of line " + std::to_string(line_number_of(file.text, span.begin));
+            found.names = {found.label, std::to_string(line_number_of(file.text, span.begin)), "ExecStart"};
             if (found.add_environment.form == EnvironmentPlace::Form::shell_prefix && found.add_environment.within.empty())
                 found.add_environment = {EnvironmentPlace::Form::unit_line, line_start, "", "", {}};
             file.commands.push_back(std::move(found));
@@ -195,7 +199,7 @@ bool looks_like_unit(std::string_view text) {
 
 }  // namespace
 
-std::vector<std::string> DeployCommand::texts() const { return texts_of(words); }
+std::vector<std::string> DeployCommand::texts() const { return words_as_texts(words); }
 
 bool is_image_of(const Engine& engine, std::string_view word) {
     for (const std::string& image : engine.images) {
@@ -210,12 +214,13 @@ bool is_image_of(const Engine& engine, std::string_view word) {
 
 std::optional<LaunchPlace> engine_start(const std::vector<FileWord>& words, const Engine& engine, bool anywhere,
                                         const std::map<std::string, std::string>& variables) {
-    const std::vector<std::string> texts = texts_of(words);
+    const std::vector<std::string> texts = words_as_texts(words);
     std::size_t first = 0;
     while (first < texts.size() && is_assignment(texts[first])) ++first;
     if (first == texts.size()) return std::nullopt;
     LaunchPlace result;
-    const bool wrapped = anywhere || is_one_of(program_name(texts[first]), wrappers) || is_one_of(program_name(texts[first]), container_programs);
+    const bool wrapped =
+        anywhere || is_one_of(program_name(texts[first]), wrappers) || is_one_of(program_name(texts[first]), container_programs);
     std::optional<std::size_t> image;
     for (std::size_t at = first; at < texts.size() && (at == first || wrapped); ++at) {
         if (is_one_of(program_name(texts[at]), container_programs) && at + 1 < texts.size() && texts[at + 1] == "run") {
@@ -239,8 +244,9 @@ std::optional<LaunchPlace> engine_start(const std::vector<FileWord>& words, cons
 bool are_flags_of(const Engine& engine, const std::vector<FileWord>& words) {
     if (words.empty() || !words.front().text().starts_with('-')) return false;
     const CommandReader reader({engine});
-    const CommandSettings read = reader.flags(texts_of(words), engine);
-    return std::any_of(read.settings.begin(), read.settings.end(), [](const Setting& setting) { return setting.kind == Setting::Kind::parameter; });
+    const CommandSettings read = reader.flags(words_as_texts(words), engine);
+    return std::any_of(read.settings.begin(), read.settings.end(),
+                       [](const Setting& setting) { return setting.kind == Setting::Kind::parameter; });
 }
 
 std::vector<DeployCommand> engine_commands(const std::vector<PlacedCommand>& commands, const Engine& engine) {
@@ -252,7 +258,8 @@ std::vector<DeployCommand> engine_commands(const std::vector<PlacedCommand>& com
         if (!command.array.empty() || command.words.empty()) continue;
         const std::vector<FileWord>& words = command.words;
         for (const FileWord& word : words)
-            if (const std::string name(assigned_name(word.text())); !name.empty()) variables[name] = word.text().substr(word.text().find('=') + 1);
+            if (const std::string name(assigned_name(word.text())); !name.empty())
+                variables[name] = word.text().substr(word.text().find('=') + 1);
         const bool exports = words.front().text() == "export";
         std::map<std::string, FileWord> own;
         for (std::size_t i = exports ? 1 : 0; i < words.size() && !assigned_name(words[i].text()).empty(); ++i)
@@ -264,7 +271,8 @@ std::vector<DeployCommand> engine_commands(const std::vector<PlacedCommand>& com
         const auto place = engine_start(words, engine, false, variables);
         if (!place) {
             for (std::size_t i = 1; i < words.size(); ++i) {
-                const bool script = words[i - 1].text().starts_with('-') && words[i - 1].text().ends_with('c') && !words[i - 1].text().starts_with("--");
+                const bool script =
+                    words[i - 1].text().starts_with('-') && words[i - 1].text().ends_with('c') && !words[i - 1].text().starts_with("--");
                 if (!script || words[i].text().find(' ') == std::string::npos) continue;
                 for (DeployCommand& inside : engine_commands(shell_commands(words[i].value), engine)) {
                     add_environment(inside);
@@ -279,7 +287,8 @@ std::vector<DeployCommand> engine_commands(const std::vector<PlacedCommand>& com
         if (place->in_container)
             for (std::size_t i = place->client + 1; i < place->flags; ++i)
                 if (const std::string& before = words[i - 1].text(); before == "-e" || before == "--env")
-                    if (const std::string name(assigned_name(words[i].text())); !name.empty()) found.environment[name] = value_of_assignment(words[i]);
+                    if (const std::string name(assigned_name(words[i].text())); !name.empty())
+                        found.environment[name] = value_of_assignment(words[i]);
         found.words.assign(words.begin() + static_cast<std::ptrdiff_t>(place->flags), words.end());
         splice(found.words, assigned);
         const FileWord& beside = place->in_container ? words[place->client] : words.front();

@@ -33,9 +33,9 @@ struct EnvironmentPlace {
         unit_line
     };
     Form form = Form::none;
-    std::size_t at = 0;       ///< byte of the file where the new text begins
-    std::string before{};     ///< what stands there before it: a line end and blanks, or nothing
-    std::string path{};       ///< of the list or mapping of YAML
+    std::size_t at = 0;    ///< byte of the file where the new text begins
+    std::string before{};  ///< what stands there before it: a line end and blanks, or nothing
+    std::string path{};    ///< of the list or mapping of YAML
     std::vector<Quoting> within{};
 };
 
@@ -70,16 +70,16 @@ struct DeployFile {
     [[nodiscard]] bool same_but_for(const DeployCommand& command, const DeployFile& now) const;
 };
 
-/// Reads a deploy file: compose, Kubernetes, values of Helm, a unit of systemd or a shell script, by
-/// its name and content. Throws ParseError for what is none of these, or not well-formed.
+/// Reads a deploy file by its name and content: compose, Kubernetes, values of Helm, a unit of
+/// systemd or a shell script. Throws ParseError for what is none of these, or not well-formed.
 DeployFile read_deploy_file(std::string text, std::string_view name, const Engine& engine);
 
 // The parts of it.
 
 /// Where an engine starts among words.
 struct LaunchPlace {
-    std::size_t flags = 0;         ///< index of the first word behind the program
-    std::size_t client = 0;        ///< of `run` in `docker run`
+    std::size_t flags = 0;   ///< index of the first word behind the program
+    std::size_t client = 0;  ///< of `run` in `docker run`
     bool in_container = false;
 };
 /// `anywhere`: also behind words that are no known wrapper of programs.

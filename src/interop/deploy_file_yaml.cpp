@@ -44,8 +44,9 @@ bool ends_with_any(std::string_view key, std::span<const std::string_view> endin
 
 /// Keys that say what a thing is, not which.
 bool is_structure(std::string_view key) {
-    constexpr std::array<std::string_view, 14> words{"spec", "template", "containers", "services", "podTemplate", "jobTemplate", "leaderWorkerTemplate",
-                                                     "extraPodSpec", "mainContainer", "components", "items", "data", "model", "predictor"};
+    constexpr std::array<std::string_view, 14> words{
+        "spec",         "template",      "containers", "services", "podTemplate", "jobTemplate", "leaderWorkerTemplate",
+        "extraPodSpec", "mainContainer", "components", "items",    "data",        "model",       "predictor"};
     return is_one_of(key, words);
 }
 
@@ -134,7 +135,8 @@ private:
         if (words.empty()) return false;
         for (std::size_t i = 1; i < words.size(); ++i) {
             const std::string& flag = words[i - 1].text();
-            const bool is_script = flag.starts_with('-') && !flag.starts_with("--") && flag.ends_with('c') && words[i].text().find(' ') != std::string::npos;
+            const bool is_script =
+                flag.starts_with('-') && !flag.starts_with("--") && flag.ends_with('c') && words[i].text().find(' ') != std::string::npos;
             const bool shell = i > 1 && is_one_of(program_of(words.front().text()), shells);
             if (!is_script || !shell) continue;
             std::vector<DeployCommand> inside = engine_commands(shell_commands(words[i].value), engine_);
@@ -181,7 +183,8 @@ private:
             const auto value = found.environment.find(name);
             if (value == found.environment.end() || !value->second.text().starts_with('-')) continue;
             const auto at = std::find_if(found.words.begin(), found.words.end(), [&, &named = name](const FileWord& word) {
-                return word.varies && (word.text() == "$" + named || word.text() == "${" + named + "}" || word.text() == "$(" + named + ")");
+                return word.varies &&
+                       (word.text() == "$" + named || word.text() == "${" + named + "}" || word.text() == "$(" + named + ")");
             });
             if (at == found.words.end() && name != engine_.started_by.kserve) continue;
             const std::vector<FileWord> inside = words_of_variable(value->second);
@@ -237,7 +240,8 @@ private:
                 } else if (const YamlNode* value = item.find("value"); value != nullptr && value->kind == NodeKind::scalar) {
                     keep_variable(found, item.text_of("name"), *value, item.flow, at + "/value");
                     if (!env->flow && !item.entries.empty())
-                        found.add_environment = below_line(Form::name_and_value, item.entries.front().first, item.entries.back().second, below);
+                        found.add_environment =
+                            below_line(Form::name_and_value, item.entries.front().first, item.entries.back().second, below);
                 }
             }
         }
@@ -268,7 +272,8 @@ private:
         }
     }
     /// Behind the line on which `last` ends, as far in as the line of `first`.
-    [[nodiscard]] EnvironmentPlace below_line(EnvironmentPlace::Form form, const YamlNode& first, const YamlNode& last, const std::string& path) const {
+    [[nodiscard]] EnvironmentPlace below_line(EnvironmentPlace::Form form, const YamlNode& first, const YamlNode& last,
+                                              const std::string& path) const {
         const std::string& text = file_.text;
         const std::size_t line = text.rfind('\n', first.begin) + 1;
         const std::string before = text.substr(line, first.begin - line);
@@ -302,7 +307,8 @@ private:
                 FileWord word = scalar_word(file_.text, value, node.flow);
                 const std::string flag = flag_of_key(name.text);
                 const CommandSettings read = reader_.flags({flag + "=" + value.text}, engine_);
-                if (read.settings.empty() || read.settings.front().kind != Setting::Kind::parameter || read.settings.front().beginning) continue;
+                if (read.settings.empty() || read.settings.front().kind != Setting::Kind::parameter || read.settings.front().beginning)
+                    continue;
                 word.key = {name.begin, name.begin + name.text.size()};
                 word.stands = FileWord::Stands::as_entry;
                 PlacedText whole;

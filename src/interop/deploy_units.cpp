@@ -21,9 +21,14 @@ std::vector<FlagUnit> flag_units(const std::vector<std::string>& words, const En
     for (const Setting& setting : reader.flags(words, engine).settings) {
         using Kind = Setting::Kind;
         if (!setting.key.empty() || setting.kind == Kind::unread || setting.kind == Kind::variable) continue;
-        FlagUnit unit{.flag = setting.name, .value = setting.value, .words = setting.words, .begin = setting.at, .end = setting.at + setting.words.size()};
+        FlagUnit unit{.flag = setting.name,
+                      .value = setting.value,
+                      .words = setting.words,
+                      .begin = setting.at,
+                      .end = setting.at + setting.words.size()};
         const std::string base = setting.name.substr(0, setting.name.find('.'));
-        const bool json = std::any_of(engine.json_flags.begin(), engine.json_flags.end(), [&](const JsonFlag& flag) { return flag.flag == base; });
+        const bool json =
+            std::any_of(engine.json_flags.begin(), engine.json_flags.end(), [&](const JsonFlag& flag) { return flag.flag == base; });
         unit.dotted = json && base.size() < setting.name.size();
         unit.alone = setting.alone || (setting.words.size() == 1 && setting.words.front().find('=') == std::string::npos);
         unit.not_about_speed = setting.not_about_speed;
@@ -67,7 +72,8 @@ DeployWish wish_of(const StudySetup& setup, const Configuration& configuration, 
         wish.left_to_them.push_back("the engine reads its settings from " + name + ": `recommend --as` writes it");
     for (const PassedSetting& passed : composition.passed(wish.engine)) {
         if (!passed.place.empty()) continue;
-        const bool json = std::any_of(wish.engine.json_flags.begin(), wish.engine.json_flags.end(), [&](const JsonFlag& flag) { return flag.flag == passed.flag; });
+        const bool json = std::any_of(wish.engine.json_flags.begin(), wish.engine.json_flags.end(),
+                                      [&](const JsonFlag& flag) { return flag.flag == passed.flag; });
         for (const std::string& one : {json ? passed.flag : passed.declared, passed.environment})
             if (!one.empty()) wish.tuned.insert(one);
     }

@@ -51,9 +51,7 @@ public:
 
 private:
     [[nodiscard]] char next(std::size_t ahead = 1) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
-    [[nodiscard]] bool line_end(std::size_t at) const {
-        return text_.compare(at, 1, "\n") == 0 || text_.compare(at, 2, "\r\n") == 0;
-    }
+    [[nodiscard]] bool line_end(std::size_t at) const { return text_.compare(at, 1, "\n") == 0 || text_.compare(at, 2, "\r\n") == 0; }
     [[nodiscard]] Span place(std::size_t at) const { return from_.from[at]; }
     void begin_word() {
         if (in_word_) return;
@@ -101,7 +99,8 @@ private:
         if (at_ >= text_.size()) throw ParseError(std::string("a quote ") + quote + " is not closed");
         word_.file.end = place(at_).end;
         ++at_;
-        const bool ends = at_ >= text_.size() || is_blank_or_end(text_[at_]) || (!unit_ && std::string_view(";&|()<>").find(text_[at_]) != std::string_view::npos);
+        const bool ends = at_ >= text_.size() || is_blank_or_end(text_[at_]) ||
+                          (!unit_ && std::string_view(";&|()<>").find(text_[at_]) != std::string_view::npos);
         if (whole && ends && begin < at_)
             word_.quote = unit_ ? (quote == '"' ? Quoting::unit_double : Quoting::unit_single)
                                 : (quote == '"' ? Quoting::shell_double : Quoting::shell_single);
@@ -160,7 +159,8 @@ private:
         at_ += indented ? 3 : 2;
         while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t')) ++at_;
         std::string mark;
-        for (; at_ < text_.size() && !is_blank_or_end(text_[at_]) && std::string_view(";&|)").find(text_[at_]) == std::string_view::npos; ++at_)
+        for (; at_ < text_.size() && !is_blank_or_end(text_[at_]) && std::string_view(";&|)").find(text_[at_]) == std::string_view::npos;
+             ++at_)
             if (std::string_view("'\"\\").find(text_[at_]) == std::string_view::npos) mark += text_[at_];
         marks_.emplace_back(std::move(mark), indented);
     }
@@ -277,8 +277,9 @@ std::string embedded(std::string text, const std::vector<Quoting>& within) {
 std::string text_for(const std::string& text, const FileWord& like) {
     if (like.stands != FileWord::Stands::in_text) {
         if (like.quote == Quoting::yaml_single) return "'" + embedded_once(text, Quoting::yaml_single) + "'";
-        const bool plain_entry = like.stands == FileWord::Stands::as_entry && !text.empty() &&
-                                 text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.") == std::string::npos;
+        const bool plain_entry =
+            like.stands == FileWord::Stands::as_entry && !text.empty() &&
+            text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.") == std::string::npos;
         if (like.quote == Quoting::none && (plain_in_yaml(text) || plain_entry)) return text;
         return "\"" + embedded_once(text, Quoting::yaml_double) + "\"";
     }
@@ -341,7 +342,9 @@ std::string unified_diff(std::string_view before, std::string_view after, const 
             body += std::string(1, lines[i].mark) + std::string(lines[i].text);
             if (!lines[i].text.ends_with('\n')) body += "\n\\ No newline at end of file\n";
         }
-        const auto hunk = [](std::size_t from, std::size_t count) { return std::to_string(count == 0 ? from : from + 1) + "," + std::to_string(count); };
+        const auto hunk = [](std::size_t from, std::size_t count) {
+            return std::to_string(count == 0 ? from : from + 1) + "," + std::to_string(count);
+        };
         result += "@@ -" + hunk(old_at, olds) + " +" + hunk(new_at, news) + " @@\n" + body;
         old_at += olds;
         new_at += news;

@@ -20,9 +20,9 @@ enum class Quoting { none, yaml_single, yaml_double, shell_single, shell_double,
 /// make it.
 struct PlacedText {
     std::string text{};
-    std::vector<Span> from{};         ///< one a byte of `text`
-    std::vector<Quoting> within{};    ///< outermost first: what a text has to be escaped for that is put in here
-    bool expanded = false;            ///< `$` anywhere in it stands for something else, also in single quotes
+    std::vector<Span> from{};       ///< one a byte of `text`
+    std::vector<Quoting> within{};  ///< outermost first: what a text has to be escaped for that is put in here
+    bool expanded = false;          ///< `$` anywhere in it stands for something else, also in single quotes
     void add(char c, Span place) {
         text += c;
         from.push_back(place);
@@ -37,16 +37,16 @@ struct FileWord {
         as_item,   ///< an item of a YAML list
         as_entry,  ///< `key: value` of a YAML mapping: `--key=value`
     };
-    PlacedText value{};     ///< what the program gets
-    Span file{};            ///< with its own quotes; of an entry its value
-    bool varies = false;    ///< a part of it is known only where it runs
+    PlacedText value{};   ///< what the program gets
+    Span file{};          ///< with its own quotes; of an entry its value
+    bool varies = false;  ///< a part of it is known only where it runs
     Stands stands = Stands::in_text;
-    Quoting quote = Quoting::none;          ///< its own
-    std::vector<Quoting> within{};          ///< of the text that it stands in
-    std::size_t group = 0;                  ///< words of one list, text or mapping have one number
-    bool in_flow = false;                   ///< of an item: `[a, b]`
-    bool unit = false;                      ///< in a text of systemd
-    Span key{};                             ///< of an entry
+    Quoting quote = Quoting::none;  ///< its own
+    std::vector<Quoting> within{};  ///< of the text that it stands in
+    std::size_t group = 0;          ///< words of one list, text or mapping have one number
+    bool in_flow = false;           ///< of an item: `[a, b]`
+    bool unit = false;              ///< in a text of systemd
+    Span key{};                     ///< of an entry
 
     [[nodiscard]] const std::string& text() const { return value.text; }
 };

@@ -14,7 +14,7 @@
 namespace servetune {
 namespace {
 
-constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+constexpr std::string_view mark_of_utf8 = "\xEF\xBB\xBF";
 
 bool is_yaml_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
@@ -125,8 +125,10 @@ public:
 
 private:
     [[noreturn]] void refuse() const {
-        throw ParseError("the form of the text '" + value_.substr(0, 40) + "' cannot be followed (line " +
-                         std::to_string(1 + std::count(file_.begin(), file_.begin() + static_cast<std::ptrdiff_t>(std::min(at_, file_.size())), '\n')) + ")");
+        throw ParseError(
+            "the form of the text '" + value_.substr(0, 40) + "' cannot be followed (line " +
+            std::to_string(1 + std::count(file_.begin(), file_.begin() + static_cast<std::ptrdiff_t>(std::min(at_, file_.size())), '\n')) +
+            ")");
     }
     void take(std::size_t bytes) {
         result.add(value_[done_++], {at_, at_ + bytes});
@@ -136,7 +138,8 @@ private:
         std::size_t end = at_;
         bool line_end = style_ == '|' || style_ == '>' ? done_ == 0 : false;
         for (; end < file_.size(); ++end) {
-            const bool folded = style_ == '"' && file_[end] == '\\' && end + 1 < file_.size() && (file_[end + 1] == '\n' || file_[end + 1] == '\r');
+            const bool folded =
+                style_ == '"' && file_[end] == '\\' && end + 1 < file_.size() && (file_[end + 1] == '\n' || file_[end + 1] == '\r');
             if (!folded && !is_yaml_blank(file_[end])) break;
             line_end = line_end || file_[end] == '\n';
         }
@@ -156,7 +159,10 @@ private:
         const char c = at_ < file_.size() ? file_[at_] : '\n';
         const char next = at_ + 1 < file_.size() ? file_[at_ + 1] : '\0';
         if (style_ == '"' && c == '\\' && next != '\n' && next != '\r') {
-            const char meant = next == 'n' ? '\n' : next == 't' ? '\t' : std::string_view("\\\"/ ").find(next) != std::string_view::npos ? next : '\0';
+            const char meant = next == 'n'                                                       ? '\n'
+                               : next == 't'                                                     ? '\t'
+                               : std::string_view("\\\"/ ").find(next) != std::string_view::npos ? next
+                                                                                                 : '\0';
             if (meant != value_[done_]) refuse();
             take(2);
         } else if (is_yaml_blank(value_[done_])) {
@@ -209,7 +215,7 @@ std::string item_name(const YamlNode& list, std::size_t i) {
 std::vector<YamlNode> yaml_documents(std::string_view file) {
     constexpr std::size_t longest = 1U << 20U;
     if (file.size() > longest) throw ParseError("a deploy file of more than 1 MiB is not changed");
-    const std::size_t offset = file.starts_with(byte_order_mark) ? byte_order_mark.size() : 0;
+    const std::size_t offset = file.starts_with(mark_of_utf8) ? mark_of_utf8.size() : 0;
     std::istringstream stream{std::string(file.substr(offset))};
     std::vector<YamlNode> documents;
     try {

@@ -18,10 +18,10 @@ struct YamlNode {
     Kind kind = Kind::null;
     std::string text{};  ///< of a scalar
     std::string tag{};
-    bool flow = false;            ///< a list or mapping in brackets
-    bool shared = false;          ///< an alias leads to it, or to what it stands in
-    std::size_t anchor = 0;       ///< its number; of an alias that of its target; 0: none
-    std::size_t begin = 0;        ///< byte of the file, behind anchor and tag
+    bool flow = false;       ///< a list or mapping in brackets
+    bool shared = false;     ///< an alias leads to it, or to what it stands in
+    std::size_t anchor = 0;  ///< its number; of an alias that of its target; 0: none
+    std::size_t begin = 0;   ///< byte of the file, behind anchor and tag
     std::vector<std::pair<YamlNode, YamlNode>> entries{};
     std::vector<YamlNode> items{};
 
