@@ -14,7 +14,8 @@ namespace autotune {
 
 /// What a program that calls `autotune` can rely on. `without_results`: a file that was to be read
 /// has none; the others were read. `undecided`: a comparison would need more measurements.
-/// `reader_gone`: 128 + SIGPIPE, as a shell shows a program that ends by that signal.
+/// `left_alone`: a file could not be changed safely. `reader_gone`: 128 + SIGPIPE, as a shell shows
+/// a program that ends by that signal.
 enum ExitCode {
     done = 0,
     answer_is_no = 1,
@@ -23,6 +24,7 @@ enum ExitCode {
     nothing_feasible = 4,
     without_results = 5,
     undecided = 6,
+    left_alone = 7,
     stopped = 130,
     reader_gone = 141
 };
@@ -147,6 +149,8 @@ struct RecommendArguments : StudyArguments {
     std::string image{};
     std::optional<std::int64_t> gpus{};
     std::int64_t nodes = 1;
+    std::optional<std::filesystem::path> into{}, check{};  ///< a deploy file that is there
+    std::string at{};                                      ///< which of its commands; empty: the only one
 };
 
 struct CompareArguments {

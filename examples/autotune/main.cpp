@@ -263,9 +263,9 @@ int dispatch(int argc, char** argv) {
     add_directory(recommend_command, recommend_arguments);
     std::vector<std::string> kinds_of_files;
     for (const auto& [kind, name] : servetune::artefact_kinds) kinds_of_files.emplace_back(name);
-    recommend_command->add_option("--as", recommend_arguments.as, "Kind of file")
-        ->check(CLI::IsMember(kinds_of_files))
-        ->capture_default_str();
+    CLI::Option* recommend_kind = recommend_command->add_option("--as", recommend_arguments.as, "Kind of file")
+                                      ->check(CLI::IsMember(kinds_of_files))
+                                      ->capture_default_str();
     recommend_command->add_option("--output", recommend_arguments.output, "Write it and the files that it needs into this folder");
     recommend_command->add_option("--host", recommend_arguments.host, "Address to listen on (default: 127.0.0.1, in containers 0.0.0.0)");
     recommend_command->add_option("--port", recommend_arguments.port, "Port to listen on")
@@ -277,6 +277,15 @@ int dispatch(int argc, char** argv) {
     recommend_command->add_option("--nodes", recommend_arguments.nodes, "Machines that share each engine (lws, dynamo)")
         ->check(whole_number<std::int64_t>(1))
         ->capture_default_str();
+    CLI::Option* recommend_file = recommend_command
+                                      ->add_option("--into", recommend_arguments.into,
+                                                   "Write it into this deploy file; print the diff and the text of a merge request")
+                                      ->excludes(recommend_kind);
+    recommend_command->add_option("--check", recommend_arguments.check, "Say whether this deploy file has what is recommended")
+        ->excludes(recommend_file)
+        ->excludes(recommend_kind);
+    recommend_command->add_option("--at", recommend_arguments.at,
+                                  "Which command of that file: the name of a service or container, or a line");
     ExplainArguments explain_arguments;
     CLI::App* explain_command =
         add_study_command(app, "explain", "Explain what each parameter does, or why a trial was made", explain_arguments);

@@ -2,6 +2,7 @@
 // What a study recommends, as a file that starts it.
 #include "commands.hpp"
 #include "output.hpp"
+#include "recommend_into.hpp"
 #include "study_journal.hpp"
 
 #include "base/files.hpp"
@@ -52,6 +53,7 @@ int recommend_as(const RecommendArguments& arguments) {
             if (const auto copies = measured->metrics.find("replicas"); copies != measured->metrics.end())
                 options.replicas = static_cast<std::int64_t>(copies->second.value);
     options.nodes = arguments.nodes;
+    if (arguments.into || arguments.check) return recommend_into(arguments, {setup, trials, headline, result, options});
     const ArtefactKind kind = named_in(artefact_kinds, arguments.as).value_or(ArtefactKind::shell);
     const Artefact artefact = artefact_of(kind, setup, result.recommended, options);
     if (!artefact.left_out.empty())
