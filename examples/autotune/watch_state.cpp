@@ -116,8 +116,10 @@ std::string window_line(const WatchState& state, std::string_view clock) {
 }
 
 std::string watch_text(const WatchState& state, const WatchedStudy& study) {
-    std::string out = fmt::format("{} of {} in {}", counted_text(static_cast<std::size_t>(state.whole.requests().value_or(0)), "request"),
-                                  study.engine->name, seconds_text(state.whole.seconds));
+    const auto requests = state.whole.requests();
+    std::string out = fmt::format(
+        "{} of {} in {}", requests ? counted_text(static_cast<std::size_t>(*requests), "request") : "requests, which are not counted,",
+        study.engine->name, seconds_text(state.whole.seconds));
     if (state.failed > 0) out += ", " + counted_text(state.failed, "page") + " not read";
     if (state.restarts > 0) out += ", the server restarted " + counted_text(state.restarts, "time");
     out += "\n";
@@ -129,7 +131,7 @@ std::string watch_text(const WatchState& state, const WatchedStudy& study) {
             any = true;
         }
     out += any ? "  (in brackets: the bucket, which is all that the page knows of a percentile)\n"
-               : "  no latencies: the page has no histograms\n";
+               : "  no latencies: no request has ended, or the page has no histograms\n";
     out += fmt::format("\n  {:<44} {:>9} {:>9}  {:<16}\n", "against the study", "study", "now", "99 % interval");
     for (const JudgedTrait* trait : all_judged(state)) out += trait_text(*trait);
     out +=

@@ -189,9 +189,32 @@ JudgedTrait TrafficJudge::hits() const {
     return trait;
 }
 
+JudgedTrait TrafficJudge::tokens_ratio() const {
+    JudgedTrait trait;
+    trait.name = "prompt tokens per output token";
+    if (!expected_.prompt.mean || !expected_.output.mean) {
+        trait.because = "the study does not say it";
+        return trait;
+    }
+    trait.study = *expected_.prompt.mean / *expected_.output.mean;
+    judge_mean(
+        trait, batches_,
+        [](const ServerWindow& batch) -> std::optional<double> {
+            const auto prompts =
+                batch.counter(batch.counters.contains("prefix_queried_tokens") ? "prefix_queried_tokens" : "prompt_tokens");
+            const auto outputs = batch.counter("generated_tokens");
+            return prompts && outputs && *outputs > 0 ? std::optional(*prompts / *outputs) : std::nullopt;
+        },
+        std::log1p(margin));
+    return trait;
+}
+
 std::vector<JudgedTrait> TrafficJudge::traffic() const {
-    return {load(), lengths("prompt tokens", "request_prompt_tokens", expected_.prompt),
-            lengths("output tokens", "request_generated_tokens", expected_.output), hits()};
+    std::vector<JudgedTrait> result{load(), lengths("prompt tokens", "request_prompt_tokens", expected_.prompt),
+                                    lengths("output tokens", "request_generated_tokens", expected_.output), hits()};
+    const bool says_lengths = batches_.empty() || batches_.back().histogram("request_prompt_tokens") != nullptr;
+    if (!says_lengths) result.push_back(tokens_ratio());
+    return result;
 }
 
 JudgedTrait TrafficJudge::speed() const {

@@ -82,7 +82,7 @@ public:
     static constexpr double requests_in_batch = 100;
     static constexpr std::size_t most_batches = 10;
     static constexpr std::size_t fewest_batches = 5;
-    static constexpr std::size_t lasting_batches = 3;
+    static constexpr std::size_t lasting_batches = 5;
     static constexpr double less_load_is_change_seconds = 86400;  ///< a day's busiest hour is below the study's
 
     explicit TrafficJudge(ExpectedTraffic expected) : expected_(std::move(expected)) {}
@@ -91,7 +91,8 @@ public:
     /// After a restart of the server: what was begun is not a batch.
     void interrupted() { open_ = {}; }
 
-    /// Load, prompt tokens, output tokens, cache hits.
+    /// Load, prompt tokens, output tokens, cache hits; of a server that does not say the lengths of
+    /// requests also how many prompt tokens come to an output token.
     [[nodiscard]] std::vector<JudgedTrait> traffic() const;
     /// The time per output token against what the study measured: `changed` is slower. Not known
     /// while the traffic is not the study's.
@@ -105,6 +106,7 @@ private:
     [[nodiscard]] JudgedTrait load() const;
     [[nodiscard]] JudgedTrait lengths(const std::string& name, const std::string& histogram, const ExpectedTraffic::Lengths& study) const;
     [[nodiscard]] JudgedTrait hits() const;
+    [[nodiscard]] JudgedTrait tokens_ratio() const;
     void judge_shape(JudgedTrait& trait, const std::string& histogram, const ExpectedTraffic::Lengths& study) const;
 
     ExpectedTraffic expected_;

@@ -256,6 +256,14 @@ TEST_CASE("traffic judge: what study or page do not say is not judged") {
     CHECK(trait(judge.traffic(), "prompt tokens").likeness == Likeness::not_known);
     CHECK(trait(judge.traffic(), "requests per second").likeness == Likeness::not_known);
     CHECK(trait(judge.traffic(), "share of prompt tokens from the prefix cache").likeness == Likeness::same);
+    CHECK(trait(judge.traffic(), "prompt tokens per output token").likeness == Likeness::same);
+    users.prompt_mean *= 2;
+    for (int i = 0; i < 20; ++i) {
+        ServerWindow window = users.window(60, rng);
+        window.histograms.clear();
+        judge.add(window);
+    }
+    CHECK(trait(judge.traffic(), "prompt tokens per output token").likeness == Likeness::changed);
     TrafficJudge silent(users.study(rng));
     for (int i = 0; i < 100; ++i) silent.add({.seconds = 60});
     CHECK(likeness_of(silent.traffic()) == Likeness::undecided);
