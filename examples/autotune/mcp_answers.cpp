@@ -108,7 +108,7 @@ OrderedJson of_validation(const OrderedJson& read) {
 
 OrderedJson of_effects(const OrderedJson& read) {
     if (!read.contains("effects")) return read;  // of one trial
-    OrderedJson told = picked(read, {"configurations", "needed"});
+    OrderedJson told = picked(read, {"configurations", "needed", "explanation"});
     OrderedJson effects = read["effects"];
     const auto size_of = [](const OrderedJson& one) {
         const auto gain = one.find("gain");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "explain_report.hpp"
 
+#include "account.hpp"
 #include "effects_report.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/base/printable.hpp"
@@ -94,7 +95,8 @@ std::string explained_text(const TrialExplanation& trial, const Objective& objec
 std::string explained_text(const std::vector<Effect>& effects, const std::vector<Interaction>& interactions, const Problem& problem,
                            const FigureScale& scale) {
     std::string out =
-        "against the default level, the others as in a sample of the space; gain with its interval, those of a list together with 95 %\n\n";
+        "What each level does\n  against the default level, the others as in a sample of the space; gain with its interval, those of a "
+        "list together with 95 %\n\n";
     for (const Parameter& parameter : problem.space.parameters()) {
         if (!parameter.continuous() && parameter.level_count() < 2) continue;
         out += fmt::format("{} (default {})\n", parameter.name, text_of(parameter.default_value));
@@ -174,14 +176,18 @@ ExplainReport explain_study(const StudySetup& setup, std::span<const Trial> tria
     const std::vector<Interaction> interactions = explanation.interactions(effects);
     const EffectsFloor floor = explanation.floor();
     const FigureScale scale = explanation.scale();
+    const ReportView view(setup, trials);
+    const Account account = account_of(view);
     const OrderedJson json{{"configurations", floor.measured},
                            {"needed", floor.needed()},
                            {"effects", explained_json(effects, scale)},
-                           {"interactions", explained_json(interactions, scale)}};
-    const std::string text = !floor.enough()   ? not_said(floor) + "\n"
-                             : effects.empty() ? "the space has nothing to vary\n"
-                                               : explained_text(effects, interactions, *setup.problem, scale);
-    return {text, json.dump(2), !effects.empty()};
+                           {"interactions", explained_json(interactions, scale)},
+                           {"explanation", account_json(account, view)}};
+    const std::string text = headline_of(view).title + "\n\n" + account_text(account_parts(account, view)) +
+                             (!floor.enough()   ? not_said(floor) + "\n"
+                              : effects.empty() ? "the space has nothing to vary\n"
+                                                : explained_text(effects, interactions, *setup.problem, scale));
+    return {setup.file.secrets(text), json.dump(2), !effects.empty()};
 }
 
 }  // namespace servetune

@@ -56,8 +56,9 @@ std::string allowed(const std::vector<const EmbeddedFile*>& files) {
 
 class HtmlPage {
 public:
-    HtmlPage(const HtmlView& page, const std::string& report_json, std::string_view live_version)
+    HtmlPage(const HtmlView& page, const std::vector<AccountPart>& account, const std::string& report_json, std::string_view live_version)
         : page_(page),
+          account_(account),
           view_(page.view),
           setup_(page.view.setup),
           file_(page.view.setup.file),
@@ -69,6 +70,8 @@ public:
         verdict();
         facts();
         section("gains", "Gain", gains_figure(page_));
+        brief(account_);
+        brief(handover_parts(view_));
         section("search", "Path of the search", path_tools() + search_figures(page_));
         section("trade", "Trade-offs", trade_figure(page_), "trade-offs");
         section("latency", "Latencies", latency_figure(page_));
@@ -90,11 +93,23 @@ private:
         return value ? plain_figure_text(metric, *value) : "–";
     }
 
-    void section(const std::string& id, const std::string& title, const std::string& content, const std::string& anchor = "") {
+    void section(const std::string& id, const std::string& title, const std::string& content, const std::string& anchor = "",
+                 const std::string& kind = "") {
         if (content.empty()) return;
         const std::string name = anchor.empty() ? id : anchor;
         contents_ += fmt::format("<li><a href=\"#{}\">{}</a></li>\n", name, title);
-        body_ += fmt::format("<section aria-labelledby=\"{0}\"><h2 id=\"{0}\">{1}</h2>\n{2}</section>\n", name, title, content);
+        body_ += fmt::format("<section{3} aria-labelledby=\"{0}\"><h2 id=\"{0}\">{1}</h2>\n{2}</section>\n", name, title, content,
+                             kind.empty() ? "" : " class=\"" + kind + "\"");
+    }
+
+    /// Sections that are printed.
+    void brief(const std::vector<AccountPart>& parts) {
+        for (const AccountPart& part : parts) {
+            std::string content = account_html(page_, part);
+            if (part.id == "back" && !result_.keep_default)
+                content += "<pre>" + shown(setup_.advice(result_.default_configuration)) + "</pre>\n";
+            section(part.id, part.title, content, "", "brief");
+        }
     }
 
     void verdict() {
@@ -409,6 +424,7 @@ private:
     }
 
     const HtmlView& page_;
+    const std::vector<AccountPart>& account_;
     const ReportView& view_;
     const StudySetup& setup_;
     const StudyFile& file_;
@@ -421,9 +437,9 @@ private:
 }  // namespace
 
 std::string html_of(const ReportView& view, std::string_view stop_reason, const nlohmann::ordered_json& effects,
-                    const std::string& report_json, std::string_view live_version) {
+                    const std::vector<AccountPart>& account, const std::string& report_json, std::string_view live_version) {
     const HtmlView page(view, stop_reason, effects);
-    return HtmlPage(page, report_json, live_version).text();
+    return HtmlPage(page, account, report_json, live_version).text();
 }
 
 }  // namespace servetune

@@ -27,6 +27,28 @@ std::string number_cell(const std::optional<double>& value, std::string_view met
 
 }  // namespace
 
+std::string account_html(const HtmlView& page, const AccountPart& part) {
+    std::string out;
+    if (!part.rows.empty()) {
+        out += "<div class=\"wide\"><table><thead><tr>";
+        for (const std::string& cell : part.header)
+            out += std::string("<th scope=\"col\"") + (&cell == &part.header.front() ? " class=\"text\"" : "") + ">" + page.shown(cell) +
+                   "</th>";
+        out += "</tr></thead><tbody>\n";
+        for (const auto& row : part.rows) {
+            out += "<tr>";
+            for (const std::string& cell : row)
+                out += std::string("<td") + (&cell == &row.front() ? " class=\"text\"" : "") + ">" + page.shown(cell) + "</td>";
+            out += "</tr>\n";
+        }
+        out += "</tbody></table></div>\n";
+    }
+    if (part.sentences.empty()) return out;
+    out += "<ul>\n";
+    for (const std::string& sentence : part.sentences) out += "<li>" + page.shown(sentence) + "</li>\n";
+    return out + "</ul>\n";
+}
+
 std::string search_table(const HtmlView& page) {
     const Goal& goal = page.leading();
     std::string rows;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "account.hpp"
 #include "report_view.hpp"
 
 #include <nlohmann/json.hpp>
@@ -61,6 +62,9 @@ struct LatencyFamily {
     std::vector<std::pair<std::string, std::size_t>> levels{};  ///< `p95` and its place in `HtmlView::metrics`, the lowest first
 };
 std::vector<LatencyFamily> latency_families(const HtmlView& page);
+
+/// A part of an account: its table and its sentences.
+std::string account_html(const HtmlView& page, const AccountPart& part);
 
 // Drawings, each a figure or nothing where there is nothing to draw.
 std::string gains_figure(const HtmlView& page);

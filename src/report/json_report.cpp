@@ -133,7 +133,8 @@ std::string why_not_measured(const ReportView& view, const Configuration& config
     return "not yet; run the study again";
 }
 
-std::string json_of(const ReportView& view, std::string_view stop_reason, const nlohmann::ordered_json* effects) {
+std::string json_of(const ReportView& view, std::string_view stop_reason, const nlohmann::ordered_json* effects,
+                    const nlohmann::ordered_json* account) {
     const StudySetup& setup = view.setup;
     const Recommendation& result = view.recommendation;
     const auto metrics = [&](const Configuration& configuration, std::string_view workload = "") {
@@ -261,6 +262,7 @@ std::string json_of(const ReportView& view, std::string_view stop_reason, const 
     object["failures"] = failures;
     object["audit"] = audit;
     if (effects != nullptr) object["effects"] = *effects;
+    if (account != nullptr) object["explanation"] = *account;
     object["environment_changes"] = environment_changes(view.trials);
     object["cost_seconds"] = view.cost_seconds();
     object["stop_reason"] = stop_reason.empty() ? OrderedJson(nullptr) : OrderedJson(stop_reason);

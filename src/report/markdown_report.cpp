@@ -30,11 +30,12 @@ public:
     Markdown(const ReportView& view, std::string_view stop_reason)
         : MarkdownPage(view), setup_(view.setup), problem_(*view.setup.problem), stop_reason_(stop_reason) {}
 
-    std::string text(const std::string& effects) {
+    std::string text(const std::string& effects, const std::string& account) {
         line("# {}{}{}{}\n", file_.name, file_.model.empty() ? "" : ": ", file_.model,
              file_.machine.hardware.empty() ? "" : " on " + file_.machine.hardware);
         conclusion();
         before_and_after();
+        out_ += account;
         front();
         if (const auto* staged = dynamic_cast<const Staged*>(setup_.strategy.get())) stages(*staged);
         else all_results();
@@ -447,8 +448,8 @@ private:
 
 }  // namespace
 
-std::string markdown_of(const ReportView& view, std::string_view stop_reason, const std::string& effects) {
-    return Markdown(view, stop_reason).text(effects);
+std::string markdown_of(const ReportView& view, std::string_view stop_reason, const std::string& effects, const std::string& account) {
+    return Markdown(view, stop_reason).text(effects, account);
 }
 
 }  // namespace servetune

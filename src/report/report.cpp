@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/report.hpp"
 
+#include "account.hpp"
 #include "effects_report.hpp"
 #include "html_report.hpp"
 #include "report_view.hpp"
@@ -25,16 +26,30 @@ std::optional<double> stated_gain(const Goal& goal, const FigureScale& scale, do
     return candidate > 0 && base > 0 ? std::optional(goal.gain(candidate, base)) : std::nullopt;
 }
 
+namespace {
+
+/// What takes fitting the models, once for all reports.
+struct Explained {
+    explicit Explained(const ReportView& view)
+        : effects(effects_report(view)), account(account_of(view)), json(account_json(account, view)) {}
+    EffectsReport effects;
+    Account account;
+    nlohmann::ordered_json json;
+};
+
+}  // namespace
+
 std::string markdown_report(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason) {
     const ReportView view(setup, trials);
-    return markdown_of(view, stop_reason, effects_report(view).section);
+    const Explained explained(view);
+    return markdown_of(view, stop_reason, explained.effects.section, account_markdown(account_parts(explained.account, view)));
 }
 
 std::string json_report(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason, bool with_effects) {
     const ReportView view(setup, trials);
-    if (!with_effects) return json_of(view, stop_reason, nullptr);
-    const EffectsReport effects = effects_report(view);
-    return json_of(view, stop_reason, &effects.json);
+    if (!with_effects) return json_of(view, stop_reason, nullptr, nullptr);
+    const Explained explained(view);
+    return json_of(view, stop_reason, &explained.effects.json, &explained.json);
 }
 
 std::string html_report(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason) {
@@ -44,15 +59,20 @@ std::string html_report(const StudySetup& setup, std::span<const Trial> trials, 
 std::string live_page(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason, bool with_effects,
                       std::string_view version) {
     const ReportView view(setup, trials);
-    const nlohmann::ordered_json effects = with_effects ? effects_report(view).json : nlohmann::ordered_json();
-    return html_of(view, stop_reason, effects, json_of(view, stop_reason, with_effects ? &effects : nullptr), version);
+    if (!with_effects) return html_of(view, stop_reason, nullptr, {}, json_of(view, stop_reason, nullptr, nullptr), version);
+    const Explained explained(view);
+    return html_of(view, stop_reason, explained.effects.json, account_parts(explained.account, view),
+                   json_of(view, stop_reason, &explained.effects.json, &explained.json), version);
 }
 
 Reports all_reports(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason) {
     const ReportView view(setup, trials);
-    const EffectsReport effects = effects_report(view);
-    Reports result{markdown_of(view, stop_reason, effects.section), json_of(view, stop_reason, &effects.json), {}};
-    result.html = html_of(view, stop_reason, effects.json, result.json);
+    const Explained explained(view);
+    const std::vector<AccountPart> parts = account_parts(explained.account, view);
+    Reports result{markdown_of(view, stop_reason, explained.effects.section, account_markdown(parts)),
+                   json_of(view, stop_reason, &explained.effects.json, &explained.json),
+                   {}};
+    result.html = html_of(view, stop_reason, explained.effects.json, parts, result.json);
     return result;
 }
 

@@ -75,9 +75,11 @@ std::vector<std::string> environment_changes(std::span<const Trial> trials);
 /// were not, or it is not known.
 std::string environment_difference(const ReportView& view);
 
-/// The two renderings; `effects` as `effects_report` gives them, null in the JSON: not asked for.
-std::string markdown_of(const ReportView& view, std::string_view stop_reason, const std::string& effects);
-std::string json_of(const ReportView& view, std::string_view stop_reason, const nlohmann::ordered_json* effects);
+/// The two renderings; `effects` as `effects_report` gives them, `account` as `account_markdown`
+/// and `account_json` do, null in the JSON: not asked for.
+std::string markdown_of(const ReportView& view, std::string_view stop_reason, const std::string& effects, const std::string& account);
+std::string json_of(const ReportView& view, std::string_view stop_reason, const nlohmann::ordered_json* effects,
+                    const nlohmann::ordered_json* account);
 
 /// The value of a metric, or nothing.
 inline std::optional<double> value_in(const Metrics& metrics, std::string_view metric) {

@@ -9,12 +9,14 @@
 #include "servetune/explanation.hpp"
 #include "servetune/recommendation.hpp"
 #include "servetune/report.hpp"
+#include "space/nearest_feasible.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 namespace servetune {
 namespace {
@@ -73,6 +75,37 @@ Told told_of(const Problem& problem, const Standings& standings, const Standing&
     return told;
 }
 
+/// The nearest configuration that the rules allow: with what was asked for, where there is one.
+void add_allowed(std::string& text, OrderedJson& json, const Problem& problem, const Standings& standings, const Configuration& asked,
+                 const Configuration& recommended, const Assignment& changes) {
+    std::set<std::string> kept;
+    for (const auto& [name, value] : changes) kept.insert(name);
+    const NearestFeasible nearest(problem.space);
+    auto found = nearest.to(asked, kept);
+    const bool keeps = found.has_value();
+    if (!found) found = nearest.to(asked, {});
+    if (!found) {
+        text += fmt::format("  allowed   nothing within {} changes of it\n", NearestFeasible::most_changes);
+        return;
+    }
+    std::string settings;
+    for (const std::string& name : found->changed) {
+        const Value* value = found->configuration.find(name);
+        settings += (settings.empty() ? "" : ", ") + name + " = " + (value == nullptr ? "inactive" : text_of(*value));
+    }
+    const Standing* standing = standings.find(found->configuration);
+    const bool told = standing != nullptr && standing->told();
+    json["allowed"] = {
+        {"configuration", found->configuration.text()}, {"changed", found->changed}, {"keeps_asked", keeps}, {"told", nullptr}};
+    text += fmt::format("  allowed   with {}{}: {}", settings, keeps ? "" : " (nothing with what was asked for)",
+                        found->configuration == recommended ? "what is recommended" : found->configuration.text());
+    if (told) {
+        const Told of = told_of(problem, standings, *standing, recommended);
+        json["allowed"]["told"] = of.json;
+        text += "; " + of.text + "\n";
+    } else text += "; not tried\n";
+}
+
 }  // namespace
 
 ExplainReport explain_why_not(const StudySetup& setup, std::span<const Trial> trials, const Assignment& changes) {
@@ -82,12 +115,17 @@ ExplainReport explain_why_not(const StudySetup& setup, std::span<const Trial> tr
     const Configuration& recommended = recommendation.recommended;
     const Configuration asked = problem.space.changed(recommended, changes);
     std::string text = "why not " + asked.text() + "\n";
-    OrderedJson json{{"configuration", asked.text()}, {"recommended", recommended.text()},
-                     {"rules", OrderedJson::array()}, {"told", nullptr},
-                     {"expected", nullptr},           {"nearest", nullptr}};
+    OrderedJson json{{"configuration", asked.text()},
+                     {"recommended", recommended.text()},
+                     {"rules", OrderedJson::array()},
+                     {"told", nullptr},
+                     {"expected", nullptr},
+                     {"nearest", nullptr},
+                     {"allowed", nullptr}};
     if (const auto broken = problem.space.violations(asked); !broken.empty()) {
         json["rules"] = broken;
         for (const std::string& rule : broken) text += "  rule      " + printable_line(rule) + "\n";
+        add_allowed(text, json, problem, standings, asked, recommended, changes);
         return {text, json.dump(2), true};
     }
     if (asked == recommended) {

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "outlook.hpp"
+
+#include "candidates.hpp"
+#include "contrast.hpp"
+#include "model_cache.hpp"
+#include "servetune/detail/search/effects_floor.hpp"
+#include "servetune/detail/space/neighbours.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+#include <utility>
+
+namespace servetune {
+namespace {
+
+/// Values of all points in one world, standardised: n.
+using World = Eigen::VectorXd;
+
+/// Joint draws from the mixture: of each expert as many as it weighs.
+std::vector<World> drawn_worlds(const PendingAwareModel& model, const LevelGeometry& geometry, const std::vector<EncodedPoint>& points,
+                                const std::vector<std::vector<PriorBelief>>& beliefs, Rng& rng) {
+    const Eigen::MatrixXd believed = model.believed(beliefs);
+    const auto& experts = model.objective().experts();
+    const DistanceTables to_data = distance_tables(geometry, experts.front().process.data().points, points);
+    const DistanceTables among = distance_tables(geometry, points, points);
+    const auto n = static_cast<Eigen::Index>(points.size());
+    std::vector<World> result;
+    double weight = 0;
+    for (const Expert& expert : experts) {
+        weight += expert.weight;
+        const auto until = static_cast<std::size_t>(std::lround(std::min(weight, 1.0) * static_cast<double>(Outlook::worlds)));
+        if (until <= result.size()) continue;
+        const Eigen::MatrixXd regressors = Surrogate::regressors(expert, believed);
+        const std::vector<Prediction> predictions = expert.process.predict(to_data, regressors);
+        Eigen::VectorXd means(n);
+        for (Eigen::Index i = 0; i < n; ++i) means(i) = predictions[static_cast<std::size_t>(i)].mean;
+        Eigen::MatrixXd covariance = expert.process.posterior_covariance(to_data, among, regressors);
+        covariance.diagonal().array() += 1e-8 * std::max(covariance.diagonal().maxCoeff(), 1e-6);  // rounding
+        const Eigen::MatrixXd factor = Eigen::LLT<Eigen::MatrixXd>(covariance).matrixL();
+        while (result.size() < until) {
+            Eigen::VectorXd normal(n);
+            for (Eigen::Index i = 0; i < n; ++i) normal(i) = rng.normal();
+            result.push_back(means + factor.triangularView<Eigen::Lower>() * normal);
+        }
+    }
+    return result;
+}
+
+double world_quantile(const std::vector<double>& sorted, double share) {
+    return sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1) + 0.5)];
+}
+
+}  // namespace
+
+Outlook::Outlook(const Problem& problem, std::span<const Trial> trials, const Bayesian& bayesian, const Beliefs& beliefs)
+    : problem_(problem),
+      trials_(search_history(problem, trials)),
+      beliefs_(beliefs.fitted_to(trials_, problem.decision)),
+      geometry_(std::make_unique<const LevelGeometry>(problem.space)) {
+    const Standings standings(trials_, problem.objective, problem.decision, problem.space.default_configuration());
+    if (EffectsFloor::of(problem.space, standings).enough())
+        model_ = std::make_unique<const PendingAwareModel>(
+            learned_anew(problem, standings, *geometry_, bayesian.options(), OutputScale::Tail::straight));
+}
+
+Outlook::~Outlook() = default;
+
+std::vector<double> Outlook::means(std::span<const Configuration> configurations, const Configuration& base) const {
+    std::vector<EncodedPoint> points{geometry_->encode(base)};
+    std::vector<std::vector<PriorBelief>> beliefs{beliefs_.of(base)};
+    for (const Configuration& one : configurations) {
+        points.push_back(geometry_->encode(one));
+        beliefs.push_back(beliefs_.of(one));
+    }
+    const std::vector<Prediction> predictions = model_->objective().mixed(points, model_->believed(beliefs));
+    std::vector<double> result;
+    for (std::size_t i = 1; i < predictions.size(); ++i)
+        result.push_back(model_->scale().spread() * (predictions[i].mean - predictions[0].mean));
+    return result;
+}
+
+std::vector<LogGain> Outlook::steps(std::span<const Configuration> path) const {
+    const auto n = static_cast<Eigen::Index>(path.size());
+    Contrasts contrasts;
+    contrasts.weights = Eigen::MatrixXd::Zero(n, n - 1);
+    for (Eigen::Index i = 0; i < n; ++i) {
+        contrasts.points.push_back(geometry_->encode(path[static_cast<std::size_t>(i)]));
+        contrasts.beliefs.push_back(beliefs_.of(path[static_cast<std::size_t>(i)]));
+        if (i > 0) contrasts.weights(i, i - 1) = 1;
+        if (i + 1 < n) contrasts.weights(i, i) = -1;
+    }
+    std::vector<LogGain> result;
+    const double spread = model_->scale().spread();
+    for (const Prediction& one : posterior_of(*model_, *geometry_, contrasts))
+        result.push_back({spread * one.mean, spread * std::sqrt(one.variance)});
+    return result;
+}
+
+std::vector<LogGain> Outlook::steps_to(std::span<const Configuration> path, double total) const {
+    std::vector<LogGain> result = steps(path);
+    const std::vector<Configuration> ends{path.front(), path.back()};
+    const LogGain whole = steps(ends).front();
+    // cov(s, t) = (var(s + t) - var(s) - var(t)) / 2 would need a third contrast for each; with
+    // t = s + rest it is (var(s) + var(t) - var(rest)) / 2, and the rest is a path without s.
+    const auto n = static_cast<Eigen::Index>(path.size());
+    Contrasts rests;
+    rests.weights = Eigen::MatrixXd::Zero(n, n - 1);
+    for (Eigen::Index i = 0; i < n; ++i) {
+        rests.points.push_back(geometry_->encode(path[static_cast<std::size_t>(i)]));
+        rests.beliefs.push_back(beliefs_.of(path[static_cast<std::size_t>(i)]));
+    }
+    for (Eigen::Index j = 0; j + 1 < n; ++j) {
+        rests.weights(n - 1, j) += 1;
+        rests.weights(0, j) -= 1;
+        rests.weights(j + 1, j) -= 1;
+        rests.weights(j, j) += 1;
+    }
+    const std::vector<Prediction> rest = posterior_of(*model_, *geometry_, rests);
+    const double spread = model_->scale().spread();
+    const double variance = whole.deviation * whole.deviation;
+    std::vector<double> shares;
+    for (std::size_t j = 0; j < result.size(); ++j) {
+        const double own = result[j].deviation * result[j].deviation;
+        shares.push_back(0.5 * (own + variance - spread * spread * rest[j].variance));
+    }
+    const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);  // var(total), but for rounding
+    const double missing =
+        total - std::accumulate(result.begin(), result.end(), 0.0, [](double all, const LogGain& one) { return all + one.mean; });
+    for (std::size_t j = 0; j < result.size(); ++j)
+        result[j].mean += missing * (sum > 1e-12 ? shares[j] / sum : 1 / static_cast<double>(result.size()));
+    return result;
+}
+
+/// Neighbours of `from` and an even draw, always the same one, of what has no outcome.
+std::vector<Configuration> Outlook::untried(const Configuration& from) const {
+    std::set<Configuration> told;
+    for (const Trial& trial : trials_)
+        if (trial.told()) told.insert(trial.configuration);
+    std::vector<Configuration> result;
+    std::set<Configuration> seen;
+    const auto add = [&](const Configuration& one) {
+        if (!told.contains(one) && seen.insert(one).second) result.push_back(one);
+    };
+    if (problem_.feasible.finite() && problem_.feasible.size() <= static_cast<double>(most_drawn)) {
+        problem_.feasible.for_each([&](const Configuration& one) { return add(one), true; });
+        return result;
+    }
+    for (const Configuration& one : neighbours(problem_.space, from))
+        if (result.size() < most_drawn && problem_.space.feasible(one)) add(one);
+    Rng rng(fingerprint_of(Candidates::key_of(problem_)).bits);
+    for (std::size_t i = 0; i < 2 * most_drawn && result.size() < most_drawn; ++i) add(problem_.feasible.sample(rng));
+    return result;
+}
+
+FurtherGain Outlook::further(const Configuration& from, std::size_t trials, double least) const {
+    const std::vector<Configuration> candidates = untried(from);
+    FurtherGain result{trials, {}, 0, candidates.size()};
+    if (candidates.empty() || trials == 0) return result;
+    std::vector<EncodedPoint> points;
+    std::vector<std::vector<PriorBelief>> beliefs;
+    for (const Configuration& one : candidates) {
+        points.push_back(geometry_->encode(one));
+        beliefs.push_back(beliefs_.of(one));
+    }
+    const std::vector<CandidateScore> scores = model_->scores(points, beliefs);
+    std::vector<std::size_t> order(candidates.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    const auto worth = [&](std::size_t i) { return scores[i].log_improvement + scores[i].log_works + scores[i].log_limits; };
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return worth(a) > worth(b); });
+    order.resize(std::min(order.size(), most_joint));
+
+    std::vector<EncodedPoint> joint{geometry_->encode(from)};
+    std::vector<std::vector<PriorBelief>> believed{beliefs_.of(from)};
+    std::vector<double> chances{1};
+    for (const std::size_t i : order) {
+        joint.push_back(points[i]);
+        believed.push_back(beliefs[i]);
+        chances.push_back(std::exp(scores[i].log_works + scores[i].log_limits));
+    }
+    Rng rng(derive_seed(fingerprint_of(Candidates::key_of(problem_)).bits, trials_.size()));
+    const std::vector<World> drawn = drawn_worlds(*model_, *geometry_, joint, believed, rng);
+    // What passes in each world, and the best that does: what a trial chosen by it measures.
+    std::vector<std::vector<char>> passes;
+    std::vector<Eigen::Index> best;
+    for (const World& world : drawn) {
+        std::vector<char>& mine = passes.emplace_back();
+        Eigen::Index top = -1;
+        for (std::size_t j = 0; j < chances.size(); ++j) {
+            mine.push_back(j == 0 || rng.uniform() < chances[j] ? 1 : 0);
+            const auto at = static_cast<Eigen::Index>(j);
+            if (j > 0 && mine.back() != 0 && (top < 0 || world(at) > world(top))) top = at;
+        }
+        best.push_back(top);
+    }
+    const auto better_by = [&](std::size_t w, Eigen::Index j) { return drawn[w](j) - drawn[w](0); };
+    const double noise = problem_.replicates_inform ? model_->noise_variance() / runs : 0;
+    std::vector<double> means(chances.size(), 0.0);
+    std::vector<double> squares(chances.size(), 0.0);
+    for (std::size_t w = 0; w < drawn.size(); ++w)
+        for (std::size_t j = 0; j < chances.size(); ++j) {
+            const double difference = better_by(w, static_cast<Eigen::Index>(j));
+            means[j] += difference / static_cast<double>(drawn.size());
+            squares[j] += difference * difference / static_cast<double>(drawn.size());
+        }
+    const double worth_having = std::log1p(least) / model_->scale().spread();
+    std::vector<double> gains;
+    std::size_t changed = 0;
+    for (std::size_t w = 0; w < drawn.size(); ++w) {
+        std::vector<char> measured(chances.size(), 0);
+        double highest = worth_having;
+        double gained = 0;
+        bool another = false;
+        for (std::size_t k = 0; k < trials; ++k) {
+            const Eigen::Index chosen = best[(w + 1 + rng.index(drawn.size() - 1)) % drawn.size()];
+            const auto j = static_cast<std::size_t>(std::max<Eigen::Index>(chosen, 0));
+            if (chosen <= 0 || passes[w][j] == 0 || measured[j] != 0) continue;
+            measured[j] = 1;
+            const double variance = std::max(squares[j] - means[j] * means[j], 1e-300);
+            const double seen = better_by(w, chosen) + std::sqrt(noise) * rng.normal();
+            const double estimate = means[j] + variance / (variance + noise) * (seen - means[j]);
+            if (estimate < highest) continue;
+            highest = estimate;
+            gained = better_by(w, chosen);
+            another = true;
+        }
+        gains.push_back(std::expm1(model_->scale().spread() * gained));
+        changed += another ? 1 : 0;
+    }
+    std::sort(gains.begin(), gains.end());
+    const auto count = static_cast<double>(gains.size());
+    result.gain = {std::accumulate(gains.begin(), gains.end(), 0.0) / count, world_quantile(gains, 0.025), world_quantile(gains, 0.975)};
+    result.chance_changed = static_cast<double>(changed) / count;
+    return result;
+}
+
+}  // namespace servetune

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps that nobody measured, and what further trials would bring, against what they brought.
+#include "search/outlook.hpp"
+
+#include "servetune/simple_strategies.hpp"
+#include "support/test.hpp"
+#include "support/tuning_task.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <iostream>
+#include <numeric>
+
+using namespace servetune;
+using namespace servetune::test;
+
+namespace {
+
+struct SearchedJob {
+    SearchedJob(std::size_t trials, std::uint64_t seed, double cv = 0.01)
+        : history(TuningTask().searched(problem, Random(), trials, seed, cv)), outlook(problem, history, bayesian, beliefs) {}
+
+    Problem problem{TuningTask::space(), {metric}, {}};
+    Bayesian bayesian{};
+    Beliefs beliefs{};
+    std::vector<Trial> history;
+    Outlook outlook;
+};
+
+/// What a search has found by its trial `count`: the configuration with the best figure.
+Configuration best_of(const std::vector<Trial>& history, std::size_t count) {
+    const Trial* best = nullptr;
+    const auto value = [](const Trial& one) { return one.measurement() == nullptr ? 0 : one.measurement()->metrics.at(metric).value; };
+    for (std::size_t i = 0; i < std::min(count, history.size()); ++i)
+        if (best == nullptr || value(history[i]) > value(*best)) best = &history[i];
+    return best->configuration;
+}
+
+struct Calibration {
+    double predicted = 0, real = 0;
+    std::size_t inside = 0, studies = 0;
+    double chance = 0;
+    std::size_t worth = 0;
+};
+
+/// Of studies with `before` trials what further ones are predicted to bring, and what they bring:
+/// the true figure of what looks best then and now.
+Calibration calibrated(std::size_t studies, std::size_t before, std::size_t further) {
+    constexpr double least = 0.01;
+    const TuningTask task;
+    const Problem problem(TuningTask::space(), {metric}, {});
+    const Beliefs beliefs;
+    Calibration result;
+    for (std::size_t seed = 1; seed <= studies; ++seed) {
+        const Bayesian bayesian{};
+        const auto history = task.searched(problem, bayesian, before + further, seed);
+        const std::vector<Trial> first(history.begin(), history.begin() + static_cast<std::ptrdiff_t>(before));
+        const Outlook outlook(problem, first, bayesian, beliefs);
+        const Configuration then = best_of(history, before);
+        const FurtherGain gain = outlook.further(then, further, least);
+        const double real = task.truth(best_of(history, before + further)) / task.truth(then) - 1;
+        ++result.studies;
+        result.predicted += gain.gain.value;
+        result.real += real;
+        constexpr double rounding = 1e-3;
+        result.inside += real >= gain.gain.low - rounding && real <= gain.gain.high + rounding ? 1 : 0;
+        result.chance += gain.chance_changed;
+        result.worth += real >= least ? 1 : 0;
+    }
+    if (std::getenv("SERVETUNE_TEST_FIGURES") != nullptr)
+        std::cout << before << " + " << further << " trials, " << studies << " studies: predicted " << result.predicted / studies
+                  << ", real " << result.real / studies << ", inside " << result.inside << ", chance " << result.chance / studies
+                  << ", worth " << result.worth << "\n";
+    return result;
+}
+
+}  // namespace
+
+TEST_CASE("outlook: steps along a path add up to the step from end to end, and to what was measured") {
+    const SearchedJob job(40, 7);
+    REQUIRE(job.outlook.enough());
+    const Configuration usual = job.problem.space.default_configuration();
+    const Configuration faster = job.problem.space.changed(usual, {{"backend", "flashinfer"}});
+    const Configuration both = job.problem.space.changed(faster, {{"seqs", std::int64_t{512}}});
+    const std::vector<Configuration> path{usual, faster, both};
+    const std::vector<Configuration> ends{usual, both};
+    const auto steps = job.outlook.steps(path);
+    REQUIRE(steps.size() == 2);
+    CHECK(steps[0].mean + steps[1].mean == Approx(job.outlook.steps(ends).front().mean));
+    CHECK(steps[0].mean == Approx(0.12).margin(0.08));
+    CHECK(steps[0].deviation > 0);
+    const auto means = job.outlook.means({ends}, usual);
+    CHECK(means[0] == Approx(0).margin(1e-9));
+    const auto told = job.outlook.steps_to(path, 0.2);
+    CHECK(told[0].mean + told[1].mean == Approx(0.2));
+    CHECK(told[0].deviation == Approx(steps[0].deviation));
+}
+
+TEST_CASE("outlook: more trials bring no less, and where all was tried they bring nothing") {
+    const SearchedJob job(20, 3);
+    const Configuration best = best_of(job.history, job.history.size());
+    const FurtherGain one = job.outlook.further(best, 1, 0.01);
+    const FurtherGain ten = job.outlook.further(best, 10, 0.01);
+    constexpr double drawing = 0.005;  // a thousand worlds
+    CHECK(one.gain.value >= -drawing);
+    CHECK(ten.gain.value >= one.gain.value - drawing);
+    CHECK(ten.chance_changed >= one.chance_changed - 0.05);
+    CHECK(ten.gain.low <= ten.gain.value);
+    CHECK(ten.gain.value <= ten.gain.high);
+    CHECK(ten.gain.value == job.outlook.further(best, 10, 0.01).gain.value);  // the same every time
+    CHECK(job.outlook.further(best, 0, 0.01).gain.value == 0);
+
+    const Problem small(SearchSpace({Parameter::choice("mode", {"slow", "fast"})}), {metric}, {});
+    const Bayesian bayesian{};
+    const Beliefs beliefs;
+    std::vector<Trial> all;
+    for (const char* mode : {"slow", "fast", "slow"}) {
+        all.push_back({all.size(), small.space.completed({{"mode", mode}})});
+        all.back().outcome = Measurement{{{metric, {mode == std::string("fast") ? 110.0 : 100.0 + static_cast<double>(all.size())}}}};
+    }
+    const Outlook nothing(small, all, bayesian, beliefs);
+    CHECK_FALSE(nothing.enough());  // two configurations, three needed
+    const SearchedJob few(3, 3);
+    CHECK_FALSE(few.outlook.enough());
+}
+
+TEST_CASE("outlook: what further trials are said to bring is about what they bring", "[.long]") {
+    for (const auto& [before, further] : {std::pair<std::size_t, std::size_t>{15, 10}, {30, 10}}) {
+        const Calibration found = calibrated(20, before, further);
+        INFO(before << " + " << further);
+        const auto studies = static_cast<double>(found.studies);
+        CHECK(static_cast<double>(found.inside) >= 0.8 * studies);
+        CHECK(found.predicted / studies <= 3 * found.real / studies + 0.01);
+        CHECK(found.real / studies <= 3 * found.predicted / studies + 0.01);
+    }
+}
