@@ -6,6 +6,7 @@
 #include "base/files.hpp"
 #include "interop/traffic.hpp"
 #include "servetune/catalogue.hpp"
+#include "servetune/detail/base/number_text.hpp"
 #include "servetune/detail/load/dataset.hpp"
 #include "servetune/error.hpp"
 #include "study_file/yaml.hpp"
@@ -30,11 +31,13 @@ int import_traffic(const ImportArguments& arguments) {
     constexpr double default_window_seconds = 600;  // a trial of some minutes
     const std::filesystem::path& file = *arguments.write_workload;
     if (!names_yaml_file(file.string())) throw UsageError("--write-workload: a file ending in .yaml wanted, got " + file.string());
+    const double window_seconds = arguments.window_seconds.value_or(default_window_seconds);
+    if (window_seconds < 1) throw UsageError("--window: a second or more wanted, got " + seconds_text(window_seconds));
     std::filesystem::path trace = file;
     trace.replace_extension(".jsonl");
     NewFile new_workload(file);
     NewFile new_trace(trace);
-    const Traffic traffic = read_traffic(arguments.documents, arguments.window_seconds.value_or(default_window_seconds));
+    const Traffic traffic = read_traffic(arguments.documents, window_seconds);
     new_trace.write(trace_text(traffic));
     new_workload.write(workload_text(traffic, file.stem().string(), trace.filename().string()));
     Workload workload = Catalogue::standard().workload(Yaml::parse(nlohmann::json(file.string()).dump(), "--write-workload"));

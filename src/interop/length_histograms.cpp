@@ -23,6 +23,8 @@ using RangeAnswer = nlohmann::json;
 
 constexpr std::size_t most_range_bytes = std::size_t{256} << 20U;
 constexpr std::size_t beginning_bytes = 4096;
+constexpr double most_drawn_tokens = 1U << 24U;  ///< of a prompt or an answer; the longest contexts have 10 million
+constexpr double most_counted = 1e15;            ///< requests
 
 /// All lines of a file as one text, as far as it is wanted.
 std::string text_of_file(const std::filesystem::path& file, std::size_t most, bool all) {
@@ -83,7 +85,7 @@ void LengthHistograms::add(const std::filesystem::path& file) {
             if (!value.is_array() || value.size() != 2 || !value[0].is_number() || !value[1].is_string()) continue;
             const double time = value[0].get<double>();
             const auto count = bound_of(value[1].get<std::string>());
-            if (!count || !std::isfinite(*count) || *count < 0) continue;
+            if (!count || !(*count >= 0 && *count < most_counted)) continue;
             if (before && time > before->first) {
                 counts[time] += *count >= before->second ? *count - before->second : *count;
                 steps_[time] = time - before->first;
@@ -119,8 +121,9 @@ std::int64_t LengthHistograms::draw(const Histogram& histogram, Rng& rng) const 
         const double up_to = std::max(below, within(counts));
         if (up_to > wanted || upper == histogram.rbegin()->first) {
             const double share = up_to > below ? (wanted - below) / (up_to - below) : 0;
-            const double low = lower + 1;
-            const double high = std::isinf(upper) ? low : std::max(low, upper);  // how far above the last bound is not known
+            const double low = std::clamp(lower + 1, 1.0, most_drawn_tokens);
+            const double high =
+                std::isinf(upper) ? low : std::max(low, std::min(upper, most_drawn_tokens));  // how far above the last bound is not known
             return std::max<std::int64_t>(1, std::llround(low * std::pow(high / low, std::clamp(share, 0.0, 1.0))));
         }
         lower = upper;

@@ -23,12 +23,13 @@ using LinePart = LoggedRequest::Part;
 using LineKept = LoggedRequest::Kept;
 
 constexpr std::size_t most_head_bytes = 400;  ///< of what logs write in front of a message
+constexpr double most_printed = 1e12;         ///< of bytes, seconds and tokens that can be meant; the seconds of 30 000 years
 constexpr std::string_view decimal_digits = "0123456789";
 
 std::optional<double> printed_number(std::string_view text) {
     double number = 0;
     const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc() || stop != text.data() + text.size()) return std::nullopt;
+    if (error != std::errc() || stop != text.data() + text.size() || !(std::abs(number) < most_printed)) return std::nullopt;
     return number;
 }
 
@@ -215,8 +216,12 @@ std::optional<LoggedRequest> LogLines::engine_object(std::string_view line, cons
     request.id = id.empty() ? 0 : fingerprint_of(id).bits;
     if (const std::string session = text(asked, "session_id"); !session.empty()) request.session = fingerprint_of(session).bits;
     request.start = clock_.seconds(log_time(text(object, "timestamp")).value_or(time)) - number("e2e_latency").value_or(0);
-    if (const auto tokens = number("prompt_tokens")) request.input_tokens = std::llround(*tokens);
-    if (const auto tokens = number("completion_tokens")) request.output_tokens = std::llround(*tokens);
+    const auto tokens = [&](const char* name) {
+        const auto found = number(name);
+        return found && *found >= 0 && *found <= static_cast<double>(1U << 24U) ? std::optional(std::llround(*found)) : std::nullopt;
+    };
+    request.input_tokens = tokens("prompt_tokens");
+    request.output_tokens = tokens("completion_tokens");
     if (id.starts_with("HEALTH_CHECK")) request.kept = LineKept::other;
     if (told.is_object() && told.contains("finish_reason") && text(told["finish_reason"], "type") == "abort")
         request.kept = LineKept::failed;
@@ -370,6 +375,7 @@ std::optional<LoggedRequest> LogLines::read(std::string_view line, bool with_pro
         if (!names_requests(columns_)) columns_.clear();
     } else if (!request) request = read_line(line);
     first_ = false;
+    if (request && request->start && !(std::abs(*request->start) < most_printed)) request.reset();
     if (request) ++understood_;
     return request;
 }

@@ -71,12 +71,12 @@ std::string logged_text(const LoggedObject* value) {
 
 std::optional<double> logged_number(const LoggedObject* value) {
     if (value == nullptr) return std::nullopt;
-    if (value->is_number()) return value->get<double>();
+    if (value->is_number()) return value->get<double>();  // finite: JSON has no others
     if (!value->is_string()) return std::nullopt;
     const auto& text = value->get_ref<const std::string&>();
     double number = 0;
     const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc() || stop != text.data() + text.size()) return std::nullopt;
+    if (error != std::errc() || stop != text.data() + text.size() || !std::isfinite(number)) return std::nullopt;
     return number;
 }
 

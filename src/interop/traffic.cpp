@@ -29,6 +29,9 @@ constexpr std::size_t most_bins = 4'000'000;             ///< of counts over tim
 constexpr int bins_of_window = 20;
 constexpr std::uint64_t seed_of_drawn_lengths = 42;
 
+/// An estimate as a length that can be sent.
+std::int64_t whole_tokens(double estimate) { return std::llround(std::clamp(estimate, 1.0, static_cast<double>(1U << 24U))); }
+
 /// How many requests came in a piece of the log's time, and which records tell of them.
 struct Bin {
     std::size_t requests = 0, first = 0, last = 0;
@@ -255,12 +258,12 @@ private:
             if (!said.output_tokens && row.pieces > 0) said.output_tokens = row.pieces;
             cut += said.cut ? 1 : 0;
             if (!said.input_tokens && said.input_estimate > 0 && !said.cut && !(said.bytes_only && histograms_.has_inputs())) {
-                said.input_tokens = std::max<std::int64_t>(1, std::llround(said.input_estimate * (said.bytes_only ? 1 : scale_)));
+                said.input_tokens = whole_tokens(said.input_estimate * (said.bytes_only ? 1 : scale_));
                 ++guessed_inputs;
                 bytes = bytes || said.bytes_only;
             }
             if (!said.output_tokens && said.output_estimate > 0 && !(said.bytes_only && histograms_.has_outputs())) {
-                said.output_tokens = std::max<std::int64_t>(1, std::llround(said.output_estimate * (said.bytes_only ? 1 : scale_)));
+                said.output_tokens = whole_tokens(said.output_estimate * (said.bytes_only ? 1 : scale_));
                 ++guessed_outputs;
                 bytes = bytes || said.bytes_only;
             }

@@ -67,6 +67,7 @@ TEST_CASE("import --write-workload: what it refuses, and that it replaces nothin
     CHECK(has(run({"log.jsonl", "--write-workload", "traffic"}).err, "a file ending in .yaml wanted, got traffic"));
     CHECK(has(run({"log.jsonl", "--write-workload", "t.yaml", "--output", "x.csv"}).err,
               "of the other options it takes --window and --json"));
+    CHECK(has(run({"log.jsonl", "--write-workload", "t.yaml", "--window", "500ms"}).err, "--window: a second or more wanted, got 0.5 s"));
     const Ran none = run({"prose.txt", "--write-workload", "t.yaml"});
     CHECK(none.code == 2);
     CHECK(has(none.err, "prose.txt: no line tells of a request"));

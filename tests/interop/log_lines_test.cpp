@@ -229,6 +229,11 @@ TEST_CASE("log lines: hostile ones are none, and nobody falls over them") {
           std::string("[2026-11-28 09:53:50] {\"event\": \"request.finished\", \"obj\": 1, \"out\": []}").substr(0, 40),
           std::string("x [28/Nov/2026:10:53:50 +0100] \"")})
         (void)lines.read(line, true);
+    CHECK_FALSE(
+        lines
+            .read("[2026-11-28 09:53:51] Finish: obj=G(rid='r1'), out={'meta_info': {'prompt_tokens': 1e300, 'e2e_latency': -1e300}}", true)
+            ->input_tokens);
+    CHECK_FALSE(lines.read(R"({"event": "request.finished", "rid": "a", "obj": {}, "out": {"meta_info": {"e2e_latency": 1e300}}})", true));
     CHECK(lines.read("{\"timestamp\": 5, \"prompt_tokens\": 1e300, \"completion_tokens\": -4, \"messages\": []}", true)->input_tokens ==
           std::nullopt);
 }

@@ -40,7 +40,7 @@ std::string said_by(const Traffic& traffic) {
     return all;
 }
 
-std::string error_of(const TemporaryFolder& folder, const std::string& log, double window = 600) {
+std::string refusal_of_log(const TemporaryFolder& folder, const std::string& log, double window = 600) {
     return message_of<ParseError>([&] { (void)traffic_of(folder, log, window); });
 }
 
@@ -132,7 +132,7 @@ TEST_CASE("traffic: an engine that counts whole seconds, and answers on lines of
     CHECK(has(said_by(traffic), "spread evenly"));
     // A log of arrivals alone has nothing to send, and says what to do.
     const std::string arrivals = line(1, "Received request a: params: SamplingParams(max_tokens=9), lora_request: None.");
-    CHECK(has(error_of(folder, arrivals), "no request says how long its prompt is: have the log say it, or give the histograms"));
+    CHECK(has(refusal_of_log(folder, arrivals), "no request says how long its prompt is: have the log say it, or give the histograms"));
 }
 
 TEST_CASE("traffic: turns of conversations, by what they begin with and by their sessions") {
@@ -177,10 +177,10 @@ TEST_CASE("traffic: nothing of a prompt leaves, neither in what is written nor i
     CHECK(traffic.requests.back().blocks.size() == 5);
     std::string written = trace_text(traffic) + workload_text(traffic, "traffic", "traffic.jsonl");
     // And where the same texts are no log at all.
-    written += error_of(folder, system + "\n" + texts[1]);
-    written += error_of(folder, "{\"messages\": \"" + system + "\"}\n[" + system);
-    written += error_of(folder, "{\"timestamp\": \"" + system + "\", \"prompt_tokens\": \"" + system + "\"}");
-    written += error_of(folder, R"({"data": {"resultType": ")" + system + "\"}}");
+    written += refusal_of_log(folder, system + "\n" + texts[1]);
+    written += refusal_of_log(folder, "{\"messages\": \"" + system + "\"}\n[" + system);
+    written += refusal_of_log(folder, "{\"timestamp\": \"" + system + "\", \"prompt_tokens\": \"" + system + "\"}");
+    written += refusal_of_log(folder, R"({"data": {"resultType": ")" + system + "\"}}");
     CHECK(has(written, "no line tells of a request"));
     std::size_t looked = 0;
     for (const std::string& text : texts)
@@ -234,7 +234,7 @@ TEST_CASE("traffic: lengths that a log lacks come from histograms, and histogram
     for (int i = 0; i < 5; ++i)
         access += "10.0.0.1 - - [28/Nov/2026:10:53:5" + std::to_string(i) +
                   " +0100] \"POST /v1/chat/completions HTTP/1.1\" 200 2500 \"-\" \"-\" 0.500\n";
-    CHECK(has(error_of(folder, access), "no request says how long its prompt is"));
+    CHECK(has(refusal_of_log(folder, access), "no request says how long its prompt is"));
     const Traffic with_log = read_traffic({folder.write("access.log", access), file}, 60);
     CHECK(with_log.requests.size() == 5);
     CHECK(has(said_by(with_log), "lengths of 5 of 5 prompts and 5 of 5 answers are drawn from the histograms"));
@@ -247,8 +247,8 @@ TEST_CASE("traffic: lengths that a log lacks come from histograms, and histogram
 
 TEST_CASE("traffic: logs without any request, or with times of no one traffic") {
     const TemporaryFolder folder;
-    CHECK(has(error_of(folder, ""), ": no line tells of a request; a log of an engine"));
-    CHECK(error_of(folder, line_of(0, 1, 1, ", \"status\": \"failure\"")) ==
+    CHECK(has(refusal_of_log(folder, ""), ": no line tells of a request; a log of an engine"));
+    CHECK(refusal_of_log(folder, line_of(0, 1, 1, ", \"status\": \"failure\"")) ==
           "the logs have no request that a model answered: 1 failed, 0 were answered by a cache, 0 asked for something else");
     CHECK(has(message_of<IoError>([&] { (void)read_traffic({folder.path() / "none"}, 60); }), "cannot read"));
 }

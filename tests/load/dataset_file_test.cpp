@@ -298,6 +298,10 @@ TEST_CASE("workloads from YAML: what is needed, burstiness inf, files beside the
     CHECK(
         read("{workload: w, dataset: {kind: trace, path: t.csv}, arrival: {ramp: {from: 1, to: 2}, burstiness: 0.5}}").arrival.burstiness ==
         0.5);
+    const std::string traced = "{workload: w, dataset: {kind: trace, path: t.csv}, arrival: {rate: ";
+    CHECK(read(traced + "timestamps, speed: 2.5}}").arrival.speed == 2.5);
+    CHECK(failure(folder, [&] { (void)read(traced + "2, speed: 2}}"); }).ends_with("'arrival.speed': speed goes with `rate: timestamps`"));
+    CHECK(has(failure(folder, [&] { (void)read(traced + "timestamps, speed: 1001}}"); }), "a number from 0.001 to 1000 wanted, got"));
     for (const char* shipped : {"random", "shared_prefix", "multi_turn"}) {
         Workload workload = read("use: " + std::string(shipped) + "\nrequests: 20");
         CHECK(plan_requests(workload).requests.size() == 20);
