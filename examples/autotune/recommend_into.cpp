@@ -37,10 +37,6 @@ const DeployCommand& chosen(const DeployFile& file, const std::string& name, con
     std::vector<const DeployCommand*> fitting;
     for (const DeployCommand& command : file.commands)
         if (at.empty() || std::find(command.names.begin(), command.names.end(), at) != command.names.end()) fitting.push_back(&command);
-    if (file.commands.empty())
-        throw UsageError(name + " starts no " + engine +
-                         " in a form that is known: its command or flags stand in none of the usual places. " +
-                         "`recommend --as` prints a whole file");
     if (fitting.size() == 1) return *fitting.front();
     if (fitting.empty()) throw UsageError("--at " + at + ": " + name + " has " + joined_names(file.commands));
     throw UsageError(name + " starts " + engine + " in several places; say which with --at NAME: " + joined_names(file.commands));
@@ -182,8 +178,10 @@ int recommend_into(const RecommendArguments& arguments, const RecommendedHere& r
     DeployFile file;
     try {
         file = read_deploy_file(std::move(text), name, wish.engine);
+        if (file.commands.empty())
+            throw ParseError("it starts no " + wish.engine.name + " in a form that is known; `recommend --as` prints a whole file");
     } catch (const ParseError& error) {
-        complain("autotune: {} is left as it is: {}\n", path.string(), error.what());
+        complain("autotune: {} is left as it is: {}. What is recommended:\n", path.string(), error.what());
         for (const std::string& flag : wish.flags) put(stdout, "{}\n", flag);
         for (const auto& [variable, value] : wish.environment) put(stdout, "{}={}\n", variable, value);
         return left_alone;

@@ -20,8 +20,8 @@ struct RecommendedHere {
 };
 
 /// `recommend --into FILE` and `--check FILE`. Returns `done`, `answer_is_no` (`--check`: the file
-/// says something else) or `left_alone` (the file cannot be changed safely). Throws UsageError for
-/// a file that starts no engine of the study, or several and `--at` names none.
+/// says something else) or `left_alone` (the file cannot be changed safely, or starts no such
+/// engine). Throws UsageError where it starts several and `--at` names none.
 int recommend_into(const RecommendArguments& arguments, const RecommendedHere& recommended);
 
 }  // namespace autotune

@@ -361,6 +361,9 @@ DeployFile read_deploy_file(std::string text, std::string_view name, const Engin
         }
     }
     if (file.kind == DeployFileKind::yaml) {
+        for_each_trimmed_line(file.text, [](std::string_view line) {
+            if (line.starts_with("{{")) throw ParseError("it is a template of Helm; change the values that fill it in");
+        });
         file.documents = yaml_documents(file.text);
         find_in_yaml(file, engine);
     } else if (file.kind == DeployFileKind::unit) find_in_unit(file, engine);
