@@ -151,7 +151,7 @@ TEST_CASE("init --as kubernetes: a study takes the files along that it names, an
     CHECK(has(refused(), " bytes, and a ConfigMap holds 1048576: "));
     folder.write("notes.txt", "");
     folder.write("chat.yaml", replaced(text, "evaluator: {attach: \"http://engine:8000\"}", "evaluator: deploy"));
-    CHECK(has(refused(), "nothing was written: chat.yaml cannot run in a cluster as it is: "));
+    CHECK(has(refused(), "servetune.yaml was not written: chat.yaml cannot run in a cluster as it is: "));
     folder.write("servetune.yaml", "mine\n");
     folder.write("chat.yaml", text);
     CHECK(has(refused(), "servetune.yaml is there already, and is not of this command"));
