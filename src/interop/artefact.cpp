@@ -57,12 +57,11 @@ void check_image(const DeploymentModel& deployment, ArtefactKind kind, const Eng
 Artefact artefact_of(ArtefactKind kind, const StudySetup& setup, const Configuration& configuration, const DeploymentOptions& asked) {
     const KindFacts facts = kind_facts(kind);
     DeploymentOptions options = asked;
-    const bool roles = !setup.file.composition->roles_of(configuration).empty();
+    const bool roles = setup.file.has_commands() && !setup.file.composition->roles_of(configuration).empty();
     if (const auto of_node = devices_of_node(setup.file); of_node && facts.where == StartedIn::cluster && !roles)  // as it was measured
         options.nodes = std::max(options.nodes, setup.file.composition->devices_of(configuration) / *of_node);
     const bool client = facts.where == StartedIn::shell || facts.where == StartedIn::service_manager;
     const auto* deploy = std::get_if<DeployChoice>(&setup.file.measuring);
-    const bool roles = setup.file.has_commands() && !setup.file.composition->roles_of(configuration).empty();
     if (roles && !facts.roles) {
         std::string others;
         for (const auto& [other, name] : artefact_kinds)

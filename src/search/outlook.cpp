@@ -4,6 +4,7 @@
 #include "candidates.hpp"
 #include "contrast.hpp"
 #include "model_cache.hpp"
+#include "pending_aware_model.hpp"
 #include "servetune/detail/search/effects_floor.hpp"
 #include "servetune/detail/space/neighbours.hpp"
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "pending_aware_model.hpp"
 #include "servetune/bayesian.hpp"
 #include "servetune/detail/search/credible_interval.hpp"
 
@@ -12,6 +11,9 @@
 #include <vector>
 
 namespace servetune {
+
+class LevelGeometry;
+class PendingAwareModel;
 
 /// A difference of ln(objective), more is better, as the models see it.
 struct LogGain {
@@ -66,7 +68,7 @@ private:
     std::vector<Trial> trials_;
     const Beliefs beliefs_;  ///< fitted to all trials
     std::unique_ptr<const LevelGeometry> geometry_;
-    std::unique_ptr<const PendingAwareModel> model_{};  ///< null: not enough was measured
+    std::unique_ptr<const PendingAwareModel> model_;  ///< null: not enough was measured
 };
 
 }  // namespace servetune
