@@ -85,7 +85,10 @@ std::string limit_sentence(const LimitMargin& one, const Configuration& usual) {
 
 AccountPart limits_part(const WhatLimits& limits, const Configuration& usual) {
     AccountPart part{"limits", "What keeps it from being faster", {}, {}, {}};
-    for (const LimitMargin& one : limits.limits) part.sentences.push_back(limit_sentence(one, usual));
+    std::size_t shown = 0;  // those that refuse something better, else the one that is nearest
+    while (shown < limits.limits.size() && (shown == 0 || limits.limits[shown].refuses))
+        part.sentences.push_back(limit_sentence(limits.limits[shown++], usual));
+    if (shown < limits.limits.size()) part.sentences.back() += " The others have more to spare.";
     for (const AtTheEnd& one : limits.at_the_end)
         part.sentences.push_back(fmt::format("{} = {} is the {} value that was searched: widen its range to see whether more is gained.",
                                              one.parameter, text_of(one.value), one.largest ? "largest" : "smallest"));
@@ -150,8 +153,9 @@ AccountPart cost_part(const ServingCosts& costs) {
     }
     if (!part.rows.empty()) part.header = {"a million", "default", "recommended", "change"};
     if (without) part.sentences.emplace_back("Nothing was measured twice, so there are no intervals.");
-    else if (!part.rows.empty()) part.sentences.emplace_back("In brackets: 95 % intervals. kWh are of the GPUs' boards alone.");
+    else if (!part.rows.empty()) part.sentences.emplace_back("In brackets: 95 % intervals.");
     if (!costs.no_dollars.empty()) part.sentences.push_back("No dollars: " + costs.no_dollars + ".");
+    if (costs.no_energy.empty() && !part.rows.empty()) part.sentences.emplace_back("kWh are of the GPUs' boards alone.");
     if (!costs.no_energy.empty()) part.sentences.push_back("No energy: " + costs.no_energy + ".");
     return part;
 }

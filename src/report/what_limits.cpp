@@ -83,6 +83,9 @@ std::optional<WhatLimits> what_limits(const ReportView& view) {
         result.resources =
             resource_gains(*evaluator, recommendation.recommended, view.setup.problem->objective.leading(), file.weighted_workloads());
         result.doubts = doubts_of_cost_model(file);
+        if (const Value* engine = recommendation.recommended.find("engine"))
+            std::erase_if(result.doubts,
+                          [&](const std::string& one) { return one.find(" of " + text_of(*engine) + " ") == std::string::npos; });
         if (result.resources.empty()) result.no_resources = "the cost model does not estimate this goal for this command";
     } catch (const Error&) {
         result.no_resources = "the cost model knows too little of this engine, model, hardware or traffic (`autotune simulate` says what)";
