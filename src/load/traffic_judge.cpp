@@ -15,6 +15,7 @@ namespace servetune {
 namespace {
 
 constexpr double alpha_of_change = 0.01;
+constexpr double most_correlation_of_batches = 0.8;  ///< ten say no more of it
 constexpr double widest_ratio = 1e6;
 
 /// The mean of some numbers and its interval.
@@ -28,8 +29,14 @@ MeanInterval interval_of(const std::vector<double>& values, double more_error = 
     const auto n = static_cast<double>(values.size());
     const double mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
     double squares = 0;
-    for (const double value : values) squares += (value - mean) * (value - mean);
-    const double error = std::sqrt(squares / (n - 1) / n + more_error * more_error);
+    double following = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        squares += (values[i] - mean) * (values[i] - mean);
+        if (i > 0) following += (values[i] - mean) * (values[i - 1] - mean);
+    }
+    const double correlation = squares > 0 ? std::clamp(following / squares, 0.0, most_correlation_of_batches) : 0;
+    const double effective = n * (1 - correlation) / (1 + correlation);
+    const double error = std::sqrt(squares / (n - 1) / effective + more_error * more_error);
     const double reach = student_quantile(alpha_of_change, values.size() - 1) * error;
     return {mean, mean - reach, mean + reach};
 }

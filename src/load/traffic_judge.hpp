@@ -62,10 +62,12 @@ struct JudgedTrait {
 ///
 /// Windows are put together to batches of at least `requests_in_batch` requests, and the last
 /// `most_batches` batches count. Of each trait (load, mean length of prompts and of outputs, hit
-/// share) the batches give a mean of ln(now / study) and, by Student's t, an interval of 99 %.
-/// What lies within the margin is the same and what lies outside has changed, however many requests
-/// there were: the margin is a size, so a million requests find no hair significant. A change has
-/// to be there in each of the last `lasting_batches` batches too.
+/// share) the batches give a mean of ln(now / study) and, by Student's t, an interval of 99 %, in
+/// which n batches count n (1 - r) / (1 + r) for their lag-1 correlation r, since traffic wanders
+/// (Law, "Simulation Modeling and Analysis", 4.4). What lies within the margin is the same and what
+/// lies outside has changed, however many requests there were: the margin is a size, so a million
+/// requests find no hair significant. A change has to be there in each of the last
+/// `lasting_batches` batches too.
 ///
 /// Lengths are also compared by their buckets: the least total variation distance D between the
 /// server's counts and the study's requests in the same buckets, times any factor within the margin
