@@ -99,7 +99,9 @@ TEST_CASE("completion: shells offer the commands, options and words of the progr
         CHECK(checked.code == 0);
         CHECK(checked.err.empty());
         CHECK(checked.out.starts_with("_autotune\n"));
-        CHECK(has(checked.out, "\n--format=[Format; optuna is an SQLite storage, record a folder that others can check]:value:(csv jsonl optuna record)\n"));
+        CHECK(has(
+            checked.out,
+            "\n--format=[Format; optuna is an SQLite storage, record a folder that others can check]:value:(csv jsonl optuna record)\n"));
     } else WARN("skipped: there is no zsh");
     const std::string fish = script("fish");
     if (std::filesystem::exists("/usr/bin/fish")) {
