@@ -148,7 +148,7 @@ int check(const RecommendArguments& arguments, const DeployCommand& command, con
     DeployDifference difference = difference_of(command, wish);
     const bool same = difference.changes.empty() && difference.by_hand.empty();
     if (arguments.json)
-        put_json({{"file", arguments.check->string()},
+        put_json({{"file", *arguments.check},
                   {"at", command.label},
                   {"same", same},
                   {"differences", changes_json(difference)},
@@ -160,7 +160,7 @@ int check(const RecommendArguments& arguments, const DeployCommand& command, con
                 change.after.empty() ? "not set" : change.after);
         for (const std::string& what : difference.by_hand) put(stdout, "not as recommended: {}\n", what);
         for (const std::string& risk : difference.risks) put(stdout, "note: {}\n", risk);
-        if (same) put(stdout, "{}: {} is as recommended\n", arguments.check->string(), command.label);
+        if (same) put(stdout, "{}: {} is as recommended\n", *arguments.check, command.label);
     }
     return same ? done : answer_is_no;
 }
@@ -168,11 +168,13 @@ int check(const RecommendArguments& arguments, const DeployCommand& command, con
 }  // namespace
 
 int recommend_into(const RecommendArguments& arguments, const RecommendedHere& recommended) {
-    const std::filesystem::path& path = arguments.into ? *arguments.into : *arguments.check;
+    const std::filesystem::path path = arguments.into ? *arguments.into : std::filesystem::path(*arguments.check);
     const std::string name = path.filename().string();
     const DeploymentModel deployment =
         deployment_of(recommended.setup, recommended.result.recommended, recommended.options, StartedIn::cluster);
     const DeployWish wish = wish_of(recommended.setup, recommended.result.recommended, deployment);
+    if (arguments.check && (arguments.check->starts_with("http://") || arguments.check->starts_with("https://")))
+        return check_running(arguments, recommended, deployment, wish);
     std::string text = read_file(path);
     keep_secrets_of(text);
     DeployFile file;
