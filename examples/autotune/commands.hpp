@@ -149,8 +149,10 @@ struct RecommendArguments : StudyArguments {
     std::string image{};
     std::optional<std::int64_t> gpus{};
     std::int64_t nodes = 1;
-    std::optional<std::filesystem::path> into{}, check{};  ///< a deploy file that is there
-    std::string at{};                                      ///< which of its commands; empty: the only one
+    std::optional<std::filesystem::path> into{};  ///< a deploy file that is there
+    std::optional<std::string> check{};           ///< the same, or the URL of a server
+    std::string at{};                             ///< which of the file's commands; empty: the only one
+    std::string api_key_environment{};            ///< the variable that holds the server's key; empty: the study's
 };
 
 struct CompareArguments {

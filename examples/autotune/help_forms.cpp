@@ -26,10 +26,13 @@ constexpr std::array<std::pair<int, std::string_view>, 10> exit_codes{{
      "explain, another command (`recommend --check`)"},
     {usage_error, "usage error: a wrong option, an unreadable file, an invalid study (all but `validate`)"},
     {environment_error,
-     "environment error: a missing program, a full disk, a failing A (`compare`), a folder in use, no engine that stays up (`serve`)"},
+     "environment error: a missing program, a full disk, a failing A (`compare`), a folder in use, no engine that stays up (`serve`), "
+     "no server (`recommend --check`)"},
     {nothing_feasible, "no configuration passes, whatever the verdict"},
     {without_results, "`audit` or `import`: a file has no results; the others were read, and 1 and 2 take precedence"},
-    {undecided, "undecided: `compare` after all pairs, `capacity` if no load breaks the limits, `watch`"},
+    {undecided,
+     "undecided: `compare` after all pairs, `capacity` if no load breaks the limits, `watch`, `recommend --check` of a server that does "
+     "not tell all"},
     {left_alone, "`recommend --into`: the file cannot be changed safely and is left as it is"},
     {stopped, "stopped by the user"},
     {reader_gone, "the reader of standard output ended first, such as `head -1`; a run continues to its end"},

@@ -63,12 +63,6 @@ std::vector<std::pair<std::string, std::string>> counters_of(const Catalogue& ca
     return result;
 }
 
-std::string environment(const std::string& name) {
-    const char* value = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): nothing sets it
-    if (value == nullptr) throw UsageError("the environment has no " + name + ", which --api-key-env names");
-    return value;
-}
-
 /// What is wrong with a header is said without its value, which may be a secret.
 std::pair<std::string, std::string> header_of(const std::string& text) {
     const auto colon = text.find(':');
@@ -103,10 +97,7 @@ Endpoint endpoint_of(const LoadTestArguments& arguments, const Catalogue& catalo
     endpoint.extra_body = arguments.extra_body;
     endpoint.certificates = arguments.certificates;
     endpoint.counters = counters_of(catalogue);
-    if (!arguments.api_key_environment.empty()) {
-        endpoint.api_key = environment(arguments.api_key_environment);
-        secrets().add(endpoint.api_key, "${" + arguments.api_key_environment + "}");
-    }
+    if (!arguments.api_key_environment.empty()) endpoint.api_key = api_key_in(arguments.api_key_environment);
     for (const std::string& header : arguments.headers) {
         endpoint.headers.push_back(header_of(header));
         const std::string& value = endpoint.headers.back().second;
@@ -128,6 +119,13 @@ Endpoint endpoint_of(const LoadTestArguments& arguments, const Catalogue& catalo
 }
 
 }  // namespace
+
+std::string api_key_in(const std::string& variable) {
+    const char* value = std::getenv(variable.c_str());  // NOLINT(concurrency-mt-unsafe): nothing sets it
+    if (value == nullptr) throw UsageError("the environment has no " + variable + ", which --api-key-env names");
+    secrets().add(value, "${" + variable + "}");
+    return value;
+}
 
 LoadTest load_test_of(const LoadTestArguments& arguments, const Catalogue& catalogue) {
     LoadTest test;

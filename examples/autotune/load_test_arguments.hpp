@@ -19,6 +19,10 @@ namespace autotune {
 /// its own arrival. Throws UsageError, and IoError where the server does not say what it serves.
 [[nodiscard]] servetune::LoadTest load_test_of(const LoadTestArguments& arguments, const servetune::Catalogue& catalogue);
 
+/// The key in an environment variable that `--api-key-env` names, kept as a secret. Throws
+/// UsageError where it is not set.
+[[nodiscard]] std::string api_key_in(const std::string& variable);
+
 /// The files of a load test's result. A load test takes long, so that a place that cannot be
 /// written is said before it, and a disk that fails after it does not take the printed result.
 class ResultFiles {

@@ -258,13 +258,14 @@ int dispatch(int argc, char** argv) {
     recommend_command->add_option("--nodes", recommend_arguments.nodes, "Machines that share each engine (lws, dynamo)")
         ->check(whole_number<std::int64_t>(1))
         ->capture_default_str();
-    CLI::Option* recommend_file = recommend_command
-                                      ->add_option("--into", recommend_arguments.into,
-                                                   "Write it into this deploy file; print the diff and the text of a merge request")
-                                      ->excludes(recommend_kind);
-    recommend_command->add_option("--check", recommend_arguments.check, "Say whether this deploy file has what is recommended")
-        ->excludes(recommend_file)
-        ->excludes(recommend_kind);
+    CLI::Option* recommend_file = recommend_command->add_option(
+        "--into", recommend_arguments.into, "Write it into this deploy file; print the diff and the text of a merge request");
+    recommend_file->excludes(recommend_kind);
+    CLI::Option* recommend_check = recommend_command->add_option(
+        "--check", recommend_arguments.check, "Say whether this deploy file, or the server at this URL, has what is recommended");
+    recommend_check->excludes(recommend_file)->excludes(recommend_kind);
+    recommend_command->add_option("--api-key-env", recommend_arguments.api_key_environment, "Variable that holds that server's API key")
+        ->needs(recommend_check);
     recommend_command->add_option("--at", recommend_arguments.at,
                                   "Which command of that file: the name of a service or container, or a line");
     ExplainArguments explain_arguments;

@@ -4,8 +4,10 @@
 #include "output.hpp"
 
 #include "base/files.hpp"
+#include "base/url.hpp"
 #include "base/variable_name.hpp"
 #include "interop/deploy_edit.hpp"
+#include "interop/deploy_units.hpp"
 #include "report/markdown.hpp"
 #include "servetune/detail/base/printable.hpp"
 #include "servetune/error.hpp"
@@ -43,7 +45,7 @@ const DeployCommand& chosen(const DeployFile& file, const std::string& name, con
 }
 
 /// Remembers what looks like a secret in a file of somebody's, so that it is never printed: values
-/// of variables and flags with such names.
+/// of variables and flags with such names, tokens of headers, and passwords of addresses.
 void keep_secrets_of(std::string_view text) {
     constexpr std::string_view of_names = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
     constexpr std::string_view between = "\"' \t=:,\r\n\\";
@@ -52,16 +54,32 @@ void keep_secrets_of(std::string_view text) {
         std::string name(text.substr(at, end - at));
         at = end;
         std::replace(name.begin(), name.end(), '-', '_');
-        if (!names_secret(name) || name.find("NAME") != std::string::npos) continue;
+        if (name != "Bearer" && (!names_secret(name) || name.find("NAME") != std::string::npos)) continue;
         std::size_t value = std::min(text.find_first_not_of(between, end), text.size());
         if (value == end || text.substr(end, value - end).find_first_of("=: ,\n") == std::string_view::npos) continue;
+        if (text.substr(value).starts_with("- ")) value = std::min(text.find_first_not_of(between, value + 1), text.size());
         if (text.substr(value).starts_with("value:")) value = std::min(text.find_first_not_of(between, value + 6), text.size());
         const std::size_t stop = std::min(text.find_first_of("\"' \t,\r\n", value), text.size());
-        const std::string secret(text.substr(value, stop - value));
+        std::string secret(text.substr(value, stop - value));
+        while (secret.ends_with(']') || secret.ends_with('}')) secret.pop_back();  // ends of lists and mappings
         const bool plain =
             secret.empty() || std::string_view("$-{[<#&*").find(secret.front()) != std::string_view::npos || secret.ends_with(':');
         if (!plain && !std::holds_alternative<bool>(value_of(secret))) secrets().add(secret);
     }
+    for (std::size_t at = text.find("://"); at != std::string_view::npos; at = text.find("://", at + 1))
+        add_user_info(secrets(), text.substr(at, text.find_first_of("\"' \t,\r\n", at) - at));
+}
+
+/// All words of flags with such names: some take several keys.
+void keep_secrets_of(const DeployFile& file, const DeployWish& wish) {
+    for (const DeployCommand& command : file.commands)
+        for (const FlagUnit& unit : flag_units(command.texts(), wish.engine, *wish.reader)) {
+            std::string name = unit.flag;
+            std::replace(name.begin(), name.end(), '-', '_');
+            if (!names_secret(name)) continue;
+            for (std::size_t i = unit.words.front().find('=') == std::string::npos ? 1 : 0; i < unit.words.size(); ++i)
+                if (!unit.words[i].starts_with('$')) secrets().add(i == 0 ? unit.value : unit.words[i]);
+        }
 }
 
 std::string figures_text(const RecommendedHere& recommended) {
@@ -148,7 +166,7 @@ int check(const RecommendArguments& arguments, const DeployCommand& command, con
     DeployDifference difference = difference_of(command, wish);
     const bool same = difference.changes.empty() && difference.by_hand.empty();
     if (arguments.json)
-        put_json({{"file", arguments.check->string()},
+        put_json({{"file", *arguments.check},
                   {"at", command.label},
                   {"same", same},
                   {"differences", changes_json(difference)},
@@ -160,7 +178,7 @@ int check(const RecommendArguments& arguments, const DeployCommand& command, con
                 change.after.empty() ? "not set" : change.after);
         for (const std::string& what : difference.by_hand) put(stdout, "not as recommended: {}\n", what);
         for (const std::string& risk : difference.risks) put(stdout, "note: {}\n", risk);
-        if (same) put(stdout, "{}: {} is as recommended\n", arguments.check->string(), command.label);
+        if (same) put(stdout, "{}: {} is as recommended\n", *arguments.check, command.label);
     }
     return same ? done : answer_is_no;
 }
@@ -168,11 +186,13 @@ int check(const RecommendArguments& arguments, const DeployCommand& command, con
 }  // namespace
 
 int recommend_into(const RecommendArguments& arguments, const RecommendedHere& recommended) {
-    const std::filesystem::path& path = arguments.into ? *arguments.into : *arguments.check;
+    const std::filesystem::path path = arguments.into ? *arguments.into : std::filesystem::path(*arguments.check);
     const std::string name = path.filename().string();
     const DeploymentModel deployment =
         deployment_of(recommended.setup, recommended.result.recommended, recommended.options, StartedIn::cluster);
     const DeployWish wish = wish_of(recommended.setup, recommended.result.recommended, deployment);
+    if (arguments.check && (arguments.check->starts_with("http://") || arguments.check->starts_with("https://")))
+        return check_running(arguments, recommended, deployment, wish);
     std::string text = read_file(path);
     keep_secrets_of(text);
     DeployFile file;
@@ -186,6 +206,7 @@ int recommend_into(const RecommendArguments& arguments, const RecommendedHere& r
         for (const auto& [variable, value] : wish.environment) put(stdout, "{}={}\n", variable, value);
         return left_alone;
     }
+    keep_secrets_of(file, wish);
     const DeployCommand& command = chosen(file, path.string(), arguments.at, wish.engine.name);
     if (arguments.check) return check(arguments, command, wish);
     const DeployEdit edit = edit_deploy_file(file, command, wish, name);
@@ -203,7 +224,12 @@ int recommend_into(const RecommendArguments& arguments, const RecommendedHere& r
         return left_alone;
     }
     const bool changed = edit.text != file.text;
-    if (changed) write_file(path, edit.text);
+    try {
+        if (changed) write_file(path, edit.text);
+    } catch (const IoError& error) {
+        complain("{}", complaint_of(error));
+        return environment_error;
+    }
     const std::string diff = unified_diff(file.text, edit.text, name);
     if (arguments.json) {
         put_json({{"file", path.string()},

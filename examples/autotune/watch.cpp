@@ -3,6 +3,7 @@
 #include "commands.hpp"
 #include "live_page.hpp"
 #include "live_server.hpp"
+#include "load_test_arguments.hpp"
 #include "output.hpp"
 #include "stop_signals.hpp"
 #include "study_journal.hpp"
@@ -20,7 +21,6 @@
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
-#include <cstdlib>
 #include <ctime>
 #include <memory>
 #include <mutex>
@@ -44,11 +44,7 @@ Endpoint endpoint_to_watch(const WatchArguments& arguments, const std::string& p
     if (url.ends_with(path)) url.resize(url.size() - path.size());
     endpoint.url = server_url(url);
     endpoint.metrics_path = path;
-    if (arguments.api_key_environment.empty()) return endpoint;
-    const char* key = std::getenv(arguments.api_key_environment.c_str());  // NOLINT(concurrency-mt-unsafe): nothing sets it
-    if (key == nullptr) throw UsageError("the environment has no " + arguments.api_key_environment + ", which --api-key-env names");
-    endpoint.api_key = key;
-    secrets().add(endpoint.api_key, "${" + arguments.api_key_environment + "}");
+    if (!arguments.api_key_environment.empty()) endpoint.api_key = api_key_in(arguments.api_key_environment);
     return endpoint;
 }
 

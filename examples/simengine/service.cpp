@@ -3,6 +3,7 @@
 
 #include "metrics.hpp"
 #include "servetune/detail/base/rng.hpp"
+#include "space/value_json.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -306,7 +307,7 @@ std::string Service::server_info_json() const {
                            {"build_info", options_.version}}
             .dump();
     OrderedJson object{{"model_path", options_.model}, {"served_model_name", shown_name()}, {"version", options_.version}};
-    for (const auto& [name, value] : options_.parameters) object[name] = servetune::text_of(value);
+    for (const auto& [name, value] : options_.parameters) object[name] = servetune::to_json(value);
     for (const auto& [flag, values] : options_.flags) {
         std::string name = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
         std::replace(name.begin(), name.end(), '-', '_');

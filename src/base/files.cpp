@@ -40,29 +40,34 @@ std::optional<int> own_descriptor(const fs::path& link) {
     return std::stoi(name);
 }
 
-/// No SIGPIPE from what this thread writes meanwhile: a reader that has gone is an error of the
-/// write.
-class NoPipeSignal {
+/// No SIGPIPE and no SIGXFSZ from what this thread writes meanwhile: a reader that has gone and a
+/// file that is too large are errors of the write.
+class NoSignalOfWrites {
 public:
-    NoPipeSignal() {
-        sigemptyset(&pipe_);
-        sigaddset(&pipe_, SIGPIPE);
-        pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+    NoSignalOfWrites() {
+        sigset_t both{};
+        sigemptyset(&both);
+        sigaddset(&both, SIGPIPE);
+        sigaddset(&both, SIGXFSZ);
+        pthread_sigmask(SIG_BLOCK, &both, &before_);
+        sigemptyset(&own_);
+        for (const int number : {SIGPIPE, SIGXFSZ})
+            if (sigismember(&before_, number) == 0) sigaddset(&own_, number);
     }
-    ~NoPipeSignal() {
+    ~NoSignalOfWrites() {
         const int error = errno;
         const timespec at_once{};
-        while (sigismember(&before_, SIGPIPE) == 0 && sigtimedwait(&pipe_, nullptr, &at_once) == SIGPIPE) {
+        while (sigtimedwait(&own_, nullptr, &at_once) > 0) {
         }
         pthread_sigmask(SIG_SETMASK, &before_, nullptr);
         errno = error;
     }
-    NoPipeSignal(const NoPipeSignal&) = delete;
-    NoPipeSignal& operator=(const NoPipeSignal&) = delete;
+    NoSignalOfWrites(const NoSignalOfWrites&) = delete;
+    NoSignalOfWrites& operator=(const NoSignalOfWrites&) = delete;
 
 private:
-    sigset_t pipe_{};
     sigset_t before_{};
+    sigset_t own_{};  ///< those that were not blocked before
 };
 
 bool same_file(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
@@ -190,7 +195,7 @@ void OutputFile::open_in_place() {
 }
 
 void OutputFile::write(std::string_view bytes) {
-    const NoPipeSignal none;
+    const NoSignalOfWrites none;
     while (!bytes.empty()) {
         const ssize_t put = ::write(descriptor_, bytes.data(), bytes.size());
         if (put < 0 && errno == EINTR) continue;

@@ -24,7 +24,8 @@ std::string with_home(const std::string& path);
 /// the file that it replaces. Where the folder takes no new file, or the file is a mount point, the
 /// file itself is written. A device, a FIFO or a descriptor of this process (`/dev/stdout`) is
 /// opened and written, never replaced. A FIFO without a reader fails after
-/// `reader_patience_seconds`. A reader that goes away is an error, not a SIGPIPE.
+/// `reader_patience_seconds`. A reader that goes away and a file that is too large are errors, not
+/// signals.
 class OutputFile {
 public:
     /// Throws IoError, as every call.

@@ -162,10 +162,9 @@ std::string name_in_info(const Engine& engine, const std::string& flag) {
 }
 
 bool says(const Json& value, const std::string& asked) {
-    if (asked == "auto" || asked == "-1") return true;  // what the engine chooses
     if (value.is_boolean()) return asked.empty() ? value.get<bool>() : asked == (value.get<bool>() ? "true" : "false");
     if (value.is_number()) return real_of(asked) == value.get<double>();
-    return value.is_string() ? value.get<std::string>() == asked : true;  // of lists, objects and null we know too little
+    return value.get<std::string>() == asked;
 }
 
 /// Whether what is told cannot be what was asked for under another name, scaled, or the share of
@@ -180,31 +179,46 @@ bool surely_another(const Json& value, const std::string& asked, const std::vect
 
 }  // namespace
 
+bool ask_flags_in_force(const Engine& engine, const Endpoint& endpoint, std::vector<FlagInForce>& flags) {
+    const auto path = engine.api.find("server_info");
+    if (path == engine.api.end()) return false;
+    const Reply reply = get(endpoint, path->second, short_answer_seconds);
+    const Json info = reply.error.empty() && reply.status == 200 ? shallow_json<Json>(reply.body) : Json();
+    if (!info.is_object()) return false;
+    std::vector<double> factors;
+    for (const DeviceFactor& factor : engine.devices)
+        for (const FlagInForce& one : flags)
+            if (const EngineParameter* declared = engine.find(factor.parameter);
+                declared != nullptr && declared->destination.flag == one.flag)
+                if (const auto number = real_of(one.asked)) factors.push_back(*number);
+    for (FlagInForce& one : flags) {
+        using State = FlagInForce::State;
+        const Json* value = member(info, name_in_info(engine, one.flag).c_str());
+        // Of lists, objects and null we know too little.
+        if (value == nullptr || !(value->is_boolean() || value->is_number() || value->is_string())) continue;
+        one.told = value->dump(-1, ' ', false, Json::error_handler_t::replace);
+        if (says(*value, one.asked)) one.state = State::same;
+        else if (one.asked == "auto" || one.asked == "-1") one.state = State::not_told;  // what the engine chooses
+        else one.state = surely_another(*value, one.asked, factors) ? State::other : State::perhaps_other;
+    }
+    return true;
+}
+
 FlagsNotInForce flags_not_in_force(const Engine& engine, const Endpoint& endpoint, const std::vector<std::string>& argv) {
     FlagsNotInForce result;
-    const auto path = engine.api.find("server_info");
-    if (path == engine.api.end()) return result;
-    const Reply reply = get(endpoint, path->second, short_answer_seconds);
-    const Json info = reply.status == 200 ? shallow_json<Json>(reply.body) : Json();
+    std::vector<FlagInForce> flags;
     const CommandReader reader({engine});
-    const CommandSettings asked_for = reader.read({argv});
-    std::vector<double> factors;
-    for (const Setting& setting : asked_for.settings) {
-        const auto is_of = [&](const DeviceFactor& factor) {
-            return std::any_of(setting.parameters.begin(), setting.parameters.end(),
-                               [&](const EngineParameter* one) { return one->parameter.name == factor.parameter; });
-        };
-        if (!std::any_of(engine.devices.begin(), engine.devices.end(), is_of)) continue;
-        if (const auto number = real_of(setting.value)) factors.push_back(*number);
+    for (const Setting& setting : reader.read({argv}).settings) {
+        const std::string written = setting.words.front().substr(0, setting.words.front().find('='));
+        const std::string& flag = setting.alone && setting.value == "false" ? written : setting.name;
+        if (flag.starts_with("--") && setting.key.empty() && !setting.not_about_speed)
+            flags.push_back({flag, setting.alone ? "" : setting.value, {}, {}});
     }
-    for (const Setting& setting : asked_for.settings) {
-        const std::string flag = setting.words.front().substr(0, setting.words.front().find('='));
-        if (!flag.starts_with("--") || !setting.key.empty() || setting.not_about_speed) continue;
-        const std::string asked = setting.alone ? "" : setting.value;
-        const Json* value = member(info, name_in_info(engine, flag).c_str());
-        if (value != nullptr && !says(*value, asked))
-            (surely_another(*value, asked, factors) ? result.sure : result.perhaps)
-                .push_back(flag + (asked.empty() ? "" : " " + asked) + " was asked for, " + value->dump() + " is in force");
+    ask_flags_in_force(engine, endpoint, flags);
+    for (const FlagInForce& one : flags) {
+        const std::string line = one.text() + " was asked for, " + one.told + " is in force";
+        if (one.state == FlagInForce::State::other) result.sure.push_back(line);
+        if (one.state == FlagInForce::State::perhaps_other) result.perhaps.push_back(line);
     }
     return result;
 }

@@ -47,6 +47,24 @@ private:
 Endpoint endpoint_of(const Engine& engine, const std::string& url, const std::string& model);
 Endpoint endpoint_of(const Engine& engine, int port, const std::string& model);
 
+/// A flag that was asked for, and what the server tells of it.
+struct FlagInForce {
+    enum class State {
+        not_told,  ///< nothing, what may mean anything, or what the engine chose itself
+        same,
+        perhaps_other,  ///< another text, fraction or share: `FlagsNotInForce::perhaps`
+        other
+    };
+    std::string flag{};   ///< as the engine file spells it
+    std::string asked{};  ///< empty: it stands alone
+    State state = State::not_told;
+    std::string told{};  ///< its value as JSON; empty: nothing
+
+    [[nodiscard]] std::string text() const { return flag + (asked.empty() ? "" : " " + asked); }
+};
+/// Fills in what the server's `server_info` tells. False: the engine has none, or no answer came.
+bool ask_flags_in_force(const Engine& engine, const Endpoint& endpoint, std::vector<FlagInForce>& flags);
+
 /// Flags that the server has otherwise, a line each.
 struct FlagsNotInForce {
     std::vector<std::string> sure{};

@@ -91,7 +91,7 @@ TEST_CASE("a file that cannot be written to its end is as it was") {
     const TemporaryFolder folder;
     const fs::path file = folder.write("report.md", "old");
     CHECK(in_child([&]() -> std::string {
-              std::signal(SIGXFSZ, SIG_IGN);
+              std::signal(SIGXFSZ, SIG_DFL);
               const rlimit limit{1000, 1000};
               setrlimit(RLIMIT_FSIZE, &limit);
               write_file(file, std::string(5000, 'x'));
