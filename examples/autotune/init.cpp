@@ -50,6 +50,7 @@ struct InitAnswers {
     std::string engine, model, hardware, traffic, goal, budget;
     std::size_t gpus = 0;
     std::size_t concurrency = 0;
+    bool as_recorded = false;  ///< the traffic has its own times
 };
 
 /// Of a study for a cluster this machine says nothing.
@@ -148,6 +149,7 @@ std::string workload_text(const InitAnswers& answers, bool small) {
     const std::string load = fmt::format("requests: {}, arrival: {{concurrency: {}}}", requests, answers.concurrency);
     if (const auto lengths = lengths_in(answers.traffic))
         return fmt::format("{{use: random, input_tokens: {}, output_tokens: {}, {}}}", lengths->first, lengths->second, load);
+    if (answers.as_recorded) return fmt::format("{{use: {}}}", yaml_text(answers.traffic));
     return fmt::format("{{use: {}, {}}}", yaml_text(answers.traffic), load);
 }
 
@@ -252,13 +254,16 @@ std::string engine_answered(const std::string& said, const InitFound& found, con
     return catalogue.engine(said).name;  // throws, with the nearest names
 }
 
+Workload workload_called(const std::string& name, const Catalogue& catalogue) {
+    return catalogue.workload(Yaml::parse(nlohmann::json(name).dump(), "traffic"));
+}
+
 std::string traffic_answered(const std::string& said, const Catalogue& catalogue) {
     const std::string small = lower_case(said);
     if (lengths_in(small)) return small;
-    const auto known = [&](const std::string& name) { (void)catalogue.workload(Yaml::parse(nlohmann::json(name).dump(), "traffic")); };
     for (const std::string& name : {small, said})  // the second one may be a file
         try {
-            known(name);
+            (void)workload_called(name, catalogue);
             return name;
         } catch (const Error&) {  // NOLINT(bugprone-empty-catch): said below
         }
@@ -363,6 +368,8 @@ InitAnswers answered(const InitArguments& arguments, const InitFound& found, con
         questions.answer(arguments.goal, "5. Goal: throughput, latency, or a limit such as ttft_p95 < 2s", "throughput", goal_answered);
     answers.budget = arguments.budget.empty() ? "30 trials" : arguments.budget;
     answers.concurrency = arguments.concurrency.value_or(small ? 4 : 64);
+    answers.as_recorded = !arguments.concurrency && arguments.attach.empty() && !lengths_in(answers.traffic) &&
+                          workload_called(answers.traffic, catalogue).arrival.kind == Arrival::Kind::trace;
     return answers;
 }
 

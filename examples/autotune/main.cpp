@@ -90,7 +90,7 @@ CLI::App* add_init_command(CLI::App& app, InitArguments& arguments) {
     command->add_option("--model", arguments.model, "The model: a name on the hub, a folder or a file");
     command->add_option("--hardware", arguments.hardware, "The chip, such as h100-sxm (default: as nvidia-smi says)");
     command->add_option("--gpus", arguments.gpus, "Number of GPUs; 0: the engine serves from a CPU")->check(whole_number(0));
-    command->add_option("--traffic", arguments.traffic, "A shipped workload's name, or INPUTxOUTPUT tokens");
+    command->add_option("--traffic", arguments.traffic, "A workload's name or file, or INPUTxOUTPUT tokens");
     command->add_option("--concurrency", arguments.concurrency, "Requests in flight")->check(whole_number(1));
     command->add_option("--goal", arguments.goal, "throughput, latency, or throughput under a limit such as 'ttft_p95 < 2s'");
     command->add_option("--budget", arguments.budget, "When to stop, such as '30 trials' or 8h");

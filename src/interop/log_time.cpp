@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::string_view log_months = "JanFebMarAprMayJunJulAugSepOctNovDec";
 constexpr int year_of_none = 2024;  ///< of dates without one: it has every day that there is
-constexpr double seconds_of_hour = 3600;
-constexpr double seconds_of_year = 366 * 24 * seconds_of_hour;  ///< from one day of `year_of_none` to the same a year later
+constexpr double hour_seconds = 3600;
+constexpr double seconds_of_year = 366 * 24 * hour_seconds;  ///< from one day of `year_of_none` to the same a year later
 
 /// Reads from the front of a text.
 class Front {
@@ -54,7 +54,7 @@ std::optional<double> seconds_at(int year, int month, int day, Front& front) {
                                            std::chrono::day(static_cast<unsigned>(day))};
     if (!second || !date.ok() || *hour > 23 || *minute > 59 || *second > 60) return std::nullopt;
     const auto days = std::chrono::sys_days(date).time_since_epoch().count();
-    return static_cast<double>(days) * 24 * seconds_of_hour + *hour * seconds_of_hour + *minute * 60 + *second;
+    return static_cast<double>(days) * 24 * hour_seconds + *hour * hour_seconds + *minute * 60 + *second;
 }
 
 void take_fraction(Front& front, LogTime& time) {
@@ -85,7 +85,7 @@ void take_zone(Front& front, LogTime& time) {
     const auto minutes = ahead.digits(2);
     if (!hours || !minutes) return;
     time.has_zone = true;
-    time.seconds += (west ? 1 : -1) * (*hours * seconds_of_hour + *minutes * 60);
+    time.seconds += (west ? 1 : -1) * (*hours * hour_seconds + *minutes * 60);
     front = ahead;
 }
 
@@ -156,7 +156,7 @@ double LogClock::seconds(const LogTime& time) {
         const double back = *last_ - now;
         // An hour but for what lies between the lines; a clock that is set is not set so far.
         double step = 0;
-        if (back > seconds_of_hour / 2 && back < 1.5 * seconds_of_hour) step = seconds_of_hour;
+        if (back > hour_seconds / 2 && back < 1.5 * hour_seconds) step = hour_seconds;
         if (!time.has_year && back > seconds_of_year / 2) step = seconds_of_year;
         ahead_ += step;
         now += step;

@@ -17,7 +17,7 @@
 namespace servetune {
 namespace {
 
-constexpr double seconds_of_hour = 3600;
+constexpr double further_seconds = 3600;
 
 /// Seconds in which at least one trial of the search ran, and how many were told in them.
 std::pair<double, std::size_t> time_of_search(const ReportView& view) {
@@ -40,8 +40,8 @@ std::pair<std::size_t, double> trials_of_an_hour(const ReportView& view) {
     const auto [seconds, trials] = time_of_search(view);
     if (!view.setup.file.measures() || seconds <= 0) return {told_trials(view), 0};
     const double each = seconds / static_cast<double>(trials);
-    const auto count = static_cast<std::size_t>(std::max(1.0, std::floor(seconds_of_hour / each)));
-    return {count, std::max(seconds_of_hour, each)};
+    const auto count = static_cast<std::size_t>(std::max(1.0, std::floor(further_seconds / each)));
+    return {count, std::max(further_seconds, each)};
 }
 
 nlohmann::ordered_json ladder_gain_json(const LadderGain& one) {

@@ -30,7 +30,7 @@ std::string number_cell(const std::optional<double>& value, std::string_view met
 std::string account_html(const HtmlView& page, const AccountPart& part) {
     std::string out;
     if (!part.rows.empty()) {
-        out += "<div class=\"wide\"><table><thead><tr>";
+        out += "<div class=\"wide\"><table aria-label=\"" + page.shown(part.title) + "\"><thead><tr>";
         for (const std::string& cell : part.header)
             out += std::string("<th scope=\"col\"") + (&cell == &part.header.front() ? " class=\"text\"" : "") + ">" + page.shown(cell) +
                    "</th>";

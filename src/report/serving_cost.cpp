@@ -105,7 +105,7 @@ ServingCosts serving_costs(const ReportView& view) {
     }
     if (!dollars)
         result.no_dollars = price ? "no measurement has a rate of tokens"
-                                  : "the study has no price: write `hardware: {price_per_hour: DOLLARS}`, of all devices together";
+                                  : "the study has no price: write 'hardware: {price_per_hour: DOLLARS}', of all devices together";
     if (!energy) result.no_energy = setup.file.measures() ? "no measurement has the power of its GPUs" : "nothing was measured here";
     return result;
 }

@@ -89,7 +89,7 @@ std::optional<WhatLimits> what_limits(const ReportView& view) {
                           [&](const std::string& one) { return one.find(" of " + text_of(*engine) + " ") == std::string::npos; });
         if (result.resources.empty()) result.no_resources = "the cost model does not estimate this goal for this command";
     } catch (const Error&) {
-        result.no_resources = "the cost model knows too little of this engine, model, hardware or traffic (`autotune simulate` says what)";
+        result.no_resources = "the cost model knows too little of this engine, model, hardware or traffic ('autotune simulate' says what)";
     }
     return result;
 }

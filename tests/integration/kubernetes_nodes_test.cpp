@@ -178,7 +178,9 @@ TEST_CASE("kubernetes nodes: a cluster that forbids to tell the pods is named, a
     cluster.set("no-annotations");
     const LauncherWorld world = over_two_nodes(cluster);
     const TemporaryFolder folder;
-    LaunchRequest request{.devices = 4, .over_nodes = world.over_nodes};
+    LaunchRequest request;
+    request.devices = 4;
+    request.over_nodes = world.over_nodes;
     request.command.argv = engine(serves, serves);
     request.mark = folder.path().string();
     const Launch launch = world.launcher->launch(request);

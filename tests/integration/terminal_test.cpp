@@ -84,7 +84,7 @@ TEST_CASE("completion: shells offer the commands, options and words of the progr
     CHECK(offered("autotune ru", 1) == "run\n");
     CHECK(has(offered("autotune ''", 1), "\nvalidate\n"));
     CHECK(offered("autotune run s.yaml --dry", 3) == "--dry-run\n");
-    CHECK(offered("autotune export s.yaml --format ''", 4) == "csv\njsonl\noptuna\n");
+    CHECK(offered("autotune export s.yaml --format ''", 4) == "csv\njsonl\noptuna\nrecord\n");
     CHECK(has(offered("autotune completion ''", 2), "zsh\n"));
     CHECK(offered("autotune run --directory ''", 3) == "\n");  // then files
     CHECK(autotune({"completion", "tcsh"}, folder.path()).code == 2);
@@ -99,7 +99,9 @@ TEST_CASE("completion: shells offer the commands, options and words of the progr
         CHECK(checked.code == 0);
         CHECK(checked.err.empty());
         CHECK(checked.out.starts_with("_autotune\n"));
-        CHECK(has(checked.out, "\n--format=[Format; optuna is an SQLite storage]:value:(csv jsonl optuna)\n"));
+        CHECK(has(
+            checked.out,
+            "\n--format=[Format; optuna is an SQLite storage, record a folder that others can check]:value:(csv jsonl optuna record)\n"));
     } else WARN("skipped: there is no zsh");
     const std::string fish = script("fish");
     if (std::filesystem::exists("/usr/bin/fish")) {
@@ -208,7 +210,7 @@ TEST_CASE("manual: every command and option of --help, and the exit codes of the
         CHECK(has(documented, "| " + line.substr(code, end - code) + " | " + line.substr(meaning) + " |\n"));
         ++codes;
     }
-    CHECK(codes == 9);
+    CHECK(codes == 10);
     CHECK(has(page.out, ".SS autotune run\n"));
     CHECK(has(page.out, ".SS autotune ask\\-tell\n"));
     CHECK(has(page.out, "\\fB\\-\\-dry\\-run\\fR\n"));

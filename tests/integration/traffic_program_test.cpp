@@ -36,7 +36,12 @@ TEST_CASE("import: a log becomes a workload, which is sent at its times and twic
     REQUIRE(made.code == 0);
     CHECK(made.out.starts_with("12 requests in 1 s (from 2026-11-28 09:53)\n"));
     CHECK(has(made.err, "traffic.yaml and traffic.jsonl are written"));
-    folder.write("fast.yaml", "use: traffic.yaml\nworkload: fast\narrival: {rate: timestamps, speed: 2}\n");
+    const Ran first =
+        autotune({"init", "--yes", "--engine", "vllm", "--model", "Qwen/Qwen3-8B", "--traffic", "traffic.yaml"}, folder.path());
+    INFO(first.err);
+    CHECK(first.code == 0);
+    CHECK(has(read_file(folder.path() / "study.yaml"), "workloads: [{use: traffic.yaml}]"));
+    folder.write("fast.yaml", replaced(read_file(folder.path() / "traffic.yaml"), "{rate: timestamps}", "{rate: timestamps, speed: 2}"));
     const StreamServer server({.behaviour = parse_behaviour("first=0.003,gap=0.001")});
     double last[2] = {0, 0};
     for (const int speed : {1, 2}) {

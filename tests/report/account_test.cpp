@@ -21,7 +21,7 @@ using namespace servetune::test;
 namespace {
 
 /// Two parameters that are better together: 1000, 1100 with fast, 1050 with size 2, 1300 with both.
-double rate_of(const Configuration& one) {
+double invented_rate(const Configuration& one) {
     const bool fast = *one.find("mode") == Value("fast");
     const Value size = *one.find("size");
     const bool two = size == Value(std::int64_t{2});
@@ -63,7 +63,7 @@ struct LadderStudy {
 
 Outcome rated(const Trial& trial) {
     const double noise = 1 + 0.001 * (static_cast<double>(trial.id % 3) - 1);
-    return Measurement{{{"rate", {rate_of(trial.configuration) * noise}}}};
+    return Measurement{{{"rate", {invented_rate(trial.configuration) * noise}}}};
 }
 
 const AccountPart& part_of(const std::vector<AccountPart>& parts, const std::string& id) {

@@ -7,6 +7,7 @@
 #include "support/shipped.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/test.hpp"
+#include "support/tuning_task.hpp"
 
 #include <algorithm>
 #include <cmath>

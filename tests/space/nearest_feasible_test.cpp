@@ -8,7 +8,7 @@ using namespace servetune::test;
 
 namespace {
 
-std::int64_t whole(const Configuration& one, const char* name) { return std::get<std::int64_t>(*one.find(name)); }
+std::int64_t whole_of(const Configuration& one, const char* name) { return std::get<std::int64_t>(*one.find(name)); }
 
 }  // namespace
 
@@ -22,13 +22,13 @@ TEST_CASE("nearest feasible: one change before two, and of one change the smalle
     const auto kept = nearest.to(asked, {"seqs"});
     REQUIRE(kept);
     CHECK(kept->changed == std::vector<std::string>{"tokens"});
-    CHECK(whole(kept->configuration, "tokens") == 12000);  // 4 x 3000, though 64 of 100 000 levels were tried
-    CHECK(whole(kept->configuration, "seqs") == 3000);
+    CHECK(whole_of(kept->configuration, "tokens") == 12000);  // 4 x 3000, though 64 of 100 000 levels were tried
+    CHECK(whole_of(kept->configuration, "seqs") == 3000);
     const auto any = nearest.to(asked, {});
     REQUIRE(any);
     CHECK(any->changed.size() == 1);
     CHECK(space.feasible(any->configuration));
-    CHECK(whole(any->configuration, "tokens") == 12000);  // 3.8 % of its range; seqs would change by 23 %
+    CHECK(whole_of(any->configuration, "tokens") == 12000);  // 3.8 % of its range; seqs would change by 23 %
     CHECK_FALSE(nearest.to(asked, {"seqs", "tokens"}));
 }
 
