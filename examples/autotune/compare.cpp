@@ -95,7 +95,7 @@ std::filesystem::path study_with(const CompareArguments& arguments, const std::f
                        "\nstudy: " + OrderedJson(name + " with other flags").dump() + "\nspace:\n";
     for (const std::string& setting : arguments.settings) {
         const auto equals = setting.find('=');
-        if (equals == std::string::npos) throw UsageError("--set wants name=value, got '" + setting + "'");
+        if (equals == std::string::npos) throw UsageError("--set: NAME=VALUE is wanted, such as max_num_seqs=64; got '" + setting + "'");
         const Value value = servetune::value_of(setting.substr(equals + 1));
         const auto* words = std::get_if<std::string>(&value);
         text += "  " + OrderedJson(setting.substr(0, equals)).dump() + ": " +

@@ -190,6 +190,13 @@ int recommend_into(const RecommendArguments& arguments, const RecommendedHere& r
     const std::string name = path.filename().string();
     const DeploymentModel deployment =
         deployment_of(recommended.setup, recommended.result.recommended, recommended.options, StartedIn::cluster);
+    if (deployment.has_roles()) {
+        complain(
+            "autotune: {} is left as it is: the recommended configuration runs prefill and decode apart, which takes servers of two "
+            "kinds and a router; `recommend --as compose`, `--as systemd` and `--as shell` print them\n",
+            path.string());
+        return arguments.check ? answer_is_no : left_alone;
+    }
     const DeployWish wish = wish_of(recommended.setup, recommended.result.recommended, deployment);
     if (arguments.check && (arguments.check->starts_with("http://") || arguments.check->starts_with("https://")))
         return check_running(arguments, recommended, deployment, wish);
@@ -218,9 +225,12 @@ int recommend_into(const RecommendArguments& arguments, const RecommendedHere& r
                       {"at", command.label},
                       {"changed", false},
                       {"why", edit.unsafe},
-                      {"differences", changes_json(difference)}});
-        else
+                      {"differences", changes_json(difference)},
+                      {"by_hand", difference.by_hand}});
+        else {
             for (const DeployChange& change : difference.changes) put(stdout, "{}\n", change_line(change));
+            for (const std::string& what : difference.by_hand) put(stdout, "{}\n", what);
+        }
         return left_alone;
     }
     const bool changed = edit.text != file.text;
@@ -241,6 +251,11 @@ int recommend_into(const RecommendArguments& arguments, const RecommendedHere& r
                   {"body", request_text(arguments, recommended, command, difference)},
                   {"by_hand", difference.by_hand}});
         return done;
+    }
+    if (!changed && !difference.by_hand.empty()) {
+        complain("autotune: {} is left as it is. What to do by hand in {}:\n", path.string(), command.label);
+        for (const std::string& what : difference.by_hand) put(stdout, "{}\n", what);
+        return left_alone;
     }
     if (!changed) {
         put(stdout, "{}: {} is as recommended; nothing is changed\n", path.string(), command.label);

@@ -62,7 +62,7 @@ Assignment settings_of(const StudyFile& file, const SearchSpace& space, const st
     Assignment result;
     for (const std::string& setting : settings) {
         const auto equals = setting.find('=');
-        if (equals == std::string::npos) throw UsageError("--set wants name=value, got '" + setting + "'");
+        if (equals == std::string::npos) throw UsageError("NAME=VALUE is wanted, such as max_num_seqs=64; got '" + setting + "'");
         const Parameter& parameter = space.at(file.composition->resolve(setting.substr(0, equals)));
         const std::string text = setting.substr(equals + 1);
         Value value = servetune::value_of(text);

@@ -95,7 +95,8 @@ Supervisor::Life Supervisor::live(const Choice& choice, const std::stop_token& s
         const auto since = Clock::now();
         life.failure = watch(*engine, stop);
         life.served_seconds = seconds_since(since);
-        o_.tell("ending", "ending the engine", {{"served_seconds", life.served_seconds}});
+        o_.tell("ending", life.failure ? "the engine serves no more; what is left of it is ended" : "ending the engine",
+                {{"served_seconds", life.served_seconds}});
     }
     if (const std::string left = engine->stop().report; !left.empty()) o_.tell("left", left, {});
     return life;

@@ -107,12 +107,12 @@ std::string WatchState::verdict_text() const {
 std::string window_line(const WatchState& state, std::string_view clock) {
     const ServerWindow& last = state.last;
     const auto requests = last.requests();
-    return fmt::format("{}  {} requests/s  prompt {} output {} tokens/s  running {} waiting {}  cache {} % hits {} %  preempted {}  {}\n",
-                       clock, or_dash(requests ? std::optional(*requests / last.seconds) : std::nullopt),
-                       or_dash(last.per_second("prompt_tokens")), or_dash(last.per_second("generated_tokens")),
-                       or_dash(last.gauge("running_requests")), or_dash(last.gauge("waiting_requests")),
-                       or_dash(last.gauge("cache_used_share"), 100), or_dash(last.hit_share(), 100), or_dash(last.counter("preemptions")),
-                       name_of(state.verdict()));
+    return fmt::format(
+        "{}  {} requests/s  prompt {} output {} tokens/s  running {} waiting {}  cache {} % full, {} % hits  preempted {}  {}\n", clock,
+        or_dash(requests ? std::optional(*requests / last.seconds) : std::nullopt), or_dash(last.per_second("prompt_tokens")),
+        or_dash(last.per_second("generated_tokens")), or_dash(last.gauge("running_requests")), or_dash(last.gauge("waiting_requests")),
+        or_dash(last.gauge("cache_used_share"), 100), or_dash(last.hit_share(), 100), or_dash(last.counter("preemptions")),
+        name_of(state.verdict()));
 }
 
 std::string watch_text(const WatchState& state, const WatchedStudy& study) {

@@ -40,6 +40,14 @@ void Composition::add_drafts(const Engine& engine) {
     }
 }
 
+std::set<std::string> Composition::checkpoints() const {
+    std::set<std::string> found;
+    for (const auto& [engine, names] : names_)
+        for (const auto& [name, local] : names.locals)
+            for (const auto& [value, model] : local.checkpoints) found.insert(model);
+    return found;
+}
+
 std::vector<std::string> Composition::further_models() const {
     std::set<std::string> found;
     for (const auto& [engine, names] : names_)

@@ -17,6 +17,8 @@
 namespace servetune {
 namespace {
 
+const std::string model_change = "model";
+
 bool same_setting(const FlagUnit& a, const FlagUnit& b) {
     if (a.parameter != nullptr) return as_engine_takes(*a.parameter, value_of(a.value)) == as_engine_takes(*a.parameter, value_of(b.value));
     const auto x = shallow_json<nlohmann::json>(a.value), y = shallow_json<nlohmann::json>(b.value);
@@ -53,6 +55,33 @@ void compare_gpus(const DeployCommand& command, const DeployWish& wish, DeployDi
     else if (*counts.begin() != wanted) result.changes.push_back({"GPUs", *counts.begin(), wanted});
 }
 
+const FlagUnit* model_unit(const std::vector<FlagUnit>& units) {
+    const auto found = std::find_if(units.rbegin(), units.rend(), [](const FlagUnit& unit) { return unit.key == "{model}"; });
+    return found == units.rend() ? nullptr : &*found;
+}
+
+/// A checkpoint is as much a result of the study as a flag: a file that serves another one has not
+/// what is recommended.
+void compare_models(const std::vector<FlagUnit>& there, const DeployWish& wish, DeployDifference& result) {
+    if (wish.model.empty()) return;
+    const FlagUnit* now = model_unit(there);
+    if (now != nullptr && now->value == wish.model) return;
+    const bool known = now != nullptr && now->value.find('$') == std::string::npos;
+    if (wish.other_models.empty()) {
+        if (known) result.risks.push_back("The file serves " + now->value + "; the study measured " + wish.model + ".");
+        return;
+    }
+    if (!known || !wish.other_models.contains(now->value)) {
+        const std::string says = now == nullptr ? "the command names none" : known ? "the file serves " + now->value : now->text();
+        result.by_hand.push_back("the model: " + says + "; recommended: " + wish.model);
+        return;
+    }
+    result.changes.push_back({model_change, now->value, wish.model});
+    const bool named = std::any_of(there.begin(), there.end(),
+                                   [](const FlagUnit& unit) { return unit.flag == "--served-model-name" || unit.flag == "--alias"; });
+    if (!named) result.risks.push_back("Clients that ask for " + now->value + " by name have to ask for " + wish.model + ".");
+}
+
 /// One replacement of bytes.
 struct ByteEdit {
     Span place;
@@ -81,6 +110,7 @@ public:
             const auto to = std::find_if(wanted.begin(), wanted.end(), is_meant);
             if (wish_.environment.contains(change.name) && to == wanted.end()) set_variable(change.name, change.after);
             else if (change.name == "GPUs") set_gpus(change.after);
+            else if (change.name == model_change) set_model(change.after);
             else if (change.after.empty()) {
                 for (const FlagUnit& unit : file_units_)
                     if (unit.name() == change.name) remove(unit.begin, unit.end);
@@ -189,6 +219,14 @@ private:
             if (last->end - last->begin == 2) remove(last->begin + 1, last->end);
         } else if (equals != std::string::npos) replace(last->begin, first.substr(0, equals + 1) + to.value);
         else replace(last->begin + 1, to.value);
+    }
+
+    void set_model(const std::string& model) {
+        const FlagUnit* unit = model_unit(file_units_);
+        const std::string& first = now_[unit->begin];
+        const std::size_t equals = first.starts_with('-') ? first.find('=') : std::string::npos;
+        if (unit->end - unit->begin == 2) replace(unit->begin + 1, model);
+        else replace(unit->begin, equals == std::string::npos ? model : first.substr(0, equals + 1) + model);
     }
 
     /// Behind the last flag that is known.
@@ -395,9 +433,10 @@ DeployDifference difference_of(const DeployCommand& command, const DeployWish& w
             result.by_hand.push_back("the variable " + name + ", which the recommended configuration does not set");
     for (const std::string& what : wish.left_to_them) result.by_hand.push_back(what);
     if (devices) compare_gpus(command, wish, result);
-    for (const FlagUnit& unit : there)
-        if (unit.key == "{model}" && !wish.model.empty() && unit.value != wish.model && unit.value.find('$') == std::string::npos)
-            result.risks.push_back("The file serves " + unit.value + "; the study measured " + wish.model + ".");
+    compare_models(there, wish, result);
+    if (wish.copies > 1)
+        result.risks.push_back("The study ran " + std::to_string(wish.copies) +
+                               " copies of this server: see that the file starts as many.");
     for (const FileWord& word : command.words)
         if (word.varies && word.text().starts_with('$') &&
             std::none_of(there.begin(), there.end(), [&](const FlagUnit& unit) { return unit.value == word.text(); }))

@@ -23,15 +23,17 @@ struct DeployWish {
     std::set<std::string> tuned{};            ///< parameters, flags of JSON and variables that the study decides
     std::vector<std::string> left_to_them{};  ///< what the study has and no file can get: secrets, files of options
     std::string model{};
+    std::set<std::string> other_models{};  ///< that the study can serve instead: its own, checkpoints; empty: one model
+    std::int64_t copies = 1;
     std::int64_t gpus = 0;  ///< of one engine; 0: not known
 };
 
 /// The recommended configuration as that.
 DeployWish wish_of(const StudySetup& setup, const Configuration& configuration, const DeploymentModel& deployment);
 
-/// A flag, a variable or a number of GPUs that is not as recommended.
+/// A flag, a variable, the model or a number of GPUs that is not as recommended.
 struct DeployChange {
-    std::string name{};    ///< the flag as the engine file spells it, or the variable
+    std::string name{};    ///< the flag as the engine file spells it, the variable, `GPUs` or `model`
     std::string before{};  ///< what the file says, as words; empty: nothing
     std::string after{};   ///< what is recommended; empty: nothing
 };

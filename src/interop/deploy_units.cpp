@@ -50,6 +50,10 @@ DeployWish wish_of(const StudySetup& setup, const Configuration& configuration, 
     wish.engine = composition.engine_of(configuration);
     wish.reader = std::make_shared<const CommandReader>(std::vector{wish.engine}, setup.file.catalogue().root());
     wish.model = deployment.model;
+    wish.other_models = composition.checkpoints();
+    if (!wish.other_models.empty() && !setup.file.model.empty()) wish.other_models.insert(setup.file.model);
+    wish.other_models.erase(wish.model);
+    wish.copies = deployment.copies();
     wish.gpus = deployment.first().gpus;
     std::vector<bool> secret;
     for (const Word& word : deployment.first().flags()) {

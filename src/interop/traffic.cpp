@@ -127,7 +127,8 @@ private:
                 throw ParseError(
                     log.string() +
                     ": no line tells of a request; a log of an engine that logs requests, of a proxy or of a web server wanted, a "
-                    "trace, or histograms of a Prometheus server (docs/guides/your-own-traffic.md)");
+                    "trace, JSON lines with `timestamp`, `prompt_tokens` and `completion_tokens`, or histograms of a Prometheus "
+                    "server (docs/guides/your-own-traffic.md)");
         }
         if (window == nullptr) counts.lines = record_index;
     }

@@ -114,7 +114,8 @@ std::string explained_text(const std::vector<Effect>& effects, const std::vector
             out += fmt::format("  {} not compared\n", counted_text(parameter.level_count() - told, "more level"));
     }
     if (interactions.empty())
-        return out + fmt::format("\nof two changes together nothing is said: no two stand in {} measured configurations\n", least_together);
+        return out + fmt::format("\nwhat two changes do together is not known: no pair of them was measured in {} configurations or more\n",
+                                 least_together);
     out += "\ntogether, beyond what each gives alone\n\n";
     for (const Interaction& one : interactions) {
         const std::string both =

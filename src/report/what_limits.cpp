@@ -76,6 +76,7 @@ std::optional<WhatLimits> what_limits(const ReportView& view) {
     result.at_the_end = ends_of(view.setup.problem->space, recommendation.recommended);
     if (!file.has_commands() || file.model.empty() || file.machine.chip().empty()) {
         result.no_resources = "the cost model wants an engine, a model and hardware that it knows";
+        if (file.machine.chip().empty()) result.no_resources += "; the study has no `hardware: NAME`";
         return result;
     }
     try {

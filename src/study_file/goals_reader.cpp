@@ -183,7 +183,8 @@ std::string larger_looks_better(const StudyFile& study) {
     if (const auto* deploy = std::get_if<DeployChoice>(&study.measuring); deploy != nullptr && deploy->options.fill_devices) return "";
     constexpr std::array<std::string_view, 3> layouts{"tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"};
     for (const Parameter& parameter : study.composition->parameters())
-        if (std::find(layouts.begin(), layouts.end(), parameter.concept_name) != layouts.end() && parameter.level_count() > 1)
+        if ((parameter.name == "roles" || std::find(layouts.begin(), layouts.end(), parameter.concept_name) != layouts.end()) &&
+            parameter.level_count() > 1)
             return "layouts of different numbers of devices compete by " + metric + ", and the largest will look best; maximize " +
                    per_device(metric) + " to compare what a device does";
     return "";

@@ -215,7 +215,7 @@ TEST_CASE("render prints the exact command") {
     CHECK(render({"engine=sglang"}).out ==
           "python3 -m sglang.launch_server --model-path Qwen/Qwen3.5-9B --context-length=32768 --reasoning-parser=qwen3\n");
     CHECK(Json::parse(autotune({"render", study, "--set", "engine=sglang", "--json"}, folder.path()).out)["argv"].size() == 7);
-    CHECK(render({"vllm.max_num_seqs"}).err == "autotune: --set wants name=value, got 'vllm.max_num_seqs'\n");
+    CHECK(render({"vllm.max_num_seqs"}).err == "autotune: NAME=VALUE is wanted, such as max_num_seqs=64; got 'vllm.max_num_seqs'\n");
     CHECK(render({"vllm.max_num_seqs=300"}).err ==
           "autotune: 'vllm.max_num_seqs' = 300 is outside its domain (one of 256, 512, 768, 1024, 2048, or engine)\n");
     CHECK(render({"max_num_seq=512"}).err.find("autotune: 'max_num_seq' is not a parameter of this study; known: vllm.max_num_seqs") == 0);

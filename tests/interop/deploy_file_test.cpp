@@ -376,6 +376,28 @@ TEST_CASE("deploy file: risks are named: what was not measured, another model, a
                                             "The file serves Qwen/Qwen3-8B; the study measured Qwen/Qwen3-14B."});
 }
 
+TEST_CASE("deploy file: another checkpoint of the study is written into the file, whose other models are for a person") {
+    DeployWish wish = wish_for({"--max-num-seqs=64"});
+    wish.model = "Qwen/Qwen3-8B-FP8";
+    wish.other_models = {"Qwen/Qwen3-8B", "Qwen/Qwen3-8B-AWQ"};
+    for (const std::string& text : {compose, pod, replaced(pod, "'Qwen/Qwen3-8B'", "--model, 'Qwen/Qwen3-8B'")}) {
+        const DeployEdit edit = edited(text, wish);
+        CHECK(edit.unsafe.empty());
+        CHECK(edit.text == replaced(text, "Qwen/Qwen3-8B", "Qwen/Qwen3-8B-FP8"));
+        REQUIRE(edit.difference.changes.size() == 1);
+        CHECK(edit.difference.changes.front().name == "model");
+        CHECK(edit.difference.risks.back() == "Clients that ask for Qwen/Qwen3-8B by name have to ask for Qwen/Qwen3-8B-FP8.");
+        CHECK(edited(edit.text, wish).difference.changes.empty());
+    }
+    const std::string named = replaced(pod, "\"--port\", \"8000\"", "\"--served-model-name\", \"chat\"");
+    CHECK(edited(named, wish).difference.risks.empty());
+    const auto by_hand = [&](const std::string& text, const std::string& name) { return edited(text, wish, name).difference.by_hand; };
+    CHECK(by_hand(script, "d.sh") == std::vector<std::string>{"the model: $MODEL; recommended: Qwen/Qwen3-8B-FP8"});
+    CHECK(by_hand(helm, "e.yaml") == std::vector<std::string>{"the model: the command names none; recommended: Qwen/Qwen3-8B-FP8"});
+    CHECK(by_hand(replaced(pod, "Qwen/Qwen3-8B", "/srv/mine"), "p.yaml") ==
+          std::vector<std::string>{"the model: the file serves /srv/mine; recommended: Qwen/Qwen3-8B-FP8"});
+}
+
 TEST_CASE("deploy file: the same flag twice counts as its last, and both go when it is removed") {
     const std::string text = replaced(pod, "\"--port\", \"8000\"", "\"--max-num-seqs\", \"128\"");
     CHECK(edited(text).text == replaced(text, "\"128\"", "\"512\""));

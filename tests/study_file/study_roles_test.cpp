@@ -125,3 +125,8 @@ TEST_CASE("study: together and apart are simulated, with the same requests and a
     const Configuration three = set_apart(space, {{"decode.count", std::int64_t{2}}});
     CHECK(metric(three, "total_tokens_per_second_per_gpu") == Approx(metric(three, "total_tokens_per_second") / 3));
 }
+
+TEST_CASE("study: that roles take more devices is warned of where the goal grows with them") {
+    const TemporaryFolder folder;
+    CHECK(!study_of_roles(folder, "vllm", "roles: {prefill: {count: 1}, decode: {count: 1}}\n").warnings.empty());
+}

@@ -160,9 +160,9 @@ public:
     /// values.
     [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
 
-    /// Models that its commands may name beside the study's own: checkpoints and draft models, each
-    /// once.
+    /// Models that its commands may name beside the study's own: checkpoints and draft models.
     [[nodiscard]] std::vector<std::string> further_models() const;
+    [[nodiscard]] std::set<std::string> checkpoints() const;
 
     /// The engine that a configuration runs on.
     [[nodiscard]] const Engine& engine_of(const Configuration& configuration) const;
