@@ -203,6 +203,12 @@ int recommend_into(const RecommendArguments& arguments, const RecommendedHere& r
         return left_alone;
     }
     const bool changed = edit.text != file.text;
+    if (!changed && !difference.by_hand.empty() && !arguments.json) {
+        complain("autotune: {} is left as it is: what is to be changed stands in no place that is known. What to change in {}:\n",
+                 path.string(), command.label);
+        for (const std::string& what : difference.by_hand) put(stdout, "{}\n", what);
+        return left_alone;
+    }
     if (changed) write_file(path, edit.text);
     const std::string diff = unified_diff(file.text, edit.text, name);
     if (arguments.json) {
@@ -214,7 +220,7 @@ int recommend_into(const RecommendArguments& arguments, const RecommendedHere& r
                   {"title", request_title(recommended)},
                   {"body", request_text(arguments, recommended, command, difference)},
                   {"by_hand", difference.by_hand}});
-        return done;
+        return changed || difference.by_hand.empty() ? done : left_alone;
     }
     if (!changed) {
         put(stdout, "{}: {} is as recommended; nothing is changed\n", path.string(), command.label);

@@ -12,6 +12,9 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
+#include <cctype>
+#include <string_view>
 #include <utility>
 
 namespace servetune {
@@ -53,6 +56,32 @@ void compare_gpus(const DeployCommand& command, const DeployWish& wish, DeployDi
     else if (*counts.begin() != wanted) result.changes.push_back({"GPUs", *counts.begin(), wanted});
 }
 
+/// The model of the file, where the study chose among several.
+void compare_model(const std::vector<FlagUnit>& there, const DeployWish& wish, DeployDifference& result) {
+    if (wish.model.empty()) return;
+    const auto own = std::find_if(there.rbegin(), there.rend(), [](const FlagUnit& unit) { return unit.key == "{model}"; });
+    const std::string served = own == there.rend() ? "" : own->value;
+    if (served == wish.model) return;
+    if (wish.models.contains(served)) {
+        result.changes.push_back({"model", served, wish.model});
+        result.risks.push_back("Requests that name the model " + served + " have to name " + wish.model +
+                               ", unless the command gives it a name.");
+    } else if (wish.checkpoint)
+        result.by_hand.push_back("the model: recommended is " + wish.model + "; the file " +
+                                 (served.empty() ? "says nowhere which it serves" : "serves " + served));
+    else if (!served.empty() && served.find('$') == std::string::npos)
+        result.risks.push_back("The file serves " + served + "; the study measured " + wish.model + ".");
+}
+
+/// Whether YAML reads plain text as a text or, where `number` is right too, as this very number.
+bool plain_as_variable(const std::string& text, bool number) {
+    constexpr std::array<std::string_view, 12> others{"true", "false", "yes", "no", "on", "off", "y", "n", "null", "nan", "inf", "none"};
+    std::string low;
+    for (const char c : text) low += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (is_number(text)) return number && (text.size() == 1 || text.front() != '0');
+    return !text.empty() && std::isalpha(static_cast<unsigned char>(text.front())) != 0 && !is_one_of(low, others);
+}
+
 /// One replacement of bytes.
 struct ByteEdit {
     Span place;
@@ -81,6 +110,7 @@ public:
             const auto to = std::find_if(wanted.begin(), wanted.end(), is_meant);
             if (wish_.environment.contains(change.name) && to == wanted.end()) set_variable(change.name, change.after);
             else if (change.name == "GPUs") set_gpus(change.after);
+            else if (change.name == "model") set_model(change.after);
             else if (change.after.empty()) {
                 for (const FlagUnit& unit : file_units_)
                     if (unit.name() == change.name) remove(unit.begin, unit.end);
@@ -121,11 +151,15 @@ public:
 
 private:
     void refuse(const std::string& why) const { throw ParseError(why); }
+    /// Signs for which the file, or what reads it, puts something else.
+    [[nodiscard]] bool would_expand(const std::string& text) const {
+        const bool specifier = file_.kind == DeployFileKind::unit && text.find('%') != std::string::npos;
+        return specifier || text.find('$') != std::string::npos || text.find("{{") != std::string::npos;
+    }
     void replace(std::size_t i, const std::string& text) {
         const FileWord& word = words_[i];
         if (word.varies) refuse("'" + word.text() + "' is known only where it runs");
-        if (text.find('$') != std::string::npos || text.find("{{") != std::string::npos)
-            refuse("the new value has a sign that the file may expand: " + text);
+        if (would_expand(text)) refuse("the new value has a sign that the file may expand: " + text);
         const std::string shown = word.stands == FileWord::Stands::as_entry ? text.substr(text.find('=') + 1) : text;
         edits_.push_back({word.file, text_for(shown, word)});
         now_[i] = text;
@@ -163,6 +197,12 @@ private:
         while (kept > 0 && others(kept - 1) && gone_[kept - 1]) --kept;
         if (kept > 0 && others(kept - 1)) place.begin = words_[begin - 1].file.end;
         else if (others(end)) place.end = words_[end].file.begin;
+        const auto has_comment = [&](std::size_t from, std::size_t to) {
+            return from < to && std::string_view(text_).substr(from, to - from).find_first_of("#;") != std::string_view::npos;
+        };
+        bool comment = has_comment(place.begin, words_[begin].file.begin) || has_comment(words_[end - 1].file.end, place.end);
+        for (std::size_t i = begin + 1; i < end; ++i) comment = comment || has_comment(words_[i - 1].file.end, words_[i].file.begin);
+        if (comment) refuse("a comment beside '" + words_[begin].text() + "' would go with it");
         for (ByteEdit& edit : edits_)
             if (edit.text.empty() && edit.place.end == place.begin && edit.place.begin < place.begin) {
                 edit.place.end = place.end;
@@ -189,6 +229,14 @@ private:
             if (last->end - last->begin == 2) remove(last->begin + 1, last->end);
         } else if (equals != std::string::npos) replace(last->begin, first.substr(0, equals + 1) + to.value);
         else replace(last->begin + 1, to.value);
+    }
+
+    void set_model(const std::string& model) {
+        const auto own = std::find_if(file_units_.rbegin(), file_units_.rend(), [](const FlagUnit& unit) { return unit.key == "{model}"; });
+        if (own == file_units_.rend() || own->end - own->begin > 2) return refuse("its model stands in no form that is known");
+        const std::string& first = now_[own->begin];
+        if (own->end - own->begin == 2) replace(own->begin + 1, model);
+        else replace(own->begin, first.starts_with("--") ? first.substr(0, first.find('=') + 1) + model : model);
     }
 
     /// Behind the last flag that is known.
@@ -223,9 +271,10 @@ private:
     void add(const FlagUnit& unit) {
         choose_anchor();
         const FileWord& beside = words_[anchor_];
+        for (const FileWord& word : words_)
+            if (word.text() == "--") refuse("it has a '--', behind which nothing is a flag");
         for (const std::string& word : unit.words)
-            if (word.find('$') != std::string::npos || word.find("{{") != std::string::npos)
-                refuse("a value has a sign that the file may expand: " + word);
+            if (would_expand(word)) refuse("a value has a sign that the file may expand: " + word);
         if (beside.stands == FileWord::Stands::as_entry) return add_entry(unit);
         std::string before_flag, before_value;
         std::size_t separate = 0, joined = 0;
@@ -290,10 +339,15 @@ private:
     }
 
     void set_variable(const std::string& name, const std::string& value) {
+        if (file_.kind != DeployFileKind::shell && would_expand(value))
+            refuse("the variable " + name + " has a sign that the file may expand: " + value);
         const auto there = command_.environment.find(name);
         if (there != command_.environment.end()) {
-            const FileWord& word = there->second;
+            FileWord word = there->second;
             if (word.varies) refuse("the variable " + name + " is known only where it runs");
+            if (word.stands == FileWord::Stands::as_entry && word.quote == Quoting::none &&
+                !plain_as_variable(value, is_number(word.text())))
+                word.quote = Quoting::yaml_double;
             const bool item = word.key.end > 0;
             edits_.push_back({word.file, text_for(item ? name + "=" + value : value, word)});
         } else add_variable(name, value);
@@ -395,9 +449,7 @@ DeployDifference difference_of(const DeployCommand& command, const DeployWish& w
             result.by_hand.push_back("the variable " + name + ", which the recommended configuration does not set");
     for (const std::string& what : wish.left_to_them) result.by_hand.push_back(what);
     if (devices) compare_gpus(command, wish, result);
-    for (const FlagUnit& unit : there)
-        if (unit.key == "{model}" && !wish.model.empty() && unit.value != wish.model && unit.value.find('$') == std::string::npos)
-            result.risks.push_back("The file serves " + unit.value + "; the study measured " + wish.model + ".");
+    compare_model(there, wish, result);
     for (const FileWord& word : command.words)
         if (word.varies && word.text().starts_with('$') &&
             std::none_of(there.begin(), there.end(), [&](const FlagUnit& unit) { return unit.value == word.text(); }))
@@ -426,6 +478,11 @@ DeployEdit edit_deploy_file(const DeployFile& file, const DeployCommand& command
         const DeployCommand& changed = now.commands[which];
         if (changed.texts() != editor.expected() || !difference_of(changed, wish).changes.empty())
             throw ParseError("the changed file would not say what is recommended");
+        for (std::size_t i = 0; i < now.commands.size(); ++i)
+            if (i != which &&
+                (now.commands[i].texts() != file.commands[i].texts() ||
+                 CommandEditor::texts_of_environment(now.commands[i]) != CommandEditor::texts_of_environment(file.commands[i])))
+                throw ParseError("it would change " + file.commands[i].label + " too, which takes it from the same place");
         if (CommandEditor::texts_of_environment(changed) != editor.environment())
             throw ParseError("the changed file would have another environment");
         if (!file.same_but_for(command, now)) throw ParseError("the changed file would say something else differently");

@@ -23,7 +23,9 @@ struct DeployWish {
     std::set<std::string> tuned{};            ///< parameters, flags of JSON and variables that the study decides
     std::vector<std::string> left_to_them{};  ///< what the study has and no file can get: secrets, files of options
     std::string model{};
-    std::int64_t gpus = 0;  ///< of one engine; 0: not known
+    std::set<std::string> models{};  ///< that the study's commands name
+    bool checkpoint = false;         ///< the configuration took another model than the study's own
+    std::int64_t gpus = 0;           ///< of one engine; 0: not known
 };
 
 /// The recommended configuration as that.

@@ -51,6 +51,10 @@ DeployWish wish_of(const StudySetup& setup, const Configuration& configuration, 
     wish.reader = std::make_shared<const CommandReader>(std::vector{wish.engine}, setup.file.catalogue().root());
     wish.model = deployment.model;
     wish.gpus = deployment.first().gpus;
+    const std::vector<std::string> further = composition.further_models();
+    wish.models = {further.begin(), further.end()};
+    wish.models.insert(setup.file.model);
+    wish.checkpoint = !wish.model.empty() && wish.model != setup.file.model;
     std::vector<bool> secret;
     for (const Word& word : deployment.first().flags()) {
         std::string text;
