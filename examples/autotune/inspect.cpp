@@ -328,21 +328,6 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue, const 
     return code;
 }
 
-/// Why a study that ran ended, as far as its journal tells; empty while there is something left to
-/// do.
-std::string_view ended_because(const StudySetup& setup, const std::vector<Trial>& trials) {
-    std::size_t told = 0;
-    for (const Trial& trial : trials) {
-        if (!trial.told()) return "";
-        told += trial.of_search() ? 1 : 0;
-    }
-    const std::vector<Trial> search = search_history(*setup.problem, trials);
-    if (told >= setup.file.budget.trials) return name_in(stop_reasons, StopReason::trials_spent);
-    Rng rng(0);
-    const bool finished = !search.empty() && std::holds_alternative<Finished>(setup.strategy->ask(*setup.problem, search, rng));
-    return finished ? name_in(stop_reasons, StopReason::strategy_finished) : "";
-}
-
 /// What became of the last run, of a study that has not ended; lines. The journal cannot hold it:
 /// where it could be written, there was room.
 std::string last_run_text(const std::filesystem::path& folder) {

@@ -4,6 +4,7 @@
 #include "output.hpp"
 
 #include "base/files.hpp"
+#include "base/token_shapes.hpp"
 #include "base/url.hpp"
 #include "base/variable_name.hpp"
 #include "interop/deploy_edit.hpp"
@@ -44,6 +45,16 @@ const DeployCommand& chosen(const DeployFile& file, const std::string& name, con
     throw UsageError(name + " starts " + engine + " in several places; say which with --at NAME: " + joined_names(file.commands));
 }
 
+/// Where a value in quotes ends: escaped or doubled ones are a part of it.
+std::size_t end_of_quoted(std::string_view text, std::size_t at, char quote) {
+    for (; at < text.size() && text[at] != '\n'; ++at) {
+        if (quote == '"' && text[at] == '\\' && at + 1 < text.size()) ++at;
+        else if (text[at] == quote && quote == '\'' && at + 1 < text.size() && text[at + 1] == quote) ++at;
+        else if (text[at] == quote) break;
+    }
+    return std::min(at, text.size());
+}
+
 /// Remembers what looks like a secret in a file of somebody's, so that it is never printed: values
 /// of variables and flags with such names, tokens of headers, and passwords of addresses.
 void keep_secrets_of(std::string_view text) {
@@ -57,8 +68,21 @@ void keep_secrets_of(std::string_view text) {
         if (name != "Bearer" && (!names_secret(name) || name.find("NAME") != std::string::npos)) continue;
         std::size_t value = std::min(text.find_first_not_of(between, end), text.size());
         if (value == end || text.substr(end, value - end).find_first_of("=: ,\n") == std::string_view::npos) continue;
-        if (text.substr(value).starts_with("- ")) value = std::min(text.find_first_not_of(between, value + 1), text.size());
-        if (text.substr(value).starts_with("value:")) value = std::min(text.find_first_not_of(between, value + 6), text.size());
+        const std::string_view gap = text.substr(end, value - end);
+        const bool named_value = text.substr(value).starts_with("value:"), flag = name.starts_with("__");
+        if (gap.find('\n') != std::string_view::npos && gap.find(':') == std::string_view::npos && !named_value && !flag) continue;
+        if (flag && text.substr(value).starts_with("- ")) value = std::min(text.find_first_not_of(between, value + 1), text.size());
+        if (named_value) value = std::min(text.find_first_not_of(between, value + 6), text.size());
+        const char quote = text[value - 1];
+        if (quote == '"' || quote == '\'') {
+            const std::string whole(text.substr(value, end_of_quoted(text, value, quote) - value));
+            const bool named = quote == '"' && whole.starts_with('$');
+            if (!whole.empty() && !named && !std::holds_alternative<bool>(value_of(whole))) secrets().add(whole);
+        } else if (text.substr(value - 2, 2) == ": ") {  // of YAML, to the end of its line
+            std::string_view whole = text.substr(value, std::min(text.find_first_of("\r\n", value), text.size()) - value);
+            whole = whole.substr(0, whole.find(" #"));
+            if (whole.find(' ') != std::string_view::npos && whole.find_first_of("${[&*|>") != 0) secrets().add(std::string(whole));
+        }
         const std::size_t stop = std::min(text.find_first_of("\"' \t,\r\n", value), text.size());
         std::string secret(text.substr(value, stop - value));
         while (secret.ends_with(']') || secret.ends_with('}')) secret.pop_back();  // ends of lists and mappings
@@ -240,7 +264,7 @@ int recommend_into(const RecommendArguments& arguments, const RecommendedHere& r
         complain("{}", complaint_of(error));
         return environment_error;
     }
-    const std::string diff = unified_diff(file.text, edit.text, name);
+    const std::string diff = without_token_shapes(secrets()(unified_diff(file.text, edit.text, name)));
     if (arguments.json) {
         put_json({{"file", path.string()},
                   {"at", command.label},
@@ -250,7 +274,7 @@ int recommend_into(const RecommendArguments& arguments, const RecommendedHere& r
                   {"title", request_title(recommended)},
                   {"body", request_text(arguments, recommended, command, difference)},
                   {"by_hand", difference.by_hand}});
-        return done;
+        return changed || difference.by_hand.empty() ? done : left_alone;
     }
     if (!changed && !difference.by_hand.empty()) {
         complain("autotune: {} is left as it is. What to do by hand in {}:\n", path.string(), command.label);

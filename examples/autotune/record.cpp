@@ -82,7 +82,7 @@ int export_record(const ExportArguments& arguments) {
         const StudySetup setup = set_up(arguments.load_to_read());
         const std::filesystem::path folder = arguments.folder(setup.file);
         const std::vector<Trial> trials = read_journal(setup, folder).trials();
-        write_study_record(setup, trials, folder, *arguments.output, all_secrets(setup.file.secrets));
+        write_study_record(setup, trials, folder, *arguments.output, all_secrets(setup.file.secrets), ended_because(setup, trials));
     }
     const RecordManifest manifest = read_manifest(*arguments.output);
     std::uintmax_t bytes = 0;

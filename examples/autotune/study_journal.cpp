@@ -5,6 +5,7 @@
 
 #include "base/kept_texts.hpp"
 #include "servetune/error.hpp"
+#include "servetune/study.hpp"
 #include "study_file/suggestions.hpp"
 
 #include <fmt/format.h>
@@ -30,6 +31,19 @@ SqliteJournal read_journal(const StudySetup& setup, const std::filesystem::path&
         put(stderr, "autotune: {} was last written by a study that differs from this one:{}\n", SqliteJournal::file_of(folder).string(),
             changes);
     return journal;
+}
+
+std::string_view ended_because(const StudySetup& setup, const std::vector<Trial>& trials) {
+    std::size_t told = 0;
+    for (const Trial& trial : trials) {
+        if (!trial.told()) return "";
+        told += trial.of_search() ? 1 : 0;
+    }
+    const std::vector<Trial> search = search_history(*setup.problem, trials);
+    if (told >= setup.file.budget.trials) return name_in(stop_reasons, StopReason::trials_spent);
+    Rng rng(0);
+    const bool finished = !search.empty() && std::holds_alternative<Finished>(setup.strategy->ask(*setup.problem, search, rng));
+    return finished ? name_in(stop_reasons, StopReason::strategy_finished) : "";
 }
 
 bool somebody_writes(const std::filesystem::path& folder) {

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace autotune {
@@ -14,6 +15,10 @@ namespace autotune {
 /// study, or this one before it was changed), says so on standard error: what is printed of its
 /// trials goes by the study as it is now. Throws IoError.
 servetune::SqliteJournal read_journal(const servetune::StudySetup& setup, const std::filesystem::path& folder);
+
+/// Why a study that ran ended, as far as its journal tells; empty while there is something left to
+/// do.
+std::string_view ended_because(const servetune::StudySetup& setup, const std::vector<servetune::Trial>& trials);
 
 /// Whether a process holds a study's lock, by what the kernel lists: trying to take it could keep a
 /// run from starting.

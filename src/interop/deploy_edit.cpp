@@ -1,85 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "deploy_edit.hpp"
 
-#include "base/nesting.hpp"
 #include "deploy_units.hpp"
 #include "engine/command_reader.hpp"
-#include "engine/engine_value.hpp"
 #include "engine/shell_word.hpp"
 #include "servetune/error.hpp"
 #include "shell_programs.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
+#include <array>
+#include <cctype>
+#include <string_view>
 #include <utility>
 
 namespace servetune {
 namespace {
 
-const std::string model_change = "model";
-
-bool same_setting(const FlagUnit& a, const FlagUnit& b) {
-    if (a.parameter != nullptr) return as_engine_takes(*a.parameter, value_of(a.value)) == as_engine_takes(*a.parameter, value_of(b.value));
-    const auto x = shallow_json<nlohmann::json>(a.value), y = shallow_json<nlohmann::json>(b.value);
-    return x.is_object() && y.is_object() ? x == y : a.value == b.value;
-}
-
-bool says_default(const FlagUnit& unit) {
-    return unit.parameter != nullptr && as_engine_takes(*unit.parameter, value_of(unit.value)) == unit.parameter->parameter.default_value;
-}
-
-/// Whether the number of GPUs follows from this flag.
-bool takes_devices(const DeployWish& wish, const std::string& key) {
-    return std::any_of(wish.engine.devices.begin(), wish.engine.devices.end(),
-                       [&](const DeviceFactor& factor) { return factor.parameter == key; });
-}
-
-bool is_number(const std::string& text) {
-    return !text.empty() && text.size() <= 6 && text.find_first_not_of("0123456789") == std::string::npos;
-}
-
-void compare_gpus(const DeployCommand& command, const DeployWish& wish, DeployDifference& result) {
-    if (wish.gpus == 0) return;
-    const std::string wanted = std::to_string(wish.gpus);
-    if (command.label.starts_with("LeaderWorkerSet")) {
-        result.by_hand.push_back("GPUs: " + wanted + " for the whole group; share them out over its pods");
-        return;
-    }
-    std::set<std::string> counts;
-    for (const GpuCount& count : command.gpus) counts.insert(count.word.text());
-    if (counts.empty()) result.by_hand.push_back("GPUs: the command takes " + wanted + "; the file says nowhere how many it gets");
-    else if (counts.size() > 1 || !is_number(*counts.begin()))
-        result.by_hand.push_back("GPUs: the command takes " + wanted + "; the file asks for " + *counts.begin() +
-                                 (counts.size() > 1 ? " and others" : ""));
-    else if (*counts.begin() != wanted) result.changes.push_back({"GPUs", *counts.begin(), wanted});
-}
-
-const FlagUnit* model_unit(const std::vector<FlagUnit>& units) {
-    const auto found = std::find_if(units.rbegin(), units.rend(), [](const FlagUnit& unit) { return unit.key == "{model}"; });
-    return found == units.rend() ? nullptr : &*found;
-}
-
-/// A checkpoint is as much a result of the study as a flag: a file that serves another one has not
-/// what is recommended.
-void compare_models(const std::vector<FlagUnit>& there, const DeployWish& wish, DeployDifference& result) {
-    if (wish.model.empty()) return;
-    const FlagUnit* now = model_unit(there);
-    if (now != nullptr && now->value == wish.model) return;
-    const bool known = now != nullptr && now->value.find('$') == std::string::npos;
-    if (wish.other_models.empty()) {
-        if (known) result.risks.push_back("The file serves " + now->value + "; the study measured " + wish.model + ".");
-        return;
-    }
-    if (!known || !wish.other_models.contains(now->value)) {
-        const std::string says = now == nullptr ? "the command names none" : known ? "the file serves " + now->value : now->text();
-        result.by_hand.push_back("the model: " + says + "; recommended: " + wish.model);
-        return;
-    }
-    result.changes.push_back({model_change, now->value, wish.model});
-    const bool named = std::any_of(there.begin(), there.end(),
-                                   [](const FlagUnit& unit) { return unit.flag == "--served-model-name" || unit.flag == "--alias"; });
-    if (!named) result.risks.push_back("Clients that ask for " + now->value + " by name have to ask for " + wish.model + ".");
+/// Whether YAML reads plain text as a text or, where `number` is right too, as this very number.
+bool plain_as_variable(const std::string& text, bool number) {
+    constexpr std::array<std::string_view, 12> others{"true", "false", "yes", "no", "on", "off", "y", "n", "null", "nan", "inf", "none"};
+    std::string low;
+    for (const char c : text) low += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (is_gpu_count(text)) return number && (text.size() == 1 || text.front() != '0');
+    return !text.empty() && std::isalpha(static_cast<unsigned char>(text.front())) != 0 && !is_one_of(low, others);
 }
 
 /// One replacement of bytes.
@@ -151,11 +94,15 @@ public:
 
 private:
     void refuse(const std::string& why) const { throw ParseError(why); }
+    /// Signs for which the file, or what reads it, puts something else.
+    [[nodiscard]] bool would_expand(const std::string& text) const {
+        const bool specifier = file_.kind == DeployFileKind::unit && text.find('%') != std::string::npos;
+        return specifier || text.find('$') != std::string::npos || text.find("{{") != std::string::npos;
+    }
     void replace(std::size_t i, const std::string& text) {
         const FileWord& word = words_[i];
         if (word.varies) refuse("'" + word.text() + "' is known only where it runs");
-        if (text.find('$') != std::string::npos || text.find("{{") != std::string::npos)
-            refuse("the new value has a sign that the file may expand: " + text);
+        if (would_expand(text)) refuse("the new value has a sign that the file may expand: " + text);
         const std::string shown = word.stands == FileWord::Stands::as_entry ? text.substr(text.find('=') + 1) : text;
         edits_.push_back({word.file, text_for(shown, word)});
         now_[i] = text;
@@ -193,6 +140,12 @@ private:
         while (kept > 0 && others(kept - 1) && gone_[kept - 1]) --kept;
         if (kept > 0 && others(kept - 1)) place.begin = words_[begin - 1].file.end;
         else if (others(end)) place.end = words_[end].file.begin;
+        const auto has_comment = [&](std::size_t from, std::size_t to) {
+            return from < to && std::string_view(text_).substr(from, to - from).find_first_of("#;") != std::string_view::npos;
+        };
+        bool comment = has_comment(place.begin, words_[begin].file.begin) || has_comment(words_[end - 1].file.end, place.end);
+        for (std::size_t i = begin + 1; i < end; ++i) comment = comment || has_comment(words_[i - 1].file.end, words_[i].file.begin);
+        if (comment) refuse("a comment beside '" + words_[begin].text() + "' would go with it");
         for (ByteEdit& edit : edits_)
             if (edit.text.empty() && edit.place.end == place.begin && edit.place.begin < place.begin) {
                 edit.place.end = place.end;
@@ -223,6 +176,7 @@ private:
 
     void set_model(const std::string& model) {
         const FlagUnit* unit = model_unit(file_units_);
+        if (unit == nullptr || unit->end - unit->begin > 2) return refuse("its model stands in no form that is known");
         const std::string& first = now_[unit->begin];
         const std::size_t equals = first.starts_with('-') ? first.find('=') : std::string::npos;
         if (unit->end - unit->begin == 2) replace(unit->begin + 1, model);
@@ -261,9 +215,10 @@ private:
     void add(const FlagUnit& unit) {
         choose_anchor();
         const FileWord& beside = words_[anchor_];
+        for (const FileWord& word : words_)
+            if (word.text() == "--") refuse("it has a '--', behind which nothing is a flag");
         for (const std::string& word : unit.words)
-            if (word.find('$') != std::string::npos || word.find("{{") != std::string::npos)
-                refuse("a value has a sign that the file may expand: " + word);
+            if (would_expand(word)) refuse("a value has a sign that the file may expand: " + word);
         if (beside.stands == FileWord::Stands::as_entry) return add_entry(unit);
         std::string before_flag, before_value;
         std::size_t separate = 0, joined = 0;
@@ -328,10 +283,15 @@ private:
     }
 
     void set_variable(const std::string& name, const std::string& value) {
+        if (file_.kind != DeployFileKind::shell && would_expand(value))
+            refuse("the variable " + name + " has a sign that the file may expand: " + value);
         const auto there = command_.environment.find(name);
         if (there != command_.environment.end()) {
-            const FileWord& word = there->second;
+            FileWord word = there->second;
             if (word.varies) refuse("the variable " + name + " is known only where it runs");
+            if (word.stands == FileWord::Stands::as_entry && word.quote == Quoting::none &&
+                !plain_as_variable(value, is_gpu_count(word.text())))
+                word.quote = Quoting::yaml_double;
             const bool item = word.key.end > 0;
             edits_.push_back({word.file, text_for(item ? name + "=" + value : value, word)});
         } else add_variable(name, value);
@@ -397,53 +357,6 @@ private:
 
 }  // namespace
 
-DeployDifference difference_of(const DeployCommand& command, const DeployWish& wish) {
-    DeployDifference result;
-    const std::vector<FlagUnit> wanted = flag_units(wish.flags, wish.engine, *wish.reader);
-    const std::vector<FlagUnit> there = flag_units(command.texts(), wish.engine, *wish.reader);
-    bool devices = false;
-    const auto last_with = [](const std::vector<FlagUnit>& units, const std::string& key) {
-        const auto found = std::find_if(units.rbegin(), units.rend(), [&](const FlagUnit& unit) { return unit.key == key; });
-        return found == units.rend() ? nullptr : &*found;
-    };
-    for (const FlagUnit& unit : wanted) {
-        const FlagUnit* now = last_with(there, unit.key);
-        if (&unit != last_with(wanted, unit.key) || (now != nullptr && !now->dotted && same_setting(unit, *now))) continue;
-        result.changes.push_back({unit.name(), now == nullptr ? "" : now->text(), unit.text()});
-        devices = devices || takes_devices(wish, unit.key);
-        if (!wish.tuned.contains(unit.key))
-            result.risks.push_back(unit.text() + " is an argument of the study, not a result of it: see that you want it.");
-    }
-    std::set<std::string> named;
-    for (const FlagUnit& unit : there) {
-        if (unit.key == "{launch}") continue;
-        if (last_with(wanted, unit.key) != nullptr || says_default(unit) || !named.insert(unit.key).second) continue;
-        if (wish.tuned.contains(unit.key)) {
-            result.changes.push_back({unit.name(), unit.text(), ""});
-            devices = devices || takes_devices(wish, unit.key);
-        } else if (!unit.not_about_speed) result.risks.push_back("The file has " + unit.text() + ", which the study did not measure.");
-    }
-    for (const auto& [name, value] : wish.environment) {
-        const auto now = command.environment.find(name);
-        if (now == command.environment.end() || now->second.text() != value)
-            result.changes.push_back({name, now == command.environment.end() ? "" : now->second.text(), value});
-    }
-    for (const std::string& name : wish.tuned)
-        if (command.environment.contains(name) && !wish.environment.contains(name))
-            result.by_hand.push_back("the variable " + name + ", which the recommended configuration does not set");
-    for (const std::string& what : wish.left_to_them) result.by_hand.push_back(what);
-    if (devices) compare_gpus(command, wish, result);
-    compare_models(there, wish, result);
-    if (wish.copies > 1)
-        result.risks.push_back("The study ran " + std::to_string(wish.copies) +
-                               " copies of this server: see that the file starts as many.");
-    for (const FileWord& word : command.words)
-        if (word.varies && word.text().starts_with('$') &&
-            std::none_of(there.begin(), there.end(), [&](const FlagUnit& unit) { return unit.value == word.text(); }))
-            result.risks.push_back("What " + word.text() + " holds is known only where it runs; it may set the same flags.");
-    return result;
-}
-
 DeployEdit edit_deploy_file(const DeployFile& file, const DeployCommand& command, const DeployWish& wish, const std::string& name) {
     DeployEdit result;
     result.difference = difference_of(command, wish);
@@ -465,6 +378,11 @@ DeployEdit edit_deploy_file(const DeployFile& file, const DeployCommand& command
         const DeployCommand& changed = now.commands[which];
         if (changed.texts() != editor.expected() || !difference_of(changed, wish).changes.empty())
             throw ParseError("the changed file would not say what is recommended");
+        for (std::size_t i = 0; i < now.commands.size(); ++i)
+            if (i != which &&
+                (now.commands[i].texts() != file.commands[i].texts() ||
+                 CommandEditor::texts_of_environment(now.commands[i]) != CommandEditor::texts_of_environment(file.commands[i])))
+                throw ParseError("it would change " + file.commands[i].label + " too, which takes it from the same place");
         if (CommandEditor::texts_of_environment(changed) != editor.environment())
             throw ParseError("the changed file would have another environment");
         if (!file.same_but_for(command, now)) throw ParseError("the changed file would say something else differently");

@@ -38,6 +38,8 @@ struct DeployChange {
     std::string after{};   ///< what is recommended; empty: nothing
 };
 
+inline constexpr const char* model_change = "model";  ///< the name of such a change
+
 /// What a file says against what was recommended.
 struct DeployDifference {
     std::vector<DeployChange> changes{};

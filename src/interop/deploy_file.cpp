@@ -112,6 +112,44 @@ void splice(std::vector<FileWord>& words, const Assigned& assigned) {
     }
 }
 
+/// Whether a text names a variable of the shell.
+bool names_variable(std::string_view text, const std::string& name) {
+    for (std::size_t at = text.find('$'); at != std::string_view::npos; at = text.find('$', at + 1)) {
+        std::string_view rest = text.substr(at + 1);
+        if (rest.starts_with('{')) rest.remove_prefix(1);
+        if (!rest.starts_with(name)) continue;
+        const char behind = rest.size() > name.size() ? rest[name.size()] : ' ';
+        if (std::isalnum(static_cast<unsigned char>(behind)) == 0 && behind != '_') return true;
+    }
+    return false;
+}
+
+/// Why the variables from which a command takes flags are not to be changed, or hide some of them.
+std::string unsafe_variable(const std::vector<FileWord>& words, const std::vector<PlacedCommand>& commands, const Engine& engine,
+                            const Assigned& assigned) {
+    for (const FileWord& word : words) {
+        const std::string name = variable_named(word);
+        const auto found = assigned.find(name);
+        if (found == assigned.end()) continue;
+        bool flags = false, elsewhere = false;
+        for (const PlacedCommand& command : commands) {
+            const bool own = command.array == name;
+            const bool prints =
+                !command.words.empty() && (command.words.front().text() == "echo" || command.words.front().text() == "printf");
+            const bool starts = command.array.empty() && engine_start(command.words, engine, false).has_value();
+            for (const FileWord& one : command.words) {
+                const bool set = own || assigned_name(one.text()) == name;
+                flags = flags || (set && (one.text().starts_with("--") || one.text().find("=--") != std::string::npos ||
+                                          one.text().find(" --") != std::string::npos));
+                elsewhere = elsewhere || (!prints && !starts && names_variable(one.text(), name));
+            }
+        }
+        if (!found->second && flags) return "the flags in $" + name + " are put together in several places";
+        if (found->second && elsewhere) return "$" + name + ", which holds flags of it, is used for something else too";
+    }
+    return "";
+}
+
 void find_in_shell(DeployFile& file, const Engine& engine) {
     const PlacedText whole = PlacedText::whole_file(file.text);
     const std::vector<PlacedCommand> commands = shell_commands(whole);
@@ -290,10 +328,13 @@ std::vector<DeployCommand> engine_commands(const std::vector<PlacedCommand>& com
                     if (const std::string name(assigned_name(words[i].text())); !name.empty())
                         found.environment[name] = value_of_assignment(words[i]);
         found.words.assign(words.begin() + static_cast<std::ptrdiff_t>(place->flags), words.end());
+        found.unsafe = unsafe_variable(found.words, commands, engine, assigned);
         splice(found.words, assigned);
         const FileWord& beside = place->in_container ? words[place->client] : words.front();
         found.add_environment = {place->in_container ? EnvironmentPlace::Form::container_option : EnvironmentPlace::Form::shell_prefix,
                                  place->in_container ? beside.file.end : beside.file.begin, "", "", beside.within};
+        for (std::size_t i = 0; i < place->flags; ++i)
+            if (program_name(words[i].text()) == "sudo") found.add_environment = {};  // it passes no variables on
         result.push_back(std::move(found));
     }
     return result;

@@ -44,6 +44,15 @@ std::vector<FlagUnit> flag_units(const std::vector<std::string>& words, const En
     return result;
 }
 
+const FlagUnit* model_unit(const std::vector<FlagUnit>& units) {
+    const auto found = std::find_if(units.rbegin(), units.rend(), [](const FlagUnit& unit) { return unit.key == "{model}"; });
+    return found == units.rend() ? nullptr : &*found;
+}
+
+bool is_gpu_count(const std::string& text) {
+    return !text.empty() && text.size() <= 6 && text.find_first_not_of("0123456789") == std::string::npos;
+}
+
 DeployWish wish_of(const StudySetup& setup, const Configuration& configuration, const DeploymentModel& deployment) {
     DeployWish wish;
     const Composition& composition = *setup.file.composition;

@@ -28,4 +28,10 @@ struct FlagUnit {
 /// The flags of words that stand behind an engine's program. `reader` knows the engine.
 std::vector<FlagUnit> flag_units(const std::vector<std::string>& words, const Engine& engine, const CommandReader& reader);
 
+/// The model that they name; nothing where they name none.
+const FlagUnit* model_unit(const std::vector<FlagUnit>& units);
+
+/// Whether a text is a count of GPUs: at most six digits.
+bool is_gpu_count(const std::string& text);
+
 }  // namespace servetune

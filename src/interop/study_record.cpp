@@ -110,8 +110,9 @@ std::string plain_name(const std::string& name) {
     return result.empty() || result.front() == '.' ? "_" + result : result;
 }
 
-/// The files of a study, the study itself first under its own name.
-void write_texts(const RecordWriter& writer, const Texts& texts) {
+/// The files of a study by their names in a record, the study itself under its own.
+std::map<fs::path, std::string> named_texts(const Texts& texts) {
+    std::map<fs::path, std::string> result;
     const auto main = texts.find(study_of_texts);
     std::set<std::string> names;
     for (const auto& [path, text] : texts) {
@@ -119,9 +120,16 @@ void write_texts(const RecordWriter& writer, const Texts& texts) {
         const bool is_study = main != texts.end() && path == main->second;
         std::string name = is_study ? "study.yaml" : plain_name(fs::path(path).filename().string());
         while (!names.insert(name).second) name = "_" + name;
-        writer.text(fs::path("study") / name, text);
+        result.emplace(fs::path("study") / name, text);
     }
+    return result;
 }
+
+std::string text_of_definition(const std::map<std::string, std::string>& definition) {
+    return OrderedJson(definition).dump(1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
+}
+
+constexpr std::string_view repeat_of_study = "autotune run FOLDER --directory repeated --no-cache";
 
 void write_logs(const RecordWriter& writer, const fs::path& study_folder) {
     std::error_code gone;
@@ -245,15 +253,15 @@ bool decides(const Trial& trial, const Recommendation& recommendation) {
 }  // namespace
 
 void write_study_record(const StudySetup& setup, std::span<const Trial> trials, const fs::path& study_folder, const fs::path& output,
-                        const Redactor& secrets) {
+                        const Redactor& secrets, std::string_view stop_reason) {
     NewFolder made(output);
     const RecordWriter writer(output, secrets);
     copy_journal(study_folder, output / "study.db", 0644);
     writer.check("study.db");
     const SqliteJournal journal = SqliteJournal::read(output);
     const auto definition = journal.definition();
-    write_texts(writer, SqliteJournal::texts_of(output));
-    writer.text("definition.json", OrderedJson(definition).dump(1, ' ', false, OrderedJson::error_handler_t::replace) + "\n");
+    for (const auto& [path, text] : named_texts(SqliteJournal::texts_of(output))) writer.text(path, text);
+    writer.text("definition.json", text_of_definition(definition));
     for (const fs::path& file : kept_load_tests(study_folder)) {
         const auto trial = trial_of_kept(file);
         if (!trial || *trial >= trials.size() || trials[*trial].measurement() == nullptr) continue;
@@ -261,13 +269,13 @@ void write_study_record(const StudySetup& setup, std::span<const Trial> trials, 
         write_load_test(output / kept_requests_folder / file.filename(), read_load_test(file), secrets);
     }
     write_logs(writer, study_folder);
-    const Reports reports = all_reports(setup, trials, "");
+    const Reports reports = all_reports(setup, trials, stop_reason);
     writer.text("report.md", reports.markdown);
     writer.text("report.json", reports.json + "\n");
     writer.text("report.html", reports.html);
     RecordManifest manifest{.kind = "study", .name = setup.file.name, .versions = versions_in(definition, trials)};
     manifest.versions["autotune"] = std::string(library_version);
-    manifest.repeat = "autotune run FOLDER --directory repeated --no-cache";
+    manifest.repeat = repeat_of_study;
     const Headline headline = headline_of(setup, trials);
     writer.text("README.txt", readme_of(setup.file.name, headline.title + ". " + headline.reason, manifest, content_of_study));
     write_manifest(output, manifest);
@@ -289,13 +297,44 @@ void write_result_record(const fs::path& result, const fs::path& output, const R
     made.keep();
 }
 
+namespace {
+
+/// Texts of a record that follow from others in it. Words of the README are compared where this
+/// version wrote them.
+void compare_texts(const fs::path& record, const RecordManifest& manifest, const std::map<std::string, std::string>& definition,
+                   const std::string& name, const std::string& readme, RecordAudit& result) {
+    const auto differs = [&](const fs::path& path, const std::string& wanted) {
+        std::error_code unknown;
+        return !fs::is_regular_file(record / path, unknown) || read_file(record / path) != wanted;
+    };
+    if (differs("definition.json", without_token_shapes(text_of_definition(definition))))
+        result.wrong.emplace_back("definition.json is not the definition in the journal");
+    for (const auto& [path, text] : named_texts(SqliteJournal::texts_of(record)))
+        if (differs(path, without_token_shapes(text))) result.wrong.push_back(path.generic_string() + " is not the one in the journal");
+    if (manifest.name != name) result.wrong.push_back("manifest.json: the study is '" + name + "', not '" + manifest.name + "'");
+    if (manifest.repeat != repeat_of_study)
+        result.wrong.push_back("manifest.json: the command that measures again is '" + std::string(repeat_of_study) + "', not '" +
+                               manifest.repeat + "'");
+    if (!readme.empty() && differs("README.txt", without_token_shapes(readme)))
+        result.wrong.emplace_back("README.txt does not say what the journal gives");
+}
+
+}  // namespace
+
 RecordAudit audit_result_record(const fs::path& record) {
     RecordAudit result;
     RecordManifest manifest = read_manifest(record);
     manifest.versions.erase("autotune");
     std::map<std::string, std::string> versions;
+    std::string repeat;
     for (const RecordManifest::File& file : manifest.files)
-        if (file.path.starts_with("results/")) versions.merge(versions_in_result(read_file(record / file.path)));
+        if (file.path.starts_with("results/")) {
+            const std::string text = read_file(record / file.path);
+            versions.merge(versions_in_result(text));
+            if (repeat.empty()) repeat = serving_command_in(text);
+        }
+    if (manifest.repeat != repeat)
+        result.wrong.push_back("manifest.json: the result was served by '" + repeat + "', not '" + manifest.repeat + "'");
     if (versions != manifest.versions) result.wrong.emplace_back("manifest.json: its versions are not those of the result");
     return result;
 }
@@ -307,7 +346,8 @@ RecordAudit audit_study_record(StudySetup& setup, std::span<const Trial> trials,
         result.wrong.emplace_back("report.json is no JSON object");
         return result;
     }
-    auto versions = read_manifest(record).versions;
+    const RecordManifest manifest = read_manifest(record);
+    auto versions = manifest.versions;
     const bool same_version = versions["autotune"] == library_version;
     const auto compare = [&](std::span<const Trial> of, const std::string& what) {
         const auto repeated = OrderedJson::parse(json_report(setup, of, "", false));
@@ -320,6 +360,9 @@ RecordAudit audit_study_record(StudySetup& setup, std::span<const Trial> trials,
     versions.erase("autotune");
     if (versions != versions_in(definition, trials)) result.wrong.emplace_back("manifest.json: its versions are not those in the journal");
     compare(trials, "the journal");
+    const Headline said = headline_of(setup, trials);
+    compare_texts(record, manifest, definition, setup.file.name,
+                  same_version ? readme_of(setup.file.name, said.title + ". " + said.reason, manifest, content_of_study) : "", result);
 
     const bool by_asking = repeats_by_asking(setup.file);
     std::map<std::uint64_t, std::vector<fs::path>> kept;

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace servetune {
@@ -17,10 +18,10 @@ namespace servetune {
 /// Writes a study as a folder that another person can check and repeat: journal, study, raw
 /// requests, logs, report, versions, `README.txt`, and a manifest of hashes. All texts go through
 /// `secrets` and `without_token_shapes`. `output` must not be there, or be empty; after an error it
-/// is as before. Throws UsageError, IoError; also where a secret is in the journal, which cannot be
-/// edited.
+/// is as before. `stop_reason`: as all_reports takes it. Throws UsageError, IoError; also where a
+/// secret is in the journal, which cannot be edited.
 void write_study_record(const StudySetup& setup, std::span<const Trial> trials, const std::filesystem::path& study_folder,
-                        const std::filesystem::path& output, const Redactor& secrets);
+                        const std::filesystem::path& output, const Redactor& secrets, std::string_view stop_reason);
 
 /// The same of one measured result in a file, which `autotune audit` reads, where there is no
 /// study.

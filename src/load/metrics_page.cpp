@@ -78,7 +78,11 @@ void for_samples(std::string_view page, std::string_view metric, const std::func
     }
 }
 
-bool is_count(const std::optional<double>& value) { return value && *value >= 0; }
+/// Past the largest one, additions of 1 are lost, and no server has counted so far.
+bool is_count(const std::optional<double>& value) {
+    constexpr double largest = 9'007'199'254'740'992;  // 2^53
+    return value && *value >= 0 && *value <= largest;
+}
 
 }  // namespace
 

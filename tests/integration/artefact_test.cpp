@@ -267,3 +267,32 @@ TEST_CASE("recommend: systemd takes the unit, with words that it would read itse
     const Ran bad = ran({verify, "verify", "--man=no", "bad.service"}, folder.path());
     CHECK((bad.code != 0 || artefact_has(bad.err, "bad.service")));
 }
+
+TEST_CASE("recommend --check and --into: a checkpoint that won is a change, and no secret of the file is shown") {
+    const FinishedStudy study("vllm", "{quantization: {choice: [none, fp8], checkpoints: {fp8: Qwen/Qwen3-14B-FP8}}}");
+    const std::string before =
+        "#!/bin/sh\nexport DB_PASSWORD='$correct horse battery'\nexport AUTH=\"Bearer of the key\"\n"
+        "exec vllm serve Qwen/Qwen3-14B --api-key \"two words\" # ours\n";
+    study.folder.write("start.sh", before);
+    const Ran checked = study.recommend({"--check", "start.sh"});
+    CHECK(checked.code == 1);
+    CHECK(artefact_has(checked.out, "model: Qwen/Qwen3-14B, recommended: Qwen/Qwen3-14B-FP8\n"));
+    const Ran changed = study.recommend({"--into", "start.sh"});
+    INFO(changed.out << changed.err);
+    CHECK(changed.code == 0);
+    CHECK(read_file(study.folder.path() / "start.sh") == replaced(before, "serve Qwen/Qwen3-14B ", "serve Qwen/Qwen3-14B-FP8 "));
+    CHECK(artefact_has(changed.out, "+exec vllm serve Qwen/Qwen3-14B-FP8 --api-key \"***\" # ours\n"));
+    for (const char* secret : {"horse", "of the key", "two words"}) CHECK_FALSE(artefact_has(changed.out, secret));
+    CHECK(study.recommend({"--check", "start.sh"}).code == 0);
+    study.folder.write("list.yaml",
+                       "services:\n  a:\n    image: vllm/vllm-openai\n    command:\n    - --api-key\n    - own-secret\n"
+                       "    - --model=Qwen/Qwen3-14B\n");
+    const Ran list = study.recommend({"--into", "list.yaml"});
+    CHECK(artefact_has(list.out, "+    - --model=Qwen/Qwen3-14B-FP8\n"));
+    CHECK_FALSE(artefact_has(list.out, "own-secret"));
+    study.folder.write("other.sh", "#!/bin/sh\nvllm serve /models/ours\n");
+    const Ran elsewhere = study.recommend({"--into", "other.sh"});
+    CHECK(elsewhere.code == 7);
+    CHECK(elsewhere.out == "the model: recommended is Qwen/Qwen3-14B-FP8; the file serves /models/ours\n");
+    CHECK(study.recommend({"--check", "other.sh"}).code == 1);
+}

@@ -173,6 +173,38 @@ const std::vector<Tampering>& tamperings() {
              write_file(r / manifest_name, manifest.dump());
          },
          "its versions are not those in the journal"},
+        {"another study is said",
+         [](const fs::path& r) {
+             change_text(r / "study/study.yaml", "[4, 32]", "[4, 64]");
+             hash_again(r);
+         },
+         "differs: study/study.yaml is not the one in the journal"},
+        {"another definition",
+         [](const fs::path& r) {
+             change_text(r / "definition.json", "{", "{ ");
+             hash_again(r);
+         },
+         "differs: definition.json is not the definition in the journal"},
+        {"the verdict of the README is another",
+         [](const fs::path& r) {
+             change_text(r / "README.txt", "over the default", "over all others");
+             hash_again(r);
+         },
+         "differs: README.txt does not say what the journal gives"},
+        {"another command measures again",
+         [](const fs::path& r) {
+             auto manifest = manifest_of(r);
+             manifest["repeat"] = "sh -c 'all is mine'";
+             write_file(r / manifest_name, manifest.dump());
+         },
+         "differs: manifest.json: the command that measures again is 'autotune run FOLDER"},
+        {"another name",
+         [](const fs::path& r) {
+             auto manifest = manifest_of(r);
+             manifest["name"] = "other";
+             write_file(r / manifest_name, manifest.dump());
+         },
+         "differs: manifest.json: the study is '"},
         {"a bomb",
          [](const fs::path& r) {
              GzipOutput bomb(load_test(r, 1));
@@ -217,6 +249,11 @@ TEST_CASE("record: a study is exported, and agrees where neither study nor engin
     CHECK(list.at(0).at("record") == "agrees");
     CHECK(list.at(0).at("requests") == 32);
     CHECK(list.at(0).at("figures").get<int>() > 60);
+}
+
+TEST_CASE("record: the report of a study that ended says so") {
+    REQUIRE(recorded().exported().code == 0);
+    CHECK(has(read_file(recorded().record() / "report.md"), "ended: strategy_finished"));
 }
 
 TEST_CASE("record: what was tampered with is refused") {

@@ -419,3 +419,56 @@ TEST_CASE("deploy file: the diff has three lines of context and says where a las
     CHECK(unified_diff("a\n", "a\n", "x").empty());
     CHECK(unified_diff("", "a\n", "x") == "--- a/x\n+++ b/x\n@@ -0,0 +1,1 @@\n+a\n");
 }
+
+TEST_CASE("deploy file: what other commands take from the same place is not changed") {
+    const std::string two = "#!/bin/sh\nARGS=\"--max-num-seqs 64\"\nvllm serve a $ARGS &\nvllm serve b $ARGS\n";
+    CHECK(edited(two, more_seqs, "s.sh").unsafe == "it would change line 4 too, which takes it from the same place");
+    const std::string exported = "#!/bin/sh\nexport VLLM_USE_X=0\nvllm serve a --port 1 &\nvllm serve b --port 2\n";
+    CHECK(!edited(exported, wish_for({}, {{"VLLM_USE_X", "1"}}), "s.sh").unsafe.empty());
+    const std::string other = "#!/bin/sh\nARGS=\"--max-num-seqs 64\"\nmeasure $ARGS\nvllm serve b $ARGS\n";
+    CHECK(edited(other, more_seqs, "s.sh").unsafe == "$ARGS, which holds flags of it, is used for something else too");
+    const std::string said = replaced(other, "measure", "echo");
+    CHECK(edited(said, more_seqs, "s.sh").text == replaced(said, "64", "512"));
+}
+
+TEST_CASE("deploy file: flags that several assignments put together hide none from a change") {
+    for (const char* flags : {"ARGS=(--port 1)\nARGS+=(--max-num-seqs 64)", "ARGS='--port 1'\nARGS=\"$ARGS --max-num-seqs 64\""})
+        CHECK(edited("#!/bin/bash\n" + std::string(flags) + "\nvllm serve m ${ARGS[@]}\n", more_seqs, "s.sh").unsafe ==
+              "the flags in $ARGS are put together in several places");
+    CHECK(edited("#!/bin/sh\nvllm serve --port 1 -- m\n", more_seqs, "s.sh").unsafe.find("'--'") != std::string::npos);
+}
+
+TEST_CASE("deploy file: no comment goes with a flag that is removed from between others") {
+    const std::string array = "#!/bin/bash\nARGS=(\n  --port 8000  # fixed\n  --max-num-seqs 64\n)\nvllm serve m \"${ARGS[@]}\"\n";
+    const std::string flow = replaced(pod, "[\"--max-num-seqs\", \"64\", ", "[\"--max-num-seqs\", \"64\",  # fixed\n           ");
+    const std::string between = replaced(unit, "    --port 8000\n", "    --port 8000 \\\n    # fixed\n    --max-num-seqs 64\n");
+    const std::string last = replaced(between, "    --max-num-seqs 64 \\\n", "");
+    CHECK(edited(array, wish_for({}), "s.sh").unsafe == "a comment beside '--max-num-seqs' would go with it");
+    CHECK(edited(flow, wish_for({})).unsafe == "a comment beside '--max-num-seqs' would go with it");
+    CHECK(edited(last, wish_for({}), "x.service").unsafe == "a comment beside '--max-num-seqs' would go with it");
+}
+
+TEST_CASE("deploy file: a variable stays a text, and is not expanded where it is put") {
+    const std::string text = replaced(pod, "    resources:", "    env:\n    - name: VLLM_USE_X\n      value: auto\n    resources:");
+    for (const char* value : {"1", "true", "Off", "null", "010", "1.5"})
+        CHECK(edited(text, wish_for({"--max-num-seqs=64"}, {{"VLLM_USE_X", value}})).text ==
+              replaced(text, "value: auto", "value: \"" + std::string(value) + "\""));
+    CHECK(edited(text, wish_for({"--max-num-seqs=64"}, {{"VLLM_USE_X", "flash"}})).text == replaced(text, "value: auto", "value: flash"));
+    CHECK(!edited(text, wish_for({}, {{"VLLM_USE_X", "a$(B)"}})).unsafe.empty());
+    CHECK(!edited(unit, wish_for({}, {{"VLLM_USE_X", "a%h"}}), "x.service").unsafe.empty());
+    CHECK(!edited(unit, wish_for({"--max-num-seqs=%h"}), "x.service").unsafe.empty());
+    const std::string root = "#!/bin/sh\nsudo vllm serve m --port 1\n";
+    CHECK(!edited(root, wish_for({}, {{"VLLM_USE_X", "1"}}), "s.sh").unsafe.empty());
+}
+
+TEST_CASE("deploy file: the checkpoint that the study chose takes the place of the model") {
+    DeployWish wish = wish_for({"--max-num-seqs=64"});
+    wish.model = "Qwen/Qwen3-8B-FP8";
+    wish.other_models = {"Qwen/Qwen3-8B"};
+    CHECK(edited(compose, wish).text == replaced(compose, "--model=Qwen/Qwen3-8B ", "--model=Qwen/Qwen3-8B-FP8 "));
+    const std::string start = "#!/bin/sh\nvllm serve Qwen/Qwen3-8B --max-num-seqs 64 # ours\n";
+    CHECK(edited(start, wish, "s.sh").text == replaced(start, "Qwen3-8B ", "Qwen3-8B-FP8 "));
+    const DeployEdit elsewhere = edited(replaced(start, "Qwen/Qwen3-8B", "/models/q"), wish, "s.sh");
+    CHECK(elsewhere.difference.changes.empty());
+    CHECK(elsewhere.difference.by_hand == std::vector<std::string>{"the model: the file serves /models/q; recommended: Qwen/Qwen3-8B-FP8"});
+}

@@ -197,3 +197,9 @@ llamacpp:requests_deferred 0
     CHECK(of_llama.gauges.at("running_requests") == 2);
     CHECK(of_llama.histograms.empty());
 }
+
+TEST_CASE("metrics page: a number that no server counts to is not read") {
+    CHECK(samples_in("a 9007199254740992\n", "a")->sum == 9007199254740992);
+    for (const char* value : {"1e16", "1e308", "1e400", "NaN", "+Inf", "-1"})
+        CHECK_FALSE(samples_in(std::string("a ") + value + "\n", "a"));
+}
