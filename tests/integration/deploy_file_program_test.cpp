@@ -43,11 +43,11 @@ std::string recommended_compose() { return replaced(deployed_compose, "seqs=8 ",
 /// A finished study of the cost model, whose recommendation is not the default.
 struct RecommendingStudy {
     explicit RecommendingStudy(const std::string& engine = "vllm",
-                               const std::string& space = "{max_num_seqs: {choice: [8, 64], default: 8}}") {
+                               const std::string& flags = "{max_num_seqs: {choice: [8, 64], default: 8}}") {
         folder.write("study.yaml", "study: served\nmodel: Qwen/Qwen3-8B\nhardware: {device: h100-sxm, count: 2}\nengine: " + engine +
                                        "\nworkloads: [{workload: chat, use: random, input_tokens: 100, output_tokens: 100, requests: 100, "
                                        "arrival: {concurrency: 64}}]\nobjective: {maximize: total_tokens_per_second}\nspace: " +
-                                       space + "\nothers: default\nstrategy: exhaustive\nevaluator: {simulate: {noise: 0.001}}\n");
+                                       flags + "\nothers: default\nstrategy: exhaustive\nevaluator: {simulate: {noise: 0.001}}\n");
         const Ran run = autotune({"run", "study.yaml", "--directory", "study", "--quiet"}, folder.path());
         INFO(run.out << run.err);
         REQUIRE(run.code == 0);
