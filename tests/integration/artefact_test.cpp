@@ -293,6 +293,6 @@ TEST_CASE("recommend --check and --into: a checkpoint that won is a change, and 
     study.folder.write("other.sh", "#!/bin/sh\nvllm serve /models/ours\n");
     const Ran elsewhere = study.recommend({"--into", "other.sh"});
     CHECK(elsewhere.code == 7);
-    CHECK(elsewhere.out == "the model: recommended is Qwen/Qwen3-14B-FP8; the file serves /models/ours\n");
+    CHECK(elsewhere.out == "the model: the file serves /models/ours; recommended: Qwen/Qwen3-14B-FP8\n");
     CHECK(study.recommend({"--check", "other.sh"}).code == 1);
 }

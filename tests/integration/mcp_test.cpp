@@ -152,5 +152,8 @@ TEST_CASE("mcp: a run ends with the server, by its input's end and by kill -9, a
         CHECK(process.end() == (killed ? 128 + SIGKILL : 0));
         CHECK(comes_true([&] { return leftovers(study.mark()).empty(); }));
     }
-    CHECK(study.run().code == 0);
+    Ran again;
+    CHECK(comes_true([&] { return (again = study.run()).code != 3; }));  // the run that ends holds the folder a moment longer
+    INFO(again.err);
+    CHECK(again.code == 0);
 }
