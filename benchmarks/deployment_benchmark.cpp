@@ -37,13 +37,14 @@ struct Times {
 Times one_trial(const Engine& engine, const std::filesystem::path& folder) {
     const double asked = now();
     const ReservedPort port;
-    const Command command{{SIMENGINE_PROGRAM, "--start-scale", "100000", "--time-scale", "100", "vllm", "serve", model, "--port",
-                           std::to_string(port.number())}};
+    const Command command{{SIMENGINE_PROGRAM, "--start-scale", "100000", "--time-scale", "100",
+                           "vllm", "serve", model, "--port", std::to_string(port.number())}};
     Deployment deployment(engine, command, model, port, {.folder = folder / "trial"});
     if (const auto& failure = deployment.started().failure) throw UsageError(failure->message);
     const double ready = now();
     const std::vector<PlannedRequest> plan(4, {.text = "the in to of", .output_tokens = 4});
-    const LoadRun run = generate_load(deployment.endpoint(), plan, {.kind = Arrival::Kind::all_at_once});
+    const LoadRun run =
+        generate_load(deployment.endpoint(), plan, {.kind = Arrival::Kind::all_at_once});
     const double sent = run.started_at_monotonic_seconds + run.records.front().sent;
     const double told = now();
     deployment.stop();
@@ -54,20 +55,24 @@ Times one_trial(const Engine& engine, const std::filesystem::path& folder) {
 /// after reading its catalogue.
 double own_start(const std::filesystem::path& folder) {
     const double begin = now();
-    Process process({.argv = {SIMENGINE_PROGRAM, "--misbehave", "exit_at_once", "vllm", "serve", model}, .folder = folder / "own"});
+    Process process(
+        {.argv = {SIMENGINE_PROGRAM, "--misbehave", "exit_at_once", "vllm", "serve", model},
+         .folder = folder / "own"});
     (void)process.wait(std::chrono::seconds(10));
     return now() - begin;
 }
 
 void print(const char* what, std::vector<double> seconds) {
     std::sort(seconds.begin(), seconds.end());
-    fmt::print("{:34} {:>8.1f} {:>8.1f}\n", what, 1000 * seconds[seconds.size() / 2], 1000 * seconds.back());
+    fmt::print("{:34} {:>8.1f} {:>8.1f}\n", what, 1000 * seconds[seconds.size() / 2],
+               1000 * seconds.back());
 }
 
 void run(std::size_t trials) {
     const test::TemporaryFolder folder;
     const std::vector<Engine> engines = Catalogue{SERVETUNE_SOURCE "/search_spaces"}.engines();
-    const auto vllm = std::find_if(engines.begin(), engines.end(), [](const Engine& engine) { return engine.name == "vllm"; });
+    const auto vllm = std::find_if(engines.begin(), engines.end(),
+                                   [](const Engine& engine) { return engine.name == "vllm"; });
     std::vector<double> own, ready, first_request, stopped;
     for (std::size_t i = 0; i < trials; ++i) {
         own.push_back(own_start(folder.path()));

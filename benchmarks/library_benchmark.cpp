@@ -24,14 +24,17 @@ SearchSpace chain() {
     std::vector<Constraint> constraints;
     for (int i = 0; i < 12; ++i) {
         parameters.push_back(Parameter::integer("p" + std::to_string(i), 1, 10));
-        if (i > 0) constraints.push_back(require("p" + std::to_string(i) + " >= p" + std::to_string(i - 1)));
+        if (i > 0)
+            constraints.push_back(
+                require("p" + std::to_string(i) + " >= p" + std::to_string(i - 1)));
     }
     return SearchSpace(std::move(parameters), std::move(constraints));
 }
 
 SearchSpace engine_space(const char* name) {
     const Composition composition(
-        {{Catalogue(std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces").engine(Yaml::parse(name, "benchmark"))}});
+        {{Catalogue(std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces")
+              .engine(Yaml::parse(name, "benchmark"))}});
     return SearchSpace(composition.parameters(), composition.constraints());
 }
 
@@ -65,18 +68,25 @@ BENCHMARK(draw_from_chain)->Unit(benchmark::kMicrosecond);
 /// twice the time.
 void count_rows(benchmark::State& state) {
     std::vector<Parameter> parameters;
-    for (const char* name : {"a", "b", "c", "d", "e"}) parameters.push_back(Parameter::integer(name, 1, 10));
+    for (const char* name : {"a", "b", "c", "d", "e"})
+        parameters.push_back(Parameter::integer(name, 1, 10));
     Allow allow{{"a", "b", "c", "d", "e"}, {}, "measured"};
     for (std::int64_t i = 0; i < state.range(0); ++i) {
         Allow::Row row;
-        for (std::int64_t k = 0, rest = i * 7919 % 100'000; k < 5; ++k, rest /= 10) row.emplace_back(Value(rest % 10 + 1));
+        for (std::int64_t k = 0, rest = i * 7919 % 100'000; k < 5; ++k, rest /= 10)
+            row.emplace_back(Value(rest % 10 + 1));
         allow.rows.insert(std::move(row));
     }
     const SearchSpace space(std::move(parameters), {allow});
     for (auto _ : state) benchmark::DoNotOptimize(FeasibleSet(space).size());
     state.SetComplexityN(state.range(0));
 }
-BENCHMARK(count_rows)->Arg(25'000)->Arg(50'000)->Arg(100'000)->Complexity()->Unit(benchmark::kMillisecond);
+BENCHMARK(count_rows)
+    ->Arg(25'000)
+    ->Arg(50'000)
+    ->Arg(100'000)
+    ->Complexity()
+    ->Unit(benchmark::kMillisecond);
 
 void count_engine(benchmark::State& state, const char* name) {
     const SearchSpace space = engine_space(name);
@@ -105,7 +115,8 @@ void step_in_engine(benchmark::State& state, const char* name) {
 BENCHMARK_CAPTURE(step_in_engine, vllm, "vllm")->Unit(benchmark::kMillisecond);
 
 void journal_events(benchmark::State& state) {
-    const std::filesystem::path folder = std::filesystem::temp_directory_path() / "servetune-journal-benchmark";
+    const std::filesystem::path folder =
+        std::filesystem::temp_directory_path() / "servetune-journal-benchmark";
     std::filesystem::remove_all(folder);
     SqliteJournal journal = SqliteJournal::open(folder, {"benchmark", {}, "0"});
     std::uint64_t id = 0;

@@ -17,7 +17,8 @@ namespace {
 /// the chip's peaks is no part of what is timed here.
 ServingTarget target() {
     ServingTarget target;
-    target.model = {.name = "dense-14b", .parameters_active = 14.8e9, .parameters_embedding = 1.56e9};
+    target.model = {
+        .name = "dense-14b", .parameters_active = 14.8e9, .parameters_embedding = 1.56e9};
     target.model.layers = target.model.attention_layers = 40;
     target.model.hidden_size = 5120;
     target.model.attention_heads = 40;
@@ -58,15 +59,18 @@ ServingSettings settings() {
 SimulatedTraffic traffic(Arrival arrival) {
     Rng rng(1);
     const auto length = [&](double mean, double deviation) {
-        return 4 + static_cast<std::int64_t>((mean - 4) * std::exp(deviation * rng.normal() - deviation * deviation / 2));
+        return 4 + static_cast<std::int64_t>(
+                       (mean - 4) * std::exp(deviation * rng.normal() - deviation * deviation / 2));
     };
     std::vector<SimulatedTraffic::Request> requests(1000);
-    for (SimulatedTraffic::Request& request : requests) request = {.input_tokens = length(217, 0.9), .output_tokens = length(202, 0.8)};
+    for (SimulatedTraffic::Request& request : requests)
+        request = {.input_tokens = length(217, 0.9), .output_tokens = length(202, 0.8)};
     return SimulatedTraffic(std::move(requests), arrival);
 }
 
 /// What is timed: the records alone, as a study or a fit asks for them ten thousand times.
-void simulate_under(benchmark::State& state, const ServingSettings& settings, Arrival arrival, const StepNoise& noise = {}) {
+void simulate_under(benchmark::State& state, const ServingSettings& settings, Arrival arrival,
+                    const StepNoise& noise = {}) {
     const CostModel cost(target(), settings);
     const SimulatedTraffic sent = traffic(arrival);
     double tokens = 0;
@@ -82,7 +86,8 @@ void simulate_under(benchmark::State& state, const ServingSettings& settings, Ar
     state.counters["tokens"] = tokens;
     state.counters["steps"] = steps;
     state.counters["preemptions"] = preemptions;
-    state.counters["tokens/s"] = benchmark::Counter(tokens, benchmark::Counter::kIsIterationInvariantRate);
+    state.counters["tokens/s"] =
+        benchmark::Counter(tokens, benchmark::Counter::kIsIterationInvariantRate);
 }
 
 constexpr StepNoise some_noise{.run_cv = 0.01, .step_cv = 0.02, .drift_cv = 0.005};
@@ -90,7 +95,9 @@ constexpr StepNoise some_noise{.run_cv = 0.01, .step_cv = 0.02, .drift_cv = 0.00
 void records_all_at_once(benchmark::State& state) { simulate_under(state, settings(), {}); }
 BENCHMARK(records_all_at_once)->Unit(benchmark::kMillisecond);
 
-void records_with_noise(benchmark::State& state) { simulate_under(state, settings(), {}, some_noise); }
+void records_with_noise(benchmark::State& state) {
+    simulate_under(state, settings(), {}, some_noise);
+}
 BENCHMARK(records_with_noise)->Unit(benchmark::kMillisecond);
 
 void records_closed_loop(benchmark::State& state) {
@@ -121,7 +128,8 @@ void statistics_of_records(benchmark::State& state) {
     const SimulatedTraffic sent = traffic({});
     const SimulatedRun run = simulate(CostModel(target(), settings()), sent);
     const LoadRun load{.records = run.records, .duration_seconds = run.duration_seconds};
-    for (auto _ : state) benchmark::DoNotOptimize(statistics_of(load, {.requests = load.records.size()}));
+    for (auto _ : state)
+        benchmark::DoNotOptimize(statistics_of(load, {.requests = load.records.size()}));
 }
 BENCHMARK(statistics_of_records)->Unit(benchmark::kMillisecond);
 

@@ -56,17 +56,20 @@ Figures simulated(const Row& row, const EngineTraits& traits) {
     LoadRun load;
     load.records = std::move(run.records);
     load.duration_seconds = run.duration_seconds;
-    const Metrics metrics = metrics_of(statistics_of(load, {row.traffic.requests().size(), row.traffic.arrival(), {}}));
+    const Metrics metrics =
+        metrics_of(statistics_of(load, {row.traffic.requests().size(), row.traffic.arrival(), {}}));
     const auto figure = [&](const char* name) {
         const auto found = metrics.find(name);
         return found != metrics.end() ? found->second.value : 0;
     };
-    return {figure("output_tokens_per_second"), figure("time_per_output_token_mean_seconds"), figure("time_to_first_token_mean_seconds")};
+    return {figure("output_tokens_per_second"), figure("time_per_output_token_mean_seconds"),
+            figure("time_to_first_token_mean_seconds")};
 }
 
 Figures estimated(const Row& row, const EngineTraits& traits) {
     const QuickEstimate quick = quick_estimate(row.cost(traits), row.means, row.traffic.arrival());
-    return {quick.output_tokens_per_second, quick.time_per_output_token_seconds, quick.time_to_first_token_seconds};
+    return {quick.output_tokens_per_second, quick.time_per_output_token_seconds,
+            quick.time_to_first_token_seconds};
 }
 
 /// |predicted / measured - 1| of the judged figures: a row has one or two.
@@ -82,11 +85,13 @@ std::vector<double> errors_of(const Row& row, const Figures& predicted) {
 
 std::vector<PlannedRequest> chat_lengths(const Catalogue& catalogue) {
     Workload chat;
-    chat.dataset = {Dataset::Kind::trace, (catalogue.root() / "workloads" / "chat_lengths.csv").string()};
+    chat.dataset = {Dataset::Kind::trace,
+                    (catalogue.root() / "workloads" / "chat_lengths.csv").string()};
     return plan_requests(chat).requests;
 }
 
-SimulatedTraffic traffic_of(const std::vector<PlannedRequest>& spread, double requests, double input, double output, Arrival arrival) {
+SimulatedTraffic traffic_of(const std::vector<PlannedRequest>& spread, double requests,
+                            double input, double output, Arrival arrival) {
     double in = 0;
     double out = 0;
     for (const PlannedRequest& shape : spread) {
@@ -96,8 +101,10 @@ SimulatedTraffic traffic_of(const std::vector<PlannedRequest>& spread, double re
     std::vector<SimulatedTraffic::Request> result(static_cast<std::size_t>(requests));
     for (std::size_t i = 0; i < result.size(); ++i) {
         const bool spreads = !spread.empty();
-        const double of_in = spreads ? static_cast<double>(spread[i % spread.size()].input_tokens) / in : 1;
-        const double of_out = spreads ? static_cast<double>(spread[i % spread.size()].output_tokens) / out : 1;
+        const double of_in =
+            spreads ? static_cast<double>(spread[i % spread.size()].input_tokens) / in : 1;
+        const double of_out =
+            spreads ? static_cast<double>(spread[i % spread.size()].output_tokens) / out : 1;
         result[i].input_tokens = whole_number_within(std::round(input * of_in), 1, 1'000'000);
         result[i].output_tokens = whole_number_within(std::round(output * of_out), 1, 1'000'000);
     }
@@ -111,34 +118,42 @@ std::vector<Row> read_rows(const std::string& file, const Catalogue& catalogue) 
     std::vector<Row> result;
     for (std::size_t i = 1; i < csv.size(); ++i) {
         const std::vector<std::string>& cell = csv[i].cells;
-        const auto number = [&](std::size_t column) { return cell[column].empty() ? 0.0 : std::stod(cell[column]); };
+        const auto number = [&](std::size_t column) {
+            return cell[column].empty() ? 0.0 : std::stod(cell[column]);
+        };
         Arrival arrival;
-        if (!cell[6].empty()) arrival = {.kind = Arrival::Kind::concurrency, .in_flight = std::stoll(cell[6])};
+        if (!cell[6].empty())
+            arrival = {.kind = Arrival::Kind::concurrency, .in_flight = std::stoll(cell[6])};
         Row row{.source = cell[0],
                 .engine = cell[1],
                 .version = cell[2],
                 .hardware = cell[3],
                 .command = cell[4],
                 .lengths = cell[5],
-                .traffic = traffic_of(cell[5] == "chat" ? chat : std::vector<PlannedRequest>{}, number(7), number(8), number(9), arrival),
+                .traffic = traffic_of(cell[5] == "chat" ? chat : std::vector<PlannedRequest>{},
+                                      number(7), number(8), number(9), arrival),
                 .measured = {number(10), number(11), number(12)}};
         row.means = TrafficMeans::of(row.traffic);
         const std::string key = row.engine + row.version + row.hardware;
         if (!readers.contains(key)) {
             const Engine engine = catalogue.engine(row.engine);
-            readers.emplace(key, ServingReader(engine, catalogue.traits(row.engine, row.version), catalogue.all_models(),
+            readers.emplace(key, ServingReader(engine, catalogue.traits(row.engine, row.version),
+                                               catalogue.all_models(),
                                                catalogue.hardware(row.hardware), row.version,
-                                               std::make_shared<const CommandReader>(std::vector{engine}, catalogue.root())));
+                                               std::make_shared<const CommandReader>(
+                                                   std::vector{engine}, catalogue.root())));
         }
         try {
             const std::size_t options = row.command.find(" | ");  // of an options file
             Command command{shell_words(row.command.substr(0, options))};
-            if (options != std::string::npos) command.files["options.yaml"] = row.command.substr(options + 3);
+            if (options != std::string::npos)
+                command.files["options.yaml"] = row.command.substr(options + 3);
             row.serving = readers.at(key).read(command, UnknownFlags::kept);
             row.why_not = row.serving.refused.cause;
             row.serving.target.traits.log.clear();  // each prediction copies the traits
             row.serving.target.traits.defaults.clear();
-            if (row.why_not.empty() && row.cost(row.serving.target.traits).memory().cache_tokens == 0)
+            if (row.why_not.empty() &&
+                row.cost(row.serving.target.traits).memory().cache_tokens == 0)
                 row.why_not = "no memory for the cache";
         } catch (const UsageError& error) {
             row.why_not = error.what();
@@ -165,8 +180,10 @@ std::string with_interval(const std::vector<std::vector<double>>& rows, double s
     };
     Rng rng(1);
     std::vector<double> drawn;
-    for (int i = 0; i < 2000; ++i) drawn.push_back(of([&](std::size_t) { return rng.index(rows.size()); }));
-    return fmt::format("{:5.1f} % [{:.1f}, {:.1f}]", of([](std::size_t i) { return i; }), quantile(drawn, 0.025), quantile(drawn, 0.975));
+    for (int i = 0; i < 2000; ++i)
+        drawn.push_back(of([&](std::size_t) { return rng.index(rows.size()); }));
+    return fmt::format("{:5.1f} % [{:.1f}, {:.1f}]", of([](std::size_t i) { return i; }),
+                       quantile(drawn, 0.025), quantile(drawn, 0.975));
 }
 
 using Errors = std::map<std::string, std::vector<std::vector<double>>>;
@@ -174,17 +191,21 @@ using Errors = std::map<std::string, std::vector<std::vector<double>>>;
 void print(const char* title, const Errors& errors) {
     fmt::print("\n{:<50} {:>5} {:>24} {:>24}\n", title, "rows", "median", "90 %");
     for (const auto& [name, rows] : errors)
-        fmt::print("{:<50} {:>5} {:>24} {:>24}\n", name, rows.size(), with_interval(rows, 0.5), with_interval(rows, 0.9));
+        fmt::print("{:<50} {:>5} {:>24} {:>24}\n", name, rows.size(), with_interval(rows, 0.5),
+                   with_interval(rows, 0.9));
 }
 
 /// Traits of the rows' own version with fitted figures.
-EngineTraits traits_of(const Row& row, const std::vector<std::string>& factors, const std::vector<double>& logs) {
+EngineTraits traits_of(const Row& row, const std::vector<std::string>& factors,
+                       const std::vector<double>& logs) {
     return with_factors(row.serving.target.traits, factors, logs);
 }
 
 /// By the closed form, corrected to the simulator at the last solution, twice. The simplex
 /// starts at several points, since it gets stuck.
-std::vector<double> fitted(const std::vector<const Row*>& rows, const std::vector<std::string>& factors, const std::vector<double>& start) {
+std::vector<double> fitted(const std::vector<const Row*>& rows,
+                           const std::vector<std::string>& factors,
+                           const std::vector<double>& start) {
     std::map<std::string, double> per_source;
     for (const Row* row : rows) per_source[row->source] += 1;
     std::vector<double> at = start;
@@ -194,7 +215,9 @@ std::vector<double> fitted(const std::vector<const Row*>& rows, const std::vecto
             const EngineTraits traits = traits_of(*row, factors, at);
             const Figures exact = simulated(*row, traits);
             const Figures quick = estimated(*row, traits);
-            ratio.push_back({exact.tokens / quick.tokens, quick.tpot > 0 ? exact.tpot / quick.tpot : 1, exact.ttft / quick.ttft});
+            ratio.push_back({exact.tokens / quick.tokens,
+                             quick.tpot > 0 ? exact.tpot / quick.tpot : 1,
+                             exact.ttft / quick.ttft});
         }
         const auto cost = [&](const std::vector<double>& logs) {
             double sum = 0;
@@ -202,13 +225,16 @@ std::vector<double> fitted(const std::vector<const Row*>& rows, const std::vecto
                 const Figures quick = estimated(*rows[i], traits_of(*rows[i], factors, logs));
                 const double weight = 1 / std::sqrt(per_source.at(rows[i]->source));
                 const auto add = [&](double predicted, double measured) {
-                    if (measured > 0 && predicted > 0) sum += weight * std::hypot(std::log(predicted / measured), 0.02);
+                    if (measured > 0 && predicted > 0)
+                        sum += weight * std::hypot(std::log(predicted / measured), 0.02);
                 };
                 add(quick.tokens * ratio[i].tokens, rows[i]->measured.tokens);
                 add(quick.tpot * ratio[i].tpot, rows[i]->measured.tpot);
-                if (rows[i]->traffic.arrival().in_flight == 1) add(quick.ttft * ratio[i].ttft, rows[i]->measured.ttft);
+                if (rows[i]->traffic.arrival().in_flight == 1)
+                    add(quick.ttft * ratio[i].ttft, rows[i]->measured.ttft);
             }
-            for (std::size_t i = 0; i < logs.size(); ++i) sum += 0.01 * (logs[i] - start[i]) * (logs[i] - start[i]);
+            for (std::size_t i = 0; i < logs.size(); ++i)
+                sum += 0.01 * (logs[i] - start[i]) * (logs[i] - start[i]);
             return sum;
         };
         std::vector<std::vector<double>> tried{at};
@@ -219,7 +245,8 @@ std::vector<double> fitted(const std::vector<const Row*>& rows, const std::vecto
                 for (double& log : from) log += 0.6 * rng.normal();
             tried.push_back(minimised(cost, minimised(cost, from, 300), 300));
         }
-        at = *std::min_element(tried.begin(), tried.end(), [&](const auto& a, const auto& b) { return cost(a) < cost(b); });
+        at = *std::min_element(tried.begin(), tried.end(),
+                               [&](const auto& a, const auto& b) { return cost(a) < cost(b); });
         at = minimised(cost, at, 500);
     }
     return at;
@@ -227,7 +254,8 @@ std::vector<double> fitted(const std::vector<const Row*>& rows, const std::vecto
 
 std::string text_of(const std::vector<std::string>& factors, const EngineTraits& traits) {
     std::string result;
-    for (const std::string& factor : factors) result += fmt::format(" {} {:.4g}", factor, factor_of(traits, factor));
+    for (const std::string& factor : factors)
+        result += fmt::format(" {} {:.4g}", factor, factor_of(traits, factor));
     return result;
 }
 
@@ -241,36 +269,44 @@ bool is_of(const Row& row, const std::string& wanted) {
     return (!row.version.empty() && compare_to_bound(row.version, bound) < 0) == below;
 }
 
-void fit_engine(const std::vector<Row>& all, const std::string& engine, const std::vector<std::string>& factors) {
+void fit_engine(const std::vector<Row>& all, const std::string& engine,
+                const std::vector<std::string>& factors) {
     std::vector<const Row*> rows;
     std::vector<std::string> sources;
     for (const Row& row : all) {
         if (!is_of(row, engine) || !row.why_not.empty()) continue;
         rows.push_back(&row);
-        if (std::find(sources.begin(), sources.end(), row.source) == sources.end()) sources.push_back(row.source);
+        if (std::find(sources.begin(), sources.end(), row.source) == sources.end())
+            sources.push_back(row.source);
     }
     if (rows.empty()) throw UsageError("no row of '" + engine + "' can be predicted");
     std::vector<double> start;
     for (const std::string& factor : factors)
-        start.push_back(std::log(std::max(2e-5, factor_of(rows.front()->serving.target.traits, factor))));
+        start.push_back(
+            std::log(std::max(2e-5, factor_of(rows.front()->serving.target.traits, factor))));
     std::vector<const Row*> fitted_to;
     std::copy_if(rows.begin(), rows.end(), std::back_inserter(fitted_to),
                  [](const Row* row) { return !row->source.ends_with("(judged only)"); });
     const std::vector<double> best = fitted(fitted_to, factors, start);
-    fmt::print("\nfitted to all sources:{}\n", text_of(factors, traits_of(*rows.front(), factors, best)));
+    fmt::print("\nfitted to all sources:{}\n",
+               text_of(factors, traits_of(*rows.front(), factors, best)));
     Errors by_all;
     Errors held_out;
     for (const std::string& source : sources) {
         std::vector<const Row*> others;
-        std::copy_if(fitted_to.begin(), fitted_to.end(), std::back_inserter(others), [&](const Row* row) { return row->source != source; });
+        std::copy_if(fitted_to.begin(), fitted_to.end(), std::back_inserter(others),
+                     [&](const Row* row) { return row->source != source; });
         if (others.empty()) continue;
         const std::vector<double> without = fitted(others, factors, start);
-        fmt::print("without {}:{}\n", source, text_of(factors, traits_of(*rows.front(), factors, without)));
+        fmt::print("without {}:{}\n", source,
+                   text_of(factors, traits_of(*rows.front(), factors, without)));
         for (const Row* row : rows) {
             if (row->source != source) continue;
             for (const std::string& key : {source, engine + " " + row->hardware, engine}) {
-                by_all[key].push_back(errors_of(*row, simulated(*row, traits_of(*row, factors, best))));
-                held_out[key].push_back(errors_of(*row, simulated(*row, traits_of(*row, factors, without))));
+                by_all[key].push_back(
+                    errors_of(*row, simulated(*row, traits_of(*row, factors, best))));
+                held_out[key].push_back(
+                    errors_of(*row, simulated(*row, traits_of(*row, factors, without))));
             }
         }
     }
@@ -280,20 +316,26 @@ void fit_engine(const std::vector<Row>& all, const std::string& engine, const st
 
 void print_rows(const std::vector<Row>& rows) {
     Errors errors;
-    fmt::print("{:>10} {:>10} {:>7} | {:>9} {:>9} {:>7} | {:>8} {:>8}\n", "tokens/s", "predicted", "", "TPOT ms", "predicted", "",
-               "TTFT ms", "predicted");
+    fmt::print("{:>10} {:>10} {:>7} | {:>9} {:>9} {:>7} | {:>8} {:>8}\n", "tokens/s", "predicted",
+               "", "TPOT ms", "predicted", "", "TTFT ms", "predicted");
     for (const Row& row : rows) {
         Figures predicted;
         if (row.why_not.empty()) predicted = simulated(row, row.serving.target.traits);
         const Figures& m = row.measured;
-        const auto change = [](double p, double q) { return q > 0 ? fmt::format("{:+.0f} %", (p / q - 1) * 100) : std::string("-"); };
-        fmt::print("{:>10.5g} {:>10.5g} {:>7} | {:>9.4g} {:>9.4g} {:>7} | {:>8.4g} {:>8.4g}  {}, {} in flight, {:.0f} + {:.0f}: {}{}\n",
-                   m.tokens, predicted.tokens, change(predicted.tokens, m.tokens), m.tpot * 1e3, predicted.tpot * 1e3,
-                   change(predicted.tpot, m.tpot), m.ttft * 1e3, predicted.ttft * 1e3, row.source, row.traffic.arrival().in_flight,
-                   row.means.prompt_tokens, row.means.output_tokens, row.command,
-                   row.why_not.empty() ? "" : "  NOT PREDICTED: " + row.why_not);
-        for (const std::string& key : {row.source + " (" + row.engine + ")", row.engine + " " + row.hardware,
-                                       row.engine + " " + row.version + " " + row.hardware, row.engine})
+        const auto change = [](double p, double q) {
+            return q > 0 ? fmt::format("{:+.0f} %", (p / q - 1) * 100) : std::string("-");
+        };
+        fmt::print(
+            "{:>10.5g} {:>10.5g} {:>7} | {:>9.4g} {:>9.4g} {:>7} | {:>8.4g} {:>8.4g}  {}, {} in "
+            "flight, {:.0f} + {:.0f}: {}{}\n",
+            m.tokens, predicted.tokens, change(predicted.tokens, m.tokens), m.tpot * 1e3,
+            predicted.tpot * 1e3, change(predicted.tpot, m.tpot), m.ttft * 1e3,
+            predicted.ttft * 1e3, row.source, row.traffic.arrival().in_flight,
+            row.means.prompt_tokens, row.means.output_tokens, row.command,
+            row.why_not.empty() ? "" : "  NOT PREDICTED: " + row.why_not);
+        for (const std::string& key :
+             {row.source + " (" + row.engine + ")", row.engine + " " + row.hardware,
+              row.engine + " " + row.version + " " + row.hardware, row.engine})
             errors[key].push_back(errors_of(row, predicted));
     }
     print("by the traits that ship", errors);
@@ -303,7 +345,8 @@ void print_rows(const std::vector<Row>& rows) {
 SpeedRow speed_row(const Row& row) {
     SpeedRow result{row.serving.target, row.serving.settings, row.means, row.traffic.arrival(), {}};
     for (const auto& [name, value] :
-         {std::pair("output_tokens_per_second", row.measured.tokens), std::pair("time_per_output_token_mean_seconds", row.measured.tpot),
+         {std::pair("output_tokens_per_second", row.measured.tokens),
+          std::pair("time_per_output_token_mean_seconds", row.measured.tpot),
           std::pair("time_to_first_token_mean_seconds", row.measured.ttft)})
         if (value > 0) result.measured[name] = value;
     return result;
@@ -311,7 +354,9 @@ SpeedRow speed_row(const Row& row) {
 
 /// ln(predicted / measured) of tokens/s: its mean over a setup is the factor that all rows share.
 double log_ratio(const Row& row, const Figures& predicted) {
-    return row.measured.tokens > 0 && predicted.tokens > 0 ? std::log(predicted.tokens / row.measured.tokens) : 0;
+    return row.measured.tokens > 0 && predicted.tokens > 0
+               ? std::log(predicted.tokens / row.measured.tokens)
+               : 0;
 }
 
 /// Fits each setup to its first trial and judges its other rows, both by the closed form, as a
@@ -323,8 +368,9 @@ void after_one(const std::vector<Row>& rows, bool of_one_load) {
         if (!row.why_not.empty()) continue;
         std::string key = row.source + " (" + row.engine + " " + row.version + ")";
         if (of_one_load)
-            key += fmt::format(", {} in flight, {} {:.0f} + {:.0f}", row.traffic.arrival().in_flight, row.lengths, row.means.prompt_tokens,
-                               row.means.output_tokens);
+            key +=
+                fmt::format(", {} in flight, {} {:.0f} + {:.0f}", row.traffic.arrival().in_flight,
+                            row.lengths, row.means.prompt_tokens, row.means.output_tokens);
         setups[key].push_back(&row);
     }
     struct Judged {
@@ -334,11 +380,15 @@ void after_one(const std::vector<Row>& rows, bool of_one_load) {
     std::map<std::string, Judged> sources;
     for (const auto& [name, members] : setups) {
         if (members.size() < 2) continue;
-        const auto words = [](const Row* row) { return std::count(row->command.begin(), row->command.end(), ' '); };
+        const auto words = [](const Row* row) {
+            return std::count(row->command.begin(), row->command.end(), ' ');
+        };
         const Row* first =
-            *std::min_element(members.begin(), members.end(), [&](const Row* a, const Row* b) { return words(a) < words(b); });
+            *std::min_element(members.begin(), members.end(),
+                              [&](const Row* a, const Row* b) { return words(a) < words(b); });
         const SpeedRow measured = speed_row(*first);
-        const SpeedFactors factors = fitted_factors({[&](const SpeedFactors& tried) { return measured.errors(tried); }});
+        const SpeedFactors factors =
+            fitted_factors({[&](const SpeedFactors& tried) { return measured.errors(tried); }});
         std::array<double, 2> shared{};
         Judged setup;
         for (const Row* row : members) {
@@ -350,7 +400,8 @@ void after_one(const std::vector<Row>& rows, bool of_one_load) {
             shared[0] += log_ratio(*row, before) / static_cast<double>(members.size() - 1);
             shared[1] += log_ratio(*row, after) / static_cast<double>(members.size() - 1);
         }
-        for (const std::string& key : {first->source + " (" + first->engine + ")", std::string("~ all")}) {
+        for (const std::string& key :
+             {first->source + " (" + first->engine + ")", std::string("~ all")}) {
             Judged& all = sources[key];
             all.before.insert(all.before.end(), setup.before.begin(), setup.before.end());
             all.after.insert(all.after.end(), setup.after.begin(), setup.after.end());
@@ -359,11 +410,13 @@ void after_one(const std::vector<Row>& rows, bool of_one_load) {
         }
     }
     fmt::print("\n{:<50} {:>6} {:>5} {:>24} {:>24} {:>16}\n",
-               of_one_load ? "fitted to the first trial; the others of its load" : "fitted to the first row; all others of the source",
+               of_one_load ? "fitted to the first trial; the others of its load"
+                           : "fitted to the first row; all others of the source",
                "setups", "rows", "median before", "after", "shared factor");
     for (const auto& [name, all] : sources)
-        fmt::print("{:<50} {:>6} {:>5} {:>24} {:>24} {:>7.2f} {:>8.2f}\n", name, all.shared_before.size(), all.before.size(),
-                   with_interval(all.before, 0.5), with_interval(all.after, 0.5), std::exp(quantile(all.shared_before, 0.5)),
+        fmt::print("{:<50} {:>6} {:>5} {:>24} {:>24} {:>7.2f} {:>8.2f}\n", name,
+                   all.shared_before.size(), all.before.size(), with_interval(all.before, 0.5),
+                   with_interval(all.after, 0.5), std::exp(quantile(all.shared_before, 0.5)),
                    std::exp(quantile(all.shared_after, 0.5)));
 }
 
@@ -384,12 +437,19 @@ int main(int count, char** words) {
             after_one(rows, true);
             after_one(rows, false);
         } else if (arguments.size() < 2 || arguments[0] != "--fit")
-            throw UsageError("usage: accuracy [--rows FILE] [--after-one | --fit ENGINE[<VERSION|>=VERSION] [FACTOR...]]");
+            throw UsageError(
+                "usage: accuracy [--rows FILE] [--after-one | --fit ENGINE[<VERSION|>=VERSION] "
+                "[FACTOR...]]");
         else {
             std::vector<std::string> factors(arguments.begin() + 2, arguments.end());
             if (factors.empty())
-                factors = {"compute_efficiency.bf16",   "compute_efficiency.fp8",   "bandwidth_efficiency", "step_overhead_seconds",
-                           "sequence_overhead_seconds", "request_overhead_seconds", "layer_seconds"};
+                factors = {"compute_efficiency.bf16",
+                           "compute_efficiency.fp8",
+                           "bandwidth_efficiency",
+                           "step_overhead_seconds",
+                           "sequence_overhead_seconds",
+                           "request_overhead_seconds",
+                           "layer_seconds"};
             fit_engine(rows, arguments[1], factors);
         }
         return 0;

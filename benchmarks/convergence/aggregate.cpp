@@ -59,7 +59,10 @@ std::vector<Figures> figures_of(const Regrets& regrets, const Draw& draw) {
             constexpr double same = 1e-9;
             double rank = 1;
             for (std::size_t other = 0; other < contenders; ++other)
-                if (other != c) rank += means[other] < means[c] - same ? 1 : means[other] <= means[c] + same ? 0.5 : 0;
+                if (other != c)
+                    rank += means[other] < means[c] - same    ? 1
+                            : means[other] <= means[c] + same ? 0.5
+                                                              : 0;
             result[c].rank += rank / count;
         }
     }
@@ -67,12 +70,13 @@ std::vector<Figures> figures_of(const Regrets& regrets, const Draw& draw) {
 }
 
 template <class Figure>
-std::string with_interval(const std::vector<Figures>& point, const std::vector<std::vector<Figures>>& draws, std::size_t contender,
+std::string with_interval(const std::vector<Figures>& point,
+                          const std::vector<std::vector<Figures>>& draws, std::size_t contender,
                           int decimals, double scale, const Figure& figure) {
     std::vector<double> values;
     for (const auto& draw : draws) values.push_back(scale * figure(draw[contender]));
-    return fmt::format("{:.{}f} [{:.{}f}, {:.{}f}]", scale * figure(point[contender]), decimals, quantile(values, 0.05), decimals,
-                       quantile(values, 0.95), decimals);
+    return fmt::format("{:.{}f} [{:.{}f}, {:.{}f}]", scale * figure(point[contender]), decimals,
+                       quantile(values, 0.05), decimals, quantile(values, 0.95), decimals);
 }
 
 /// Contender -> task -> seed.
@@ -80,7 +84,9 @@ using ByTask = std::map<std::string, std::map<std::string, std::map<std::uint64_
 
 /// `trials_of`: after how many trials a run is looked at.
 template <class TrialsOf>
-Regrets regrets_of(const ByTask& runs, const std::map<std::string, std::vector<std::uint64_t>>& seeds, const TrialsOf& trials_of) {
+Regrets regrets_of(const ByTask& runs,
+                   const std::map<std::string, std::vector<std::uint64_t>>& seeds,
+                   const TrialsOf& trials_of) {
     Regrets result;
     for (const auto& [task, of_task] : seeds) result.tasks.push_back(task);
     for (const auto& [contender, tasks] : runs) {
@@ -98,7 +104,8 @@ Regrets regrets_of(const ByTask& runs, const std::map<std::string, std::vector<s
 }
 
 std::string behind(const Regrets& regrets, std::size_t trials, const std::string& reference) {
-    const auto mine = std::find(regrets.contenders.begin(), regrets.contenders.end(), reference) - regrets.contenders.begin();
+    const auto mine = std::find(regrets.contenders.begin(), regrets.contenders.end(), reference) -
+                      regrets.contenders.begin();
     if (static_cast<std::size_t>(mine) == regrets.contenders.size()) return "";
     std::string rows;
     std::size_t looked = 0;
@@ -108,19 +115,21 @@ std::string behind(const Regrets& regrets, std::size_t trials, const std::string
             if (c == static_cast<std::size_t>(mine)) continue;
             ++looked;
             std::vector<double> differences = regrets.of[static_cast<std::size_t>(mine)][task];
-            for (std::size_t i = 0; i < differences.size(); ++i) differences[i] -= regrets.of[c][task][i];
+            for (std::size_t i = 0; i < differences.size(); ++i)
+                differences[i] -= regrets.of[c][task][i];
             const double by = mean(differences);
             const double error = standard_error(differences);
             if (differences.size() < 2 || !(by > 2 * error)) continue;
             ++found;
-            rows += fmt::format("| {} | {} | {} | {:+.1f} ± {:.1f} |\n", trials, regrets.tasks[task], regrets.contenders[c], 100 * by,
-                                100 * error);
+            rows += fmt::format("| {} | {} | {} | {:+.1f} ± {:.1f} |\n", trials,
+                                regrets.tasks[task], regrets.contenders[c], 100 * by, 100 * error);
         }
     return rows + fmt::format("| {} | {} of {} pairs | | |\n", trials, found, looked);
 }
 
 /// Task -> seconds of a trial, of all contenders.
-std::map<std::string, double> mean_lengths(const ByTask& runs, const std::map<std::string, std::vector<std::uint64_t>>& seeds) {
+std::map<std::string, double> mean_lengths(
+    const ByTask& runs, const std::map<std::string, std::vector<std::uint64_t>>& seeds) {
     std::map<std::string, double> result;
     for (const auto& [task, of_task] : seeds) {
         double seconds = 0;
@@ -137,7 +146,8 @@ std::map<std::string, double> mean_lengths(const ByTask& runs, const std::map<st
 }
 
 /// How often the intervals of models hold what was measured.
-std::string coverage(const ByTask& runs, const std::map<std::string, std::vector<std::uint64_t>>& seeds) {
+std::string coverage(const ByTask& runs,
+                     const std::map<std::string, std::vector<std::uint64_t>>& seeds) {
     std::string rows;
     for (const auto& [contender, tasks] : runs) {
         double predicted = 0;
@@ -151,17 +161,21 @@ std::string coverage(const ByTask& runs, const std::map<std::string, std::vector
                 most += static_cast<double>(run.in_nine_tenths);
             }
         if (predicted > 0)
-            rows += fmt::format("| {} | {:.0f} | {:.1f} % | {:.1f} % |\n", contender, predicted, 100 * half / predicted,
-                                100 * most / predicted);
+            rows += fmt::format("| {} | {:.0f} | {:.1f} % | {:.1f} % |\n", contender, predicted,
+                                100 * half / predicted, 100 * most / predicted);
     }
     if (rows.empty()) return "";
-    return "Predictive intervals, each measured configuration predicted from all others of its run (leave one out):\n\n"
-           "| contender | predicted | in their 50 % intervals | in their 90 % intervals |\n|---|---:|---:|---:|\n" +
+    return "Predictive intervals, each measured configuration predicted from all others of its run "
+           "(leave one out):\n\n"
+           "| contender | predicted | in their 50 % intervals | in their 90 % intervals "
+           "|\n|---|---:|---:|---:|\n" +
            rows + "\n";
 }
 
 /// Each task by itself: what a run ends with depends on it more than on the contender.
-std::string task_by_task(const ByTask& runs, const std::map<std::string, std::vector<std::uint64_t>>& seeds, std::size_t budget) {
+std::string task_by_task(const ByTask& runs,
+                         const std::map<std::string, std::vector<std::uint64_t>>& seeds,
+                         std::size_t budget) {
     std::string header = "| task | contender | failing trials | trials to good |";
     std::string rule = "|---|---|---:|---:|";
     for (const std::size_t trials : looks) {
@@ -184,12 +198,14 @@ std::string task_by_task(const ByTask& runs, const std::map<std::string, std::ve
             for (const std::size_t trials : looks) {
                 if (trials > budget) break;
                 std::vector<double> regrets;
-                for (const Run& run : mine) regrets.push_back(100 * at_trial(run.regret_best_mean, trials));
+                for (const Run& run : mine)
+                    regrets.push_back(100 * at_trial(run.regret_best_mean, trials));
                 rows += fmt::format(" {:.1f} ± {:.1f} |", mean(regrets), standard_error(regrets));
             }
             rows += "\n";
         }
-    return "Task by task, mean regret in percent ± standard error over seeds:\n\n" + header + "\n" + rule + "\n" + rows + "\n";
+    return "Task by task, mean regret in percent ± standard error over seeds:\n\n" + header + "\n" +
+           rule + "\n" + rows + "\n";
 }
 
 }  // namespace
@@ -203,20 +219,24 @@ std::string aggregate_of(const std::vector<Run>& runs, const std::string& refere
     for (const double noise : noises) {
         ByTask by_task;
         for (const Run& run : runs)
-            if (run.key.budget == budget && run.key.noise_cv == noise) by_task[run.key.contender][run.key.task][run.key.seed] = &run;
+            if (run.key.budget == budget && run.key.noise_cv == noise)
+                by_task[run.key.contender][run.key.task][run.key.seed] = &run;
         std::map<std::string, std::vector<std::uint64_t>> seeds;  // that all have
         if (!by_task.empty())
             for (const auto& [task, of_task] : by_task.begin()->second)
                 for (const auto& [seed, run] : of_task)
-                    if (std::all_of(by_task.begin(), by_task.end(), [&, &task = task, &seed = seed](const auto& contender) {
-                            const auto found = contender.second.find(task);
-                            return found != contender.second.end() && found->second.contains(seed);
-                        }))
+                    if (std::all_of(by_task.begin(), by_task.end(),
+                                    [&, &task = task, &seed = seed](const auto& contender) {
+                                        const auto found = contender.second.find(task);
+                                        return found != contender.second.end() &&
+                                               found->second.contains(seed);
+                                    }))
                         seeds[task].push_back(seed);
         if (seeds.empty()) continue;
         std::size_t all = 0;
         for (const auto& [task, of_task] : seeds) all += of_task.size();
-        text += fmt::format("### {} tasks, {} runs of {} trials each, noise {:g} %\n\n", seeds.size(), all, budget, noise * 100);
+        text += fmt::format("### {} tasks, {} runs of {} trials each, noise {:g} %\n\n",
+                            seeds.size(), all, budget, noise * 100);
 
         Draw whole;
         for (const auto& [task, of_task] : seeds) {
@@ -241,7 +261,8 @@ std::string aggregate_of(const std::vector<Run>& runs, const std::string& refere
             for (const Draw& draw : drawn) draws.push_back(figures_of(regrets, draw));
             std::vector<std::size_t> order(regrets.contenders.size());
             std::iota(order.begin(), order.end(), std::size_t{0});
-            std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return point[a].rank < point[b].rank; });
+            std::sort(order.begin(), order.end(),
+                      [&](std::size_t a, std::size_t b) { return point[a].rank < point[b].rank; });
             text += fmt::format(
                 "| {} | mean rank | runs within 5 %, percent | mean regret, percent | crashes |\n"
                 "|---|---:|---:|---:|---:|\n",
@@ -251,13 +272,16 @@ std::string aggregate_of(const std::vector<Run>& runs, const std::string& refere
                 for (const auto& [task, of_task] : seeds)
                     for (const std::uint64_t seed : of_task) {
                         const Run& run = *by_task.at(regrets.contenders[c]).at(task).at(seed);
-                        for (const char letter : run.trace.substr(0, trials_of(run))) crashes += letter >= 'A' && letter <= 'Z' ? 1 : 0;
+                        for (const char letter : run.trace.substr(0, trials_of(run)))
+                            crashes += letter >= 'A' && letter <= 'Z' ? 1 : 0;
                     }
-                text += fmt::format("| {} | {} | {} | {} | {:.1f} |\n", regrets.contenders[c],
-                                    with_interval(point, draws, c, 2, 1, [](const Figures& f) { return f.rank; }),
-                                    with_interval(point, draws, c, 0, 100, [](const Figures& f) { return f.near; }),
-                                    with_interval(point, draws, c, 1, 100, [](const Figures& f) { return f.regret; }),
-                                    crashes / static_cast<double>(all));
+                text += fmt::format(
+                    "| {} | {} | {} | {} | {:.1f} |\n", regrets.contenders[c],
+                    with_interval(point, draws, c, 2, 1, [](const Figures& f) { return f.rank; }),
+                    with_interval(point, draws, c, 0, 100, [](const Figures& f) { return f.near; }),
+                    with_interval(point, draws, c, 1, 100,
+                                  [](const Figures& f) { return f.regret; }),
+                    crashes / static_cast<double>(all));
             }
             text += "\n";
             return regrets;
@@ -265,16 +289,20 @@ std::string aggregate_of(const std::vector<Run>& runs, const std::string& refere
         std::string losses;
         for (const std::size_t trials : looks) {
             if (trials > budget) break;
-            losses += behind(table(fmt::format("after {} trials", trials), [&](const Run&) { return trials; }), trials, reference);
+            losses += behind(
+                table(fmt::format("after {} trials", trials), [&](const Run&) { return trials; }),
+                trials, reference);
         }
         const std::map<std::string, double> lengths = mean_lengths(by_task, seeds);
         for (const std::size_t trials : looks) {
             if (3 * trials > 2 * budget) break;  // runs of short trials end before their time
-            table(fmt::format("after the time of {} mean trials", trials),
-                  [&](const Run& run) { return trials_within(run, static_cast<double>(trials) * lengths.at(run.key.task)); });
+            table(fmt::format("after the time of {} mean trials", trials), [&](const Run& run) {
+                return trials_within(run, static_cast<double>(trials) * lengths.at(run.key.task));
+            });
         }
         text += fmt::format(
-            "Where {} is behind, in points of regret, paired over seeds:\n\n| trials | task | behind | by |\n|---:|---|---|---:|\n{}\n",
+            "Where {} is behind, in points of regret, paired over seeds:\n\n| trials | task | "
+            "behind | by |\n|---:|---|---|---:|\n{}\n",
             reference, losses);
         text += coverage(by_task, seeds);
         text += task_by_task(by_task, seeds, budget);

@@ -19,7 +19,8 @@ class Contender {
 public:
     virtual ~Contender() = default;
     /// `problem`: the task's with this seed. `task`: for contenders that know more than it.
-    virtual void begin(const Problem& problem, const Task& task, std::size_t budget, std::uint64_t seed) = 0;
+    virtual void begin(const Problem& problem, const Task& task, std::size_t budget,
+                       std::uint64_t seed) = 0;
     struct Asked {
         std::optional<Configuration> configuration{};  ///< nothing: it is done
         std::string why{};
@@ -31,7 +32,10 @@ public:
     /// Of each measured configuration the chance that its model gives to less than what was
     /// measured, from all other measurements (`Surrogate::leave_one_out_chances`). Nothing of a
     /// contender without such a model.
-    [[nodiscard]] virtual std::vector<double> leave_one_out_chances(std::span<const Trial> /*history*/) const { return {}; }
+    [[nodiscard]] virtual std::vector<double> leave_one_out_chances(
+        std::span<const Trial> /*history*/) const {
+        return {};
+    }
 };
 
 /// `NAME`: one of `own_contenders()`; `NAME@4`: the same with four trials under way at once.

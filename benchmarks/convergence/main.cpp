@@ -24,10 +24,13 @@ namespace fs = std::filesystem;
 constexpr const char* usage =
     "convergence tasks   [options]          what the tasks are like\n"
     "convergence run     [options]          runs what FILE does not have yet\n"
-    "convergence summary --results FILE     prints tables; --against NAME: the reference of the paired differences\n"
-    "convergence aggregate --results FILE   all tasks together; --against NAME: whose losses are listed (bayesian)\n"
+    "convergence summary --results FILE     prints tables; --against NAME: the reference of the "
+    "paired differences\n"
+    "convergence aggregate --results FILE   all tasks together; --against NAME: whose losses are "
+    "listed (bayesian)\n"
     "convergence plot    --results FILE --out FOLDER   one picture for each task and noise\n"
-    "options: --results FILE  --tables FOLDER (again)  --study FILE  --landscapes FILE  --cache FOLDER  --half development|test  --tasks "
+    "options: --results FILE  --tables FOLDER (again)  --study FILE  --landscapes FILE  --cache "
+    "FOLDER  --half development|test  --tasks "
     "A,B  "
     "--contenders A,B  --peer NAME=COMMAND (again; "
     "NAME~=COMMAND: it looks at its budget)\n"
@@ -62,7 +65,8 @@ std::size_t whole(const std::string& text) {
 
 double noise_of(const std::string& text) {
     const auto number = real_of(text);
-    if (!number || !(*number >= 0)) throw UsageError("a coefficient of variation such as 0.03 wanted, got '" + text + "'");
+    if (!number || !(*number >= 0))
+        throw UsageError("a coefficient of variation such as 0.03 wanted, got '" + text + "'");
     return *number;
 }
 
@@ -73,7 +77,8 @@ std::size_t above_0(const std::string& text) {
 }
 
 std::string half_of(const std::string& text) {
-    if (text != "development" && text != "test") throw UsageError("--half development or --half test wanted, got '" + text + "'");
+    if (text != "development" && text != "test")
+        throw UsageError("--half development or --half test wanted, got '" + text + "'");
     return text;
 }
 
@@ -113,9 +118,11 @@ Options options_of(int argc, char** argv) {
 std::vector<std::unique_ptr<Task>> tasks_of(const Options& options) {
     std::vector<Task::Definition> definitions = synthetic_tasks();
     for (const fs::path& folder : options.tables)
-        for (Task::Definition& definition : table_tasks(folder)) definitions.push_back(std::move(definition));
+        for (Task::Definition& definition : table_tasks(folder))
+            definitions.push_back(std::move(definition));
     const auto wanted = [&](const std::string& name) {
-        return options.tasks.empty() || std::find(options.tasks.begin(), options.tasks.end(), name) != options.tasks.end();
+        return options.tasks.empty() ||
+               std::find(options.tasks.begin(), options.tasks.end(), name) != options.tasks.end();
     };
     const auto in_half = [&](const Task::Definition& definition) {
         return options.half.empty() || held_back(definition) == (options.half == "test");
@@ -123,32 +130,41 @@ std::vector<std::unique_ptr<Task>> tasks_of(const Options& options) {
     if (!options.study.empty() && wanted("simulated_h100") && options.half != "test")
         definitions.push_back(simulated_h100(options.study, options.cache, options.jobs));
     if (!options.landscapes.empty())
-        for (Task::Definition& definition : simulated_tasks(options.landscapes, options.cache, options.jobs, [&](const std::string& name) {
-                 return wanted(name) && in_half({.name = name});
-             }))
+        for (Task::Definition& definition : simulated_tasks(
+                 options.landscapes, options.cache, options.jobs,
+                 [&](const std::string& name) { return wanted(name) && in_half({.name = name}); }))
             definitions.push_back(std::move(definition));
     std::vector<std::unique_ptr<Task>> tasks;
     for (Task::Definition& definition : definitions)
-        if (wanted(definition.name) && in_half(definition)) tasks.push_back(std::make_unique<Task>(std::move(definition)));
+        if (wanted(definition.name) && in_half(definition))
+            tasks.push_back(std::make_unique<Task>(std::move(definition)));
     for (const std::string& name : options.tasks)
-        if (std::none_of(tasks.begin(), tasks.end(), [&](const auto& task) { return task->name() == name; }))
+        if (std::none_of(tasks.begin(), tasks.end(),
+                         [&](const auto& task) { return task->name() == name; }))
             throw UsageError("no task '" + name +
-                             "'; tables need --tables, the simulated study --study, other simulated ones --landscapes");
+                             "'; tables need --tables, the simulated study --study, other "
+                             "simulated ones --landscapes");
     return tasks;
 }
 
 void describe(const Options& options) {
-    fmt::print("| task | half | configurations | fail | good | default's regret | what it is |\n|---|---|---:|---:|---:|---:|---|\n");
+    fmt::print(
+        "| task | half | configurations | fail | good | default's regret | what it is "
+        "|\n|---|---|---:|---:|---:|---:|---|\n");
     for (const auto& task : tasks_of(options))
-        fmt::print("| {} | {} | {} | {:.1f} % | {:.3f} %{} | {:.1f} % | {} |\n", task->name(), task->half(), task->configurations(),
-                   task->failing_share() * 100, task->good_share() * 100,
-                   task->success_share() > 0 ? fmt::format(" (best {:g} %)", task->success_share() * 100) : "",
+        fmt::print("| {} | {} | {} | {:.1f} % | {:.3f} %{} | {:.1f} % | {} |\n", task->name(),
+                   task->half(), task->configurations(), task->failing_share() * 100,
+                   task->good_share() * 100,
+                   task->success_share() > 0
+                       ? fmt::format(" (best {:g} %)", task->success_share() * 100)
+                       : "",
                    task->regret_of_default() * 100, task->what());
 }
 
 void run_all(const Options& options) {
     const auto tasks = tasks_of(options);
-    std::vector<std::string> contenders = options.contenders.empty() ? own_contenders() : options.contenders;
+    std::vector<std::string> contenders =
+        options.contenders.empty() ? own_contenders() : options.contenders;
     if (!options.contenders.empty() && options.contenders.front() == "none") contenders.clear();
     contenders.insert(contenders.end(), options.peers.begin(), options.peers.end());
     std::set<RunKey> done;
@@ -167,11 +183,16 @@ void run_all(const Options& options) {
                 for (const std::string& contender : contenders) {
                     std::vector<std::size_t> missing;
                     for (const std::size_t budget : options.budgets)
-                        if (!done.contains({task->name(), name_of_contender(contender), noise, budget, seed})) missing.push_back(budget);
+                        if (!done.contains(
+                                {task->name(), name_of_contender(contender), noise, budget, seed}))
+                            missing.push_back(budget);
                     std::sort(missing.begin(), missing.end());
                     const auto add = [&](std::vector<std::size_t> looks) {
-                        jobs.push_back(
-                            {task.get(), contender, {task->name(), name_of_contender(contender), noise, looks.back(), seed}, looks});
+                        jobs.push_back({task.get(),
+                                        contender,
+                                        {task->name(), name_of_contender(contender), noise,
+                                         looks.back(), seed},
+                                        looks});
                     };
                     if (!knows_budget(contender) && !missing.empty()) add(std::move(missing));
                     else
@@ -182,13 +203,15 @@ void run_all(const Options& options) {
     std::mutex mutex;
     std::string problem;
     const auto work = [&] {
-        std::map<std::string, std::unique_ptr<Contender>> mine;  // a peer's process serves all runs of one thread
+        std::map<std::string, std::unique_ptr<Contender>>
+            mine;  // a peer's process serves all runs of one thread
         try {
             for (std::size_t i = next++; i < jobs.size(); i = next++) {
                 const Job& job = jobs[i];
                 auto& one = mine[job.contender];
                 if (!one) one = contender(job.contender);
-                const std::vector<Run> results = run(*job.task, *one, job.key, job.looks, workers_of(job.contender));
+                const std::vector<Run> results =
+                    run(*job.task, *one, job.key, job.looks, workers_of(job.contender));
                 const std::lock_guard lock(mutex);
                 for (const Run& result : results) append_run(options.results, result);
             }
@@ -212,11 +235,13 @@ std::vector<Run> runs_of(const Options& options) {
     };
     std::vector<Run> runs;
     for (Run& run : read_runs(options.results))
-        if (wanted(options.tasks, run.key.task) && wanted(options.contenders, run.key.contender)) runs.push_back(std::move(run));
+        if (wanted(options.tasks, run.key.task) && wanted(options.contenders, run.key.contender))
+            runs.push_back(std::move(run));
     if (runs.empty()) throw UsageError("no results in " + options.results.string());
     const auto ran = [&](const Run& run) { return run.key.contender == options.against; };
     if (!options.against.empty() && std::none_of(runs.begin(), runs.end(), ran))
-        throw UsageError("--against: no run of '" + options.against + "' in " + options.results.string());
+        throw UsageError("--against: no run of '" + options.against + "' in " +
+                         options.results.string());
     return runs;
 }
 
@@ -225,7 +250,8 @@ void plot(const Options& options) {
     std::set<std::pair<std::string, double>> pictures;
     for (const Run& run : runs) pictures.emplace(run.key.task, run.key.noise_cv);
     for (const auto& [task, noise] : pictures)
-        write_file(options.out / fmt::format("convergence-{}-{:g}.svg", task, noise * 100), svg_of(runs, task, noise));
+        write_file(options.out / fmt::format("convergence-{}-{:g}.svg", task, noise * 100),
+                   svg_of(runs, task, noise));
 }
 
 }  // namespace
@@ -235,9 +261,11 @@ int main(int argc, char** argv) {
         const Options options = options_of(argc, argv);
         if (options.command == "tasks") describe(options);
         else if (options.command == "run") run_all(options);
-        else if (options.command == "summary") fmt::print("{}", summary_of(runs_of(options), options.against));
+        else if (options.command == "summary")
+            fmt::print("{}", summary_of(runs_of(options), options.against));
         else if (options.command == "aggregate")
-            fmt::print("{}", aggregate_of(runs_of(options), options.against.empty() ? "bayesian" : options.against));
+            fmt::print("{}", aggregate_of(runs_of(options),
+                                          options.against.empty() ? "bayesian" : options.against));
         else if (options.command == "plot") plot(options);
         else throw UsageError(usage);
     } catch (const Error& error) {

@@ -34,12 +34,14 @@ double level_distance(const Parameter& parameter, const Value* a, const Value* b
         if (parameter.level(i) == *a) from = i;
         if (parameter.level(i) == *b) to = i;
     }
-    return static_cast<double>(std::max(from, to) - std::min(from, to)) / static_cast<double>(parameter.level_count() - 1);
+    return static_cast<double>(std::max(from, to) - std::min(from, to)) /
+           static_cast<double>(parameter.level_count() - 1);
 }
 
 /// An answer that breaks a known constraint costs no trial: the nearest of those that are possible
 /// and were not measured is measured in its place. Nothing where all were.
-std::optional<Configuration> nearest_possible(const Problem& problem, const Configuration& wanted, std::span<const Trial> history) {
+std::optional<Configuration> nearest_possible(const Problem& problem, const Configuration& wanted,
+                                              std::span<const Trial> history) {
     std::set<Configuration> measured;
     for (const Trial& trial : history) measured.insert(trial.configuration);
     std::optional<Configuration> nearest;
@@ -48,7 +50,8 @@ std::optional<Configuration> nearest_possible(const Problem& problem, const Conf
         if (measured.contains(one)) return true;
         double distance = 0;
         for (const Parameter& parameter : problem.space.parameters())
-            distance += level_distance(parameter, wanted.find(parameter.name), one.find(parameter.name));
+            distance +=
+                level_distance(parameter, wanted.find(parameter.name), one.find(parameter.name));
         if (!nearest || distance < least) {
             nearest = one;
             least = distance;
@@ -76,12 +79,15 @@ Json json_space(const SearchSpace& space) {
     Json list = Json::array();
     for (const std::size_t i : space.parents_first()) {
         const Parameter& parameter = space.parameters()[i];
-        if (parameter.continuous()) throw UsageError("'" + parameter.name + "' is continuous: peers are told levels");
+        if (parameter.continuous())
+            throw UsageError("'" + parameter.name + "' is continuous: peers are told levels");
         std::vector<Value> levels;
-        for (std::size_t l = 0; l < parameter.level_count(); ++l) levels.push_back(parameter.level(l));
+        for (std::size_t l = 0; l < parameter.level_count(); ++l)
+            levels.push_back(parameter.level(l));
         Json when = Json::array();
         for (const Condition& condition : parameter.active_when)
-            when.push_back({{"parent", condition.parent}, {"values", json_values(condition.values)}});
+            when.push_back(
+                {{"parent", condition.parent}, {"values", json_values(condition.values)}});
         list.push_back({{"name", parameter.name},
                         {"values", json_values(levels)},
                         {"ordered", parameter.ordered() && !parameter.offers_unset},
@@ -93,17 +99,21 @@ Json json_space(const SearchSpace& space) {
 
 class Peer : public Contender {
 public:
-    Peer(std::string name, std::string command) : name_(std::move(name)), command_(std::move(command)) {}
+    Peer(std::string name, std::string command)
+        : name_(std::move(name)), command_(std::move(command)) {}
     Peer(const Peer&) = delete;
     Peer& operator=(const Peer&) = delete;
     ~Peer() override { stop(); }
 
-    void begin(const Problem& problem, const Task& /*task*/, std::size_t budget, std::uint64_t seed) override {
+    void begin(const Problem& problem, const Task& /*task*/, std::size_t budget,
+               std::uint64_t seed) override {
         if (process_ < 0) start();
         problem_ = &problem;
         told_ = 0;
         send({{"space", json_space(problem.space)},
-              {"direction", problem.objective.leading().direction == Direction::maximize ? "maximize" : "minimize"},
+              {"direction", problem.objective.leading().direction == Direction::maximize
+                                ? "maximize"
+                                : "minimize"},
               {"budget", budget},
               {"seed", seed}});
     }
@@ -114,7 +124,8 @@ public:
         send({{"ask", true}});
         const Json answer = receive();
         if (answer.contains("finished")) return asked;
-        if (!answer.contains("configuration")) throw UsageError(name_ + " answered neither a configuration nor that it is finished");
+        if (!answer.contains("configuration"))
+            throw UsageError(name_ + " answered neither a configuration nor that it is finished");
         asked.configuration = configuration_from_json(answer.at("configuration").dump());
         if (problem_->space.feasible(*asked.configuration)) return asked;
         ++asked.infeasible;
@@ -136,7 +147,8 @@ private:
     void start() {
         int to[2];
         int from[2];
-        if (pipe2(to, O_CLOEXEC) != 0 || pipe2(from, O_CLOEXEC) != 0) throw IoError("cannot make a pipe");
+        if (pipe2(to, O_CLOEXEC) != 0 || pipe2(from, O_CLOEXEC) != 0)
+            throw IoError("cannot make a pipe");
         process_ = fork();
         if (process_ < 0) throw IoError("cannot start " + command_);
         if (process_ == 0) {
@@ -161,14 +173,16 @@ private:
 
     void send(const Json& message) {
         const std::string line = message.dump() + "\n";
-        if (std::fputs(line.c_str(), to_) < 0 || std::fflush(to_) != 0) throw IoError(name_ + " (" + command_ + ") is gone");
+        if (std::fputs(line.c_str(), to_) < 0 || std::fflush(to_) != 0)
+            throw IoError(name_ + " (" + command_ + ") is gone");
     }
 
     Json receive() {
         char* line = nullptr;
         std::size_t size = 0;
         const ssize_t got = getline(&line, &size, from_);
-        const std::string text = got > 0 ? std::string(line, static_cast<std::size_t>(got)) : std::string();
+        const std::string text =
+            got > 0 ? std::string(line, static_cast<std::size_t>(got)) : std::string();
         std::free(line);
         if (text.empty()) throw IoError(name_ + " (" + command_ + ") ended in the middle of a run");
         return Json::parse(text);
@@ -185,6 +199,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Contender> peer(const std::string& name, const std::string& command) { return std::make_unique<Peer>(name, command); }
+std::unique_ptr<Contender> peer(const std::string& name, const std::string& command) {
+    return std::make_unique<Peer>(name, command);
+}
 
 }  // namespace servetune::convergence

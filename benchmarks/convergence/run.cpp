@@ -18,8 +18,10 @@ namespace servetune::convergence {
 namespace {
 
 const std::vector<std::string> columns{
-    "task",       "contender",        "noise_cv",          "budget",  "seed",      "trials",  "crashes",        "repeats",
-    "infeasible", "ask_seconds",      "last_ask_seconds",  "arrived", "predicted", "in_half", "in_nine_tenths", "trace",
+    "task",       "contender",        "noise_cv",          "budget",
+    "seed",       "trials",           "crashes",           "repeats",
+    "infeasible", "ask_seconds",      "last_ask_seconds",  "arrived",
+    "predicted",  "in_half",          "in_nine_tenths",    "trace",
     "seconds",    "regret_best_mean", "regret_recommended"};
 
 char letter_of(const std::string& why, bool repeated) {
@@ -32,7 +34,8 @@ char letter_of(const std::string& why, bool repeated) {
 }
 
 double median_of_last(const std::vector<double>& values, std::size_t count) {
-    std::vector<double> last(values.end() - static_cast<std::ptrdiff_t>(std::min(count, values.size())), values.end());
+    std::vector<double> last(
+        values.end() - static_cast<std::ptrdiff_t>(std::min(count, values.size())), values.end());
     if (last.empty()) return 0;
     std::sort(last.begin(), last.end());
     return last[last.size() / 2];
@@ -40,7 +43,8 @@ double median_of_last(const std::vector<double>& values, std::size_t count) {
 
 std::string joined(const std::vector<double>& curve) {
     std::string text;
-    for (const double value : curve) text += fmt::format("{}{:.5g}", text.empty() ? "" : " ", value);
+    for (const double value : curve)
+        text += fmt::format("{}{:.5g}", text.empty() ? "" : " ", value);
     return text;
 }
 
@@ -56,10 +60,12 @@ std::vector<double> split(const std::string& text) {
 
 }  // namespace
 
-std::vector<Run> run(const Task& task, Contender& contender, const RunKey& key, const std::vector<std::size_t>& looks,
-                     std::size_t workers) {
+std::vector<Run> run(const Task& task, Contender& contender, const RunKey& key,
+                     const std::vector<std::size_t>& looks, std::size_t workers) {
     using Clock = std::chrono::steady_clock;
-    const auto seconds_since = [](Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); };
+    const auto seconds_since = [](Clock::time_point start) {
+        return std::chrono::duration<double>(Clock::now() - start).count();
+    };
     const std::shared_ptr<const Problem> problem = task.problem(key.noise_cv, key.seed);
     Run result{key};
     std::vector<double> asks;
@@ -95,9 +101,12 @@ std::vector<Run> run(const Task& task, Contender& contender, const RunKey& key, 
             start = Clock::now();
             // The last trials of every contender are those of a study: they confirm.
             const bool searches = history.size() < search_trials(*problem, key.budget);
-            const Answer confirming = searches ? Answer(Finished{}) : Confirmation(*problem, history, key.budget).next();
-            if (const auto* next = std::get_if<Proposal>(&confirming)) asked = {next->configuration, next->why, 0};
-            else if (std::holds_alternative<Waiting>(confirming) || std::any_of(history.begin(), history.end(), confirms))
+            const Answer confirming =
+                searches ? Answer(Finished{}) : Confirmation(*problem, history, key.budget).next();
+            if (const auto* next = std::get_if<Proposal>(&confirming))
+                asked = {next->configuration, next->why, 0};
+            else if (std::holds_alternative<Waiting>(confirming) ||
+                     std::any_of(history.begin(), history.end(), confirms))
                 asked.configuration.reset();
             else asked = contender.ask(history);
             asks.push_back(seconds_since(start));
@@ -113,11 +122,13 @@ std::vector<Run> run(const Task& task, Contender& contender, const RunKey& key, 
     };
     const auto tell_next = [&] {
         const auto next =
-            std::min_element(under_way.begin(), under_way.end(), [](const UnderWay& a, const UnderWay& b) { return a.ends < b.ends; });
+            std::min_element(under_way.begin(), under_way.end(),
+                             [](const UnderWay& a, const UnderWay& b) { return a.ends < b.ends; });
         Trial& trial = history[next->place];
         clock = next->ends;
         under_way.erase(next);
-        const Outcome outcome = task.measured(trial.configuration, key.noise_cv, key.seed, trial.id);
+        const Outcome outcome =
+            task.measured(trial.configuration, key.noise_cv, key.seed, trial.id);
         const bool crashed = std::holds_alternative<Failure>(outcome);
         const bool repeated = !seen.insert(trial.configuration).second;
         trial.outcome = outcome;
@@ -128,12 +139,16 @@ std::vector<Run> run(const Task& task, Contender& contender, const RunKey& key, 
         result.crashes += crashed ? 1 : 0;
         result.repeats += repeated ? 1 : 0;
         const Recommendation recommendation = recommend(*problem, history);
-        result.regret_best_mean.push_back(recommendation.best ? task.regret(*recommendation.best) : 1);
-        result.regret_recommended.push_back(recommendation.best ? task.regret(recommendation.recommended) : 1);
-        if (result.arrived == 0 && recommendation.best && task.good(*recommendation.best)) result.arrived = result.seconds.size();
+        result.regret_best_mean.push_back(recommendation.best ? task.regret(*recommendation.best)
+                                                              : 1);
+        result.regret_recommended.push_back(
+            recommendation.best ? task.regret(recommendation.recommended) : 1);
+        if (result.arrived == 0 && recommendation.best && task.good(*recommendation.best))
+            result.arrived = result.seconds.size();
     };
     while (result.seconds.size() < key.budget) {
-        if (looked.size() < looks.size() && result.seconds.size() == looks[looked.size()]) look(result.seconds.size());
+        if (looked.size() < looks.size() && result.seconds.size() == looks[looked.size()])
+            look(result.seconds.size());
         while (under_way.size() < workers && history.size() < key.budget)
             if (!ask()) break;  // it is done, or waits for what is under way
         if (under_way.empty()) break;
@@ -148,7 +163,8 @@ double at_trial(const std::vector<double>& curve, std::size_t trial) {
 }
 
 std::size_t trials_within(const Run& run, double seconds) {
-    return static_cast<std::size_t>(std::upper_bound(run.seconds.begin(), run.seconds.end(), seconds) - run.seconds.begin());
+    return static_cast<std::size_t>(
+        std::upper_bound(run.seconds.begin(), run.seconds.end(), seconds) - run.seconds.begin());
 }
 
 std::vector<Run> read_runs(const std::filesystem::path& file) {
@@ -156,12 +172,18 @@ std::vector<Run> read_runs(const std::filesystem::path& file) {
     if (!std::filesystem::exists(file)) return runs;
     const auto rows = parse_csv(read_file(file), file.string());
     if (rows.empty() || rows.front().cells != columns)
-        throw UsageError(file.string() + " has no results of `convergence run`, or of another version with other columns");
+        throw UsageError(
+            file.string() +
+            " has no results of `convergence run`, or of another version with other columns");
     for (const CsvRow& row : rows) {
-        if (row.cells.size() != columns.size() || row.cells[0] == columns[0]) continue;  // a header, or a line cut short
-        const auto whole = [&](std::size_t i) { return static_cast<std::size_t>(integer_of(row.cells[i]).value()); };
+        if (row.cells.size() != columns.size() || row.cells[0] == columns[0])
+            continue;  // a header, or a line cut short
+        const auto whole = [&](std::size_t i) {
+            return static_cast<std::size_t>(integer_of(row.cells[i]).value());
+        };
         const auto real = [&](std::size_t i) { return real_of(row.cells[i]).value(); };
-        Run run{{row.cells[0], row.cells[1], real(2), whole(3), static_cast<std::uint64_t>(whole(4))}};
+        Run run{
+            {row.cells[0], row.cells[1], real(2), whole(3), static_cast<std::uint64_t>(whole(4))}};
         run.trials = whole(5);
         run.crashes = whole(6);
         run.repeats = whole(7);
@@ -185,12 +207,14 @@ void append_run(const std::filesystem::path& file, const Run& run) {
     const bool fresh = !std::filesystem::exists(file);
     std::ofstream out(file, std::ios::app);
     if (fresh) out << csv_line(columns);
-    out << csv_line({run.key.task, run.key.contender, text_of(run.key.noise_cv), std::to_string(run.key.budget),
-                     std::to_string(run.key.seed), std::to_string(run.trials), std::to_string(run.crashes), std::to_string(run.repeats),
-                     std::to_string(run.infeasible), fmt::format("{:.6g}", run.ask_seconds), fmt::format("{:.6g}", run.last_ask_seconds),
-                     std::to_string(run.arrived), std::to_string(run.predicted), std::to_string(run.in_half),
-                     std::to_string(run.in_nine_tenths), run.trace, joined(run.seconds), joined(run.regret_best_mean),
-                     joined(run.regret_recommended)});
+    out << csv_line(
+        {run.key.task, run.key.contender, text_of(run.key.noise_cv), std::to_string(run.key.budget),
+         std::to_string(run.key.seed), std::to_string(run.trials), std::to_string(run.crashes),
+         std::to_string(run.repeats), std::to_string(run.infeasible),
+         fmt::format("{:.6g}", run.ask_seconds), fmt::format("{:.6g}", run.last_ask_seconds),
+         std::to_string(run.arrived), std::to_string(run.predicted), std::to_string(run.in_half),
+         std::to_string(run.in_nine_tenths), run.trace, joined(run.seconds),
+         joined(run.regret_best_mean), joined(run.regret_recommended)});
     out.flush();
     if (!out) throw IoError("cannot write " + file.string());
 }

@@ -43,25 +43,33 @@ public:
         for (const Limit& limit : objective.limits) wanted_.push_back(limit.metric);
     }
     [[nodiscard]] std::string metrics() const { return fmt::format("{}", fmt::join(wanted_, " ")); }
-    [[nodiscard]] bool contains(const Configuration& configuration) const { return rows_.contains(key_of(configuration)); }
+    [[nodiscard]] bool contains(const Configuration& configuration) const {
+        return rows_.contains(key_of(configuration));
+    }
     [[nodiscard]] Outcome at(const Configuration& configuration) const {
         const Row& row = rows_.at(key_of(configuration));
         if (row.failure) return Failure{*row.failure, ""};
         Measurement result{{}, {row.verdict, {}}};
-        for (const auto& [name, value] : row.values) result.metrics.emplace(names_[name], Metric{value, {}});
+        for (const auto& [name, value] : row.values)
+            result.metrics.emplace(names_[name], Metric{value, {}});
         return result;
     }
-    [[nodiscard]] double seconds(const Configuration& configuration) const { return rows_.at(key_of(configuration)).seconds; }
+    [[nodiscard]] double seconds(const Configuration& configuration) const {
+        return rows_.at(key_of(configuration)).seconds;
+    }
     /// Keeps the outcome and answers its line in the file. `seconds`: of the trial.
     std::string add(const Configuration& configuration, const Outcome& outcome, double seconds) {
         std::string line = fmt::format("{:016x} {:.4g}", key_of(configuration), seconds);
-        if (const auto* failure = std::get_if<Failure>(&outcome)) line += fmt::format(" failed {}", name_in(failure_kinds, failure->kind));
+        if (const auto* failure = std::get_if<Failure>(&outcome))
+            line += fmt::format(" failed {}", name_in(failure_kinds, failure->kind));
         else {
             const auto& measurement = std::get<Measurement>(outcome);
             line += fmt::format(" {}", name_in(verdicts, measurement.validity.verdict));
             for (const auto& [name, metric] : measurement.metrics)
                 if (std::any_of(wanted_.begin(), wanted_.end(),
-                                [&, &name = name](const std::string& one) { return name == one || name.starts_with(one + "@"); }))
+                                [&, &name = name](const std::string& one) {
+                                    return name == one || name.starts_with(one + "@");
+                                }))
                     line += fmt::format(" {} {}", name, text_of(metric.value));
         }
         (void)read(line);
@@ -102,9 +110,12 @@ private:
         double seconds = 0;
         std::vector<std::pair<std::size_t, double>> values{};  ///< place in `names_`, value
     };
-    static std::uint64_t key_of(const Configuration& configuration) { return fingerprint_of(configuration.text()).bits; }
+    static std::uint64_t key_of(const Configuration& configuration) {
+        return fingerprint_of(configuration.text()).bits;
+    }
     std::size_t place_of(const std::string& name) {
-        const auto place = static_cast<std::size_t>(std::find(names_.begin(), names_.end(), name) - names_.begin());
+        const auto place = static_cast<std::size_t>(std::find(names_.begin(), names_.end(), name) -
+                                                    names_.begin());
         if (place == names_.size()) names_.push_back(name);
         return place;
     }
@@ -124,7 +135,8 @@ std::string without_objective(const std::string& text) {
 
 /// What a trial would take: the start, until it serves or is given up; the warm-up and the stop,
 /// together half a minute; the load, of all workloads, or half a minute of it where it dies.
-double trial_seconds(const SimulateEvaluator& evaluator, const Configuration& configuration, const Outcome& outcome) {
+double trial_seconds(const SimulateEvaluator& evaluator, const Configuration& configuration,
+                     const Outcome& outcome) {
     constexpr double beside = 30;
     constexpr double until_death = 30;
     const StartResult start = evaluator.started(configuration).start;
@@ -145,7 +157,8 @@ public:
     Believed(std::shared_ptr<const StudyFile> file, SearchSpace whole)
         : file_(std::move(file)),
           whole_(std::move(whole)),
-          model_(simulated(*file_), file_->objective.leading().metric, file_->weighted_workloads()) {}
+          model_(simulated(*file_), file_->objective.leading().metric,
+                 file_->weighted_workloads()) {}
     [[nodiscard]] std::string name() const override { return "the cost model"; }
     [[nodiscard]] PriorBelief belief(const Configuration& configuration) const override {
         return model_.belief(whole_.completed(configuration.assignment()));
@@ -158,33 +171,41 @@ private:
 };
 
 /// `parameters`: those that are searched; empty: all.
-Task::Definition task_of(const std::filesystem::path& study, const std::set<std::string>& parameters, const std::filesystem::path& cache,
-                         std::size_t threads) {
+Task::Definition task_of(const std::filesystem::path& study,
+                         const std::set<std::string>& parameters,
+                         const std::filesystem::path& cache, std::size_t threads) {
     auto file = std::make_shared<StudyFile>(load_study(study, Catalogue::standard()));
-    if (auto* choice = std::get_if<SimulateChoice>(&file->measuring)) choice->noise = {};  // the truth
+    if (auto* choice = std::get_if<SimulateChoice>(&file->measuring))
+        choice->noise = {};  // the truth
     const SearchSpace whole(file->composition->parameters(), file->composition->constraints());
-    const auto searched = [&](const std::string& name) { return parameters.empty() || parameters.contains(name); };
+    const auto searched = [&](const std::string& name) {
+        return parameters.empty() || parameters.contains(name);
+    };
     Task::Definition task;
-    task.what = fmt::format("{} on {}, {}", file->model, file->machine.chip(), file->objective.leading().metric);
+    task.what = fmt::format("{} on {}, {}", file->model, file->machine.chip(),
+                            file->objective.leading().metric);
     task.objective = file->objective;
     for (const Parameter& parameter : whole.parameters())
         if (searched(parameter.name)) task.parameters.push_back(parameter);
     for (const Constraint& constraint : whole.constraints()) {
         const auto names = names_of(constraint);
-        if (std::all_of(names.begin(), names.end(), searched)) task.constraints.push_back(constraint);
+        if (std::all_of(names.begin(), names.end(), searched))
+            task.constraints.push_back(constraint);
     }
     const SearchSpace part(task.parameters, task.constraints);
     auto truths = std::make_shared<Truths>(file->objective);
-    std::string header =
-        "truth of " + fingerprint_of(without_objective(read_file(study))).text() + ", " + truths->metrics() + ", seconds, over";
-    for (const Parameter& parameter : part.parameters()) header += " " + parameter.name + "(" + parameter.domain_text() + ")";
+    std::string header = "truth of " + fingerprint_of(without_objective(read_file(study))).text() +
+                         ", " + truths->metrics() + ", seconds, over";
+    for (const Parameter& parameter : part.parameters())
+        header += " " + parameter.name + "(" + parameter.domain_text() + ")";
 
     const std::filesystem::path store = cache / (study.stem().string() + ".truth");
     std::ifstream known(store);
     std::string line;
     if (std::getline(known, line) && line == header)
-        while (std::getline(known, line)) truths->read(line);  // a line that was cut short is simulated again
-    else write_file(store, header + "\n");                     // of another study
+        while (std::getline(known, line))
+            truths->read(line);             // a line that was cut short is simulated again
+    else write_file(store, header + "\n");  // of another study
     std::vector<Configuration> missing;
     FeasibleSet(part).for_each([&](const Configuration& configuration) {
         if (!truths->contains(configuration)) missing.push_back(configuration);
@@ -202,30 +223,36 @@ Task::Definition task_of(const std::filesystem::path& study, const std::set<std:
                 const Outcome outcome = evaluator->predicted(completed);
                 const double seconds = trial_seconds(*evaluator, completed, outcome);
                 const std::lock_guard lock(mutex);
-                out << truths->add(missing[i], outcome, seconds) << '\n';  // what is found is kept, whatever ends this
+                out << truths->add(missing[i], outcome, seconds)
+                    << '\n';  // what is found is kept, whatever ends this
             }
         });
     workers.clear();
     if (!out) throw IoError("cannot write " + store.string());
     task.belief = std::make_shared<Believed>(file, whole);
     task.truth = [truths](const Configuration& configuration) { return truths->at(configuration); };
-    task.seconds = [truths](const Configuration& configuration) { return truths->seconds(configuration); };
+    task.seconds = [truths](const Configuration& configuration) {
+        return truths->seconds(configuration);
+    };
     return task;
 }
 
 }  // namespace
 
-Task::Definition simulated_h100(const std::filesystem::path& study, const std::filesystem::path& cache, std::size_t threads) {
+Task::Definition simulated_h100(const std::filesystem::path& study,
+                                const std::filesystem::path& cache, std::size_t threads) {
     Task::Definition task = task_of(study, part_of_h100, cache, threads);
     task.name = "simulated_h100";
-    task.what = "a part of the simulated H100 study: three engines, weights, memory, batch sizes, cache";
+    task.what =
+        "a part of the simulated H100 study: three engines, weights, memory, batch sizes, cache";
     task.own_default = true;
     task.known_before = true;
     return task;
 }
 
-std::vector<Task::Definition> simulated_tasks(const std::filesystem::path& landscapes, const std::filesystem::path& cache,
-                                              std::size_t threads, const std::function<bool(const std::string&)>& wanted) {
+std::vector<Task::Definition> simulated_tasks(
+    const std::filesystem::path& landscapes, const std::filesystem::path& cache,
+    std::size_t threads, const std::function<bool(const std::string&)>& wanted) {
     std::vector<Task::Definition> tasks;
     std::istringstream lines(read_file(landscapes));
     std::string line, document;

@@ -26,8 +26,8 @@ std::vector<double> figures(const Runs& runs, const Figure& figure) {
 }
 
 std::string quartiles(const std::vector<double>& regrets) {
-    return fmt::format("{:.1f} [{:.1f}, {:.1f}]", quantile(regrets, 0.5) * 100, quantile(regrets, 0.25) * 100,
-                       quantile(regrets, 0.75) * 100);
+    return fmt::format("{:.1f} [{:.1f}, {:.1f}]", quantile(regrets, 0.5) * 100,
+                       quantile(regrets, 0.25) * 100, quantile(regrets, 0.75) * 100);
 }
 
 /// `-3.1 ± 1.2` over the seeds that both have.
@@ -37,16 +37,21 @@ std::string difference(const Runs& mine, const Runs& other, double scale, const 
     for (const Run* a : mine)
         for (const Run* b : other)
             if (a->key.seed == b->key.seed)
-                differences.push_back(scale * (static_cast<double>(figure(*a)) - static_cast<double>(figure(*b))));
-    return differences.empty() ? "" : fmt::format("{:+.1f} ± {:.1f}", mean(differences), standard_error(differences));
+                differences.push_back(
+                    scale * (static_cast<double>(figure(*a)) - static_cast<double>(figure(*b))));
+    return differences.empty()
+               ? ""
+               : fmt::format("{:+.1f} ± {:.1f}", mean(differences), standard_error(differences));
 }
 
-std::string table_of(const ByContender& contenders, const std::string& title, std::size_t budget, const std::string& against) {
+std::string table_of(const ByContender& contenders, const std::string& title, std::size_t budget,
+                     const std::string& against) {
     const auto last = [](const Run& run) { return at_trial(run.regret_best_mean, run.key.budget); };
     std::string reference = against;
     double least = 2;
     for (const auto& [name, runs] : contenders)
-        if (const double average = mean(figures(runs, last)); against.empty() && !name.starts_with("bayesian") && average < least) {
+        if (const double average = mean(figures(runs, last));
+            against.empty() && !name.starts_with("bayesian") && average < least) {
             least = average;
             reference = name;
         }
@@ -60,7 +65,8 @@ std::string table_of(const ByContender& contenders, const std::string& title, st
         text += fmt::format(" at {} |", place);
         rule += "---:|";
     }
-    text += " as recommended | mean | to " + reference + " | trials to good | crashes | repeats | s an ask, last |\n" + rule +
+    text += " as recommended | mean | to " + reference +
+            " | trials to good | crashes | repeats | s an ask, last |\n" + rule +
             "---:|---:|---:|---:|---:|---:|---:|\n";
     std::vector<std::pair<double, std::string>> order;
     for (const auto& [name, runs] : contenders) order.emplace_back(mean(figures(runs, last)), name);
@@ -69,18 +75,27 @@ std::string table_of(const ByContender& contenders, const std::string& title, st
         const Runs& runs = contenders.at(name);
         text += fmt::format("| {} | {} |", name, runs.size());
         for (const std::size_t place : places)
-            text += " " + quartiles(figures(runs, [&](const Run& run) { return at_trial(run.regret_best_mean, place); })) + " |";
+            text +=
+                " " +
+                quartiles(figures(
+                    runs, [&](const Run& run) { return at_trial(run.regret_best_mean, place); })) +
+                " |";
         std::vector<Run> copies;
         for (const Run* run : runs) copies.push_back(*run);
         const auto arrival = median_arrival(copies);
         const auto reference_runs = contenders.find(reference);
-        const std::string paired =
-            reference_runs == contenders.end() || name == reference ? "" : difference(runs, reference_runs->second, 100, last);
+        const std::string paired = reference_runs == contenders.end() || name == reference
+                                       ? ""
+                                       : difference(runs, reference_runs->second, 100, last);
         text += fmt::format(
             " {} | {:.1f} ± {:.1f} | {} | {} | {:.1f} | {:.1f} | {:.4f} |\n",
-            quartiles(figures(runs, [](const Run& run) { return at_trial(run.regret_recommended, run.key.budget); })), average * 100,
-            standard_error(figures(runs, last)) * 100, paired, arrival ? std::to_string(*arrival) : fmt::format("> {}", budget),
-            mean(figures(runs, [](const Run& r) { return r.crashes; })), mean(figures(runs, [](const Run& r) { return r.repeats; })),
+            quartiles(figures(
+                runs,
+                [](const Run& run) { return at_trial(run.regret_recommended, run.key.budget); })),
+            average * 100, standard_error(figures(runs, last)) * 100, paired,
+            arrival ? std::to_string(*arrival) : fmt::format("> {}", budget),
+            mean(figures(runs, [](const Run& r) { return r.crashes; })),
+            mean(figures(runs, [](const Run& r) { return r.repeats; })),
             quantile(figures(runs, [](const Run& r) { return r.last_ask_seconds; }), 0.5));
     }
     return text + "\n";
@@ -88,7 +103,8 @@ std::string table_of(const ByContender& contenders, const std::string& title, st
 
 /// One row a task, noise and budget: everybody's median and quartiles, and how `bayesian` stands to
 /// the best of the others, by their means.
-std::string overview_of(const std::map<std::tuple<std::string, double, std::size_t>, ByContender>& tables) {
+std::string overview_of(
+    const std::map<std::tuple<std::string, double, std::size_t>, ByContender>& tables) {
     std::set<std::string> names;
     for (const auto& [key, contenders] : tables)
         for (const auto& [name, runs] : contenders) names.insert(name);
@@ -114,16 +130,21 @@ std::string overview_of(const std::map<std::tuple<std::string, double, std::size
                 text += " |";
                 continue;
             }
-            text += " " + quartiles(figures(found->second, last)) +
-                    fmt::format(", {:.1f} |", mean(figures(found->second, [](const Run& r) { return r.crashes; })));
-            if (const double average = mean(figures(found->second, last)); !name.starts_with("bayesian") && average < least) {
+            text +=
+                " " + quartiles(figures(found->second, last)) +
+                fmt::format(", {:.1f} |",
+                            mean(figures(found->second, [](const Run& r) { return r.crashes; })));
+            if (const double average = mean(figures(found->second, last));
+                !name.starts_with("bayesian") && average < least) {
                 least = average;
                 best = name;
             }
         }
         const auto mine = contenders.find("bayesian");
         const bool both = mine != contenders.end() && !best.empty();
-        text += both ? " " + difference(mine->second, contenders.at(best), 100, last) + " (" + best + ") |\n" : " |\n";
+        text += both ? " " + difference(mine->second, contenders.at(best), 100, last) + " (" +
+                           best + ") |\n"
+                     : " |\n";
     }
     return text + "\n";
 }
@@ -151,17 +172,22 @@ std::optional<std::size_t> median_arrival(const std::vector<Run>& runs) {
 
 std::string summary_of(const std::vector<Run>& runs, const std::string& against) {
     std::map<std::tuple<std::string, double, std::size_t>, ByContender> tables;
-    for (const Run& run : runs) tables[{run.key.task, run.key.noise_cv, run.key.budget}][run.key.contender].push_back(&run);
+    for (const Run& run : runs)
+        tables[{run.key.task, run.key.noise_cv, run.key.budget}][run.key.contender].push_back(&run);
     std::string text =
-        "True regret in percent of the best rate, median [quartiles]: of the configuration with the best mean among those that pass; `as "
+        "True regret in percent of the best rate, median [quartiles]: of the configuration with "
+        "the best mean among those that pass; `as "
         "recommended`: by the "
-        "program's own rule after the last trial. `to X`: mean paired difference in points ± standard error. First all together, the mean "
+        "program's own rule after the last trial. `to X`: mean paired difference in points ± "
+        "standard error. First all together, the mean "
         "number "
         "of crashes behind the comma.\n\n" +
         overview_of(tables);
     for (const auto& [key, contenders] : tables) {
         const auto& [task, noise, budget] = key;
-        text += table_of(contenders, fmt::format("{}, noise {:g} %, {} trials", task, noise * 100, budget), budget, against);
+        text += table_of(contenders,
+                         fmt::format("{}, noise {:g} %, {} trials", task, noise * 100, budget),
+                         budget, against);
     }
     return text;
 }
@@ -169,26 +195,36 @@ std::string summary_of(const std::vector<Run>& runs, const std::string& against)
 std::string svg_of(const std::vector<Run>& runs, const std::string& task, double noise_cv) {
     std::size_t budget = 0;
     for (const Run& run : runs)
-        if (run.key.task == task && run.key.noise_cv == noise_cv) budget = std::max(budget, run.key.budget);
+        if (run.key.task == task && run.key.noise_cv == noise_cv)
+            budget = std::max(budget, run.key.budget);
     ByContender contenders;
     for (const Run& run : runs)
-        if (run.key.task == task && run.key.noise_cv == noise_cv && run.key.budget == budget) contenders[run.key.contender].push_back(&run);
+        if (run.key.task == task && run.key.noise_cv == noise_cv && run.key.budget == budget)
+            contenders[run.key.contender].push_back(&run);
     constexpr double lowest = 0.005;  // of the logarithmic scale: half a percent
     const auto x = [&](std::size_t trial) {
-        return 60 + 560 * static_cast<double>(trial) / static_cast<double>(std::max<std::size_t>(budget, 1));
+        return 60 + 560 * static_cast<double>(trial) /
+                        static_cast<double>(std::max<std::size_t>(budget, 1));
     };
-    const auto y = [&](double regret) { return 40 + 280 * std::log(1 / std::max(regret, lowest)) / std::log(1 / lowest); };
+    const auto y = [&](double regret) {
+        return 40 + 280 * std::log(1 / std::max(regret, lowest)) / std::log(1 / lowest);
+    };
     std::string svg =
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 840 370\" font-family=\"sans-serif\" font-size=\"12\">\n"
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 840 370\" "
+        "font-family=\"sans-serif\" font-size=\"12\">\n"
         "<rect width=\"840\" height=\"370\" fill=\"white\"/>\n";
-    svg += fmt::format("<text x=\"60\" y=\"22\" font-size=\"14\">{}: median true regret, noise {:g} %</text>\n", task, noise_cv * 100);
+    svg += fmt::format(
+        "<text x=\"60\" y=\"22\" font-size=\"14\">{}: median true regret, noise {:g} %</text>\n",
+        task, noise_cv * 100);
     for (const double tick : {1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005})
         svg += fmt::format(
-            "<line x1=\"60\" y1=\"{0:.1f}\" x2=\"620\" y2=\"{0:.1f}\" stroke=\"#ddd\"/><text x=\"54\" y=\"{1:.1f}\" "
+            "<line x1=\"60\" y1=\"{0:.1f}\" x2=\"620\" y2=\"{0:.1f}\" stroke=\"#ddd\"/><text "
+            "x=\"54\" y=\"{1:.1f}\" "
             "text-anchor=\"end\">{2:g} %</text>\n",
             y(tick), y(tick) + 4, tick * 100);
     for (std::size_t trial = 0; trial <= budget; trial += 10)
-        svg += fmt::format("<text x=\"{:.1f}\" y=\"338\" text-anchor=\"middle\">{}</text>\n", x(trial), trial);
+        svg += fmt::format("<text x=\"{:.1f}\" y=\"338\" text-anchor=\"middle\">{}</text>\n",
+                           x(trial), trial);
     svg += "<text x=\"340\" y=\"358\" text-anchor=\"middle\">trials</text>\n";
     std::size_t which = 0;
     for (const auto& [name, list] : contenders) {
@@ -197,11 +233,18 @@ std::string svg_of(const std::vector<Run>& runs, const std::string& task, double
         std::string points;
         for (std::size_t trial = 1; trial <= budget; ++trial)
             points += fmt::format("{:.1f},{:.1f} ", x(trial),
-                                  y(quantile(figures(list, [&](const Run& r) { return at_trial(r.regret_best_mean, trial); }), 0.5)));
-        svg += fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.8\"{}/>\n", points, colour, dash);
+                                  y(quantile(figures(list,
+                                                     [&](const Run& r) {
+                                                         return at_trial(r.regret_best_mean, trial);
+                                                     }),
+                                             0.5)));
+        svg += fmt::format(
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.8\"{}/>\n",
+            points, colour, dash);
         const double row = 48 + 20 * static_cast<double>(which);
         svg += fmt::format(
-            "<line x1=\"636\" y1=\"{0:.0f}\" x2=\"660\" y2=\"{0:.0f}\" stroke=\"{1}\" stroke-width=\"2.5\"{2}/><text x=\"666\" "
+            "<line x1=\"636\" y1=\"{0:.0f}\" x2=\"660\" y2=\"{0:.0f}\" stroke=\"{1}\" "
+            "stroke-width=\"2.5\"{2}/><text x=\"666\" "
             "y=\"{3:.0f}\">{4}</text>\n",
             row, colour, dash, row + 4, name);
         ++which;

@@ -7,7 +7,9 @@ namespace servetune::convergence {
 namespace {
 
 /// The tile with its border of 7 on either side fits into 48 KiB of shared memory.
-const std::string convolution_tile = "use_shmem == 0 or (block_size_x * tile_size_x + 14) * (block_size_y * tile_size_y + 14) * 4 <= 49152";
+const std::string convolution_tile =
+    "use_shmem == 0 or (block_size_x * tile_size_x + 14) * (block_size_y * tile_size_y + 14) * 4 "
+    "<= 49152";
 
 Objective most(const std::string& metric, const std::string& limit = "") {
     Objective objective{metric, Direction::maximize, {}};
@@ -37,8 +39,14 @@ void add_kernels(std::vector<TableChoice>& list) {
                     false,
                     {{convolution_tile}},
                     "convolution"});
-    list.push_back(
-        {"kt_dedispersion_w7800", "kt_dedispersion_w7800", "a GPU kernel, 11130 combinations, flat", quickest, {}, few, false, pairs_only});
+    list.push_back({"kt_dedispersion_w7800",
+                    "kt_dedispersion_w7800",
+                    "a GPU kernel, 11130 combinations, flat",
+                    quickest,
+                    {},
+                    few,
+                    false,
+                    pairs_only});
     list.push_back({"kt_pnpoly_rtx3090",
                     "kt_pnpoly_rtx3090",
                     "a GPU kernel, 4092 combinations, some do not run",
@@ -52,15 +60,17 @@ void add_kernels(std::vector<TableChoice>& list) {
 /// Measured serving systems: the load is a parameter where a limit on its latency bounds it.
 void add_systems(std::vector<TableChoice>& list) {
     for (const int tokens : {128, 256, 512, 1024, 2048})  // 20 s for 1024 tokens, and in proportion
-        list.push_back({"argonne_" + std::to_string(tokens),
-                        "argonne_meta-llama-3-8b",
-                        "hardware, framework and batch for so many tokens in and out, in 19.5 ms a token",
-                        most("throughput_per_hw", "latency_s <= " + (tokens == 1024 ? "20" : text_of(tokens / 51.2))),
-                        {{"io_len", std::to_string(tokens)}},
-                        0,
-                        tokens == 1024,
-                        {},
-                        "argonne"});
+        list.push_back(
+            {"argonne_" + std::to_string(tokens),
+             "argonne_meta-llama-3-8b",
+             "hardware, framework and batch for so many tokens in and out, in 19.5 ms a token",
+             most("throughput_per_hw",
+                  "latency_s <= " + (tokens == 1024 ? "20" : text_of(tokens / 51.2))),
+             {{"io_len", std::to_string(tokens)}},
+             0,
+             tokens == 1024,
+             {},
+             "argonne"});
     for (const auto& [in, out] : std::vector<std::pair<int, int>>{{1024, 128},
                                                                   {1024, 256},
                                                                   {1024, 512},
@@ -75,7 +85,8 @@ void add_systems(std::vector<TableChoice>& list) {
                                                                   {4096, 1024}})
         list.push_back({"aic_" + std::to_string(in) + "_" + std::to_string(out),
                         "aic_qwen32b_h100_trtllm",
-                        "parallelism, precision and batch for so many tokens in and out, at 40 ms a token at most",
+                        "parallelism, precision and batch for so many tokens in and out, at 40 ms "
+                        "a token at most",
                         most("tok_s_gpu", "tpot_ms <= 40"),
                         {{"isl", std::to_string(in)}, {"osl", std::to_string(out)}},
                         0,
@@ -85,8 +96,10 @@ void add_systems(std::vector<TableChoice>& list) {
     struct System {
         std::string suffix, name;
     };
-    const std::string what = "engine, precision, parallelism and load on one system, at most so many ms a token: ";
-    for (const auto& [suffix, name] : {System{"", "b200_sxm"}, System{"_gb200", "gb200"}, System{"_h200", "h200_sxm"}})
+    const std::string what =
+        "engine, precision, parallelism and load on one system, at most so many ms a token: ";
+    for (const auto& [suffix, name] :
+         {System{"", "b200_sxm"}, System{"_gb200", "gb200"}, System{"_h200", "h200_sxm"}})
         list.push_back({"infx_dsr1" + suffix,
                         "infx_dsr1_1k1k",
                         what + "25",
@@ -96,7 +109,8 @@ void add_systems(std::vector<TableChoice>& list) {
                         suffix.empty(),
                         {},
                         "infx_dsr1"});
-    for (const auto& [suffix, name] : {System{"", "b200_sxm"}, System{"_h100", "h100_sxm"}, System{"_h200", "h200_sxm"}})
+    for (const auto& [suffix, name] :
+         {System{"", "b200_sxm"}, System{"_h100", "h100_sxm"}, System{"_h200", "h200_sxm"}})
         list.push_back({"infx_llama70b" + suffix,
                         "infx_llama70b_1k1k",
                         what + "20",
@@ -110,9 +124,11 @@ void add_systems(std::vector<TableChoice>& list) {
 
 /// One engine on one card, its flags at one load.
 void add_engines(std::vector<TableChoice>& list) {
-    list.push_back({"llama_server", "llama-server", "a real engine on two processors, 12 flags, means of three runs",
+    list.push_back({"llama_server", "llama-server",
+                    "a real engine on two processors, 12 flags, means of three runs",
                     most("output_tokens_per_second")});
-    for (const auto& [name, runs] : {std::pair{"slo_single", "multiseed/"}, std::pair{"slo_concurrent", "multiseed_concurrent/"}})
+    for (const auto& [name, runs] : {std::pair{"slo_single", "multiseed/"},
+                                     std::pair{"slo_concurrent", "multiseed_concurrent/"}})
         list.push_back({name,
                         "slo_qwen2_1p5b_a100_vllm019",
                         "a real engine on a GPU, 7 flags, drawn configurations: goodput",
@@ -125,14 +141,16 @@ void add_engines(std::vector<TableChoice>& list) {
     for (const std::string workload : {"chat", "long_decode", "long_prompt", "saturation"})
         list.push_back({"vllmbench_" + workload + "_16",
                         "vllmbench_llama8b_l40s_vllm024",
-                        "a real engine on a GPU, weights, speculation and batch, 16 requests at once, means of repetitions",
+                        "a real engine on a GPU, weights, speculation and batch, 16 requests at "
+                        "once, means of repetitions",
                         most("output_throughput_tok_s"),
                         {{"workload", workload}, {"concurrency", "16"}},
                         0,
                         false,
                         {},
                         "vllmbench"});
-    const auto published = [&](const std::string& name, const std::string& study, const std::string& workload, const std::string& limit) {
+    const auto published = [&](const std::string& name, const std::string& study,
+                               const std::string& workload, const std::string& limit) {
         list.push_back({"published_" + name,
                         study + "/results",
                         "a published study's printed results",

@@ -18,11 +18,13 @@ namespace {
 std::string rows_of(const TableChoice& choice, const std::filesystem::path& file) {
     const std::vector<CsvRow> rows = parse_csv(read_file(file), file.string());
     const std::vector<std::string>& header = rows.at(0).cells;
-    const auto status = static_cast<std::size_t>(std::find(header.begin(), header.end(), "status") - header.begin());
+    const auto status = static_cast<std::size_t>(std::find(header.begin(), header.end(), "status") -
+                                                 header.begin());
     const auto wanted = [&](const std::string& metric) {
         const auto bounds = [&](const Limit& limit) { return limit.metric == metric; };
         const std::vector<Limit>& limits = choice.objective.limits;
-        return metric == choice.objective.leading().metric || std::any_of(limits.begin(), limits.end(), bounds);
+        return metric == choice.objective.leading().metric ||
+               std::any_of(limits.begin(), limits.end(), bounds);
     };
     std::string text;
     for (const CsvRow& row : rows) {
@@ -33,10 +35,14 @@ std::string rows_of(const TableChoice& choice, const std::filesystem::path& file
             const auto fixed = choice.fixed.find(header[i]);
             if (fixed != choice.fixed.end()) {
                 const std::string& cell = fixed->second;
-                fits = is_header || row.cells[i] == cell || (cell.ends_with('/') && row.cells[i].starts_with(cell));
+                fits = is_header || row.cells[i] == cell ||
+                       (cell.ends_with('/') && row.cells[i].starts_with(cell));
             } else if (i < status) cells.push_back(row.cells[i]);
             else if (i == status)
-                cells.push_back(is_header || row.cells[i] == "ok" || named_in(failure_kinds, row.cells[i]) ? row.cells[i] : "other");
+                cells.push_back(is_header || row.cells[i] == "ok" ||
+                                        named_in(failure_kinds, row.cells[i])
+                                    ? row.cells[i]
+                                    : "other");
             else if (wanted(header[i])) cells.push_back(row.cells[i]);
         }
         if (fits) text += csv_line(cells);
@@ -51,7 +57,8 @@ Outcome averaged(const std::vector<Outcome>& repetitions) {
     for (const Outcome& outcome : repetitions)
         if (const auto* measurement = std::get_if<Measurement>(&outcome)) {
             ++count;
-            for (const auto& [name, metric] : measurement->metrics) mean.metrics[name].value += metric.value;
+            for (const auto& [name, metric] : measurement->metrics)
+                mean.metrics[name].value += metric.value;
         }
     if (count == 0) return repetitions.front();
     for (auto& [name, metric] : mean.metrics) metric.value /= count;
@@ -71,9 +78,11 @@ std::vector<Constraint> rules_for(const Allow& rows, const std::vector<std::stri
                 first.insert(*row[i]);
                 second.insert(*row[j]);
             }
-            if (pairs.rows.size() < first.size() * second.size()) constraints.emplace_back(std::move(pairs));
+            if (pairs.rows.size() < first.size() * second.size())
+                constraints.emplace_back(std::move(pairs));
         }
-    for (const std::string& rule : rules) constraints.push_back(require(rule, "only these were measured"));
+    for (const std::string& rule : rules)
+        constraints.push_back(require(rule, "only these were measured"));
     return constraints;
 }
 
@@ -89,13 +98,17 @@ Task::Definition task_of(const TableChoice& choice, const std::filesystem::path&
     std::vector<std::size_t> columns;
     for (std::size_t i = 0; i < table.parameters.size(); ++i) {
         std::set<Value> values;
-        for (const MeasuredTable::Row& row : table.rows) values.insert(value_of(row.cells[i].value_or("")));
+        for (const MeasuredTable::Row& row : table.rows)
+            values.insert(value_of(row.cells[i].value_or("")));
         if (values.size() < 2) continue;
         const bool none = values.erase(Unset{}) > 0;  // no flag
-        const bool numbers = std::all_of(values.begin(), values.end(), [](const Value& value) { return number_of(value).has_value(); });
+        const bool numbers = std::all_of(values.begin(), values.end(), [](const Value& value) {
+            return number_of(value).has_value();
+        });
         columns.push_back(i);
         allow.names.push_back(table.parameters[i]);
-        Parameter parameter = Parameter::choice(table.parameters[i], {values.begin(), values.end()}, numbers);
+        Parameter parameter =
+            Parameter::choice(table.parameters[i], {values.begin(), values.end()}, numbers);
         task.parameters.push_back(none ? std::move(parameter).or_unset() : std::move(parameter));
     }
     std::map<Configuration, std::vector<Outcome>> measured;
@@ -108,28 +121,34 @@ Task::Definition task_of(const TableChoice& choice, const std::filesystem::path&
             assignment.emplace(table.parameters[i], value);
         }
         const auto* measurement = std::get_if<Measurement>(&row.outcome);
-        if (measurement != nullptr && !measurement->metrics.contains(choice.objective.leading().metric)) continue;
+        if (measurement != nullptr &&
+            !measurement->metrics.contains(choice.objective.leading().metric))
+            continue;
         allow.rows.insert(std::move(allowed));
         measured[Configuration::of(assignment)].push_back(row.outcome);
     }
     auto truth = std::make_shared<std::map<Configuration, Outcome>>();
-    for (const auto& [configuration, repetitions] : measured) truth->emplace(configuration, averaged(repetitions));
+    for (const auto& [configuration, repetitions] : measured)
+        truth->emplace(configuration, averaged(repetitions));
     task.known_before = choice.known_before;
     if (choice.rules) task.constraints = rules_for(allow, *choice.rules);
     else task.constraints = {std::move(allow)};
     const SearchSpace space(task.parameters, task.constraints);
     if (const double size = FeasibleSet(space).size(); size != static_cast<double>(truth->size()))
-        throw ParseError(file.string() + ": its rules leave " + text_of(size) + " configurations, it has " + std::to_string(truth->size()));
+        throw ParseError(file.string() + ": its rules leave " + text_of(size) +
+                         " configurations, it has " + std::to_string(truth->size()));
     for (const auto& [configuration, outcome] : *truth)
-        if (!space.feasible(configuration)) throw ParseError(file.string() + ": its rules forbid the row " + configuration.text());
+        if (!space.feasible(configuration))
+            throw ParseError(file.string() + ": its rules forbid the row " + configuration.text());
     task.truth = [truth](const Configuration& configuration) { return truth->at(configuration); };
     for (const auto& [configuration, outcome] : *truth) {
         task.rows.push_back({task.rows.size(), configuration});
         task.rows.back().outcome = outcome;
     }
     // The first row is another study's default: one that ran.
-    std::stable_partition(task.rows.begin(), task.rows.end(),
-                          [](const Trial& row) { return std::holds_alternative<Measurement>(*row.outcome); });
+    std::stable_partition(task.rows.begin(), task.rows.end(), [](const Trial& row) {
+        return std::holds_alternative<Measurement>(*row.outcome);
+    });
     return task;
 }
 
@@ -150,10 +169,12 @@ std::vector<Task::Definition> table_tasks(const std::filesystem::path& folder) {
         std::vector<std::size_t> alike;
         for (std::size_t j = 0; j < result.size(); ++j)
             if (j != i && kinds[j] == kinds[i] && !kinds[i].empty()) alike.push_back(j);
-        std::stable_sort(alike.begin(), alike.end(),
-                         [&](std::size_t a, std::size_t b) { return std::max(a, i) - std::min(a, i) < std::max(b, i) - std::min(b, i); });
+        std::stable_sort(alike.begin(), alike.end(), [&](std::size_t a, std::size_t b) {
+            return std::max(a, i) - std::min(a, i) < std::max(b, i) - std::min(b, i);
+        });
         if (alike.size() > most_earlier) alike.resize(most_earlier);
-        for (const std::size_t j : alike) result[i].earlier.push_back({"the table of " + result[j].name, result[j].rows});
+        for (const std::size_t j : alike)
+            result[i].earlier.push_back({"the table of " + result[j].name, result[j].rows});
     }
     return result;
 }

@@ -10,13 +10,15 @@
 namespace servetune::convergence {
 namespace {
 
-constexpr std::uint64_t default_stream = 0x64656661756c74;  // apart from the noise's streams, which are trial numbers
+constexpr std::uint64_t default_stream =
+    0x64656661756c74;  // apart from the noise's streams, which are trial numbers
 
 bool passing(const Outcome& outcome, const Objective& objective) {
     const auto* measurement = std::get_if<Measurement>(&outcome);
     if (measurement == nullptr || measurement->validity.verdict == Verdict::unsound) return false;
-    return std::none_of(objective.limits.begin(), objective.limits.end(),
-                        [&](const Limit& limit) { return limit.holds(measurement->metrics) == false; });
+    return std::none_of(objective.limits.begin(), objective.limits.end(), [&](const Limit& limit) {
+        return limit.holds(measurement->metrics) == false;
+    });
 }
 
 }  // namespace
@@ -29,20 +31,26 @@ Task::Task(Definition definition) : definition_(std::move(definition)) {
     feasible.for_each([&](const Configuration& configuration) {
         ++configurations_;
         const Outcome outcome = definition_.truth(configuration);
-        if (passing(outcome, objective)) values.push_back(std::get<Measurement>(outcome).metrics.at(objective.leading().metric).value);
+        if (passing(outcome, objective))
+            values.push_back(
+                std::get<Measurement>(outcome).metrics.at(objective.leading().metric).value);
         return true;
     });
     if (values.empty()) throw SpaceError(definition_.name + ": no configuration passes");
-    std::sort(values.begin(), values.end(), [&](double a, double b) { return objective.leading().better(a, b); });
+    std::sort(values.begin(), values.end(),
+              [&](double a, double b) { return objective.leading().better(a, b); });
     best_ = values.front();
     const auto count = static_cast<double>(configurations_);
     failing_share_ = 1 - static_cast<double>(values.size()) / count;
     if (definition_.success_share > 0) {
-        const auto last = static_cast<std::size_t>(std::ceil(definition_.success_share * static_cast<double>(values.size()))) - 1;
+        const auto last = static_cast<std::size_t>(std::ceil(definition_.success_share *
+                                                             static_cast<double>(values.size()))) -
+                          1;
         good_regret_ = 1 - 1 / (1 + objective.leading().gain(best_, values[last])) + 1e-12;
     }
     std::size_t good = 0;
-    for (const double value : values) good += 1 - 1 / (1 + objective.leading().gain(best_, value)) <= good_regret_ ? 1 : 0;
+    for (const double value : values)
+        good += 1 - 1 / (1 + objective.leading().gain(best_, value)) <= good_regret_ ? 1 : 0;
     good_share_ = static_cast<double>(good) / count;
 }
 
@@ -57,27 +65,34 @@ std::shared_ptr<const Problem> Task::problem(double noise_cv, std::uint64_t seed
         const FeasibleSet feasible(space);
         Rng rng(derive_seed(seed, default_stream));
         Configuration drawn = feasible.sample(rng);
-        while (!passing(definition_.truth(drawn), definition_.objective)) drawn = feasible.sample(rng);
+        while (!passing(definition_.truth(drawn), definition_.objective))
+            drawn = feasible.sample(rng);
         for (Parameter& parameter : parameters)
             if (const Value* value = drawn.find(parameter.name)) parameter.default_value = *value;
     }
     Decision decision;
     decision.noise_cv = noise_cv;
-    problem = std::make_shared<const Problem>(SearchSpace(std::move(parameters), definition_.constraints), definition_.objective, decision);
+    problem =
+        std::make_shared<const Problem>(SearchSpace(std::move(parameters), definition_.constraints),
+                                        definition_.objective, decision);
     return problem;
 }
 
-Outcome Task::measured(const Configuration& configuration, double noise_cv, std::uint64_t seed, std::uint64_t trial) const {
+Outcome Task::measured(const Configuration& configuration, double noise_cv, std::uint64_t seed,
+                       std::uint64_t trial) const {
     Outcome outcome = definition_.truth(configuration);
     if (auto* measurement = std::get_if<Measurement>(&outcome)) {
         Rng rng(derive_seed(seed, trial));
         const auto metric = measurement->metrics.find(definition_.objective.leading().metric);
-        if (metric != measurement->metrics.end()) metric->second.value *= std::exp(noise_cv * rng.normal());
+        if (metric != measurement->metrics.end())
+            metric->second.value *= std::exp(noise_cv * rng.normal());
     }
     return outcome;
 }
 
-bool held_back(const Task::Definition& task) { return !task.known_before && (fingerprint_of(task.name).bits >> 32) % 2 == 1; }
+bool held_back(const Task::Definition& task) {
+    return !task.known_before && (fingerprint_of(task.name).bits >> 32) % 2 == 1;
+}
 
 std::string Task::half() const { return held_back(definition_) ? "test" : "development"; }
 
@@ -94,11 +109,14 @@ double Task::seconds(const Configuration& configuration) const {
     return std::holds_alternative<Failure>(definition_.truth(configuration)) ? failed : measured;
 }
 
-double Task::regret(const Configuration& configuration) const { return regret_of(definition_.truth(configuration)); }
+double Task::regret(const Configuration& configuration) const {
+    return regret_of(definition_.truth(configuration));
+}
 
 double Task::regret_of(const Outcome& outcome) const {
     if (!passing(outcome, definition_.objective)) return 1;
-    const double value = std::get<Measurement>(outcome).metrics.at(definition_.objective.leading().metric).value;
+    const double value =
+        std::get<Measurement>(outcome).metrics.at(definition_.objective.leading().metric).value;
     return 1 - 1 / (1 + definition_.objective.leading().gain(best_, value));
 }
 

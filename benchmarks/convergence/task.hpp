@@ -38,11 +38,13 @@ public:
         /// What a trial takes, start to end, failures included. Null: 180 s, and 60 s where it
         /// fails.
         std::function<double(const Configuration&)> seconds{};
-        std::shared_ptr<const PriorMean> belief{};  ///< what a cost model expects; null: there is none
+        std::shared_ptr<const PriorMean>
+            belief{};  ///< what a cost model expects; null: there is none
         /// 0: a configuration is good within 5 % of the best; else: among this share of those that
         /// pass.
         double success_share = 0;
-        bool own_default = false;  ///< the default is the task's own; otherwise each seed draws a passing one
+        bool own_default =
+            false;  ///< the default is the task's own; otherwise each seed draws a passing one
         /// Strategies were tuned on it before tasks were split, so it is for development, whatever
         /// its name.
         bool known_before = false;
@@ -60,7 +62,9 @@ public:
     [[nodiscard]] double good_share() const { return good_share_; }  ///< of all configurations
     [[nodiscard]] double best() const { return best_; }
     /// Null where nothing is believed beforehand.
-    [[nodiscard]] const std::shared_ptr<const PriorMean>& belief() const { return definition_.belief; }
+    [[nodiscard]] const std::shared_ptr<const PriorMean>& belief() const {
+        return definition_.belief;
+    }
     [[nodiscard]] const std::vector<Trial>& rows() const { return definition_.rows; }
     [[nodiscard]] const std::vector<EarlierTable>& earlier() const { return definition_.earlier; }
     [[nodiscard]] double success_share() const { return definition_.success_share; }
@@ -75,11 +79,14 @@ public:
     /// One measurement: the truth times exp(cv * normal(seed, trial)). The same (seed, trial) has
     /// the same noise for every optimizer. What limits bound is told without noise, so that no
     /// configuration passes by luck.
-    [[nodiscard]] Outcome measured(const Configuration& configuration, double noise_cv, std::uint64_t seed, std::uint64_t trial) const;
+    [[nodiscard]] Outcome measured(const Configuration& configuration, double noise_cv,
+                                   std::uint64_t seed, std::uint64_t trial) const;
     [[nodiscard]] double seconds(const Configuration& configuration) const;
     /// 1 - rate / best rate; 1 for one that does not pass.
     [[nodiscard]] double regret(const Configuration& configuration) const;
-    [[nodiscard]] bool good(const Configuration& configuration) const { return regret(configuration) <= good_regret_; }
+    [[nodiscard]] bool good(const Configuration& configuration) const {
+        return regret(configuration) <= good_regret_;
+    }
 
 private:
     [[nodiscard]] double regret_of(const Outcome& outcome) const;
@@ -101,10 +108,12 @@ std::vector<Task::Definition> synthetic_tasks();
 /// Of the folder's NAME.csv; those that are absent are left out. Throws IoError, ParseError.
 std::vector<Task::Definition> table_tasks(const std::filesystem::path& folder);
 /// A part of the simulated study; the truth is kept in a file of `cache`. `threads`: to fill it.
-Task::Definition simulated_h100(const std::filesystem::path& study, const std::filesystem::path& cache, std::size_t threads);
+Task::Definition simulated_h100(const std::filesystem::path& study,
+                                const std::filesystem::path& cache, std::size_t threads);
 /// Of the studies in a file of several documents those whose name is wanted; the truth of each in a
 /// file of `cache`. Throws IoError, ParseError, UsageError.
-std::vector<Task::Definition> simulated_tasks(const std::filesystem::path& landscapes, const std::filesystem::path& cache,
-                                              std::size_t threads, const std::function<bool(const std::string&)>& wanted);
+std::vector<Task::Definition> simulated_tasks(
+    const std::filesystem::path& landscapes, const std::filesystem::path& cache,
+    std::size_t threads, const std::function<bool(const std::string&)>& wanted);
 
 }  // namespace servetune::convergence

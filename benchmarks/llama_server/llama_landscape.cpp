@@ -27,7 +27,13 @@ const std::string metric = "output_tokens_per_second";
 /// Large enough that a step is weights from memory and not the server's own work: threads, batches
 /// and caches matter.
 std::string model() {
-    return test::TinyModel{.embedding = 512, .layers = 6, .heads = 8, .kv_heads = 4, .feed_forward = 1536, .context_tokens = 32768}.gguf();
+    return test::TinyModel{.embedding = 512,
+                           .layers = 6,
+                           .heads = 8,
+                           .kv_heads = 4,
+                           .feed_forward = 1536,
+                           .context_tokens = 32768}
+        .gguf();
 }
 
 struct Runs {
@@ -44,7 +50,8 @@ std::optional<double> rate_of(const Trial& trial, std::string& failure) {
     }
     const Measurement* measured = trial.measurement();
     if (measured == nullptr) return std::nullopt;
-    if (const auto success = measured->metrics.find("success_ratio"); success == measured->metrics.end() || success->second.value < 0.99) {
+    if (const auto success = measured->metrics.find("success_ratio");
+        success == measured->metrics.end() || success->second.value < 0.99) {
         failure = "other";
         return std::nullopt;
     }
@@ -71,7 +78,8 @@ void print_table(const std::vector<std::string>& folders) {
     for (const auto& [configuration, runs] : all) {
         for (const std::string& name : names) {
             const Value* value = configuration.find(name);
-            if (value == nullptr) throw UsageError("all configurations of a table have the same parameters");
+            if (value == nullptr)
+                throw UsageError("all configurations of a table have the same parameters");
             std::printf("%s,", text_of(*value).c_str());
         }
         if (runs.rates.size() <= runs.failures.size()) {
@@ -79,7 +87,8 @@ void print_table(const std::vector<std::string>& folders) {
             continue;
         }
         const double mean = convergence::mean(runs.rates);
-        const double of_one_run = convergence::standard_error(runs.rates) * std::sqrt(static_cast<double>(runs.rates.size()));
+        const double of_one_run = convergence::standard_error(runs.rates) *
+                                  std::sqrt(static_cast<double>(runs.rates.size()));
         std::printf("ok,%.2f,%zu,%.4f\n", mean, runs.rates.size(), of_one_run / mean);
     }
 }
@@ -90,8 +99,10 @@ int main(int argc, char** argv) {
     const std::vector<std::string> words(argv + 1, argv + argc);
     try {
         if (words.size() == 2 && words[0] == "model") write_file(words[1], model());
-        else if (words.size() >= 2 && words[0] == "table") print_table({words.begin() + 1, words.end()});
-        else throw UsageError("usage: llama_landscape model FILE | llama_landscape table FOLDER...");
+        else if (words.size() >= 2 && words[0] == "table")
+            print_table({words.begin() + 1, words.end()});
+        else
+            throw UsageError("usage: llama_landscape model FILE | llama_landscape table FOLDER...");
     } catch (const std::exception& error) {
         std::fprintf(stderr, "%s\n", error.what());
         return 2;

@@ -60,8 +60,8 @@ double mean(const std::vector<double>& values) {
 
 double quantile(std::vector<double>& values, double share) {
     if (values.empty()) return std::nan("");
-    const auto at =
-        static_cast<std::ptrdiff_t>(std::min(share * static_cast<double>(values.size()), static_cast<double>(values.size() - 1)));
+    const auto at = static_cast<std::ptrdiff_t>(std::min(share * static_cast<double>(values.size()),
+                                                         static_cast<double>(values.size() - 1)));
     std::nth_element(values.begin(), values.begin() + at, values.end());
     return values[static_cast<std::size_t>(at)];
 }
@@ -77,7 +77,8 @@ double processor_seconds() {
 double memory_bytes(const std::string& line) {
     std::ifstream status("/proc/self/status");
     for (std::string word; status >> word;)
-        if (double kilobytes = 0; word == line + ":" && status >> kilobytes) return kilobytes * 1024;
+        if (double kilobytes = 0; word == line + ":" && status >> kilobytes)
+            return kilobytes * 1024;
     return 0;
 }
 
@@ -85,7 +86,8 @@ void pin(int core) {
     cpu_set_t cores;
     CPU_ZERO(&cores);
     CPU_SET(static_cast<std::size_t>(core), &cores);
-    if (sched_setaffinity(0, sizeof cores, &cores) != 0) throw std::runtime_error("cannot run on core " + std::to_string(core) + " only");
+    if (sched_setaffinity(0, sizeof cores, &cores) != 0)
+        throw std::runtime_error("cannot run on core " + std::to_string(core) + " only");
 }
 
 /// Compares each token's stamp of the client with the server's.
@@ -100,14 +102,17 @@ Comparison compare(const LoadRun& run, const Truth& truth) {
     Comparison result;
     for (const RequestRecord& record : run.records) {
         const auto found = by_label.find("r" + std::to_string(record.index));
-        if (!record.succeeded() || found == by_label.end() || !record.first_token || found->second->sent.size() != record.gaps.size() + 1) {
+        if (!record.succeeded() || found == by_label.end() || !record.first_token ||
+            found->second->sent.size() != record.gaps.size() + 1) {
             ++result.failed;
             continue;
         }
         const TrueRequest& request = *found->second;
         result.coalesced += record.coalesced_chunks;
-        result.first_token_error.push_back((*record.first_token - record.sent) - (request.sent.front() - request.received));
-        result.send_lag.push_back(request.received - run.started_at_monotonic_seconds - record.scheduled);
+        result.first_token_error.push_back((*record.first_token - record.sent) -
+                                           (request.sent.front() - request.received));
+        result.send_lag.push_back(request.received - run.started_at_monotonic_seconds -
+                                  record.scheduled);
         double stamp = run.started_at_monotonic_seconds + *record.first_token;
         result.receive_lag.push_back(stamp - request.sent.front());
         for (std::size_t i = 0; i < record.gaps.size(); ++i) {
@@ -123,9 +128,11 @@ Comparison compare(const LoadRun& run, const Truth& truth) {
 
 Figures measure(const Case& test, const std::string& server_program) {
     const double gap = 1 / test.tokens_per_second;
-    const Server server(server_program, {"--core", "0", "--pace", test.pace, "--behave", "first=0.2,gap=" + std::to_string(gap)});
+    const Server server(server_program, {"--core", "0", "--pace", test.pace, "--behave",
+                                         "first=0.2,gap=" + std::to_string(gap)});
     std::vector<PlannedRequest> plan(test.streams);
-    const auto tokens = static_cast<std::int64_t>(std::llround(test.seconds * test.tokens_per_second));
+    const auto tokens =
+        static_cast<std::int64_t>(std::llround(test.seconds * test.tokens_per_second));
     for (std::size_t i = 0; i < plan.size(); ++i) {
         plan[i].text = "r" + std::to_string(i);
         for (int word = 1; word < 32; ++word) plan[i].text += " word";
@@ -134,7 +141,8 @@ Figures measure(const Case& test, const std::string& server_program) {
     malloc_trim(0);
     std::ofstream("/proc/self/clear_refs") << 5;  // the peak of the memory begins anew
     const double before_bytes = memory_bytes("VmRSS"), before = processor_seconds();
-    const LoadRun run = generate_load({server.url(), "test"}, plan, {.kind = Arrival::Kind::all_at_once}, {.ignore_eos = true});
+    const LoadRun run = generate_load({server.url(), "test"}, plan,
+                                      {.kind = Arrival::Kind::all_at_once}, {.ignore_eos = true});
     const double used = processor_seconds() - before, bytes = memory_bytes("VmHWM") - before_bytes;
     const Truth truth = server.truth();
     Comparison seen = compare(run, truth);
@@ -158,7 +166,8 @@ Figures measure(const Case& test, const std::string& server_program) {
             {"ITL p50", quantile(seen.gaps, 0.5) * milli},
             {"p99   ", quantile(seen.gaps, 0.99) * milli},
             {"mean abs. ITL error", mean(seen.gap_error) * milli},
-            {"ITL < 1 ms", seen.gaps.empty() ? std::nan("") : short_gaps / static_cast<double>(seen.gaps.size())},
+            {"ITL < 1 ms",
+             seen.gaps.empty() ? std::nan("") : short_gaps / static_cast<double>(seen.gaps.size())},
             {"KB/stream", bytes / 1024 / static_cast<double>(test.streams)},
             {"server late p99", truth.late_p99_seconds * milli},
             {"failed", static_cast<double>(seen.failed)}};
@@ -191,7 +200,9 @@ int run(int count, char** words) {
         else if (flag == "--peers") with_peers = true;
         else if (flag == "--tokenizer") tokenizer = value();
         else {
-            std::fprintf(stderr, "usage: load_benchmark [--runs N] [--case NAME] [--server PROGRAM] [--peers] [--tokenizer NAME]\ncases:");
+            std::fprintf(stderr,
+                         "usage: load_benchmark [--runs N] [--case NAME] [--server PROGRAM] "
+                         "[--peers] [--tokenizer NAME]\ncases:");
             for (const Case& test : cases()) std::fprintf(stderr, " '%s'", test.name.c_str());
             std::fprintf(stderr, "\n");
             return 2;
@@ -199,7 +210,8 @@ int run(int count, char** words) {
     }
     if (server.empty()) server = beside_this_program("stream_server");
     rlimit files{};
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0) files.rlim_cur = files.rlim_max, setrlimit(RLIMIT_NOFILE, &files);
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0)
+        files.rlim_cur = files.rlim_max, setrlimit(RLIMIT_NOFILE, &files);
     pin(1);
     bool head = true;
     for (const Case& test : cases()) {
@@ -210,10 +222,16 @@ int run(int count, char** words) {
         std::string names = "| case |", line = "|---|", values = "| " + test.name + " |";
         for (const auto& [name, value] : figures) {
             char text[32];
-            std::snprintf(text, sizeof text, " %.*f |", value >= 100 ? 0 : value >= 10 ? 1 : 3, value);
+            std::snprintf(text, sizeof text, " %.*f |",
+                          value >= 100  ? 0
+                          : value >= 10 ? 1
+                                        : 3,
+                          value);
             names += " " + name + " |", line += "---|", values += text;
         }
-        if (std::exchange(head, false)) std::printf("Times in ms. Medians of %zu runs.\n\n%s\n%s\n", runs, names.c_str(), line.c_str());
+        if (std::exchange(head, false))
+            std::printf("Times in ms. Medians of %zu runs.\n\n%s\n%s\n", runs, names.c_str(),
+                        line.c_str());
         std::printf("%s\n", values.c_str());
         std::fflush(stdout);
     }

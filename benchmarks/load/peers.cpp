@@ -39,15 +39,15 @@ int run(const std::vector<std::string>& argv, const std::filesystem::path& outpu
 
 struct Peer {
     std::string name, module;
-    std::vector<std::string> (*command)(const std::string& url, const std::string& tokenizer, std::size_t streams,
-                                        const std::filesystem::path& folder);
+    std::vector<std::string> (*command)(const std::string& url, const std::string& tokenizer,
+                                        std::size_t streams, const std::filesystem::path& folder);
 };
 
 constexpr int tokens = 400;  // eight seconds at 50 tok/s, as the other cases
 
 /// Flags as in docs.vllm.ai/en/latest/cli/bench/serve.
-std::vector<std::string> vllm(const std::string& url, const std::string& tokenizer, std::size_t streams,
-                              const std::filesystem::path& folder) {
+std::vector<std::string> vllm(const std::string& url, const std::string& tokenizer,
+                              std::size_t streams, const std::filesystem::path& folder) {
     return {"vllm",
             "bench",
             "serve",
@@ -79,8 +79,8 @@ std::vector<std::string> vllm(const std::string& url, const std::string& tokeniz
 
 /// Flags as in docs.sglang.io/docs/developer_guide/bench_serving. `random` varies lengths unless
 /// its range ratio is 1.
-std::vector<std::string> sglang(const std::string& url, const std::string& tokenizer, std::size_t streams,
-                                const std::filesystem::path& folder) {
+std::vector<std::string> sglang(const std::string& url, const std::string& tokenizer,
+                                std::size_t streams, const std::filesystem::path& folder) {
     return {"python3",
             "-m",
             "sglang.bench_serving",
@@ -110,13 +110,16 @@ std::vector<std::string> sglang(const std::string& url, const std::string& token
 
 void compare_peers(const std::string& server_program, const std::string& tokenizer) {
     std::printf(
-        "\n| tool | streams | tok/s | TTFT mean, it says | the server says | ITL mean, it says | the server says "
+        "\n| tool | streams | tok/s | TTFT mean, it says | the server says | ITL mean, it says | "
+        "the server says "
         "|\n|---|---|---|---|---|---|---|\n");
-    for (const Peer& peer : {Peer{"vllm bench serve", "vllm", vllm}, Peer{"SGLang bench_serving", "sglang.bench_serving", sglang}}) {
+    for (const Peer& peer : {Peer{"vllm bench serve", "vllm", vllm},
+                             Peer{"SGLang bench_serving", "sglang.bench_serving", sglang}}) {
         const test::TemporaryFolder folder;
         const auto output = folder.path() / "output";
         if (run({"python3", "-c", "import " + peer.module}, output) != 0) {
-            std::printf("%s: skipped, python3 cannot import %s\n", peer.name.c_str(), peer.module.c_str());
+            std::printf("%s: skipped, python3 cannot import %s\n", peer.name.c_str(),
+                        peer.module.c_str());
             continue;
         }
         if (tokenizer.empty()) {
@@ -126,17 +129,22 @@ void compare_peers(const std::string& server_program, const std::string& tokeniz
         for (const std::size_t streams : {64, 256, 1024}) {
             const auto file = folder.path() / "result.json";
             std::filesystem::remove(file);
-            const Server server(server_program, {"--core", "0", "--pace", "staggered", "--behave", "first=0.2,gap=0.02"});
-            const int code = run(peer.command(server.url(), tokenizer, streams, folder.path()), output);
+            const Server server(server_program, {"--core", "0", "--pace", "staggered", "--behave",
+                                                 "first=0.2,gap=0.02"});
+            const int code =
+                run(peer.command(server.url(), tokenizer, streams, folder.path()), output);
             try {
                 // SGLang appends a line for each run.
                 const auto result = nlohmann::json::parse(std::ifstream(file));
                 const Truth truth = server.truth();
-                std::printf("| %s | %zu | %.0f | %.1f | %.1f | %.3f | %.3f |\n", peer.name.c_str(), streams,
-                            result.at("output_throughput").get<double>(), result.at("mean_ttft_ms").get<double>(),
-                            truth.mean_first_token_seconds() * 1e3, result.at("mean_itl_ms").get<double>(), truth.mean_gap_seconds() * 1e3);
+                std::printf("| %s | %zu | %.0f | %.1f | %.1f | %.3f | %.3f |\n", peer.name.c_str(),
+                            streams, result.at("output_throughput").get<double>(),
+                            result.at("mean_ttft_ms").get<double>(),
+                            truth.mean_first_token_seconds() * 1e3,
+                            result.at("mean_itl_ms").get<double>(), truth.mean_gap_seconds() * 1e3);
             } catch (const std::exception& error) {
-                std::printf("%s, %zu streams: no result (exit code %d): %s\n", peer.name.c_str(), streams, code, error.what());
+                std::printf("%s, %zu streams: no result (exit code %d): %s\n", peer.name.c_str(),
+                            streams, code, error.what());
             }
             std::fflush(stdout);
         }

@@ -69,7 +69,8 @@ Truth Server::truth() const {
         TrueRequest& one = result.requests.emplace_back();
         one.label = request.at("label").get<std::string>();
         one.received = static_cast<double>(request.at("received_ns").get<std::int64_t>()) / 1e9;
-        for (const auto& stamp : request.at("chunk_sent_ns")) one.sent.push_back(static_cast<double>(stamp.get<std::int64_t>()) / 1e9);
+        for (const auto& stamp : request.at("chunk_sent_ns"))
+            one.sent.push_back(static_cast<double>(stamp.get<std::int64_t>()) / 1e9);
         if (one.sent.empty()) result.requests.pop_back();
     }
     return result;

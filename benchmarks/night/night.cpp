@@ -66,11 +66,14 @@ public:
     [[nodiscard]] const TimeSpent& spent() const { return spent_; }
     [[nodiscard]] std::size_t left_out() const { return left_out_; }
 
-    Outcome evaluate(const Configuration& configuration, const EvaluationContext& context) override {
+    Outcome evaluate(const Configuration& configuration,
+                     const EvaluationContext& context) override {
         const SimulateEvaluator::Started started = evaluator_->started(configuration);
-        const bool compiles = container_ && !ways_.keeps_caches && started.start.end == StartResult::End::serves;
-        spend(spent_.starts, std::max(started.start.seconds, started.failure ? 0.0 : seconds_.least_start) +
-                                 (compiles ? seconds_.compiling : 0) + seconds_.stop);
+        const bool compiles =
+            container_ && !ways_.keeps_caches && started.start.end == StartResult::End::serves;
+        spend(spent_.starts,
+              std::max(started.start.seconds, started.failure ? 0.0 : seconds_.least_start) +
+                  (compiles ? seconds_.compiling : 0) + seconds_.stop);
         Outcome outcome = evaluator_->predicted(configuration, context);
         auto* measured = std::get_if<Measurement>(&outcome);
         if (measured == nullptr) {
@@ -91,25 +94,32 @@ private:
     Outcome loaded(const Measurement& whole, const EvaluationContext& context) {
         std::optional<ToBeat> to_beat = context.to_beat;
         if (to_beat && !ways_.leaves_out) to_beat->of_workloads.clear();  // only the last is raced
-        const EarlyEnd early(to_beat, ways_.give_up, ways_.leaves_out ? limits_ : std::vector<Limit>{}, workloads_);
+        const EarlyEnd early(to_beat, ways_.give_up,
+                             ways_.leaves_out ? limits_ : std::vector<Limit>{}, workloads_);
         std::vector<WorkloadMetrics> parts;
         Measurement result{{}, whole.validity};
         for (const Workload& workload : workloads_) {
             Metrics metrics;
             for (const auto& [name, metric] : whole.metrics)
-                if (const MetricKey key = MetricKey::of(name); key.workload == (workloads_.size() > 1 ? workload.name : ""))
+                if (const MetricKey key = MetricKey::of(name);
+                    key.workload == (workloads_.size() > 1 ? workload.name : ""))
                     metrics[std::string(key.name)] = metric;
             const double duration = metrics.at("duration_seconds").value;
-            spend(spent_.warm_up, std::min(seconds_.most_warm_up, seconds_.warm_up_share * duration));
+            spend(spent_.warm_up,
+                  std::min(seconds_.most_warm_up, seconds_.warm_up_share * duration));
             const auto wanted = early.rate_to_reach(parts);
             const bool raced = wanted && metrics.contains(wanted->metric);
-            const double lost_after = raced ? metrics.at(wanted->metric).value * duration / wanted->least : duration;
+            const double lost_after =
+                raced ? metrics.at(wanted->metric).value * duration / wanted->least : duration;
             if (lost_after < duration) {
                 spend(spent_.loads, lost_after);
                 spent_.saved += duration - lost_after;
                 ++spent_.ended_early;
                 const double rate = metrics.at(wanted->metric).value;
-                parts.push_back({workload.name, workload.weight, {{wanted->metric, {rate, rate * (1 - lost_after / duration) / 2}}}});
+                parts.push_back(
+                    {workload.name,
+                     workload.weight,
+                     {{wanted->metric, {rate, rate * (1 - lost_after / duration) / 2}}}});
                 result.validity = {Verdict::suspect, {{"given_up"}}};
                 break;
             }
@@ -137,31 +147,42 @@ private:
     double now_ = 0;
 };
 
-std::string study_text(const std::string& model, const std::string& engine, const std::string& workloads, const std::string& limits,
+std::string study_text(const std::string& model, const std::string& engine,
+                       const std::string& workloads, const std::string& limits,
                        const std::string& preset) {
-    return "study: night\nmodel: " + model + "\nhardware: h100-sxm\nengine: " + engine + "\npreset: " + preset +
-           "\nworkloads: " + workloads + "\nobjective: {maximize: output_tokens_per_second, limits: [" + limits +
+    return "study: night\nmodel: " + model + "\nhardware: h100-sxm\nengine: " + engine +
+           "\npreset: " + preset + "\nworkloads: " + workloads +
+           "\nobjective: {maximize: output_tokens_per_second, limits: [" + limits +
            "]}\nothers: default\nevaluator: {simulate: {noise: 1%}}\nbudget: 8h\n";
 }
 
 std::vector<NightStudy> night_studies() {
     const std::string good = "success_ratio >= 99%";
     const std::string one =
-        "[{workload: w, use: random, input_tokens: 512, output_tokens: 128, requests: 800, arrival: {concurrency: 128}}]";
+        "[{workload: w, use: random, input_tokens: 512, output_tokens: 128, requests: 800, "
+        "arrival: {concurrency: 128}}]";
     const std::string three =
-        "[{workload: single, use: random, input_tokens: 512, output_tokens: 128, requests: 32, arrival: {concurrency: 1}}, "
-        "{workload: some, use: random, input_tokens: 512, output_tokens: 128, requests: 256, arrival: {concurrency: 16}}, "
-        "{workload: many, use: random, input_tokens: 512, output_tokens: 128, requests: 800, arrival: {concurrency: 128}}]";
+        "[{workload: single, use: random, input_tokens: 512, output_tokens: 128, requests: 32, "
+        "arrival: {concurrency: 1}}, "
+        "{workload: some, use: random, input_tokens: 512, output_tokens: 128, requests: 256, "
+        "arrival: {concurrency: 16}}, "
+        "{workload: many, use: random, input_tokens: 512, output_tokens: 128, requests: 800, "
+        "arrival: {concurrency: 128}}]";
     const std::string long_ones =
-        "[{use: chat, requests: 1000, arrival: {concurrency: 64}}, {workload: documents, use: random, input_tokens: 6000, output_tokens: "
+        "[{use: chat, requests: 1000, arrival: {concurrency: 64}}, {workload: documents, use: "
+        "random, input_tokens: 6000, output_tokens: "
         "300, "
         "requests: 100, arrival: {concurrency: 16}}]";
     return {{"8B, one workload", false, study_text("Qwen/Qwen3-8B", "vllm", one, good, "quick")},
-            {"8B, one workload, container", true, study_text("Qwen/Qwen3-8B", "vllm", one, good, "quick")},
-            {"8B, three loads, container", true, study_text("Qwen/Qwen3-8B", "vllm", three, good, "quick")},
-            {"14B, chat and documents", false, study_text("Qwen/Qwen3-14B", "vllm", long_ones, good, "throughput")},
+            {"8B, one workload, container", true,
+             study_text("Qwen/Qwen3-8B", "vllm", one, good, "quick")},
+            {"8B, three loads, container", true,
+             study_text("Qwen/Qwen3-8B", "vllm", three, good, "quick")},
+            {"14B, chat and documents", false,
+             study_text("Qwen/Qwen3-14B", "vllm", long_ones, good, "throughput")},
             {"14B, the same, TTFT limit, container", true,
-             study_text("Qwen/Qwen3-14B", "[vllm, sglang]", long_ones, good + ", ttft_p95 <= 5s", "quick")}};
+             study_text("Qwen/Qwen3-14B", "[vllm, sglang]", long_ones, good + ", ttft_p95 <= 5s",
+                        "quick")}};
 }
 
 struct Night {
@@ -173,7 +194,8 @@ struct Night {
 };
 
 Night night(const NightStudy& study, const Ways& ways, double hours, std::uint64_t seed) {
-    const std::filesystem::path folder = std::filesystem::temp_directory_path() / fmt::format("servetune-night-{}", seed);
+    const std::filesystem::path folder =
+        std::filesystem::temp_directory_path() / fmt::format("servetune-night-{}", seed);
     std::filesystem::create_directories(folder);
     std::ofstream(folder / "study.yaml") << study.text;
     StudyFile file = load_study(folder / "study.yaml", Catalogue::standard());
@@ -199,13 +221,16 @@ Night night(const NightStudy& study, const Ways& ways, double hours, std::uint64
     const auto truth = [&](const Configuration& configuration) {
         double sum = 0;
         for (std::uint64_t i = 0; i < 5; ++i) {  // the noise of each trial is its own
-            const Outcome outcome = simulated(setup.file)->predicted(configuration, {.trial = i, .seed = derive_seed(99, i)});
+            const Outcome outcome =
+                simulated(setup.file)
+                    ->predicted(configuration, {.trial = i, .seed = derive_seed(99, i)});
             if (const auto* measured = std::get_if<Measurement>(&outcome))
                 sum += measured->metrics.at(setup.problem->objective.leading().metric).value / 5;
         }
         return sum;
     };
-    result.best = truth(summary.recommendation.recommended) / truth(setup.problem->space.default_configuration());
+    result.best = truth(summary.recommendation.recommended) /
+                  truth(setup.problem->space.default_configuration());
     return result;
 }
 
@@ -216,8 +241,9 @@ int main(int count, char** words) {
         const double hours = count > 1 ? std::stod(words[1]) : 8;
         const std::uint64_t seed = count > 2 ? std::stoull(words[2]) : 1;
         const std::string only = count > 3 ? words[3] : "";
-        fmt::print("{:<38} {:<8} {:>6} {:>6} {:>7} {:>7} {:>7} {:>7} {:>5} {:>5} {:>6} {:>6}\n", "study", "", "judged", "trials",
-                   "starts h", "warm h", "loads h", "saved h", "early", "left", "gain", "ratio");
+        fmt::print("{:<38} {:<8} {:>6} {:>6} {:>7} {:>7} {:>7} {:>7} {:>5} {:>5} {:>6} {:>6}\n",
+                   "study", "", "judged", "trials", "starts h", "warm h", "loads h", "saved h",
+                   "early", "left", "gain", "ratio");
         for (const NightStudy& study : night_studies()) {
             if (!only.empty() && only != study.name) continue;
             double before = 0;
@@ -225,10 +251,13 @@ int main(int count, char** words) {
                 const Night found = night(study, ways, hours, seed);
                 if (before == 0) before = static_cast<double>(found.judged);
                 const TimeSpent& spent = found.spent;
-                fmt::print("{:<38} {:<8} {:>6} {:>6} {:>8.1f} {:>7.1f} {:>7.1f} {:>7.1f} {:>5} {:>5} {:>5.1f}% {:>6.2f}\n", study.name,
-                           ways.name, found.judged, found.trials, spent.starts / 3600, spent.warm_up / 3600, spent.loads / 3600,
-                           spent.saved / 3600, spent.ended_early, found.left_out, (found.best - 1) * 100,
-                           static_cast<double>(found.judged) / before);
+                fmt::print(
+                    "{:<38} {:<8} {:>6} {:>6} {:>8.1f} {:>7.1f} {:>7.1f} {:>7.1f} {:>5} {:>5} "
+                    "{:>5.1f}% {:>6.2f}\n",
+                    study.name, ways.name, found.judged, found.trials, spent.starts / 3600,
+                    spent.warm_up / 3600, spent.loads / 3600, spent.saved / 3600, spent.ended_early,
+                    found.left_out, (found.best - 1) * 100,
+                    static_cast<double>(found.judged) / before);
                 std::fflush(stdout);
             }
         }

@@ -38,7 +38,8 @@ std::optional<std::string> next_line() {
 }  // namespace
 
 int ask_tell(const AskTellArguments& arguments) {
-    StudyFile file = load_study(arguments.study, Catalogue::standard(), arguments.strategy, MeasuredBy::outside);
+    StudyFile file =
+        load_study(arguments.study, Catalogue::standard(), arguments.strategy, MeasuredBy::outside);
     if (file.budget_until) file.budget.until = next_time_of_day(*file.budget_until);
     const StudySetup setup = set_up(std::move(file), arguments.directory.value_or(""));
     for (const std::string& source : setup.knowledge) put(stderr, "knowledge: {}\n", source);
@@ -47,8 +48,10 @@ int ask_tell(const AskTellArguments& arguments) {
         if (!arguments.directory) journal = std::make_unique<MemoryJournal>();
         else
             journal = std::make_unique<SqliteJournal>(SqliteJournal::open(
-                *arguments.directory, {setup.file.name, setup.definition(), std::string(library_version), setup.texts()},
-                arguments.accept_changes, [](const std::string& line) { put(stderr, "autotune: {}\n", line); }));
+                *arguments.directory,
+                {setup.file.name, setup.definition(), std::string(library_version), setup.texts()},
+                arguments.accept_changes,
+                [](const std::string& line) { put(stderr, "autotune: {}\n", line); }));
     } catch (const IoError& error) {
         put(stderr, "autotune: {}\n", error.what());
         return environment_error;
@@ -61,12 +64,15 @@ int ask_tell(const AskTellArguments& arguments) {
             answer = conversation.answer(*line);
         } catch (const Error& error) {
             answer = {{"error", secrets()(error.what())}};
-            broken = dynamic_cast<const IoError*>(&error) != nullptr;  // what was told can no longer be kept
+            broken = dynamic_cast<const IoError*>(&error) !=
+                     nullptr;  // what was told can no longer be kept
             if (broken) put(stderr, "autotune: {}\n", error.what());
         }
         // A configuration is given as it is, whatever it holds: the program that asks must be able
         // to use it.
-        put_controls(stdout, printable(answer.dump(-1, ' ', false, OrderedJson::error_handler_t::replace)) + "\n");
+        put_controls(
+            stdout,
+            printable(answer.dump(-1, ' ', false, OrderedJson::error_handler_t::replace)) + "\n");
         if (std::fflush(stdout) != 0) return environment_error;
         if (broken) return environment_error;
     }

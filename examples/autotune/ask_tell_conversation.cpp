@@ -28,42 +28,58 @@ std::string shown(const OrderedJson& value) {
     return text.size() <= 60 ? text : text.substr(0, 60) + "...";
 }
 
-void check_keys(const OrderedJson& object, const char* what, const std::vector<std::string>& known) {
-    if (!object.is_object()) throw ParseError(fmt::format("{} is a JSON object, got {}", what, shown(object)));
+void check_keys(const OrderedJson& object, const char* what,
+                const std::vector<std::string>& known) {
+    if (!object.is_object())
+        throw ParseError(fmt::format("{} is a JSON object, got {}", what, shown(object)));
     for (const auto& [key, value] : object.items())
         if (std::find(known.begin(), known.end(), key) == known.end())
-            throw ParseError(fmt::format("'{}' is no key of {}; known: {}", key, what, listed(nearest_first(key, known))));
+            throw ParseError(fmt::format("'{}' is no key of {}; known: {}", key, what,
+                                         listed(nearest_first(key, known))));
 }
 
 /// Which of these keys it has: exactly one.
-std::string one_of(const OrderedJson& object, const char* what, const std::vector<std::string>& keys) {
+std::string one_of(const OrderedJson& object, const char* what,
+                   const std::vector<std::string>& keys) {
     const auto has = [&](const std::string& key) { return object.contains(key); };
-    if (std::count_if(keys.begin(), keys.end(), has) != 1) throw ParseError(fmt::format("{} has exactly one of: {}", what, listed(keys)));
+    if (std::count_if(keys.begin(), keys.end(), has) != 1)
+        throw ParseError(fmt::format("{} has exactly one of: {}", what, listed(keys)));
     return *std::find_if(keys.begin(), keys.end(), has);
 }
 
 std::string text_in(const OrderedJson& value, const char* what) {
-    if (!value.is_string()) throw ParseError(fmt::format("{} is a text, got {}", what, shown(value)));
+    if (!value.is_string())
+        throw ParseError(fmt::format("{} is a text, got {}", what, shown(value)));
     return value.get<std::string>();
 }
 
 double number_in(const OrderedJson& value, const std::string& what) {
-    if (!value.is_number()) throw ParseError(fmt::format("{} is a number, got {}", what, shown(value)));
+    if (!value.is_number())
+        throw ParseError(fmt::format("{} is a number, got {}", what, shown(value)));
     return value.get<double>();
 }
 
 /// A line as a message. JSON has no NaN and no infinity; a result that is none is a failure, and
 /// the message says how to tell it.
 OrderedJson message_of(const std::string& line) {
-    if (line.size() > longest_line) throw ParseError(fmt::format("a line has at most {} bytes", longest_line));
+    if (line.size() > longest_line)
+        throw ParseError(fmt::format("a line has at most {} bytes", longest_line));
     try {
         return OrderedJson::parse(line, RefuseDeepAndTwice());
     } catch (const OrderedJson::parse_error& error) {
-        const bool no_number = line.find("NaN") != std::string::npos || line.find("Infinity") != std::string::npos;
-        throw ParseError(no_number ? "JSON has finite numbers only; a result that is none is told as {\"failed\": \"invalid_result\"}"
-                                   : fmt::format("a line is one JSON object such as {{\"ask\": true}}; this is none: byte {}", error.byte));
+        const bool no_number =
+            line.find("NaN") != std::string::npos || line.find("Infinity") != std::string::npos;
+        throw ParseError(
+            no_number
+                ? "JSON has finite numbers only; a result that is none is told as {\"failed\": "
+                  "\"invalid_result\"}"
+                : fmt::format(
+                      "a line is one JSON object such as {{\"ask\": true}}; this is none: byte {}",
+                      error.byte));
     } catch (const OrderedJson::out_of_range&) {
-        throw ParseError("a number in this line is too large; a result that is none is told as {\"failed\": \"invalid_result\"}");
+        throw ParseError(
+            "a number in this line is too large; a result that is none is told as {\"failed\": "
+            "\"invalid_result\"}");
     }
 }
 
@@ -71,7 +87,8 @@ OrderedJson message_of(const std::string& line) {
 Configuration configuration_in(const OrderedJson& object, const SearchSpace& space) {
     const Configuration given = configuration_from_json(object.dump());
     Assignment values;
-    for (const auto& [name, value] : given.entries()) values[name] = as_parameter_has_it(space.at(name), value);
+    for (const auto& [name, value] : given.entries())
+        values[name] = as_parameter_has_it(space.at(name), value);
     return space.changed(space.default_configuration(), values);
 }
 
@@ -83,14 +100,18 @@ Metric metric_in(const OrderedJson& value, const std::string& name) {
         check_keys(value, what.c_str(), {"value", "standard_error"});
         if (!value.contains("value")) throw ParseError(what + " has a value");
         result.value = number_in(value["value"], what);
-        if (value.contains("standard_error")) result.standard_error = number_in(value["standard_error"], "the standard error of " + name);
+        if (value.contains("standard_error"))
+            result.standard_error =
+                number_in(value["standard_error"], "the standard error of " + name);
     } else result.value = number_in(value, what);
-    if (result.standard_error.value_or(0) < 0) throw ParseError("the standard error of " + name + " is below 0");
+    if (result.standard_error.value_or(0) < 0)
+        throw ParseError("the standard error of " + name + " is below 0");
     if (!std::isfinite(result.value) || !std::isfinite(result.standard_error.value_or(0)))
         throw ParseError(what + " is not finite; tell it as {\"failed\": \"invalid_result\"}");
     if (!has_sound_size(result.value) || !has_sound_size(result.standard_error.value_or(0)))
         throw ParseError(what +
-                         " and its standard error are 0, or of a size between 1e-100 and 1e100; one that is not is told as "
+                         " and its standard error are 0, or of a size between 1e-100 and 1e100; "
+                         "one that is not is told as "
                          "{\"failed\": \"invalid_result\"}");
     return result;
 }
@@ -102,24 +123,28 @@ FailureKind failure_kind_in(const OrderedJson& value) {
         if (const auto kind = named_in(failure_kinds, value.get<std::string>())) return *kind;
     std::vector<std::string> known;
     for (const auto& [kind, name] : failure_kinds) known.emplace_back(name);
-    throw ParseError("'failed' is true or a kind of failure, got " + shown(value) + "; known: " +
-                     listed(value.is_string() ? nearest_first(value.get<std::string>(), known) : known, failure_kinds.size()));
+    throw ParseError(
+        "'failed' is true or a kind of failure, got " + shown(value) + "; known: " +
+        listed(value.is_string() ? nearest_first(value.get<std::string>(), known) : known,
+               failure_kinds.size()));
 }
 
 /// A result without all goals teaches nothing, and a rate or a time is above 0.
 void check_goals(const Metrics& metrics, const Problem& problem) {
-    const bool as_ratio = problem.objective.over == Objective::Over::worst || problem.decision.never_worse_than;
+    const bool as_ratio =
+        problem.objective.over == Objective::Over::worst || problem.decision.never_worse_than;
     for (const Goal& goal : problem.objective.goals) {
         const auto found = metrics.find(goal.metric);
         if (found == metrics.end()) {
             std::vector<std::string> names;
             for (const auto& [name, metric] : metrics) names.push_back(name);
-            throw ParseError("the objective's metric '" + goal.metric +
-                             "' is missing; told are: " + (names.empty() ? "none" : listed(nearest_first(goal.metric, names))));
+            throw ParseError("the objective's metric '" + goal.metric + "' is missing; told are: " +
+                             (names.empty() ? "none" : listed(nearest_first(goal.metric, names))));
         }
         if (!goal.why_unusable(metrics, as_ratio).empty())
             throw ParseError(
-                fmt::format("the objective's metric '{}' is above 0, got {}; one that is not is told as {{\"failed\": \"invalid_result\"}}",
+                fmt::format("the objective's metric '{}' is above 0, got {}; one that is not is "
+                            "told as {{\"failed\": \"invalid_result\"}}",
                             goal.metric, text_of(found->second.value)));
     }
 }
@@ -127,15 +152,20 @@ void check_goals(const Metrics& metrics, const Problem& problem) {
 Outcome outcome_in(const OrderedJson& told, const Problem& problem) {
     const std::string& leading = problem.objective.leading().metric;
     const std::string kind = one_of(told, "'tell'", {"metrics", "value", "failed"});
-    if (told.contains("message") && kind != "failed") throw ParseError("'message' goes with 'failed'");
+    if (told.contains("message") && kind != "failed")
+        throw ParseError("'message' goes with 'failed'");
     if (kind == "failed")
-        return Failure{failure_kind_in(told["failed"]),
-                       told.contains("message") ? printable_line(text_in(told["message"], "'message'")) : ""};
+        return Failure{
+            failure_kind_in(told["failed"]),
+            told.contains("message") ? printable_line(text_in(told["message"], "'message'")) : ""};
     Measurement result;
     if (kind == "value") result.metrics[leading] = metric_in(told["value"], leading);
     else {
-        if (!told["metrics"].is_object()) throw ParseError("'metrics' is a JSON object, name -> number, got " + shown(told["metrics"]));
-        for (const auto& [name, value] : told["metrics"].items()) result.metrics[name] = metric_in(value, name);
+        if (!told["metrics"].is_object())
+            throw ParseError("'metrics' is a JSON object, name -> number, got " +
+                             shown(told["metrics"]));
+        for (const auto& [name, value] : told["metrics"].items())
+            result.metrics[name] = metric_in(value, name);
     }
     check_goals(result.metrics, problem);
     return result;
@@ -150,8 +180,11 @@ Study::Options ask_tell_options(const StudySetup& setup) {
 
 }  // namespace
 
-AskTellConversation::AskTellConversation(const StudySetup& setup, const Budget& budget, Journal& journal)
-    : setup_(setup), budget_(budget), study_(*setup.problem, *setup.strategy, journal, ask_tell_options(setup)) {}
+AskTellConversation::AskTellConversation(const StudySetup& setup, const Budget& budget,
+                                         Journal& journal)
+    : setup_(setup),
+      budget_(budget),
+      study_(*setup.problem, *setup.strategy, journal, ask_tell_options(setup)) {}
 
 OrderedJson AskTellConversation::answer(const std::string& line) {
     const OrderedJson message = message_of(line);
@@ -161,7 +194,8 @@ OrderedJson AskTellConversation::answer(const std::string& line) {
     if (verb == "tell") return tell(message["tell"]);
     if (verb == "propose") return propose(message["propose"]);
     if (verb == "suggest") return suggest(message["suggest"]);
-    if (message[verb] != true) throw ParseError(fmt::format("'{}' is true, got {}", verb, shown(message[verb])));
+    if (message[verb] != true)
+        throw ParseError(fmt::format("'{}' is true, got {}", verb, shown(message[verb])));
     return verb == "ask" ? ask() : recommendation();
 }
 
@@ -169,12 +203,15 @@ OrderedJson AskTellConversation::ask() {
     const AskResult asked = study_.ask(budget_);
     if (asked.trial() != nullptr) return offer(*asked);
     if (asked.waiting()) return {{"waiting", true}};
-    return {{"finished", asked.finished()->why}, {"stop_reason", name_in(stop_reasons, asked.finished()->reason)}};
+    return {{"finished", asked.finished()->why},
+            {"stop_reason", name_in(stop_reasons, asked.finished()->reason)}};
 }
 
 OrderedJson AskTellConversation::offer(const Trial& trial) {
     if (!trial.started_at) study_.start(trial.id);
-    return {{"trial", trial.id}, {"configuration", OrderedJson::parse(json_of(trial.configuration))}, {"why", trial.why}};
+    return {{"trial", trial.id},
+            {"configuration", OrderedJson::parse(json_of(trial.configuration))},
+            {"why", trial.why}};
 }
 
 OrderedJson AskTellConversation::tell(const OrderedJson& told) {
@@ -183,14 +220,17 @@ OrderedJson AskTellConversation::tell(const OrderedJson& told) {
     Outcome outcome = outcome_in(told, *setup_.problem);
     std::uint64_t id = 0;
     if (which == "configuration") {
-        Configuration configuration = configuration_in(told["configuration"], setup_.problem->space);
+        Configuration configuration =
+            configuration_in(told["configuration"], setup_.problem->space);
         check_feasible(configuration);
         // Before a trial is made for it: an error changes nothing.
-        const std::string missing = missing_metric(*setup_.problem, study_.trials(), Trial{}, outcome);
+        const std::string missing =
+            missing_metric(*setup_.problem, study_.trials(), Trial{}, outcome);
         if (!missing.empty()) throw ParseError(missing);
         id = trial_of(std::move(configuration));
     } else {
-        if (!told["trial"].is_number_unsigned()) throw ParseError("'trial' is a number that an ask gave, got " + shown(told["trial"]));
+        if (!told["trial"].is_number_unsigned())
+            throw ParseError("'trial' is a number that an ask gave, got " + shown(told["trial"]));
         id = told["trial"].get<std::uint64_t>();
     }
     study_.tell(id, std::move(outcome));
@@ -198,7 +238,8 @@ OrderedJson AskTellConversation::tell(const OrderedJson& told) {
 }
 
 OrderedJson AskTellConversation::propose(const OrderedJson& proposed) {
-    return offer(study_.propose(configuration_in(proposed, setup_.problem->space), "proposed, not asked"));
+    return offer(
+        study_.propose(configuration_in(proposed, setup_.problem->space), "proposed, not asked"));
 }
 
 OrderedJson AskTellConversation::suggest(const OrderedJson& suggested) {
@@ -223,8 +264,9 @@ std::uint64_t AskTellConversation::trial_of(Configuration configuration) {
 OrderedJson AskTellConversation::recommendation() const {
     const OrderedJson whole = OrderedJson::parse(json_report(setup_, study_.trials(), "", false));
     OrderedJson result;
-    for (const char* key : {"verdict", "headline", "reason", "advice", "trials", "default", "recommended", "best_observed", "given_away",
-                            "not_distinguishable", "compared_by", "closest", "goals", "front"})
+    for (const char* key : {"verdict", "headline", "reason", "advice", "trials", "default",
+                            "recommended", "best_observed", "given_away", "not_distinguishable",
+                            "compared_by", "closest", "goals", "front"})
         if (whole.contains(key)) result[key] = whole[key];
     return result;
 }

@@ -19,7 +19,8 @@ inline constexpr std::size_t longest_line = 1 << 20;
 class AskTellConversation {
 public:
     /// All three outlive it.
-    AskTellConversation(const servetune::StudySetup& setup, const servetune::Budget& budget, servetune::Journal& journal);
+    AskTellConversation(const servetune::StudySetup& setup, const servetune::Budget& budget,
+                        servetune::Journal& journal);
 
     /// Throws ParseError, SpaceError and UsageError for a bad line, IoError when the journal cannot
     /// go on.

@@ -41,9 +41,10 @@ struct Block {
     std::string model{};  ///< as the file names it; empty: it does not
     Dialect dialect = Dialect::unknown;
     BenchmarkResult result{};
-    Validity said{};                           ///< in the file, of the run itself
-    std::optional<double> planned_requests{};  ///< that its document says, where more than succeeded
-    std::size_t load = 0;                      ///< the number of those that it can be held against, in its file
+    Validity said{};  ///< in the file, of the run itself
+    std::optional<double>
+        planned_requests{};  ///< that its document says, where more than succeeded
+    std::size_t load = 0;    ///< the number of those that it can be held against, in its file
 };
 
 /// What is known beside the files.
@@ -76,13 +77,15 @@ std::vector<Block> rows_of_table(std::string_view text, const std::string& name)
     const std::vector<CsvRow> rows = parse_csv(text, name);
     if (rows.empty()) throw ParseError(name + ":1: a table starts with a line of column names");
     const std::vector<std::string>& header = rows.front().cells;
-    const auto status = static_cast<std::size_t>(std::find(header.begin(), header.end(), "status") - header.begin());
+    const auto status = static_cast<std::size_t>(std::find(header.begin(), header.end(), "status") -
+                                                 header.begin());
     std::vector<Block> blocks;
     std::vector<PublishedResult> loads;
     for (std::size_t r = 1; r < rows.size(); ++r) {
         const std::vector<std::string>& cells = rows[r].cells;
         if (cells.size() != header.size())
-            throw ParseError(name + ":" + std::to_string(rows[r].line) + ": " + std::to_string(header.size()) + " cells wanted, got " +
+            throw ParseError(name + ":" + std::to_string(rows[r].line) + ": " +
+                             std::to_string(header.size()) + " cells wanted, got " +
                              std::to_string(cells.size()));
         Block block{r - 1};
         Metrics metrics;
@@ -94,18 +97,25 @@ std::vector<Block> rows_of_table(std::string_view text, const std::string& name)
             else if (column == "verdict" && !cells[i].empty()) {
                 const auto verdict = named_in(verdicts, cells[i]);
                 if (!verdict)
-                    throw ParseError(name + ":" + std::to_string(rows[r].line) +
-                                     ": verdict: sound, unchecked, suspect or unsound wanted, got '" + cells[i] + "'");
+                    throw ParseError(
+                        name + ":" + std::to_string(rows[r].line) +
+                        ": verdict: sound, unchecked, suspect or unsound wanted, got '" + cells[i] +
+                        "'");
                 block.said.verdict = *verdict;
             } else if (column == "findings") {
                 std::istringstream ids(cells[i]);
                 for (std::string id; ids >> id;) block.said.findings.push_back({id});
-            } else if (column == "note") block.arguments_derived = cells[i].find("derived from") != std::string::npos;
-            else if (const auto number = real_of(cells[i]); number && (i > status || status == header.size())) metrics[column] = {*number};
-            if (i < status && column != "block" && column != "section" && !cells[i].empty() && cells[i] != unset_text && cells[i] != "none")
+            } else if (column == "note")
+                block.arguments_derived = cells[i].find("derived from") != std::string::npos;
+            else if (const auto number = real_of(cells[i]);
+                     number && (i > status || status == header.size()))
+                metrics[column] = {*number};
+            if (i < status && column != "block" && column != "section" && !cells[i].empty() &&
+                cells[i] != unset_text && cells[i] != "none")
                 label.push_back(cells[i]);
         }
-        if (status < header.size() && cells[status] != "ok") continue;  // a failed trial has no figures
+        if (status < header.size() && cells[status] != "ok")
+            continue;  // a failed trial has no figures
         block.label = joined(label, ", ");
         block.result = result_of(metrics);
         loads.emplace_back();
@@ -121,10 +131,13 @@ std::vector<Block> rows_of_table(std::string_view text, const std::string& name)
 /// How the tool that wrote a result defines its times; GuideLLM's differ by version, so there the
 /// figures decide.
 Dialect dialect_of(const PublishedResult& result) {
-    return result.tool.empty() || result.tool == "guidellm" || result.tool == "gpustack" ? Dialect::unknown : Dialect::vllm;
+    return result.tool.empty() || result.tool == "guidellm" || result.tool == "gpustack"
+               ? Dialect::unknown
+               : Dialect::vllm;
 }
 
-std::vector<Block> blocks_of_results(std::string_view text, const std::string& name, const Known& known) {
+std::vector<Block> blocks_of_results(std::string_view text, const std::string& name,
+                                     const Known& known) {
     std::vector<Block> blocks;
     std::vector<PublishedResult> results = read_results(text, name, known.engines);
     const std::vector<std::size_t> loads = comparable_runs(results);
@@ -136,7 +149,8 @@ std::vector<Block> blocks_of_results(std::string_view text, const std::string& n
         block.names = result.labels;
         std::vector<std::string> label;
         if (!result.sections.empty()) label.push_back(result.sections.back());
-        if (!result.labels.empty() && (label.empty() || label.back() != result.labels.front())) label.push_back(result.labels.front());
+        if (!result.labels.empty() && (label.empty() || label.back() != result.labels.front()))
+            label.push_back(result.labels.front());
         block.label = joined(label, ", ");
         block.headings = std::move(result.sections);
         block.arguments = std::move(result.arguments);
@@ -164,9 +178,11 @@ void add_said(const Validity& said, Validity& validity, std::vector<NotChecked>&
 }
 
 /// The one place that knows kinds of file.
-std::vector<Block> blocks_of(const std::filesystem::path& file, std::string_view text, const Known& known) {
-    std::vector<Block> blocks = file.extension() == ".csv" && !is_result_table(text) ? rows_of_table(text, file.string())
-                                                                                     : blocks_of_results(text, file.string(), known);
+std::vector<Block> blocks_of(const std::filesystem::path& file, std::string_view text,
+                             const Known& known) {
+    std::vector<Block> blocks = file.extension() == ".csv" && !is_result_table(text)
+                                    ? rows_of_table(text, file.string())
+                                    : blocks_of_results(text, file.string(), known);
     if (blocks.empty()) throw ParseError(file.string() + ": a table without a row");
     return blocks;
 }
@@ -178,17 +194,21 @@ const Workload* named_workload(const Block& block, const StudyFile& study) {
 }
 
 /// The model that the nearest heading names, of those that name one; empty: none does.
-std::string in_headings(const std::vector<std::string>& headings, const std::vector<ModelSpec>& known) {
+std::string in_headings(const std::vector<std::string>& headings,
+                        const std::vector<ModelSpec>& known) {
     for (auto heading = headings.rbegin(); heading != headings.rend(); ++heading)
         if (const auto model = model_in(*heading, known)) return *model;
     return "";
 }
 
 /// Rows of a study's own table were measured with what their columns say.
-std::vector<Command> commands_in(const std::filesystem::path& file, std::string_view text, const Known& known) {
+std::vector<Command> commands_in(const std::filesystem::path& file, std::string_view text,
+                                 const Known& known) {
     if (!known.study || file.extension() != ".csv" || is_result_table(text)) return {};
     const std::vector<CsvRow> rows = parse_csv(text, file.string());
-    if (std::find(rows.front().cells.begin(), rows.front().cells.end(), "status") == rows.front().cells.end()) return {};
+    if (std::find(rows.front().cells.begin(), rows.front().cells.end(), "status") ==
+        rows.front().cells.end())
+        return {};
     return commands_of(parse_table(text, file.string()), *known.study);
 }
 
@@ -196,7 +216,8 @@ std::vector<Audited> audited(const std::filesystem::path& file, const Known& kno
     const std::string content = read_file(file);
     const std::string_view text = utf8_text(content, file.string());
     std::optional<HardwareSpec> hardware = known.given_hardware;
-    if (!hardware && known.study) hardware = hardware_in(known.study->machine.hardware, known.hardware);
+    if (!hardware && known.study)
+        hardware = hardware_in(known.study->machine.hardware, known.hardware);
     if (!hardware) hardware = hardware_in(text, known.hardware);
     std::string model = known.given_model;
     if (model.empty() && known.study) model = known.study->model;
@@ -211,12 +232,15 @@ std::vector<Audited> audited(const std::filesystem::path& file, const Known& kno
         AuditContext context;
         context.hardware = hardware;
         context.dialect = block.dialect;
-        context.rate_is_the_point = !known.study || compares_times(known.study->objective);  // a document says what it measured
+        context.rate_is_the_point =
+            !known.study ||
+            compares_times(known.study->objective);  // a document says what it measured
         if (block.planned_requests) context.requested_requests = block.planned_requests;
         const Workload* workload = known.study ? named_workload(block, *known.study) : nullptr;
         if (workload != nullptr) {
             describe(context, *workload, block.result);
-            if (workload->requests && !block.arguments_derived) context.requested_requests = static_cast<double>(*workload->requests);
+            if (workload->requests && !block.arguments_derived)
+                context.requested_requests = static_cast<double>(*workload->requests);
         }
         // A model from prose counts where nothing nearer names one: the file for this result, or a
         // heading above it.
@@ -224,17 +248,23 @@ std::vector<Audited> audited(const std::filesystem::path& file, const Known& kno
         if (beside.empty()) beside = in_headings(block.headings, known.models);
         if (beside.empty()) beside = model;
         const bool by_columns = block.arguments.empty() && block.index < commands.size();
-        describe(context, known.commands.read(by_columns ? commands[block.index] : Command{shell_words(block.arguments)}), beside,
-                 known.models);
-        const std::string served = context.served ? context.served->model.name + " " + context.served->quantization : "";
-        if (!served.empty() && block.label.find(served) == std::string::npos) block.label += (block.label.empty() ? "" : ", ") + served;
-        together[{workload != nullptr ? workload->name : "", workload != nullptr ? 0 : block.load + 1,
+        describe(context,
+                 known.commands.read(by_columns ? commands[block.index]
+                                                : Command{shell_words(block.arguments)}),
+                 beside, known.models);
+        const std::string served =
+            context.served ? context.served->model.name + " " + context.served->quantization : "";
+        if (!served.empty() && block.label.find(served) == std::string::npos)
+            block.label += (block.label.empty() ? "" : ", ") + served;
+        together[{workload != nullptr ? workload->name : "",
+                  workload != nullptr ? 0 : block.load + 1,
                   context.served ? context.served->model.name : ""}]
             .push_back(result.size());
         Validity validity = servetune::audit(block.result, context);
         std::vector<NotChecked> skipped = not_checked(block.result, context);
         add_said(block.said, validity, skipped);
-        result.push_back({file.string(), std::move(block), std::move(validity), std::move(skipped)});
+        result.push_back(
+            {file.string(), std::move(block), std::move(validity), std::move(skipped)});
     }
     for (const auto& [key, which] : together) {
         std::vector<BenchmarkResult> results;
@@ -258,13 +288,18 @@ void print_json(const std::vector<Audited>& all, OrderedJson list) {
     for (const Audited& one : all) {
         OrderedJson findings = OrderedJson::array();
         for (const Finding& finding : one.validity.findings)
-            findings.push_back({{"id", finding.id}, {"left", finding.left}, {"right", finding.right}, {"cause", finding.cause}});
+            findings.push_back({{"id", finding.id},
+                                {"left", finding.left},
+                                {"right", finding.right},
+                                {"cause", finding.cause}});
         OrderedJson skipped = OrderedJson::array();
-        for (const NotChecked& missing : one.not_checked) skipped.push_back({{"id", missing.id}, {"reason", missing.reason}});
+        for (const NotChecked& missing : one.not_checked)
+            skipped.push_back({{"id", missing.id}, {"reason", missing.reason}});
         OrderedJson metrics = OrderedJson::object();
-        for_each_figure(one.block.result, [&](const std::string& name, const std::optional<double>& field) {
-            if (field) metrics[name] = *field;
-        });
+        for_each_figure(one.block.result,
+                        [&](const std::string& name, const std::optional<double>& field) {
+                            if (field) metrics[name] = *field;
+                        });
         list.push_back({{"file", one.file},
                         {"index", one.block.index},
                         {"label", one.block.label},
@@ -278,7 +313,9 @@ void print_json(const std::vector<Audited>& all, OrderedJson list) {
 
 void print_table(const std::vector<Audited>& all, bool several_files) {
     std::string file;
-    const bool wide = std::any_of(all.begin(), all.end(), [](const Audited& one) { return one.validity.verdict == Verdict::unchecked; });
+    const bool wide = std::any_of(all.begin(), all.end(), [](const Audited& one) {
+        return one.validity.verdict == Verdict::unchecked;
+    });
     std::map<Verdict, std::size_t> counts;
     std::map<std::pair<std::string, std::string>, std::size_t> skipped;
     for (const Audited& one : all) {
@@ -286,25 +323,33 @@ void print_table(const std::vector<Audited>& all, bool several_files) {
         file = one.file;
         std::vector<std::string> ids;
         for (const Finding& finding : one.validity.findings)
-            if (std::find(ids.begin(), ids.end(), finding.id) == ids.end()) ids.push_back(finding.id);
-        put(stdout, "{:>4}  {:{}}  {:60}  {}\n", one.block.index, name_in(verdicts, one.validity.verdict), wide ? 9 : 7, one.block.label,
+            if (std::find(ids.begin(), ids.end(), finding.id) == ids.end())
+                ids.push_back(finding.id);
+        put(stdout, "{:>4}  {:{}}  {:60}  {}\n", one.block.index,
+            name_in(verdicts, one.validity.verdict), wide ? 9 : 7, one.block.label,
             fmt::join(ids, " "));
         ++counts[one.validity.verdict];
         for (const NotChecked& missing : one.not_checked) ++skipped[{missing.id, missing.reason}];
     }
     for (const Audited& one : all) {
         if (one.validity.findings.empty()) continue;
-        put(stdout, "\n{}{}, {}: {}\n", several_files ? one.file + " " : "", one.block.index, one.block.label,
-            name_in(verdicts, one.validity.verdict));
+        put(stdout, "\n{}{}, {}: {}\n", several_files ? one.file + " " : "", one.block.index,
+            one.block.label, name_in(verdicts, one.validity.verdict));
         for (const Finding& finding : one.validity.findings)
-            put(stdout, "  {}: {}; {}\n    {}\n", finding.id, finding.left, finding.right, finding.cause);
+            put(stdout, "  {}: {}; {}\n    {}\n", finding.id, finding.left, finding.right,
+                finding.cause);
     }
-    put(stdout, "\n{}: {} sound, {}{} suspect, {} unsound\n", counted_text(all.size(), "result"), counts[Verdict::sound],
-        counts[Verdict::unchecked] > 0 ? fmt::format("{} unchecked, ", counts[Verdict::unchecked]) : "", counts[Verdict::suspect],
-        counts[Verdict::unsound]);
+    put(stdout, "\n{}: {} sound, {}{} suspect, {} unsound\n", counted_text(all.size(), "result"),
+        counts[Verdict::sound],
+        counts[Verdict::unchecked] > 0 ? fmt::format("{} unchecked, ", counts[Verdict::unchecked])
+                                       : "",
+        counts[Verdict::suspect], counts[Verdict::unsound]);
     if (counts[Verdict::unchecked] > 0)
-        put(stdout, "  unchecked: its figures cannot be held against each other; each line below names an identity and what it needs\n");
-    for (const auto& [what, count] : skipped) put(stdout, "  not checked in {}: {} ({})\n", count, what.first, what.second);
+        put(stdout,
+            "  unchecked: its figures cannot be held against each other; each line below names an "
+            "identity and what it needs\n");
+    for (const auto& [what, count] : skipped)
+        put(stdout, "  not checked in {}: {} ({})\n", count, what.first, what.second);
 }
 
 }  // namespace
@@ -312,7 +357,8 @@ void print_table(const std::vector<Audited>& all, bool several_files) {
 int audit(const AuditArguments& arguments) {
     const Catalogue catalogue = Catalogue::standard();
     const std::vector<Engine> engines = catalogue.engines();
-    Known known{catalogue.all_hardware(), catalogue.all_models(), engines, CommandReader(engines, catalogue.root())};
+    Known known{catalogue.all_hardware(), catalogue.all_models(), engines,
+                CommandReader(engines, catalogue.root())};
     if (arguments.study) {
         known.study = load_study(*arguments.study, catalogue);
         known.hardware = known.study->catalogue().all_hardware();
@@ -335,7 +381,9 @@ int audit(const AuditArguments& arguments) {
         try {
             std::error_code unknown;
             if (std::filesystem::is_directory(file, unknown)) {
-                if (!is_record(file)) throw IoError(file.string() + " is a folder without " + manifest_name + ": no record");
+                if (!is_record(file))
+                    throw IoError(file.string() + " is a folder without " + manifest_name +
+                                  ": no record");
                 const RecordVerdict found = audit_record(file, arguments.json ? &records : nullptr);
                 record_differs = record_differs || found == RecordVerdict::differs;
                 record_undecided = record_undecided || found == RecordVerdict::undecided;
@@ -355,8 +403,11 @@ int audit(const AuditArguments& arguments) {
     if (arguments.json) print_json(all, std::move(records));
     else if (!all.empty()) print_table(all, arguments.files.size() > 1);
     if (unreadable > 0 && arguments.files.size() > 1)
-        put(stderr, "autotune: {} of {} files without results\n", unreadable, arguments.files.size());
-    const bool refused = std::any_of(all.begin(), all.end(), [](const Audited& one) { return one.validity.verdict == Verdict::unsound; });
+        put(stderr, "autotune: {} of {} files without results\n", unreadable,
+            arguments.files.size());
+    const bool refused = std::any_of(all.begin(), all.end(), [](const Audited& one) {
+        return one.validity.verdict == Verdict::unsound;
+    });
     return refused || record_differs ? answer_is_no
            : !all_were_read          ? usage_error
            : unreadable > 0          ? without_results

@@ -18,10 +18,12 @@ std::string bench_report(const servetune::LoadTestResult& result, const std::str
 std::string findings_lines(const servetune::Validity& validity, std::string_view indent = "  ");
 
 /// Another tool's or an earlier result beside this one.
-std::string comparison(const servetune::LoadTestResult& result, const servetune::PublishedResult& other, const std::string& name);
+std::string comparison(const servetune::LoadTestResult& result,
+                       const servetune::PublishedResult& other, const std::string& name);
 
 /// The JSON of a result with verdict, findings, intervals and the run's own facts added under
 /// `servetune`.
-std::string with_verdict(const std::string& json, const servetune::LoadTestResult& result, std::uint64_t salt);
+std::string with_verdict(const std::string& json, const servetune::LoadTestResult& result,
+                         std::uint64_t salt);
 
 }  // namespace autotune

@@ -34,8 +34,10 @@ struct RunningSetting {
 
 std::string key_variable(const RecommendArguments& arguments, const StudyFile& file) {
     if (!arguments.api_key_environment.empty()) return arguments.api_key_environment;
-    if (const auto* attach = std::get_if<AttachChoice>(&file.measuring)) return attach->api_key_environment;
-    if (const auto* deploy = std::get_if<DeployChoice>(&file.measuring)) return deploy->api_key_environment;
+    if (const auto* attach = std::get_if<AttachChoice>(&file.measuring))
+        return attach->api_key_environment;
+    if (const auto* deploy = std::get_if<DeployChoice>(&file.measuring))
+        return deploy->api_key_environment;
     return "";
 }
 
@@ -56,35 +58,43 @@ std::vector<RunningSetting> settings_wished(const DeployWish& wish) {
         if (!unit.not_about_speed) result.push_back({unit.text(), {unit.flag, unit.value, {}, {}}});
     for (const std::string& name : wish.tuned) {
         const EngineParameter* declared = wish.engine.find(name);
-        const bool there = std::any_of(units.begin(), units.end(), [&](const FlagUnit& unit) { return unit.key == name; });
+        const bool there = std::any_of(units.begin(), units.end(),
+                                       [&](const FlagUnit& unit) { return unit.key == name; });
         if (there || declared == nullptr || declared->destination.flag.empty()) continue;
         const std::string value = text_of(declared->parameter.default_value);
-        result.push_back({name + ": the engine's default, " + value, {declared->destination.flag, value, {}, {}}, true});
+        result.push_back({name + ": the engine's default, " + value,
+                          {declared->destination.flag, value, {}, {}},
+                          true});
     }
     return result;
 }
 
 }  // namespace
 
-int check_running(const RecommendArguments& arguments, const RecommendedHere& recommended, const DeploymentModel& deployment,
-                  const DeployWish& wish) {
+int check_running(const RecommendArguments& arguments, const RecommendedHere& recommended,
+                  const DeploymentModel& deployment, const DeployWish& wish) {
     add_user_info(secrets(), *arguments.check);
     const std::string url = server_url(*arguments.check), shown = without_user_info(url);
-    if (!arguments.at.empty()) throw UsageError("--at chooses in a file; --check " + shown + " asks one server");
+    if (!arguments.at.empty())
+        throw UsageError("--at chooses in a file; --check " + shown + " asks one server");
     if (!deployment.first().role.empty())
-        throw UsageError("--check " + shown + ": what is recommended is several servers, prefill and decode apart; check the deploy file");
+        throw UsageError("--check " + shown +
+                         ": what is recommended is several servers, prefill and decode apart; "
+                         "check the deploy file");
     Endpoint endpoint = endpoint_of(wish.engine, url, served_name(wish));
-    if (const std::string variable = key_variable(arguments, recommended.setup.file); !variable.empty())
+    if (const std::string variable = key_variable(arguments, recommended.setup.file);
+        !variable.empty())
         endpoint.api_key = api_key_in(variable);
 
     std::vector<std::string> differences, not_told;
     constexpr double patience_seconds = 10;
     const ProbeAnswer answer = ServerProbe(wish.engine, endpoint, {}).ask(patience_seconds, false);
-    if (answer.state == ProbeAnswer::State::failed && answer.kind == FailureKind::wrong_model) differences.push_back(answer.message);
+    if (answer.state == ProbeAnswer::State::failed && answer.kind == FailureKind::wrong_model)
+        differences.push_back(answer.message);
     else if (answer.state != ProbeAnswer::State::serves) {
         const bool refused = answer.state == ProbeAnswer::State::not_allowed;
-        complain("autotune: {} does not answer as {}: {}{}\n", shown, wish.engine.name, answer.message,
-                 refused ? " (here --api-key-env)" : "");
+        complain("autotune: {} does not answer as {}: {}{}\n", shown, wish.engine.name,
+                 answer.message, refused ? " (here --api-key-env)" : "");
         return environment_error;
     }
     std::vector<RunningSetting> settings = settings_wished(wish);
@@ -94,13 +104,16 @@ int check_running(const RecommendArguments& arguments, const RecommendedHere& re
     for (std::size_t i = 0; i < settings.size(); ++i) {
         using State = FlagInForce::State;
         const FlagInForce& now = flags[i];
-        const std::string line = settings[i].recommended + (now.told.empty() ? "" : "; the server tells " + printable_line(now.told));
+        const std::string line =
+            settings[i].recommended +
+            (now.told.empty() ? "" : "; the server tells " + printable_line(now.told));
         // An engine may choose another default by its model and machine; a switch is on or off.
         const bool chosen = settings[i].by_default && now.told != "true" && now.told != "false";
         if (now.state == State::other && !chosen) differences.push_back(line);
         else if (now.state != State::same) not_told.push_back(line);
     }
-    for (const auto& [name, value] : wish.environment) not_told.push_back("the variable " + name + "=" + value);
+    for (const auto& [name, value] : wish.environment)
+        not_told.push_back("the variable " + name + "=" + value);
     for (const std::string& what : wish.left_to_them) not_told.push_back(what);
     if (arguments.json)
         put_json({{"server", shown},
@@ -112,7 +125,8 @@ int check_running(const RecommendArguments& arguments, const RecommendedHere& re
                   {"not_known", not_told}});
     else {
         for (const std::string& what : differences) put(stdout, "not as recommended: {}\n", what);
-        if (!tells) put(stdout, "note: {} at {} does not tell its settings\n", wish.engine.name, shown);
+        if (!tells)
+            put(stdout, "note: {} at {} does not tell its settings\n", wish.engine.name, shown);
         for (const std::string& what : not_told) put(stdout, "not known: {}\n", what);
         if (differences.empty() && not_told.empty()) put(stdout, "{} runs as recommended\n", shown);
     }

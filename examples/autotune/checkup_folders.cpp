@@ -41,7 +41,8 @@ bool variable_is_set(const char* name) {
 /// The folder, or the nearest one above it that is there.
 fs::path nearest_there(fs::path folder) {
     std::error_code unknown;
-    while (!folder.empty() && folder != folder.root_path() && !fs::is_directory(folder, unknown)) folder = folder.parent_path();
+    while (!folder.empty() && folder != folder.root_path() && !fs::is_directory(folder, unknown))
+        folder = folder.parent_path();
     return folder.empty() ? fs::path("/") : folder;
 }
 
@@ -74,8 +75,9 @@ std::string network_system(const fs::path& folder) {
                                                                           {0x47504653, "GPFS"}}};
     struct statfs system {};
     if (statfs(folder.c_str(), &system) != 0) return {};
-    const auto found =
-        std::find_if(known.begin(), known.end(), [&](const auto& one) { return one.first == static_cast<std::uint32_t>(system.f_type); });
+    const auto found = std::find_if(known.begin(), known.end(), [&](const auto& one) {
+        return one.first == static_cast<std::uint32_t>(system.f_type);
+    });
     return found == known.end() ? "" : found->second;
 }
 
@@ -87,17 +89,22 @@ Checkup this_folder() {
     const std::string found = folder.string() + ", " + free_text(bytes);
     const std::string other = "go to another folder, or give one to `run` with --directory";
     if (const std::string why = why_not_writable(folder); unknown || !why.empty())
-        return {"this folder", State::stops, found + ": cannot be written: " + (unknown ? unknown.message() : why), other};
+        return {"this folder", State::stops,
+                found + ": cannot be written: " + (unknown ? unknown.message() : why), other};
     // A log has at most 16 MiB a trial.
     constexpr double a_journal = 16 * bytes_of_mib, with_logs = gib_bytes;
-    if (bytes.value_or(with_logs) < a_journal) return {"this folder", State::stops, found + ": a study would not fit", other};
+    if (bytes.value_or(with_logs) < a_journal)
+        return {"this folder", State::stops, found + ": a study would not fit", other};
     // SQLite, "Write-Ahead Logging", 2.: all processes must be on one machine.
     if (const std::string shared = network_system(folder); !shared.empty())
         return {"this folder", State::worth_knowing,
-                found + ", on " + shared + ": a journal can only be read on the machine that writes it, and needs locks that work",
+                found + ", on " + shared +
+                    ": a journal can only be read on the machine that writes it, and needs locks "
+                    "that work",
                 "a folder of a local disk: --directory"};
     if (bytes.value_or(with_logs) < with_logs)
-        return {"this folder", State::worth_knowing, found + ": the logs of a long study may not fit", other};
+        return {"this folder", State::worth_knowing,
+                found + ": the logs of a long study may not fit", other};
     return {"this folder", State::fine, found};
 }
 
@@ -105,8 +112,11 @@ Checkup files_for_a_while() {
     std::error_code trouble;
     const fs::path folder = fs::temp_directory_path(trouble);
     const std::string why = trouble ? trouble.message() : why_not_writable(folder);
-    if (why.empty()) return {"temporary files", State::fine, folder.string() + ", " + free_text(free_bytes(folder))};
-    return {"temporary files", State::worth_knowing, "cannot be written (" + why + "): journals that may not be written cannot be read",
+    if (why.empty())
+        return {"temporary files", State::fine,
+                folder.string() + ", " + free_text(free_bytes(folder))};
+    return {"temporary files", State::worth_knowing,
+            "cannot be written (" + why + "): journals that may not be written cannot be read",
             "set TMPDIR to a folder that can be written"};
 }
 
@@ -114,13 +124,16 @@ Checkup study_cache() {
     const fs::path folder = StudyCache::users();
     const std::string remedy = "set SERVETUNE_CACHE to a folder that can be written";
     if (folder.empty())
-        return {"study cache", State::worth_knowing, "there is no home: finished studies and engines' help are not kept", remedy};
+        return {"study cache", State::worth_knowing,
+                "there is no home: finished studies and engines' help are not kept", remedy};
     if (const std::string why = why_not_writable(nearest_there(folder)); !why.empty())
-        return {"study cache", State::worth_knowing, folder.string() + " cannot be written (" + why + "): finished studies are not kept",
+        return {"study cache", State::worth_knowing,
+                folder.string() + " cannot be written (" + why + "): finished studies are not kept",
                 remedy};
     std::error_code none;
-    const auto files = std::count_if(fs::directory_iterator(folder, none), fs::directory_iterator(),
-                                     [](const auto& entry) { return entry.path().extension() == ".db"; });
+    const auto files =
+        std::count_if(fs::directory_iterator(folder, none), fs::directory_iterator(),
+                      [](const auto& entry) { return entry.path().extension() == ".db"; });
     return {"study cache", State::fine, fmt::format("{}, {} studies", folder.string(), files)};
 }
 
@@ -128,15 +141,20 @@ Checkup model_cache(const Catalogue& catalogue) {
     const fs::path folder = hub_cache_folder();
     const auto bytes = free_bytes(nearest_there(folder));
     std::vector<std::string> files;
-    for (const Engine& engine : catalogue.engines()) files.insert(files.end(), engine.model_files.begin(), engine.model_files.end());
-    const std::string found = fmt::format("{}, {}, {} here and in other caches", folder.string(), free_text(bytes),
-                                          counted_text(cached_models(files).size(), "model"));
+    for (const Engine& engine : catalogue.engines())
+        files.insert(files.end(), engine.model_files.begin(), engine.model_files.end());
+    const std::string found =
+        fmt::format("{}, {}, {} here and in other caches", folder.string(), free_text(bytes),
+                    counted_text(cached_models(files).size(), "model"));
     const std::string why = why_not_writable(nearest_there(folder));
     const std::string remedy = "set HF_HOME to a folder of a large disk that can be written";
-    if (!why.empty()) return {"model cache", State::worth_knowing, found + "; it cannot be written (" + why + ")", remedy};
+    if (!why.empty())
+        return {"model cache", State::worth_knowing, found + "; it cannot be written (" + why + ")",
+                remedy};
     constexpr double a_model = 20 * gib_bytes;  // 8e9 parameters of two bytes, and room
     if (bytes.value_or(a_model) < a_model)
-        return {"model cache", State::worth_knowing, found + ": less than a model of 8e9 parameters needs", remedy};
+        return {"model cache", State::worth_knowing,
+                found + ": less than a model of 8e9 parameters needs", remedy};
     return {"model cache", State::fine, found};
 }
 
@@ -145,16 +163,23 @@ Checkup hub_token() {
     const std::string untried = "; the hub was not asked";
     for (const char* offline : {"HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"})
         if (variable_is_set(offline))
-            return {"hub", State::worth_knowing, std::string(offline) + " is set: engines fetch no model", "unset it to fetch models"};
+            return {"hub", State::worth_knowing,
+                    std::string(offline) + " is set: engines fetch no model",
+                    "unset it to fetch models"};
     std::error_code none;
     const char* named = std::getenv("HF_TOKEN_PATH");  // NOLINT(concurrency-mt-unsafe)
     const fs::path file = named != nullptr ? fs::path(named) : hub_home_folder() / "token";
     for (const char* name : {"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"})
         if (variable_is_set(name))
-            return {"hub", State::fine, std::string("a token in ") + name + ": gated models work where its account has access" + untried};
+            return {"hub", State::fine,
+                    std::string("a token in ") + name +
+                        ": gated models work where its account has access" + untried};
     if (fs::is_regular_file(file, none))
-        return {"hub", State::fine, "a token in " + file.string() + ": gated models work where its account has access" + untried};
-    return {"hub", State::worth_knowing, "no token: gated models (Llama, Gemma) cannot be fetched" + untried,
+        return {"hub", State::fine,
+                "a token in " + file.string() + ": gated models work where its account has access" +
+                    untried};
+    return {"hub", State::worth_knowing,
+            "no token: gated models (Llama, Gemma) cannot be fetched" + untried,
             "hf auth login, or set HF_TOKEN"};
 }
 

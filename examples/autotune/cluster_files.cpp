@@ -31,13 +31,17 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view manifest_file = "servetune.yaml";
-constexpr std::string_view first_line = "# Written by `autotune init --as kubernetes`";  // whoever finds it may replace the file
-constexpr std::string_view second_line = "# Change ";                                    // behind it the study's file
+constexpr std::string_view first_line =
+    "# Written by `autotune init --as kubernetes`";    // whoever finds it may replace the file
+constexpr std::string_view second_line = "# Change ";  // behind it the study's file
 
 /// A text as the value of a key of a ConfigMap, line by line where it has nothing odd.
 std::string block_text(const std::string& text) {
-    const bool plain = !text.empty() && text.back() == '\n' && !text.ends_with("\n\n") && text.find_first_of("\r\t") == std::string::npos &&
-                       std::none_of(text.begin(), text.end(), [](unsigned char c) { return (c < ' ' && c != '\n') || c >= 0x7F; });
+    const bool plain = !text.empty() && text.back() == '\n' && !text.ends_with("\n\n") &&
+                       text.find_first_of("\r\t") == std::string::npos &&
+                       std::none_of(text.begin(), text.end(), [](unsigned char c) {
+                           return (c < ' ' && c != '\n') || c >= 0x7F;
+                       });
     if (!plain) return " " + yaml_quoted(text) + "\n";
     std::string result = " |2\n";
     for (std::size_t at = 0; at < text.size();) {
@@ -55,7 +59,9 @@ std::string image_in(const std::string& manifest) {
     const std::size_t at = manifest.rfind(key);  // the study's own pod stands before
     if (at == std::string::npos) return "";
     const std::size_t begin = at + key.size();
-    return Yaml::parse(manifest.substr(begin, manifest.find('\n', begin) - begin), std::string(manifest_file)).text();
+    return Yaml::parse(manifest.substr(begin, manifest.find('\n', begin) - begin),
+                       std::string(manifest_file))
+        .text();
 }
 
 /// Whether a name stands in a text as a word.
@@ -65,14 +71,17 @@ bool says_file(const std::string& text, const std::string& name) {
         return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
     };
     for (std::size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + 1))
-        if ((at == 0 || !inside(at - 1)) && (at + name.size() == text.size() || !inside(at + name.size()))) return true;
+        if ((at == 0 || !inside(at - 1)) &&
+            (at + name.size() == text.size() || !inside(at + name.size())))
+            return true;
     return false;
 }
 
 }  // namespace
 
 std::string cluster_name(const std::string& study) {
-    constexpr std::size_t most = 52;  // of 63 of a label: the Job's pods have a dash and five letters more, "-models" is the longest ending
+    constexpr std::size_t most =
+        52;  // of 63 of a label: the Job's pods have a dash and five letters more, "-models" is the longest ending
     std::string result = "servetune-";
     for (const char c : study) {
         const bool fits = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
@@ -87,9 +96,11 @@ std::string ClusterRun::manifest() const {
     const std::string name = cluster_name(study);
     const std::string config = files.front().first;
     std::string data;
-    for (const auto& [file, content] : files) data += "  " + yaml_text(file) + ":" + block_text(content);
-    const bool has_models =
-        std::any_of(files.begin(), files.end(), [&](const auto& file) { return says_file(file.second, name + "-models"); });
+    for (const auto& [file, content] : files)
+        data += "  " + yaml_text(file) + ":" + block_text(content);
+    const bool has_models = std::any_of(files.begin(), files.end(), [&](const auto& file) {
+        return says_file(file.second, name + "-models");
+    });
     std::string result = fmt::format(
         R"({first}: {study} in a cluster.
 {second}{config} and the files that it names, then run that command again; here, only what it does not know.
@@ -127,8 +138,9 @@ spec:
   resources: {{requests: {{storage: 5Gi}}}}
 ---
 )",
-        fmt::arg("first", first_line), fmt::arg("second", second_line), fmt::arg("patch", over_nodes ? ", patch" : ""),
-        fmt::arg("study", study), fmt::arg("config", config), fmt::arg("name", name), fmt::arg("data", data));
+        fmt::arg("first", first_line), fmt::arg("second", second_line),
+        fmt::arg("patch", over_nodes ? ", patch" : ""), fmt::arg("study", study),
+        fmt::arg("config", config), fmt::arg("name", name), fmt::arg("data", data));
     if (has_models)
         result += fmt::format(
             R"(# Weights, so that each model is fetched once. Engines on several nodes at once need ReadWriteMany.
@@ -142,7 +154,8 @@ spec:
 )",
             fmt::arg("name", name));
     // Both read the study and write or show its folder.
-    const auto pod = [&](const std::string& container, const std::string& requests, const std::string& command) {
+    const auto pod = [&](const std::string& container, const std::string& requests,
+                         const std::string& command) {
         std::string text = fmt::format(
             R"(serviceAccountName: {name}
 securityContext: {{runAsNonRoot: true, runAsUser: 65532, runAsGroup: 65532, fsGroup: 65532, seccompProfile: {{type: RuntimeDefault}}}}
@@ -165,7 +178,8 @@ volumes:
   - {{name: work, persistentVolumeClaim: {{claimName: {name}}}}}
   - {{name: tmp, emptyDir: {{}}}}
 )",
-            fmt::arg("name", name), fmt::arg("container", container), fmt::arg("requests", requests), fmt::arg("image", yaml_text(image)),
+            fmt::arg("name", name), fmt::arg("container", container),
+            fmt::arg("requests", requests), fmt::arg("image", yaml_text(image)),
             fmt::arg("command", command));
         return indented(text, 6);
     };
@@ -204,14 +218,19 @@ spec:
     spec:
 {page})",
         fmt::arg("name", name),
-        fmt::arg("pod", pod("autotune", "cpu: \"1\", memory: 512Mi",
-                            fmt::format("autotune, run, {}, --directory, /servetune/study, --view, \"127.0.0.1:8420\"",
-                                        yaml_text("/study/" + config)))),
-        fmt::arg("page", pod("page", "cpu: 100m, memory: 128Mi", "autotune, view, /servetune/study, --address, \"127.0.0.1:8420\"")));
+        fmt::arg(
+            "pod",
+            pod("autotune", "cpu: \"1\", memory: 512Mi",
+                fmt::format(
+                    "autotune, run, {}, --directory, /servetune/study, --view, \"127.0.0.1:8420\"",
+                    yaml_text("/study/" + config)))),
+        fmt::arg("page", pod("page", "cpu: 100m, memory: 128Mi",
+                             "autotune, view, /servetune/study, --address, \"127.0.0.1:8420\"")));
     return result;
 }
 
-std::string pod_template_text(const std::string& name, const std::string& engine, const std::string& image, const std::string& model) {
+std::string pod_template_text(const std::string& name, const std::string& engine,
+                              const std::string& image, const std::string& model) {
     const bool is_path = model.starts_with('/');
     const std::string mounted = is_path ? fs::path(model).parent_path().string() : "/models";
     return fmt::format(
@@ -238,9 +257,12 @@ spec:
     - {{name: shm, emptyDir: {{medium: Memory}}}}
 )",
         fmt::arg("image", image.empty() ? engine : image),
-        fmt::arg("say", image.empty() ? "  # say which image has it, and its version" : "  # say a version, such as :v1.2.3"),
-        fmt::arg("name", name), fmt::arg("hub", is_path ? "/tmp" : "/models"), fmt::arg("mounted", yaml_text(mounted)),
-        fmt::arg("read_only", is_path ? ", readOnly: true" : ""), fmt::arg("claim", is_path ? "models" : name + "-models"),
+        fmt::arg("say", image.empty() ? "  # say which image has it, and its version"
+                                      : "  # say a version, such as :v1.2.3"),
+        fmt::arg("name", name), fmt::arg("hub", is_path ? "/tmp" : "/models"),
+        fmt::arg("mounted", yaml_text(mounted)),
+        fmt::arg("read_only", is_path ? ", readOnly: true" : ""),
+        fmt::arg("claim", is_path ? "models" : name + "-models"),
         fmt::arg("which", is_path ? "  # say which claim has the model" : ""));
 }
 
@@ -249,12 +271,15 @@ std::vector<std::pair<std::string, std::string>> files_of_study(const fs::path& 
     const fs::path folder = study.has_parent_path() ? study.parent_path() : fs::path(".");
     std::vector<fs::path> others;
     std::error_code unreadable;
-    for (fs::directory_iterator at(folder, unreadable), end; !unreadable && at != end; at.increment(unreadable))
-        if (std::error_code unknown;
-            at->is_regular_file(unknown) && at->path().filename() != study.filename() && at->path().filename() != manifest_file)
+    for (fs::directory_iterator at(folder, unreadable), end; !unreadable && at != end;
+         at.increment(unreadable))
+        if (std::error_code unknown; at->is_regular_file(unknown) &&
+                                     at->path().filename() != study.filename() &&
+                                     at->path().filename() != manifest_file)
             others.push_back(at->path());
     std::sort(others.begin(), others.end());
-    std::vector<std::pair<std::string, std::string>> result{{study.filename().string(), read_file(study)}};
+    std::vector<std::pair<std::string, std::string>> result{
+        {study.filename().string(), read_file(study)}};
     for (std::size_t i = 0; i < result.size(); ++i)
         for (fs::path& other : others)
             if (!other.empty() && says_file(result[i].second, other.filename().string())) {
@@ -265,14 +290,21 @@ std::vector<std::pair<std::string, std::string>> files_of_study(const fs::path& 
     for (const auto& [file, content] : result) {
         bytes += content.size();
         if (content.find('\0') != std::string::npos)
-            throw UsageError(file + " is no text, and goes into no ConfigMap: put it on a volume, and say its path there");
+            throw UsageError(file +
+                             " is no text, and goes into no ConfigMap: put it on a volume, and say "
+                             "its path there");
         (void)utf8_text(content, file);
-        if (file.find_first_not_of("-._abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") != std::string::npos)
-            throw UsageError("a ConfigMap takes letters, digits, '-', '_' and '.' in a file's name, and got '" + file + "': rename it");
+        if (file.find_first_not_of(
+                "-._abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") !=
+            std::string::npos)
+            throw UsageError(
+                "a ConfigMap takes letters, digits, '-', '_' and '.' in a file's name, and got '" +
+                file + "': rename it");
     }
     if (bytes > most_bytes)
         throw UsageError(
-            fmt::format("the study and the files that it names have {} bytes, and a ConfigMap holds {}: put the largest on a "
+            fmt::format("the study and the files that it names have {} bytes, and a ConfigMap "
+                        "holds {}: put the largest on a "
                         "volume, and say its path there",
                         bytes, most_bytes));
     return result;
@@ -281,11 +313,16 @@ std::vector<std::pair<std::string, std::string>> files_of_study(const fs::path& 
 /// A ConfigMap shows its content to everybody who may look at the namespace.
 void refuse_secrets(const ClusterRun& run, const StudyFile& study) {
     const auto* deploy = std::get_if<DeployChoice>(&study.measuring);
-    const fs::path token = deploy != nullptr && deploy->ray ? fs::path(deploy->ray->token_file).filename() : fs::path();
+    const fs::path token = deploy != nullptr && deploy->ray
+                               ? fs::path(deploy->ray->token_file).filename()
+                               : fs::path();
     for (const auto& [file, content] : run.files)
-        if (file == token || (file != run.files.front().first && names_secret(fs::path(file).stem().string())) ||
+        if (file == token ||
+            (file != run.files.front().first && names_secret(fs::path(file).stem().string())) ||
             study.secrets(content) != content || secrets()(content) != content)
-            throw UsageError(file + " has a secret, and a ConfigMap hides none: put it into the Secret " + cluster_name(run.study) +
+            throw UsageError(file +
+                             " has a secret, and a ConfigMap hides none: put it into the Secret " +
+                             cluster_name(run.study) +
                              ", and let the study take it from there (`${NAME}`, `token_env`)");
 }
 
@@ -295,14 +332,21 @@ std::string earlier_manifest(const fs::path& study, bool force) {
     if (!fs::exists(fs::symlink_status(manifest, unknown))) return "";
     const std::string text = fs::is_regular_file(manifest, unknown) ? read_file(manifest) : "";
     if (!text.starts_with(first_line)) {
-        if (!force) throw UsageError(manifest.string() + " is there already, and is not of this command; move it, or --force");
+        if (!force)
+            throw UsageError(manifest.string() +
+                             " is there already, and is not of this command; move it, or --force");
         return "";
     }
     const std::string of = "\n" + std::string(second_line);
     const std::size_t begin = text.find(of);
-    const std::string runs = begin == std::string::npos ? "" : text.substr(begin + of.size(), study.filename().string().size() + 1);
+    const std::string runs =
+        begin == std::string::npos
+            ? ""
+            : text.substr(begin + of.size(), study.filename().string().size() + 1);
     if (runs != study.filename().string() + " ")
-        throw UsageError(manifest.string() + " runs another study of this folder: put each study into a folder of its own (--output), or " +
+        throw UsageError(manifest.string() +
+                         " runs another study of this folder: put each study into a folder of its "
+                         "own (--output), or " +
                          "remove that file");
     return text;
 }
@@ -327,9 +371,11 @@ void write_cluster_manifest(const fs::path& study, const std::string& image, boo
         refuse_secrets(run, setup.file);
     } catch (const Error& error) {
         std::string why = error.what();
-        for (auto at = why.find(copy.string()); at != std::string::npos; at = why.find(copy.string(), at))
+        for (auto at = why.find(copy.string()); at != std::string::npos;
+             at = why.find(copy.string(), at))
             why.replace(at, copy.string().size(), study.string());
-        throw UsageError(manifest.string() + " was not written: " + study.string() + " cannot run in a cluster as it is: " + why);
+        throw UsageError(manifest.string() + " was not written: " + study.string() +
+                         " cannot run in a cluster as it is: " + why);
     }
     const std::string now = run.manifest();
     const fs::path old = manifest.string() + ".old";
@@ -340,7 +386,8 @@ void write_cluster_manifest(const fs::path& study, const std::string& image, boo
     std::string files;
     for (const auto& [file, content] : run.files) files += (files.empty() ? "" : ", ") + file;
     put(stdout, "wrote {} (with {})\nnext: {}, then {}\n", manifest.string(), files,
-        Command{{"autotune", "validate", study.string()}}.text(), Command{{"kubectl", "apply", "-f", manifest.string()}}.text());
+        Command{{"autotune", "validate", study.string()}}.text(),
+        Command{{"kubectl", "apply", "-f", manifest.string()}}.text());
 }
 
 }  // namespace autotune

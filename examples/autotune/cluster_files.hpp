@@ -28,7 +28,8 @@ struct ClusterRun {
 /// The pod of an engine for `deploy: {kubernetes: {template: ...}}`, to be changed by its user.
 /// `name`: of the study's objects; `image`: empty where nobody knows one; `model`: a name on the
 /// hub or a path.
-std::string pod_template_text(const std::string& name, const std::string& engine, const std::string& image, const std::string& model);
+std::string pod_template_text(const std::string& name, const std::string& engine,
+                              const std::string& image, const std::string& model);
 
 /// The study's file and those in its folder that it names, itself or through them. Throws
 /// UsageError for what no ConfigMap holds: text that is not UTF-8, more than 1 MiB.
@@ -41,6 +42,7 @@ std::string earlier_manifest(const std::filesystem::path& study, bool force);
 
 /// Writes `servetune.yaml` beside a study, and says what to do with it. Throws UsageError as
 /// `earlier_manifest`, and where the study cannot run in a cluster.
-void write_cluster_manifest(const std::filesystem::path& study, const std::string& image, bool force);
+void write_cluster_manifest(const std::filesystem::path& study, const std::string& image,
+                            bool force);
 
 }  // namespace autotune

@@ -31,18 +31,21 @@ enum ExitCode {
 
 /// What the commands that work on a study have in common.
 struct StudyArguments {
-    std::filesystem::path study;                       ///< the YAML file, a folder that a run wrote, or a journal's file
-    std::optional<std::filesystem::path> directory{};  ///< the study's folder; nothing: ./<study name>, or that of the journal
-    std::string strategy{};                            ///< in place of the file's
+    std::filesystem::path study;  ///< the YAML file, a folder that a run wrote, or a journal's file
+    std::optional<std::filesystem::path>
+        directory{};  ///< the study's folder; nothing: ./<study name>, or that of the journal
+    std::string strategy{};  ///< in place of the file's
     bool json = false;
 
     /// To measure, or to say what would be measured: the machine is asked, once for all that this
     /// process loads.
-    [[nodiscard]] servetune::StudyFile load(servetune::MeasuredBy by = servetune::MeasuredBy::evaluator) const;
+    [[nodiscard]] servetune::StudyFile load(
+        servetune::MeasuredBy by = servetune::MeasuredBy::evaluator) const;
     /// To read its journal: the machine is the one that the journal was written on. Throws IoError
     /// where there is none. `unset`: what becomes of `${NAME}` without a value, where the study's
     /// files are those that its journal keeps.
-    [[nodiscard]] servetune::StudyFile load_to_read(servetune::UnsetVariable unset = servetune::UnsetVariable::stays) const;
+    [[nodiscard]] servetune::StudyFile load_to_read(
+        servetune::UnsetVariable unset = servetune::UnsetVariable::stays) const;
     [[nodiscard]] std::filesystem::path folder(const servetune::StudyFile& file) const;
     /// The same where the file is not needed: that of a journal may not be readable.
     [[nodiscard]] std::filesystem::path folder() const;
@@ -58,17 +61,20 @@ private:
 };
 
 struct RunArguments : StudyArguments {
-    std::optional<std::size_t> trials{};              ///< in place of the file's budget
-    std::vector<std::filesystem::path> learn_from{};  ///< earlier studies, beside the file's knowledge
-    std::vector<std::filesystem::path> suggest{};     ///< files of suggested configurations
+    std::optional<std::size_t> trials{};  ///< in place of the file's budget
+    std::vector<std::filesystem::path>
+        learn_from{};                              ///< earlier studies, beside the file's knowledge
+    std::vector<std::filesystem::path> suggest{};  ///< files of suggested configurations
     bool accept_changes = false;
     bool no_cache = false;  ///< look up no study of the cache, and add none
     bool quiet = false;
     bool dry_run = false;
     bool json_lines = false;
-    bool conclusion = true;                             ///< print it at the end; false: whoever calls `run` does
-    std::optional<std::string> view{};                  ///< the address of a page that shows the run; empty: the usual one
-    std::optional<std::filesystem::path> token_file{};  ///< holds what a reader of that page has to know
+    bool conclusion = true;  ///< print it at the end; false: whoever calls `run` does
+    std::optional<std::string>
+        view{};  ///< the address of a page that shows the run; empty: the usual one
+    std::optional<std::filesystem::path>
+        token_file{};  ///< holds what a reader of that page has to know
 };
 
 struct ServeArguments : StudyArguments {
@@ -90,8 +96,9 @@ struct WatchArguments : StudyArguments {
     std::optional<double> for_seconds{};  ///< nothing: 20 intervals
     bool once = false;                    ///< one interval, and no judgement by the exit code
     bool json_lines = false;
-    std::string api_key_environment{};                  ///< the variable that holds the key
-    std::optional<std::string> metrics{};               ///< the address where the verdict is served; empty: the usual one
+    std::string api_key_environment{};  ///< the variable that holds the key
+    std::optional<std::string>
+        metrics{};  ///< the address where the verdict is served; empty: the usual one
     std::optional<std::filesystem::path> token_file{};  ///< as of ServeArguments
 };
 
@@ -119,9 +126,10 @@ struct StatusArguments : StudyArguments {
 };
 
 struct ReportArguments : StudyArguments {
-    bool html = false;                                        ///< the page for a browser
-    std::optional<std::filesystem::path> beside{};            ///< another study, to be shown beside it
-    std::optional<std::filesystem::path> beside_directory{};  ///< its folder; nothing: ./<study name>
+    bool html = false;                              ///< the page for a browser
+    std::optional<std::filesystem::path> beside{};  ///< another study, to be shown beside it
+    std::optional<std::filesystem::path>
+        beside_directory{};  ///< its folder; nothing: ./<study name>
 };
 
 struct ExportArguments : StudyArguments {
@@ -130,8 +138,8 @@ struct ExportArguments : StudyArguments {
 };
 
 struct ExplainArguments : StudyArguments {
-    std::optional<std::uint64_t> trial{};             ///< nothing: effects of the parameters
-    std::vector<std::string> why_not{};               ///< name=value: of the recommendation with these
+    std::optional<std::uint64_t> trial{};  ///< nothing: effects of the parameters
+    std::vector<std::string> why_not{};    ///< name=value: of the recommendation with these
     std::vector<std::filesystem::path> learn_from{};  ///< as the run had
 };
 
@@ -151,14 +159,15 @@ struct RecommendArguments : StudyArguments {
     std::int64_t nodes = 1;
     std::optional<std::filesystem::path> into{};  ///< a deploy file that is there
     std::optional<std::string> check{};           ///< the same, or the URL of a server
-    std::string at{};                             ///< which of the file's commands; empty: the only one
-    std::string api_key_environment{};            ///< the variable that holds the server's key; empty: the study's
+    std::string at{};  ///< which of the file's commands; empty: the only one
+    std::string
+        api_key_environment{};  ///< the variable that holds the server's key; empty: the study's
 };
 
 struct CompareArguments {
     std::filesystem::path study;                   ///< A: its default
     std::optional<std::filesystem::path> other{};  ///< B: its default
-    std::vector<std::string> settings{};           ///< B without a study of its own: name=value, on top of A
+    std::vector<std::string> settings{};  ///< B without a study of its own: name=value, on top of A
     std::optional<std::filesystem::path> directory{};
     std::size_t pairs = 10;
     double margin = 0.01;
@@ -188,31 +197,35 @@ struct SimulateArguments : StudyArguments {
 
 struct FitArguments : StudyArguments {
     std::filesystem::path table{};
-    std::string workload{};                         ///< only its rows; empty: all
-    std::vector<std::string> metrics{}, factors{};  ///< empty: the study's objective; efficiency of compute and overhead of requests
+    std::string workload{};  ///< only its rows; empty: all
+    std::vector<std::string> metrics{},
+        factors{};  ///< empty: the study's objective; efficiency of compute and overhead of requests
     std::optional<std::filesystem::path> output{};  ///< the traits file to write
 };
 
 struct ImportArguments {
     std::vector<std::filesystem::path> documents;
     std::optional<std::filesystem::path> study{};
-    std::optional<std::filesystem::path> output{};          ///< nothing: standard output
-    std::optional<std::filesystem::path> rest{};            ///< where the blocks go that the study does not know
-    std::string command{};                                  ///< of the results that have none
-    std::optional<std::filesystem::path> write_study{};     ///< the study that is made of the results
-    std::string workload{};                                 ///< with it: the one that is searched
-    std::vector<std::string> settings{};                    ///< with it: [FILE:]NAME=VALUE
-    std::string objective{};                                ///< of a table of configurations: its column
-    std::vector<std::string> parameters{};                  ///< the same: those that are set; empty: as the columns tell
-    std::optional<std::filesystem::path> write_workload{};  ///< the documents are logs; the workload that their traffic makes
-    std::optional<double> window_seconds{};                 ///< with it: how much of the traffic
+    std::optional<std::filesystem::path> output{};  ///< nothing: standard output
+    std::optional<std::filesystem::path>
+        rest{};             ///< where the blocks go that the study does not know
+    std::string command{};  ///< of the results that have none
+    std::optional<std::filesystem::path> write_study{};  ///< the study that is made of the results
+    std::string workload{};                              ///< with it: the one that is searched
+    std::vector<std::string> settings{};                 ///< with it: [FILE:]NAME=VALUE
+    std::string objective{};  ///< of a table of configurations: its column
+    std::vector<std::string>
+        parameters{};  ///< the same: those that are set; empty: as the columns tell
+    std::optional<std::filesystem::path>
+        write_workload{};  ///< the documents are logs; the workload that their traffic makes
+    std::optional<double> window_seconds{};  ///< with it: how much of the traffic
     bool json = false;
 };
 
 struct AuditArguments {
-    std::vector<std::filesystem::path> files;      ///< documents, tables and records
-    std::string hardware{};                        ///< name; empty: the study's, else what the file mentions
-    std::string model{};                           ///< of results that do not name theirs
+    std::vector<std::filesystem::path> files;  ///< documents, tables and records
+    std::string hardware{};  ///< name; empty: the study's, else what the file mentions
+    std::string model{};     ///< of results that do not name theirs
     std::optional<std::filesystem::path> study{};  ///< its workloads, model and hardware
     bool json = false;
 };
@@ -231,7 +244,8 @@ struct LoadTestArguments {
     bool token_ids = false;
     bool stream = true;
     bool usage = true;
-    std::string api_key_environment{};  ///< the variable that holds the key: a key in a command is in the process list
+    std::string
+        api_key_environment{};  ///< the variable that holds the key: a key in a command is in the process list
     std::vector<std::string> headers{};
     std::string extra_body{};
     std::string certificates{};
@@ -248,9 +262,10 @@ struct LoadTestArguments {
 struct BenchArguments : LoadTestArguments {
     std::optional<std::size_t> concurrency{};
     std::optional<double> rate{};
-    std::optional<std::size_t> warmup{};       ///< at least so many requests before, which are not counted; 0: none
+    std::optional<std::size_t>
+        warmup{};  ///< at least so many requests before, which are not counted; 0: none
     std::optional<double> duration_seconds{};  ///< about so long, in place of a number of requests
-    std::vector<double> sweep{};               ///< these, one after the other: `capacity --concurrency --sweep`
+    std::vector<double> sweep{};  ///< these, one after the other: `capacity --concurrency --sweep`
     std::optional<double> ttft_limit_seconds{}, tpot_limit_seconds{}, latency_limit_seconds{};
     std::optional<std::filesystem::path> save{}, records{}, compare_with{};
     bool detailed = false;

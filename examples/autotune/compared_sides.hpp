@@ -44,13 +44,15 @@ struct Side {
     /// Metrics that each measurement must have, above 0; the leading goal's first.
     std::vector<std::string> needed{};
     std::vector<const servetune::Measurement*> measured{};  ///< usable, in the order of measuring
-    std::vector<double> values{};                           ///< the first of `needed` in each of them
-    std::size_t failures = 0, unreliable = 0;               ///< of this process: what caused earlier ones may be mended
-    std::size_t broken = 0;                                 ///< measurements that break a limit
+    std::vector<double> values{};  ///< the first of `needed` in each of them
+    std::size_t failures = 0,
+                unreliable = 0;  ///< of this process: what caused earlier ones may be mended
+    std::size_t broken = 0;      ///< measurements that break a limit
     std::string why_failed{}, why_unreliable{}, why_broken{};
-    std::vector<std::string> log_lines{};                     ///< of the failure in `why_failed`
-    std::map<std::string, servetune::WorkLengths> lengths{};  ///< of the requests behind `values`, by workload
-    double seconds = 0;                                       ///< that all its trials took
+    std::vector<std::string> log_lines{};  ///< of the failure in `why_failed`
+    std::map<std::string, servetune::WorkLengths>
+        lengths{};       ///< of the requests behind `values`, by workload
+    double seconds = 0;  ///< that all its trials took
 
     void look();
     /// Empty: it is usable.
@@ -63,7 +65,8 @@ struct Side {
 
 /// How a comparison ended, for a person and for a program.
 struct Ending {
-    std::string word;  ///< a name of `Comparison::verdicts`, or b_fails, a_fails, b_breaks_limit, unreliable
+    std::string
+        word;  ///< a name of `Comparison::verdicts`, or b_fails, a_fails, b_breaks_limit, unreliable
     std::string text;
     ExitCode code = done;
 };

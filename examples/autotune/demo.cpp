@@ -39,10 +39,14 @@ std::string variable_of(const char* name) {
 fs::path simengine_here() {
     std::error_code unknown;
     const fs::path folder = fs::read_symlink("/proc/self/exe", unknown).parent_path();
-    if (const fs::path beside = folder / "simengine"; access(beside.c_str(), X_OK) == 0) return beside;
-    if (const fs::path other = program_on_path("simengine"); !other.empty()) return fs::absolute(other);
-    throw IoError("the demo needs the program simengine, which plays the engine; it is neither in " + folder.string() +
-                  " nor on the PATH: install servetune whole (a build: the target simengine)");
+    if (const fs::path beside = folder / "simengine"; access(beside.c_str(), X_OK) == 0)
+        return beside;
+    if (const fs::path other = program_on_path("simengine"); !other.empty())
+        return fs::absolute(other);
+    throw IoError(
+        "the demo needs the program simengine, which plays the engine; it is neither in " +
+        folder.string() +
+        " nor on the PATH: install servetune whole (a build: the target simengine)");
 }
 
 /// A new folder: `autotune-demo` here, with a number where that is taken; where this folder cannot
@@ -61,19 +65,22 @@ fs::path new_folder() {
     std::error_code no_place;
     std::string pattern = (fs::temp_directory_path(no_place) / (name + "-XXXXXX")).string();
     if (!no_place && mkdtemp(pattern.data()) != nullptr) {
-        complain("autotune: no folder {} can be made here ({}); the demo writes into {}", name, why, pattern);
+        complain("autotune: no folder {} can be made here ({}); the demo writes into {}", name, why,
+                 pattern);
         return pattern;
     }
     if (!no_place) no_place = {errno, std::generic_category()};
-    throw IoError("the demo has no folder to write into: " + name + " cannot be made here (" + why + ") nor among the temporary files (" +
-                  no_place.message() + "); go to a folder that you can write, or set TMPDIR to one");
+    throw IoError("the demo has no folder to write into: " + name + " cannot be made here (" + why +
+                  ") nor among the temporary files (" + no_place.message() +
+                  "); go to a folder that you can write, or set TMPDIR to one");
 }
 
 /// A program that opens pages for a person who sees this screen; empty: there is none.
 fs::path page_opener() {
     const bool display = !variable_of("DISPLAY").empty() || !variable_of("WAYLAND_DISPLAY").empty();
     const bool elsewhere = !variable_of("SSH_CONNECTION").empty();
-    return isatty(STDOUT_FILENO) == 1 && display && !elsewhere ? program_on_path("xdg-open") : fs::path();
+    return isatty(STDOUT_FILENO) == 1 && display && !elsewhere ? program_on_path("xdg-open")
+                                                               : fs::path();
 }
 
 /// Starts it and does not wait: it may last as long as the browser. Whether it started.
@@ -87,13 +94,15 @@ bool open_page(const fs::path& opener, const std::string& page) {
     posix_spawnattr_init(&attributes);
     sigset_t usual;
     sigemptyset(&usual);
-    for (const int signal : {SIGPIPE, SIGXFSZ}) sigaddset(&usual, signal);  // StopSignals ignores them
+    for (const int signal : {SIGPIPE, SIGXFSZ})
+        sigaddset(&usual, signal);  // StopSignals ignores them
     posix_spawnattr_setsigdefault(&attributes, &usual);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
     std::string name = opener.string(), words = page;
     const std::array<char*, 3> argv{name.data(), words.data(), nullptr};
     pid_t child = 0;
-    const int error = posix_spawn(&child, name.c_str(), &actions, &attributes, argv.data(), environ);
+    const int error =
+        posix_spawn(&child, name.c_str(), &actions, &attributes, argv.data(), environ);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
     return error == 0;
@@ -102,8 +111,9 @@ bool open_page(const fs::path& opener, const std::string& page) {
 /// What the study has found, from its report.
 std::string found_text(const fs::path& folder, double seconds) {
     const auto report = nlohmann::json::parse(read_file(folder / "report.json"), RefuseDeep());
-    std::string text = fmt::format("what happened: simulated, {} trials in {:.0f} s. {}", report.at("trials").at("told").get<int>(),
-                                   seconds, report.at("headline").get<std::string>());
+    std::string text = fmt::format("what happened: simulated, {} trials in {:.0f} s. {}",
+                                   report.at("trials").at("told").get<int>(), seconds,
+                                   report.at("headline").get<std::string>());
     const auto& best = report.at("recommended");
     return best.is_object() ? text + ": " + best.at("command").get<std::string>() : text;
 }
@@ -112,8 +122,11 @@ std::string found_text(const fs::path& folder, double seconds) {
 fs::path engines_in(const fs::path& folder, const fs::path& simengine) {
     const fs::path engines = fs::absolute(folder) / "engines";
     std::error_code error;
-    if (fs::create_directory(engines, error)) fs::create_symlink(simengine, engines / "vllm", error);
-    if (error) throw IoError("cannot make the link " + (engines / "vllm").string() + ": " + error.message());
+    if (fs::create_directory(engines, error))
+        fs::create_symlink(simengine, engines / "vllm", error);
+    if (error)
+        throw IoError("cannot make the link " + (engines / "vllm").string() + ": " +
+                      error.message());
     return engines;
 }
 
@@ -121,7 +134,7 @@ fs::path engines_in(const fs::path& folder, const fs::path& simengine) {
 /// nvidia-smi neither.
 int run_with(const RunArguments& arguments, const fs::path& engines) {
     const std::string path = variable_of("PATH");
-    setenv("PATH", engines.c_str(), 1);                   // NOLINT(concurrency-mt-unsafe): there is one thread
+    setenv("PATH", engines.c_str(), 1);  // NOLINT(concurrency-mt-unsafe): there is one thread
     setenv("SIMENGINE_OPTIONS", "--start-scale 500", 1);  // NOLINT(concurrency-mt-unsafe): the same
     const int code = run(arguments);
     setenv("PATH", path.c_str(), 1);  // NOLINT(concurrency-mt-unsafe): there is one thread again
@@ -140,18 +153,23 @@ int demo() try {
     const fs::path folder = new_folder();
     arguments.directory = folder;
     complain(
-        "A simulated study, about 15 s: simengine plays vLLM with Qwen3-14B on an H100. Processes, requests and load tests are real. "
+        "A simulated study, about 15 s: simengine plays vLLM with Qwen3-14B on an H100. Processes, "
+        "requests and load tests are real. "
         "It writes into {}.",
         folder.string());
     const auto begin = std::chrono::steady_clock::now();
     const int code = run_with(arguments, engines_in(folder, simengine));
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    if (code == stopped) complain("the demo was stopped; nothing of it is running. What it has written is in {}", folder.string());
+    const double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    if (code == stopped)
+        complain("the demo was stopped; nothing of it is running. What it has written is in {}",
+                 folder.string());
     if (code != done) return code;
     const std::string page = fs::absolute(folder / "report.html").string();
     const std::string opened = open_page(opener, page) ? " (opening in the browser)" : "";
-    put(stdout, "{}\nreport: {}{}\nnext: `autotune init` writes a study for your own model and GPU\n", found_text(folder, seconds), page,
-        opened);
+    put(stdout,
+        "{}\nreport: {}{}\nnext: `autotune init` writes a study for your own model and GPU\n",
+        found_text(folder, seconds), page, opened);
     return done;
 } catch (const IoError& error) {
     complain("autotune: {}", error.what());

@@ -36,8 +36,8 @@ std::vector<Checkup> all_checkups() {
     const std::vector<Checkup> gpus = checkups_of_gpus();
     const bool nvidia = gpus.size() > 1;  // only nvidia-smi tells more than which there are
     std::vector<Checkup> result = gpus;
-    for (auto&& part :
-         {checkups_of_engines(catalogue), checkups_of_containers(nvidia), checkups_of_machine(), checkups_of_folders(catalogue)})
+    for (auto&& part : {checkups_of_engines(catalogue), checkups_of_containers(nvidia),
+                        checkups_of_machine(), checkups_of_folders(catalogue)})
         result.insert(result.end(), part.begin(), part.end());
     return result;
 }
@@ -47,18 +47,21 @@ std::vector<Checkup> all_checkups() {
 int doctor(bool json) {
     const std::vector<Checkup> checkups = all_checkups();
     const auto stops = static_cast<std::size_t>(
-        std::count_if(checkups.begin(), checkups.end(), [](const Checkup& one) { return one.state == Checkup::State::stops; }));
+        std::count_if(checkups.begin(), checkups.end(),
+                      [](const Checkup& one) { return one.state == Checkup::State::stops; }));
     if (json) {
         OrderedJson list = OrderedJson::array();
         for (const Checkup& one : checkups)
-            list.push_back({{"name", one.name},
-                            {"state", word_of(one.state)},
-                            {"found", one.found},
-                            {"do", one.remedy.empty() ? OrderedJson(nullptr) : OrderedJson(one.remedy)}});
+            list.push_back(
+                {{"name", one.name},
+                 {"state", word_of(one.state)},
+                 {"found", one.found},
+                 {"do", one.remedy.empty() ? OrderedJson(nullptr) : OrderedJson(one.remedy)}});
         put_json(OrderedJson{{"stops", stops}, {"checks", list}});
     } else {
         for (const Checkup& one : checkups)
-            put(stdout, "{:13}  {}: {}{}\n", word_of(one.state), one.name, one.found, one.remedy.empty() ? "" : "; do: " + one.remedy);
+            put(stdout, "{:13}  {}: {}{}\n", word_of(one.state), one.name, one.found,
+                one.remedy.empty() ? "" : "; do: " + one.remedy);
         if (stops == 0) put(stdout, "nothing stops you\n");
         else put(stdout, "{} stop{} you\n", counted_text(stops, "thing"), stops == 1 ? "s" : "");
     }

@@ -44,16 +44,19 @@ void print_one(const Engine& engine, bool json) {
                             {"until", p.until},
                             {"doc", p.parameter.doc},
                             {"source", p.source}});
-        put_json(OrderedJson{{"engine", engine.name}, {"versions", engine.versions}, {"parameters", list}});
+        put_json(OrderedJson{
+            {"engine", engine.name}, {"versions", engine.versions}, {"parameters", list}});
         return;
     }
     put(stdout, "{} {}\n\n", engine.name, engine.versions);
     for (const EngineParameter& p : engine.parameters) {
         const std::string versions = versions_text(p);
-        put(stdout, "  {} ({}{})\n    {}; default {}\n    {}\n", p.parameter.name, goes_to(p), versions.empty() ? "" : ", " + versions,
-            p.parameter.domain_text(), text_of(p.parameter.default_value), p.parameter.doc);
+        put(stdout, "  {} ({}{})\n    {}; default {}\n    {}\n", p.parameter.name, goes_to(p),
+            versions.empty() ? "" : ", " + versions, p.parameter.domain_text(),
+            text_of(p.parameter.default_value), p.parameter.doc);
     }
-    for (const Constraint& constraint : engine.constraints) put(stdout, "  {}\n", explained_text_of(constraint));
+    for (const Constraint& constraint : engine.constraints)
+        put(stdout, "  {}\n", explained_text_of(constraint));
 }
 
 }  // namespace
@@ -61,13 +64,15 @@ void print_one(const Engine& engine, bool json) {
 int engines(const EnginesArguments& arguments) {
     const Catalogue catalogue = Catalogue::standard();
     if (!arguments.name.empty()) {
-        print_one(catalogue.engine(Yaml::parse(arguments.name, "the command line")), arguments.json);
+        print_one(catalogue.engine(Yaml::parse(arguments.name, "the command line")),
+                  arguments.json);
         return done;
     }
     OrderedJson list = OrderedJson::array();
     for (const Engine& engine : catalogue.engines()) {
         std::vector<std::string> versions;
-        for (const FlagFacts& facts : known_versions(catalogue.root(), engine.name)) versions.push_back(facts.version);
+        for (const FlagFacts& facts : known_versions(catalogue.root(), engine.name))
+            versions.push_back(facts.version);
         if (arguments.json)
             list.push_back({{"engine", engine.name},
                             {"versions", engine.versions},
@@ -75,8 +80,9 @@ int engines(const EnginesArguments& arguments) {
                             {"constraints", engine.constraints.size()},
                             {"flags_known_for", versions}});
         else
-            put(stdout, "{:14} {:12} {:3} parameters, {:2} constraints; flags known for {}\n", engine.name, engine.versions,
-                engine.parameters.size(), engine.constraints.size(), fmt::join(versions, ", "));
+            put(stdout, "{:14} {:12} {:3} parameters, {:2} constraints; flags known for {}\n",
+                engine.name, engine.versions, engine.parameters.size(), engine.constraints.size(),
+                fmt::join(versions, ", "));
     }
     if (arguments.json) put_json(list);
     return done;

@@ -28,22 +28,28 @@ OrderedJson event_of(const char* name) { return {{"event", name}, {"at", unix_se
 /// An interval that is not known is null.
 OrderedJson gain_object(const Gain& gain) {
     const FigureScale& scale = gain.scale;
-    if (!gain.has_interval()) return {{"value", scale.stated(gain.value)}, {"low", nullptr}, {"high", nullptr}};
-    return {{"value", scale.stated(gain.value)}, {"low", scale.stated(gain.low)}, {"high", scale.stated(gain.high)}};
+    if (!gain.has_interval())
+        return {{"value", scale.stated(gain.value)}, {"low", nullptr}, {"high", nullptr}};
+    return {{"value", scale.stated(gain.value)},
+            {"low", scale.stated(gain.low)},
+            {"high", scale.stated(gain.high)}};
 }
 
 }  // namespace
 
 void put_event(OrderedJson event) {
     redact(event, secrets());
-    put_controls(stdout, printable(event.dump(-1, ' ', false, OrderedJson::error_handler_t::replace)) + "\n");
+    put_controls(
+        stdout,
+        printable(event.dump(-1, ' ', false, OrderedJson::error_handler_t::replace)) + "\n");
     (void)std::fflush(stdout);
 }
 
 void EventLines::resumed(std::span<const Trial> history) {
     const std::scoped_lock lock(mutex_);
     OrderedJson event = event_of("resumed");
-    event["told"] = std::count_if(history.begin(), history.end(), [](const Trial& trial) { return trial.told(); });
+    event["told"] = std::count_if(history.begin(), history.end(),
+                                  [](const Trial& trial) { return trial.told(); });
     put_event(std::move(event));
 }
 
@@ -77,7 +83,8 @@ void EventLines::told(const Trial& trial, std::span<const Trial> history) {
                          {"metric", problem.objective.leading().metric},
                          {"value", best->estimate().mean},
                          {"gain", nullptr}};
-        if (base != nullptr && base->passes()) event["best"]["gain"] = gain_object(judged_gain(problem, standings, *best, *base));
+        if (base != nullptr && base->passes())
+            event["best"]["gain"] = gain_object(judged_gain(problem, standings, *best, *base));
     }
     put_event(std::move(event));
 }

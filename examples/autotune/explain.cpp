@@ -20,15 +20,22 @@ int explain(const ExplainArguments& arguments) {
     const std::filesystem::path folder = arguments.folder(file);
     const StudySetup setup = set_up(std::move(file), folder);
     const SqliteJournal journal = read_journal(setup, folder);
-    if (const std::string path = "knowledge[" + std::to_string(setup.knowledge.size()) + "]"; journal.definition().contains(path))
-        complain("autotune: the run also learned from {}: name it with --learn-from", journal.definition().at(path));
-    if (const auto definition = journal.definition(); setup.earlier.empty() && definition.contains(earlier_study_path))
-        complain("autotune: the run also learned from {}, which is not here: name it with --learn-from", definition.at(earlier_study_path));
+    if (const std::string path = "knowledge[" + std::to_string(setup.knowledge.size()) + "]";
+        journal.definition().contains(path))
+        complain("autotune: the run also learned from {}: name it with --learn-from",
+                 journal.definition().at(path));
+    if (const auto definition = journal.definition();
+        setup.earlier.empty() && definition.contains(earlier_study_path))
+        complain(
+            "autotune: the run also learned from {}, which is not here: name it with --learn-from",
+            definition.at(earlier_study_path));
     const std::vector<Trial> trials = journal.trials();
     const auto explained = [&] {
         if (!arguments.why_not.empty())
-            return explain_why_not(setup, trials, settings_of(setup.file, setup.problem->space, arguments.why_not));
-        return arguments.trial ? explain_trial(setup, trials, *arguments.trial) : explain_study(setup, trials);
+            return explain_why_not(
+                setup, trials, settings_of(setup.file, setup.problem->space, arguments.why_not));
+        return arguments.trial ? explain_trial(setup, trials, *arguments.trial)
+                               : explain_study(setup, trials);
     };
     const ExplainReport report = explained();
     if (arguments.json) put(stdout, "{}\n", report.json);

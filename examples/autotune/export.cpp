@@ -35,7 +35,8 @@ std::string findings_text(const Validity& validity) {
 /// trial of the search.
 std::string csv_of_trials(const StudySetup& setup, const std::vector<Trial>& trials) {
     std::vector<std::string> head{"block"};
-    for (const Parameter& parameter : setup.problem->space.parameters()) head.push_back(parameter.name);
+    for (const Parameter& parameter : setup.problem->space.parameters())
+        head.push_back(parameter.name);
     head.emplace_back("status");
     std::set<std::string> metrics;
     for (const Trial& trial : trials)
@@ -52,14 +53,21 @@ std::string csv_of_trials(const StudySetup& setup, const std::vector<Trial>& tri
             row.push_back(value == nullptr ? "" : text_of(*value));
         }
         const Measurement* measured = trial.measurement();
-        row.push_back(measured != nullptr ? "ok" : std::string(name_in(failure_kinds, trial.failure()->kind)));
+        row.push_back(measured != nullptr
+                          ? "ok"
+                          : std::string(name_in(failure_kinds, trial.failure()->kind)));
         for (const std::string& name : metrics) {
-            const auto found = measured == nullptr ? Metrics::const_iterator{} : measured->metrics.find(name);
-            row.push_back(measured == nullptr || found == measured->metrics.end() ? "" : text_of(found->second.value));
+            const auto found =
+                measured == nullptr ? Metrics::const_iterator{} : measured->metrics.find(name);
+            row.push_back(measured == nullptr || found == measured->metrics.end()
+                              ? ""
+                              : text_of(found->second.value));
         }
-        row.push_back(measured != nullptr ? std::string(name_in(verdicts, measured->validity.verdict)) : "");
+        row.push_back(
+            measured != nullptr ? std::string(name_in(verdicts, measured->validity.verdict)) : "");
         row.push_back(measured != nullptr ? findings_text(measured->validity) : "");
-        row.push_back(measured != nullptr ? "" : printable_line(secrets()(trial.failure()->message)));
+        row.push_back(measured != nullptr ? ""
+                                          : printable_line(secrets()(trial.failure()->message)));
         result += csv_line(row);
     }
     return result;
@@ -67,7 +75,9 @@ std::string csv_of_trials(const StudySetup& setup, const std::vector<Trial>& tri
 
 /// A JSON object a line for each trial, those of report workloads and pending ones too.
 std::string json_lines_of_trials(const std::vector<Trial>& trials) {
-    const auto time = [](const std::optional<double>& at) { return at ? OrderedJson(*at) : OrderedJson(nullptr); };
+    const auto time = [](const std::optional<double>& at) {
+        return at ? OrderedJson(*at) : OrderedJson(nullptr);
+    };
     std::string result;
     for (const Trial& trial : trials) {
         OrderedJson line{{"trial", trial.id},
@@ -78,8 +88,10 @@ std::string json_lines_of_trials(const std::vector<Trial>& trials) {
                          {"asked_at", trial.asked_at},
                          {"started_at", time(trial.started_at)},
                          {"told_at", time(trial.told_at)},
-                         {"environment", trial.environment ? OrderedJson(*trial.environment) : OrderedJson(nullptr)},
-                         {"outcome", trial.told() ? OrderedJson::parse(json_of(*trial.outcome)) : OrderedJson(nullptr)}};
+                         {"environment", trial.environment ? OrderedJson(*trial.environment)
+                                                           : OrderedJson(nullptr)},
+                         {"outcome", trial.told() ? OrderedJson::parse(json_of(*trial.outcome))
+                                                  : OrderedJson(nullptr)}};
         redact(line, secrets());
         result += line.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
     }
@@ -93,11 +105,13 @@ int export_trials(const ExportArguments& arguments) {
     const StudySetup setup = set_up(arguments.load_to_read());
     const std::vector<Trial> trials = read_journal(setup, arguments.folder(setup.file)).trials();
     if (arguments.format == "optuna") {
-        if (!arguments.output) throw UsageError("--format optuna writes a database: say the file with --output");
+        if (!arguments.output)
+            throw UsageError("--format optuna writes a database: say the file with --output");
         write_optuna_storage(setup, trials, *arguments.output);
         return done;
     }
-    const std::string text = arguments.format == "csv" ? csv_of_trials(setup, trials) : json_lines_of_trials(trials);
+    const std::string text =
+        arguments.format == "csv" ? csv_of_trials(setup, trials) : json_lines_of_trials(trials);
     if (arguments.output) write_file(*arguments.output, text);
     else put_controls(stdout, printable(text));
     return done;

@@ -32,7 +32,8 @@ std::string only_workload(const Side& side) {
 
 /// The workloads that a goal has figures of: by the first measurement, before it by the study.
 std::vector<std::string> workloads_of(const Goal& goal, const Side& a) {
-    if (const std::string_view own = MetricKey::of(goal.metric).workload; !own.empty()) return {std::string(own)};
+    if (const std::string_view own = MetricKey::of(goal.metric).workload; !own.empty())
+        return {std::string(own)};
     std::vector<std::string> result;
     if (!a.measured.empty()) {
         for (const auto& [workload, figure] : figures_of(a.measured.front()->metrics, goal.metric))
@@ -42,7 +43,9 @@ std::vector<std::string> workloads_of(const Goal& goal, const Side& a) {
     return result.empty() ? std::vector<std::string>{""} : result;
 }
 
-std::size_t measured_pairs(const Side& a, const Side& b) { return std::min(a.measured.size(), b.measured.size()); }
+std::size_t measured_pairs(const Side& a, const Side& b) {
+    return std::min(a.measured.size(), b.measured.size());
+}
 
 /// A limit on one workload, and in how many of its measurements each side breaks it.
 struct LimitCheck {
@@ -51,7 +54,9 @@ struct LimitCheck {
     std::size_t a = 0, b = 0;
     std::string figures{};  ///< of B
 
-    [[nodiscard]] static bool mostly(std::size_t broken, const Side& side) { return broken > 0 && 2 * broken >= side.measured.size(); }
+    [[nodiscard]] static bool mostly(std::size_t broken, const Side& side) {
+        return broken > 0 && 2 * broken >= side.measured.size();
+    }
 };
 
 std::vector<LimitCheck> limit_checks(const Side& a, const Side& b) {
@@ -60,7 +65,8 @@ std::vector<LimitCheck> limit_checks(const Side& a, const Side& b) {
         std::set<std::string> workloads;
         for (const Side* side : {&a, &b})
             for (const Measurement* one : side->measured)
-                for (const auto& [workload, figure] : limit.figures(one->metrics)) workloads.insert(workload);
+                for (const auto& [workload, figure] : limit.figures(one->metrics))
+                    workloads.insert(workload);
         if (workloads.size() > 1) workloads.erase("");  // a mean of the others
         if (workloads.empty()) workloads.insert("");
         for (const std::string& workload : workloads) {
@@ -69,11 +75,14 @@ std::vector<LimitCheck> limit_checks(const Side& a, const Side& b) {
             for (const Side* side : {&a, &b})
                 for (const Measurement* one : side->measured) {
                     const auto found = one->metrics.find(key);
-                    const bool keeps = found != one->metrics.end() && limit.keeps(found->second.value);
+                    const bool keeps =
+                        found != one->metrics.end() && limit.keeps(found->second.value);
                     (side == &a ? check.a : check.b) += keeps ? 0 : 1;
                     if (side == &b)
                         check.figures += (check.figures.empty() ? "" : ", ") +
-                                         (found == one->metrics.end() ? "none" : figure_text(limit.metric, found->second.value));
+                                         (found == one->metrics.end()
+                                              ? "none"
+                                              : figure_text(limit.metric, found->second.value));
                 }
         }
     }
@@ -81,11 +90,12 @@ std::vector<LimitCheck> limit_checks(const Side& a, const Side& b) {
 }
 
 GateCheck check_of(const LimitCheck& check, const Side& a, const Side& b, bool ended) {
-    GateCheck result{"limit " + check.limit->readable(), check.workload.empty() ? only_workload(a) : check.workload};
+    GateCheck result{"limit " + check.limit->readable(),
+                     check.workload.empty() ? only_workload(a) : check.workload};
     const bool a_breaks = LimitCheck::mostly(check.a, a);
     const bool b_breaks = LimitCheck::mostly(check.b, b);
-    result.text =
-        fmt::format("B breaks it in {} of {} measurements, A in {} of {}", check.b, b.measured.size(), check.a, a.measured.size());
+    result.text = fmt::format("B breaks it in {} of {} measurements, A in {} of {}", check.b,
+                              b.measured.size(), check.a, a.measured.size());
     if (!check.figures.empty()) result.text += "; B has " + check.figures;
     result.end = !ended || b.measured.empty() ? CheckEnd::undecided
                  : !b_breaks                  ? CheckEnd::passed
@@ -102,29 +112,35 @@ GateCheck check_of(const GoalCheck& check, const Side& a, bool ended, bool faile
     for (const double value : check.a) result.a.push_back(figure_text(check.goal.metric, value));
     for (const double value : check.b) result.b.push_back(figure_text(check.goal.metric, value));
     const Comparison::Verdict verdict = check.comparison.verdict();
-    if (check.why_none.empty() && verdict == Comparison::Verdict::not_worse) result.end = CheckEnd::passed;
-    else if (check.why_none.empty() && verdict == Comparison::Verdict::worse) result.end = CheckEnd::failed;
+    if (check.why_none.empty() && verdict == Comparison::Verdict::not_worse)
+        result.end = CheckEnd::passed;
+    else if (check.why_none.empty() && verdict == Comparison::Verdict::worse)
+        result.end = CheckEnd::failed;
     else {
         result.end = ended && failed && check.open() ? CheckEnd::not_judged : CheckEnd::undecided;
         if (!ended) result.text += "; not finished";
-        else if (result.end == CheckEnd::not_judged) result.text += "; not decided when another check failed";
+        else if (result.end == CheckEnd::not_judged)
+            result.text += "; not decided when another check failed";
     }
     return result;
 }
 
 /// What a reader of the summary sees of both, equal or not.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 5> always_shown{{{"profile.engine", "engine"},
-                                                                                     {"profile.version", "version"},
-                                                                                     {"profile.model", "model"},
-                                                                                     {"profile.machine", "machine"},
-                                                                                     {"profile.workloads", "workloads"}}};
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> always_shown{
+    {{"profile.engine", "engine"},
+     {"profile.version", "version"},
+     {"profile.model", "model"},
+     {"profile.machine", "machine"},
+     {"profile.workloads", "workloads"}}};
 
 /// What differs between two definitions without any effect on how their defaults are measured, or
 /// what the commands show.
 constexpr std::array<std::string_view, 22> not_shown{
-    "command",    "constraints[",    "decision", "earlier",     "file.data.", "file.flags.", "file.roles.",       "file.strategy",
-    "knowledge[", "machine.devices", "min_gain", "model",       "noise_cv",   "profile.",    "report_workloads.", "seed",
-    "space.",     "strategy",        "study",    "suggestions", "workloads.", "file.seed"};
+    "command",     "constraints[", "decision",      "earlier",    "file.data.",
+    "file.flags.", "file.roles.",  "file.strategy", "knowledge[", "machine.devices",
+    "min_gain",    "model",        "noise_cv",      "profile.",   "report_workloads.",
+    "seed",        "space.",       "strategy",      "study",      "suggestions",
+    "workloads.",  "file.seed"};
 
 std::vector<GateReport::Row> rows_of(const Side& a, const Side& b) {
     const std::map<std::string, std::string> of_a = a.of->setup.definition();
@@ -135,18 +151,21 @@ std::vector<GateReport::Row> rows_of(const Side& a, const Side& b) {
     };
     std::vector<GateReport::Row> result;
     for (const auto& [path, what] : always_shown) {
-        GateReport::Row row{std::string(what), text(of_a, std::string(path)), text(of_b, std::string(path))};
+        GateReport::Row row{std::string(what), text(of_a, std::string(path)),
+                            text(of_b, std::string(path))};
         if (!row.a.empty() || !row.b.empty()) result.push_back(std::move(row));
     }
     std::set<std::string> paths;
     for (const auto* each : {&of_a, &of_b})
         for (const auto& entry : *each) paths.insert(entry.first);
     for (const std::string& path : paths) {
-        const bool shown = std::none_of(not_shown.begin(), not_shown.end(), [&](const auto& one) { return path.starts_with(one); }) ||
+        const bool shown = std::none_of(not_shown.begin(), not_shown.end(),
+                                        [&](const auto& one) { return path.starts_with(one); }) ||
                            path == "model.facts";
         if (shown && text(of_a, path) != text(of_b, path))
             result.push_back(
-                {path.starts_with(of_later_versions) ? path.substr(of_later_versions.size()) : path, text(of_a, path), text(of_b, path)});
+                {path.starts_with(of_later_versions) ? path.substr(of_later_versions.size()) : path,
+                 text(of_a, path), text(of_b, path)});
     }
     return result;
 }
@@ -158,26 +177,32 @@ std::string GoalCheck::text() const {
     if (comparison.pairs() == 0) return "not measured";
     const Gain gain = comparison.gain();
     if (!gain.has_interval()) return percent(gain.value) + " (1 pair)";
-    return fmt::format("{} (95 % interval {} to {}, {} pairs)", percent(gain.value), percent(gain.low), percent(gain.high),
-                       comparison.pairs());
+    return fmt::format("{} (95 % interval {} to {}, {} pairs)", percent(gain.value),
+                       percent(gain.low), percent(gain.high), comparison.pairs());
 }
 
-std::vector<GoalCheck> goal_checks(const CompareArguments& arguments, const Side& a, const Side& b) {
+std::vector<GoalCheck> goal_checks(const CompareArguments& arguments, const Side& a,
+                                   const Side& b) {
     std::vector<std::pair<Goal, std::string>> all;
     for (const Goal& goal : a.of->setup.problem->objective.goals)
         for (const std::string& workload : workloads_of(goal, a))
-            all.emplace_back(Goal{MetricKey{MetricKey::of(goal.metric).name, workload}.text(), goal.direction}, workload);
+            all.emplace_back(
+                Goal{MetricKey{MetricKey::of(goal.metric).name, workload}.text(), goal.direction},
+                workload);
     const double error = 0.05 / static_cast<double>(all.size());
-    const Comparison none(
-        {arguments.margin, std::min<std::size_t>(3, arguments.pairs), arguments.pairs, Comparison::Question::not_worse, error});
+    const Comparison none({arguments.margin, std::min<std::size_t>(3, arguments.pairs),
+                           arguments.pairs, Comparison::Question::not_worse, error});
     std::vector<GoalCheck> result;
     for (auto& [goal, workload] : all) {
         GoalCheck& check = result.emplace_back(GoalCheck{goal, workload, none});
         for (std::size_t i = 0; i < measured_pairs(a, b) && check.open(); ++i) {
             const auto figure = [&](const Side& side) {
                 const auto found = side.measured[i]->metrics.find(check.goal.metric);
-                const bool positive = found != side.measured[i]->metrics.end() && found->second.value > 0;
-                if (!positive) check.why_none = fmt::format("a result of {} has no {} above 0", side.name, check.goal.metric);
+                const bool positive =
+                    found != side.measured[i]->metrics.end() && found->second.value > 0;
+                if (!positive)
+                    check.why_none = fmt::format("a result of {} has no {} above 0", side.name,
+                                                 check.goal.metric);
                 return positive ? found->second.value : 0;
             };
             const double of_a = figure(a);
@@ -192,18 +217,21 @@ std::vector<GoalCheck> goal_checks(const CompareArguments& arguments, const Side
 }
 
 bool gate_open(const std::vector<GoalCheck>& goals) {
-    return std::none_of(goals.begin(), goals.end(), [](const GoalCheck& one) { return one.worse(); }) &&
+    return std::none_of(goals.begin(), goals.end(),
+                        [](const GoalCheck& one) { return one.worse(); }) &&
            std::any_of(goals.begin(), goals.end(), [](const GoalCheck& one) { return one.open(); });
 }
 
-Ending gate_ending(const std::vector<GoalCheck>& goals, const CompareArguments& arguments, const Side& a, const Side& b) {
+Ending gate_ending(const std::vector<GoalCheck>& goals, const CompareArguments& arguments,
+                   const Side& a, const Side& b) {
     if (auto work = unequal_work(a, b)) return *work;
     const std::string margin = fmt::format("{:g} %", arguments.margin * 100);
     std::string worse;
     std::string open;
     std::string broken;
     const auto add = [](std::string& list, const GateCheck& check) {
-        list += (list.empty() ? "" : "; ") + check.name + (check.workload.empty() ? "" : " on " + check.workload) + ": " + check.text;
+        list += (list.empty() ? "" : "; ") + check.name +
+                (check.workload.empty() ? "" : " on " + check.workload) + ": " + check.text;
     };
     for (const GoalCheck& goal : goals) {
         const GateCheck check = check_of(goal, a, true, false);
@@ -211,32 +239,53 @@ Ending gate_ending(const std::vector<GoalCheck>& goals, const CompareArguments& 
         if (check.end == CheckEnd::undecided) add(open, check);
     }
     for (const LimitCheck& limit : limit_checks(a, b))
-        if (const GateCheck check = check_of(limit, a, b, true); check.end == CheckEnd::failed) add(broken, check);
-    if (!worse.empty()) return {"worse", fmt::format("B fails: it is worse than A by more than {}: {}", margin, worse), answer_is_no};
-    if (!broken.empty()) return {"b_breaks_limit", "B fails: it breaks a limit that A keeps: " + broken, answer_is_no};
+        if (const GateCheck check = check_of(limit, a, b, true); check.end == CheckEnd::failed)
+            add(broken, check);
+    if (!worse.empty())
+        return {"worse",
+                fmt::format("B fails: it is worse than A by more than {}: {}", margin, worse),
+                answer_is_no};
+    if (!broken.empty())
+        return {"b_breaks_limit", "B fails: it breaks a limit that A keeps: " + broken,
+                answer_is_no};
     if (!open.empty())
-        return {"undecided", fmt::format("Undecided: {}; more pairs, or a margin above {}, would tell", open, margin), undecided};
+        return {"undecided",
+                fmt::format("Undecided: {}; more pairs, or a margin above {}, would tell", open,
+                            margin),
+                undecided};
     std::string all;
     for (const GoalCheck& goal : goals) add(all, check_of(goal, a, true, false));
-    return {"not_worse", fmt::format("B passes: it is not worse than A by {}: {}", margin, all), done};
+    return {"not_worse", fmt::format("B passes: it is not worse than A by {}: {}", margin, all),
+            done};
 }
 
-GateReport gate_report(const std::vector<GoalCheck>& goals, const CompareArguments& arguments, const Side& a, const Side& b,
-                       const std::optional<Ending>& ending) {
+GateReport gate_report(const std::vector<GoalCheck>& goals, const CompareArguments& arguments,
+                       const Side& a, const Side& b, const std::optional<Ending>& ending) {
     const bool b_fails = ending && ending->word == "b_fails";
-    const bool none = ending && (b_fails || ending->word == "a_fails" || ending->word == "unreliable");
+    const bool none =
+        ending && (b_fails || ending->word == "a_fails" || ending->word == "unreliable");
     const bool failed = ending && ending->code == answer_is_no;
     GateReport report;
     report.study = a.of->setup.file.name;
-    report.headline = ending ? ending->text : fmt::format("Not finished: {} pairs so far.", measured_pairs(a, b));
-    report.end = failed ? CheckEnd::failed : ending && ending->code == done ? CheckEnd::passed : CheckEnd::undecided;
-    GateCheck measurable{"both are measured", "", !none ? CheckEnd::passed : b_fails ? CheckEnd::failed : CheckEnd::undecided};
-    measurable.text = none ? ending->text : fmt::format("A {} times, B {} times", a.measured.size(), b.measured.size());
+    report.headline =
+        ending ? ending->text : fmt::format("Not finished: {} pairs so far.", measured_pairs(a, b));
+    report.end = failed                           ? CheckEnd::failed
+                 : ending && ending->code == done ? CheckEnd::passed
+                                                  : CheckEnd::undecided;
+    GateCheck measurable{"both are measured", "",
+                         !none     ? CheckEnd::passed
+                         : b_fails ? CheckEnd::failed
+                                   : CheckEnd::undecided};
+    measurable.text =
+        none ? ending->text
+             : fmt::format("A {} times, B {} times", a.measured.size(), b.measured.size());
     if (!ending) measurable.end = CheckEnd::undecided;
     if (none && ending->word != "unreliable") measurable.log = (b_fails ? b : a).log_lines;
     report.checks.push_back(std::move(measurable));
-    for (const GoalCheck& goal : goals) report.checks.push_back(check_of(goal, a, ending.has_value(), failed));
-    for (const LimitCheck& limit : limit_checks(a, b)) report.checks.push_back(check_of(limit, a, b, ending.has_value()));
+    for (const GoalCheck& goal : goals)
+        report.checks.push_back(check_of(goal, a, ending.has_value(), failed));
+    for (const LimitCheck& limit : limit_checks(a, b))
+        report.checks.push_back(check_of(limit, a, b, ending.has_value()));
     if (none)
         for (std::size_t i = 1; i < report.checks.size(); ++i) {
             report.checks[i].end = CheckEnd::not_judged;

@@ -15,13 +15,15 @@ namespace autotune {
 
 /// A goal on one workload, by the pairs in which both sides were measured.
 struct GoalCheck {
-    servetune::Goal goal;    ///< its metric is the key of the figure: `total_tokens_per_second@chat`
+    servetune::Goal goal;  ///< its metric is the key of the figure: `total_tokens_per_second@chat`
     std::string workload{};  ///< for people; empty: the figure is of all
     servetune::Comparison comparison;
     std::string why_none{};  ///< why it cannot be compared; empty: it can
     std::vector<double> a{}, b{};
 
-    [[nodiscard]] bool worse() const { return comparison.verdict() == servetune::Comparison::Verdict::worse; }
+    [[nodiscard]] bool worse() const {
+        return comparison.verdict() == servetune::Comparison::Verdict::worse;
+    }
     /// Whether another pair may decide it.
     [[nodiscard]] bool open() const { return why_none.empty() && comparison.open(); }
     /// Its gain with the interval.
@@ -39,10 +41,12 @@ std::vector<GoalCheck> goal_checks(const CompareArguments& arguments, const Side
 bool gate_open(const std::vector<GoalCheck>& goals);
 
 /// The verdict when no more pairs are measured, limits included.
-Ending gate_ending(const std::vector<GoalCheck>& goals, const CompareArguments& arguments, const Side& a, const Side& b);
+Ending gate_ending(const std::vector<GoalCheck>& goals, const CompareArguments& arguments,
+                   const Side& a, const Side& b);
 
 /// All that is known now. `ending`: nothing while pairs are being measured.
-servetune::GateReport gate_report(const std::vector<GoalCheck>& goals, const CompareArguments& arguments, const Side& a, const Side& b,
+servetune::GateReport gate_report(const std::vector<GoalCheck>& goals,
+                                  const CompareArguments& arguments, const Side& a, const Side& b,
                                   const std::optional<Ending>& ending);
 
 /// Writes `gate.xml` and `gate.md` into the folder of a comparison. Throws IoError.

@@ -22,20 +22,27 @@ namespace {
 constexpr std::array<std::pair<int, std::string_view>, 10> exit_codes{{
     {done, "success, also where the verdict is to keep the default, or inconclusive"},
     {answer_is_no,
-     "the answer is no: an invalid study (`validate`), a worse B (`compare`), other traffic (`watch`), an unsound result, nothing to "
+     "the answer is no: an invalid study (`validate`), a worse B (`compare`), other traffic "
+     "(`watch`), an unsound result, nothing to "
      "explain, another command (`recommend --check`)"},
-    {usage_error, "usage error: a wrong option, an unreadable file, an invalid study (all but `validate`)"},
+    {usage_error,
+     "usage error: a wrong option, an unreadable file, an invalid study (all but `validate`)"},
     {environment_error,
-     "environment error: a missing program, a full disk, a failing A (`compare`), a folder in use, no engine that stays up (`serve`), "
+     "environment error: a missing program, a full disk, a failing A (`compare`), a folder in use, "
+     "no engine that stays up (`serve`), "
      "no server (`recommend --check`)"},
     {nothing_feasible, "no configuration passes, whatever the verdict"},
-    {without_results, "`audit` or `import`: a file has no results; the others were read, and 1 and 2 take precedence"},
+    {without_results,
+     "`audit` or `import`: a file has no results; the others were read, and 1 and 2 take "
+     "precedence"},
     {undecided,
-     "undecided: `compare` after all pairs, `capacity` if no load breaks the limits, `watch`, `recommend --check` of a server that does "
+     "undecided: `compare` after all pairs, `capacity` if no load breaks the limits, `watch`, "
+     "`recommend --check` of a server that does "
      "not tell all"},
     {left_alone, "`recommend --into`: the file cannot be changed safely and is left as it is"},
     {stopped, "stopped by the user"},
-    {reader_gone, "the reader of standard output ended first, such as `head -1`; a run continues to its end"},
+    {reader_gone,
+     "the reader of standard output ended first, such as `head -1`; a run continues to its end"},
 }};
 
 /// Options of earlier versions, and what to say of them.
@@ -46,8 +53,10 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 2> old_optio
 
 /// What to write instead of an option that a command does not have.
 std::string option_instead(const std::string& name, const std::vector<std::string>& known) {
-    const auto* const old = std::find_if(old_options.begin(), old_options.end(), [&name](const auto& one) { return one.first == name; });
-    return old == old_options.end() ? servetune::nearest_text(name, known) : std::string(old->second);
+    const auto* const old = std::find_if(old_options.begin(), old_options.end(),
+                                         [&name](const auto& one) { return one.first == name; });
+    return old == old_options.end() ? servetune::nearest_text(name, known)
+                                    : std::string(old->second);
 }
 
 /// The words that an option takes, where it takes only these.
@@ -82,7 +91,11 @@ std::string value_text(const CLI::Option& option) {
     const std::string type = option.get_type_name();  // UINT:INTEGER
     const auto is = [&](const char* part) { return type.find(part) != std::string::npos; };
     const auto words = words_of(option);
-    std::string text = !words.empty() ? words_joined(words, "|") : is("TIME") ? "TIME" : is("INT") ? "N" : is("FLOAT") ? "NUMBER" : "VALUE";
+    std::string text = !words.empty() ? words_joined(words, "|")
+                       : is("TIME")   ? "TIME"
+                       : is("INT")    ? "N"
+                       : is("FLOAT")  ? "NUMBER"
+                                      : "VALUE";
     if (option.get_delimiter() != '\0') text += std::string(1, option.get_delimiter()) + "...";
     else if (takes_several(option) && option.get_allow_extra_args()) text += "...";
     return option.get_items_expected_min() == 0 ? "[" + text + "]" : text;
@@ -93,11 +106,14 @@ std::string option_described(const CLI::Option& option) {
     std::string text = option.get_description();
     const std::string type = option.get_type_name();
     if (const auto range = type.find(" in ["); range != std::string::npos) {
-        std::string bounds = type.substr(range + 5, type.find(']', range) - range - 5);  // 1 - 65535
-        if (const auto between = bounds.find(" - "); between != std::string::npos) bounds.replace(between, 3, " to ");
+        std::string bounds =
+            type.substr(range + 5, type.find(']', range) - range - 5);  // 1 - 65535
+        if (const auto between = bounds.find(" - "); between != std::string::npos)
+            bounds.replace(between, 3, " to ");
         text += ", " + bounds;
     }
-    if (const std::string usual = option.get_default_str(); !usual.empty()) text += " (default: " + usual + ")";
+    if (const std::string usual = option.get_default_str(); !usual.empty())
+        text += " (default: " + usual + ")";
     if (takes_several(option) && !option.get_allow_extra_args()) text += " (can be repeated)";
     if (option.get_required() && !option.get_positional()) text += " (required)";
     return text;
@@ -121,10 +137,14 @@ public:
         const std::string value = positional ? "" : value_text(*option);
         return value.empty() ? "" : " " + value;
     }
-    std::string make_option_desc(const CLI::Option* option) const override { return option_described(*option); }
+    std::string make_option_desc(const CLI::Option* option) const override {
+        return option_described(*option);
+    }
     std::string make_usage(const CLI::App* app, std::string name) const override {
-        const auto path = name.rfind('/', name.find(' '));  // the program as it was called, without its folder
-        return CLI::Formatter::make_usage(app, path == std::string::npos ? name : name.substr(path + 1));
+        const auto path =
+            name.rfind('/', name.find(' '));  // the program as it was called, without its folder
+        return CLI::Formatter::make_usage(app,
+                                          path == std::string::npos ? name : name.substr(path + 1));
     }
 };
 
@@ -162,21 +182,28 @@ std::string bash_script(const CLI::App& app) {
         std::vector<std::string> offered = all_spellings(*command);
         std::string words_of_place;
         for (const CLI::Option* option : options_of(*command, true))
-            if (const auto words = words_of(*option); !words.empty()) words_of_place = words_joined(words, " ");
+            if (const auto words = words_of(*option); !words.empty())
+                words_of_place = words_joined(words, " ");
         for (const CLI::Option* option : options_of(*command, false)) {
             if (!takes_value(*option)) continue;
             std::string pattern;
-            for (const std::string& one : spellings(*option)) pattern += (pattern.empty() ? "" : "|") + command->get_name() + ":" + one;
+            for (const std::string& one : spellings(*option))
+                pattern += (pattern.empty() ? "" : "|") + command->get_name() + ":" + one;
             const auto words = words_of(*option);
             values += "    " + pattern + ") " +
-                      (words.empty() ? "" : "COMPREPLY=($(compgen -W '" + words_joined(words, " ") + "' -- \"$cur\")); ") + "return ;;\n";
+                      (words.empty() ? ""
+                                     : "COMPREPLY=($(compgen -W '" + words_joined(words, " ") +
+                                           "' -- \"$cur\")); ") +
+                      "return ;;\n";
         }
-        options += "    " + command->get_name() + ") options='" + words_joined(offered, " ") + "' words='" + words_of_place + "' ;;\n";
+        options += "    " + command->get_name() + ") options='" + words_joined(offered, " ") +
+                   "' words='" + words_of_place + "' ;;\n";
     }
     const std::vector<std::string> own = all_spellings(app);
     return "# bash: source <(autotune completion bash)\n"
            "_autotune() {\n"
-           "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command='' options='' words='' i\n"
+           "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command='' "
+           "options='' words='' i\n"
            "    COMPREPLY=()\n"
            "    for ((i = 1; i < COMP_CWORD; ++i)); do\n"
            "        case ${COMP_WORDS[i]} in -*) ;; *) command=${COMP_WORDS[i]}; break ;; esac\n"
@@ -203,7 +230,9 @@ std::string bash_script(const CLI::App& app) {
 std::string for_zsh(const std::string& text) {
     std::string result;
     for (const char c : text)
-        result += std::string_view("[]:\\").find(c) != std::string_view::npos ? std::string("\\") + c : std::string(1, c);
+        result += std::string_view("[]:\\").find(c) != std::string_view::npos
+                      ? std::string("\\") + c
+                      : std::string(1, c);
     return result;
 }
 
@@ -211,22 +240,30 @@ std::string zsh_script(const CLI::App& app) {
     std::string commands;
     std::string arguments;
     for (const CLI::App* command : commands_of(app)) {
-        commands += "        " + quoted_for_shell(command->get_name() + ":" + for_zsh(command->get_description())) + "\n";
+        commands +=
+            "        " +
+            quoted_for_shell(command->get_name() + ":" + for_zsh(command->get_description())) +
+            "\n";
         arguments += "    " + command->get_name() + ")\n        _arguments";
         for (const CLI::Option* option : options_of(*command, false)) {
             const auto words = words_of(*option);
             const std::string what = "[" + for_zsh(option->get_description()) + "]";
             const std::string value =
-                takes_value(*option) ? ":value:" + (words.empty() ? std::string("_files") : "(" + words_joined(words, " ") + ")") : "";
+                takes_value(*option)
+                    ? ":value:" + (words.empty() ? std::string("_files")
+                                                 : "(" + words_joined(words, " ") + ")")
+                    : "";
             for (const std::string& one : spellings(*option)) {
-                const std::string name = takes_value(*option) && one.starts_with("--") ? one + "=" : one;
+                const std::string name =
+                    takes_value(*option) && one.starts_with("--") ? one + "=" : one;
                 arguments += " \\\n            " + quoted_for_shell(name + what + value);
             }
         }
         std::string place = "'*:file:_files'";
         for (const CLI::Option* option : options_of(*command, true))
             if (const auto words = words_of(*option); !words.empty())
-                place = quoted_for_shell("1:" + for_zsh(option->get_name(true)) + ":(" + words_joined(words, " ") + ")");
+                place = quoted_for_shell("1:" + for_zsh(option->get_name(true)) + ":(" +
+                                         words_joined(words, " ") + ")");
         arguments += " \\\n            " + place + "\n        ;;\n";
     }
     return "#compdef autotune\n"
@@ -253,18 +290,21 @@ std::string zsh_script(const CLI::App& app) {
 std::string fish_script(const CLI::App& app) {
     const auto quoted = [](const std::string& text) {
         std::string result = "'";
-        for (const char c : text) result += c == '\'' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+        for (const char c : text)
+            result += c == '\'' || c == '\\' ? std::string("\\") + c : std::string(1, c);
         return result + "'";
     };
     std::string out = "# fish: autotune completion fish | source\n";
     for (const CLI::App* command : commands_of(app))
-        out += "complete -c autotune -f -n __fish_use_subcommand -a " + command->get_name() + " -d " + quoted(command->get_description()) +
-               "\n";
+        out += "complete -c autotune -f -n __fish_use_subcommand -a " + command->get_name() +
+               " -d " + quoted(command->get_description()) + "\n";
     for (const CLI::App* command : commands_of(app)) {
-        const std::string within = "complete -c autotune -n '__fish_seen_subcommand_from " + command->get_name() + "'";
+        const std::string within =
+            "complete -c autotune -n '__fish_seen_subcommand_from " + command->get_name() + "'";
         for (const CLI::Option* option : command->get_options()) {
             const auto words = words_of(*option);
-            const std::string choice = words.empty() ? "" : " -a " + quoted(words_joined(words, " "));
+            const std::string choice =
+                words.empty() ? "" : " -a " + quoted(words_joined(words, " "));
             if (spellings(*option).empty()) {
                 if (!words.empty()) out += within + " -f" + choice + "\n";
                 continue;
@@ -294,10 +334,13 @@ std::string roff_options(const CLI::App& app) {
     std::string out;
     for (const bool positional : {true, false})
         for (const CLI::Option* option : options_of(app, positional)) {
-            std::string names = positional ? "\\fI" + for_roff(option->get_name(true)) + "\\fR" : "";
-            for (const std::string& one : spellings(*option)) names += (names.empty() ? "\\fB" : ", \\fB") + for_roff(one) + "\\fR";
+            std::string names =
+                positional ? "\\fI" + for_roff(option->get_name(true)) + "\\fR" : "";
+            for (const std::string& one : spellings(*option))
+                names += (names.empty() ? "\\fB" : ", \\fB") + for_roff(one) + "\\fR";
             if (const std::string value = positional ? "" : value_text(*option); !value.empty())
-                names += words_of(*option).empty() ? " \\fI" + for_roff(value) + "\\fR" : " " + for_roff(value);
+                names += words_of(*option).empty() ? " \\fI" + for_roff(value) + "\\fR"
+                                                   : " " + for_roff(value);
             out += ".TP\n" + names + "\n" + for_roff(option_described(*option)) + "\n";
         }
     return out;
@@ -320,22 +363,28 @@ std::string completion_script(const CLI::App& app, const std::string& shell) {
 }
 
 std::string manual_page(const CLI::App& app) {
-    std::string out = fmt::format(".TH AUTOTUNE 1 \"\" \"servetune {}\" \"User Commands\"\n", servetune::library_version);
+    std::string out = fmt::format(".TH AUTOTUNE 1 \"\" \"servetune {}\" \"User Commands\"\n",
+                                  servetune::library_version);
     out += ".SH NAME\nautotune \\- tunes the launch flags of LLM serving engines\n";
     out += ".SH SYNOPSIS\n.B autotune\n\\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n";
-    out += ".SH DESCRIPTION\n" + for_roff(app.get_description()) + "\n" + ".SH OPTIONS\n" + roff_options(app) + ".SH COMMANDS\n";
+    out += ".SH DESCRIPTION\n" + for_roff(app.get_description()) + "\n" + ".SH OPTIONS\n" +
+           roff_options(app) + ".SH COMMANDS\n";
     for (const CLI::App* command : commands_of(app))
-        out +=
-            ".SS autotune " + for_roff(command->get_name()) + "\n" + for_roff(command->get_description()) + ".\n" + roff_options(*command);
+        out += ".SS autotune " + for_roff(command->get_name()) + "\n" +
+               for_roff(command->get_description()) + ".\n" + roff_options(*command);
     out += ".SH EXIT STATUS\n";
-    for (const auto& [code, meaning] : exit_codes) out += fmt::format(".TP\n.B {}\n{}\n", code, for_roff(std::string(meaning)));
+    for (const auto& [code, meaning] : exit_codes)
+        out += fmt::format(".TP\n.B {}\n{}\n", code, for_roff(std::string(meaning)));
     out +=
-        ".SH ENVIRONMENT\n.TP\n.B NO_COLOR\nno colours on a terminal\n.TP\n.B SERVETUNE_SEARCH_SPACES\nthe folder with engines, workloads, "
-        "models and hardware\n.TP\n.B SERVETUNE_TOKEN\nwhat a reader of a page has to know that others reach\n";
+        ".SH ENVIRONMENT\n.TP\n.B NO_COLOR\nno colours on a terminal\n.TP\n.B "
+        "SERVETUNE_SEARCH_SPACES\nthe folder with engines, workloads, "
+        "models and hardware\n.TP\n.B SERVETUNE_TOKEN\nwhat a reader of a page has to know that "
+        "others reach\n";
     return out;
 }
 
-std::string complaint_of(const CLI::App& app, const CLI::ParseError& error, std::span<const char* const> words) {
+std::string complaint_of(const CLI::App& app, const CLI::ParseError& error,
+                         std::span<const char* const> words) {
     std::vector<std::string> names;
     for (const CLI::App* command : commands_of(app)) names.push_back(command->get_name());
     const CLI::App* command = &app;
@@ -352,7 +401,8 @@ std::string complaint_of(const CLI::App& app, const CLI::ParseError& error, std:
                 what = "there is no option " + name + option_instead(name, known);
                 break;
             }
-            if (takes_value(*option) && option->get_items_expected_min() > 0 && word == name) before = option;
+            if (takes_value(*option) && option->get_items_expected_min() > 0 && word == name)
+                before = option;
         } else if (command == &app && !word.starts_with('-')) {
             if (std::find(names.begin(), names.end(), word) == names.end()) {
                 what = "there is no command '" + word + "'" + servetune::nearest_text(word, names);
@@ -367,7 +417,8 @@ std::string complaint_of(const CLI::App& app, const CLI::ParseError& error, std:
 
 std::string exit_codes_text() {
     std::string out = "Exit codes:\n";
-    for (const auto& [code, meaning] : exit_codes) out += fmt::format("  {:<4} {}\n", code, meaning);
+    for (const auto& [code, meaning] : exit_codes)
+        out += fmt::format("  {:<4} {}\n", code, meaning);
     return out;
 }
 
@@ -385,9 +436,11 @@ std::string version_text() {
 #endif
     constexpr int of_major = 100'000;
     constexpr int of_minor = 100;
-    return fmt::format("autotune {}\nbuilt with {}, {}; Boost {}.{}.{}, fmt {}.{}.{}, CLI11 {}", servetune::library_version, compiler,
-                       checks, BOOST_VERSION / of_major, BOOST_VERSION / of_minor % 1000, BOOST_VERSION % of_minor, FMT_VERSION / 10000,
-                       FMT_VERSION / 100 % 100, FMT_VERSION % 100, CLI11_VERSION);
+    return fmt::format("autotune {}\nbuilt with {}, {}; Boost {}.{}.{}, fmt {}.{}.{}, CLI11 {}",
+                       servetune::library_version, compiler, checks, BOOST_VERSION / of_major,
+                       BOOST_VERSION / of_minor % 1000, BOOST_VERSION % of_minor,
+                       FMT_VERSION / 10000, FMT_VERSION / 100 % 100, FMT_VERSION % 100,
+                       CLI11_VERSION);
 }
 
 }  // namespace autotune

@@ -24,7 +24,8 @@ std::string manual_page(const CLI::App& app);
 
 /// What is wrong with a command line that did not parse: the command or option that there is not,
 /// with the nearest that there are, or else the `error` of the parser; and where help is.
-std::string complaint_of(const CLI::App& app, const CLI::ParseError& error, std::span<const char* const> words);
+std::string complaint_of(const CLI::App& app, const CLI::ParseError& error,
+                         std::span<const char* const> words);
 
 /// What exit codes mean, a line each: behind `--help`, and in the manual.
 std::string exit_codes_text();

@@ -32,8 +32,9 @@ namespace {
 /// What was not read: with its values where one block has it, else the names for all blocks that
 /// have the same.
 void put_unread(const std::vector<PublishedResult>& results) {
-    std::vector<std::pair<std::vector<std::string>, std::vector<std::size_t>>> alike;  // labels -> blocks
-    std::map<std::vector<std::string>, std::size_t> place;                             // labels -> index into alike
+    std::vector<std::pair<std::vector<std::string>, std::vector<std::size_t>>>
+        alike;                                              // labels -> blocks
+    std::map<std::vector<std::string>, std::size_t> place;  // labels -> index into alike
     for (std::size_t i = 0; i < results.size(); ++i) {
         std::vector<std::string> labels;
         for (const auto& [label, value] : results[i].unread) labels.push_back(label);
@@ -45,12 +46,16 @@ void put_unread(const std::vector<PublishedResult>& results) {
     for (const auto& [labels, blocks] : alike) {
         const PublishedResult& first = results[blocks.front()];
         std::vector<std::string> shown;
-        for (const std::string& label : labels) shown.push_back(blocks.size() > 1 ? label : label + ": " + first.unread.at(label));
+        for (const std::string& label : labels)
+            shown.push_back(blocks.size() > 1 ? label : label + ": " + first.unread.at(label));
         const std::size_t last = results[blocks.back()].index;
-        const std::string which = blocks.size() == 1   ? fmt::format("result {}", first.index)
-                                  : blocks.size() == 2 ? fmt::format("results {} and {}", first.index, last)
-                                                       : fmt::format("{} results from {} to {}", blocks.size(), first.index, last);
-        put(stderr, "  {}: not used: '{}'{}\n", which, fmt::join(shown, "', '"), blocks.size() == 1 ? "" : " (values: --json)");
+        const std::string which =
+            blocks.size() == 1 ? fmt::format("result {}", first.index)
+            : blocks.size() == 2
+                ? fmt::format("results {} and {}", first.index, last)
+                : fmt::format("{} results from {} to {}", blocks.size(), first.index, last);
+        put(stderr, "  {}: not used: '{}'{}\n", which, fmt::join(shown, "', '"),
+            blocks.size() == 1 ? "" : " (values: --json)");
     }
 }
 
@@ -61,7 +66,8 @@ std::set<std::string> names_of_parameters(const std::vector<Engine>& engines) {
         for (const EngineParameter& declared : engine.parameters) {
             names.insert(declared.parameter.name);
             std::string flag = declared.destination.flag.substr(
-                std::min(declared.destination.flag.find_first_not_of('-'), declared.destination.flag.size()));
+                std::min(declared.destination.flag.find_first_not_of('-'),
+                         declared.destination.flag.size()));
             std::replace(flag.begin(), flag.end(), '-', '_');
             if (flag.size() > 1) names.insert(std::move(flag));
         }
@@ -69,8 +75,8 @@ std::set<std::string> names_of_parameters(const std::vector<Engine>& engines) {
 }
 
 /// The table goes beside the study, and nothing that is there is replaced.
-void write_replayed_study(const PlainTable& plain, const std::filesystem::path& file, const std::filesystem::path& source,
-                          const Catalogue& catalogue) {
+void write_replayed_study(const PlainTable& plain, const std::filesystem::path& file,
+                          const std::filesystem::path& source, const Catalogue& catalogue) {
     std::filesystem::path table = file.parent_path() / (file.stem().string() + ".csv");
     std::error_code unknown;
     if (std::filesystem::equivalent(table, source, unknown)) table.replace_extension(".table.csv");
@@ -82,20 +88,24 @@ void write_replayed_study(const PlainTable& plain, const std::filesystem::path& 
     (void)set_up(load_study(file, catalogue));  // what is left behind can be run
     new_study.keep();
     new_table.keep();
-    put(stderr, "  {} and {} are written: {}\n", file.string(), table.string(), Command{{"autotune", "run", file.string()}}.text());
+    put(stderr, "  {} and {} are written: {}\n", file.string(), table.string(),
+        Command{{"autotune", "run", file.string()}}.text());
 }
 
 int import_table(const ImportArguments& arguments, const Catalogue& catalogue) {
-    if (arguments.study || arguments.rest || !arguments.settings.empty() || !arguments.workload.empty() || !arguments.command.empty() ||
-        arguments.json)
+    if (arguments.study || arguments.rest || !arguments.settings.empty() ||
+        !arguments.workload.empty() || !arguments.command.empty() || arguments.json)
         throw UsageError(
-            "--objective reads a table of configurations; of the other options it takes --parameter, --output and "
+            "--objective reads a table of configurations; of the other options it takes "
+            "--parameter, --output and "
             "--write-study");
     if (arguments.documents.size() != 1)
-        throw UsageError("--objective: one table wanted, got " + std::to_string(arguments.documents.size()));
+        throw UsageError("--objective: one table wanted, got " +
+                         std::to_string(arguments.documents.size()));
     const std::filesystem::path& file = arguments.documents.front();
-    const PlainTable plain = read_plain_table(read_file(file), file.string(),
-                                              {arguments.objective, arguments.parameters, names_of_parameters(catalogue.engines())});
+    const PlainTable plain = read_plain_table(
+        read_file(file), file.string(),
+        {arguments.objective, arguments.parameters, names_of_parameters(catalogue.engines())});
     for (const std::string& remark : plain.remarks) put(stderr, "  {}\n", remark);
     if (arguments.output) write_file(*arguments.output, plain.csv);
     if (arguments.write_study) write_replayed_study(plain, *arguments.write_study, file, catalogue);
@@ -116,7 +126,8 @@ int import_document(const ImportArguments& arguments) {
         engines = study->composition->engines();
     } else engines = catalogue.engines();
 
-    if (arguments.study && arguments.write_study) throw SpaceError("--study and --write-study: one of them");
+    if (arguments.study && arguments.write_study)
+        throw SpaceError("--study and --write-study: one of them");
     ResultSource source;
     std::vector<PublishedResult>& results = source.results;
     std::vector<std::string> unreadable;
@@ -126,7 +137,8 @@ int import_document(const ImportArguments& arguments) {
         try {
             const std::string content = read_file(document);
             may_be_table = looks_like_table(content);
-            for (PublishedResult& result : read_results(utf8_text(content, document.string()), document.string(), engines)) {
+            for (PublishedResult& result :
+                 read_results(utf8_text(content, document.string()), document.string(), engines)) {
                 result.index = results.size();  // over all documents
                 results.push_back(std::move(result));
                 source.files.push_back(document.string());
@@ -136,7 +148,9 @@ int import_document(const ImportArguments& arguments) {
             all_were_read = all_were_read && dynamic_cast<const IoError*>(&error) == nullptr;
             unreadable.emplace_back(error.what());
             put(stderr, "autotune: {}\n", error.what());
-            if (may_be_table) put(stderr, "a table of configurations and what was measured: --objective COLUMN\n");
+            if (may_be_table)
+                put(stderr,
+                    "a table of configurations and what was measured: --objective COLUMN\n");
         }
     }
     if (results.empty()) return all_were_read ? without_results : usage_error;
@@ -145,12 +159,14 @@ int import_document(const ImportArguments& arguments) {
     std::vector<std::string> remarks;
     if (arguments.write_study) {
         StudyRequest request{arguments.workload, {}};
-        for (const std::string& text : arguments.settings) request.facts.push_back(GivenFact::parse(text));
+        for (const std::string& text : arguments.settings)
+            request.facts.push_back(GivenFact::parse(text));
         WrittenStudy written = write_study(source, request, *arguments.write_study, catalogue);
         imported = std::move(written.imported);
         remarks = std::move(written.remarks);
-        remarks.push_back(fmt::format("{} and {} are written: {}", arguments.write_study->string(), written.table.string(),
-                                      Command{{"autotune", "run", arguments.write_study->string()}}.text()));
+        remarks.push_back(fmt::format(
+            "{} and {} are written: {}", arguments.write_study->string(), written.table.string(),
+            Command{{"autotune", "run", arguments.write_study->string()}}.text()));
     } else if (study) imported = import_for_study(results, *study);
     else imported = {csv_of(results), results.size()};
 
@@ -175,25 +191,33 @@ int import_document(const ImportArguments& arguments) {
                                       {"without_results", unreadable},
                                       {"remarks", remarks}};
         for (const Unplaced& unplaced : imported.unplaced)
-            object["unplaced"].push_back({{"block", unplaced.result.index}, {"reason", unplaced.reason}});
+            object["unplaced"].push_back(
+                {{"block", unplaced.result.index}, {"reason", unplaced.reason}});
         for (const PublishedResult& result : results)
             for (const auto& [label, value] : result.unread)
-                object["unread"].push_back({{"block", result.index}, {"label", label}, {"value", value}});
+                object["unread"].push_back(
+                    {{"block", result.index}, {"label", label}, {"value", value}});
         put_json(object);
     } else {
-        const std::string name = arguments.documents.size() == 1 ? arguments.documents.front().string()
-                                                                 : fmt::format("{} documents", arguments.documents.size());
-        put(stderr, "{}: {}, {}\n", name, counted_text(results.size(), "result block"), counted_text(imported.rows, "row"));
+        const std::string name = arguments.documents.size() == 1
+                                     ? arguments.documents.front().string()
+                                     : fmt::format("{} documents", arguments.documents.size());
+        put(stderr, "{}: {}, {}\n", name, counted_text(results.size(), "result block"),
+            counted_text(imported.rows, "row"));
         for (const PublishedResult& result : results)
             if (!study && !arguments.write_study && !result.not_recognised.empty())
-                put(stderr, "  block {} has no command: command not recognised: {}\n", result.index, result.not_recognised);
-        const auto unknown = std::count_if(results.begin(), results.end(), [](const PublishedResult& result) {
-            return result.not_recognised.empty() && result.arguments_unknown;
-        });
+                put(stderr, "  block {} has no command: command not recognised: {}\n", result.index,
+                    result.not_recognised);
+        const auto unknown =
+            std::count_if(results.begin(), results.end(), [](const PublishedResult& result) {
+                return result.not_recognised.empty() && result.arguments_unknown;
+            });
         if (!study && !arguments.write_study && unknown > 0)
-            put(stderr, "  {} its command (say it with --command, or with --write-study and --set)\n",
-                static_cast<std::size_t>(unknown) == results.size() ? "no result names"
-                                                                    : fmt::format("{} of {} results do not name", unknown, results.size()));
+            put(stderr,
+                "  {} its command (say it with --command, or with --write-study and --set)\n",
+                static_cast<std::size_t>(unknown) == results.size()
+                    ? "no result names"
+                    : fmt::format("{} of {} results do not name", unknown, results.size()));
         for (const Unplaced& unplaced : imported.unplaced)
             put(stderr, "  block {} is no row: {}\n", unplaced.result.index, unplaced.reason);
         put_unread(results);
@@ -201,7 +225,8 @@ int import_document(const ImportArguments& arguments) {
     }
     // Nothing may be lost silently: blocks that are no rows need a place of their own. A study that
     // is made of the results says which it left out.
-    if (!arguments.write_study && !imported.unplaced.empty() && !arguments.rest) return answer_is_no;
+    if (!arguments.write_study && !imported.unplaced.empty() && !arguments.rest)
+        return answer_is_no;
     return unreadable.empty() ? done : all_were_read ? without_results : usage_error;
 }
 

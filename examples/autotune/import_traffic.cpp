@@ -25,14 +25,17 @@ using namespace servetune;
 
 /// The trace goes beside the workload, and nothing that is there is replaced.
 int import_traffic(const ImportArguments& arguments) {
-    if (arguments.study || arguments.write_study || arguments.rest || arguments.output || !arguments.command.empty() ||
-        !arguments.objective.empty())
-        throw UsageError("--write-workload reads logs; of the other options it takes --window and --json");
+    if (arguments.study || arguments.write_study || arguments.rest || arguments.output ||
+        !arguments.command.empty() || !arguments.objective.empty())
+        throw UsageError(
+            "--write-workload reads logs; of the other options it takes --window and --json");
     constexpr double default_window_seconds = 600;  // a trial of some minutes
     const std::filesystem::path& file = *arguments.write_workload;
-    if (!names_yaml_file(file.string())) throw UsageError("--write-workload: a file ending in .yaml wanted, got " + file.string());
+    if (!names_yaml_file(file.string()))
+        throw UsageError("--write-workload: a file ending in .yaml wanted, got " + file.string());
     const double window_seconds = arguments.window_seconds.value_or(default_window_seconds);
-    if (window_seconds < 1) throw UsageError("--window: a second or more wanted, got " + seconds_text(window_seconds));
+    if (window_seconds < 1)
+        throw UsageError("--window: a second or more wanted, got " + seconds_text(window_seconds));
     std::filesystem::path trace = file;
     trace.replace_extension(".jsonl");
     NewFile new_workload(file);
@@ -40,7 +43,8 @@ int import_traffic(const ImportArguments& arguments) {
     const Traffic traffic = read_traffic(arguments.documents, window_seconds);
     new_trace.write(trace_text(traffic));
     new_workload.write(workload_text(traffic, file.stem().string(), trace.filename().string()));
-    Workload workload = Catalogue::standard().workload(Yaml::parse(nlohmann::json(file.string()).dump(), "--write-workload"));
+    Workload workload = Catalogue::standard().workload(
+        Yaml::parse(nlohmann::json(file.string()).dump(), "--write-workload"));
     workload.requests = 1;
     (void)plan_requests(workload);  // what is left behind can be sent
     new_workload.keep();
@@ -56,7 +60,8 @@ int import_traffic(const ImportArguments& arguments) {
                   {"remarks", lines}});
     else
         for (const std::string& line : lines) put(stdout, "{}\n", line);
-    put(stderr, "{} and {} are written; `use: {}` in a study sends this traffic\n", file.string(), trace.string(), file.string());
+    put(stderr, "{} and {} are written; `use: {}` in a study sends this traffic\n", file.string(),
+        trace.string(), file.string());
     return done;
 }
 

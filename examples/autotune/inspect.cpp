@@ -46,9 +46,12 @@ bool can_be_broken(const SearchSpace& space, const Constraint& rule) {
     std::vector<std::string> names = names_of(rule);
     for (std::size_t i = 0; i < names.size(); ++i)  // and what these depend on
         for (const auto& condition : space.at(names[i]).active_when)
-            if (std::find(names.begin(), names.end(), condition.parent) == names.end()) names.push_back(condition.parent);
+            if (std::find(names.begin(), names.end(), condition.parent) == names.end())
+                names.push_back(condition.parent);
     std::vector<Parameter> parameters = space.parameters();
-    std::erase_if(parameters, [&](const Parameter& one) { return std::find(names.begin(), names.end(), one.name) == names.end(); });
+    std::erase_if(parameters, [&](const Parameter& one) {
+        return std::find(names.begin(), names.end(), one.name) == names.end();
+    });
     try {
         const SearchSpace without(parameters);
         const SearchSpace with(std::move(parameters), {rule});
@@ -69,9 +72,11 @@ FoundMachine this_machine() {
 bool StudyArguments::names_journal() const {
     std::error_code unknown;
     const std::filesystem::path journal = SqliteJournal::file_of(study);
-    if (std::filesystem::is_directory(study, unknown)) return std::filesystem::exists(journal, unknown);
+    if (std::filesystem::is_directory(study, unknown))
+        return std::filesystem::exists(journal, unknown);
     std::string begin(15, '\0');
-    return std::ifstream(journal, std::ios::binary).read(begin.data(), 15) && begin == "SQLite format 3";
+    return std::ifstream(journal, std::ios::binary).read(begin.data(), 15) &&
+           begin == "SQLite format 3";
 }
 
 std::filesystem::path StudyArguments::folder(const StudyFile& file) const {
@@ -82,22 +87,30 @@ std::filesystem::path StudyArguments::folder() const {
     return !directory && names_journal() ? folder_of_journal() : folder(load(MeasuredBy::either));
 }
 
-std::filesystem::path StudyArguments::folder_of_journal() const { return study.filename() == "study.db" ? study.parent_path() : study; }
+std::filesystem::path StudyArguments::folder_of_journal() const {
+    return study.filename() == "study.db" ? study.parent_path() : study;
+}
 
 std::filesystem::path StudyArguments::study_file(UnsetVariable unset) const {
     std::error_code unknown;
-    if (names_journal()) return keep_texts(std::filesystem::absolute(SqliteJournal::file_of(study)), SqliteJournal::texts_of(study), unset);
-    if (std::filesystem::is_directory(study, unknown)) throw UsageError(study.string() + " is a folder without a journal (study.db)");
-    if (study.extension() == ".db" && std::filesystem::is_empty(study, unknown)) throw IoError("journal " + study.string() + " is empty");
+    if (names_journal())
+        return keep_texts(std::filesystem::absolute(SqliteJournal::file_of(study)),
+                          SqliteJournal::texts_of(study), unset);
+    if (std::filesystem::is_directory(study, unknown))
+        throw UsageError(study.string() + " is a folder without a journal (study.db)");
+    if (study.extension() == ".db" && std::filesystem::is_empty(study, unknown))
+        throw IoError("journal " + study.string() + " is empty");
     return study;
 }
 
 std::string StudyArguments::strategy_name() const {
-    return strategy.empty() && names_journal() ? SqliteJournal::definition_of(study)["strategy"] : strategy;
+    return strategy.empty() && names_journal() ? SqliteJournal::definition_of(study)["strategy"]
+                                               : strategy;
 }
 
 StudyFile StudyArguments::load(MeasuredBy by) const {
-    return load_study(study_file(UnsetVariable::fails), Catalogue::standard(), strategy_name(), by, {this_machine});
+    return load_study(study_file(UnsetVariable::fails), Catalogue::standard(), strategy_name(), by,
+                      {this_machine});
 }
 
 StudyFile StudyArguments::load_to_read(UnsetVariable unset) const {
@@ -111,7 +124,8 @@ StudyFile StudyArguments::load_to_read(UnsetVariable unset) const {
             return {};  // whoever reads its trials says what is wrong with it
         }
     };
-    StudyFile file = load_study(study_file(unset), Catalogue::standard(), strategy_name(), MeasuredBy::either, {this_machine, kept});
+    StudyFile file = load_study(study_file(unset), Catalogue::standard(), strategy_name(),
+                                MeasuredBy::either, {this_machine, kept});
     learn_from_cache(file, folder(file), std::nullopt);
     return file;
 }
@@ -129,7 +143,8 @@ std::string conditions_text(const Parameter& parameter) {
     std::string result;
     for (const Condition& condition : parameter.active_when) {
         result += (result.empty() ? "when " : " and ") + condition.parent + " = ";
-        for (std::size_t i = 0; i < condition.values.size(); ++i) result += (i == 0 ? "" : " or ") + text_of(condition.values[i]);
+        for (std::size_t i = 0; i < condition.values.size(); ++i)
+            result += (i == 0 ? "" : " or ") + text_of(condition.values[i]);
     }
     return result;
 }
@@ -143,8 +158,10 @@ KnownFlags stored_flags(const StudySetup& setup, const Catalogue& catalogue) {
     for (const Engine& engine : setup.file.composition->engines()) {
         const std::string version = setup.file.composition->version_of(engine);
         if (version.empty()) {
-            if (auto known = known_versions(catalogue.root(), engine.name); !known.empty()) facts.emplace(engine.name, known.back());
-        } else if (auto known = facts_for(catalogue.root(), engine.name, version)) facts.emplace(engine.name, *std::move(known));
+            if (auto known = known_versions(catalogue.root(), engine.name); !known.empty())
+                facts.emplace(engine.name, known.back());
+        } else if (auto known = facts_for(catalogue.root(), engine.name, version))
+            facts.emplace(engine.name, *std::move(known));
     }
     return facts;
 }
@@ -156,8 +173,10 @@ std::vector<std::string> ask_installed(const StudySetup& setup, KnownFlags& fact
         const InstalledFlags installed = installed_flags(engine, {.kept = KeptHelp::users()});
         if (installed.flags.empty()) lines.push_back(installed.why_not);
         else {
-            lines.push_back(fmt::format("'{}' lists {} flags", installed.command, installed.flags.size()));
-            facts.emplace(engine.name, FlagFacts::of_installed(engine.name, installed.command, installed.flags));
+            lines.push_back(
+                fmt::format("'{}' lists {} flags", installed.command, installed.flags.size()));
+            facts.emplace(engine.name,
+                          FlagFacts::of_installed(engine.name, installed.command, installed.flags));
         }
     }
     return lines;
@@ -170,17 +189,20 @@ std::vector<std::string> flag_problems(const StudySetup& setup, const KnownFlags
     std::vector<std::string> result;
     Rng rng(setup.file.seed);
     for (int i = 0; i <= draws; ++i) {
-        const Configuration configuration = i == 0 ? setup.problem->space.default_configuration() : setup.problem->feasible.sample(rng);
+        const Configuration configuration = i == 0 ? setup.problem->space.default_configuration()
+                                                   : setup.problem->feasible.sample(rng);
         const Engine& engine = setup.file.composition->engine_of(configuration);
         const auto [first, last] = facts.equal_range(engine.name);
         std::vector<Command> commands;
         for (const RoleOf& role : setup.file.composition->roles_of(configuration))
-            commands.push_back(setup.file.composition->render(configuration, {setup.file.model}, role.name));
+            commands.push_back(
+                setup.file.composition->render(configuration, {setup.file.model}, role.name));
         if (commands.empty()) commands.push_back(setup.command(configuration));
         for (auto known = first; known != last; ++known)
             for (const Command& command : commands)
                 for (std::string& problem : known->second.problems(command, engine))
-                    if (std::find(result.begin(), result.end(), problem) == result.end()) result.push_back(std::move(problem));
+                    if (std::find(result.begin(), result.end(), problem) == result.end())
+                        result.push_back(std::move(problem));
     }
     return result;
 }
@@ -195,67 +217,86 @@ std::vector<std::string> same_commands(const StudySetup& setup) {
     const auto look_at = [&](const Configuration& configuration) {
         const Command command = setup.launched(configuration);
         const bool apart = !setup.file.composition->roles_of(configuration).empty();
-        std::string words = (apart ? setup.command_text(configuration) : command.text()) + "\n" + load_level_text(configuration);
+        std::string words = (apart ? setup.command_text(configuration) : command.text()) + "\n" +
+                            load_level_text(configuration);
         for (const auto& [name, content] : command.files) words += "\n" + name + "\n" + content;
         const auto [same, fresh] = known.emplace(words, configuration);
         if (!fresh && same->second != configuration && result.size() < most)
-            result.push_back("two configurations give the same command and count as two: " + same->second.text() + " and " +
-                             configuration.text());
+            result.push_back("two configurations give the same command and count as two: " +
+                             same->second.text() + " and " + configuration.text());
     };
     Rng rng(setup.file.seed);
     for (int i = 0; i <= draws; ++i) {
-        const Configuration configuration = i == 0 ? setup.problem->space.default_configuration() : setup.problem->feasible.sample(rng);
+        const Configuration configuration = i == 0 ? setup.problem->space.default_configuration()
+                                                   : setup.problem->feasible.sample(rng);
         look_at(configuration);
-        for (const Configuration& neighbour : neighbours(setup.problem->space, configuration)) look_at(neighbour);
+        for (const Configuration& neighbour : neighbours(setup.problem->space, configuration))
+            look_at(neighbour);
     }
     return result;
 }
 
 /// How the GPUs that nvidia-smi finds are joined; empty where it does not tell.
-std::string topology_text(const StudyFile& file) { return file.machine.found ? file.machine.found->topology.text() : ""; }
+std::string topology_text(const StudyFile& file) {
+    return file.machine.found ? file.machine.found->topology.text() : "";
+}
 
 /// The devices that layouts may take, and who says so.
 std::string machine_text(const StudyFile& file) {
     std::string text = file.machine.hardware;
     if (file.machine.devices)
-        text += (text.empty() ? "" : ", ") +
-                fmt::format("a trial may take {} device{}", *file.machine.devices, *file.machine.devices == 1 ? "" : "s");
-    if (!file.machine.gpus().empty()) text += (text.empty() ? "" : "; ") + fmt::format("nvidia-smi finds {}", file.machine.gpus());
+        text += (text.empty() ? "" : ", ") + fmt::format("a trial may take {} device{}",
+                                                         *file.machine.devices,
+                                                         *file.machine.devices == 1 ? "" : "s");
+    if (!file.machine.gpus().empty())
+        text +=
+            (text.empty() ? "" : "; ") + fmt::format("nvidia-smi finds {}", file.machine.gpus());
     if (!file.machine.hardware_found.empty()) text += ", taken for " + file.machine.hardware_found;
-    if (const std::string joined = topology_text(file); !joined.empty()) text += (text.empty() ? "" : "; ") + joined;
+    if (const std::string joined = topology_text(file); !joined.empty())
+        text += (text.empty() ? "" : "; ") + joined;
     if (file.machine.usd_per_device_hour)
-        text += fmt::format("{}{:.2f} US dollars per device and hour", text.empty() ? "" : "; ", *file.machine.usd_per_device_hour);
+        text += fmt::format("{}{:.2f} US dollars per device and hour", text.empty() ? "" : "; ",
+                            *file.machine.usd_per_device_hour);
     return text;
 }
 
 OrderedJson machine_json(const StudyFile& file) {
-    OrderedJson object{
-        {"device", nullptr}, {"count", nullptr}, {"found", nullptr}, {"topology", nullptr}, {"usd_per_device_hour", nullptr}};
+    OrderedJson object{{"device", nullptr},
+                       {"count", nullptr},
+                       {"found", nullptr},
+                       {"topology", nullptr},
+                       {"usd_per_device_hour", nullptr}};
     if (!file.machine.chip().empty()) object["device"] = file.machine.chip();
     if (file.machine.devices) object["count"] = *file.machine.devices;
     if (!file.machine.gpus().empty()) object["found"] = file.machine.gpus();
-    if (const std::string joined = topology_text(file); !joined.empty()) object["topology"] = joined;
-    if (file.machine.usd_per_device_hour) object["usd_per_device_hour"] = *file.machine.usd_per_device_hour;
+    if (const std::string joined = topology_text(file); !joined.empty())
+        object["topology"] = joined;
+    if (file.machine.usd_per_device_hour)
+        object["usd_per_device_hour"] = *file.machine.usd_per_device_hour;
     return object;
 }
 
-int print_validation(const StudySetup& setup, const Catalogue& catalogue, const ValidateArguments& arguments) {
+int print_validation(const StudySetup& setup, const Catalogue& catalogue,
+                     const ValidateArguments& arguments) {
     const bool json = arguments.json;
     const Problem& problem = *setup.problem;
     KnownFlags facts = stored_flags(setup, catalogue);
-    const std::vector<std::string> asked =
-        arguments.ask_installed && setup.file.has_commands() ? ask_installed(setup, facts) : std::vector<std::string>{};
+    const std::vector<std::string> asked = arguments.ask_installed && setup.file.has_commands()
+                                               ? ask_installed(setup, facts)
+                                               : std::vector<std::string>{};
     std::vector<std::string> problems = missing_models(setup.file);
     std::vector<std::string> faults;  // of the machines that trials would run on, not of the study
     const auto launcher = setup.file.processes().launcher;
     for (std::string& text : missing_images(setup))
         (launcher && !launcher->on_this_machine() ? faults : problems).push_back(std::move(text));
-    for (const auto& missing :
-         {missing_devices(setup.file), missing_data(setup.file), missing_power(setup.file), set_by_own_environment(setup.file)})
+    for (const auto& missing : {missing_devices(setup.file), missing_data(setup.file),
+                                missing_power(setup.file), set_by_own_environment(setup.file)})
         problems.insert(problems.end(), missing.begin(), missing.end());
     for (std::string& text : flag_problems(setup, facts)) problems.push_back(std::move(text));
     if (!problems.empty()) {
-        if (json) put_json(OrderedJson{{"valid", false}, {"error", problems.front()}, {"problems", problems}});
+        if (json)
+            put_json(
+                OrderedJson{{"valid", false}, {"error", problems.front()}, {"problems", problems}});
         else
             for (const std::string& text : problems) put(stderr, "autotune: {}\n", text);
         return answer_is_no;
@@ -266,7 +307,8 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue, const 
     for (std::string& same : same_commands(setup)) warnings.push_back(std::move(same));
     if (arguments.ask_installed && faults.empty())
         for (std::string& missing : missing_here(setup)) warnings.push_back(std::move(missing));
-    for (const std::string& text : {memory_text(setup), changed_since(setup, arguments.folder(setup.file))})
+    for (const std::string& text :
+         {memory_text(setup), changed_since(setup, arguments.folder(setup.file))})
         if (!text.empty()) warnings.push_back(text);
     const int code = faults.empty() ? done : environment_error;
     const Plan plan = plan_of(setup, arguments.folder(setup.file));
@@ -274,23 +316,30 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue, const 
     if (json) {
         OrderedJson object{{"valid", faults.empty()}};
         if (!faults.empty()) object.update({{"error", faults.front()}, {"problems", faults}});
-        object.update({{"study", setup.file.name}, {"parameters", OrderedJson::array()}, {"constraints", OrderedJson::array()}});
+        object.update({{"study", setup.file.name},
+                       {"parameters", OrderedJson::array()},
+                       {"constraints", OrderedJson::array()}});
         for (const Parameter& parameter : problem.space.parameters())
             object["parameters"].push_back({{"name", parameter.name},
                                             {"domain", parameter.domain_text()},
                                             {"default", text_of(parameter.default_value)},
                                             {"active", conditions_text(parameter)}});
         for (const Constraint& constraint : problem.space.constraints())
-            object["constraints"].push_back({{"rule", text_of(constraint)}, {"because", reason(constraint)}});
+            object["constraints"].push_back(
+                {{"rule", text_of(constraint)}, {"because", reason(constraint)}});
         object["size"] = problem.feasible.size();
         object["continuous"] = !problem.feasible.finite();
-        object["preset"] = setup.file.preset_by_default.empty() ? OrderedJson(nullptr) : OrderedJson(setup.file.preset_by_default);
+        object["preset"] = setup.file.preset_by_default.empty()
+                               ? OrderedJson(nullptr)
+                               : OrderedJson(setup.file.preset_by_default);
         const auto seconds = plan.seconds();
-        object["plan"] = {{"trials", plan.by_time ? OrderedJson(nullptr) : OrderedJson(plan.trials)},
-                          {"done", plan.done},
-                          {"trial_seconds", plan.trial_seconds ? OrderedJson(*plan.trial_seconds) : OrderedJson(nullptr)},
-                          {"seconds", seconds ? OrderedJson(*seconds) : OrderedJson(nullptr)},
-                          {"text", plan.text()}};
+        object["plan"] = {
+            {"trials", plan.by_time ? OrderedJson(nullptr) : OrderedJson(plan.trials)},
+            {"done", plan.done},
+            {"trial_seconds",
+             plan.trial_seconds ? OrderedJson(*plan.trial_seconds) : OrderedJson(nullptr)},
+            {"seconds", seconds ? OrderedJson(*seconds) : OrderedJson(nullptr)},
+            {"text", plan.text()}};
         object["default_command"] = command.argv;
         object["machine"] = machine_json(setup.file);
         object["installed"] = asked;
@@ -298,30 +347,38 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue, const 
         put_json(object);
         return code;
     }
-    put(stdout, "{}: {}, strategy {}\n\n", setup.file.name, setup.file.has_commands() ? setup.file.model : "a space of its own",
+    put(stdout, "{}: {}, strategy {}\n\n", setup.file.name,
+        setup.file.has_commands() ? setup.file.model : "a space of its own",
         setup.strategy->name());
     std::size_t width = 0;
-    for (const Parameter& parameter : problem.space.parameters()) width = std::max(width, parameter.name.size());
+    for (const Parameter& parameter : problem.space.parameters())
+        width = std::max(width, parameter.name.size());
     for (const Parameter& parameter : problem.space.parameters()) {
         const std::string conditions = conditions_text(parameter);
-        put(stdout, "  {:{}}  {}; default {}{}\n", parameter.name, width, parameter.domain_text(), text_of(parameter.default_value),
-            conditions.empty() ? "" : "; " + conditions);
+        put(stdout, "  {:{}}  {}; default {}{}\n", parameter.name, width, parameter.domain_text(),
+            text_of(parameter.default_value), conditions.empty() ? "" : "; " + conditions);
     }
     std::size_t always_kept = 0;
     for (const Constraint& constraint : problem.space.constraints()) {
-        if (can_be_broken(problem.space, constraint)) put(stdout, "  {}\n", explained_text_of(constraint));
+        if (can_be_broken(problem.space, constraint))
+            put(stdout, "  {}\n", explained_text_of(constraint));
         else ++always_kept;
     }
-    if (always_kept > 0) put(stdout, "  and {} that every configuration keeps\n", counted_text(always_kept, "rule"));
+    if (always_kept > 0)
+        put(stdout, "  and {} that every configuration keeps\n", counted_text(always_kept, "rule"));
     if (!setup.file.preset_by_default.empty())
-        put(stdout, "\nsearched: the preset {}, as the study has no `space` (`others: search` searches all flags)",
+        put(stdout,
+            "\nsearched: the preset {}, as the study has no `space` (`others: search` searches all "
+            "flags)",
             setup.file.preset_by_default);
     const std::string size = size_text(problem.feasible.size());
     const std::string count = text_of(problem.feasible.size());
-    put(stdout, "\n{} feasible configuration{}{}{}\nrun: {}\ndefault: {}\n", count, count == "1" ? "" : "s",
-        size.starts_with("about") ? " (" + size + ")" : "", problem.feasible.finite() ? "" : " (each real counted once)",
-        plan.trials_text(), setup.file.has_commands() ? command.text() : problem.space.default_configuration().text());
-    if (const std::string machine = machine_text(setup.file); !machine.empty()) put(stdout, "hardware: {}\n", machine);
+    put(stdout, "\n{} feasible configuration{}{}{}\nrun: {}\ndefault: {}\n", count,
+        count == "1" ? "" : "s", size.starts_with("about") ? " (" + size + ")" : "",
+        problem.feasible.finite() ? "" : " (each real counted once)", plan.trials_text(),
+        setup.file.has_commands() ? command.text() : problem.space.default_configuration().text());
+    if (const std::string machine = machine_text(setup.file); !machine.empty())
+        put(stdout, "hardware: {}\n", machine);
     for (const std::string& line : asked) put(stdout, "{}\n", line);
     for (const std::string& line : warnings) put(stdout, "warning: {}\n", line);
     for (const std::string& fault : faults) complain("autotune: {}", fault);
@@ -335,12 +392,14 @@ std::string last_run_text(const std::filesystem::path& folder) {
     std::string text;
     const std::string how = last_end(folder);
     const std::string error = std::string(name_in(stop_reasons, StopReason::error)) + " ";
-    if (how.starts_with(error)) text += "  the last run stopped: " + how.substr(error.size()) + "\n";
+    if (how.starts_with(error))
+        text += "  the last run stopped: " + how.substr(error.size()) + "\n";
     std::error_code unknown;
     constexpr std::uintmax_t enough = 1U << 20U;
     const std::filesystem::space_info disk = std::filesystem::space(folder, unknown);
     if (!unknown && disk.available < enough)
-        text += fmt::format("  the disk of {} is full: {} KiB are free; make room first\n", folder.string(), disk.available >> 10U);
+        text += fmt::format("  the disk of {} is full: {} KiB are free; make room first\n",
+                            folder.string(), disk.available >> 10U);
     return text + "  no run is under way; 'autotune run' goes on\n";
 }
 
@@ -354,13 +413,17 @@ bool can_be_read(const std::filesystem::path& file) {
 int rescue_journal(const std::filesystem::path& folder) {
     try {
         const RescuedJournal rescued = SqliteJournal::rescue(folder);
-        const auto told = std::count_if(rescued.trials.begin(), rescued.trials.end(), [](const Trial& trial) { return trial.told(); });
+        const auto told = std::count_if(rescued.trials.begin(), rescued.trials.end(),
+                                        [](const Trial& trial) { return trial.told(); });
         const bool whole = rescued.stopped_by.empty() && rescued.left_out.empty();
-        put(stdout, "rescued {}, {} of them told, into {}{}\n", counted_text(rescued.trials.size(), "trial"), told, rescued.file.string(),
+        put(stdout, "rescued {}, {} of them told, into {}{}\n",
+            counted_text(rescued.trials.size(), "trial"), told, rescued.file.string(),
             whole ? "; nothing was damaged" : "");
         for (const std::string& one : rescued.left_out) put(stdout, "  {}\n", one);
-        if (!rescued.stopped_by.empty()) put(stdout, "  not all could be read: {}\n", rescued.stopped_by);
-        put(stdout, "to go on with them, move it over {} and remove that file's -wal and -shm\n", (folder / "study.db").string());
+        if (!rescued.stopped_by.empty())
+            put(stdout, "  not all could be read: {}\n", rescued.stopped_by);
+        put(stdout, "to go on with them, move it over {} and remove that file's -wal and -shm\n",
+            (folder / "study.db").string());
         return done;
     } catch (const IoError& error) {
         put(stderr, "autotune: {}\n", error.what());
@@ -374,8 +437,12 @@ int validate(const ValidateArguments& arguments) {
     try {
         return print_validation(set_up(arguments.load()), Catalogue::standard(), arguments);
     } catch (const Error& error) {
-        if (!can_be_read(arguments.study)) throw;  // nothing is known of the study: main says why, as for other commands
-        if (arguments.json) put_json(OrderedJson{{"valid", false}, {"error", error.what()}, {"problems", problem_lines(error.what())}});
+        if (!can_be_read(arguments.study))
+            throw;  // nothing is known of the study: main says why, as for other commands
+        if (arguments.json)
+            put_json(OrderedJson{{"valid", false},
+                                 {"error", error.what()},
+                                 {"problems", problem_lines(error.what())}});
         else put(stderr, "{}\n", complaint_of(error));
         return answer_is_no;
     }
@@ -403,14 +470,16 @@ int status(const StatusArguments& arguments) {
     put(stdout, "\n");
     for (const Trial& trial : trials)
         if (!trial.told())
-            put(stdout, "  pending: trial {}{}: {} ({})\n", trial.id, trial.started_at ? ", started" : "", trial.configuration.text(),
-                trial.why);
+            put(stdout, "  pending: trial {}{}: {} ({})\n", trial.id,
+                trial.started_at ? ", started" : "", trial.configuration.text(), trial.why);
     if (ended_because(setup, trials).empty()) put(stdout, "{}", last_run_text(folder));
     const Headline headline = headline_of(setup, trials);
-    put(stdout, "  so far: {}.{}{}\n", headline.title, headline.reason.empty() ? "" : " " + headline.reason,
+    put(stdout, "  so far: {}.{}{}\n", headline.title,
+        headline.reason.empty() ? "" : " " + headline.reason,
         headline.advice.empty() ? "" : " " + headline.advice);
     if (!headline.command.empty()) put(stdout, "  {}\n", headline.command);
-    if (const std::string time = time_spent_in(trials).text(); !time.empty()) put(stdout, "  time: {}\n", time);
+    if (const std::string time = time_spent_in(trials).text(); !time.empty())
+        put(stdout, "  time: {}\n", time);
     return done;
 }
 
@@ -428,7 +497,9 @@ int report(const ReportArguments& arguments) {
     const std::string_view ended = ended_because(setup, trials);
     if (arguments.html) put(stdout, "{}", html_report(setup, trials, ended));
     else
-        put(stdout, "{}{}", arguments.json ? json_report(setup, trials, ended) : markdown_report(setup, trials, ended),
+        put(stdout, "{}{}",
+            arguments.json ? json_report(setup, trials, ended)
+                           : markdown_report(setup, trials, ended),
             arguments.json ? "\n" : "");
     return done;
 }
@@ -440,19 +511,24 @@ int render(const RenderArguments& arguments) {
         const FeasibleSet feasible(space);
         Rng rng(arguments.seed.value_or(file.seed));
         for (std::size_t i = 0; i < arguments.random; ++i) {
-            const Command command = file.composition->render(feasible.sample(rng), {file.model, {}, 0});
-            const OrderedJson line{{"argv", command.argv}, {"environment", command.environment}, {"files", command.files}};
+            const Command command =
+                file.composition->render(feasible.sample(rng), {file.model, {}, 0});
+            const OrderedJson line{{"argv", command.argv},
+                                   {"environment", command.environment},
+                                   {"files", command.files}};
             put(stdout, "{}\n", arguments.json ? line.dump() : command.text());
         }
         return done;
     }
-    const Configuration configuration = space.changed(space.default_configuration(), settings_of(file, space, arguments.settings));
+    const Configuration configuration =
+        space.changed(space.default_configuration(), settings_of(file, space, arguments.settings));
     const auto violations = space.violations(configuration);
     if (!violations.empty()) throw SpaceError(violations.front());
     const Command command = file.composition->render(configuration, {file.model, {}, 0});
     const bool several = !file.composition->roles_of(configuration).empty();
     if (arguments.json)
-        put_json(OrderedJson{{"argv", several ? OrderedJson() : OrderedJson(command.argv)}, {"environment", command.environment}});
+        put_json(OrderedJson{{"argv", several ? OrderedJson() : OrderedJson(command.argv)},
+                             {"environment", command.environment}});
     else put(stdout, "{}\n", file.composition->shown(configuration, {file.model, {}, 0}));
     return done;
 }

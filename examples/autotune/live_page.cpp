@@ -47,7 +47,9 @@ JournalStamp stamp_of(const std::filesystem::path& folder) {
     struct stat of_file {};
     struct stat of_log {};
     constexpr std::int64_t a_second = 1'000'000'000;
-    const auto time = [](const struct stat& one) { return one.st_mtim.tv_sec * a_second + one.st_mtim.tv_nsec; };
+    const auto time = [](const struct stat& one) {
+        return one.st_mtim.tv_sec * a_second + one.st_mtim.tv_nsec;
+    };
     if (stat(file.c_str(), &of_file) != 0) of_file = {};
     if (stat((file + "-wal").c_str(), &of_log) != 0) of_log = {};
     return {time(of_file), of_file.st_size, time(of_log), of_log.st_size};
@@ -60,16 +62,20 @@ double seconds_in(const std::vector<Trial>& trials) {
 }
 
 std::size_t told_in(const std::vector<Trial>& trials) {
-    return static_cast<std::size_t>(std::count_if(trials.begin(), trials.end(), [](const Trial& one) { return one.told(); }));
+    return static_cast<std::size_t>(
+        std::count_if(trials.begin(), trials.end(), [](const Trial& one) { return one.told(); }));
 }
 
 std::size_t failed_in(const std::vector<Trial>& trials) {
-    return static_cast<std::size_t>(std::count_if(trials.begin(), trials.end(), [](const Trial& one) { return one.failure() != nullptr; }));
+    return static_cast<std::size_t>(std::count_if(
+        trials.begin(), trials.end(), [](const Trial& one) { return one.failure() != nullptr; }));
 }
 
 std::string tried_text(const Trial& trial, const StudySetup& setup) {
-    const std::string changes = difference_text(trial.configuration, setup.problem->space.default_configuration());
-    return (trial.workload.empty() ? "" : trial.workload + ": ") + (changes.empty() ? "the default" : changes);
+    const std::string changes =
+        difference_text(trial.configuration, setup.problem->space.default_configuration());
+    return (trial.workload.empty() ? "" : trial.workload + ": ") +
+           (changes.empty() ? "the default" : changes);
 }
 
 /// The best so far with its gain over the default; empty: nothing passes.
@@ -79,44 +85,59 @@ std::string best_text(const StudySetup& setup, const std::vector<Trial>& trials)
     const Standings standings(search, problem.objective, problem.decision);
     const Standing* best = standings.best();
     if (best == nullptr) return "";
-    const std::string text = "best " + figure_text(problem.objective.leading().metric, best->estimate().mean);
+    const std::string text =
+        "best " + figure_text(problem.objective.leading().metric, best->estimate().mean);
     const Standing* base = standings.find(problem.space.default_configuration());
     if (base == nullptr || !base->passes() || base == best) return text;
     const Gain gain = judged_gain(problem, standings, *best, *base);
-    if (!gain.has_interval()) return fmt::format("{}, {} over the default (not confirmed yet)", text, gain_text(gain.value, gain.scale));
-    return fmt::format("{}, {} over the default (95 % interval {} to {})", text, gain_text(gain.value, gain.scale),
-                       gain_text(gain.low, gain.scale), gain_text(gain.high, gain.scale));
+    if (!gain.has_interval())
+        return fmt::format("{}, {} over the default (not confirmed yet)", text,
+                           gain_text(gain.value, gain.scale));
+    return fmt::format("{}, {} over the default (95 % interval {} to {})", text,
+                       gain_text(gain.value, gain.scale), gain_text(gain.low, gain.scale),
+                       gain_text(gain.high, gain.scale));
 }
 
 }  // namespace
 
-LiveOptions live_options(const std::string& address, const std::optional<std::filesystem::path>& token_file) {
+LiveOptions live_options(const std::string& address,
+                         const std::optional<std::filesystem::path>& token_file) {
     LiveOptions result;
     if (!address.empty()) result.address = LiveAddress::parse(address);
     std::string from = "SERVETUNE_TOKEN";
     if (token_file) {
         from = token_file->string();
         result.token = read_file(*token_file);
-        while (!result.token.empty() && (result.token.back() == '\n' || result.token.back() == '\r')) result.token.pop_back();
-        if (result.token.empty()) throw UsageError(from + " is empty: it is to hold the page's token");
+        while (!result.token.empty() &&
+               (result.token.back() == '\n' || result.token.back() == '\r'))
+            result.token.pop_back();
+        if (result.token.empty())
+            throw UsageError(from + " is empty: it is to hold the page's token");
         struct stat seen {};
         if (stat(token_file->c_str(), &seen) == 0 && (seen.st_mode & (S_IRGRP | S_IROTH)) != 0)
             complain("warning: others on this machine can read the token in {}: chmod 600", from);
     } else if (const char* known = std::getenv("SERVETUNE_TOKEN")) result.token = known;
     secrets().add(result.token, "TOKEN");
     if (!result.token.empty())
-        if (const std::string wrong = wrong_with_token(result.token); !wrong.empty()) throw UsageError(from + ": " + wrong);
+        if (const std::string wrong = wrong_with_token(result.token); !wrong.empty())
+            throw UsageError(from + ": " + wrong);
     if (result.token.empty() && !result.address.loopback())
         throw UsageError("others reach " + result.address.host +
-                         ": a page there wants a token of 16 characters or more, in SERVETUNE_TOKEN or in the file of --token-file");
+                         ": a page there wants a token of 16 characters or more, in "
+                         "SERVETUNE_TOKEN or in the file of --token-file");
     return result;
 }
 
-std::string prometheus_text(const StudySetup& setup, const std::vector<Trial>& trials, bool running, std::optional<double> seconds_left) {
+std::string prometheus_text(const StudySetup& setup, const std::vector<Trial>& trials, bool running,
+                            std::optional<double> seconds_left) {
     const Problem& problem = *setup.problem;
     PrometheusText out(setup.file.name);
-    const auto family = [&](const char* name, const char* help) { out.family(name, "gauge", help); };
-    const auto sample = [&](const char* name, const std::string& labels, double value) { out.sample(name, labels, value); };
+    const auto family = [&](const char* name, const char* help) {
+        out.family(name, "gauge", help);
+    };
+    const auto sample = [&](const char* name, const std::string& labels, double value) {
+        out.sample(name, labels, value);
+    };
     std::size_t told = 0;
     std::size_t started = 0;
     for (const Trial& trial : trials) {
@@ -131,9 +152,11 @@ std::string prometheus_text(const StudySetup& setup, const std::vector<Trial>& t
     sample("trials", "state=\"waiting\"", static_cast<double>(trials.size() - told - started));
     std::map<std::string_view, std::size_t> failures;
     for (const Trial& trial : trials)
-        if (const Failure* failure = trial.failure()) ++failures[name_in(failure_kinds, failure->kind)];
+        if (const Failure* failure = trial.failure())
+            ++failures[name_in(failure_kinds, failure->kind)];
     if (!failures.empty()) family("failures", "Failed trials by kind.");
-    for (const auto& [kind, count] : failures) sample("failures", fmt::format("kind=\"{}\"", kind), static_cast<double>(count));
+    for (const auto& [kind, count] : failures)
+        sample("failures", fmt::format("kind=\"{}\"", kind), static_cast<double>(count));
     family("running", "1 while a process measures the study.");
     sample("running", "", running ? 1 : 0);
     family("measuring_seconds", "What the told trials took.");
@@ -146,7 +169,8 @@ std::string prometheus_text(const StudySetup& setup, const std::vector<Trial>& t
     const Standings standings(search, problem.objective, problem.decision);
     const Standing* best = standings.best();
     if (best == nullptr) return std::move(out).text();
-    const std::string metric = "metric=\"" + PrometheusText::label(problem.objective.leading().metric) + "\"";
+    const std::string metric =
+        "metric=\"" + PrometheusText::label(problem.objective.leading().metric) + "\"";
     family("best", "The goal's metric, of the best that keeps all limits.");
     sample("best", metric, best->estimate().mean);
     const Standing* base = standings.find(problem.space.default_configuration());
@@ -155,7 +179,9 @@ std::string prometheus_text(const StudySetup& setup, const std::vector<Trial>& t
     sample("default", metric, base->estimate().mean);
     if (!standings.scale().ratios()) return std::move(out).text();  // a difference is no ratio
     const Gain gain = base == best ? Gain{} : judged_gain(problem, standings, *best, *base);
-    family("gain_ratio", "Gain of the best over the default: 0.1 is 10 %, with its 95 % interval once it is known.");
+    family(
+        "gain_ratio",
+        "Gain of the best over the default: 0.1 is 10 %, with its 95 % interval once it is known.");
     sample("gain_ratio", "bound=\"value\"", gain.value);
     if (!gain.has_interval()) return std::move(out).text();
     sample("gain_ratio", "bound=\"low\"", gain.low);
@@ -166,7 +192,8 @@ std::string prometheus_text(const StudySetup& setup, const std::vector<Trial>& t
 /// Reads, renders and tells, one thing after the other.
 class LivePage::Worker {
 public:
-    Worker(StudySetup setup, std::filesystem::path folder, const Budget& budget, std::function<bool()> running)
+    Worker(StudySetup setup, std::filesystem::path folder, const Budget& budget,
+           std::function<bool()> running)
         : setup_(std::move(setup)),
           folder_(std::move(folder)),
           budget_(budget),
@@ -216,13 +243,15 @@ private:
 
     void work(const std::stop_token& over) {
         constexpr int lower = 10;
-        (void)setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), lower);  // the load generator goes first
+        (void)setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()),
+                          lower);  // the load generator goes first
         while (!over.stop_requested()) {
             std::deque<std::pair<std::string, LiveServer::Reply>> asked;
             bool looked = false;
             {
                 Lock lock(mutex_);
-                news_.wait_for(lock, over, std::chrono::seconds(1), [this] { return look_ || !asked_.empty(); });
+                news_.wait_for(lock, over, std::chrono::seconds(1),
+                               [this] { return look_ || !asked_.empty(); });
                 asked.swap(asked_);
                 looked = std::exchange(look_, false);
             }
@@ -232,9 +261,12 @@ private:
                 for (auto& [path, reply] : asked) reply(answer(path));
                 told_end_.notify_all();
                 if (looked || server_->readers() > 0) tell();
-            } catch (const std::exception& error) {  // a page that cannot be made is no reason to lose a study
+            } catch (const std::exception&
+                         error) {  // a page that cannot be made is no reason to lose a study
                 const std::string why = printable_line(secrets()(error.what()));
-                for (auto& [path, reply] : asked) reply(text(500, "text/plain; charset=utf-8", "this page cannot be made: " + why + "\n"));
+                for (auto& [path, reply] : asked)
+                    reply(text(500, "text/plain; charset=utf-8",
+                               "this page cannot be made: " + why + "\n"));
             }
         }
     }
@@ -247,9 +279,11 @@ private:
         const JournalStamp now = stamp_of(folder_);
         if (now == stamp_ && version_ > 0) return;
         try {
-            trials_ = std::get<1>(now) == 0 ? std::vector<Trial>{} : SqliteJournal::read(folder_).trials();
+            trials_ = std::get<1>(now) == 0 ? std::vector<Trial>{}
+                                            : SqliteJournal::read(folder_).trials();
         } catch (const IoError&) {
-            if (version_ > 0) return;  // being made or moved at this moment; what was read last stays
+            if (version_ > 0)
+                return;  // being made or moved at this moment; what was read last stays
             trials_.clear();
         }
         stamp_ = now;
@@ -265,19 +299,23 @@ private:
         Spent spent = spent_in(setup_, budget_, trials_);
         spent.run_seconds = steady_seconds() - began_;
         const auto runs = [](const Trial& trial) { return trial.started_at && !trial.told(); };
-        spent.at_once = std::max<std::size_t>(1, static_cast<std::size_t>(std::count_if(trials_.begin(), trials_.end(), runs)));
+        spent.at_once = std::max<std::size_t>(
+            1, static_cast<std::size_t>(std::count_if(trials_.begin(), trials_.end(), runs)));
         const double seconds = seconds_left(budget_, spent, unix_seconds());
         return std::isfinite(seconds) ? std::optional(seconds) : std::nullopt;
     }
 
     LiveServer::Answer answer(const std::string& path) {
         if (path == "/metrics")
-            return text(200, "text/plain; version=0.0.4; charset=utf-8", prometheus_text(setup_, trials_, running_(), left()));
-        if (path != "/") return text(404, "text/plain; charset=utf-8", "there are /, /events and /metrics\n");
+            return text(200, "text/plain; version=0.0.4; charset=utf-8",
+                        prometheus_text(setup_, trials_, running_(), left()));
+        if (path != "/")
+            return text(404, "text/plain; charset=utf-8", "there are /, /events and /metrics\n");
         const bool running = running_();
         if (!page_ || page_of_ != std::pair(version_, running)) {
             // Fitting the models takes seconds of a core, which a running load test would miss.
-            page_ = std::make_shared<const std::string>(live_page(setup_, trials_, "", !running, version()));
+            page_ = std::make_shared<const std::string>(
+                live_page(setup_, trials_, "", !running, version()));
             page_of_ = {version_, running};
         }
         const Lock lock(mutex_);
@@ -307,7 +345,8 @@ private:
                           {"began", nullptr},
                           {"left", nullptr},
                           {"ended", end}};
-        if (const auto seconds = left()) event["left"] = std::round(*seconds / 10) * 10;  // else it is news every second
+        if (const auto seconds = left())
+            event["left"] = std::round(*seconds / 10) * 10;  // else it is news every second
         std::vector<const Trial*> pending;
         for (const Trial& trial : trials_)
             if (!trial.told() && trial.started_at) pending.push_back(&trial);
@@ -320,7 +359,9 @@ private:
         }
         for (auto& [name, value] : event.items())
             if (value.is_string()) value = printable_line(secrets()(value.get<std::string>()));
-        if (const std::string line = event.dump(-1, ' ', false, OrderedJson::error_handler_t::replace); line != said_) {
+        if (const std::string line =
+                event.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+            line != said_) {
             said_ = line;
             server_->broadcast(line);
         }
@@ -361,12 +402,15 @@ private:
     std::jthread thread_{};  // last: ends before what it uses
 };
 
-LivePage::LivePage(StudySetup setup, std::filesystem::path folder, const Budget& budget, const LiveOptions& options,
-                   std::function<bool()> running)
-    : worker_(std::make_unique<Worker>(std::move(setup), std::move(folder), budget, std::move(running))),
-      server_(std::make_unique<LiveServer>(
-          LiveServer::Options{options.address, options.token},
-          [this](const std::string& path, LiveServer::Reply reply) { worker_->ask(path, std::move(reply)); })) {
+LivePage::LivePage(StudySetup setup, std::filesystem::path folder, const Budget& budget,
+                   const LiveOptions& options, std::function<bool()> running)
+    : worker_(std::make_unique<Worker>(std::move(setup), std::move(folder), budget,
+                                       std::move(running))),
+      server_(
+          std::make_unique<LiveServer>(LiveServer::Options{options.address, options.token},
+                                       [this](const std::string& path, LiveServer::Reply reply) {
+                                           worker_->ask(path, std::move(reply));
+                                       })) {
     worker_->start(*server_);
     server_->start([this] { worker_->look(); });
 }

@@ -24,11 +24,13 @@ struct LiveOptions {
 /// From the options of a command and `SERVETUNE_TOKEN`. The token joins the secrets that are never
 /// printed. Throws UsageError: an address that others reach without a token, a token that can be
 /// guessed.
-LiveOptions live_options(const std::string& address, const std::optional<std::filesystem::path>& token_file);
+LiveOptions live_options(const std::string& address,
+                         const std::optional<std::filesystem::path>& token_file);
 
 /// What Prometheus reads at `/metrics`: trials by state, best value, gain with its interval, time
 /// left. `seconds_left`: nothing where it is not known.
-std::string prometheus_text(const servetune::StudySetup& setup, const std::vector<servetune::Trial>& trials, bool running,
+std::string prometheus_text(const servetune::StudySetup& setup,
+                            const std::vector<servetune::Trial>& trials, bool running,
                             std::optional<double> seconds_left);
 
 /// The report of a study in a browser while it runs. It reads the study's journal beside whoever
@@ -42,7 +44,8 @@ class LivePage {
 public:
     /// Takes the port, and reads `folder` from then on. `running`: whether somebody measures.
     /// Throws IoError.
-    LivePage(servetune::StudySetup setup, std::filesystem::path folder, const servetune::Budget& budget, const LiveOptions& options,
+    LivePage(servetune::StudySetup setup, std::filesystem::path folder,
+             const servetune::Budget& budget, const LiveOptions& options,
              std::function<bool()> running);
     ~LivePage();
     LivePage(const LivePage&) = delete;

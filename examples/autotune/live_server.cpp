@@ -39,7 +39,8 @@ using asio::ip::tcp;
 using boost::system::error_code;
 
 constexpr std::size_t most_connections = 64;
-constexpr std::size_t most_readers = 48;  ///< of events, which never end: the other places are for pages and /metrics
+constexpr std::size_t most_readers =
+    48;  ///< of events, which never end: the other places are for pages and /metrics
 constexpr std::uint32_t most_head_bytes = 8192;
 constexpr std::size_t part_bytes = 65536;  ///< of an answer; each has its own time
 constexpr std::chrono::seconds request_time{10};
@@ -56,18 +57,21 @@ bool same_secret(std::string_view given, std::string_view known) {
     unsigned difference = given.size() == known.size() ? 0 : 1;
     for (std::size_t i = 0; i < known.size(); ++i) {
         const char c = given.empty() ? '\0' : given[i % given.size()];
-        difference |= static_cast<unsigned>(static_cast<unsigned char>(c) ^ static_cast<unsigned char>(known[i]));
+        difference |= static_cast<unsigned>(static_cast<unsigned char>(c) ^
+                                            static_cast<unsigned char>(known[i]));
     }
     return difference == 0;
 }
 
 /// The name of a `Host` header, without its port.
 std::string host_in(std::string_view header) {
-    return servetune::lower_case(std::string(header.substr(0, header.starts_with('[') ? header.find(']') + 1 : header.find(':'))));
+    return servetune::lower_case(std::string(
+        header.substr(0, header.starts_with('[') ? header.find(']') + 1 : header.find(':'))));
 }
 
 bool names_this_machine(std::string_view host) {
-    if (host == "localhost" || host == "localhost." || host == "[::1]" || host == "::1") return true;
+    if (host == "localhost" || host == "localhost." || host == "[::1]" || host == "::1")
+        return true;
     error_code error;
     const auto address = asio::ip::make_address_v4(std::string(host), error);
     return !error && address.is_loopback();
@@ -79,16 +83,19 @@ std::string_view named_in(std::string_view text, std::string_view name, char bet
         const auto end = text.find(between);
         std::string_view one = text.substr(0, end);
         while (one.starts_with(' ')) one.remove_prefix(1);
-        if (one.size() > name.size() && one.starts_with(name) && one[name.size()] == '=') return one.substr(name.size() + 1);
+        if (one.size() > name.size() && one.starts_with(name) && one[name.size()] == '=')
+            return one.substr(name.size() + 1);
         text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     }
     return {};
 }
 
 std::string head_of(int status, std::string_view content_type, const std::string& more) {
-    return "HTTP/1.1 " + std::to_string(status) + " " + std::string(view_of(http::obsolete_reason(static_cast<http::status>(status)))) +
+    return "HTTP/1.1 " + std::to_string(status) + " " +
+           std::string(view_of(http::obsolete_reason(static_cast<http::status>(status)))) +
            "\r\nContent-Type: " + std::string(content_type) +
-           "\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nX-Frame-Options: DENY\r\n"
+           "\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nX-Frame-Options: "
+           "DENY\r\n"
            "Referrer-Policy: no-referrer\r\nCross-Origin-Resource-Policy: same-origin\r\n" +
            more;
 }
@@ -101,24 +108,31 @@ LiveAddress LiveAddress::parse(const std::string& text) {
     LiveAddress result;
     std::string port;
     const auto all_digits = [](const std::string& word) {
-        return !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+        return !word.empty() && std::all_of(word.begin(), word.end(),
+                                            [](unsigned char c) { return std::isdigit(c) != 0; });
     };
     const auto bracket = text.find(']');
-    const auto colon = text.find(':', text.starts_with('[') && bracket != std::string::npos ? bracket : 0);
+    const auto colon =
+        text.find(':', text.starts_with('[') && bracket != std::string::npos ? bracket : 0);
     if (all_digits(text)) port = text;
     else {
         if (const std::string host = text.substr(0, colon); !host.empty()) result.host = host;
         if (colon != std::string::npos) port = text.substr(colon + 1);
     }
-    if (result.host.starts_with('[') && result.host.ends_with(']')) result.host = result.host.substr(1, result.host.size() - 2);
+    if (result.host.starts_with('[') && result.host.ends_with(']'))
+        result.host = result.host.substr(1, result.host.size() - 2);
     constexpr std::int64_t last_port = 65535;
     const bool has_port = all_digits(text) || colon != std::string::npos;
-    const auto number = has_port ? servetune::integer_of(port) : std::optional<std::int64_t>(result.port);
+    const auto number =
+        has_port ? servetune::integer_of(port) : std::optional<std::int64_t>(result.port);
     const bool odd = std::any_of(result.host.begin(), result.host.end(), [](unsigned char c) {
-        return std::isalnum(c) == 0 && std::string_view(".-:").find(static_cast<char>(c)) == std::string_view::npos;
+        return std::isalnum(c) == 0 &&
+               std::string_view(".-:").find(static_cast<char>(c)) == std::string_view::npos;
     });
     if (!number || *number < 0 || *number > last_port || odd)
-        throw servetune::UsageError("'" + text + "' is no address to serve a page on: write HOST:PORT, such as 127.0.0.1:8420");
+        throw servetune::UsageError(
+            "'" + text +
+            "' is no address to serve a page on: write HOST:PORT, such as 127.0.0.1:8420");
     result.port = static_cast<std::uint16_t>(*number);
     return result;
 }
@@ -129,16 +143,18 @@ std::string wrong_with_token(const std::string& token) {
     constexpr std::size_t shortest = 16;
     constexpr std::size_t longest = 256;
     if (token.size() < shortest || token.size() > longest)
-        return "a token has " + std::to_string(shortest) + " to " + std::to_string(longest) + " characters, this one " +
-               std::to_string(token.size());
+        return "a token has " + std::to_string(shortest) + " to " + std::to_string(longest) +
+               " characters, this one " + std::to_string(token.size());
     const bool plain = std::all_of(token.begin(), token.end(), [](unsigned char c) {
-        return std::isalnum(c) != 0 || std::string_view("-._~").find(static_cast<char>(c)) != std::string_view::npos;
+        return std::isalnum(c) != 0 ||
+               std::string_view("-._~").find(static_cast<char>(c)) != std::string_view::npos;
     });
     return plain ? "" : "a token consists of letters, digits and - . _ ~";
 }
 
 struct LiveServer::State : std::enable_shared_from_this<LiveServer::State> {
-    State(Options with, std::function<void(const std::string&, Reply)> to) : options(std::move(with)), handle(std::move(to)) {}
+    State(Options with, std::function<void(const std::string&, Reply)> to)
+        : options(std::move(with)), handle(std::move(to)) {}
 
     void accept();
     void beat();
@@ -161,7 +177,8 @@ struct LiveServer::State : std::enable_shared_from_this<LiveServer::State> {
 /// Used on the server's thread only.
 class LiveServer::Connection : public std::enable_shared_from_this<Connection> {
 public:
-    Connection(tcp::socket socket, const std::shared_ptr<State>& state) : stream_(std::move(socket)), state_(state) {}
+    Connection(tcp::socket socket, const std::shared_ptr<State>& state)
+        : stream_(std::move(socket)), state_(state) {}
     Connection(const Connection&) = delete;
     Connection& operator=(const Connection&) = delete;
 
@@ -181,7 +198,8 @@ public:
 
 private:
     static Answer plain(int status, const std::string& text) {
-        return {status, "text/plain; charset=utf-8", std::make_shared<const std::string>(text + "\n")};
+        return {status, "text/plain; charset=utf-8",
+                std::make_shared<const std::string>(text + "\n")};
     }
 
     void read(std::chrono::seconds time);
@@ -212,16 +230,21 @@ void LiveServer::Connection::read(std::chrono::seconds time) {
     parser_.emplace();
     parser_->header_limit(most_head_bytes);
     stream_.expires_after(time);
-    http::async_read_header(stream_, buffer_, *parser_, [self = shared_from_this()](const error_code& error, std::size_t /*bytes*/) {
-        if (!self->open_) return;
-        if (!error) return self->handle();
-        self->keep_alive_ = false;
-        if (error == http::error::end_of_stream || error == http::error::partial_message || error == beast::error::timeout ||
-            error.category() == asio::error::get_system_category())
-            return self->close();
-        const bool large = error == http::error::header_limit || error == http::error::buffer_overflow;
-        self->answer(plain(large ? 431 : 400, large ? "the request is too large" : "this is no HTTP request"));
-    });
+    http::async_read_header(
+        stream_, buffer_, *parser_,
+        [self = shared_from_this()](const error_code& error, std::size_t /*bytes*/) {
+            if (!self->open_) return;
+            if (!error) return self->handle();
+            self->keep_alive_ = false;
+            if (error == http::error::end_of_stream || error == http::error::partial_message ||
+                error == beast::error::timeout ||
+                error.category() == asio::error::get_system_category())
+                return self->close();
+            const bool large =
+                error == http::error::header_limit || error == http::error::buffer_overflow;
+            self->answer(plain(large ? 431 : 400,
+                               large ? "the request is too large" : "this is no HTTP request"));
+        });
 }
 
 void LiveServer::Connection::handle() {
@@ -242,7 +265,8 @@ void LiveServer::Connection::handle() {
     if (request.count(http::field::transfer_encoding) > 0 || (length && *length > 0))
         return refused(400, "a request for this page has no body");
     const std::string host = host_in(view_of(request[http::field::host]));
-    if (request.count(http::field::host) != 1) return refused(400, "a request names its host, once");
+    if (request.count(http::field::host) != 1)
+        return refused(400, "a request names its host, once");
     if (state->options.address.loopback() && !names_this_machine(host))
         return refused(421, "this page is for this machine: ask for it as 127.0.0.1 or localhost");
     const std::string_view target = view_of(request.target());
@@ -250,20 +274,30 @@ void LiveServer::Connection::handle() {
     const std::string path(target.substr(0, target.find('?')));
     // As a place to go to it would be another host: //evil.example, and browsers read a backslash
     // as a slash.
-    if (path.starts_with("//") || path.find('\\') != std::string::npos) return refused(400, "this is no path");
-    const std::string_view query = path.size() < target.size() ? target.substr(path.size() + 1) : std::string_view();
+    if (path.starts_with("//") || path.find('\\') != std::string::npos)
+        return refused(400, "this is no path");
+    const std::string_view query =
+        path.size() < target.size() ? target.substr(path.size() + 1) : std::string_view();
     if (const std::string& token = state->options.token; !token.empty()) {
         const std::string_view authorization = view_of(request[http::field::authorization]);
         constexpr std::string_view bearer = "Bearer ";
-        const std::string_view said = authorization.starts_with(bearer) ? authorization.substr(bearer.size()) : std::string_view();
+        const std::string_view said = authorization.starts_with(bearer)
+                                          ? authorization.substr(bearer.size())
+                                          : std::string_view();
         const bool by_query = same_secret(named_in(query, "token", '&'), token);
-        if (by_query && path != "/events") {  // from the address line into a cookie, so that it is in no history
-            const std::string cookie = std::string(cookie_name) + "=" + token + "; Path=/; HttpOnly; SameSite=Lax";
-            return answer(plain(303, "the token is kept in a cookie"), "Location: " + path + "\r\nSet-Cookie: " + cookie + "\r\n");
+        if (by_query &&
+            path !=
+                "/events") {  // from the address line into a cookie, so that it is in no history
+            const std::string cookie =
+                std::string(cookie_name) + "=" + token + "; Path=/; HttpOnly; SameSite=Lax";
+            return answer(plain(303, "the token is kept in a cookie"),
+                          "Location: " + path + "\r\nSet-Cookie: " + cookie + "\r\n");
         }
         if (!by_query && !same_secret(said, token) &&
             !same_secret(named_in(view_of(request[http::field::cookie]), cookie_name, ';'), token))
-            return refused(401, "this page wants its token: add ?token=TOKEN to its address, or send it as Authorization: Bearer",
+            return refused(401,
+                           "this page wants its token: add ?token=TOKEN to its address, or send it "
+                           "as Authorization: Bearer",
                            "WWW-Authenticate: Bearer\r\n");
     }
     if (path == "/events") return begin_events();
@@ -279,7 +313,8 @@ void LiveServer::Connection::handle() {
 void LiveServer::Connection::answer(const Answer& made, const std::string& more) {
     std::string head =
         head_of(made.status, made.content_type,
-                more + (keep_alive_ ? "" : "Connection: close\r\n") + "Content-Length: " + std::to_string(made.body->size()) + "\r\n\r\n");
+                more + (keep_alive_ ? "" : "Connection: close\r\n") +
+                    "Content-Length: " + std::to_string(made.body->size()) + "\r\n\r\n");
     write(std::move(head), head_only_ ? nullptr : made.body);
 }
 
@@ -288,14 +323,17 @@ void LiveServer::Connection::begin_events() {
     if (!state) return close();
     keep_alive_ = false;
     if (!head_only_ && state->readers >= most_readers) return refuse();
-    const std::string head = head_of(200, "text/event-stream; charset=utf-8", "Connection: close\r\n\r\n");
+    const std::string head =
+        head_of(200, "text/event-stream; charset=utf-8", "Connection: close\r\n\r\n");
     if (head_only_) return write(head, nullptr);
     reads_events_ = true;
     ++state->readers;
     next_ = state->last_event;
     // A client that leaves is noticed by what it no longer sends.
     stream_.expires_never();
-    stream_.async_read_some(asio::buffer(ignored_), [self = shared_from_this()](const error_code&, std::size_t) { self->close(); });
+    stream_.async_read_some(
+        asio::buffer(ignored_),
+        [self = shared_from_this()](const error_code&, std::size_t) { self->close(); });
     write(head, nullptr);
     if (state->arrived) state->arrived();
 }
@@ -310,17 +348,20 @@ void LiveServer::Connection::write(std::string head, std::shared_ptr<const std::
 
 void LiveServer::Connection::write_on() {
     if (!open_) return;
-    const std::string_view whole = at_ < head_.size() ? std::string_view(head_) : body_ ? std::string_view(*body_) : std::string_view();
+    const std::string_view whole = at_ < head_.size() ? std::string_view(head_)
+                                   : body_            ? std::string_view(*body_)
+                                                      : std::string_view();
     const std::size_t from = at_ < head_.size() ? at_ : at_ - head_.size();
     if (from >= whole.size()) return written();
     const std::string_view part = whole.substr(from, part_bytes);
     stream_.expires_after(part_time);
-    stream_.async_write_some(asio::buffer(part.data(), part.size()),
-                             [self = shared_from_this()](const error_code& error, std::size_t bytes) {
-                                 if (error) return self->close();
-                                 self->at_ += bytes;
-                                 self->write_on();
-                             });
+    stream_.async_write_some(
+        asio::buffer(part.data(), part.size()),
+        [self = shared_from_this()](const error_code& error, std::size_t bytes) {
+            if (error) return self->close();
+            self->at_ += bytes;
+            self->write_on();
+        });
 }
 
 void LiveServer::Connection::written() {
@@ -382,14 +423,17 @@ void LiveServer::State::beat() {
     });
 }
 
-LiveServer::LiveServer(const Options& options, std::function<void(const std::string&, Reply)> handle)
+LiveServer::LiveServer(const Options& options,
+                       std::function<void(const std::string&, Reply)> handle)
     : state_(std::make_shared<State>(options, std::move(handle))) {
     const LiveAddress& address = options.address;
     error_code error;
     tcp::resolver resolver(state_->context);
-    const auto found = resolver.resolve(address.host, std::to_string(address.port), tcp::resolver::passive, error);
+    const auto found =
+        resolver.resolve(address.host, std::to_string(address.port), tcp::resolver::passive, error);
     if (error || found.begin() == found.end())
-        throw servetune::IoError("cannot serve a page on '" + address.host + "': there is no such address here (" + error.message() + ")");
+        throw servetune::IoError("cannot serve a page on '" + address.host +
+                                 "': there is no such address here (" + error.message() + ")");
     const tcp::endpoint endpoint = found.begin()->endpoint();
     tcp::acceptor& acceptor = state_->acceptor;
     acceptor.open(endpoint.protocol(), error);
@@ -399,8 +443,10 @@ LiveServer::LiveServer(const Options& options, std::function<void(const std::str
     if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
     if (!error) return;
     const bool taken = error == asio::error::address_in_use;
-    throw servetune::IoError("cannot serve a page on " + address.host + ":" + std::to_string(address.port) + ": " +
-                             (taken ? "the port is taken; choose another, or port 0 for any that is free" : error.message()));
+    throw servetune::IoError(
+        "cannot serve a page on " + address.host + ":" + std::to_string(address.port) + ": " +
+        (taken ? "the port is taken; choose another, or port 0 for any that is free"
+               : error.message()));
 }
 
 LiveServer::~LiveServer() {
@@ -424,7 +470,9 @@ void LiveServer::start(std::function<void()> arrived) {
         while (!state->context.stopped()) {
             try {
                 state->context.run();
-            } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no memory for one client; the others stay
+            } catch (
+                const std::
+                    exception&) {  // NOLINT(bugprone-empty-catch): no memory for one client; the others stay
             }
         }
     });

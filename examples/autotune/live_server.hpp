@@ -46,7 +46,8 @@ public:
 
     /// Takes the port. `handle` gets a path on the server's thread, and may answer later; `/events`
     /// is not asked for. Throws IoError: the port is taken, there is no such address.
-    LiveServer(const Options& options, std::function<void(const std::string& path, Reply reply)> handle);
+    LiveServer(const Options& options,
+               std::function<void(const std::string& path, Reply reply)> handle);
     /// Ends all connections.
     ~LiveServer();
     LiveServer(const LiveServer&) = delete;

@@ -17,7 +17,8 @@ namespace autotune {
 
 /// The load test that a command line asks for: server, workload, options, facts; the workload has
 /// its own arrival. Throws UsageError, and IoError where the server does not say what it serves.
-[[nodiscard]] servetune::LoadTest load_test_of(const LoadTestArguments& arguments, const servetune::Catalogue& catalogue);
+[[nodiscard]] servetune::LoadTest load_test_of(const LoadTestArguments& arguments,
+                                               const servetune::Catalogue& catalogue);
 
 /// The key in an environment variable that `--api-key-env` names, kept as a secret. Throws
 /// UsageError where it is not set.
@@ -30,7 +31,8 @@ public:
     /// Throws IoError where one of them could not be written.
     explicit ResultFiles(const std::vector<std::optional<std::filesystem::path>>& files);
     /// Runs `write`, if there is a file; a failure waits for `end`.
-    void write(const std::optional<std::filesystem::path>& file, const std::function<void(const std::filesystem::path&)>& write);
+    void write(const std::optional<std::filesystem::path>& file,
+               const std::function<void(const std::filesystem::path&)>& write);
     /// Throws the first failure. For after the result was printed.
     void end() const;
 

@@ -33,7 +33,8 @@ std::pair<std::string, std::string> host_and_port(const std::string& url) {
     const auto colon = rest.find(':', bracket == std::string::npos ? 0 : bracket);
     std::string host = rest.substr(0, colon);
     if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-    return {host, colon == std::string::npos ? (url.starts_with("https") ? "443" : "80") : rest.substr(colon + 1)};
+    return {host, colon == std::string::npos ? (url.starts_with("https") ? "443" : "80")
+                                             : rest.substr(colon + 1)};
 }
 
 /// What a short command prints on its standard output; nothing where it cannot be started, fails or
@@ -54,14 +55,16 @@ std::optional<std::string> answer_of(const std::vector<std::string>& argv) {
 
 /// Whether a connection to this address is taken within a second.
 bool takes_connection(const addrinfo& address) {
-    const int descriptor = socket(address.ai_family, address.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, address.ai_protocol);
+    const int descriptor = socket(
+        address.ai_family, address.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, address.ai_protocol);
     if (descriptor < 0) return false;
     bool connected = connect(descriptor, address.ai_addr, address.ai_addrlen) == 0;
     if (!connected && errno == EINPROGRESS) {
         pollfd waiting{descriptor, POLLOUT, 0};
         int error = ETIMEDOUT;
         socklen_t size = sizeof(error);
-        if (poll(&waiting, 1, 1000) > 0) getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &size);
+        if (poll(&waiting, 1, 1000) > 0)
+            getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &size);
         connected = error == 0;
     }
     close(descriptor);
@@ -72,13 +75,17 @@ bool takes_connection(const addrinfo& address) {
 
 std::filesystem::path program_on_path(const std::string& name) {
     if (name.empty()) return {};
-    if (name.find('/') != std::string::npos) return access(name.c_str(), X_OK) == 0 ? std::filesystem::path(name) : std::filesystem::path();
+    if (name.find('/') != std::string::npos)
+        return access(name.c_str(), X_OK) == 0 ? std::filesystem::path(name)
+                                               : std::filesystem::path();
     const char* path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe): nothing sets it
     std::istringstream folders(path == nullptr ? "" : path);
     for (std::string folder; std::getline(folders, folder, ':');) {
-        const std::filesystem::path file = std::filesystem::path(folder.empty() ? "." : folder) / name;
+        const std::filesystem::path file =
+            std::filesystem::path(folder.empty() ? "." : folder) / name;
         std::error_code unknown;
-        if (std::filesystem::is_regular_file(file, unknown) && access(file.c_str(), X_OK) == 0) return file;
+        if (std::filesystem::is_regular_file(file, unknown) && access(file.c_str(), X_OK) == 0)
+            return file;
     }
     return {};
 }
@@ -87,15 +94,18 @@ bool installed_here(const Engine& engine) {
     if (engine.launch.empty() || program_on_path(engine.launch.front()).empty()) return false;
     if (engine.launch.size() < 3 || engine.launch[1] != "-m") return true;
     const std::string package = engine.launch[2].substr(0, engine.launch[2].find('.'));
-    const std::string question = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)";
-    return answer_of({program_on_path(engine.launch.front()).string(), "-c", question, package}).has_value();
+    const std::string question =
+        "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)";
+    return answer_of({program_on_path(engine.launch.front()).string(), "-c", question, package})
+        .has_value();
 }
 
 std::vector<std::string> gpus_here() {
     std::vector<std::string> result;
     const std::filesystem::path program = program_on_path("nvidia-smi");
     if (program.empty()) return result;
-    std::istringstream lines(answer_of({program.string(), "--query-gpu=name", "--format=csv,noheader"}).value_or(""));
+    std::istringstream lines(
+        answer_of({program.string(), "--query-gpu=name", "--format=csv,noheader"}).value_or(""));
     for (std::string line; std::getline(lines, line);)
         if (line.find_first_not_of(" \t\r") != std::string::npos) result.push_back(line);
     return result;
@@ -105,7 +115,8 @@ std::optional<ServerHere> server_at(const std::string& url, double within_second
     if (!anybody_listens(url)) return std::nullopt;
     Endpoint endpoint;
     endpoint.url = url;
-    const ModelList list = ask_for_models(endpoint, within_seconds);  // else it is something else than a server of models
+    const ModelList list = ask_for_models(
+        endpoint, within_seconds);  // else it is something else than a server of models
     return list.names.empty() ? std::nullopt : std::optional(ServerHere{url, list.names});
 }
 
@@ -113,13 +124,17 @@ std::vector<ServerHere> servers_here() {
     // Ports that servers take by themselves: vLLM and TensorRT-LLM, SGLang, llama.cpp, LMDeploy,
     // Ollama.
     constexpr std::array<const char*, 5> ports{"8000", "30000", "8080", "23333", "11434"};
-    constexpr double within_seconds = 0.5;  // for all: whoever listens and does not answer gets what is left
+    constexpr double within_seconds =
+        0.5;  // for all: whoever listens and does not answer gets what is left
     const auto begin = std::chrono::steady_clock::now();
     std::vector<ServerHere> result;
     for (const char* port : ports) {
-        const double left = within_seconds - std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+        const double left =
+            within_seconds -
+            std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
         if (left <= 0) break;
-        if (auto found = server_at("http://127.0.0.1:" + std::string(port), left)) result.push_back(*std::move(found));
+        if (auto found = server_at("http://127.0.0.1:" + std::string(port), left))
+            result.push_back(*std::move(found));
     }
     return result;
 }

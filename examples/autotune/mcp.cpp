@@ -60,13 +60,15 @@ private:
 int mcp(const std::filesystem::path& folder) {
     std::error_code error;
     const std::filesystem::path root = std::filesystem::canonical(folder, error);
-    if (error || !std::filesystem::is_directory(root, error)) throw UsageError(folder.string() + " is not a folder");
+    if (error || !std::filesystem::is_directory(root, error))
+        throw UsageError(folder.string() + " is not a folder");
     const StopSignals signals("what runs is ended in good order");
     std::mutex printing;
     Tools tools(root);
     {
         McpServer server(tools, [&](const nlohmann::ordered_json& message) {
-            const std::string text = message.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+            const std::string text =
+                message.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
             const std::scoped_lock lock(printing);
             put_controls(stdout, printable(secrets()(text)) + "\n");
             (void)std::fflush(stdout);

@@ -19,7 +19,8 @@ namespace {
 ProcessOptions process_of(std::vector<std::string> words, const std::filesystem::path& folder) {
     ProcessOptions options;
     options.argv = std::move(words);
-    options.argv.insert(options.argv.begin(), std::filesystem::read_symlink("/proc/self/exe").string());
+    options.argv.insert(options.argv.begin(),
+                        std::filesystem::read_symlink("/proc/self/exe").string());
     options.environment = secret_variables();
     options.folder = folder;
     options.answer_bytes = 8UL << 20UL;
@@ -28,12 +29,16 @@ ProcessOptions process_of(std::vector<std::string> words, const std::filesystem:
 
 }  // namespace
 
-Job::Job(std::string id, std::string tool, std::filesystem::path subject, std::vector<std::string> words,
-         const std::filesystem::path& folder)
-    : id_(std::move(id)), tool_(std::move(tool)), subject_(std::move(subject)), process_(process_of(std::move(words), folder)) {}
+Job::Job(std::string id, std::string tool, std::filesystem::path subject,
+         std::vector<std::string> words, const std::filesystem::path& folder)
+    : id_(std::move(id)),
+      tool_(std::move(tool)),
+      subject_(std::move(subject)),
+      process_(process_of(std::move(words), folder)) {}
 
 double Job::seconds() const {
-    const double now = std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
+    const double now =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
     if (running()) return now;
     double not_seen = -1;
     (void)seconds_.compare_exchange_strong(not_seen, now);
@@ -50,7 +55,8 @@ std::string Job::answer() {
 std::vector<std::string> Job::said() const {
     constexpr std::size_t last = 20;
     std::vector<std::string> lines = process_.lines();
-    if (lines.size() > last) lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(last));
+    if (lines.size() > last)
+        lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(last));
     return lines;
 }
 
@@ -69,15 +75,20 @@ Jobs::~Jobs() {
         if (job->running()) enders.emplace_back([&job = *job] { job.stop(); });
 }
 
-std::shared_ptr<Job> Jobs::start(const std::string& tool, const std::filesystem::path& subject, std::vector<std::string> words) {
+std::shared_ptr<Job> Jobs::start(const std::string& tool, const std::filesystem::path& subject,
+                                 std::vector<std::string> words) {
     const std::scoped_lock lock(mutex_);
-    const auto running = std::count_if(all_.begin(), all_.end(), [](const auto& one) { return one.second->running(); });
+    const auto running = std::count_if(all_.begin(), all_.end(),
+                                       [](const auto& one) { return one.second->running(); });
     if (static_cast<std::size_t>(running) >= most_running)
-        throw UsageError(std::to_string(running) + " commands run already, the most at once: wait for one (`status`) or end one (`stop`)");
+        throw UsageError(
+            std::to_string(running) +
+            " commands run already, the most at once: wait for one (`status`) or end one (`stop`)");
     for (auto one = all_.begin(); one != all_.end() && all_.size() >= most_kept;)
         one = one->second->running() ? std::next(one) : all_.erase(one);
     const std::size_t number = ++made_;
-    auto job = std::make_shared<Job>(tool + "-" + std::to_string(number), tool, subject, std::move(words), folder_);
+    auto job = std::make_shared<Job>(tool + "-" + std::to_string(number), tool, subject,
+                                     std::move(words), folder_);
     all_[number] = job;
     return job;
 }

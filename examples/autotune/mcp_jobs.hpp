@@ -21,13 +21,15 @@ namespace autotune {
 class Job {
 public:
     /// `words`: after `autotune`. Throws IoError where it cannot be started.
-    Job(std::string id, std::string tool, std::filesystem::path subject, std::vector<std::string> words,
-        const std::filesystem::path& folder);
+    Job(std::string id, std::string tool, std::filesystem::path subject,
+        std::vector<std::string> words, const std::filesystem::path& folder);
 
     [[nodiscard]] const std::string& id() const { return id_; }
     [[nodiscard]] const std::string& tool() const { return tool_; }
-    [[nodiscard]] const std::filesystem::path& subject() const { return subject_; }  ///< the study's folder; empty: none
-    [[nodiscard]] double seconds() const;                                            ///< from its start to its end
+    [[nodiscard]] const std::filesystem::path& subject() const {
+        return subject_;
+    }                                      ///< the study's folder; empty: none
+    [[nodiscard]] double seconds() const;  ///< from its start to its end
     [[nodiscard]] std::chrono::system_clock::time_point began_at() const { return began_at_; }
     [[nodiscard]] bool running() const { return process_.running(); }
     /// Whether it has ended, after so long at most.
@@ -67,10 +69,12 @@ public:
     Jobs& operator=(const Jobs&) = delete;
 
     /// Throws UsageError where as many run as may, IoError.
-    std::shared_ptr<Job> start(const std::string& tool, const std::filesystem::path& subject, std::vector<std::string> words);
+    std::shared_ptr<Job> start(const std::string& tool, const std::filesystem::path& subject,
+                               std::vector<std::string> words);
     [[nodiscard]] std::shared_ptr<Job> find(const std::string& id) const;
     /// The newest of this tool for a study's folder.
-    [[nodiscard]] std::shared_ptr<Job> of(const std::string& tool, const std::filesystem::path& subject) const;
+    [[nodiscard]] std::shared_ptr<Job> of(const std::string& tool,
+                                          const std::filesystem::path& subject) const;
 
     static constexpr std::size_t most_running = 8;  ///< an agent that starts more has lost count
     static constexpr std::size_t most_kept = 20;    ///< of at most 8 MiB of output each

@@ -44,7 +44,8 @@ private:
     void read_resource(const OrderedJson& request, bool modern);
     void answer_of_task(const OrderedJson& request);
     /// Answers the request with this id from a thread of its own.
-    void begin(const OrderedJson& id, std::function<OrderedJson(const std::function<bool()>& cancelled)> work);
+    void begin(const OrderedJson& id,
+               std::function<OrderedJson(const std::function<bool()>& cancelled)> work);
     Tools& tools_;
     const Send send_;
     std::mutex mutex_{};

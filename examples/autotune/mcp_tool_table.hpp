@@ -43,7 +43,9 @@ struct ToolEntry {
 };
 
 /// Whether what it gives may be a job.
-constexpr bool makes_jobs(const ToolEntry& entry) { return entry.takes_long && !entry.words.empty(); }
+constexpr bool makes_jobs(const ToolEntry& entry) {
+    return entry.takes_long && !entry.words.empty();
+}
 
 /// All of them. Those without words are done by Tools itself.
 std::span<const ToolEntry> tool_table();

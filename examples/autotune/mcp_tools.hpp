@@ -36,7 +36,8 @@ public:
     /// What a tool says: `{"state": "done" | "working" | "failed", ..., "reason", "next"}`. Waits
     /// as long as the arguments say and ends early where `cancelled` says so. Throws UsageError for
     /// arguments that cannot be, with what is wanted.
-    OrderedJson call(const std::string& name, OrderedJson arguments, const Progress& progress, const std::function<bool()>& cancelled);
+    OrderedJson call(const std::string& name, OrderedJson arguments, const Progress& progress,
+                     const std::function<bool()>& cancelled);
 
     /// A job as the extension for tasks has it (github.com/modelcontextprotocol/ext-tasks).
     struct Task {
@@ -53,7 +54,8 @@ public:
     /// Reports of studies in the folder and the schema of studies: `{"uri", "name", "mimeType"}`.
     [[nodiscard]] OrderedJson resources() const;
     /// The text of one. Throws UsageError where there is none.
-    [[nodiscard]] OrderedJson read_resource(const std::string& uri, const std::function<bool()>& cancelled) const;
+    [[nodiscard]] OrderedJson read_resource(const std::string& uri,
+                                            const std::function<bool()>& cancelled) const;
 
 private:
     /// A command that has ended.
@@ -63,18 +65,25 @@ private:
         std::vector<std::string> said;
     };
     /// Runs one that ends soon. Throws IoError where it does not within a minute, or is cancelled.
-    [[nodiscard]] Ran ran(std::vector<std::string> words, const std::function<bool()>& cancelled) const;
+    [[nodiscard]] Ran ran(std::vector<std::string> words,
+                          const std::function<bool()>& cancelled) const;
     [[nodiscard]] std::filesystem::path inside(const std::string& file) const;
-    [[nodiscard]] std::vector<std::string> words_of(const std::string& tool, const OrderedJson& arguments) const;
-    [[nodiscard]] std::filesystem::path folder_of(const OrderedJson& arguments, const std::function<bool()>& cancelled) const;
+    [[nodiscard]] std::vector<std::string> words_of(const std::string& tool,
+                                                    const OrderedJson& arguments) const;
+    [[nodiscard]] std::filesystem::path folder_of(const OrderedJson& arguments,
+                                                  const std::function<bool()>& cancelled) const;
     [[nodiscard]] std::shared_ptr<Job> job_in(const OrderedJson& id) const;
     [[nodiscard]] OrderedJson told_of(Job& job) const;
     [[nodiscard]] std::vector<std::string> runs() const;
-    [[nodiscard]] OrderedJson report_of(OrderedJson study, const std::function<bool()>& cancelled) const;
+    [[nodiscard]] OrderedJson report_of(OrderedJson study,
+                                        const std::function<bool()>& cancelled) const;
     [[nodiscard]] OrderedJson studies(const std::function<bool()>& cancelled) const;
-    [[nodiscard]] OrderedJson waited(Job& job, double seconds, const Progress& progress, const std::function<bool()>& cancelled) const;
-    OrderedJson start(const OrderedJson& arguments, const Progress& progress, const std::function<bool()>& cancelled);
-    OrderedJson status(const OrderedJson& arguments, const Progress& progress, const std::function<bool()>& cancelled);
+    [[nodiscard]] OrderedJson waited(Job& job, double seconds, const Progress& progress,
+                                     const std::function<bool()>& cancelled) const;
+    OrderedJson start(const OrderedJson& arguments, const Progress& progress,
+                      const std::function<bool()>& cancelled);
+    OrderedJson status(const OrderedJson& arguments, const Progress& progress,
+                       const std::function<bool()>& cancelled);
     OrderedJson stop(const OrderedJson& arguments);
     OrderedJson propose(OrderedJson arguments, const std::function<bool()>& cancelled);
 

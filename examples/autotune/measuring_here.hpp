@@ -15,7 +15,8 @@ namespace autotune {
 
 /// The folder and its journal are the environment's, not the user's words: their troubles have an
 /// exit code of their own. Nothing: it cannot be opened, and standard error says why.
-std::optional<servetune::SqliteJournal> open_journal(const std::filesystem::path& folder, const servetune::StudySetup& setup,
+std::optional<servetune::SqliteJournal> open_journal(const std::filesystem::path& folder,
+                                                     const servetune::StudySetup& setup,
                                                      bool accept_changes);
 
 /// Ends processes of this study that a tuner left behind when it was killed. The journal's lock is

@@ -23,9 +23,11 @@ inline CLI::Validator positive_number(bool or_infinite = false) {
     const std::string wanted = or_infinite ? "a number above 0, or inf," : "a number above 0";
     return {[or_infinite, wanted](const std::string& text) {
                 double value = 0;
-                const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+                const auto [end, error] =
+                    std::from_chars(text.data(), text.data() + text.size(), value);
                 const bool read = error == std::errc() && end == text.data() + text.size();
-                const bool fine = read && value > 0 && (std::isfinite(value) || (or_infinite && text == "inf"));
+                const bool fine =
+                    read && value > 0 && (std::isfinite(value) || (or_infinite && text == "inf"));
                 return fine ? std::string() : wanted + " wanted, got '" + text + "'";
             },
             or_infinite ? "POSITIVE|inf" : "POSITIVE"};
@@ -41,18 +43,25 @@ inline CLI::Validator seconds_or_unit() {
                 std::string_view number = text;
                 double factor = 0;
                 for (const auto& [unit, seconds] : units) {
-                    if (factor > 0 || number.size() <= unit.size() || number.substr(number.size() - unit.size()) != unit) continue;
+                    if (factor > 0 || number.size() <= unit.size() ||
+                        number.substr(number.size() - unit.size()) != unit)
+                        continue;
                     number.remove_suffix(unit.size());
                     factor = seconds;
                 }
-                while (factor > 0 && !number.empty() && number.back() == ' ') number.remove_suffix(1);
+                while (factor > 0 && !number.empty() && number.back() == ' ')
+                    number.remove_suffix(1);
                 double value = 0;
-                const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
-                if (error != std::errc() || end != number.data() + number.size() || !(value > 0) || !std::isfinite(value))
+                const auto [end, error] =
+                    std::from_chars(number.data(), number.data() + number.size(), value);
+                if (error != std::errc() || end != number.data() + number.size() || !(value > 0) ||
+                    !std::isfinite(value))
                     return "seconds, or a time such as 500ms, wanted, got '" + text + "'";
-                if (factor <= 0 && value >= needs_unit_from) return "say the unit: " + text + "ms or " + text + "s";
+                if (factor <= 0 && value >= needs_unit_from)
+                    return "say the unit: " + text + "ms or " + text + "s";
                 std::array<char, 64> written{};
-                const auto made = std::to_chars(written.data(), written.data() + written.size(), factor > 0 ? value * factor : value);
+                const auto made = std::to_chars(written.data(), written.data() + written.size(),
+                                                factor > 0 ? value * factor : value);
                 text.assign(written.data(), made.ptr);
                 return std::string();
             },
@@ -62,12 +71,14 @@ inline CLI::Validator seconds_or_unit() {
 /// What is wrong with an integer that has to be within these bounds; empty: nothing. `wanted`:
 /// these bounds in words.
 template <class Integer>
-std::string wrong_with_integer(const std::string& text, Integer least, Integer most, const std::string& wanted) {
+std::string wrong_with_integer(const std::string& text, Integer least, Integer most,
+                               const std::string& wanted) {
     Integer value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     const bool whole = end == text.data() + text.size();
     if (error == std::errc() && whole && value >= least && value <= most) return "";
-    return wanted + " wanted, got '" + text + "'" + (error == std::errc::result_out_of_range && whole ? ", which is too large" : "");
+    return wanted + " wanted, got '" + text + "'" +
+           (error == std::errc::result_out_of_range && whole ? ", which is too large" : "");
 }
 
 /// An integer from `least` on that fits `Integer`.
@@ -83,7 +94,10 @@ CLI::Validator whole_number(std::type_identity_t<Integer> least) {
 /// An integer within bounds, which --help says too.
 inline CLI::Validator whole_number(int least, int most) {
     const std::string low = std::to_string(least), high = std::to_string(most);
-    return {[=](const std::string& text) { return wrong_with_integer(text, least, most, "an integer from " + low + " to " + high); },
+    return {[=](const std::string& text) {
+                return wrong_with_integer(text, least, most,
+                                          "an integer from " + low + " to " + high);
+            },
             "INTEGER in [" + low + " - " + high + "]"};
 }
 
@@ -91,8 +105,10 @@ inline CLI::Validator whole_number(int least, int most) {
 inline CLI::Validator share() {
     return {[](const std::string& text) {
                 double value = 0;
-                const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-                const bool fine = error == std::errc() && end == text.data() + text.size() && value >= 0 && value <= 1;
+                const auto [end, error] =
+                    std::from_chars(text.data(), text.data() + text.size(), value);
+                const bool fine = error == std::errc() && end == text.data() + text.size() &&
+                                  value >= 0 && value <= 1;
                 return fine ? std::string() : "a share from 0 to 1 wanted, got '" + text + "'";
             },
             "SHARE in [0 - 1]"};

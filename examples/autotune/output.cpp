@@ -24,7 +24,8 @@ Redactor& secrets() {
 }
 
 void put_controls(std::FILE* to, std::string_view text) noexcept {
-    (void)std::fwrite(text.data(), 1, text.size(), to);  // who wants to know whether it was written asks for ferror at the end
+    (void)std::fwrite(text.data(), 1, text.size(),
+                      to);  // who wants to know whether it was written asks for ferror at the end
 }
 
 void put_text(std::FILE* to, std::string_view text) noexcept {
@@ -32,7 +33,9 @@ void put_text(std::FILE* to, std::string_view text) noexcept {
         const std::string shown = printable(secrets()(text));
         if (to != stderr) put_controls(to, shown);
         else if (!shown.empty()) screen().line(shown);
-    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no memory, nothing that could be printed
+    } catch (
+        const std::
+            exception&) {  // NOLINT(bugprone-empty-catch): no memory, nothing that could be printed
     }
 }
 
@@ -51,14 +54,17 @@ std::string complaint_of(const std::exception& error) {
     constexpr std::size_t longest_message = 200'000;
     const std::string message = start_of(message_in_plain_words(error), longest_message);
     const auto lines = 1 + std::count(message.begin(), message.end(), '\n');
-    if (lines < 2 || dynamic_cast<const ParseError*>(&error) == nullptr) return "autotune: " + message;
+    if (lines < 2 || dynamic_cast<const ParseError*>(&error) == nullptr)
+        return "autotune: " + message;
     return fmt::format("autotune: {} errors:\n{}", lines, message);
 }
 
 void put_json(const nlohmann::ordered_json& value) {
     nlohmann::ordered_json shown = value;
     redact(shown, secrets());
-    put_controls(stdout, printable(shown.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace)) + "\n");
+    put_controls(stdout, printable(shown.dump(2, ' ', false,
+                                              nlohmann::ordered_json::error_handler_t::replace)) +
+                             "\n");
 }
 
 }  // namespace autotune

@@ -28,8 +28,10 @@ std::string OwnCost::text(std::size_t trials) const {
     const auto each = [&](double all) { return all / static_cast<double>(trials); };
     std::string calls;
     if (const std::size_t count = calls_.count(); count > 0)
-        calls = fmt::format(" and {:.0f} calls of the cluster's client", each(static_cast<double>(count)));
-    return fmt::format("autotune's own cost: {:.2f} s of processor time{} a trial", each(processor_seconds() - began_seconds_), calls);
+        calls = fmt::format(" and {:.0f} calls of the cluster's client",
+                            each(static_cast<double>(count)));
+    return fmt::format("autotune's own cost: {:.2f} s of processor time{} a trial",
+                       each(processor_seconds() - began_seconds_), calls);
 }
 
 }  // namespace autotune

@@ -60,7 +60,8 @@ void estimate_trial(const StudySetup& setup, Plan& plan) {
     }
     try {
         const auto began = std::chrono::steady_clock::now();
-        const auto seconds = expected_trial_seconds(setup, setup.problem->space.default_configuration());
+        const auto seconds =
+            expected_trial_seconds(setup, setup.problem->space.default_configuration());
         const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
         if (!seconds) return;
         const bool simulates = std::holds_alternative<SimulateChoice>(file.measuring);
@@ -68,8 +69,9 @@ void estimate_trial(const StudySetup& setup, Plan& plan) {
         plan.source = simulates ? "answers are computed" : "by the cost model of the default";
     } catch (const Error&) {
         plan.trial_seconds.reset();
-        plan.source = file.machine.chip().empty() ? "with `hardware: NAME` in the study the cost model may estimate it"
-                                                  : "the cost model does not know the model or the chip";
+        plan.source = file.machine.chip().empty()
+                          ? "with `hardware: NAME` in the study the cost model may estimate it"
+                          : "the cost model does not know the model or the chip";
     }
 }
 
@@ -87,7 +89,8 @@ std::string time_text(double seconds) {
     const auto minutes = static_cast<long>(std::llround(seconds / 60));
     if (minutes < 60) return fmt::format("{} min", minutes);
     const auto pair = [](long whole, const char* unit, long rest, const char* smaller) {
-        return rest == 0 ? fmt::format("{} {}", whole, unit) : fmt::format("{} {} {} {}", whole, unit, rest, smaller);
+        return rest == 0 ? fmt::format("{} {}", whole, unit)
+                         : fmt::format("{} {} {} {}", whole, unit, rest, smaller);
     };
     if (minutes < 24 * 60) return pair(minutes / 60, "h", minutes % 60, "min");
     return pair(minutes / 1440, "d", minutes % 1440 / 60, "h");
@@ -100,36 +103,52 @@ std::optional<double> Plan::seconds() const {
 }
 
 std::string Plan::text() const {
-    return fmt::format("{} configuration{}; {}", size_text(configurations), configurations == 1 ? "" : "s", trials_text());
+    return fmt::format("{} configuration{}; {}", size_text(configurations),
+                       configurations == 1 ? "" : "s", trials_text());
 }
 
 std::string Plan::reached_text() const {
     if (!reached) return "";
-    return fmt::format("; the budget is enough for {} of {} configurations, and the strategy is to measure all: that takes {} trials",
-                       *reached, size_text(configurations), size_text(static_cast<double>(for_all)));
+    return fmt::format(
+        "; the budget is enough for {} of {} configurations, and the strategy is to measure all: "
+        "that takes {} trials",
+        *reached, size_text(configurations), size_text(static_cast<double>(for_all)));
 }
 
 std::string Plan::trials_text() const {
     if (done > 0 && trials == 0 && !by_time)
-        return (done == 1 ? "the one trial is done" : fmt::format("all {} trials are done", done)) + reached_text();
+        return (done == 1 ? "the one trial is done" : fmt::format("all {} trials are done", done)) +
+               reached_text();
     std::string result;
-    const std::string done_text = done == 1 ? "1 trial is done" : fmt::format("{} trials are done", done);
-    const std::string again_text =
-        again == 0 ? "" : fmt::format(", {} of them the default again", again == 1 ? "one" : std::to_string(again));
-    if (by_time) result += done > 0 ? done_text + ", more as time allows" : "as many trials as time allows";
+    const std::string done_text =
+        done == 1 ? "1 trial is done" : fmt::format("{} trials are done", done);
+    const std::string again_text = again == 0
+                                       ? ""
+                                       : fmt::format(", {} of them the default again",
+                                                     again == 1 ? "one" : std::to_string(again));
+    if (by_time)
+        result += done > 0 ? done_text + ", more as time allows" : "as many trials as time allows";
     else if (done > 0) result += fmt::format("{}, at most {} left", done_text, trials);
     else result += fmt::format("at most {} trial{}{}", trials, trials == 1 ? "" : "s", again_text);
-    if (report_trials > 0 && !by_time) result += fmt::format(", then {} with the report's workloads", report_trials);
-    const auto all = trial_seconds && !by_time ? std::optional(*trial_seconds * static_cast<double>(trials + report_trials)) : std::nullopt;
+    if (report_trials > 0 && !by_time)
+        result += fmt::format(", then {} with the report's workloads", report_trials);
+    const auto all =
+        trial_seconds && !by_time
+            ? std::optional(*trial_seconds * static_cast<double>(trials + report_trials))
+            : std::nullopt;
     if (all && (!at_most_seconds || *all <= *at_most_seconds))
         result += fmt::format(", {}{} ({})", *all < 1 ? "" : "about ", time_text(*all), source);
     else if (at_most_seconds) {
         result += fmt::format(", ends after {} at the latest", time_text(*at_most_seconds));
         if (trial_seconds && *trial_seconds > *at_most_seconds)
-            result += fmt::format(": no time for a single trial, which takes about {} ({})", time_text(*trial_seconds), source);
+            result += fmt::format(": no time for a single trial, which takes about {} ({})",
+                                  time_text(*trial_seconds), source);
         else if (trial_seconds && *trial_seconds > 0)
-            result += fmt::format(", time for about {:.0f} trials ({})", std::floor(*at_most_seconds / *trial_seconds), source);
-    } else result += "; what a trial takes is not known before the first" + (source.empty() ? std::string() : " (" + source + ")");
+            result += fmt::format(", time for about {:.0f} trials ({})",
+                                  std::floor(*at_most_seconds / *trial_seconds), source);
+    } else
+        result += "; what a trial takes is not known before the first" +
+                  (source.empty() ? std::string() : " (" + source + ")");
     return result + reached_text();
 }
 
@@ -145,7 +164,8 @@ constexpr double countable = 1e6;  // sizes of spaces may be larger than any int
 
 /// Measurements of the default again while so many configurations are measured once.
 double again_among(const StudySetup& setup, double configurations) {
-    const std::size_t every = setup.problem->replicates_inform ? setup.file.default_again_every() : 0;
+    const std::size_t every =
+        setup.problem->replicates_inform ? setup.file.default_again_every() : 0;
     return every == 0 ? 0 : std::floor((configurations - 1) / static_cast<double>(every));
 }
 
@@ -153,28 +173,39 @@ double again_among(const StudySetup& setup, double configurations) {
 
 std::size_t default_again_trials(const StudySetup& setup) {
     if (setup.file.strategy.name != "exhaustive") return 0;
-    return static_cast<std::size_t>(std::min(countable, again_among(setup, setup.problem->feasible.size())));
+    return static_cast<std::size_t>(
+        std::min(countable, again_among(setup, setup.problem->feasible.size())));
 }
 
-std::optional<std::size_t> most_trials(const StudySetup& setup, const Budget& budget, std::size_t repeated) {
-    const double each_once = setup.problem->feasible.size() + static_cast<double>(std::max(repeated, default_again_trials(setup)));
-    const double confirmed = setup.problem->is_confirmed() ? 3.0 * static_cast<double>(looks.back()) : 0;  // rounds of three at most
-    if (setup.file.strategy.name == "exhaustive" && each_once + confirmed < static_cast<double>(budget.trials))
+std::optional<std::size_t> most_trials(const StudySetup& setup, const Budget& budget,
+                                       std::size_t repeated) {
+    const double each_once = setup.problem->feasible.size() +
+                             static_cast<double>(std::max(repeated, default_again_trials(setup)));
+    const double confirmed = setup.problem->is_confirmed() ? 3.0 * static_cast<double>(looks.back())
+                                                           : 0;  // rounds of three at most
+    if (setup.file.strategy.name == "exhaustive" &&
+        each_once + confirmed < static_cast<double>(budget.trials))
         return static_cast<std::size_t>(each_once + confirmed);
     constexpr std::size_t more_than_any_time_is_enough_for = 1'000'000;
-    return budget.trials < more_than_any_time_is_enough_for ? std::optional(budget.trials) : std::nullopt;
+    return budget.trials < more_than_any_time_is_enough_for ? std::optional(budget.trials)
+                                                            : std::nullopt;
 }
 
 namespace {
 
 /// Whether a budget lets a strategy that measures all configurations get to all.
 void look_at_reach(const StudySetup& setup, Plan& plan) {
-    if (setup.file.strategy.name != "exhaustive" || plan.by_time || !setup.problem->feasible.finite()) return;
+    if (setup.file.strategy.name != "exhaustive" || plan.by_time ||
+        !setup.problem->feasible.finite())
+        return;
     const std::size_t searched = search_trials(*setup.problem, setup.file.budget.trials);
-    const auto trials_for = [&](double configurations) { return configurations + again_among(setup, configurations); };
+    const auto trials_for = [&](double configurations) {
+        return configurations + again_among(setup, configurations);
+    };
     if (trials_for(plan.configurations) <= static_cast<double>(searched)) return;
     std::size_t reached = searched;
-    while (reached > 0 && trials_for(static_cast<double>(reached)) > static_cast<double>(searched)) --reached;
+    while (reached > 0 && trials_for(static_cast<double>(reached)) > static_cast<double>(searched))
+        --reached;
     plan.reached = reached;
     const auto all = static_cast<std::size_t>(std::min(trials_for(plan.configurations), countable));
     // A smaller budget than the study's would leave nothing to confirm.
@@ -191,20 +222,27 @@ std::string changed_since(const StudySetup& setup, const std::filesystem::path& 
         const std::string changes = SqliteJournal::read(folder).changes_in(setup.definition());
         if (changes.empty()) return "";
         return folder.string() +
-               " holds trials of a study that differs from this one: 'run' wants --accept-changes or another --directory:" + changes;
+               " holds trials of a study that differs from this one: 'run' wants --accept-changes "
+               "or another --directory:" +
+               changes;
     } catch (const Error& error) {
         return error.what();
     }
 }
 
 std::string memory_text(const StudySetup& setup) {
-    if (!std::holds_alternative<DeployChoice>(setup.file.measuring) || setup.file.machine.chip().empty()) return "";
+    if (!std::holds_alternative<DeployChoice>(setup.file.measuring) ||
+        setup.file.machine.chip().empty())
+        return "";
     try {
         const auto evaluator = simulated(setup.file);
-        const SimulateEvaluator::Started usual = evaluator->started(setup.problem->space.default_configuration());
+        const SimulateEvaluator::Started usual =
+            evaluator->started(setup.problem->space.default_configuration());
         if (!usual.failure) return "";
         constexpr std::size_t tries = 200;
-        if (const std::string why = why_nothing_starts(*evaluator, *setup.problem, tries); !why.empty()) return "by the cost model " + why;
+        if (const std::string why = why_nothing_starts(*evaluator, *setup.problem, tries);
+            !why.empty())
+            return "by the cost model " + why;
         return "by the cost model the default would not start: " + usual.failure->message;
     } catch (const Error&) {
         return "";  // it knows no such model or hardware
@@ -217,14 +255,17 @@ Plan plan_of(const StudySetup& setup, const std::filesystem::path& folder) {
     plan.configurations = setup.problem->feasible.size();
     const std::vector<Trial> trials = trials_in(folder);
     plan.done = static_cast<std::size_t>(
-        std::count_if(trials.begin(), trials.end(), [](const Trial& trial) { return trial.told() && trial.of_search(); }));
+        std::count_if(trials.begin(), trials.end(),
+                      [](const Trial& trial) { return trial.told() && trial.of_search(); }));
     const auto most = most_trials(setup, file.budget);
     plan.by_time = !most;
     plan.trials = most.value_or(0) - std::min(most.value_or(0), plan.done);
-    if (most && plan.done == 0 && *most < file.budget.trials) plan.again = default_again_trials(setup);
+    if (most && plan.done == 0 && *most < file.budget.trials)
+        plan.again = default_again_trials(setup);
     look_at_reach(setup, plan);
     plan.report_trials = 2 * file.report_workloads.size();
-    if (std::isfinite(file.budget.wall_clock_seconds)) plan.at_most_seconds = file.budget.wall_clock_seconds;
+    if (std::isfinite(file.budget.wall_clock_seconds))
+        plan.at_most_seconds = file.budget.wall_clock_seconds;
     if (file.budget_until) {
         const double until = next_time_of_day(*file.budget_until) - unix_seconds();
         plan.at_most_seconds = std::min(plan.at_most_seconds.value_or(until), until);
@@ -233,7 +274,8 @@ Plan plan_of(const StudySetup& setup, const std::filesystem::path& folder) {
         plan.trial_seconds = cost;
         plan.source = "as the trials so far took";
     } else estimate_trial(setup, plan);
-    if (const std::size_t workers = 1 + setup.neighbours.size(); workers > 1 && plan.trial_seconds) {
+    if (const std::size_t workers = 1 + setup.neighbours.size();
+        workers > 1 && plan.trial_seconds) {
         *plan.trial_seconds /= static_cast<double>(workers);
         plan.source += fmt::format(", {} trials at once", workers);
     }
@@ -246,17 +288,21 @@ std::vector<std::string> missing_devices(const StudyFile& file) {
     if (deploy == nullptr || deploy->elsewhere()) return result;
     const DeployOptions& options = deploy->options.deploy;
     const std::string place = file.source.file.string() + ": `";
-    const std::vector<Device> devices = file.machine.found ? file.machine.found->devices.all : std::vector<Device>{};
+    const std::vector<Device> devices =
+        file.machine.found ? file.machine.found->devices.all : std::vector<Device>{};
     std::string here;
     std::vector<GpuState> states;
     for (const Device& device : devices) {
-        here += (here.empty() ? "" : ", ") + std::to_string(device.index) + " (" + device.uuid + ")";
+        here +=
+            (here.empty() ? "" : ", ") + std::to_string(device.index) + " (" + device.uuid + ")";
         states.push_back({.index = device.index, .uuid = device.uuid});
     }
-    const auto names = options.gpus.empty() || devices.empty() ? std::nullopt : named_gpus(options.gpus);
+    const auto names =
+        options.gpus.empty() || devices.empty() ? std::nullopt : named_gpus(options.gpus);
     for (const std::string& name : names.value_or(std::vector<std::string>{}))
         if (!name.starts_with("MIG-") && only_named(std::vector{name}, states).empty())
-            result.push_back(place + "gpus` of `deploy` lists " + name + ", and nvidia-smi finds only " + here + " here");
+            result.push_back(place + "gpus` of `deploy` lists " + name +
+                             ", and nvidia-smi finds only " + here + " here");
     for (const int core : options.cores)
         if (!deploy->container && !may_start_on(core))
             result.push_back(place + "cores` of `deploy` lists " + std::to_string(core) +
@@ -266,7 +312,8 @@ std::vector<std::string> missing_devices(const StudyFile& file) {
 
 std::vector<std::string> missing_data(const StudyFile& file) {
     std::vector<std::string> result;
-    const bool sends = std::holds_alternative<DeployChoice>(file.measuring) || std::holds_alternative<AttachChoice>(file.measuring);
+    const bool sends = std::holds_alternative<DeployChoice>(file.measuring) ||
+                       std::holds_alternative<AttachChoice>(file.measuring);
     if (!sends) return result;
     for (const auto* list : {&file.workloads, &file.report_workloads})
         for (const Workload& workload : *list) {
@@ -275,10 +322,12 @@ std::vector<std::string> missing_data(const StudyFile& file) {
                 const std::filesystem::path data = file_of(workload.dataset);
                 std::error_code unknown;
                 if (!std::filesystem::exists(data, unknown))
-                    result.push_back(file.source.file.string() + ": the workload '" + workload.name + "' draws from " + data.string() +
+                    result.push_back(file.source.file.string() + ": the workload '" +
+                                     workload.name + "' draws from " + data.string() +
                                      ", which does not exist");
             } catch (const Error& error) {
-                result.push_back(file.source.file.string() + ": the workload '" + workload.name + "': " + error.what());
+                result.push_back(file.source.file.string() + ": the workload '" + workload.name +
+                                 "': " + error.what());
             }
         }
     return result;
@@ -287,48 +336,60 @@ std::vector<std::string> missing_data(const StudyFile& file) {
 std::vector<std::string> missing_here(const StudySetup& setup) {
     std::vector<std::string> result;
     const StudyFile& file = setup.file;
-    if (const auto* attach = std::get_if<AttachChoice>(&file.measuring); attach != nullptr && !anybody_listens(attach->options.url))
-        result.push_back("nothing listens on " + file.secrets(attach->options.url) + ": start the server before 'run'");
+    if (const auto* attach = std::get_if<AttachChoice>(&file.measuring);
+        attach != nullptr && !anybody_listens(attach->options.url))
+        result.push_back("nothing listens on " + file.secrets(attach->options.url) +
+                         ": start the server before 'run'");
     if (const auto* command = std::get_if<CommandChoice>(&file.measuring))
         if (!command->words.empty() && command->words.front().find('/') == std::string::npos &&
             program_on_path(command->words.front()).empty())
-            result.push_back("'run' needs the program " + command->words.front() + ", which is not on the PATH here");
+            result.push_back("'run' needs the program " + command->words.front() +
+                             ", which is not on the PATH here");
     if (!file.on_done.empty() && program_on_path(file.on_done.front()).empty())
-        result.push_back("`on_done` needs the program " + file.on_done.front() + ", which is not here");
+        result.push_back("`on_done` needs the program " + file.on_done.front() +
+                         ", which is not here");
     const auto* deploy = std::get_if<DeployChoice>(&file.measuring);
     if (deploy == nullptr) return result;
     if (deploy->kubernetes)
-        for (std::string& remark : kubernetes_remarks(*deploy->kubernetes)) result.push_back(std::move(remark));
+        for (std::string& remark : kubernetes_remarks(*deploy->kubernetes))
+            result.push_back(std::move(remark));
     for (const Engine& engine : file.composition->engines())
         if (const std::string missing = model_file_missing(engine, file.model); !missing.empty())
             result.push_back(missing + ": name the file under `model`");
-    if (!deploy->options.deploy.environment.contains("PATH") && !deploy->container && !deploy->elsewhere())
+    if (!deploy->options.deploy.environment.contains("PATH") && !deploy->container &&
+        !deploy->elsewhere())
         for (const Engine& engine : file.composition->engines())
             if (!engine.launch.empty() && program_on_path(engine.launch.front()).empty())
-                result.push_back("'run' needs the program " + engine.launch.front() + " (" + engine.name +
-                                 "), which is not on the PATH here");
+                result.push_back("'run' needs the program " + engine.launch.front() + " (" +
+                                 engine.name + "), which is not on the PATH here");
     // Engines that start elsewhere: what is here says nothing.
     if (file.machine.hardware.empty() || !file.machine.found) return result;
     const std::size_t gpus = file.machine.found->devices.all.size();
     if (gpus > 0 && file.machine.devices && static_cast<std::size_t>(*file.machine.devices) > gpus)
-        result.push_back("the study is for " + std::to_string(*file.machine.devices) + " GPUs, and nvidia-smi finds " +
-                         std::to_string(gpus) + " here");
+        result.push_back("the study is for " + std::to_string(*file.machine.devices) +
+                         " GPUs, and nvidia-smi finds " + std::to_string(gpus) + " here");
     return result;
 }
 
 std::vector<std::string> facts_to_know(const StudyFile& file, const std::string& hardware) {
     std::vector<std::string> result;
     const Catalogue catalogue = file.catalogue();
-    const auto chip =
-        !hardware.empty() ? std::optional(catalogue.hardware(hardware)) : hardware_in(file.machine.chip(), catalogue.all_hardware());
+    const auto chip = !hardware.empty()
+                          ? std::optional(catalogue.hardware(hardware))
+                          : hardware_in(file.machine.chip(), catalogue.all_hardware());
     if (chip)
-        if (std::string note = chip->note_of_unverified(); !note.empty()) result.push_back(std::move(note));
+        if (std::string note = chip->note_of_unverified(); !note.empty())
+            result.push_back(std::move(note));
     if (const auto served = served_model(file.model, catalogue.all_models()))
-        if (std::string note = note_of(*served, file.model); !note.empty()) result.push_back(std::move(note));
+        if (std::string note = note_of(*served, file.model); !note.empty())
+            result.push_back(std::move(note));
     const bool believed = std::any_of(file.knowledge.begin(), file.knowledge.end(),
-                                      [](const KnowledgeChoice& choice) { return choice.kind == KnowledgeChoice::Kind::cost_model; });
+                                      [](const KnowledgeChoice& choice) {
+                                          return choice.kind == KnowledgeChoice::Kind::cost_model;
+                                      });
     if (believed || !hardware.empty() || std::holds_alternative<SimulateChoice>(file.measuring))
-        for (std::string& doubt : doubts_of_cost_model(file, hardware)) result.push_back(std::move(doubt));
+        for (std::string& doubt : doubts_of_cost_model(file, hardware))
+            result.push_back(std::move(doubt));
     return result;
 }
 

@@ -13,15 +13,18 @@ namespace autotune {
 /// What a run of a study is going to be, as far as it can be told before.
 struct Plan {
     double configurations = 0;
-    std::size_t trials = 0;                   ///< of the search, at most, that are left to do
-    std::size_t again = 0;                    ///< of these, measurements of the default again, where each configuration is tried once
-    bool by_time = false;                     ///< only the clock bounds them
-    std::optional<std::size_t> reached{};     ///< configurations that `exhaustive` gets to; nothing: all
-    std::size_t for_all = 0;                  ///< trials of a budget that is enough for all
-    std::size_t done = 0;                     ///< that the study's folder has already
-    std::size_t report_trials = 0;            ///< of the report workloads, beside those
-    std::optional<double> trial_seconds{};    ///< of one, or its share of several at once; nothing: not known yet
-    std::string source{};                     ///< what says so
+    std::size_t trials = 0;  ///< of the search, at most, that are left to do
+    std::size_t again =
+        0;  ///< of these, measurements of the default again, where each configuration is tried once
+    bool by_time = false;  ///< only the clock bounds them
+    std::optional<std::size_t>
+        reached{};                  ///< configurations that `exhaustive` gets to; nothing: all
+    std::size_t for_all = 0;        ///< trials of a budget that is enough for all
+    std::size_t done = 0;           ///< that the study's folder has already
+    std::size_t report_trials = 0;  ///< of the report workloads, beside those
+    std::optional<double>
+        trial_seconds{};   ///< of one, or its share of several at once; nothing: not known yet
+    std::string source{};  ///< what says so
     std::optional<double> at_most_seconds{};  ///< the clock of the budget
 
     [[nodiscard]] std::optional<double> seconds() const;
@@ -46,7 +49,8 @@ std::size_t default_again_trials(const servetune::StudySetup& setup);
 /// The trials after which a search ends at the latest: those of its budget, or each configuration
 /// once; nothing where only a time bounds them. `repeated`: trials of configurations that had one
 /// already; at least those of the default that are due.
-std::optional<std::size_t> most_trials(const servetune::StudySetup& setup, const servetune::Budget& budget, std::size_t repeated = 0);
+std::optional<std::size_t> most_trials(const servetune::StudySetup& setup,
+                                       const servetune::Budget& budget, std::size_t repeated = 0);
 
 /// How a study differs from the one that its folder holds, for a person; empty: in nothing, or
 /// there is none.
@@ -73,6 +77,7 @@ std::vector<std::string> missing_data(const servetune::StudyFile& file);
 /// What a person should know of the facts that predictions and the audit rest on, a sentence each:
 /// figures of the hardware that nobody saw in a data sheet, and what the model's name was taken
 /// for. `hardware`: in place of the study's.
-std::vector<std::string> facts_to_know(const servetune::StudyFile& file, const std::string& hardware = "");
+std::vector<std::string> facts_to_know(const servetune::StudyFile& file,
+                                       const std::string& hardware = "");
 
 }  // namespace autotune

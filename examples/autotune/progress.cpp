@@ -37,19 +37,25 @@ std::string duration(double seconds) {
 
 double seconds_left(const Budget& budget, const Spent& spent, double now) {
     double left = std::min(budget.wall_clock_seconds - spent.run_seconds, budget.until - now);
-    const double trials_left = static_cast<double>(spent.most.value_or(budget.trials)) - static_cast<double>(spent.searched);
-    if (spent.told > 0) left = std::min(left, trials_left * spent.trials_seconds / static_cast<double>(spent.told * spent.at_once));
-    else if (spent.expected) left = std::min(left, trials_left * *spent.expected / static_cast<double>(spent.at_once));
+    const double trials_left = static_cast<double>(spent.most.value_or(budget.trials)) -
+                               static_cast<double>(spent.searched);
+    if (spent.told > 0)
+        left = std::min(left, trials_left * spent.trials_seconds /
+                                  static_cast<double>(spent.told * spent.at_once));
+    else if (spent.expected)
+        left = std::min(left, trials_left * *spent.expected / static_cast<double>(spent.at_once));
     return std::max(left, 0.0);
 }
 
-Progress::Progress(const StudySetup& setup, const Budget& budget) : setup_(setup), budget_(budget), began_(steady_seconds()) {
+Progress::Progress(const StudySetup& setup, const Budget& budget)
+    : setup_(setup), budget_(budget), began_(steady_seconds()) {
     try {
         if (!std::holds_alternative<SimulateChoice>(setup.file.measuring))
             expected_ = expected_trial_seconds(setup, setup.problem->space.default_configuration());
     } catch (const Error&) {  // NOLINT(bugprone-empty-catch): the chip or the model is not known
     }
-    if (screen().terminal()) ticker_ = std::jthread([this](const std::stop_token& over) { tick(over); });
+    if (screen().terminal())
+        ticker_ = std::jthread([this](const std::stop_token& over) { tick(over); });
 }
 
 Progress::~Progress() {
@@ -58,8 +64,10 @@ Progress::~Progress() {
 }
 
 std::string Progress::subject(const Trial& trial) const {
-    const std::string changes = difference_text(trial.configuration, setup_.problem->space.default_configuration());
-    return (trial.workload.empty() ? "" : trial.workload + ": ") + (changes.empty() ? "the default" : changes);
+    const std::string changes =
+        difference_text(trial.configuration, setup_.problem->space.default_configuration());
+    return (trial.workload.empty() ? "" : trial.workload + ": ") +
+           (changes.empty() ? "the default" : changes);
 }
 
 std::string Progress::left() const {
@@ -89,7 +97,9 @@ Spent spent_in(const StudySetup& setup, const Budget& budget, std::span<const Tr
     return spent;
 }
 
-void Progress::add_up(std::span<const Trial> history) { spent_ = spent_in(setup_, budget_, history); }
+void Progress::add_up(std::span<const Trial> history) {
+    spent_ = spent_in(setup_, budget_, history);
+}
 
 void Progress::resumed(std::span<const Trial> history) {
     const std::scoped_lock lock(mutex_);
@@ -101,33 +111,40 @@ void Progress::resumed(std::span<const Trial> history) {
 
 void Progress::show() {
     if (running_.empty()) return screen().status({});
-    const LinePart best = incumbent_.empty() ? LinePart{"nothing measured yet", 2} : LinePart{incumbent_, 0};
+    const LinePart best =
+        incumbent_.empty() ? LinePart{"nothing measured yet", 2} : LinePart{incumbent_, 0};
     const std::size_t columns = screen().width() - 1;
     const std::size_t below = columns > 2 ? columns - 2 : columns;
     std::string number;
     std::vector<LinePart> parts;
     for (const auto& [trial, one] : running_) {
-        number += (number.empty() ? running_.size() > 1 ? "trials " : "trial " : ", ") + std::to_string(trial);
+        number += (number.empty() ? running_.size() > 1 ? "trials " : "trial " : ", ") +
+                  std::to_string(trial);
         const std::string took = duration(steady_seconds() - one.began);
         if (running_.size() == 1) parts = {{one.tried, 2}, {one.phase, 1}, {took, 0}};
         else
             parts.push_back(
-                {fmt::format("{}: {} {}", trial, one.phase.empty() ? one.tried : one.phase, took), static_cast<int>(parts.size())});
+                {fmt::format("{}: {} {}", trial, one.phase.empty() ? one.tried : one.phase, took),
+                 static_cast<int>(parts.size())});
     }
     const std::string bound = most_ ? fmt::format(" of at most {}", *most_) : "";
     std::string above = fitted({{number + bound, 1}, {left(), 0}, best, {interval_, 3}}, columns);
-    if (above.find(bound) == std::string::npos) above = fitted({{number, 1}, {left(), 0}, best, {interval_, 3}}, columns);
+    if (above.find(bound) == std::string::npos)
+        above = fitted({{number, 1}, {left(), 0}, best, {interval_, 3}}, columns);
     screen().status({above, "  " + fitted(parts, below)});
 }
 
 void Progress::tick(const std::stop_token& over) {
     std::unique_lock lock(mutex_);
-    while (!over_.wait_for(lock, over, std::chrono::seconds(1), [&over] { return over.stop_requested(); })) show();
+    while (!over_.wait_for(lock, over, std::chrono::seconds(1),
+                           [&over] { return over.stop_requested(); }))
+        show();
 }
 
 void Progress::phase(std::uint64_t trial, const std::string& what) {
     const std::scoped_lock lock(mutex_);
-    if (const auto found = running_.find(trial); found != running_.end()) found->second.phase = printable_line(secrets()(what));
+    if (const auto found = running_.find(trial); found != running_.end())
+        found->second.phase = printable_line(secrets()(what));
 }
 
 void Progress::started(const Trial& trial) {
@@ -147,7 +164,8 @@ std::string Progress::gain_of(const Trial& trial, double figure, const Standings
         const Standing* standing = standings.find(trial.configuration);
         if (standing == nullptr) return "";
         const GoalFigures& figures = standing->leading();
-        const auto at = std::find(figures.places.begin(), figures.places.end(), static_cast<double>(trial.id));
+        const auto at =
+            std::find(figures.places.begin(), figures.places.end(), static_cast<double>(trial.id));
         if (at == figures.places.end()) return "";
         figure = figures.values[static_cast<std::size_t>(at - figures.places.begin())];
     }
@@ -166,12 +184,16 @@ void Progress::keep_best(const Standings& standings) {
     const Standing* base = standings.find(problem.space.default_configuration());
     incumbent_ = "best " + figure_text(problem.objective.leading().metric, best->estimate().mean);
     if (base == nullptr || !base->passes()) return;
-    const auto stated = stated_gain(problem.objective.leading(), standings.scale(), best->estimate().mean, base->estimate().mean);
-    incumbent_ += " (" + (stated ? stated_text(*stated, standings.scale()) : std::string("?")) +
-                  (problem.objective.over == Objective::Over::worst ? " in the worst workload)" : ")");
+    const auto stated = stated_gain(problem.objective.leading(), standings.scale(),
+                                    best->estimate().mean, base->estimate().mean);
+    incumbent_ +=
+        " (" + (stated ? stated_text(*stated, standings.scale()) : std::string("?")) +
+        (problem.objective.over == Objective::Over::worst ? " in the worst workload)" : ")");
     if (best == base) return;
     const Gain gain = judged_gain(problem, standings, *best, *base);
-    if (gain.has_interval()) interval_ = "95 % " + gain_text(gain.low, gain.scale) + " to " + gain_text(gain.high, gain.scale);
+    if (gain.has_interval())
+        interval_ =
+            "95 % " + gain_text(gain.low, gain.scale) + " to " + gain_text(gain.high, gain.scale);
 }
 
 void Progress::told(const Trial& trial, std::span<const Trial> history) {
@@ -190,24 +212,31 @@ void Progress::told(const Trial& trial, std::span<const Trial> history) {
         style = LineStyle::bad;
     } else {
         const auto found = trial.measurement()->metrics.find(objective.leading().metric);
-        const Standing* standing = trial.of_search() ? standings.find(trial.configuration) : nullptr;
+        const Standing* standing =
+            trial.of_search() ? standings.find(trial.configuration) : nullptr;
         result = found == trial.measurement()->metrics.end()
                      ? "no " + objective.leading().metric
-                     : figure_text(objective.leading().metric, found->second.value) + gain_of(trial, found->second.value, standings);
+                     : figure_text(objective.leading().metric, found->second.value) +
+                           gain_of(trial, found->second.value, standings);
         if (standing != nullptr && !standing->refused.empty()) {
             result += ", refused: " + standing->refused;
             style = LineStyle::bad;
-        } else if (!before.empty() && standing != nullptr && standing == standings.best() && before != incumbent_) style = LineStyle::good;
+        } else if (!before.empty() && standing != nullptr && standing == standings.best() &&
+                   before != incumbent_)
+            style = LineStyle::good;
     }
     const std::string number = fmt::format("trial {}", trial.id);
     const std::string best = incumbent_.empty() ? "nothing passes yet" : incumbent_;
     result = printable_line(secrets()(result));
-    if (!screen().terminal()) return put_text(stderr, fitted({{number}, {subject(trial)}, {result}, {best}, {left()}}, std::string::npos));
+    if (!screen().terminal())
+        return put_text(stderr, fitted({{number}, {subject(trial)}, {result}, {best}, {left()}},
+                                       std::string::npos));
     // The best and the time left are in the status lines below. A long reason goes on in the next
     // rows; what was tried is cut for it.
     const std::size_t columns = screen().width() - 1;
     const std::size_t wanted = columns_of(number) + columns_of(" | ") + columns_of(result);
-    const std::string line = fitted({{number, 0}, {result, 0}, {subject(trial), 1}}, std::max(columns, wanted));
+    const std::string line =
+        fitted({{number, 0}, {result, 0}, {subject(trial), 1}}, std::max(columns, wanted));
     screen().line(wrapped(printable(secrets()(line)), columns), style);
 }
 

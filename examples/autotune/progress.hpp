@@ -19,16 +19,18 @@ namespace autotune {
 
 /// What a run has cost so far.
 struct Spent {
-    std::size_t searched = 0;           ///< told trials of the search
-    std::size_t told = 0;               ///< these and those of the report
-    double trials_seconds = 0;          ///< of the told trials
-    double run_seconds = 0;             ///< since this run began
-    std::size_t at_once = 1;            ///< trials that run beside each other
-    std::optional<double> expected{};   ///< seconds of a trial by the cost model, for as long as none is told
+    std::size_t searched = 0;   ///< told trials of the search
+    std::size_t told = 0;       ///< these and those of the report
+    double trials_seconds = 0;  ///< of the told trials
+    double run_seconds = 0;     ///< since this run began
+    std::size_t at_once = 1;    ///< trials that run beside each other
+    std::optional<double>
+        expected{};  ///< seconds of a trial by the cost model, for as long as none is told
     std::optional<std::size_t> most{};  ///< the search's trials at the latest (`most_trials`)
 };
 /// Of a history, without `run_seconds`.
-Spent spent_in(const servetune::StudySetup& setup, const servetune::Budget& budget, std::span<const servetune::Trial> history);
+Spent spent_in(const servetune::StudySetup& setup, const servetune::Budget& budget,
+               std::span<const servetune::Trial> history);
 
 /// How long a run may still take: what the trials that are left cost at the mean cost so far,
 /// before the first at the expected one, or the time until the clock ends it, whichever is less;
@@ -60,7 +62,8 @@ private:
     [[nodiscard]] std::string subject(const servetune::Trial& trial) const;
     [[nodiscard]] std::string left() const;
     /// What the standings say of a trial's gain; its own figure where they do not count it.
-    [[nodiscard]] std::string gain_of(const servetune::Trial& trial, double figure, const servetune::Standings& standings) const;
+    [[nodiscard]] std::string gain_of(const servetune::Trial& trial, double figure,
+                                      const servetune::Standings& standings) const;
     void keep_best(const servetune::Standings& standings);
     void add_up(std::span<const servetune::Trial> history);
     void show();

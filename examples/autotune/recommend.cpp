@@ -26,7 +26,9 @@ namespace {
 std::filesystem::perms for_who_reads(const std::filesystem::path& file) {
     using std::filesystem::perms;
     const perms now = std::filesystem::status(file).permissions();
-    const auto also = [&](perms read, perms execute) { return (now & read) != perms::none ? execute : perms::none; };
+    const auto also = [&](perms read, perms execute) {
+        return (now & read) != perms::none ? execute : perms::none;
+    };
     return also(perms::owner_read, perms::owner_exec) | also(perms::group_read, perms::group_exec) |
            also(perms::others_read, perms::others_exec);
 }
@@ -45,26 +47,34 @@ int recommend_as(const RecommendArguments& arguments) {
     }
     DeploymentOptions options{
         arguments.host, arguments.port, arguments.image, arguments.gpus,
-        setup.file.secrets(headline.title + (result.conclusion == Conclusion::inconclusive ? ": this starts the default." : ".") +
-                           (headline.unsound.empty() ? "" : " " + headline.unsound))};
+        setup.file.secrets(
+            headline.title +
+            (result.conclusion == Conclusion::inconclusive ? ": this starts the default." : ".") +
+            (headline.unsound.empty() ? "" : " " + headline.unsound))};
     if (setup.file.machine.found) options.topology = setup.file.machine.found->topology;
     for (const Trial& trial : trials)
-        if (const Measurement* measured = trial.measurement(); measured != nullptr && trial.configuration == result.recommended)
-            if (const auto copies = measured->metrics.find("replicas"); copies != measured->metrics.end())
+        if (const Measurement* measured = trial.measurement();
+            measured != nullptr && trial.configuration == result.recommended)
+            if (const auto copies = measured->metrics.find("replicas");
+                copies != measured->metrics.end())
                 options.replicas = static_cast<std::int64_t>(copies->second.value);
     options.nodes = arguments.nodes;
-    if (arguments.into || arguments.check) return recommend_into(arguments, {setup, trials, headline, result, options});
+    if (arguments.into || arguments.check)
+        return recommend_into(arguments, {setup, trials, headline, result, options});
     const ArtefactKind kind = named_in(artefact_kinds, arguments.as).value_or(ArtefactKind::shell);
     const Artefact artefact = artefact_of(kind, setup, result.recommended, options);
     if (!artefact.left_out.empty())
-        put(stderr, "warning: {} does not have what the study has: {}\n", artefact.name, printable_line(artefact.left_out));
+        put(stderr, "warning: {} does not have what the study has: {}\n", artefact.name,
+            printable_line(artefact.left_out));
     if (arguments.output) {
         std::filesystem::create_directories(*arguments.output);
         write_file(*arguments.output / artefact.name, artefact.text);
         if (artefact.executable)
-            std::filesystem::permissions(*arguments.output / artefact.name, for_who_reads(*arguments.output / artefact.name),
+            std::filesystem::permissions(*arguments.output / artefact.name,
+                                         for_who_reads(*arguments.output / artefact.name),
                                          std::filesystem::perm_options::add);
-        for (const auto& [name, content] : artefact.beside) write_file(*arguments.output / name, content);
+        for (const auto& [name, content] : artefact.beside)
+            write_file(*arguments.output / name, content);
     }
     if (arguments.json) {
         put_json(OrderedJson{{"kind", arguments.as},
@@ -76,11 +86,13 @@ int recommend_as(const RecommendArguments& arguments) {
     }
     if (arguments.output) {
         put(stdout, "{}\n", (*arguments.output / artefact.name).string());
-        for (const auto& [name, content] : artefact.beside) put(stdout, "{}\n", (*arguments.output / name).string());
+        for (const auto& [name, content] : artefact.beside)
+            put(stdout, "{}\n", (*arguments.output / name).string());
         return done;
     }
     if (!artefact.beside.empty())
-        throw UsageError("there are more files (" + artefact.beside.begin()->first + "): --output DIR writes all");
+        throw UsageError("there are more files (" + artefact.beside.begin()->first +
+                         "): --output DIR writes all");
     put(stdout, "{}", artefact.text);
     return done;
 }

@@ -29,7 +29,7 @@ int recommend_into(const RecommendArguments& arguments, const RecommendedHere& r
 /// `--check http://HOST:PORT`: of a server that runs. Returns `done`, `answer_is_no`,
 /// `environment_error` (it does not answer) or `undecided` (it does not tell all settings). Throws
 /// UsageError where what is recommended is several servers, or the key's variable is not set.
-int check_running(const RecommendArguments& arguments, const RecommendedHere& recommended, const servetune::DeploymentModel& deployment,
-                  const servetune::DeployWish& wish);
+int check_running(const RecommendArguments& arguments, const RecommendedHere& recommended,
+                  const servetune::DeploymentModel& deployment, const servetune::DeployWish& wish);
 
 }  // namespace autotune

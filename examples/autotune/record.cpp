@@ -46,12 +46,14 @@ Redactor all_secrets(const Redactor& of_study) {
 std::vector<std::string> words_of_record(const RecordAudit& found) {
     std::vector<std::string> lines;
     if (found.source.empty())
-        lines.push_back(fmt::format("{} with figures; a program of the user's measured them: they cannot be repeated here",
-                                    counted_text(found.trials, "trial")));
+        lines.push_back(fmt::format(
+            "{} with figures; a program of the user's measured them: they cannot be repeated here",
+            counted_text(found.trials, "trial")));
     else
-        lines.push_back(fmt::format("{} of {} repeated from {}: {}{}", found.repeated, counted_text(found.trials, "trial"), found.source,
-                                    counted_text(found.figures, "figure"),
-                                    found.requests > 0 ? " of " + counted_text(found.requests, "request") : ""));
+        lines.push_back(fmt::format(
+            "{} of {} repeated from {}: {}{}", found.repeated, counted_text(found.trials, "trial"),
+            found.source, counted_text(found.figures, "figure"),
+            found.requests > 0 ? " of " + counted_text(found.requests, "request") : ""));
     for (const std::string& line : found.not_made) lines.push_back(line);
     if (!found.headline.empty()) lines.push_back("verdict, repeated: " + found.headline);
     return lines;
@@ -60,7 +62,9 @@ std::vector<std::string> words_of_record(const RecordAudit& found) {
 /// What a folder holds, once its hashes are right.
 RecordAudit found_in(const std::filesystem::path& folder, const RecordManifest& manifest) {
     if (manifest.kind == "result") return audit_result_record(folder);
-    if (manifest.kind != "study") throw ParseError("manifest.json: a record is of a 'study' or a 'result', not '" + manifest.kind + "'");
+    if (manifest.kind != "study")
+        throw ParseError("manifest.json: a record is of a 'study' or a 'result', not '" +
+                         manifest.kind + "'");
     StudyArguments arguments;
     arguments.study = folder;
     StudyFile file = arguments.load_to_read();
@@ -76,19 +80,22 @@ int export_record(const ExportArguments& arguments) {
     if (!arguments.output) throw UsageError("--as record writes a folder: say it with --output");
     if (is_result(arguments.study)) {
         const Catalogue catalogue = Catalogue::standard();
-        (void)read_results(read_file(arguments.study), arguments.study.string(), catalogue.engines());  // throws where it is none
+        (void)read_results(read_file(arguments.study), arguments.study.string(),
+                           catalogue.engines());  // throws where it is none
         write_result_record(arguments.study, *arguments.output, all_secrets({}));
     } else {
         const StudySetup setup = set_up(arguments.load_to_read());
         const std::filesystem::path folder = arguments.folder(setup.file);
         const std::vector<Trial> trials = read_journal(setup, folder).trials();
-        write_study_record(setup, trials, folder, *arguments.output, all_secrets(setup.file.secrets), ended_because(setup, trials));
+        write_study_record(setup, trials, folder, *arguments.output,
+                           all_secrets(setup.file.secrets), ended_because(setup, trials));
     }
     const RecordManifest manifest = read_manifest(*arguments.output);
     std::uintmax_t bytes = 0;
     for (const RecordManifest::File& file : manifest.files) bytes += file.bytes;
-    put(stdout, "{}: {}, {} KiB; 'autotune audit {}' checks it\n", arguments.output->string(), counted_text(manifest.files.size(), "file"),
-        (bytes + 1023) >> 10U, arguments.output->string());
+    put(stdout, "{}: {}, {} KiB; 'autotune audit {}' checks it\n", arguments.output->string(),
+        counted_text(manifest.files.size(), "file"), (bytes + 1023) >> 10U,
+        arguments.output->string());
     return done;
 }
 
@@ -129,8 +136,10 @@ RecordVerdict audit_record(const std::filesystem::path& folder, OrderedJson* jso
     if (manifest.kind == "study")
         for (const std::string& line : words_of_record(found)) put(stdout, "  {}\n", line);
     constexpr std::size_t most_lines = 20;
-    for (std::size_t i = 0; i < found.wrong.size() && i < most_lines; ++i) put(stdout, "  differs: {}\n", found.wrong[i]);
-    if (found.wrong.size() > most_lines) put(stdout, "  and {} more differ\n", found.wrong.size() - most_lines);
+    for (std::size_t i = 0; i < found.wrong.size() && i < most_lines; ++i)
+        put(stdout, "  differs: {}\n", found.wrong[i]);
+    if (found.wrong.size() > most_lines)
+        put(stdout, "  and {} more differ\n", found.wrong.size() - most_lines);
     for (const std::string& line : found.missing) put(stdout, "  missing: {}\n", line);
     return verdict;
 }

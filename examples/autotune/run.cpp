@@ -40,18 +40,23 @@ using namespace servetune;
 
 namespace {
 
-void print_conclusion(const Headline& headline, const Summary& summary, const std::filesystem::path& folder) {
+void print_conclusion(const Headline& headline, const Summary& summary,
+                      const std::filesystem::path& folder) {
     // Sentences are broken between words on a terminal; the command is not, so that it can be
     // copied.
-    const std::size_t columns = isatty(STDOUT_FILENO) == 1 ? columns_of_terminal(STDOUT_FILENO) - 1 : std::string::npos;
-    const auto sentence = [&](const std::string& text) { put(stdout, "{}\n", wrapped(printable(secrets()(text)), columns)); };
+    const std::size_t columns =
+        isatty(STDOUT_FILENO) == 1 ? columns_of_terminal(STDOUT_FILENO) - 1 : std::string::npos;
+    const auto sentence = [&](const std::string& text) {
+        put(stdout, "{}\n", wrapped(printable(secrets()(text)), columns));
+    };
     sentence(headline.title + "." + (headline.reason.empty() ? "" : " " + headline.reason) +
              (headline.advice.empty() ? "" : " " + headline.advice));
     if (!headline.command.empty()) put(stdout, "\n  {}\n\n", headline.command);
     if (const std::size_t front = summary.recommendation.front.size(); front > 0)
         put(stdout, "{} on the front of the goals, each with its command in the report\n", front);
     if (!headline.given_away.empty()) sentence(headline.given_away);
-    put(stdout, "report: {}\n        {}\n", (folder / "report.md").string(), (folder / "report.html").string());
+    put(stdout, "report: {}\n        {}\n", (folder / "report.md").string(),
+        (folder / "report.html").string());
 }
 
 /// What a file holds; empty: it cannot be read.
@@ -66,7 +71,8 @@ std::string text_kept_in(const std::filesystem::path& file) {
 
 std::size_t count_told(const Journal& journal) {
     const std::vector<Trial> trials = journal.trials();
-    return static_cast<std::size_t>(std::count_if(trials.begin(), trials.end(), [](const Trial& trial) { return trial.told(); }));
+    return static_cast<std::size_t>(std::count_if(trials.begin(), trials.end(),
+                                                  [](const Trial& trial) { return trial.told(); }));
 }
 
 /// Whether a run was stopped because its time was `over`, and not by the user; then the summary
@@ -79,7 +85,8 @@ bool ended_by_time(Summary& summary, const std::stop_token& user, StopReason ove
 }
 
 /// What a run would do. Nothing is started or written.
-int print_plan(const StudySetup& setup, const std::filesystem::path& folder, const std::optional<NearestStudy>& found) {
+int print_plan(const StudySetup& setup, const std::filesystem::path& folder,
+               const std::optional<NearestStudy>& found) {
     std::vector<std::string> warnings = setup.file.warnings;
     for (const std::string& note : setup.file.composition->notes()) warnings.push_back(note);
     for (std::string& missing : missing_here(setup)) warnings.push_back(std::move(missing));
@@ -92,8 +99,9 @@ int print_plan(const StudySetup& setup, const std::filesystem::path& folder, con
     for (const std::string& warning : warnings) put(stdout, "warning: {}\n", warning);
     const Plan plan = plan_of(setup, folder);
     const bool begun = plan.done > 0;
-    put(stdout, "{}\n{} {}\ntrial 0 {}: {}\n", plan.text(), begun ? "goes on in" : "writes into", folder.string(),
-        begun ? "was" : "would be", setup.advice(setup.problem->space.default_configuration()));
+    put(stdout, "{}\n{} {}\ntrial 0 {}: {}\n", plan.text(), begun ? "goes on in" : "writes into",
+        folder.string(), begun ? "was" : "would be",
+        setup.advice(setup.problem->space.default_configuration()));
     return done;
 }
 
@@ -105,15 +113,15 @@ int run(const RunArguments& arguments) {
     if (arguments.trials) file.budget.trials = *arguments.trials;
     if (file.budget_until) file.budget.until = next_time_of_day(*file.budget_until);
     if (file.measures()) file.budget.same_failures = 3;  // the default and two others
-    for (const auto& missing :
-         {missing_models(file), missing_devices(file), missing_data(file), missing_power(file), set_by_own_environment(file)})
+    for (const auto& missing : {missing_models(file), missing_devices(file), missing_data(file),
+                                missing_power(file), set_by_own_environment(file)})
         if (!missing.empty()) throw UsageError(missing.front());
     add_earlier_studies(file, arguments.learn_from);
     add_suggestions(file, arguments.suggest);
     Budget budget = file.budget;
     const std::filesystem::path folder = arguments.folder(file);
-    const std::optional<NearestStudy> found =
-        found_in_cache(arguments, file, folder, [](const std::string& line) { complain("autotune: {}", line); });
+    const std::optional<NearestStudy> found = found_in_cache(
+        arguments, file, folder, [](const std::string& line) { complain("autotune: {}", line); });
     learn_from_cache(file, folder, found);
     if (arguments.dry_run) return print_plan(set_up(std::move(file), folder), folder, found);
     std::optional<OwnCost> cost;
@@ -150,13 +158,15 @@ int run(const RunArguments& arguments) {
     known.add(file.secrets);
     KeptRequests requests(folder, std::move(known));
     hooks.keep = [&](const MeasuredLoad& load) { requests.keep(load); };
-    if (file.starts_processes()) hooks.watchdog = watchdog_for(file.processes().stop_within_seconds);
+    if (file.starts_processes())
+        hooks.watchdog = watchdog_for(file.processes().stop_within_seconds);
     StudySetup setup = set_up(std::move(file), folder, hooks);
     if (const auto missing = missing_images(setup); !missing.empty()) {
         complain("autotune: {}", missing.front());
         return environment_error;
     }
-    if (std::isfinite(budget.wall_clock_seconds) || std::isfinite(budget.until)) budget.first_trial_seconds = first_trial_seconds(setup);
+    if (std::isfinite(budget.wall_clock_seconds) || std::isfinite(budget.until))
+        budget.first_trial_seconds = first_trial_seconds(setup);
     if (arguments.json_lines) events.emplace(setup);
     if (page) say("page: " + page->url());
     for (const std::string& warning : setup.file.warnings) say("warning: " + warning);
@@ -164,7 +174,9 @@ int run(const RunArguments& arguments) {
     for (const std::string& source : setup.knowledge) say("knowledge: " + source);
     if (found)
         for (const std::string& line : lines_of(*found, setup)) say(line);
-    else if (const std::string line = why_nothing_found(arguments, setup.file, folder); !line.empty()) say(line);
+    else if (const std::string line = why_nothing_found(arguments, setup.file, folder);
+             !line.empty())
+        say(line);
     auto journal = open_journal(folder, setup, arguments.accept_changes);
     if (!journal) return environment_error;
     if (found) keep_beside(*found, setup, folder, say);
@@ -172,7 +184,8 @@ int run(const RunArguments& arguments) {
 
     const std::size_t told_before = count_told(*journal);
     Study::Options options{setup.file.seed};
-    for (const Workload& workload : setup.file.report_workloads) options.report_workloads.push_back(workload.name);
+    for (const Workload& workload : setup.file.report_workloads)
+        options.report_workloads.push_back(workload.name);
     options.default_again_every = setup.file.default_again_every();
     options.measured_elsewhere = true;
     Study study(*setup.problem, *setup.strategy, *journal, std::move(options));
@@ -186,15 +199,20 @@ int run(const RunArguments& arguments) {
         std::vector<Evaluator*> evaluators{setup.evaluator.get()};
         for (const auto& neighbour : setup.neighbours) evaluators.push_back(neighbour.get());
         const TimeLimit limit(budget, signals.token());
-        summary = evaluators.size() == 1 ? study.run(*setup.evaluator, budget, limit.token(), &*log)
-                                         : WorkersRun(study, evaluators, budget, &*log, say).run(limit.token());
-        if (const auto over = limit.reached(); over && ended_by_time(summary, signals.token(), *over))
-            say("the budget's time is over: what was running is ended, and the next run repeats it");
+        summary = evaluators.size() == 1
+                      ? study.run(*setup.evaluator, budget, limit.token(), &*log)
+                      : WorkersRun(study, evaluators, budget, &*log, say).run(limit.token());
+        if (const auto over = limit.reached();
+            over && ended_by_time(summary, signals.token(), *over))
+            say("the budget's time is over: what was running is ended, and the next run repeats "
+                "it");
         const auto launcher = setup.file.processes().launcher;
         setup.neighbours.clear();
-        setup.evaluator.reset();                               // an engine that still serves ends here
+        setup.evaluator.reset();  // an engine that still serves ends here
         if (cost && launcher && !launcher->on_this_machine())  // here, engines are part of it
-            if (const std::string line = cost->text(count_told(*journal) - told_before); !line.empty()) say(line);
+            if (const std::string line = cost->text(count_told(*journal) - told_before);
+                !line.empty())
+                say(line);
         log->ends(name_in(stop_reasons, summary.reason), summary.message);
         log.reset();
         progress.reset();
@@ -202,18 +220,22 @@ int run(const RunArguments& arguments) {
     const std::string_view reason = name_in(stop_reasons, summary.reason);
     const auto tell = [&](const std::string& verdict, std::string_view outcome = "error") {
         if (summary.reason != StopReason::stopped_by_user)  // who stopped it knows
-            tell_that_it_is_done(setup.file.on_done, {setup.file.name, setup.file.secrets(verdict), std::string(outcome),
-                                                      std::string(reason), folder / "report.html"});
+            tell_that_it_is_done(setup.file.on_done, {setup.file.name, setup.file.secrets(verdict),
+                                                      std::string(outcome), std::string(reason),
+                                                      folder / "report.html"});
     };
     if (summary.reason == StopReason::error) {
         complain("autotune: {}", summary.message);
         tell("The run stopped: " + summary.message);
-        if (journal->in_place()) complain("what was told is kept in {}; run again to go on", folder.string());
+        if (journal->in_place())
+            complain("what was told is kept in {}; run again to go on", folder.string());
         return environment_error;
     }
     if (!journal->in_place()) {
-        complain("autotune: {} was removed, moved or replaced while the study ran; put it back to see its report",
-                 SqliteJournal::file_of(folder).string());
+        complain(
+            "autotune: {} was removed, moved or replaced while the study ran; put it back to see "
+            "its report",
+            SqliteJournal::file_of(folder).string());
         tell("The run stopped: its journal is gone.");
         return environment_error;
     }
@@ -225,34 +247,49 @@ int run(const RunArguments& arguments) {
         write_file(folder / "report.json", reports.json + "\n");
         write_file(folder / "report.html", reports.html);
     } catch (const IoError& error) {
-        complain("autotune: {}\nthe journal is complete; 'autotune report' prints the report", error.what());
+        complain("autotune: {}\nthe journal is complete; 'autotune report' prints the report",
+                 error.what());
         tell(std::string("The report could not be written: ") + error.what());
         return environment_error;
     }
     Headline headline = headline_of(setup, trials);
     if (found && is_new)
-        if (const std::string line = then_and_now(*found, setup, headline); !line.empty()) say(line);
-    const bool by_itself = summary.reason != StopReason::stopped_by_user && summary.reason != StopReason::nothing_starts;
-    if (by_itself && is_new && !arguments.no_cache && headline.conclusion != Conclusion::inconclusive)
+        if (const std::string line = then_and_now(*found, setup, headline); !line.empty())
+            say(line);
+    const bool by_itself = summary.reason != StopReason::stopped_by_user &&
+                           summary.reason != StopReason::nothing_starts;
+    if (by_itself && is_new && !arguments.no_cache &&
+        headline.conclusion != Conclusion::inconclusive)
         keep_for_later(setup, trials, folder, say);
-    const bool by_clock = summary.reason == StopReason::wall_clock_spent || summary.reason == StopReason::deadline;
-    const bool no_time = by_clock && std::none_of(trials.begin(), trials.end(), [](const Trial& trial) { return trial.told(); });
+    const bool by_clock =
+        summary.reason == StopReason::wall_clock_spent || summary.reason == StopReason::deadline;
+    const bool no_time = by_clock && std::none_of(trials.begin(), trials.end(),
+                                                  [](const Trial& trial) { return trial.told(); });
     if (no_time) headline.reason = "The budget's time was over before anything was measured.";
-    if (page) page->ended(fmt::format("The run has ended: {}. {} has the report.", headline.title, (folder / "report.html").string()));
+    if (page)
+        page->ended(fmt::format("The run has ended: {}. {} has the report.", headline.title,
+                                (folder / "report.html").string()));
     if (summary.reason == StopReason::nothing_starts)
-        complain("autotune: {}\nmend that, then run again; with another --directory, so that what has failed is tried again too",
+        complain(
+            "autotune: {}\nmend that, then run again; with another --directory, so that what has "
+            "failed is tried again too",
+            summary.message);
+    if (no_time)
+        complain("autotune: {}\nraise the budget's `wall_clock` or `until`, then run again",
                  summary.message);
-    if (no_time) complain("autotune: {}\nraise the budget's `wall_clock` or `until`, then run again", summary.message);
     if (events) events->ended(reason, reports.json);
     else if (arguments.json) put(stdout, "{}\n", reports.json);
     else if (arguments.conclusion && summary.reason == StopReason::stopped_by_user)
-        put(stdout, "stopped; what was told is kept in {}, 'autotune run' goes on there\n", folder.string());
+        put(stdout, "stopped; what was told is kept in {}, 'autotune run' goes on there\n",
+            folder.string());
     else if (arguments.conclusion) {
         print_conclusion(headline, summary, folder);
-        if (!is_new && !summary.message.empty()) put(stdout, "nothing was left to measure: {}\n", summary.message);
+        if (!is_new && !summary.message.empty())
+            put(stdout, "nothing was left to measure: {}\n", summary.message);
     }
     if (is_new)
-        tell(headline.title + "." + (headline.reason.empty() ? "" : " " + headline.reason), name_in(conclusions, headline.conclusion));
+        tell(headline.title + "." + (headline.reason.empty() ? "" : " " + headline.reason),
+             name_in(conclusions, headline.conclusion));
     if (summary.reason == StopReason::stopped_by_user) return stopped;
     return summary.recommendation.best ? done : nothing_feasible;
 }

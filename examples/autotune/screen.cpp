@@ -51,15 +51,17 @@ std::vector<std::string> split_lines(std::string_view text) {
 std::string joined_parts(const std::vector<LinePart>& parts) {
     std::string result;
     for (const LinePart& part : parts)
-        if (!part.text.empty()) result += (result.empty() ? std::string_view() : between_parts), result += part.text;
+        if (!part.text.empty())
+            result += (result.empty() ? std::string_view() : between_parts), result += part.text;
     return result;
 }
 
 }  // namespace
 
 std::size_t columns_of(std::string_view text) noexcept {
-    return static_cast<std::size_t>(
-        std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+    return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+        return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
+    }));
 }
 
 std::string cut_to(std::string_view text, std::size_t columns) {
@@ -108,7 +110,9 @@ std::string fitted(std::vector<LinePart> parts, std::size_t columns) {
 }
 
 Screen::Screen(int descriptor)
-    : descriptor_(descriptor), terminal_(isatty(descriptor) == 1 && !dumb_terminal()), colours_(terminal_ && !is_set("NO_COLOR")) {}
+    : descriptor_(descriptor),
+      terminal_(isatty(descriptor) == 1 && !dumb_terminal()),
+      colours_(terminal_ && !is_set("NO_COLOR")) {}
 Screen::~Screen() { leave(); }
 
 std::size_t columns_of_terminal(int descriptor) noexcept {
@@ -118,7 +122,9 @@ std::size_t columns_of_terminal(int descriptor) noexcept {
 
 std::string Screen::styled(const std::string& text, LineStyle style) const {
     if (!colours_ || style == LineStyle::plain || text.empty()) return text;
-    const std::string_view begin = style == LineStyle::good ? "\033[32m" : style == LineStyle::bad ? "\033[31m" : "\033[2m";
+    const std::string_view begin = style == LineStyle::good  ? "\033[32m"
+                                   : style == LineStyle::bad ? "\033[31m"
+                                                             : "\033[2m";
     return std::string(begin) + text + "\033[0m";
 }
 
@@ -159,9 +165,10 @@ void Screen::write_with_status(const std::string& text) {
     if (shown_ > 0) {
         bytes = "\r";
         for (std::size_t i = 1; i < shown_; ++i) bytes += "\033[A";  // up
-        bytes += "\033[J";                                           // clears from here to the end of the screen
+        bytes += "\033[J";  // clears from here to the end of the screen
     }
-    if (lost_ > 0 && !text.empty()) bytes += fmt::format("[{} lines could not be printed]\n", lost_);
+    if (lost_ > 0 && !text.empty())
+        bytes += fmt::format("[{} lines could not be printed]\n", lost_);
     put(bytes + text + status_text());
     if (!stuck_) {
         shown_ = status_.size();
@@ -175,18 +182,21 @@ std::string Screen::status_text() const {
     const std::size_t columns = width() - 1;  // in the last column some terminals begin a new line
     for (const std::string& one : status_)
         result += (result.empty() ? "" : "\n") +
-                  styled(cut_to(without_controls(one), columns), result.empty() ? LineStyle::plain : LineStyle::faint);
+                  styled(cut_to(without_controls(one), columns),
+                         result.empty() ? LineStyle::plain : LineStyle::faint);
     return result;
 }
 
 void Screen::put(std::string_view bytes) noexcept {
     constexpr int patience_milliseconds = 1000;
-    constexpr std::size_t at_once = 4096;  // PIPE_BUF: what a pipe that can be written to takes without waiting
+    constexpr std::size_t at_once =
+        4096;  // PIPE_BUF: what a pipe that can be written to takes without waiting
     while (!bytes.empty()) {
         pollfd waiting{descriptor_, POLLOUT, 0};
         const int ready = poll(&waiting, 1, stuck_ ? 0 : patience_milliseconds);
         if (ready < 0 && errno == EINTR) continue;
-        const ssize_t wrote = ready > 0 ? write(descriptor_, bytes.data(), std::min(bytes.size(), at_once)) : 0;
+        const ssize_t wrote =
+            ready > 0 ? write(descriptor_, bytes.data(), std::min(bytes.size(), at_once)) : 0;
         if (wrote < 0 && errno == EINTR) continue;
         stuck_ = wrote <= 0;
         if (stuck_) return;

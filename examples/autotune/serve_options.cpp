@@ -6,23 +6,35 @@
 namespace autotune {
 
 void add_serve_command(CLI::App& app, ServeArguments& arguments) {
-    CLI::App* command = app.add_subcommand("serve", "Start what a study recommends and keep it running, else the default; Ctrl-C ends it");
-    command->add_option("STUDY", arguments.study, "The study's YAML file, or the folder or journal of its run")->required();
-    command->add_option("--directory", arguments.directory, "The folder of the run, for journal and logs (default: ./<study name>)");
-    command->add_option("--host", arguments.host, "Address to listen on: 127.0.0.1, or 0.0.0.0 for other machines too")
+    CLI::App* command = app.add_subcommand(
+        "serve",
+        "Start what a study recommends and keep it running, else the default; Ctrl-C ends it");
+    command
+        ->add_option("STUDY", arguments.study,
+                     "The study's YAML file, or the folder or journal of its run")
+        ->required();
+    command->add_option("--directory", arguments.directory,
+                        "The folder of the run, for journal and logs (default: ./<study name>)");
+    command
+        ->add_option("--host", arguments.host,
+                     "Address to listen on: 127.0.0.1, or 0.0.0.0 for other machines too")
         ->check(CLI::IsMember({"127.0.0.1", "0.0.0.0"}))
         ->capture_default_str();
-    command->add_option("--port", arguments.port, "Port to listen on")->check(whole_number(1, 65535))->capture_default_str();
+    command->add_option("--port", arguments.port, "Port to listen on")
+        ->check(whole_number(1, 65535))
+        ->capture_default_str();
     command
         ->add_option("--restarts", arguments.restarts,
-                     "How often a configuration is started again before the default takes its place; an hour of service makes up for one")
+                     "How often a configuration is started again before the default takes its "
+                     "place; an hour of service makes up for one")
         ->check(whole_number(0, 1000))
         ->capture_default_str();
     command
         ->add_option("--hangs-after", arguments.hangs_after_seconds,
                      "Without a good health check for so long it is restarted, such as 180s")
         ->transform(seconds_or_unit());
-    command->add_flag("--json-lines", arguments.json_lines, "Print one line of JSON per event on standard output");
+    command->add_flag("--json-lines", arguments.json_lines,
+                      "Print one line of JSON per event on standard output");
 }
 
 }  // namespace autotune

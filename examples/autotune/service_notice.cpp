@@ -14,9 +14,12 @@ namespace autotune {
 
 ServiceNotice::ServiceNotice() {
     constexpr const char* variable = "NOTIFY_SOCKET";
-    if (const char* named = std::getenv(variable)) socket_ = named;  // NOLINT(concurrency-mt-unsafe): before the first thread
-    unsetenv(variable);                                              // NOLINT(concurrency-mt-unsafe): the same
-    if (socket_.size() >= sizeof(sockaddr_un::sun_path) || (!socket_.starts_with('/') && !socket_.starts_with('@'))) socket_.clear();
+    if (const char* named = std::getenv(variable))
+        socket_ = named;  // NOLINT(concurrency-mt-unsafe): before the first thread
+    unsetenv(variable);   // NOLINT(concurrency-mt-unsafe): the same
+    if (socket_.size() >= sizeof(sockaddr_un::sun_path) ||
+        (!socket_.starts_with('/') && !socket_.starts_with('@')))
+        socket_.clear();
 }
 
 void ServiceNotice::send(const std::string& state) const {
@@ -27,7 +30,8 @@ void ServiceNotice::send(const std::string& state) const {
     socket_.copy(address.sun_path, socket_.size());
     if (socket_.front() == '@') address.sun_path[0] = '\0';
     const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + socket_.size());
-    (void)sendto(from.id(), state.data(), state.size(), MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&address), size);
+    (void)sendto(from.id(), state.data(), state.size(), MSG_NOSIGNAL,
+                 reinterpret_cast<const sockaddr*>(&address), size);
 }
 
 }  // namespace autotune

@@ -17,7 +17,8 @@ public:
     void send(const std::string& state) const;
 
 private:
-    std::string socket_{};  ///< a path, or a name of the kernel's own with `@` first; empty: nobody asked
+    std::string
+        socket_{};  ///< a path, or a name of the kernel's own with `@` first; empty: nobody asked
 };
 
 }  // namespace autotune

@@ -32,18 +32,23 @@ double value_of(const PredictedTrial& prediction, const std::string& metric) {
 std::map<std::string, std::size_t> failures_of(const std::vector<PredictedTrial>& predictions) {
     std::map<std::string, std::size_t> result;
     for (const PredictedTrial& prediction : predictions)
-        if (const auto* failure = std::get_if<Failure>(&prediction.outcome)) ++result[std::string(name_in(failure_kinds, failure->kind))];
+        if (const auto* failure = std::get_if<Failure>(&prediction.outcome))
+            ++result[std::string(name_in(failure_kinds, failure->kind))];
     return result;
 }
 
-OrderedJson prediction_json(const StudyFile& file, const Objective& objective, const DistinctPrediction& shown) {
+OrderedJson prediction_json(const StudyFile& file, const Objective& objective,
+                            const DistinctPrediction& shown) {
     const PredictedTrial& prediction = shown.trial;
     const Command command = file.composition->render(prediction.configuration, {file.model, {}, 0});
     OrderedJson metrics = OrderedJson::object();
-    for (const auto& [name, metric] : std::get<Measurement>(prediction.outcome).metrics) metrics[name] = metric.value;
+    for (const auto& [name, metric] : std::get<Measurement>(prediction.outcome).metrics)
+        metrics[name] = metric.value;
     return {{"configuration", prediction.configuration.text()},
             {"command", file.composition->shown(prediction.configuration, {file.model, {}, 0})},
-            {"argv", file.composition->roles_of(prediction.configuration).empty() ? OrderedJson(command.argv) : OrderedJson()},
+            {"argv", file.composition->roles_of(prediction.configuration).empty()
+                         ? OrderedJson(command.argv)
+                         : OrderedJson()},
             {"predicted", metrics[objective.leading().metric]},
             {"ties", shown.ties},
             {"metrics", metrics}};
@@ -55,18 +60,23 @@ std::string command_text(const StudyFile& file, const Configuration& configurati
     if (file.composition->roles_of(configuration).empty()) return lines;
     std::string result;
     std::istringstream each("\n" + lines);
-    for (std::string line; std::getline(each, line);) result += (result.empty() && line.empty() ? "" : "\n      ") + line;
+    for (std::string line; std::getline(each, line);)
+        result += (result.empty() && line.empty() ? "" : "\n      ") + line;
     return result;
 }
 
 void print_predictions(const StudyFile& file, const std::string& hardware, const Problem& problem,
-                       const std::vector<PredictedTrial>& predictions, const std::vector<DistinctPrediction>& best,
+                       const std::vector<PredictedTrial>& predictions,
+                       const std::vector<DistinctPrediction>& best,
                        const SimulateEvaluator& evaluator) {
     const std::string& metric = problem.objective.leading().metric;
-    put(stdout, "PREDICTED, not measured: {} on {}, by the cost model and the simulator\n", file.model, hardware);
-    for (const std::string& fact : facts_to_know(file, hardware)) put(stdout, "take care: {}\n", fact);
+    put(stdout, "PREDICTED, not measured: {} on {}, by the cost model and the simulator\n",
+        file.model, hardware);
+    for (const std::string& fact : facts_to_know(file, hardware))
+        put(stdout, "take care: {}\n", fact);
     put(stdout, "\n");
-    put(stdout, "{} of {:.6g} configurations simulated", predictions.size(), problem.feasible.size());
+    put(stdout, "{} of {:.6g} configurations simulated", predictions.size(),
+        problem.feasible.size());
     for (const auto& [kind, count] : failures_of(predictions)) put(stdout, ", {} {}", count, kind);
     put(stdout, "\n\n");
     if (best.empty()) {
@@ -79,18 +89,29 @@ void print_predictions(const StudyFile& file, const std::string& hardware, const
         put(stdout, "  {:>12.6g}           the default: {}\n", value_of(usual, metric),
             file.composition->render(usual.configuration, {file.model, {}, 0}).text());
     else if (const auto* failure = std::get_if<Failure>(&usual.outcome))
-        put(stdout, "  the default fails: {} ({})\n", name_in(failure_kinds, failure->kind), failure->message);
+        put(stdout, "  the default fails: {} ({})\n", name_in(failure_kinds, failure->kind),
+            failure->message);
     for (const auto& [trial, ties] : best) {
         const double value = value_of(trial, metric);
         const std::string gain =
-            default_serves ? fmt::format("{:+.1f} %", problem.objective.leading().gain(value, value_of(usual, metric)) * 100) : "";
+            default_serves
+                ? fmt::format(
+                      "{:+.1f} %",
+                      problem.objective.leading().gain(value, value_of(usual, metric)) * 100)
+                : "";
         const std::string others =
-            ties == 0 ? "" : fmt::format("  # and {} other configuration{} with the same figures", ties, ties == 1 ? "" : "s");
-        put(stdout, "  {:>12.6g} {:>9} {}{}\n", value, gain, command_text(file, trial.configuration), others);
+            ties == 0 ? ""
+                      : fmt::format("  # and {} other configuration{} with the same figures", ties,
+                                    ties == 1 ? "" : "s");
+        put(stdout, "  {:>12.6g} {:>9} {}{}\n", value, gain,
+            command_text(file, trial.configuration), others);
     }
-    put(stdout, "  ({} of each; flags that change no figure are left out)\n\nmemory of the first:\n{}", metric,
-        present(evaluator.started(best.front().trial.configuration).cost).memory().text());
-    put(stdout, "\nThese are guesses to start from: as good as the traits they rest on. 'autotune run' measures.\n");
+    put(stdout,
+        "  ({} of each; flags that change no figure are left out)\n\nmemory of the first:\n{}",
+        metric, present(evaluator.started(best.front().trial.configuration).cost).memory().text());
+    put(stdout,
+        "\nThese are guesses to start from: as good as the traits they rest on. 'autotune run' "
+        "measures.\n");
 }
 
 }  // namespace
@@ -101,19 +122,30 @@ int simulate(const SimulateArguments& arguments) {
     if (auto* choice = std::get_if<SimulateChoice>(&file.measuring))
         choice->noise = {};  // a prediction is of the truth, not of one noisy trial
     if (file.machine.hardware.empty() && arguments.hardware.empty())
-        throw UsageError(file.source.file.string() + " names no hardware; say which with --hardware");
+        throw UsageError(file.source.file.string() +
+                         " names no hardware; say which with --hardware");
     const auto evaluator = simulated(file, arguments.hardware);
-    const Problem problem(SearchSpace(file.composition->parameters(), file.composition->constraints()), file.objective, file.decision);
-    if (const std::string why = why_nothing_starts(*evaluator, problem); !why.empty()) throw UsageError(why);
-    const PredictionSearch search{arguments.configurations, 3, arguments.configurations * 4, arguments.seed,
+    const Problem problem(
+        SearchSpace(file.composition->parameters(), file.composition->constraints()),
+        file.objective, file.decision);
+    if (const std::string why = why_nothing_starts(*evaluator, problem); !why.empty())
+        throw UsageError(why);
+    const PredictionSearch search{arguments.configurations, 3, arguments.configurations * 4,
+                                  arguments.seed,
                                   std::max(1U, std::thread::hardware_concurrency())};
-    std::vector<PredictedTrial> predictions = search_predictions(*evaluator, problem, search, signals.token());
-    std::erase_if(predictions, [](const PredictedTrial& p) { return p.configuration.entries().empty(); });  // not reached before a stop
-    const auto best = distinct(*evaluator, problem, ranked(predictions, file.objective), arguments.top, signals.token());
-    const std::string hardware = arguments.hardware.empty() ? file.machine.hardware : arguments.hardware;
+    std::vector<PredictedTrial> predictions =
+        search_predictions(*evaluator, problem, search, signals.token());
+    std::erase_if(predictions, [](const PredictedTrial& p) {
+        return p.configuration.entries().empty();
+    });  // not reached before a stop
+    const auto best = distinct(*evaluator, problem, ranked(predictions, file.objective),
+                               arguments.top, signals.token());
+    const std::string hardware =
+        arguments.hardware.empty() ? file.machine.hardware : arguments.hardware;
     if (arguments.json) {
         OrderedJson list = OrderedJson::array();
-        for (const DistinctPrediction& shown : best) list.push_back(prediction_json(file, file.objective, shown));
+        for (const DistinctPrediction& shown : best)
+            list.push_back(prediction_json(file, file.objective, shown));
         put_json(OrderedJson{{"study", file.name},
                              {"kind", "prediction"},
                              {"hardware", hardware},

@@ -27,8 +27,10 @@ void occupy_standard_streams() noexcept {
     for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; ++stream) {
         if (fcntl(stream, F_GETFD) != -1 || errno != EBADF) continue;
         const int wrong_way = stream == STDIN_FILENO ? O_WRONLY : O_RDONLY;
-        const int got = open("/dev/null", wrong_way);  // NOLINT(android-cloexec-open): children have their own
-        if (got < 0) (void)open("/", O_RDONLY);        // the lowest number that is free, which is this one
+        const int got =
+            open("/dev/null", wrong_way);  // NOLINT(android-cloexec-open): children have their own
+        if (got < 0)
+            (void)open("/", O_RDONLY);  // the lowest number that is free, which is this one
     }
 }
 

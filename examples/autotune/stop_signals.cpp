@@ -21,7 +21,8 @@ sigset_t stopping() {
     sigemptyset(&set);
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
         struct sigaction inherited {};
-        if (sigaction(signal, nullptr, &inherited) == 0 && inherited.sa_handler != SIG_IGN) sigaddset(&set, signal);
+        if (sigaction(signal, nullptr, &inherited) == 0 && inherited.sa_handler != SIG_IGN)
+            sigaddset(&set, signal);
     }
     return set;
 }
@@ -45,14 +46,16 @@ void take_engines_along() {
 
 }  // namespace
 
-StopSignals::StopSignals(const char* promise, bool preparing) : signals_(stopping()), preparing_(preparing) {
+StopSignals::StopSignals(const char* promise, bool preparing)
+    : signals_(stopping()), preparing_(preparing) {
     pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
     // Errors of a write, with a message, and not the end of the program: a file at its size limit,
     // a reader that has gone.
     for (const int signal : {SIGXFSZ, SIGPIPE}) std::signal(signal, SIG_IGN);
     take_engines_along();
     waiter_ = std::jthread([this, promise](const std::stop_token& over) {
-        constexpr timespec look_up_interval{0, 50'000'000};  // how soon the end of the program is noticed
+        constexpr timespec look_up_interval{
+            0, 50'000'000};  // how soon the end of the program is noticed
         while (!over.stop_requested()) {
             if (sigtimedwait(&signals_, nullptr, &look_up_interval) < 0) continue;
             if (preparing_) complain("stopped before the first trial; nothing is lost");

@@ -28,8 +28,8 @@ SqliteJournal read_journal(const StudySetup& setup, const std::filesystem::path&
     for (const auto& [path, text] : journal.definition())
         if (path == "suggestions" || path.starts_with("knowledge[")) definition.emplace(path, text);
     if (const std::string changes = journal.changes_in(definition); !changes.empty())
-        put(stderr, "autotune: {} was last written by a study that differs from this one:{}\n", SqliteJournal::file_of(folder).string(),
-            changes);
+        put(stderr, "autotune: {} was last written by a study that differs from this one:{}\n",
+            SqliteJournal::file_of(folder).string(), changes);
     return journal;
 }
 
@@ -42,7 +42,8 @@ std::string_view ended_because(const StudySetup& setup, const std::vector<Trial>
     const std::vector<Trial> search = search_history(*setup.problem, trials);
     if (told >= setup.file.budget.trials) return name_in(stop_reasons, StopReason::trials_spent);
     Rng rng(0);
-    const bool finished = !search.empty() && std::holds_alternative<Finished>(setup.strategy->ask(*setup.problem, search, rng));
+    const bool finished = !search.empty() && std::holds_alternative<Finished>(
+                                                 setup.strategy->ask(*setup.problem, search, rng));
     return finished ? name_in(stop_reasons, StopReason::strategy_finished) : "";
 }
 
@@ -61,22 +62,28 @@ bool somebody_writes(const std::filesystem::path& folder) {
     file << ':' << std::dec << seen.st_ino;
     std::ifstream locks("/proc/locks");
     for (std::string line; std::getline(locks, line);)
-        if (line.find("FLOCK") != std::string::npos && line.find(" " + file.str() + " ") != std::string::npos) return true;
+        if (line.find("FLOCK") != std::string::npos &&
+            line.find(" " + file.str() + " ") != std::string::npos)
+            return true;
     return false;
 }
 
 void add_earlier_studies(StudyFile& file, const std::vector<std::filesystem::path>& learn_from) {
     if (!learn_from.empty() && file.strategy.name != "bayesian")
-        throw UsageError("--learn-from: the strategy '" + file.strategy.name + "' cannot learn from other studies, 'bayesian' can");
+        throw UsageError("--learn-from: the strategy '" + file.strategy.name +
+                         "' cannot learn from other studies, 'bayesian' can");
     for (const std::filesystem::path& earlier : learn_from)
         file.knowledge.push_back({.kind = KnowledgeChoice::Kind::study, .path = earlier});
 }
 
-Assignment settings_of(const StudyFile& file, const SearchSpace& space, const std::vector<std::string>& settings) {
+Assignment settings_of(const StudyFile& file, const SearchSpace& space,
+                       const std::vector<std::string>& settings) {
     Assignment result;
     for (const std::string& setting : settings) {
         const auto equals = setting.find('=');
-        if (equals == std::string::npos) throw UsageError("NAME=VALUE is wanted, such as max_num_seqs=64; got '" + setting + "'");
+        if (equals == std::string::npos)
+            throw UsageError("NAME=VALUE is wanted, such as max_num_seqs=64; got '" + setting +
+                             "'");
         const Parameter& parameter = space.at(file.composition->resolve(setting.substr(0, equals)));
         const std::string text = setting.substr(equals + 1);
         Value value = servetune::value_of(text);

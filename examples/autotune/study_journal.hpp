@@ -14,11 +14,13 @@ namespace autotune {
 /// Opens a study's journal for reading. Where it was written under another definition (another
 /// study, or this one before it was changed), says so on standard error: what is printed of its
 /// trials goes by the study as it is now. Throws IoError.
-servetune::SqliteJournal read_journal(const servetune::StudySetup& setup, const std::filesystem::path& folder);
+servetune::SqliteJournal read_journal(const servetune::StudySetup& setup,
+                                      const std::filesystem::path& folder);
 
 /// Why a study that ran ended, as far as its journal tells; empty while there is something left to
 /// do.
-std::string_view ended_because(const servetune::StudySetup& setup, const std::vector<servetune::Trial>& trials);
+std::string_view ended_because(const servetune::StudySetup& setup,
+                               const std::vector<servetune::Trial>& trials);
 
 /// Whether a process holds a study's lock, by what the kernel lists: trying to take it could keep a
 /// run from starting.
@@ -26,11 +28,13 @@ bool somebody_writes(const std::filesystem::path& folder);
 
 /// Puts the studies of `--learn-from` beside the file's own knowledge. Throws UsageError for a
 /// strategy that cannot learn.
-void add_earlier_studies(servetune::StudyFile& file, const std::vector<std::filesystem::path>& learn_from);
+void add_earlier_studies(servetune::StudyFile& file,
+                         const std::vector<std::filesystem::path>& learn_from);
 
 /// What `--set name=value` says, with the names and values of a study's space. Throws UsageError,
 /// SpaceError.
-servetune::Assignment settings_of(const servetune::StudyFile& file, const servetune::SearchSpace& space,
+servetune::Assignment settings_of(const servetune::StudyFile& file,
+                                  const servetune::SearchSpace& space,
                                   const std::vector<std::string>& settings);
 
 /// The files of `--suggest`. Throws UsageError for a strategy that takes none.

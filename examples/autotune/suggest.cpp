@@ -55,11 +55,13 @@ struct Suggestion {
     AppliedRecipe applied{};
     std::string memory{};  ///< what the cost model says of it
     std::optional<double> gain{};
-    bool no_gain = false;                  ///< beyond the error: the command is the default's
-    std::vector<std::string> unchecked{};  ///< parameters that change the numbers a model computes with
-    std::string error{};                   ///< of a guess: how far the cost model was off
-    std::string missing{};                 ///< what the command needs before it works
-    std::vector<Suggestion> quantized{};   ///< with checkpoints of the model that the sources of recipes served
+    bool no_gain = false;  ///< beyond the error: the command is the default's
+    std::vector<std::string>
+        unchecked{};        ///< parameters that change the numbers a model computes with
+    std::string error{};    ///< of a guess: how far the cost model was off
+    std::string missing{};  ///< what the command needs before it works
+    std::vector<Suggestion>
+        quantized{};  ///< with checkpoints of the model that the sources of recipes served
 };
 
 /// The one known model whose id ends in this name; else the name.
@@ -75,7 +77,8 @@ Wanted wanted_by(const SuggestArguments& arguments) {
     wanted.model = arguments.model;
     wanted.chip = wanted.catalogue.hardware(arguments.hardware);
     wanted.engine = wanted.catalogue.engine(arguments.engine);
-    const std::vector<FlagFacts> versions = known_versions(wanted.catalogue.root(), wanted.engine.name);
+    const std::vector<FlagFacts> versions =
+        known_versions(wanted.catalogue.root(), wanted.engine.name);
     if (!versions.empty()) wanted.newest = versions.back().version;
     if (arguments.model.ends_with(".yaml")) {
         wanted.facts = wanted.catalogue.model(arguments.model);
@@ -91,7 +94,8 @@ Wanted wanted_by(const SuggestArguments& arguments) {
 
 /// Whether the recipe's command starts, by the cost model. Nothing: it does. Writes what was
 /// checked to `memory`.
-std::optional<std::string> why_not_started(const Wanted& wanted, const Composition& composition, const Configuration& configuration,
+std::optional<std::string> why_not_started(const Wanted& wanted, const Composition& composition,
+                                           const Configuration& configuration,
                                            std::string& memory) {
     if (!wanted.facts) {
         memory = "not checked: the figures of " + wanted.model + " are not known";
@@ -105,8 +109,10 @@ std::optional<std::string> why_not_started(const Wanted& wanted, const Compositi
         const SimulateEvaluator::Started started = evaluator.started(configuration);
         if (started.failure && started.failure->kind != FailureKind::unsupported)
             return started.start.cause.empty() ? started.failure->message : started.start.cause;
-        memory = started.failure ? "not checked: " + (started.start.cause.empty() ? started.failure->message : started.start.cause)
-                                 : present(started.cost).memory().text();
+        memory = started.failure
+                     ? "not checked: " + (started.start.cause.empty() ? started.failure->message
+                                                                      : started.start.cause)
+                     : present(started.cost).memory().text();
     } catch (const Error& error) {
         memory = std::string("not checked: ") + error.what();
     }
@@ -114,15 +120,18 @@ std::optional<std::string> why_not_started(const Wanted& wanted, const Compositi
 }
 
 std::vector<RecipeMatch> matches_of(const Wanted& wanted) {
-    return matching(recipes_of(wanted.catalogue, wanted.engine.name), {wanted.model, wanted.chip, ""}, wanted.catalogue.all_hardware());
+    return matching(recipes_of(wanted.catalogue, wanted.engine.name),
+                    {wanted.model, wanted.chip, ""}, wanted.catalogue.all_hardware());
 }
 
 /// A recipe as the engine's newest version takes it; nothing: it does not start, and the reason
 /// goes to `passed_over`.
-std::optional<Suggestion> suggested_by(const RecipeMatch& match, const Wanted& wanted, std::vector<std::string>& passed_over) {
+std::optional<Suggestion> suggested_by(const RecipeMatch& match, const Wanted& wanted,
+                                       std::vector<std::string>& passed_over) {
     try {
         Suggestion result{"recipe"};
-        result.applied = applied(match.recipe, wanted.engine, "", wanted.chip, wanted.catalogue.root());
+        result.applied =
+            applied(match.recipe, wanted.engine, "", wanted.chip, wanted.catalogue.root());
         const Composition composition = composed(result.applied, wanted.engine, "", wanted.chip);
         const SearchSpace space(composition.parameters(), composition.constraints());
         const Configuration configuration = space.default_configuration();
@@ -131,7 +140,8 @@ std::optional<Suggestion> suggested_by(const RecipeMatch& match, const Wanted& w
             return std::nullopt;
         }
         result.command = composition.render(configuration, {wanted.model, {}, 0});
-        for (const auto& [name, value] : result.applied.environment) result.command.environment.emplace(name, value);
+        for (const auto& [name, value] : result.applied.environment)
+            result.command.environment.emplace(name, value);
         result.devices = composition.devices_of(configuration);
         result.match = match;
         return result;
@@ -150,7 +160,8 @@ std::optional<Suggestion> by_recipe(const Wanted& wanted, std::vector<std::strin
 
 /// Of each quantization the nearest recipe whose source served a checkpoint of the model in it,
 /// with that checkpoint; why others do not start goes to `passed_over`.
-std::vector<Suggestion> with_quantized_checkpoints(const Wanted& wanted, std::vector<std::string>& passed_over) {
+std::vector<Suggestion> with_quantized_checkpoints(const Wanted& wanted,
+                                                   std::vector<std::string>& passed_over) {
     std::vector<Suggestion> result;
     std::set<std::string> seen;
     for (const RecipeMatch& match : matches_of(wanted)) {
@@ -163,7 +174,8 @@ std::vector<Suggestion> with_quantized_checkpoints(const Wanted& wanted, std::ve
             seen.insert(match.recipe.quantization);
             result.push_back(std::move(*one));
         }
-        for (const std::string& reason : reasons) passed_over.push_back(match.checkpoint + " as in " + reason);
+        for (const std::string& reason : reasons)
+            passed_over.push_back(match.checkpoint + " as in " + reason);
     }
     return result;
 }
@@ -176,14 +188,16 @@ std::string error_text(const Wanted& wanted) {
     std::string elsewhere;
     for (const CostCheck& one : traits.checked) {
         if (one.hardware == wanted.chip.name)
-            return fmt::format("on {} half of them were off by at most {}, nine of ten by at most {}: checked with {} of {} {}",
-                               one.hardware, share_text(one.median_error), share_text(one.error_90),
-                               counted_text(one.rows, "measured configuration"), wanted.engine.name, one.of);
-        elsewhere += (elsewhere.empty() ? "; on others half of them were off by at most: " : ", ") + one.hardware + " " +
-                     share_text(one.median_error);
+            return fmt::format(
+                "on {} half of them were off by at most {}, nine of ten by at most {}: checked "
+                "with {} of {} {}",
+                one.hardware, share_text(one.median_error), share_text(one.error_90),
+                counted_text(one.rows, "measured configuration"), wanted.engine.name, one.of);
+        elsewhere += (elsewhere.empty() ? "; on others half of them were off by at most: " : ", ") +
+                     one.hardware + " " + share_text(one.median_error);
     }
-    return fmt::format("not known: none for {} was ever checked with a measurement on {}{}", wanted.engine.name, wanted.chip.name,
-                       elsewhere);
+    return fmt::format("not known: none for {} was ever checked with a measurement on {}{}",
+                       wanted.engine.name, wanted.chip.name, elsewhere);
 }
 
 /// The median error of predictions on this chip, else the largest on others; nothing: it was never
@@ -208,17 +222,20 @@ std::string study_of_guess(const Wanted& wanted, std::size_t devices) {
     std::string text = fmt::format(
         "study: suggest\nmodel: {}\nengine: {}\nhardware: {{device: {}, count: {}}}\n"
         "workloads: [{{use: chat, requests: 256, arrival: {{concurrency: 64}}}}]\n"
-        "objective: {{maximize: total_tokens_per_second, limits: [success_ratio >= 0.99]}}\npreset: quick\nevaluator: simulate\n",
-        yaml_text(wanted.model_file.empty() ? wanted.model : wanted.model_file.string()), yaml_text(wanted.engine.name),
-        yaml_text(wanted.chip.name), devices);
-    if (const std::string spread = parameter_called(wanted.engine, "tensor_parallel_size"); !spread.empty())
+        "objective: {{maximize: total_tokens_per_second, limits: [success_ratio >= "
+        "0.99]}}\npreset: quick\nevaluator: simulate\n",
+        yaml_text(wanted.model_file.empty() ? wanted.model : wanted.model_file.string()),
+        yaml_text(wanted.engine.name), yaml_text(wanted.chip.name), devices);
+    if (const std::string spread = parameter_called(wanted.engine, "tensor_parallel_size");
+        !spread.empty())
         text += fmt::format("space: {{{}: {}}}\n", spread, devices);
     return text;
 }
 
 /// The configuration of which the cost model expects most, of the default and those drawn.
 Configuration best_believed(const StudySetup& setup, std::optional<double>& gain) {
-    const CostBelief belief(simulated(setup.file), setup.problem->objective.leading().metric, setup.file.weighted_workloads());
+    const CostBelief belief(simulated(setup.file), setup.problem->objective.leading().metric,
+                            setup.file.weighted_workloads());
     constexpr std::size_t most = 1000;  // some 0.2 ms each
     const Configuration usual = setup.problem->space.default_configuration();
     const std::optional<double> usually = belief.belief(usual).log_value;
@@ -228,7 +245,9 @@ Configuration best_believed(const StudySetup& setup, std::optional<double>& gain
     for (std::size_t i = 0; i < most; ++i) {
         const Configuration one = setup.problem->feasible.sample(rng);
         const PriorBelief believed = belief.belief(one);
-        if (!believed.log_value || believed.margin.value_or(0) < 0 || (highest && *believed.log_value <= *highest)) continue;
+        if (!believed.log_value || believed.margin.value_or(0) < 0 ||
+            (highest && *believed.log_value <= *highest))
+            continue;
         best = one;
         highest = believed.log_value;
     }
@@ -240,8 +259,8 @@ Configuration best_believed(const StudySetup& setup, std::optional<double>& gain
         const Configuration smaller = setup.problem->space.completed(fewer);
         constexpr double same = 1e-3;
         const PriorBelief believed = belief.belief(smaller);
-        if (highest && believed.log_value && setup.problem->space.feasible(smaller) && *believed.log_value > *highest - same &&
-            believed.margin.value_or(0) >= 0)
+        if (highest && believed.log_value && setup.problem->space.feasible(smaller) &&
+            *believed.log_value > *highest - same && believed.margin.value_or(0) >= 0)
             best = smaller;
     }
     return best;
@@ -251,8 +270,10 @@ Configuration best_believed(const StudySetup& setup, std::optional<double>& gain
 Suggestion guess_on(const Wanted& wanted, std::size_t devices) {
     const std::string path = "/suggest.yaml";
     Texts texts{{study_of_texts, path}, {path, study_of_guess(wanted, devices)}};
-    if (!wanted.model_file.empty()) texts[wanted.model_file.string()] = read_text(wanted.model_file);
-    const auto file = keep_texts("/suggest/" + std::to_string(devices), std::move(texts), UnsetVariable::fails);  // on no disk
+    if (!wanted.model_file.empty())
+        texts[wanted.model_file.string()] = read_text(wanted.model_file);
+    const auto file = keep_texts("/suggest/" + std::to_string(devices), std::move(texts),
+                                 UnsetVariable::fails);  // on no disk
     const StudySetup setup = set_up(load_study(file, wanted.catalogue));
     Suggestion result{"guess"};
     Configuration best = best_believed(setup, result.gain);
@@ -260,12 +281,15 @@ Suggestion guess_on(const Wanted& wanted, std::size_t devices) {
     result.no_gain = result.gain && (!error || *result.gain <= *error);
     if (result.no_gain) best = setup.problem->space.default_configuration();
     for (const auto& [name, value] : best.entries())
-        if (const Parameter& parameter = setup.problem->space.at(name); changes_answers(parameter) && value != parameter.default_value)
+        if (const Parameter& parameter = setup.problem->space.at(name);
+            changes_answers(parameter) && value != parameter.default_value)
             result.unchecked.push_back(name);
     result.command = setup.command(best);
     result.devices = setup.file.composition->devices_of(best);
     const auto started = simulated(setup.file)->started(best);
-    if (started.failure) throw UsageError(started.start.cause.empty() ? started.failure->message : started.start.cause);
+    if (started.failure)
+        throw UsageError(started.start.cause.empty() ? started.failure->message
+                                                     : started.start.cause);
     result.memory = present(started.cost).memory().text();
     result.error = error_text(wanted);
     return result;
@@ -278,9 +302,11 @@ std::optional<Suggestion> by_cost_model(const Wanted& wanted, std::string& why_n
             return guess_on(wanted, devices);
         } catch (const Error& error) {
             const std::string said = error.what();
-            const auto file = said.find("/suggest.yaml:");  // our own text: its lines say nothing to a person
+            const auto file =
+                said.find("/suggest.yaml:");  // our own text: its lines say nothing to a person
             const auto at = file == std::string::npos ? file : said.find(": ", file);
-            why_not = fmt::format("on {} of {}: {}", devices, wanted.chip.name, at == std::string::npos ? said : said.substr(at + 2));
+            why_not = fmt::format("on {} of {}: {}", devices, wanted.chip.name,
+                                  at == std::string::npos ? said : said.substr(at + 2));
         }
     return std::nullopt;
 }
@@ -296,58 +322,79 @@ void print_recipe(const Suggestion& suggestion) {
     const std::string difference = suggestion.match->difference();
     const bool as_published = difference.empty() && suggestion.applied.dropped.empty();
     if (!recipe.measured.empty())
-        put(stdout, "its source measured{}: {}\n", as_published ? "" : ", for what it ran and not for this command", recipe.measured);
+        put(stdout, "its source measured{}: {}\n",
+            as_published ? "" : ", for what it ran and not for this command", recipe.measured);
     if (!difference.empty()) put(stdout, "take care: {}\n", difference);
-    for (const std::string& one : suggestion.applied.translated) put(stdout, "translated: {}\n", one);
+    for (const std::string& one : suggestion.applied.translated)
+        put(stdout, "translated: {}\n", one);
     for (const std::string& one : suggestion.applied.dropped) put(stdout, "left out: {}\n", one);
     for (const auto& [name, value] : suggestion.applied.environment)
         put(stdout, "not checked: the environment variable {}={}\n", name, value);
 }
 
-void print_suggestion(const Suggestion& suggestion, const Wanted& wanted, const std::vector<std::string>& passed_over) {
+void print_suggestion(const Suggestion& suggestion, const Wanted& wanted,
+                      const std::vector<std::string>& passed_over) {
     put(stdout, "{}\n\n", suggestion.command.text());
     for (const auto& [name, text] : suggestion.command.files) put(stdout, "{}:\n{}\n", name, text);
-    put(stdout, "on: {}, {} {}\n", devices_text(suggestion, wanted), wanted.engine.name, wanted.newest);
+    put(stdout, "on: {}, {} {}\n", devices_text(suggestion, wanted), wanted.engine.name,
+        wanted.newest);
     if (suggestion.match) print_recipe(suggestion);
     for (const std::string& one : passed_over) put(stdout, "passed over: {}\n", one);
     if (!suggestion.match) {
-        put(stdout, "source: no published recipe fits, so this is a GUESS of the cost model, for chat with 64 requests in flight\n");
+        put(stdout,
+            "source: no published recipe fits, so this is a GUESS of the cost model, for chat with "
+            "64 requests in flight\n");
         if (suggestion.no_gain)
-            put(stdout, "this is the default: the largest predicted gain, {:+.1f} %, is within the error of such predictions\n",
+            put(stdout,
+                "this is the default: the largest predicted gain, {:+.1f} %, is within the error "
+                "of such predictions\n",
                 *suggestion.gain * 100);
-        else if (suggestion.gain) put(stdout, "predicted gain over the default: {:+.1f} % of total tokens/s\n", *suggestion.gain * 100);
+        else if (suggestion.gain)
+            put(stdout, "predicted gain over the default: {:+.1f} % of total tokens/s\n",
+                *suggestion.gain * 100);
         else put(stdout, "the default would not start there, by the same model\n");
         put(stdout, "error of such predictions: {}\n", suggestion.error);
         for (const std::string& name : suggestion.unchecked)
-            put(stdout, "quality not measured: {} changes the numbers that the model computes with\n", name);
+            put(stdout,
+                "quality not measured: {} changes the numbers that the model computes with\n",
+                name);
     }
     const bool lines = suggestion.memory.find('\n') != std::string::npos;
-    put(stdout, "memory by the cost model:{}{}{}", lines ? "\n" : " ", suggestion.memory, lines ? "" : "\n");
+    put(stdout, "memory by the cost model:{}{}{}", lines ? "\n" : " ", suggestion.memory,
+        lines ? "" : "\n");
     if (!suggestion.missing.empty()) put(stdout, "take care: {}\n", suggestion.missing);
     else if (wanted.model.find('/') == std::string::npos)
-        put(stdout, "take care: an engine looks for a folder '{}'; of a hub it takes an id, OWNER/NAME\n", wanted.model);
+        put(stdout,
+            "take care: an engine looks for a folder '{}'; of a hub it takes an id, OWNER/NAME\n",
+            wanted.model);
     for (const Suggestion& one : suggestion.quantized) {
         const Recipe& recipe = present(one.match).recipe;
-        put(stdout, "in {}, quality not measured, on {}: {}\n", recipe.quantization, devices_text(one, wanted), one.command.text());
-        put(stdout, "  {}source: {} ({})\n", one.match->same_chip ? "" : "for " + one.match->chip + ", ", recipe.source, recipe.licence);
+        put(stdout, "in {}, quality not measured, on {}: {}\n", recipe.quantization,
+            devices_text(one, wanted), one.command.text());
+        put(stdout, "  {}source: {} ({})\n",
+            one.match->same_chip ? "" : "for " + one.match->chip + ", ", recipe.source,
+            recipe.licence);
     }
     constexpr std::int64_t one_machine = 8;
     if (suggestion.devices > one_machine)
-        put(stdout, "take care: {} devices are several machines, and this is the command of one\n", suggestion.devices);
+        put(stdout, "take care: {} devices are several machines, and this is the command of one\n",
+            suggestion.devices);
     put(stdout, "Nothing was measured here. This writes a study that measures: {}\n",
-        Command{{"autotune", "init", "--model", wanted.model, "--engine", wanted.engine.name, "--hardware", wanted.chip.name, "--gpus",
-                 std::to_string(suggestion.devices)}}
+        Command{{"autotune", "init", "--model", wanted.model, "--engine", wanted.engine.name,
+                 "--hardware", wanted.chip.name, "--gpus", std::to_string(suggestion.devices)}}
             .text());
 }
 
-OrderedJson suggestion_json(const Suggestion& suggestion, const Wanted& wanted, const std::vector<std::string>& passed_over) {
-    OrderedJson json{{"kind", suggestion.kind},           {"model", wanted.model},
-                     {"hardware", wanted.chip.name},      {"engine", wanted.engine.name},
-                     {"version", wanted.newest},          {"command", suggestion.command.text()},
-                     {"argv", suggestion.command.argv},   {"environment", suggestion.command.environment},
-                     {"files", suggestion.command.files}, {"devices", suggestion.devices},
-                     {"memory", suggestion.memory},       {"missing", suggestion.missing},
-                     {"passed_over", passed_over}};
+OrderedJson suggestion_json(const Suggestion& suggestion, const Wanted& wanted,
+                            const std::vector<std::string>& passed_over) {
+    OrderedJson json{
+        {"kind", suggestion.kind},           {"model", wanted.model},
+        {"hardware", wanted.chip.name},      {"engine", wanted.engine.name},
+        {"version", wanted.newest},          {"command", suggestion.command.text()},
+        {"argv", suggestion.command.argv},   {"environment", suggestion.command.environment},
+        {"files", suggestion.command.files}, {"devices", suggestion.devices},
+        {"memory", suggestion.memory},       {"missing", suggestion.missing},
+        {"passed_over", passed_over}};
     if (suggestion.match) {
         const Recipe& recipe = suggestion.match->recipe;
         json["source"] = recipe.source;
@@ -359,7 +406,8 @@ OrderedJson suggestion_json(const Suggestion& suggestion, const Wanted& wanted, 
         json["left_out"] = suggestion.applied.dropped;
         json["not_checked"] = suggestion.applied.environment;
     } else {
-        json["predicted_gain"] = suggestion.gain ? OrderedJson(*suggestion.gain) : OrderedJson(nullptr);
+        json["predicted_gain"] =
+            suggestion.gain ? OrderedJson(*suggestion.gain) : OrderedJson(nullptr);
         json["within_error"] = suggestion.no_gain;
         json["error"] = suggestion.error;
         json["quality_not_measured"] = suggestion.unchecked;
@@ -393,7 +441,8 @@ NameParts parts_of_name(const std::string& id) {
     NameParts parts{name.substr(0, name.find_first_of("-_.0123456789"))};
     for (std::size_t begin = 0; begin < name.size() && parts.billions == 0;) {
         const std::size_t end = std::min(name.find_first_of("-_", begin), name.size());
-        if (const auto number = real_of(name.substr(begin, end - begin - 1)); end > begin + 1 && name[end - 1] == 'b' && number)
+        if (const auto number = real_of(name.substr(begin, end - begin - 1));
+            end > begin + 1 && name[end - 1] == 'b' && number)
             parts.billions = *number;
         begin = end + 1;
     }
@@ -401,16 +450,18 @@ NameParts parts_of_name(const std::string& id) {
 }
 
 /// Those of the same family first, in it those of the nearest size, then by spelling.
-std::vector<std::string> likest_first(const std::string& wanted, const std::set<std::string>& known) {
+std::vector<std::string> likest_first(const std::string& wanted,
+                                      const std::set<std::string>& known) {
     const NameParts mine = parts_of_name(wanted);
     std::vector<std::tuple<bool, double, std::size_t, std::string>> ranked;
     for (const std::string& name : known) {
         const NameParts other = parts_of_name(name);
         const bool same_family = edit_distance(mine.family, other.family) <= mine.family.size() / 4;
         const bool sizes = mine.billions > 0 && other.billions > 0;
-        const double off = sizes ? std::abs(std::log(other.billions / mine.billions)) : std::numeric_limits<double>::infinity();
-        ranked.emplace_back(!same_family, same_family || mine.family.empty() ? off : 0, edit_distance(lower_case(wanted), lower_case(name)),
-                            name);
+        const double off = sizes ? std::abs(std::log(other.billions / mine.billions))
+                                 : std::numeric_limits<double>::infinity();
+        ranked.emplace_back(!same_family, same_family || mine.family.empty() ? off : 0,
+                            edit_distance(lower_case(wanted), lower_case(name)), name);
     }
     std::sort(ranked.begin(), ranked.end());
     std::vector<std::string> result;
@@ -424,22 +475,30 @@ std::string unknown_text(const Wanted& wanted) {
     for (const ModelSpec& spec : wanted.catalogue.all_models()) known.insert(spec.name);
     for (const Recipe& recipe : recipes) known.insert(recipe.models.begin(), recipe.models.end());
     for (const HardwareSpec& chip : wanted.catalogue.all_hardware())
-        for (const RecipeMatch& match : matching(recipes, {wanted.model, chip, ""}, {})) chips.insert(match.chip);
+        for (const RecipeMatch& match : matching(recipes, {wanted.model, chip, ""}, {}))
+            chips.insert(match.chip);
     constexpr std::size_t few = 5;
-    const std::string where =
-        chips.empty() ? "no recipe" : "no recipe for this chip (but for " + fmt::format("{}", fmt::join(chips, ", ")) + ")";
+    const std::string where = chips.empty() ? "no recipe"
+                                            : "no recipe for this chip (but for " +
+                                                  fmt::format("{}", fmt::join(chips, ", ")) + ")";
     return fmt::format(
-        "nothing is known of {} on {} with {}: {}, and no figures for the cost model. Nearest known models: {}. "
-        "Write its figures, which are in its config.json, into a file (search_spaces/FORMAT.md, 'model') and name the file as MODEL, "
+        "nothing is known of {} on {} with {}: {}, and no figures for the cost model. Nearest "
+        "known models: {}. "
+        "Write its figures, which are in its config.json, into a file (search_spaces/FORMAT.md, "
+        "'model') and name the file as MODEL, "
         "or measure: autotune init --model {}",
-        wanted.model, wanted.chip.name, wanted.engine.name, where, listed(likest_first(wanted.model, known), few),
-        Command{{wanted.model}}.text());
+        wanted.model, wanted.chip.name, wanted.engine.name, where,
+        listed(likest_first(wanted.model, known), few), Command{{wanted.model}}.text());
 }
 
 /// An answer without a command.
 int no_command(const SuggestArguments& arguments, const std::string& kind, const std::string& why,
                const std::vector<std::string>& passed_over, ExitCode code) {
-    if (arguments.json) put_json(OrderedJson{{"kind", kind}, {"model", arguments.model}, {"reason", why}, {"passed_over", passed_over}});
+    if (arguments.json)
+        put_json(OrderedJson{{"kind", kind},
+                             {"model", arguments.model},
+                             {"reason", why},
+                             {"passed_over", passed_over}});
     else {
         for (const std::string& one : passed_over) put(stdout, "passed over: {}\n", one);
         put(stdout, "{}\n", why);
@@ -451,11 +510,15 @@ int no_command(const SuggestArguments& arguments, const std::string& kind, const
 void name_model_file(Suggestion& suggestion, const Wanted& wanted) {
     suggestion.missing = model_file_missing(wanted.engine, wanted.model);
     if (suggestion.missing.empty()) return;
-    const std::string file = wanted.model.substr(wanted.model.rfind('/') + 1) + model_ending_of(wanted.engine);
-    std::replace(suggestion.command.argv.begin(), suggestion.command.argv.end(), wanted.model, file);
+    const std::string file =
+        wanted.model.substr(wanted.model.rfind('/') + 1) + model_ending_of(wanted.engine);
+    std::replace(suggestion.command.argv.begin(), suggestion.command.argv.end(), wanted.model,
+                 file);
     suggestion.missing += ": put the path of yours in place of " + file;
     if (const std::string flag = hub_flag_of(wanted.engine); !flag.empty())
-        suggestion.missing += ", or '" + flag + " OWNER/NAME' of a hub's repository of such files in place of the flag before it";
+        suggestion.missing +=
+            ", or '" + flag +
+            " OWNER/NAME' of a hub's repository of such files in place of the flag before it";
 }
 
 }  // namespace
@@ -464,17 +527,21 @@ int suggest(const SuggestArguments& arguments) {
     const Wanted wanted = wanted_by(arguments);
     std::vector<std::string> passed_over;
     if (const auto& chips = wanted.engine.architectures;
-        !chips.empty() && std::find(chips.begin(), chips.end(), wanted.chip.architecture) == chips.end())
-        return no_command(arguments, "nothing_fits",
-                          fmt::format("{} does not run on {} ({}); it runs on {}", wanted.engine.name, wanted.chip.name,
-                                      wanted.chip.architecture, listed(chips, chips.size())),
-                          {}, nothing_feasible);
+        !chips.empty() &&
+        std::find(chips.begin(), chips.end(), wanted.chip.architecture) == chips.end())
+        return no_command(
+            arguments, "nothing_fits",
+            fmt::format("{} does not run on {} ({}); it runs on {}", wanted.engine.name,
+                        wanted.chip.name, wanted.chip.architecture, listed(chips, chips.size())),
+            {}, nothing_feasible);
     std::optional<Suggestion> suggestion = by_recipe(wanted, passed_over);
-    if (!suggestion && !wanted.facts) return no_command(arguments, "unknown", unknown_text(wanted), passed_over, answer_is_no);
+    if (!suggestion && !wanted.facts)
+        return no_command(arguments, "unknown", unknown_text(wanted), passed_over, answer_is_no);
     std::string why_not;
     if (!suggestion) suggestion = by_cost_model(wanted, why_not);
     if (!suggestion)
-        return no_command(arguments, "nothing_fits", "by the cost model nothing starts " + why_not, passed_over, nothing_feasible);
+        return no_command(arguments, "nothing_fits", "by the cost model nothing starts " + why_not,
+                          passed_over, nothing_feasible);
     suggestion->quantized = with_quantized_checkpoints(wanted, passed_over);
     name_model_file(*suggestion, wanted);
     if (arguments.json) put_json(suggestion_json(*suggestion, wanted, passed_over));

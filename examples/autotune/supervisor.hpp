@@ -33,11 +33,15 @@ public:
         std::size_t restarts = 4;          ///< RestartPolicy
         double hangs_after_seconds = 180;  ///< without one good answer to a health check
         /// Starts one and waits until it serves or has failed. Throws IoError.
-        std::function<std::unique_ptr<servetune::ServedEngine>(const servetune::Configuration&, const std::stop_token&)> start{};
+        std::function<std::unique_ptr<servetune::ServedEngine>(const servetune::Configuration&,
+                                                               const std::stop_token&)>
+            start{};
         /// Why the ports are not free; empty: they are.
         std::function<std::string()> port_trouble{};
         /// What happened: a word, a sentence, and more for programs.
-        std::function<void(const std::string& event, const std::string& text, nlohmann::ordered_json more)> tell{};
+        std::function<void(const std::string& event, const std::string& text,
+                           nlohmann::ordered_json more)>
+            tell{};
         double ports_free_within_seconds = 20;  ///< after an engine's end
     };
 
@@ -55,7 +59,8 @@ private:
         std::optional<servetune::Failure> failure{};
     };
     Life live(const Choice& choice, const std::stop_token& stop);
-    std::optional<servetune::Failure> watch(servetune::ServedEngine& engine, const std::stop_token& stop);
+    std::optional<servetune::Failure> watch(servetune::ServedEngine& engine,
+                                            const std::stop_token& stop);
     void wait_for_ports(const std::stop_token& stop) const;
 
     Options o_;

@@ -12,7 +12,8 @@ namespace autotune {
 
 using namespace servetune;
 
-TimeLimit::TimeLimit(const Budget& budget, const std::stop_token& user) : pass_on_(user, [this] { source_.request_stop(); }) {
+TimeLimit::TimeLimit(const Budget& budget, const std::stop_token& user)
+    : pass_on_(user, [this] { source_.request_stop(); }) {
     if (!std::isfinite(budget.wall_clock_seconds) && !std::isfinite(budget.until)) return;
     waiter_ = std::jthread([this, budget, began = steady_seconds()](const std::stop_token& over) {
         constexpr double longest_wait = 1;  // somebody may set the clock of `until`
@@ -25,7 +26,8 @@ TimeLimit::TimeLimit(const Budget& budget, const std::stop_token& user) : pass_o
                 source_.request_stop();
                 return;
             }
-            if (wait_or_stop(std::chrono::duration<double>(std::min(left, longest_wait)), over)) return;
+            if (wait_or_stop(std::chrono::duration<double>(std::min(left, longest_wait)), over))
+                return;
         }
     });
 }

@@ -26,7 +26,8 @@ int view(const ViewArguments& arguments) {
     (void)read_journal(setup, folder);  // says what is wrong with it
     const Budget budget = setup.file.budget;
     try {
-        const LivePage page(std::move(setup), folder, budget, options, [folder] { return somebody_writes(folder); });
+        const LivePage page(std::move(setup), folder, budget, options,
+                            [folder] { return somebody_writes(folder); });
         put(stdout, "{}\n", page.url());
         (void)std::fflush(stdout);
         int signal = 0;

@@ -44,7 +44,8 @@ Endpoint endpoint_to_watch(const WatchArguments& arguments, const std::string& p
     if (url.ends_with(path)) url.resize(url.size() - path.size());
     endpoint.url = server_url(url);
     endpoint.metrics_path = path;
-    if (!arguments.api_key_environment.empty()) endpoint.api_key = api_key_in(arguments.api_key_environment);
+    if (!arguments.api_key_environment.empty())
+        endpoint.api_key = api_key_in(arguments.api_key_environment);
     return endpoint;
 }
 
@@ -53,7 +54,8 @@ void put_event(const char* name, OrderedJson event) {
     OrderedJson line{{"event", name}, {"at", unix_seconds()}};
     line.update(event);
     redact(line, secrets());
-    put_controls(stdout, printable(line.dump(-1, ' ', false, OrderedJson::error_handler_t::replace)) + "\n");
+    put_controls(
+        stdout, printable(line.dump(-1, ' ', false, OrderedJson::error_handler_t::replace)) + "\n");
     (void)std::fflush(stdout);
 }
 
@@ -68,11 +70,14 @@ std::string time_of_day() {
 class WatchPage {
 public:
     explicit WatchPage(const LiveOptions& options)
-        : server_({options.address, options.token}, [this](const std::string& path, const LiveServer::Reply& reply) {
+        : server_({options.address, options.token}, [this](const std::string& path,
+                                                           const LiveServer::Reply& reply) {
               const std::scoped_lock lock(mutex_);
               const bool found = path == "/metrics";
-              reply({found ? 200 : 404, found ? "text/plain; version=0.0.4; charset=utf-8" : "text/plain; charset=utf-8",
-                     std::make_shared<const std::string>(found ? text_ : "there is /metrics\n")});
+              reply(
+                  {found ? 200 : 404,
+                   found ? "text/plain; version=0.0.4; charset=utf-8" : "text/plain; charset=utf-8",
+                   std::make_shared<const std::string>(found ? text_ : "there is /metrics\n")});
           }) {
         server_.start({});
     }
@@ -90,14 +95,17 @@ private:
 
 class Watch {
 public:
-    Watch(const WatchArguments& arguments, const WatchedStudy& study, std::string name, std::stop_token stop)
+    Watch(const WatchArguments& arguments, const WatchedStudy& study, std::string name,
+          std::stop_token stop)
         : arguments_(arguments),
           study_(study),
           name_(std::move(name)),
           stop_(std::move(stop)),
           endpoint_(endpoint_to_watch(arguments, study.engine->counters.at("url"))),
           judge_(study.expected) {
-        if (arguments.metrics) page_ = std::make_unique<WatchPage>(live_options(*arguments.metrics, arguments.token_file));
+        if (arguments.metrics)
+            page_ =
+                std::make_unique<WatchPage>(live_options(*arguments.metrics, arguments.token_file));
         if (page_) complain("autotune: metrics at {}metrics\n", page_->url());
         judge();
     }
@@ -107,8 +115,10 @@ public:
         const auto first = read();
         if (!first) return false;
         if (first->empty()) {
-            complain("autotune: the page has none of the metrics of {}: is this its server, and does it publish them?\n",
-                     study_.engine->name);
+            complain(
+                "autotune: the page has none of the metrics of {}: is this its server, and does it "
+                "publish them?\n",
+                study_.engine->name);
             return false;
         }
         before_ = *first;
@@ -119,26 +129,35 @@ public:
         const double began = steady_seconds();
         const auto count = static_cast<std::size_t>(
             arguments_.once ? 1
-                            : std::max(1.0, std::round(arguments_.for_seconds.value_or(20 * arguments_.interval_seconds) /
+                            : std::max(1.0, std::round(arguments_.for_seconds.value_or(
+                                                           20 * arguments_.interval_seconds) /
                                                        arguments_.interval_seconds)));
-        for (std::size_t i = 1; i <= count && wait_until(began + static_cast<double>(i) * arguments_.interval_seconds); ++i) step();
+        for (std::size_t i = 1;
+             i <= count && wait_until(began + static_cast<double>(i) * arguments_.interval_seconds);
+             ++i)
+            step();
     }
 
     [[nodiscard]] const WatchState& state() const { return state_; }
-    [[nodiscard]] ServerWindow recent() const { return judge_.batches() > 0 ? judge_.recent() : state_.whole; }
+    [[nodiscard]] ServerWindow recent() const {
+        return judge_.batches() > 0 ? judge_.recent() : state_.whole;
+    }
 
 private:
     /// False: stopped.
     bool wait_until(double steady) {
         std::unique_lock lock(mutex_);
         const double left = steady - steady_seconds();
-        if (left > 0) never_.wait_for(lock, stop_, std::chrono::duration<double>(left), [] { return false; });
+        if (left > 0)
+            never_.wait_for(lock, stop_, std::chrono::duration<double>(left), [] { return false; });
         return !stop_.stop_requested();
     }
 
     std::optional<ServerReading> read() {
-        const double timeout = std::min(longest_reading_seconds, std::max(1.0, arguments_.interval_seconds));
-        const Reply reply = get(endpoint_, endpoint_.metrics_path, timeout, [this] { return stop_.stop_requested(); });
+        const double timeout =
+            std::min(longest_reading_seconds, std::max(1.0, arguments_.interval_seconds));
+        const Reply reply = get(endpoint_, endpoint_.metrics_path, timeout,
+                                [this] { return stop_.stop_requested(); });
         if (stop_.stop_requested()) return std::nullopt;
         if (!reply.error.empty() || reply.status != 200) {
             ++state_.failed;
@@ -218,18 +237,23 @@ int watch(const WatchArguments& arguments) {
     const WatchState& state = watch.state();
     const bool is_stopped = signals.token().stop_requested();
     if (!(state.whole.seconds > 0)) {
-        complain("autotune: no two pages of the same start of the server were read: nothing can be said\n");
+        complain(
+            "autotune: no two pages of the same start of the server were read: nothing can be "
+            "said\n");
         return is_stopped ? stopped : environment_error;
     }
     OrderedJson verdict = verdict_json(state);
     if (!arguments.json_lines) put(stdout, "\n{}", watch_text(state, study));
     if (state.verdict() == WatchVerdict::tune_again && !is_stopped) {
-        const RetuneAdvice advice = retune_advice(setup, trials, study, watch.recent(), signals.token());
+        const RetuneAdvice advice =
+            retune_advice(setup, trials, study, watch.recent(), signals.token());
         verdict["advice"] = advice.json;
         if (!arguments.json_lines) {
             put(stdout, "\n");
             for (const std::string& line : advice.lines) put(stdout, "{}\n", line);
-            put(stdout, "Put the workload into a copy of the study and run it with --learn-from {}.\n", folder.string());
+            put(stdout,
+                "Put the workload into a copy of the study and run it with --learn-from {}.\n",
+                folder.string());
         }
     }
     if (arguments.json_lines) {

@@ -19,30 +19,36 @@ using OrderedJson = nlohmann::ordered_json;
 
 namespace {
 
-constexpr std::array<std::pair<WatchVerdict, std::string_view>, 4> watch_verdicts{{{WatchVerdict::as_recommended, "as_recommended"},
-                                                                                   {WatchVerdict::tune_again, "tune_again"},
-                                                                                   {WatchVerdict::slower, "slower"},
-                                                                                   {WatchVerdict::undecided, "undecided"}}};
+constexpr std::array<std::pair<WatchVerdict, std::string_view>, 4> watch_verdicts{
+    {{WatchVerdict::as_recommended, "as_recommended"},
+     {WatchVerdict::tune_again, "tune_again"},
+     {WatchVerdict::slower, "slower"},
+     {WatchVerdict::undecided, "undecided"}}};
 
-OrderedJson or_null(const std::optional<double>& value) { return value ? OrderedJson(*value) : OrderedJson(); }
+OrderedJson or_null(const std::optional<double>& value) {
+    return value ? OrderedJson(*value) : OrderedJson();
+}
 
 std::string or_dash(const std::optional<double>& value, double factor = 1) {
     if (!value) return "-";
     constexpr double whole_from = 100;
-    return *value * factor >= whole_from ? fixed_text(*value * factor, 0) : significant_text(*value * factor, 3);
+    return *value * factor >= whole_from ? fixed_text(*value * factor, 0)
+                                         : significant_text(*value * factor, 3);
 }
 
 /// Shown name, name in the window, name in JSON.
-constexpr std::array<std::array<const char*, 3>, 4> times{{{"time to first token", "first_token_seconds", "time_to_first_token"},
-                                                           {"gap between tokens", "token_gap_seconds", "inter_token_latency"},
-                                                           {"time per output token", "per_token_seconds", "time_per_output_token"},
-                                                           {"latency", "latency_seconds", "latency"}}};
+constexpr std::array<std::array<const char*, 3>, 4> times{
+    {{"time to first token", "first_token_seconds", "time_to_first_token"},
+     {"gap between tokens", "token_gap_seconds", "inter_token_latency"},
+     {"time per output token", "per_token_seconds", "time_per_output_token"},
+     {"latency", "latency_seconds", "latency"}}};
 
 std::string quantile_text(const Histogram& histogram, double q) {
     const auto found = quantile_of(histogram, q);
     if (!found) return "-";
     if (!found->high) return "above " + seconds_text(found->low);
-    return fmt::format("{} ({} to {})", seconds_text(found->value), significant_text(found->low, 3), significant_text(*found->high, 3));
+    return fmt::format("{} ({} to {})", seconds_text(found->value), significant_text(found->low, 3),
+                       significant_text(*found->high, 3));
 }
 
 OrderedJson quantile_json(const Histogram& histogram, double q) {
@@ -67,9 +73,12 @@ std::string names_that_are(const std::vector<JudgedTrait>& traits, Likeness like
 
 std::string trait_text(const JudgedTrait& trait) {
     std::string interval;
-    if (trait.low && trait.high) interval = fmt::format("{} to {}", significant_text(*trait.low, 3), significant_text(*trait.high, 3));
-    return fmt::format("  {:<44} {:>9} {:>9}  {:<16} {}: {}\n", trait.name, or_dash(trait.study), or_dash(trait.now), interval,
-                       name_in(likenesses, trait.likeness), trait.because);
+    if (trait.low && trait.high)
+        interval = fmt::format("{} to {}", significant_text(*trait.low, 3),
+                               significant_text(*trait.high, 3));
+    return fmt::format("  {:<44} {:>9} {:>9}  {:<16} {}: {}\n", trait.name, or_dash(trait.study),
+                       or_dash(trait.now), interval, name_in(likenesses, trait.likeness),
+                       trait.because);
 }
 
 }  // namespace
@@ -80,16 +89,19 @@ WatchVerdict WatchState::verdict() const {
     const Likeness traffic = likeness_of(traits);
     if (traffic == Likeness::changed) return WatchVerdict::tune_again;
     if (speed.likeness == Likeness::changed) return WatchVerdict::slower;
-    if (traffic == Likeness::undecided || speed.likeness == Likeness::undecided) return WatchVerdict::undecided;
+    if (traffic == Likeness::undecided || speed.likeness == Likeness::undecided)
+        return WatchVerdict::undecided;
     return WatchVerdict::as_recommended;
 }
 
 std::string WatchState::verdict_text() const {
     switch (verdict()) {
         case WatchVerdict::tune_again:
-            return "Tune again: the traffic is not the study's any more (" + names_that_are(traits, Likeness::changed) + ").";
+            return "Tune again: the traffic is not the study's any more (" +
+                   names_that_are(traits, Likeness::changed) + ").";
         case WatchVerdict::slower:
-            return "Slower than the study measured, under the same traffic: look for another version, other flags or a throttled device "
+            return "Slower than the study measured, under the same traffic: look for another "
+                   "version, other flags or a throttled device "
                    "(autotune bench compares), before a new study.";
         case WatchVerdict::as_recommended: {
             const std::string unknown = names_that_are(traits, Likeness::not_known);
@@ -100,43 +112,52 @@ std::string WatchState::verdict_text() const {
     }
     for (const JudgedTrait* trait : all_judged(*this))
         if (trait->likeness == Likeness::undecided)
-            return "Inconclusive, because of " + trait->name + ": " + trait->because + ". Watch longer.";
-    return "Inconclusive, because neither the study nor the page says anything of the traffic that can be compared.";
+            return "Inconclusive, because of " + trait->name + ": " + trait->because +
+                   ". Watch longer.";
+    return "Inconclusive, because neither the study nor the page says anything of the traffic that "
+           "can be compared.";
 }
 
 std::string window_line(const WatchState& state, std::string_view clock) {
     const ServerWindow& last = state.last;
     const auto requests = last.requests();
     return fmt::format(
-        "{}  {} requests/s  prompt {} output {} tokens/s  running {} waiting {}  cache {} % full, {} % hits  preempted {}  {}\n", clock,
-        or_dash(requests ? std::optional(*requests / last.seconds) : std::nullopt), or_dash(last.per_second("prompt_tokens")),
-        or_dash(last.per_second("generated_tokens")), or_dash(last.gauge("running_requests")), or_dash(last.gauge("waiting_requests")),
-        or_dash(last.gauge("cache_used_share"), 100), or_dash(last.hit_share(), 100), or_dash(last.counter("preemptions")),
-        name_of(state.verdict()));
+        "{}  {} requests/s  prompt {} output {} tokens/s  running {} waiting {}  cache {} % full, "
+        "{} % hits  preempted {}  {}\n",
+        clock, or_dash(requests ? std::optional(*requests / last.seconds) : std::nullopt),
+        or_dash(last.per_second("prompt_tokens")), or_dash(last.per_second("generated_tokens")),
+        or_dash(last.gauge("running_requests")), or_dash(last.gauge("waiting_requests")),
+        or_dash(last.gauge("cache_used_share"), 100), or_dash(last.hit_share(), 100),
+        or_dash(last.counter("preemptions")), name_of(state.verdict()));
 }
 
 std::string watch_text(const WatchState& state, const WatchedStudy& study) {
     const auto requests = state.whole.requests();
-    std::string out = fmt::format(
-        "{} of {} in {}", requests ? counted_text(static_cast<std::size_t>(*requests), "request") : "requests, which are not counted,",
-        study.engine->name, seconds_text(state.whole.seconds));
+    std::string out =
+        fmt::format("{} of {} in {}",
+                    requests ? counted_text(static_cast<std::size_t>(*requests), "request")
+                             : "requests, which are not counted,",
+                    study.engine->name, seconds_text(state.whole.seconds));
     if (state.failed > 0) out += ", " + counted_text(state.failed, "page") + " not read";
     if (state.restarts > 0) out += ", the server restarted " + counted_text(state.restarts, "time");
     out += "\n";
     bool any = false;
     for (const auto& [shown, name, json] : times)
         if (const Histogram* histogram = state.whole.histogram(name)) {
-            out += fmt::format("  {:<22} p50 {}  p95 {}  p99 {}  mean {}\n", shown, quantile_text(*histogram, 0.5),
-                               quantile_text(*histogram, 0.95), quantile_text(*histogram, 0.99), seconds_text(histogram->mean()));
+            out += fmt::format("  {:<22} p50 {}  p95 {}  p99 {}  mean {}\n", shown,
+                               quantile_text(*histogram, 0.5), quantile_text(*histogram, 0.95),
+                               quantile_text(*histogram, 0.99), seconds_text(histogram->mean()));
             any = true;
         }
     out += any ? "  (in brackets: the bucket, which is all that the page knows of a percentile)\n"
                : "  no latencies: no request has ended, or the page has no histograms\n";
-    out += fmt::format("\n  {:<44} {:>9} {:>9}  {:<16}\n", "against the study", "study", "now", "99 % interval");
+    out += fmt::format("\n  {:<44} {:>9} {:>9}  {:<16}\n", "against the study", "study", "now",
+                       "99 % interval");
     for (const JudgedTrait* trait : all_judged(state)) out += trait_text(*trait);
-    out +=
-        fmt::format("  (the interval is of now / study, of a share now - study; margins: a factor of {}, of the load {}, of a share {})\n",
-                    1 + TrafficJudge::margin, 1 + TrafficJudge::load_margin, TrafficJudge::share_margin);
+    out += fmt::format(
+        "  (the interval is of now / study, of a share now - study; margins: a factor of {}, of "
+        "the load {}, of a share {})\n",
+        1 + TrafficJudge::margin, 1 + TrafficJudge::load_margin, TrafficJudge::share_margin);
     for (const std::string& note : study.notes) out += "  note: " + note + "\n";
     return out + "\n" + state.verdict_text() + "\n";
 }
@@ -145,7 +166,8 @@ nlohmann::ordered_json window_json(const WatchState& state) {
     const ServerWindow& last = state.last;
     const auto requests = last.requests();
     OrderedJson result{{"seconds", last.seconds},
-                       {"requests_per_second", or_null(requests ? std::optional(*requests / last.seconds) : std::nullopt)},
+                       {"requests_per_second",
+                        or_null(requests ? std::optional(*requests / last.seconds) : std::nullopt)},
                        {"prompt_tokens_per_second", or_null(last.per_second("prompt_tokens"))},
                        {"output_tokens_per_second", or_null(last.per_second("generated_tokens"))},
                        {"running_requests", or_null(last.gauge("running_requests"))},
@@ -185,14 +207,17 @@ std::string watch_metrics(const WatchState& state, const std::string& study) {
     PrometheusText out(study);
     out.family("watch_verdict", "gauge", "1 for what the watch comes to.");
     for (const auto& [verdict, name] : watch_verdicts)
-        out.sample("watch_verdict", fmt::format("verdict=\"{}\"", name), state.verdict() == verdict ? 1 : 0);
+        out.sample("watch_verdict", fmt::format("verdict=\"{}\"", name),
+                   state.verdict() == verdict ? 1 : 0);
     out.family("watch_trait", "gauge",
-               "A trait of the traffic or the speed now, over the study's; of a share the difference. With its 99 % interval.");
+               "A trait of the traffic or the speed now, over the study's; of a share the "
+               "difference. With its 99 % interval.");
     for (const JudgedTrait* trait : all_judged(state)) {
         if (!trait->low || !trait->high || !trait->now || !trait->study) continue;
         const bool is_share = trait->name.starts_with("share");
         const std::string labels = fmt::format("trait=\"{}\",bound=", trait->name);
-        out.sample("watch_trait", labels + "\"value\"", is_share ? *trait->now - *trait->study : *trait->now / *trait->study);
+        out.sample("watch_trait", labels + "\"value\"",
+                   is_share ? *trait->now - *trait->study : *trait->now / *trait->study);
         out.sample("watch_trait", labels + "\"low\"", *trait->low);
         out.sample("watch_trait", labels + "\"high\"", *trait->high);
     }

@@ -46,11 +46,14 @@ public:
     [[nodiscard]] std::string whole(std::int64_t cached_tokens) const;
 
 private:
-    void event(std::string& out, std::string_view before, std::string_view text, std::string_view after) const;
+    void event(std::string& out, std::string_view before, std::string_view text,
+               std::string_view after) const;
     void end(std::string& out);
     [[nodiscard]] std::string usage_json() const;
     /// Tokens of the answer that are thoughts: the first third.
-    [[nodiscard]] std::int64_t thoughts() const { return facts_.thinks ? facts_.output_tokens / 3 : 0; }
+    [[nodiscard]] std::int64_t thoughts() const {
+        return facts_.thinks ? facts_.output_tokens / 3 : 0;
+    }
     [[nodiscard]] std::string text(std::int64_t from, std::int64_t to) const;
 
     const Dialect& dialect_;

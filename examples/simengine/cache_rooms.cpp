@@ -26,7 +26,8 @@ void CacheRooms::lost(std::uint64_t room) {
 /// A room is emptied by the first who comes for it.
 void CacheRooms::handle(const HttpRequest& request, Exchange& exchange) {
     const bool named = request.path == "/cache" && request.query.starts_with(before_room);
-    const auto room = named ? servetune::integer_of(request.query.substr(before_room.size())) : std::nullopt;
+    const auto room =
+        named ? servetune::integer_of(request.query.substr(before_room.size())) : std::nullopt;
     if (!room) return exchange.answer(400, "text/plain", "GET /cache?room=N wanted");
     const auto wanted = static_cast<std::uint64_t>(*room);
     if (computed_.erase(wanted) > 0) return exchange.answer(200, "text/plain", "");

@@ -32,7 +32,8 @@ public:
     /// `arrived` is told with an empty text when it is here, `seconds` after the other engine had
     /// it (one cache at a time reaches an engine, as in the simulator), or at once why it will not
     /// come.
-    void fetch(std::size_t work, const Handover& from, double seconds, std::function<void(const std::string& error)> arrived);
+    void fetch(std::size_t work, const Handover& from, double seconds,
+               std::function<void(const std::string& error)> arrived);
     void give_up(std::size_t work);
 
 private:

@@ -22,14 +22,16 @@ struct Options {
     servetune::StepNoise noise{};
     Misbehaviour vices{};
     std::string search_spaces{};  ///< empty: Catalogue::standard()
-    std::string devices{};        ///< a folder that stands for the machine's devices (claimed_devices.hpp); empty: none are taken
-    bool quiet = false;           ///< no log but for what goes wrong
+    std::string
+        devices{};  ///< a folder that stands for the machine's devices (claimed_devices.hpp); empty: none are taken
+    bool quiet = false;  ///< no log but for what goes wrong
     std::vector<std::string> engine_words{};
 };
 
 /// Reads the command line and the environment's options before it. Called as `vllm`, `vllm-router`,
 /// `python3`, `trtllm-serve` or `llama-server` (through a link), all words are the engine's.
 /// Nothing: it has printed its help or complained, and `exit_code` says how to end.
-std::optional<Options> read_command_line(int argc, char** argv, const char* environment_options, int& exit_code);
+std::optional<Options> read_command_line(int argc, char** argv, const char* environment_options,
+                                         int& exit_code);
 
 }  // namespace simengine

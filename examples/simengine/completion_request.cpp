@@ -44,18 +44,22 @@ std::optional<HttpRefusal> add_content(const dom::object& message, std::string& 
         return std::nullopt;
     }
     dom::array parts;
-    if (!get(message, "content", parts)) return refused("messages: a content wanted that is a text or a list of parts");
+    if (!get(message, "content", parts))
+        return refused("messages: a content wanted that is a text or a list of parts");
     for (const dom::element part : parts) {
         std::string_view piece;
-        if (part["text"].get(piece) != simdjson::SUCCESS) return refused("messages: only parts with a text are understood here");
+        if (part["text"].get(piece) != simdjson::SUCCESS)
+            return refused("messages: only parts with a text are understood here");
         text += piece;
     }
     return std::nullopt;
 }
 
-std::optional<HttpRefusal> add_messages(const dom::object& object, const Tokenizer& tokenizer, std::vector<Token>& tokens) {
+std::optional<HttpRefusal> add_messages(const dom::object& object, const Tokenizer& tokenizer,
+                                        std::vector<Token>& tokens) {
     dom::array messages;
-    if (!get(object, "messages", messages) || messages.size() == 0) return refused("messages: a list of at least one message wanted");
+    if (!get(object, "messages", messages) || messages.size() == 0)
+        return refused("messages: a list of at least one message wanted");
     for (const dom::element element : messages) {
         dom::object message;
         std::string_view role;
@@ -73,17 +77,20 @@ std::optional<HttpRefusal> add_ids(const dom::array& ids, std::vector<Token>& to
     tokens.reserve(ids.size());
     for (const dom::element element : ids) {
         std::int64_t id = 0;
-        if (element.get(id) != simdjson::SUCCESS || id < 0 || id > 0x7fffffff) return refused("prompt: token ids wanted");
+        if (element.get(id) != simdjson::SUCCESS || id < 0 || id > 0x7fffffff)
+            return refused("prompt: token ids wanted");
         tokens.push_back(static_cast<Token>(id));
     }
     return std::nullopt;
 }
 
 /// A text, token ids, or a list of one of these.
-std::optional<HttpRefusal> add_prompt(dom::element prompt, const Tokenizer& tokenizer, std::vector<Token>& tokens) {
+std::optional<HttpRefusal> add_prompt(dom::element prompt, const Tokenizer& tokenizer,
+                                      std::vector<Token>& tokens) {
     std::string_view text;
     dom::array list;
-    if (prompt.get(list) == simdjson::SUCCESS && list.size() == 1 && !list.at(0).is_int64()) prompt = list.at(0).value();
+    if (prompt.get(list) == simdjson::SUCCESS && list.size() == 1 && !list.at(0).is_int64())
+        prompt = list.at(0).value();
     if (prompt.get(text) == simdjson::SUCCESS) tokenizer.encode(text, tokens);
     else if (prompt.get(list) == simdjson::SUCCESS) {
         if (auto wrong = add_ids(list, tokens)) return wrong;
@@ -92,7 +99,8 @@ std::optional<HttpRefusal> add_prompt(dom::element prompt, const Tokenizer& toke
     return std::nullopt;
 }
 
-std::optional<HttpRefusal> read_prompt(const dom::object& object, bool chat, const Tokenizer& tokenizer, std::vector<Token>& tokens) {
+std::optional<HttpRefusal> read_prompt(const dom::object& object, bool chat,
+                                       const Tokenizer& tokenizer, std::vector<Token>& tokens) {
     if (chat) return add_messages(object, tokenizer, tokens);
     dom::element prompt;
     if (!get(object, "prompt", prompt)) return refused("prompt: field required");
@@ -107,22 +115,29 @@ std::optional<std::uint16_t> port_in(const dom::object& object, const char* key)
 
 /// As routers write it: vLLM's asks the first engine to keep the cache and hands its answer to the
 /// second one (`kv_transfer_params`); SGLang's tells both engines of a room at the first one.
-std::optional<HttpRefusal> add_handover(const Dialect& dialect, const dom::object& object, CompletionRequest& request) {
+std::optional<HttpRefusal> add_handover(const Dialect& dialect, const dom::object& object,
+                                        CompletionRequest& request) {
     dom::object params;
     std::string_view text;
     if (dialect.kind == EngineKind::vllm && get(object, "kv_transfer_params", params)) {
         if (is_true(params, "do_remote_decode")) request.gives.emplace();
         if (!is_true(params, "do_remote_prefill")) return std::nullopt;
         const auto port = port_in(params, "remote_port");
-        const auto room = get(params, "remote_request_id", text) ? servetune::integer_of(std::string(text)) : std::nullopt;
+        const auto room = get(params, "remote_request_id", text)
+                              ? servetune::integer_of(std::string(text))
+                              : std::nullopt;
         if (!port || !room || !get(params, "remote_host", text))
-            return refused("kv_transfer_params: remote_host, remote_port and remote_request_id wanted, as the prefill engine gave them");
+            return refused(
+                "kv_transfer_params: remote_host, remote_port and remote_request_id wanted, as the "
+                "prefill engine gave them");
         request.takes = {static_cast<std::uint64_t>(*room), std::string(text), *port};
-    } else if (std::uint64_t room = 0; dialect.kind == EngineKind::sglang && object["bootstrap_room"].get(room) == simdjson::SUCCESS) {
+    } else if (std::uint64_t room = 0; dialect.kind == EngineKind::sglang &&
+                                       object["bootstrap_room"].get(room) == simdjson::SUCCESS) {
         const auto port = port_in(object, "bootstrap_port");
         if (!port || !get(object, "bootstrap_host", text))
             return refused("bootstrap_room: bootstrap_host and bootstrap_port wanted beside it");
-        request.gives = request.takes = {room, std::string(text), *port};  // the engine's role says which
+        request.gives =
+            request.takes = {room, std::string(text), *port};  // the engine's role says which
     }
     return std::nullopt;
 }
@@ -135,7 +150,8 @@ std::optional<HttpRefusal> parse(std::string_view body, dom::object& object) {
 
 }  // namespace
 
-std::optional<HttpRefusal> read_completion_request(const Dialect& dialect, std::string_view body, bool chat, const Tokenizer& tokenizer,
+std::optional<HttpRefusal> read_completion_request(const Dialect& dialect, std::string_view body,
+                                                   bool chat, const Tokenizer& tokenizer,
                                                    CompletionRequest& request) {
     dom::object object;
     if (auto wrong = parse(body, object)) return wrong;
@@ -151,63 +167,86 @@ std::optional<HttpRefusal> read_completion_request(const Dialect& dialect, std::
         request.max_tokens.reset();  // as many as it likes
     if (request.max_tokens && *request.max_tokens < 1)
         return refused(fmt::format("max_tokens must be at least 1, got {}.", *request.max_tokens));
-    if (!chat && !request.max_tokens) request.max_tokens = 16;  // of completions, as OpenAI's interface has it
+    if (!chat && !request.max_tokens)
+        request.max_tokens = 16;  // of completions, as OpenAI's interface has it
     request.min_tokens = integer(object, "min_tokens").value_or(0);
     request.ignore_eos = is_true(object, "ignore_eos");
     request.stream = is_true(object, "stream");
     bool cache = true;
     if (get(object, "cache_prompt", cache)) request.cache_prompt = cache;
     dom::object options;
-    request.include_usage = get(object, "stream_options", options) && is_true(options, "include_usage");
-    request.thinks = get(object, "chat_template_kwargs", options) && is_true(options, "enable_thinking");
+    request.include_usage =
+        get(object, "stream_options", options) && is_true(options, "include_usage");
+    request.thinks =
+        get(object, "chat_template_kwargs", options) && is_true(options, "enable_thinking");
     return std::nullopt;
 }
 
-std::optional<HttpRefusal> too_long(const Dialect& dialect, const CompletionRequest& request, std::int64_t context) {
+std::optional<HttpRefusal> too_long(const Dialect& dialect, const CompletionRequest& request,
+                                    std::int64_t context) {
     const auto input = static_cast<std::int64_t>(request.prompt.size());
     const std::int64_t output = request.max_tokens.value_or(1);
     switch (dialect.kind) {
         case EngineKind::vllm:
             if (input + output <= context) return std::nullopt;
             return refused(
-                fmt::format("This model's maximum context length is {} tokens. However, you requested {} output tokens and your "
+                fmt::format("This model's maximum context length is {} tokens. However, you "
+                            "requested {} output tokens and your "
                             "prompt contains {} input tokens, for a total of {} tokens.",
                             context, output, input, input + output));
         case EngineKind::sglang:
             if (input >= context)
-                return refused(fmt::format("The input ({} tokens) is longer than the model's context length ({} tokens).", input, context));
+                return refused(fmt::format(
+                    "The input ({} tokens) is longer than the model's context length ({} tokens).",
+                    input, context));
             if (input + output <= context) return std::nullopt;
-            return refused(
-                fmt::format("Requested token count exceeds the model's maximum context length of {} tokens. You requested a total "
-                            "of {} tokens: {} tokens from the input messages and {} tokens for the completion.",
-                            context, input + output, input, output));
+            return refused(fmt::format(
+                "Requested token count exceeds the model's maximum context length of {} tokens. "
+                "You requested a total "
+                "of {} tokens: {} tokens from the input messages and {} tokens for the completion.",
+                context, input + output, input, output));
         case EngineKind::tensorrt_llm:
             if (input + output <= context) return std::nullopt;
-            return refused(
-                fmt::format("The sum of prompt length ({}), max_tokens ({}) should not exceed max_seq_len ({})", input, output, context));
+            return refused(fmt::format(
+                "The sum of prompt length ({}), max_tokens ({}) should not exceed max_seq_len ({})",
+                input, output, context));
         case EngineKind::llama_cpp: break;
     }
     if (input < context) return std::nullopt;  // the answer is cut where the context ends
-    return HttpRefusal{400,
-                       fmt::format("request ({} tokens) exceeds the available context size ({} tokens), try increasing it", input, context),
-                       "exceed_context_size_error"};
+    return HttpRefusal{
+        400,
+        fmt::format(
+            "request ({} tokens) exceeds the available context size ({} tokens), try increasing it",
+            input, context),
+        "exceed_context_size_error"};
 }
 
 std::string error_json(const Dialect& dialect, const HttpRefusal& refusal) {
     using OrderedJson = nlohmann::ordered_json;
     if (dialect.flat_errors)
-        return OrderedJson{
-            {"object", "error"}, {"message", refusal.message}, {"type", refusal.type}, {"param", nullptr}, {"code", refusal.status}}
+        return OrderedJson{{"object", "error"},
+                           {"message", refusal.message},
+                           {"type", refusal.type},
+                           {"param", nullptr},
+                           {"code", refusal.status}}
             .dump();
     if (dialect.kind == EngineKind::llama_cpp) {
-        const std::string type = refusal.type == "BadRequestError" ? "invalid_request_error" : refusal.type;
-        return OrderedJson{{"error", {{"code", refusal.status}, {"message", refusal.message}, {"type", type}}}}.dump();
+        const std::string type =
+            refusal.type == "BadRequestError" ? "invalid_request_error" : refusal.type;
+        return OrderedJson{
+            {"error", {{"code", refusal.status}, {"message", refusal.message}, {"type", type}}}}
+            .dump();
     }
-    return OrderedJson{{"error", {{"message", refusal.message}, {"type", refusal.type}, {"param", nullptr}, {"code", refusal.status}}}}
+    return OrderedJson{{"error",
+                        {{"message", refusal.message},
+                         {"type", refusal.type},
+                         {"param", nullptr},
+                         {"code", refusal.status}}}}
         .dump();
 }
 
-std::optional<HttpRefusal> read_tokenize_request(std::string_view body, const Tokenizer& tokenizer, std::vector<Token>& tokens) {
+std::optional<HttpRefusal> read_tokenize_request(std::string_view body, const Tokenizer& tokenizer,
+                                                 std::vector<Token>& tokens) {
     dom::object object;
     if (auto wrong = parse(body, object)) return wrong;
     std::string_view text;
@@ -219,7 +258,8 @@ std::optional<HttpRefusal> read_tokenize_request(std::string_view body, const To
     return add_messages(object, tokenizer, tokens);
 }
 
-std::optional<HttpRefusal> read_detokenize_request(std::string_view body, std::vector<Token>& tokens) {
+std::optional<HttpRefusal> read_detokenize_request(std::string_view body,
+                                                   std::vector<Token>& tokens) {
     dom::object object;
     if (auto wrong = parse(body, object)) return wrong;
     dom::array ids;

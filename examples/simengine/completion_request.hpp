@@ -43,21 +43,25 @@ struct HttpRefusal {
 };
 
 /// Reads the body of a request. Returns what is wrong with it, or nothing.
-std::optional<HttpRefusal> read_completion_request(const Dialect& dialect, std::string_view body, bool chat, const Tokenizer& tokenizer,
+std::optional<HttpRefusal> read_completion_request(const Dialect& dialect, std::string_view body,
+                                                   bool chat, const Tokenizer& tokenizer,
                                                    CompletionRequest& request);
 
 /// Why it is too long for `context` tokens: in the engine's words; nothing when it fits. `output`
 /// tokens are those asked for, or 0.
-std::optional<HttpRefusal> too_long(const Dialect& dialect, const CompletionRequest& request, std::int64_t context);
+std::optional<HttpRefusal> too_long(const Dialect& dialect, const CompletionRequest& request,
+                                    std::int64_t context);
 
 /// The body that goes with it.
 std::string error_json(const Dialect& dialect, const HttpRefusal& refusal);
 
 /// `text` of /tokenize, or a chat's messages: its tokens. Returns what is wrong with it, or
 /// nothing.
-std::optional<HttpRefusal> read_tokenize_request(std::string_view body, const Tokenizer& tokenizer, std::vector<Token>& tokens);
+std::optional<HttpRefusal> read_tokenize_request(std::string_view body, const Tokenizer& tokenizer,
+                                                 std::vector<Token>& tokens);
 
 /// `tokens` of /detokenize.
-std::optional<HttpRefusal> read_detokenize_request(std::string_view body, std::vector<Token>& tokens);
+std::optional<HttpRefusal> read_detokenize_request(std::string_view body,
+                                                   std::vector<Token>& tokens);
 
 }  // namespace simengine

@@ -17,23 +17,27 @@ enum class EngineKind { vllm, sglang, tensorrt_llm, llama_cpp };
 /// (search_spaces/engines/*.yaml name the versions), unless said.
 struct Dialect {
     EngineKind kind;
-    std::string_view engine;         ///< name of its file in search_spaces/engines
-    std::string_view program;        ///< as its messages call it
-    std::string_view usage;          ///< the line that stands before a refusal
-    std::string_view positional;     ///< the model's name stands alone: what messages call it; empty: behind `model_flag`
+    std::string_view engine;   ///< name of its file in search_spaces/engines
+    std::string_view program;  ///< as its messages call it
+    std::string_view usage;    ///< the line that stands before a refusal
+    std::string_view
+        positional;  ///< the model's name stands alone: what messages call it; empty: behind `model_flag`
     std::string_view model_flag;     ///< empty: it stands alone
     std::string_view model_default;  ///< served when none is named; empty: one must be
     std::uint16_t port;              ///< by default
     int refusal_code;                ///< of a command line it does not take
     bool underscores;                ///< --max_num_seqs is --max-num-seqs
-    bool answers_while_loading;      ///< 503, until it is ready; the others take the port early or late and refuse connections
-    bool binds_early;                ///< so that a port in use is noticed before the weights are loaded
-    bool finish_apart;               ///< the reason to finish comes in an event of its own
-    bool usage_in_finish;            ///< completions: usage comes in that event
-    bool flat_errors;                ///< {"object":"error",...} instead of {"error":{...}}
-    bool checks_model;               ///< 404 for another model's name; the others answer whatever they are called
-    std::string_view reasoning;      ///< the field of a message that holds it
-    std::string_view cached_needs;   ///< the flag that lets it say how many tokens came from its cache; empty: it always does
+    bool
+        answers_while_loading;  ///< 503, until it is ready; the others take the port early or late and refuse connections
+    bool binds_early;      ///< so that a port in use is noticed before the weights are loaded
+    bool finish_apart;     ///< the reason to finish comes in an event of its own
+    bool usage_in_finish;  ///< completions: usage comes in that event
+    bool flat_errors;      ///< {"object":"error",...} instead of {"error":{...}}
+    bool
+        checks_model;  ///< 404 for another model's name; the others answer whatever they are called
+    std::string_view reasoning;  ///< the field of a message that holds it
+    std::string_view
+        cached_needs;  ///< the flag that lets it say how many tokens came from its cache; empty: it always does
     std::string_view metrics_needs;  ///< the flag without which it has no /metrics; empty: none
 };
 
@@ -44,9 +48,11 @@ struct Recognized {
     const Dialect* dialect = nullptr;  ///< null: no engine's command
     const servetune::Engine* engine = nullptr;
     std::size_t words = 0;
-    bool holds_weights = false;  ///< vllm preload: no engine, but a daemon that keeps weights for engines
+    bool holds_weights =
+        false;  ///< vllm preload: no engine, but a daemon that keeps weights for engines
 };
-Recognized recognized(const std::vector<servetune::Engine>& engines, const std::vector<std::string>& words);
+Recognized recognized(const std::vector<servetune::Engine>& engines,
+                      const std::vector<std::string>& words);
 
 /// True when a program of this name (argv[0], with or without a folder) stands for an engine's.
 bool is_engine_program(std::string_view name);
@@ -57,12 +63,13 @@ std::string base_name(std::string_view name);
 // ---- what it says of a command line it does not take: whole messages, as they come on standard
 // error
 std::string unknown_flag_text(const Dialect& dialect, const std::vector<std::string>& words);
-std::string bad_value_text(const Dialect& dialect, std::string_view flag, std::string_view value, std::string_view type,
-                           const std::vector<std::string>& values);
+std::string bad_value_text(const Dialect& dialect, std::string_view flag, std::string_view value,
+                           std::string_view type, const std::vector<std::string>& values);
 std::string no_value_text(const Dialect& dialect, std::string_view flag);
 std::string no_model_text(const Dialect& dialect);
 
 /// What its log says, in lines, when somebody else has the port.
-std::vector<std::string> port_in_use_lines(const Dialect& dialect, std::string_view host, std::uint16_t port);
+std::vector<std::string> port_in_use_lines(const Dialect& dialect, std::string_view host,
+                                           std::uint16_t port);
 
 }  // namespace simengine

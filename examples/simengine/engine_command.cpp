@@ -22,14 +22,16 @@ using Fact = FlagFacts::Fact;
 using OrderedJson = nlohmann::ordered_json;
 
 bool is_flag(const std::string& word) {
-    return word.starts_with("--") || (word.size() > 1 && word[0] == '-' && std::isalpha(static_cast<unsigned char>(word[1])) != 0);
+    return word.starts_with("--") || (word.size() > 1 && word[0] == '-' &&
+                                      std::isalpha(static_cast<unsigned char>(word[1])) != 0);
 }
 
 /// vLLM takes 16k (thousands) and 16K (1024s) for some of its numbers.
 std::string written_out(const std::string& value) {
     constexpr std::string_view suffixes = "kKmMgG";
     const auto suffix = value.empty() ? std::string_view::npos : suffixes.find(value.back());
-    const auto number = servetune::real_of(value.substr(0, value.size() - std::min<std::size_t>(1, value.size())));
+    const auto number =
+        servetune::real_of(value.substr(0, value.size() - std::min<std::size_t>(1, value.size())));
     if (suffix == std::string_view::npos || !number) return value;
     const std::size_t power = suffix / 2 + 1;
     const double unit = std::pow(suffix % 2 == 0 ? 1000.0 : 1024.0, static_cast<double>(power));
@@ -39,8 +41,8 @@ std::string written_out(const std::string& value) {
 /// One command line while it is read.
 class Reader {
 public:
-    Reader(const Dialect& dialect, const std::vector<std::string>& words, const FlagFacts& facts, const Engine& engine,
-           const servetune::CommandReader& commands)
+    Reader(const Dialect& dialect, const std::vector<std::string>& words, const FlagFacts& facts,
+           const Engine& engine, const servetune::CommandReader& commands)
         : dialect_(dialect), words_(words), facts_(facts), engine_(engine), commands_(commands) {}
 
     EngineCommand read() {
@@ -52,31 +54,40 @@ public:
         }
         if (command_.wants_help) return std::move(command_);
         if (!unknown_.empty()) refuse(unknown_flag_text(dialect_, unknown_));
-        if (!dialect_.model_flag.empty()) command_.model = command_.value(std::string(dialect_.model_flag)).value_or("");
-        else if (command_.model.empty()) command_.model = command_.value("--model").value_or(std::string(dialect_.model_default));
+        if (!dialect_.model_flag.empty())
+            command_.model = command_.value(std::string(dialect_.model_flag)).value_or("");
+        else if (command_.model.empty())
+            command_.model =
+                command_.value("--model").value_or(std::string(dialect_.model_default));
         if (command_.model.empty()) refuse(no_model_text(dialect_));
         write_modelled();
         return std::move(command_);
     }
 
 private:
-    [[noreturn]] void refuse(const std::string& text) const { throw CommandRefused(text, dialect_.refusal_code); }
+    [[noreturn]] void refuse(const std::string& text) const {
+        throw CommandRefused(text, dialect_.refusal_code);
+    }
 
     void read_flag(const std::string& word) {
         const auto equals = word.find('=');
         std::string flag = word.substr(0, equals);
-        if (dialect_.underscores && flag.starts_with("--")) std::replace(flag.begin(), flag.end(), '_', '-');
+        if (dialect_.underscores && flag.starts_with("--"))
+            std::replace(flag.begin(), flag.end(), '_', '-');
         if (flag == "--help" || flag == "-h") {
             command_.wants_help = true;
             return;
         }
-        const std::string base = flag.substr(0, flag.find('.'));  // a dotted flag sets a part of a JSON flag
+        const std::string base =
+            flag.substr(0, flag.find('.'));  // a dotted flag sets a part of a JSON flag
         bool negated = false;
         const Fact* fact = find(base, negated);
         if (fact == nullptr) {
             unknown_.push_back(word);
             // What stands behind it nobody can tell apart from a value of it.
-            while (dialect_.positional.empty() && at_ + 1 < words_.size() && !is_flag(words_[at_ + 1])) unknown_.push_back(words_[++at_]);
+            while (dialect_.positional.empty() && at_ + 1 < words_.size() &&
+                   !is_flag(words_[at_ + 1]))
+                unknown_.push_back(words_[++at_]);
             return;
         }
         std::optional<std::string> given;
@@ -108,7 +119,8 @@ private:
     }
 
     std::string take(const std::string& flag) {
-        if (at_ + 1 >= words_.size() || is_flag(words_[at_ + 1])) refuse(no_value_text(dialect_, flag));
+        if (at_ + 1 >= words_.size() || is_flag(words_[at_ + 1]))
+            refuse(no_value_text(dialect_, flag));
         return words_[++at_];
     }
 
@@ -127,19 +139,23 @@ private:
     void write_modelled() {
         std::vector<std::string>& argv = command_.modelled.argv;
         for (const std::string& word : engine_.launch) {
-            if (word == "{host}" || word == "{port}" || word == "--host" || word == "--port") continue;
+            if (word == "{host}" || word == "{port}" || word == "--host" || word == "--port")
+                continue;
             argv.push_back(word == "{model}" ? command_.model : word);
         }
         const servetune::CommandSettings said = commands_.flags(words_, engine_);
         for (const servetune::Setting& setting : said.settings) {
             using Kind = servetune::Setting::Kind;
-            const bool known = setting.kind == Kind::parameter || setting.kind == Kind::json || setting.kind == Kind::unread;
+            const bool known = setting.kind == Kind::parameter || setting.kind == Kind::json ||
+                               setting.kind == Kind::unread;
             const auto& sets = setting.parameters;
-            const bool any_name_will_do = !sets.empty() && sets.front()->parameter.concept_name == "served_model_name";
+            const bool any_name_will_do =
+                !sets.empty() && sets.front()->parameter.concept_name == "served_model_name";
             if (known && !setting.name.empty() && setting.key.empty() && !any_name_will_do)
                 argv.insert(argv.end(), setting.words.begin(), setting.words.end());
         }
-        const auto known = engine_.options_flag.empty() ? facts_.flags.end() : facts_.flags.find(engine_.options_flag);
+        const auto known = engine_.options_flag.empty() ? facts_.flags.end()
+                                                        : facts_.flags.find(engine_.options_flag);
         if (known == facts_.flags.end()) return;
         const auto file = command_.value(known->second.name);
         if (!file) return;
@@ -155,16 +171,22 @@ private:
         for (const auto& [key, value] : object.items()) {
             const std::string path = before + key;
             if (value.is_object() && !value.empty()) {
-                if (OrderedJson inner = modelled_options(value, path + "."); !inner.empty()) kept[key] = std::move(inner);
+                if (OrderedJson inner = modelled_options(value, path + "."); !inner.empty())
+                    kept[key] = std::move(inner);
                 continue;
             }
-            const auto is_its_place = [&](const EngineParameter& declared) { return declared.destination.option == path; };
-            if (std::any_of(engine_.parameters.begin(), engine_.parameters.end(), is_its_place)) kept[key] = value;
+            const auto is_its_place = [&](const EngineParameter& declared) {
+                return declared.destination.option == path;
+            };
+            if (std::any_of(engine_.parameters.begin(), engine_.parameters.end(), is_its_place))
+                kept[key] = value;
             else if (const std::string flag = flag_of_option(path); !flag.empty())
-                command_.modelled.argv.push_back(flag + "=" + (value.is_string() ? value.get<std::string>() : value.dump()));
+                command_.modelled.argv.push_back(
+                    flag + "=" + (value.is_string() ? value.get<std::string>() : value.dump()));
             else if (facts_.complete && !facts_.options.empty() && !facts_.options.contains(path))
                 throw CommandRefused(
-                    "pydantic_core.ValidationError: 1 validation error for TorchLlmArgs\n" + path + "\n  Extra inputs are not permitted\n",
+                    "pydantic_core.ValidationError: 1 validation error for TorchLlmArgs\n" + path +
+                        "\n  Extra inputs are not permitted\n",
                     1);
         }
         return kept;
@@ -181,7 +203,9 @@ private:
         std::string flag = "--" + path;
         for (const auto& [option, name] : renamed)
             if (option == path) flag = name;
-        const auto takes = [&](const EngineParameter& declared) { return declared.destination.flag == flag; };
+        const auto takes = [&](const EngineParameter& declared) {
+            return declared.destination.flag == flag;
+        };
         return std::any_of(engine_.parameters.begin(), engine_.parameters.end(), takes) ? flag : "";
     }
 
@@ -227,12 +251,15 @@ std::optional<std::string> EngineCommand::value(const std::string& flag) const {
     return found->second.back();
 }
 
-EngineCommand read_engine_command(const Dialect& dialect, const std::vector<std::string>& words, const FlagFacts& facts,
-                                  const Engine& engine, const servetune::CommandReader& commands) {
+EngineCommand read_engine_command(const Dialect& dialect, const std::vector<std::string>& words,
+                                  const FlagFacts& facts, const Engine& engine,
+                                  const servetune::CommandReader& commands) {
     return Reader(dialect, words, facts, engine, commands).read();
 }
 
-std::string options_json(const std::filesystem::path& file) { return json_of(servetune::Yaml::load(file)).dump(); }
+std::string options_json(const std::filesystem::path& file) {
+    return json_of(servetune::Yaml::load(file)).dump();
+}
 
 std::string help_text(const Dialect& dialect, const FlagFacts& facts) {
     std::map<std::string, std::vector<std::string>> spellings;
@@ -242,18 +269,25 @@ std::string help_text(const Dialect& dialect, const FlagFacts& facts) {
         else all.push_back(spelling);
     }
     const bool llama = dialect.kind == EngineKind::llama_cpp;
-    std::string text = llama ? "----- all params -----\n\n"
-                             : fmt::format("{}\n\noptions:\n  -h, --help            show this help message and exit\n", dialect.usage);
+    std::string text =
+        llama ? "----- all params -----\n\n"
+              : fmt::format(
+                    "{}\n\noptions:\n  -h, --help            show this help message and exit\n",
+                    dialect.usage);
     for (const auto& [name, all] : spellings) {
         if (name == "--help" && !llama) continue;
         const Fact& fact = facts.flags.at(name);
-        std::string value = fact.type == "bool"     ? ""
-                            : fact.type == "choice" ? fmt::format(" {{{}}}", fmt::join(fact.values, ","))
-                                                    : " VALUE";
+        std::string value = fact.type == "bool" ? ""
+                            : fact.type == "choice"
+                                ? fmt::format(" {{{}}}", fmt::join(fact.values, ","))
+                                : " VALUE";
         std::vector<std::string> shown = all;
-        if (fact.negatable && std::none_of(all.begin(), all.end(), [](const std::string& one) { return one.starts_with("--no-"); }))
+        if (fact.negatable && std::none_of(all.begin(), all.end(), [](const std::string& one) {
+                return one.starts_with("--no-");
+            }))
             shown.push_back("--no-" + name.substr(2));
-        text += fmt::format("{}{}{}\n", llama ? "" : "  ", fmt::join(shown, ", "), llama ? fmt::format("   {}", value) : value);
+        text += fmt::format("{}{}{}\n", llama ? "" : "  ", fmt::join(shown, ", "),
+                            llama ? fmt::format("   {}", value) : value);
     }
     return text;
 }

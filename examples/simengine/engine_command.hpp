@@ -18,7 +18,8 @@ namespace simengine {
 /// The engine does not take this command line; `what` is all that it says, with its line ends.
 class CommandRefused : public servetune::UsageError {
 public:
-    CommandRefused(const std::string& text, int exit_code) : UsageError(text), exit_code_(exit_code) {}
+    CommandRefused(const std::string& text, int exit_code)
+        : UsageError(text), exit_code_(exit_code) {}
     [[nodiscard]] int exit_code() const { return exit_code_; }
 
 private:
@@ -28,8 +29,10 @@ private:
 /// The words that start an engine, read as that engine reads them.
 struct EngineCommand {
     std::string model;
-    std::map<std::string, std::vector<std::string>> flags{};  ///< by its usual name: the values, in order; of a switch "true" or "false"
-    servetune::Command modelled{};                            ///< the model and what else the engine's file knows: for ServingReader
+    std::map<std::string, std::vector<std::string>>
+        flags{};  ///< by its usual name: the values, in order; of a switch "true" or "false"
+    servetune::Command
+        modelled{};  ///< the model and what else the engine's file knows: for ServingReader
     bool wants_help = false;
     std::string folder{};  ///< of a weight cache daemon's sockets; empty: it is an engine
 
@@ -40,8 +43,10 @@ struct EngineCommand {
 
 /// `words` is everything behind those that name the program. Throws CommandRefused, and IoError or
 /// ParseError for an options file.
-EngineCommand read_engine_command(const Dialect& dialect, const std::vector<std::string>& words, const servetune::FlagFacts& facts,
-                                  const servetune::Engine& engine, const servetune::CommandReader& commands);
+EngineCommand read_engine_command(const Dialect& dialect, const std::vector<std::string>& words,
+                                  const servetune::FlagFacts& facts,
+                                  const servetune::Engine& engine,
+                                  const servetune::CommandReader& commands);
 
 /// What --help prints: every flag, laid out as the engine's own help is.
 std::string help_text(const Dialect& dialect, const servetune::FlagFacts& facts);

@@ -20,17 +20,21 @@ constexpr std::size_t nowhere = ~std::size_t{0};  ///< no replica yet
 
 }  // namespace
 
-EngineLoop::EngineLoop(const servetune::CostModel& cost, const EngineLoopOptions& options, Deliver deliver)
+EngineLoop::EngineLoop(const servetune::CostModel& cost, const EngineLoopOptions& options,
+                       Deliver deliver)
     : cost_(cost), options_(options), deliver_(std::move(deliver)) {
-    front_end_free_at_.resize(static_cast<std::size_t>(std::max<std::int64_t>(1, cost.settings().front_ends)));
+    front_end_free_at_.resize(
+        static_cast<std::size_t>(std::max<std::int64_t>(1, cost.settings().front_ends)));
     make_cores();
 }
 
 void EngineLoop::make_cores() {
     cores_.clear();
-    const auto replicas = static_cast<std::size_t>(std::max<std::int64_t>(1, cost_.settings().data_parallel));
+    const auto replicas =
+        static_cast<std::size_t>(std::max<std::int64_t>(1, cost_.settings().data_parallel));
     for (std::size_t i = 0; i < replicas; ++i)
-        cores_.push_back({servetune::EngineCore(cost_, servetune::derive_seed(options_.seed, i), options_.noise)});
+        cores_.push_back({servetune::EngineCore(cost_, servetune::derive_seed(options_.seed, i),
+                                                options_.noise)});
 }
 
 void EngineLoop::restart() {
@@ -42,10 +46,12 @@ void EngineLoop::restart() {
 }
 
 Clock::duration EngineLoop::real(double engine_seconds) const {
-    return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(engine_seconds / options_.time_scale));
+    return std::chrono::duration_cast<Clock::duration>(
+        std::chrono::duration<double>(engine_seconds / options_.time_scale));
 }
 
-std::string EngineLoop::refusal(std::int64_t input_tokens, std::int64_t output_tokens, bool prompt_is_computed) const {
+std::string EngineLoop::refusal(std::int64_t input_tokens, std::int64_t output_tokens,
+                                bool prompt_is_computed) const {
     return cores_.front().core.refusal(input_tokens, output_tokens, prompt_is_computed);
 }
 
@@ -62,7 +68,8 @@ void EngineLoop::plan(TimePoint at, What what, std::size_t replica, const TokenE
 void EngineLoop::submit(EngineRequest request, TimePoint now) {
     TokenEvent named;
     named.id = request.id;
-    requests_[named.id] = {nowhere, named.id % front_end_free_at_.size(), std::move(request), false, {}};
+    requests_[named.id] = {
+        nowhere, named.id % front_end_free_at_.size(), std::move(request), false, {}};
     ++in_front_ends_;
     plan(now, What::arrive, nowhere, named);
 }
@@ -109,14 +116,16 @@ void EngineLoop::arrive(const Planned& planned) {
     const auto found = requests_.find(planned.event.id);
     if (found == requests_.end()) return;  // its client has left
     const double seconds = cost_.target().traits.request_overhead_seconds;
-    plan(through_front_end(found->second.front_end, planned.at, seconds), What::admit, nowhere, planned.event);
+    plan(through_front_end(found->second.front_end, planned.at, seconds), What::admit, nowhere,
+         planned.event);
 }
 
 void EngineLoop::admit(const Planned& planned) {
     const auto found = requests_.find(planned.event.id);
     if (found == requests_.end()) return;
-    const auto fewest =
-        std::min_element(cores_.begin(), cores_.end(), [](const Replica& a, const Replica& b) { return a.assigned < b.assigned; });
+    const auto fewest = std::min_element(
+        cores_.begin(), cores_.end(),
+        [](const Replica& a, const Replica& b) { return a.assigned < b.assigned; });
     --in_front_ends_;
     ++fewest->assigned;
     found->second.replica = static_cast<std::size_t>(fewest - cores_.begin());
@@ -138,7 +147,8 @@ void EngineLoop::end_step(const Planned& planned, TimePoint now) {
     replica.stepping = false;
     for (const TokenEvent& event : replica.made) hand_over(event, planned.at);
     if (out_of_memory_) hangs_ = true;  // whoever looks at it ends the process
-    if (!replica.core.idle()) begin_step(planned.replica, now - planned.at > most_behind ? now : planned.at);
+    if (!replica.core.idle())
+        begin_step(planned.replica, now - planned.at > most_behind ? now : planned.at);
 }
 
 /// Tokens from the engine to the front end: sent at once, or with later ones.
@@ -158,7 +168,8 @@ void EngineLoop::hand_over(TokenEvent event, TimePoint at) {
         request.held = event;
         return;
     }
-    plan(through_front_end(request.front_end, at, cost_.target().traits.chunk_overhead_seconds), What::send, request.replica, event);
+    plan(through_front_end(request.front_end, at, cost_.target().traits.chunk_overhead_seconds),
+         What::send, request.replica, event);
 }
 
 void EngineLoop::send(const Planned& planned) {

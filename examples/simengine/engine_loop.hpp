@@ -38,7 +38,8 @@ public:
     EngineLoop(const servetune::CostModel& cost, const EngineLoopOptions& options, Deliver deliver);
 
     /// EngineCore::refusal.
-    [[nodiscard]] std::string refusal(std::int64_t input_tokens, std::int64_t output_tokens, bool prompt_is_computed) const;
+    [[nodiscard]] std::string refusal(std::int64_t input_tokens, std::int64_t output_tokens,
+                                      bool prompt_is_computed) const;
     [[nodiscard]] const servetune::CostModel& cost() const { return cores_.front().core.cost(); }
 
     /// A request that has just been read; `refusal` must have nothing against it, its id must be
@@ -73,7 +74,9 @@ private:
         What what;
         std::size_t replica;
         servetune::TokenEvent event;  ///< send; else the id alone
-        bool operator>(const Planned& other) const { return at != other.at ? at > other.at : order > other.order; }
+        bool operator>(const Planned& other) const {
+            return at != other.at ? at > other.at : order > other.order;
+        }
     };
     struct Replica {
         servetune::EngineCore core;
@@ -85,8 +88,8 @@ private:
         std::size_t replica = 0;  ///< none until it is admitted
         std::size_t front_end = 0;
         servetune::EngineRequest waiting{};  ///< until then
-        bool finished = false;               ///< in the engine; its last tokens may still be on their way
-        servetune::TokenEvent held{};        ///< tokens that are not sent alone (stream_interval)
+        bool finished = false;         ///< in the engine; its last tokens may still be on their way
+        servetune::TokenEvent held{};  ///< tokens that are not sent alone (stream_interval)
     };
 
     void make_cores();

@@ -27,13 +27,14 @@ using boost::system::error_code;
 constexpr std::uint16_t vllm_master_port = 29501;  ///< config/parallel.py of 0.32.0
 constexpr std::chrono::milliseconds between_tries{100};
 
-std::int64_t count_of(const Dialect& dialect, const EngineCommand& command, const std::string& flag, std::int64_t otherwise,
-                      std::int64_t least, std::int64_t most) {
+std::int64_t count_of(const Dialect& dialect, const EngineCommand& command, const std::string& flag,
+                      std::int64_t otherwise, std::int64_t least, std::int64_t most) {
     const auto given = command.value(flag);
     if (!given) return otherwise;
     const auto number = servetune::integer_of(*given);
     if (!number || *number < least || *number > most)
-        throw CommandRefused(bad_value_text(dialect, flag, *given, "int", {}), dialect.refusal_code);
+        throw CommandRefused(bad_value_text(dialect, flag, *given, "int", {}),
+                             dialect.refusal_code);
     return *number;
 }
 
@@ -54,52 +55,63 @@ EnginePart engine_part_of(const Dialect& dialect, const EngineCommand& command) 
     const std::string text = command.value("--dist-init-addr").value_or("");
     const auto address = address_of("http://" + text);
     if (text.empty() || !address)
-        throw CommandRefused(bad_value_text(dialect, "--dist-init-addr", text, "HOST:PORT", {}), dialect.refusal_code);
+        throw CommandRefused(bad_value_text(dialect, "--dist-init-addr", text, "HOST:PORT", {}),
+                             dialect.refusal_code);
     result.leader = *address;
     return result;
 }
 
 struct EngineNodes::State : std::enable_shared_from_this<State> {
     State(asio::io_context& its, EnginePart its_part, Handlers its_handlers)
-        : context(its), part(std::move(its_part)), handlers(std::move(its_handlers)), acceptor(context), timer(context) {}
+        : context(its),
+          part(std::move(its_part)),
+          handlers(std::move(its_handlers)),
+          acceptor(context),
+          timer(context) {}
 
     tcp::endpoint leader() {
         error_code error;
         tcp::resolver resolver(context);
-        const auto found = resolver.resolve(part.leader.host, std::to_string(part.leader.port), tcp::resolver::numeric_service, error);
+        const auto found = resolver.resolve(part.leader.host, std::to_string(part.leader.port),
+                                            tcp::resolver::numeric_service, error);
         if (error || found.begin() == found.end())
-            throw servetune::IoError("cannot find the address of '" + part.leader.host + "': " + error.message());
+            throw servetune::IoError("cannot find the address of '" + part.leader.host +
+                                     "': " + error.message());
         return found.begin()->endpoint();
     }
     void accept() {
         const auto socket = std::make_shared<tcp::socket>(context);
-        acceptor.async_accept(*socket, [self = shared_from_this(), socket](const error_code& error) {
-            if (error) return;
-            ++self->here;
-            self->watch(socket);
-            if (self->here + 1 == self->part.nodes) self->handlers.all_here();
-            else self->accept();
-        });
+        acceptor.async_accept(*socket,
+                              [self = shared_from_this(), socket](const error_code& error) {
+                                  if (error) return;
+                                  ++self->here;
+                                  self->watch(socket);
+                                  if (self->here + 1 == self->part.nodes) self->handlers.all_here();
+                                  else self->accept();
+                              });
     }
     /// Nobody says anything: a reading ends when the other end does.
     void watch(const std::shared_ptr<tcp::socket>& socket) {
         const auto byte = std::make_shared<std::array<char, 1>>();
-        socket->async_read_some(asio::buffer(*byte), [self = shared_from_this(), socket, byte](const error_code& error, std::size_t) {
+        socket->async_read_some(asio::buffer(*byte), [self = shared_from_this(), socket, byte](
+                                                         const error_code& error, std::size_t) {
             if (error != asio::error::operation_aborted && !self->over)
-                self->handlers.lost(self->part.rank == 0 ? "another node of the engine is gone" : "the first node of the engine is gone");
+                self->handlers.lost(self->part.rank == 0 ? "another node of the engine is gone"
+                                                         : "the first node of the engine is gone");
         });
         sockets.push_back(socket);
     }
     void join() {
         const auto socket = std::make_shared<tcp::socket>(context);
-        socket->async_connect(leader(), [self = shared_from_this(), socket](const error_code& error) {
-            if (self->over) return;
-            if (!error) return self->watch(socket);
-            self->timer.expires_after(between_tries);
-            self->timer.async_wait([self](const error_code& cancelled) {
-                if (!cancelled && !self->over) self->join();
-            });
-        });
+        socket->async_connect(leader(),
+                              [self = shared_from_this(), socket](const error_code& error) {
+                                  if (self->over) return;
+                                  if (!error) return self->watch(socket);
+                                  self->timer.expires_after(between_tries);
+                                  self->timer.async_wait([self](const error_code& cancelled) {
+                                      if (!cancelled && !self->over) self->join();
+                                  });
+                              });
     }
 
     asio::io_context& context;
@@ -123,7 +135,9 @@ void EngineNodes::listen() {
     if (!error) state_->acceptor.set_option(tcp::acceptor::reuse_address(true), error);
     if (!error) state_->acceptor.bind(at, error);
     if (!error) state_->acceptor.listen(asio::socket_base::max_listen_connections, error);
-    if (error) throw servetune::IoError("cannot listen at " + state_->part.leader.text() + ": " + error.message());
+    if (error)
+        throw servetune::IoError("cannot listen at " + state_->part.leader.text() + ": " +
+                                 error.message());
     state_->accept();
 }
 

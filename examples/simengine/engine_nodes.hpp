@@ -28,8 +28,9 @@ EnginePart engine_part_of(const Dialect& dialect, const EngineCommand& command);
 class EngineNodes {
 public:
     struct Handlers {
-        std::function<void()> all_here;                    ///< of the first: every other node has come
-        std::function<void(const std::string& why)> lost;  ///< the other end of a connection is gone
+        std::function<void()> all_here;  ///< of the first: every other node has come
+        std::function<void(const std::string& why)>
+            lost;  ///< the other end of a connection is gone
     };
     EngineNodes(boost::asio::io_context& context, EnginePart part, Handlers handlers);
     ~EngineNodes();

@@ -106,8 +106,9 @@ private:
     CacheTransfer caches_;
     EngineNodes nodes_;
     std::unique_ptr<Service> service_{};  ///< once it is ready: a start that fails has no engine
-    Server server_;                       ///< ends before the service, which it tells of clients that leave
-    bool bound_ = false, listening_ = false, ready_ = false, stopping_ = false, waits_for_nodes_ = false;
+    Server server_;  ///< ends before the service, which it tells of clients that leave
+    bool bound_ = false, listening_ = false, ready_ = false, stopping_ = false,
+         waits_for_nodes_ = false;
     TimePoint answers_from_{};  ///< 503 before it
     WeightsTaken weights_{};
     std::size_t flooded_ = 0;
@@ -115,7 +116,9 @@ private:
 };
 
 /// localhost is what trtllm-serve calls the loopback.
-std::string host_of(const EngineSetup& setup) { return setup.command.value("--host").value_or("127.0.0.1"); }
+std::string host_of(const EngineSetup& setup) {
+    return setup.command.value("--host").value_or("127.0.0.1");
+}
 
 std::uint16_t port_of(const EngineSetup& setup) {
     const auto given = setup.command.value("--port");
@@ -130,7 +133,8 @@ Life::Life(const EngineSetup& setup, const Options& options)
       port_(port_of(setup)),
       role_(engine_role_of(dialect_, setup.command)),
       part_(engine_part_of(dialect_, setup.command)),
-      caches_(context_, side_channel_of(dialect_, setup.command, host_), dialect_.kind == EngineKind::sglang),
+      caches_(context_, side_channel_of(dialect_, setup.command, host_),
+              dialect_.kind == EngineKind::sglang),
       nodes_(context_, part_,
              {.all_here =
                   [this] {
@@ -142,7 +146,8 @@ Life::Life(const EngineSetup& setup, const Options& options)
                       if (ready_) die(setup_.log_lines("died"));
                       end(1);
                   }}),
-      server_(context_, {.handle = [this](const HttpRequest& request, Exchange& exchange) { handle(request, exchange); },
+      server_(context_, {.handle = [this](const HttpRequest& request,
+                                          Exchange& exchange) { handle(request, exchange); },
                          .gone =
                              [this](std::size_t work) {
                                  caches_.give_up(work);
@@ -151,14 +156,18 @@ Life::Life(const EngineSetup& setup, const Options& options)
 
 ServiceOptions Life::service_options() const {
     const EngineCommand& command = setup_.command;
-    const auto is_on = [&](std::string_view flag) { return flag.empty() || command.is_on(std::string(flag)); };
-    const std::string parser = command.value("--reasoning-parser").value_or(command.value("--reasoning_parser").value_or(""));
+    const auto is_on = [&](std::string_view flag) {
+        return flag.empty() || command.is_on(std::string(flag));
+    };
+    const std::string parser = command.value("--reasoning-parser")
+                                   .value_or(command.value("--reasoning_parser").value_or(""));
     ServiceOptions result;
     result.dialect = &dialect_;
     result.engine = setup_.engine;
     // vLLM 0.32.0 counts guesses only where it makes some.
     if (setup_.cost->settings().speculation.tokens == 0)
-        for (const char* guesses : {"drafted_tokens", "accepted_tokens"}) result.engine.counters.erase(guesses);
+        for (const char* guesses : {"drafted_tokens", "accepted_tokens"})
+            result.engine.counters.erase(guesses);
     result.version = setup_.version;
     result.served_names = setup_.served_names;
     result.model = command.model;
@@ -170,7 +179,8 @@ ServiceOptions Life::service_options() const {
     result.reasons = !parser.empty();
     for (const auto& [path, needed] : setup_.engine.between_runs)
         for (const auto& [name, value] : needed) {
-            const char* set = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): there is one thread
+            const char* set =
+                std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): there is one thread
             result.can_reset = result.can_reset && set != nullptr && set == value;
         }
     result.role = role_;
@@ -183,7 +193,8 @@ ServiceOptions Life::service_options() const {
 // ---- start
 
 int Life::run() {
-    if (role_ != EngineRole::whole) (void)cache_transfer_seconds(servetune::present(setup_.cost), 1);  // known from the start
+    if (role_ != EngineRole::whole)
+        (void)cache_transfer_seconds(servetune::present(setup_.cost), 1);  // known from the start
     if (options_.vices.exit_at_once) {
         say({"RuntimeError: simengine was told to end at once"});
         return *options_.vices.exit_at_once;
@@ -194,9 +205,10 @@ int Life::run() {
         return 1;
     }
     if (!options_.devices.empty()) {
-        const auto count = static_cast<std::size_t>(servetune::present(setup_.cost).settings().devices() / part_.nodes);
-        const std::string why =
-            ClaimedDevices::take(options_.devices, count, weights_.taken ? ClaimedDevices::engine : ClaimedDevices::all);
+        const auto count = static_cast<std::size_t>(
+            servetune::present(setup_.cost).settings().devices() / part_.nodes);
+        const std::string why = ClaimedDevices::take(
+            options_.devices, count, weights_.taken ? ClaimedDevices::engine : ClaimedDevices::all);
         if (!why.empty()) {
             say({why});
             return 1;
@@ -219,7 +231,8 @@ bool Life::find_nodes() {
     const std::int64_t devices = servetune::present(setup_.cost).settings().devices();
     try {
         if (devices % part_.nodes != 0)
-            throw servetune::UsageError(fmt::format("simengine: {} devices cannot be shared evenly by {} nodes", devices, part_.nodes));
+            throw servetune::UsageError(fmt::format(
+                "simengine: {} devices cannot be shared evenly by {} nodes", devices, part_.nodes));
         if (part_.rank == 0) nodes_.listen();
         return true;
     } catch (const servetune::Error& error) {
@@ -235,18 +248,21 @@ bool Life::take_port() {
         server_.bind(host_, port_);
         return true;
     } catch (const servetune::IoError& error) {
-        say(server_.port_in_use() ? port_in_use_lines(dialect_, host_, port_) : std::vector<std::string>{error.what()});
+        say(server_.port_in_use() ? port_in_use_lines(dialect_, host_, port_)
+                                  : std::vector<std::string>{error.what()});
         end(1);
         return false;
     }
 }
 
 void Life::begin_start() {
-    const double all = std::max(0.0, setup_.start.seconds - (weights_.taken ? seconds_of_weights(setup_) : 0));
+    const double all =
+        std::max(0.0, setup_.start.seconds - (weights_.taken ? seconds_of_weights(setup_) : 0));
     const double seconds = all / options_.start_scale + options_.vices.slow_start_seconds;
     say(weights_.log);
     if (!setup_.not_modelled.empty() && !options_.quiet)
-        say({fmt::format("simengine: set, and without an effect here: {}", fmt::join(setup_.not_modelled, ", "))});
+        say({fmt::format("simengine: set, and without an effect here: {}",
+                         fmt::join(setup_.not_modelled, ", "))});
     const std::vector<std::string>& lines = setup_.start.log;
     const bool serves = setup_.start.end == StartResult::End::serves;
     // A start that goes well says what it does while it does it; one that fails says so at its end.
@@ -260,8 +276,10 @@ void Life::begin_start() {
 
 void Life::plan_end_of_start(double seconds) {
     const Misbehaviour& vices = options_.vices;
-    if (vices.exit_at_load) return after(seconds / 2, [this] { end(*options_.vices.exit_at_load); });
-    if (vices.oom_then_hang) return after(seconds / 2, [this] { say(setup_.log_lines("weights")); });
+    if (vices.exit_at_load)
+        return after(seconds / 2, [this] { end(*options_.vices.exit_at_load); });
+    if (vices.oom_then_hang)
+        return after(seconds / 2, [this] { say(setup_.log_lines("weights")); });
     if (vices.never_ready) return;
     after(seconds, [this] {
         const StartResult& start = setup_.start;
@@ -279,21 +297,26 @@ void Life::be_ready() {
     }
     waits_for_nodes_ = part_.nodes > 1 && !nodes_.complete();
     if (waits_for_nodes_) return;
-    if ((role_ == EngineRole::prefill || role_ == EngineRole::either) && !take_side_channel()) return;
+    if ((role_ == EngineRole::prefill || role_ == EngineRole::either) && !take_side_channel())
+        return;
     service_ = std::make_unique<Service>(
         service_options(), servetune::present(setup_.cost),
-        EngineLoopOptions{.seed = options_.seed, .noise = options_.noise, .time_scale = options_.time_scale},
-        Service::Hooks{.wake = [this] { wake(); },
-                       .die = [this] { die(setup_.log_lines("died")); },
-                       .drop_all = [this] { server_.drop_connections(); },
-                       .first_request = [this] { begin_load(); },
-                       .fetch = [this](std::size_t work, const Handover& from, std::int64_t tokens) { fetch(work, from, tokens); },
-                       .offer = [this](std::uint64_t room, bool computed) { caches_.offer(room, computed); }});
+        EngineLoopOptions{
+            .seed = options_.seed, .noise = options_.noise, .time_scale = options_.time_scale},
+        Service::Hooks{
+            .wake = [this] { wake(); },
+            .die = [this] { die(setup_.log_lines("died")); },
+            .drop_all = [this] { server_.drop_connections(); },
+            .first_request = [this] { begin_load(); },
+            .fetch = [this](std::size_t work, const Handover& from,
+                            std::int64_t tokens) { fetch(work, from, tokens); },
+            .offer = [this](std::uint64_t room, bool computed) { caches_.offer(room, computed); }});
     if (!setup_.start.log.empty() && !options_.quiet) say({setup_.start.log.back()});
     after(options_.vices.listen_late_seconds, [this] {
         ready_ = true;
         answers_from_ =
-            Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.vices.answer_503_seconds));
+            Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                               std::chrono::duration<double>(options_.vices.answer_503_seconds));
         if (!listening_) listen();
     });
 }
@@ -303,7 +326,8 @@ void Life::listen() {
     try {
         server_.listen();
     } catch (const servetune::IoError& error) {
-        say(server_.port_in_use() ? port_in_use_lines(dialect_, host_, port_) : std::vector<std::string>{error.what()});
+        say(server_.port_in_use() ? port_in_use_lines(dialect_, host_, port_)
+                                  : std::vector<std::string>{error.what()});
         return end(1);
     }
     listening_ = true;
@@ -318,7 +342,8 @@ bool Life::take_side_channel() {
         return true;
     } catch (const servetune::IoError& error) {
         const SideChannel& side = caches_.side();
-        say(caches_.port_in_use() ? port_in_use_lines(dialect_, side.host, side.port) : std::vector<std::string>{error.what()});
+        say(caches_.port_in_use() ? port_in_use_lines(dialect_, side.host, side.port)
+                                  : std::vector<std::string>{error.what()});
         end(1);
         return false;
     }
@@ -327,14 +352,20 @@ bool Life::take_side_channel() {
 // ---- load
 
 void Life::fetch(std::size_t work, const Handover& from, std::int64_t tokens) {
-    const double seconds = cache_transfer_seconds(servetune::present(setup_.cost), tokens) / options_.time_scale;
-    caches_.fetch(work, from, seconds, [this, work](const std::string& error) { service_->arrived(work, error); });
+    const double seconds =
+        cache_transfer_seconds(servetune::present(setup_.cost), tokens) / options_.time_scale;
+    caches_.fetch(work, from, seconds,
+                  [this, work](const std::string& error) { service_->arrived(work, error); });
 }
 
 void Life::handle(const HttpRequest& request, Exchange& exchange) {
-    if (!ready_) return exchange.answer(503, "application/json", error_json(dialect_, {503, "Loading model", "unavailable_error"}));
+    if (!ready_)
+        return exchange.answer(503, "application/json",
+                               error_json(dialect_, {503, "Loading model", "unavailable_error"}));
     if (answers_from_ > TimePoint() && Clock::now() < answers_from_)
-        return exchange.answer(503, "application/json", error_json(dialect_, {503, "Service Unavailable", "ServiceUnavailableError"}));
+        return exchange.answer(
+            503, "application/json",
+            error_json(dialect_, {503, "Service Unavailable", "ServiceUnavailableError"}));
     service_->handle(request, exchange);
 }
 
@@ -399,7 +430,8 @@ void Life::die(const std::vector<std::string>& lines) const {
 
 void Life::after(double seconds, std::function<void()> action) {
     const auto timer = std::make_shared<asio::steady_timer>(context_);
-    timer->expires_after(std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)));
+    timer->expires_after(
+        std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)));
     timer->async_wait([timer, action = std::move(action)](const error_code& error) {
         if (!error) action();
     });
@@ -407,7 +439,8 @@ void Life::after(double seconds, std::function<void()> action) {
 
 void Life::flood() {
     constexpr double every_seconds = 0.01;
-    const auto bytes = static_cast<std::size_t>(std::max(1.0, options_.vices.flood_log_bytes_per_second * every_seconds));
+    const auto bytes = static_cast<std::size_t>(
+        std::max(1.0, options_.vices.flood_log_bytes_per_second * every_seconds));
     const std::string line(std::min<std::size_t>(bytes, 1U << 20U) - 1, '#');
     fmt::print(stderr, "{}\n", line);
     flooded_ += bytes;

@@ -27,11 +27,13 @@ std::vector<std::string> served_names(const Dialect& dialect, const EngineComman
 }
 
 /// The command for the cost model, with a model that it knows.
-servetune::Command with_figures_of(const EngineCommand& command, const std::vector<servetune::ModelSpec>& models,
+servetune::Command with_figures_of(const EngineCommand& command,
+                                   const std::vector<servetune::ModelSpec>& models,
                                    const std::string& other) {
     servetune::Command result = command.modelled;
     const auto known = servetune::served_model(command.model, models);
-    if (other.empty() || (known && known->model.weights.contains(known->quantization))) return result;
+    if (other.empty() || (known && known->model.weights.contains(known->quantization)))
+        return result;
     std::replace(result.argv.begin(), result.argv.end(), command.model, other);
     return result;
 }
@@ -58,31 +60,42 @@ std::vector<std::string> EngineSetup::log_lines(const std::string& event) const 
         {"device_gib", fmt::format("{:.2f}", target.hardware.memory_bytes / mib / 1024)}};
     std::vector<std::string> lines;
     if (const auto found = target.traits.log.find(event); found != target.traits.log.end())
-        for (const std::string& line : found->second) lines.push_back(servetune::filled(line, values));
+        for (const std::string& line : found->second)
+            lines.push_back(servetune::filled(line, values));
     return lines;
 }
 
 EngineSetup set_up(const Options& options) {
-    const Catalogue catalogue = options.search_spaces.empty() ? Catalogue::standard() : Catalogue(options.search_spaces);
+    const Catalogue catalogue =
+        options.search_spaces.empty() ? Catalogue::standard() : Catalogue(options.search_spaces);
     const std::vector<servetune::Engine> engines = catalogue.engines();
     const Recognized known = recognized(engines, options.engine_words);
     if (known.dialect == nullptr)
         throw UsageError(
-            "an engine's command wanted behind the options: vllm serve MODEL, python3 -m sglang.launch_server --model-path MODEL, "
+            "an engine's command wanted behind the options: vllm serve MODEL, python3 -m "
+            "sglang.launch_server --model-path MODEL, "
             "trtllm-serve MODEL or llama-server -m FILE" +
-            (options.engine_words.empty() ? std::string() : "; got '" + options.engine_words.front() + "'"));
+            (options.engine_words.empty() ? std::string()
+                                          : "; got '" + options.engine_words.front() + "'"));
     EngineSetup setup;
     setup.dialect = known.dialect;
     setup.engine = *known.engine;
     const std::string& name = setup.engine.name;
-    const std::vector<servetune::FlagFacts> versions = servetune::known_versions(catalogue.root(), name);
-    if (versions.empty()) throw servetune::IoError((catalogue.root() / "engines/versions").string() + " has no version of " + name);
+    const std::vector<servetune::FlagFacts> versions =
+        servetune::known_versions(catalogue.root(), name);
+    if (versions.empty())
+        throw servetune::IoError((catalogue.root() / "engines/versions").string() +
+                                 " has no version of " + name);
     setup.version = versions.back().version;
-    const std::vector<std::string> words(options.engine_words.begin() + static_cast<std::ptrdiff_t>(known.words),
-                                         options.engine_words.end());
-    const auto commands = std::make_shared<const servetune::CommandReader>(std::vector{setup.engine}, catalogue.root());
-    const PreloadWords preload = known.holds_weights ? read_preload(words) : PreloadWords{words, ""};
-    setup.command = read_engine_command(*known.dialect, preload.engine_words, versions.back(), setup.engine, *commands);
+    const std::vector<std::string> words(
+        options.engine_words.begin() + static_cast<std::ptrdiff_t>(known.words),
+        options.engine_words.end());
+    const auto commands = std::make_shared<const servetune::CommandReader>(
+        std::vector{setup.engine}, catalogue.root());
+    const PreloadWords preload =
+        known.holds_weights ? read_preload(words) : PreloadWords{words, ""};
+    setup.command = read_engine_command(*known.dialect, preload.engine_words, versions.back(),
+                                        setup.engine, *commands);
     setup.command.folder = preload.folder;
     if (setup.command.wants_help) {
         setup.help = help_text(*known.dialect, versions.back());
@@ -91,13 +104,16 @@ EngineSetup set_up(const Options& options) {
     setup.served_names = served_names(*known.dialect, setup.command);
 
     const std::vector<servetune::ModelSpec> models = catalogue.all_models();
-    const servetune::ServingReader reader(setup.engine, catalogue.traits(name), models, chip_of(catalogue, options.hardware), "", commands);
-    const servetune::Serving serving = reader.read(with_figures_of(setup.command, models, options.model));
+    const servetune::ServingReader reader(setup.engine, catalogue.traits(name), models,
+                                          chip_of(catalogue, options.hardware), "", commands);
+    const servetune::Serving serving =
+        reader.read(with_figures_of(setup.command, models, options.model));
     setup.parameters = serving.parameters;
     setup.not_modelled = serving.not_modelled;
     setup.cost.emplace(serving.target, serving.settings);
-    setup.start =
-        serving.refused.end != servetune::StartResult::End::serves ? serving.refused : servetune::start(*setup.cost, serving.parameters);
+    setup.start = serving.refused.end != servetune::StartResult::End::serves
+                      ? serving.refused
+                      : servetune::start(*setup.cost, serving.parameters);
     setup.defect = servetune::load_defect(serving.target.traits, serving.parameters);
     return setup;
 }

@@ -25,7 +25,8 @@ namespace {
 /// into that.
 void open_closed_streams() {
     int got = STDIN_FILENO;
-    while (got >= 0 && got <= STDERR_FILENO) got = ::open("/dev/null", O_RDWR);  // NOLINT(android-cloexec-open): for children too
+    while (got >= 0 && got <= STDERR_FILENO)
+        got = ::open("/dev/null", O_RDWR);  // NOLINT(android-cloexec-open): for children too
     if (got >= 0) (void)::close(got);
 }
 
@@ -36,12 +37,15 @@ int main(int argc, char** argv) {
     (void)std::signal(SIGPIPE, SIG_IGN);
     try {
         int exit_code = 0;
-        const char* environment = std::getenv("SIMENGINE_OPTIONS");  // NOLINT(concurrency-mt-unsafe): there is one thread
+        const char* environment =
+            std::getenv("SIMENGINE_OPTIONS");  // NOLINT(concurrency-mt-unsafe): there is one thread
         const auto options = simengine::read_command_line(argc, argv, environment, exit_code);
         if (!options) return exit_code;
-        if (const auto router = simengine::read_router_command(options->engine_words)) return simengine::route(*router, *options);
+        if (const auto router = simengine::read_router_command(options->engine_words))
+            return simengine::route(*router, *options);
         const simengine::EngineSetup setup = simengine::set_up(*options);
-        if (setup.help.empty() && !setup.command.folder.empty()) return simengine::hold_weights(setup, *options);
+        if (setup.help.empty() && !setup.command.folder.empty())
+            return simengine::hold_weights(setup, *options);
         if (setup.help.empty()) return simengine::live(setup, *options);
         fmt::print("{}", setup.help);
         return 0;

@@ -18,12 +18,16 @@ struct Figure {
 };
 
 /// What a name of ours counts; nothing for one that this engine does not have.
-std::optional<Figure> figure(const Dialect& dialect, std::string_view name, const EngineFigures& now) {
-    const auto count = [](std::uint64_t number) { return Figure{static_cast<double>(number), "counter"}; };
+std::optional<Figure> figure(const Dialect& dialect, std::string_view name,
+                             const EngineFigures& now) {
+    const auto count = [](std::uint64_t number) {
+        return Figure{static_cast<double>(number), "counter"};
+    };
     const auto gauge = [](double number) { return Figure{number, "gauge"}; };
     const servetune::EngineCounters& counted = now.counters;
     if (name == "prompt_tokens")  // llama.cpp leaves out what came from the cache
-        return count(counted.prompt_tokens - (dialect.kind == EngineKind::llama_cpp ? counted.prefix_hit_tokens : 0));
+        return count(counted.prompt_tokens -
+                     (dialect.kind == EngineKind::llama_cpp ? counted.prefix_hit_tokens : 0));
     if (name == "generated_tokens") return count(counted.generated_tokens);
     if (name == "prefix_queried_tokens") return count(counted.prefix_queried_tokens);
     if (name == "prefix_hit_tokens") return count(counted.prefix_hit_tokens);
@@ -38,34 +42,44 @@ std::optional<Figure> figure(const Dialect& dialect, std::string_view name, cons
 
 }  // namespace
 
-std::string prometheus_text(const Dialect& dialect, const std::map<std::string, std::string>& names, const EngineFigures& figures) {
+std::string prometheus_text(const Dialect& dialect, const std::map<std::string, std::string>& names,
+                            const EngineFigures& figures) {
     const std::string model = nlohmann::json(figures.model).dump();
     const std::string labels = dialect.kind == EngineKind::llama_cpp ? ""
-                               : dialect.kind == EngineKind::vllm    ? fmt::format("{{engine=\"0\",model_name={}}}", model)
-                                                                     : fmt::format("{{model_name={}}}", model);
+                               : dialect.kind == EngineKind::vllm
+                                   ? fmt::format("{{engine=\"0\",model_name={}}}", model)
+                                   : fmt::format("{{model_name={}}}", model);
     std::string text;
-    const auto add = [&](std::string_view name, std::string_view type, std::string_view with, double value) {
-        text += fmt::format("# TYPE {} {}\n{}{} {}\n", name, type, name, with, servetune::text_of(value));
+    const auto add = [&](std::string_view name, std::string_view type, std::string_view with,
+                         double value) {
+        text += fmt::format("# TYPE {} {}\n{}{} {}\n", name, type, name, with,
+                            servetune::text_of(value));
     };
     const auto add_histogram = [&](std::string_view name, const ObservedValues& values) {
         const std::string open = labels.empty() ? "{" : labels.substr(0, labels.size() - 1) + ",";
         text += fmt::format("# TYPE {} histogram\n", name);
         std::uint64_t cumulative = 0;
         for (std::size_t i = 0; i < values.counts.size(); ++i)
-            text += fmt::format("{}_bucket{}le=\"{}\"}} {}\n", name, open,
-                                i < values.bounds.size() ? servetune::text_of(values.bounds[i]) : "+Inf", cumulative += values.counts[i]);
-        text += fmt::format("{0}_count{1} {2}\n{0}_sum{1} {3}\n", name, labels, cumulative, servetune::text_of(values.sum));
+            text += fmt::format(
+                "{}_bucket{}le=\"{}\"}} {}\n", name, open,
+                i < values.bounds.size() ? servetune::text_of(values.bounds[i]) : "+Inf",
+                cumulative += values.counts[i]);
+        text += fmt::format("{0}_count{1} {2}\n{0}_sum{1} {3}\n", name, labels, cumulative,
+                            servetune::text_of(values.sum));
     };
     for (const auto& [ours, theirs] : names) {
         if (theirs.find(' ') != std::string::npos) continue;  // a sum of names that are there
         const auto histogram = figures.histograms->find(ours);
         if (histogram != figures.histograms->end()) add_histogram(theirs, histogram->second);
-        else if (const auto known = figure(dialect, ours, figures)) add(theirs, known->type, labels, known->value);
+        else if (const auto known = figure(dialect, ours, figures))
+            add(theirs, known->type, labels, known->value);
     }
     if (dialect.kind == EngineKind::vllm)
-        add("vllm:request_success_total", "counter", fmt::format("{{engine=\"0\",finished_reason=\"length\",model_name={}}}", model),
+        add("vllm:request_success_total", "counter",
+            fmt::format("{{engine=\"0\",finished_reason=\"length\",model_name={}}}", model),
             static_cast<double>(figures.finished));
-    if (dialect.kind != EngineKind::llama_cpp) add("process_start_time_seconds", "gauge", "", figures.started_at);
+    if (dialect.kind != EngineKind::llama_cpp)
+        add("process_start_time_seconds", "gauge", "", figures.started_at);
     return text;
 }
 

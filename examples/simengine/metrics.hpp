@@ -22,10 +22,12 @@ struct EngineFigures {
     std::int64_t finished = 0;
     double started_at = 0;  ///< seconds since 1970
     std::string model{};
-    const std::map<std::string, ObservedValues, std::less<>>* histograms = nullptr;  ///< by our names
+    const std::map<std::string, ObservedValues, std::less<>>* histograms =
+        nullptr;  ///< by our names
 };
 
 /// In Prometheus' text format. `names`: an engine file's `counters`, our name -> the engine's.
-std::string prometheus_text(const Dialect& dialect, const std::map<std::string, std::string>& names, const EngineFigures& figures);
+std::string prometheus_text(const Dialect& dialect, const std::map<std::string, std::string>& names,
+                            const EngineFigures& figures);
 
 }  // namespace simengine

@@ -17,8 +17,9 @@ using servetune::UsageError;
 
 /// Where a word's value goes, which also says what it may be: nothing, an exit code, a count,
 /// seconds or a rate, a text.
-using VicePlace = std::variant<bool Misbehaviour::*, std::optional<int> Misbehaviour::*, std::int64_t Misbehaviour::*,
-                               double Misbehaviour::*, std::string Misbehaviour::*>;
+using VicePlace =
+    std::variant<bool Misbehaviour::*, std::optional<int> Misbehaviour::*,
+                 std::int64_t Misbehaviour::*, double Misbehaviour::*, std::string Misbehaviour::*>;
 
 struct Word {
     std::string_view name;
@@ -57,14 +58,16 @@ struct Put {
     const std::string& value;
 
     [[noreturn]] void refuse(const std::string& wanted) const {
-        throw UsageError("--misbehave " + std::string(word.name) + ": " + wanted + " wanted, got '" + value + "'");
+        throw UsageError("--misbehave " + std::string(word.name) + ": " + wanted +
+                         " wanted, got '" + value + "'");
     }
     void operator()(bool Misbehaviour::*place) const {
         if (!value.empty()) refuse("no value");
         into.*place = true;
     }
     void operator()(std::optional<int> Misbehaviour::*place) const {
-        const auto code = value.empty() ? word.usual_code : servetune::integer_of(value).value_or(-1);
+        const auto code =
+            value.empty() ? word.usual_code : servetune::integer_of(value).value_or(-1);
         if (code < 0 || code > 255) refuse("an exit code, 0 ... 255,");
         into.*place = static_cast<int>(code);
     }
@@ -91,11 +94,13 @@ Misbehaviour Misbehaviour::of(const std::vector<std::string>& given) {
     for (const std::string& text : given) {
         const auto equals = text.find('=');
         const std::string name = text.substr(0, equals);
-        const auto word = std::find_if(words.begin(), words.end(), [&](const Word& known) { return known.name == name; });
+        const auto word = std::find_if(words.begin(), words.end(),
+                                       [&](const Word& known) { return known.name == name; });
         if (word == words.end()) {
             std::vector<std::string> names;
             for (const Word& known : words) names.emplace_back(known.name);
-            throw UsageError("--misbehave: unknown word '" + name + "'" + servetune::nearest_text(name, names));
+            throw UsageError("--misbehave: unknown word '" + name + "'" +
+                             servetune::nearest_text(name, names));
         }
         const std::string value = equals == std::string::npos ? "" : text.substr(equals + 1);
         std::visit(Put{result, *word, value}, word->place);
@@ -105,7 +110,8 @@ Misbehaviour Misbehaviour::of(const std::vector<std::string>& given) {
 
 std::string misbehaviour_words() {
     std::string result;
-    for (const Word& word : words) result += (result.empty() ? "" : " ") + std::string(word.name) + std::string(word.value);
+    for (const Word& word : words)
+        result += (result.empty() ? "" : " ") + std::string(word.name) + std::string(word.value);
     return result;
 }
 

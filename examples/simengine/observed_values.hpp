@@ -23,6 +23,7 @@ struct ObservedValues {
 /// The histograms that an engine publishes, by our names (`counters` of its file), in the engine's
 /// own buckets: vllm/v1/metrics/buckets.py of 0.32.0, sglang/srt/observability/metrics_collector.py
 /// of 0.5.23. llama.cpp and trtllm-serve have none.
-std::map<std::string, ObservedValues, std::less<>> histograms_of(EngineKind kind, std::int64_t max_context_tokens);
+std::map<std::string, ObservedValues, std::less<>> histograms_of(EngineKind kind,
+                                                                 std::int64_t max_context_tokens);
 
 }  // namespace simengine

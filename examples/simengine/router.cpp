@@ -15,14 +15,19 @@ using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::string_view router_json_type = "application/json";
 
-Upstream::Request request_to(const std::string& path, const OrderedJson& body, const std::string& authorization) {
+Upstream::Request request_to(const std::string& path, const OrderedJson& body,
+                             const std::string& authorization) {
     return {.target = path, .body = body.dump(), .authorization = authorization};
 }
 
 /// What is none must be kept until it is whole.
-bool is_stream(const std::string& content_type) { return content_type.starts_with("text/event-stream"); }
+bool is_stream(const std::string& content_type) {
+    return content_type.starts_with("text/event-stream");
+}
 
-std::string as_chunk(std::string_view bytes) { return fmt::format("{:x}\r\n{}\r\n", bytes.size(), bytes); }
+std::string as_chunk(std::string_view bytes) {
+    return fmt::format("{:x}\r\n{}\r\n", bytes.size(), bytes);
+}
 
 }  // namespace
 
@@ -65,9 +70,12 @@ std::size_t Router::choose(std::vector<Engine>& engines, std::size_t& turn) cons
 
 void Router::handle(const HttpRequest& request, Exchange& exchange) {
     const std::string& path = request.path;
-    if (path == "/health" || path == "/liveness" || path == "/readiness") return exchange.answer(200, "text/plain", "OK");
-    if (path == "/v1/models" || path == "/get_server_info") return look_at(request, exchange, prefill_.front());
-    if (path != "/v1/completions" && path != "/v1/chat/completions") return exchange.answer(404, "text/plain", "");
+    if (path == "/health" || path == "/liveness" || path == "/readiness")
+        return exchange.answer(200, "text/plain", "OK");
+    if (path == "/v1/models" || path == "/get_server_info")
+        return look_at(request, exchange, prefill_.front());
+    if (path != "/v1/completions" && path != "/v1/chat/completions")
+        return exchange.answer(404, "text/plain", "");
     if (request.method != "POST") return exchange.answer(405, "text/plain", "");
     complete(request, exchange);
 }
@@ -79,14 +87,16 @@ void Router::look_at(const HttpRequest& request, Exchange& exchange, const Engin
     work->exchange = &exchange;
     works_.emplace(work->id, work);
     exchange.set_work(work->id);
-    work->first = ask(context_, engine.at.address, {.method = "GET", .target = request.path, .authorization = request.authorization},
-                      [this, work](int status, const std::string& body) {
-                          Exchange* client = std::exchange(work->exchange, nullptr);
-                          works_.erase(work->id);
-                          if (client == nullptr) return;
-                          if (status == 0) client->answer(503, "text/plain", "no worker answers: " + body);
-                          else client->answer(status, router_json_type, body);
-                      });
+    work->first =
+        ask(context_, engine.at.address,
+            {.method = "GET", .target = request.path, .authorization = request.authorization},
+            [this, work](int status, const std::string& body) {
+                Exchange* client = std::exchange(work->exchange, nullptr);
+                works_.erase(work->id);
+                if (client == nullptr) return;
+                if (status == 0) client->answer(503, "text/plain", "no worker answers: " + body);
+                else client->answer(status, router_json_type, body);
+            });
 }
 
 void Router::complete(const HttpRequest& request, Exchange& exchange) {
@@ -116,15 +126,19 @@ void Router::prefill_first(const Working& work) {
     body["stream"] = false;
     body.erase("stream_options");
     body.erase("min_tokens");
-    body["kv_transfer_params"] = {{"do_remote_decode", true},    {"do_remote_prefill", false}, {"remote_engine_id", nullptr},
-                                  {"remote_block_ids", nullptr}, {"remote_host", nullptr},     {"remote_port", nullptr}};
-    prefill(work, request_to(work->path, body, work->authorization), [this, work](const std::string& text) {
-        const OrderedJson answer = OrderedJson::parse(text, nullptr, false);
-        if (!answer.is_object()) return fail(work, "Failed to parse prefill response as JSON");
-        OrderedJson wanted = work->body;
-        if (answer.contains("kv_transfer_params")) wanted["kv_transfer_params"] = answer["kv_transfer_params"];
-        decode(work, request_to(work->path, wanted, work->authorization));
-    });
+    body["kv_transfer_params"] = {{"do_remote_decode", true},    {"do_remote_prefill", false},
+                                  {"remote_engine_id", nullptr}, {"remote_block_ids", nullptr},
+                                  {"remote_host", nullptr},      {"remote_port", nullptr}};
+    prefill(work, request_to(work->path, body, work->authorization),
+            [this, work](const std::string& text) {
+                const OrderedJson answer = OrderedJson::parse(text, nullptr, false);
+                if (!answer.is_object())
+                    return fail(work, "Failed to parse prefill response as JSON");
+                OrderedJson wanted = work->body;
+                if (answer.contains("kv_transfer_params"))
+                    wanted["kv_transfer_params"] = answer["kv_transfer_params"];
+                decode(work, request_to(work->path, wanted, work->authorization));
+            });
 }
 
 /// SGLang's way: the same request to both, with a room where they meet.
@@ -132,7 +146,8 @@ void Router::both(const Working& work) {
     const RoutedEngine& first = prefill_[work->prefill].at;
     OrderedJson body = work->body;
     body["bootstrap_host"] = first.address.host;
-    body["bootstrap_port"] = first.bootstrap_port == 0 ? OrderedJson(nullptr) : OrderedJson(first.bootstrap_port);
+    body["bootstrap_port"] =
+        first.bootstrap_port == 0 ? OrderedJson(nullptr) : OrderedJson(first.bootstrap_port);
     body["bootstrap_room"] = rooms_() >> 1U;  // a signed number there
     const Upstream::Request request = request_to(work->path, body, work->authorization);
     prefill(work, request, [this, work](const std::string&) { pass_on(work); });
@@ -140,16 +155,19 @@ void Router::both(const Working& work) {
 }
 
 /// `then` is called with an answer that is good; any other makes the request fail.
-void Router::prefill(const Working& work, const Upstream::Request& request, std::function<void(const std::string& answer)> then) {
-    work->first = ask(context_, prefill_[work->prefill].at.address, request,
-                      [this, work, then = std::move(then)](int status, const std::string& text) {
-                          if (work->exchange == nullptr) return;
-                          if (status == 0) return fail(work, "Prefill request failed: " + text);
-                          if (status != 200) return fail(work, fmt::format("Prefill server error {}: {}", status, text));
-                          work->prefilled = true;
-                          --prefill_[work->prefill].in_flight;
-                          then(text);
-                      });
+void Router::prefill(const Working& work, const Upstream::Request& request,
+                     std::function<void(const std::string& answer)> then) {
+    work->first =
+        ask(context_, prefill_[work->prefill].at.address, request,
+            [this, work, then = std::move(then)](int status, const std::string& text) {
+                if (work->exchange == nullptr) return;
+                if (status == 0) return fail(work, "Prefill request failed: " + text);
+                if (status != 200)
+                    return fail(work, fmt::format("Prefill server error {}: {}", status, text));
+                work->prefilled = true;
+                --prefill_[work->prefill].in_flight;
+                then(text);
+            });
 }
 
 void Router::decode(const Working& work, const Upstream::Request& request) {
@@ -167,7 +185,8 @@ void Router::decode(const Working& work, const Upstream::Request& request) {
                                    .end =
                                        [this, work](const std::string& error) {
                                            if (work->exchange == nullptr) return;
-                                           if (!error.empty()) return fail(work, "Decode request failed: " + error);
+                                           if (!error.empty())
+                                               return fail(work, "Decode request failed: " + error);
                                            work->whole = true;
                                            pass_on(work);
                                        }});

@@ -47,7 +47,8 @@ private:
     void complete(const HttpRequest& request, Exchange& exchange);
     void prefill_first(const Working& work);
     void both(const Working& work);
-    void prefill(const Working& work, const Upstream::Request& request, std::function<void(const std::string& answer)> then);
+    void prefill(const Working& work, const Upstream::Request& request,
+                 std::function<void(const std::string& answer)> then);
     void decode(const Working& work, const Upstream::Request& request);
     void pass_on(const Working& work);
     void look_at(const HttpRequest& request, Exchange& exchange, const Engine& engine);

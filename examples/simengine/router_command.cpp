@@ -17,7 +17,8 @@ constexpr int refusal_code = 2;  ///< argparse's
 
 // Read in py_src/vllm_router/router_args.py of vllm-project/router at 1700eefa; sglang_router, of
 // which it is a fork, has the same of these.
-constexpr std::array policies{"random", "round_robin", "cache_aware", "power_of_two", "consistent_hash", "sticky_round_robin"};
+constexpr std::array policies{"random",       "round_robin",     "cache_aware",
+                              "power_of_two", "consistent_hash", "sticky_round_robin"};
 constexpr std::array flags_without_effect{"--policy",
                                           "--prefill-policy",
                                           "--decode-policy",
@@ -36,34 +37,46 @@ constexpr std::array switches_without_effect{"--disable-retries", "--disable-cir
 /// One command line while it is read.
 class RouterReader {
 public:
-    RouterReader(RouterCommand command, std::vector<std::string> given) : command_(std::move(command)), words_(std::move(given)) {}
+    RouterReader(RouterCommand command, std::vector<std::string> given)
+        : command_(std::move(command)), words_(std::move(given)) {}
 
     RouterCommand read() {
         for (; at_ < words_.size(); ++at_) read_flag(words_[at_]);
         if (command_.wants_help) return std::move(command_);
-        if (!apart_) refuse("this router is copied for prefill and decode apart alone: " + switch_name() + " wanted");
-        if (command_.prefill.empty() || command_.decode.empty()) refuse("at least one --prefill and one --decode wanted");
+        if (!apart_)
+            refuse("this router is copied for prefill and decode apart alone: " + switch_name() +
+                   " wanted");
+        if (command_.prefill.empty() || command_.decode.empty())
+            refuse("at least one --prefill and one --decode wanted");
         return std::move(command_);
     }
 
 private:
     [[noreturn]] void refuse(const std::string& sentence) const {
-        throw CommandRefused(fmt::format("usage: {0} [options]\n{0}: error: {1}\n", command_.program, sentence), refusal_code);
+        throw CommandRefused(
+            fmt::format("usage: {0} [options]\n{0}: error: {1}\n", command_.program, sentence),
+            refusal_code);
     }
     [[nodiscard]] std::string switch_name() const {
-        return command_.way == RouterCommand::Way::both_at_once ? "--pd-disaggregation" : "--vllm-pd-disaggregation";
+        return command_.way == RouterCommand::Way::both_at_once ? "--pd-disaggregation"
+                                                                : "--vllm-pd-disaggregation";
     }
 
     void read_flag(const std::string& word) {
         const auto equals = word.find('=');
         const std::string flag = word.substr(0, equals);
-        if (equals != std::string::npos) words_.insert(words_.begin() + static_cast<std::ptrdiff_t>(at_) + 1, word.substr(equals + 1));
-        const auto is_one_of = [&](const auto& list) { return std::find(list.begin(), list.end(), flag) != list.end(); };
+        if (equals != std::string::npos)
+            words_.insert(words_.begin() + static_cast<std::ptrdiff_t>(at_) + 1,
+                          word.substr(equals + 1));
+        const auto is_one_of = [&](const auto& list) {
+            return std::find(list.begin(), list.end(), flag) != list.end();
+        };
         if (flag == "--help" || flag == "-h") command_.wants_help = true;
         else if (flag == switch_name()) apart_ = true;
         else if (flag == "--host") command_.host = take(flag);
         else if (flag == "--port") command_.port = port_of(flag, take(flag), 0);
-        else if (flag == "--worker-startup-timeout-secs") command_.startup_seconds = static_cast<double>(number_of(flag, take(flag)));
+        else if (flag == "--worker-startup-timeout-secs")
+            command_.startup_seconds = static_cast<double>(number_of(flag, take(flag)));
         else if (flag == "--prefill") read_prefill();
         else if (flag == "--decode") command_.decode.push_back({engine_at(flag, take(flag)), 0});
         else if (is_one_of(switches_without_effect)) command_.not_copied.push_back(flag);
@@ -91,7 +104,8 @@ private:
     }
 
     std::string take(const std::string& flag) {
-        if (at_ + 1 >= words_.size() || words_[at_ + 1].starts_with("--")) refuse("argument " + flag + ": expected one argument");
+        if (at_ + 1 >= words_.size() || words_[at_ + 1].starts_with("--"))
+            refuse("argument " + flag + ": expected one argument");
         return words_[++at_];
     }
     std::int64_t number_of(const std::string& flag, const std::string& text) const {
@@ -99,14 +113,17 @@ private:
         if (!number) refuse(fmt::format("argument {}: invalid int value: '{}'", flag, text));
         return *number;
     }
-    std::uint16_t port_of(const std::string& flag, const std::string& text, std::int64_t least) const {
+    std::uint16_t port_of(const std::string& flag, const std::string& text,
+                          std::int64_t least) const {
         const std::int64_t number = number_of(flag, text);
-        if (number < least || number > 65535) refuse(fmt::format("argument {}: a port wanted, got '{}'", flag, text));
+        if (number < least || number > 65535)
+            refuse(fmt::format("argument {}: a port wanted, got '{}'", flag, text));
         return static_cast<std::uint16_t>(number);
     }
     Address engine_at(const std::string& flag, const std::string& url) const {
         const auto address = address_of(url);
-        if (!address) refuse(fmt::format("argument {}: http://HOST:PORT wanted, got '{}'", flag, url));
+        if (!address)
+            refuse(fmt::format("argument {}: http://HOST:PORT wanted, got '{}'", flag, url));
         return *address;
     }
 
@@ -130,7 +147,9 @@ std::optional<RouterCommand> read_router_command(const std::vector<std::string>&
         command.program = "launch_router.py";
         used = 3;
     } else return std::nullopt;
-    return RouterReader(std::move(command), {words.begin() + static_cast<std::ptrdiff_t>(used), words.end()}).read();
+    return RouterReader(std::move(command),
+                        {words.begin() + static_cast<std::ptrdiff_t>(used), words.end()})
+        .read();
 }
 
 }  // namespace simengine

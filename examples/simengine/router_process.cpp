@@ -34,10 +34,11 @@ public:
         : command_(command),
           options_(options),
           router_(context_, command, options.seed),
-          server_(context_, {.handle = [this](const HttpRequest& request, Exchange& exchange) { handle(request, exchange); },
+          server_(context_, {.handle = [this](const HttpRequest& request,
+                                              Exchange& exchange) { handle(request, exchange); },
                              .gone = [this](std::size_t work) { router_.gone(work); }}),
-          until_(SteadyClock::now() +
-                 std::chrono::duration_cast<SteadyClock::duration>(std::chrono::duration<double>(command.startup_seconds))) {
+          until_(SteadyClock::now() + std::chrono::duration_cast<SteadyClock::duration>(
+                                          std::chrono::duration<double>(command.startup_seconds))) {
         for (const auto* engines : {&command.prefill, &command.decode})
             for (const RoutedEngine& engine : *engines) awaited_.push_back(engine.address);
     }
@@ -49,7 +50,8 @@ public:
             if (!error) end(0);
         });
         if (!command_.not_copied.empty() && !options_.quiet)
-            fmt::print(stderr, "simengine: given, and without an effect here: {}\n", fmt::join(command_.not_copied, ", "));
+            fmt::print(stderr, "simengine: given, and without an effect here: {}\n",
+                       fmt::join(command_.not_copied, ", "));
         if (!options_.vices.never_ready) look_at_next();
         context_.run();
         return exit_code_;
@@ -58,20 +60,22 @@ public:
 private:
     void look_at_next() {
         if (awaited_.empty()) return listen();
-        ask(context_, awaited_.back(), {.method = "GET", .target = "/health"}, [this](int status, const std::string&) {
-            if (status == 200) {
-                awaited_.pop_back();
-                return look_at_next();
-            }
-            if (SteadyClock::now() >= until_) {
-                fmt::print(stderr, "ERROR worker http://{} did not become healthy in time\n", awaited_.back().text());
-                return end(1);
-            }
-            pause_.expires_after(between_looks);
-            pause_.async_wait([this](const error_code& error) {
-                if (!error) look_at_next();
+        ask(context_, awaited_.back(), {.method = "GET", .target = "/health"},
+            [this](int status, const std::string&) {
+                if (status == 200) {
+                    awaited_.pop_back();
+                    return look_at_next();
+                }
+                if (SteadyClock::now() >= until_) {
+                    fmt::print(stderr, "ERROR worker http://{} did not become healthy in time\n",
+                               awaited_.back().text());
+                    return end(1);
+                }
+                pause_.expires_after(between_looks);
+                pause_.async_wait([this](const error_code& error) {
+                    if (!error) look_at_next();
+                });
             });
-        });
     }
 
     void listen() {
@@ -79,7 +83,8 @@ private:
             server_.bind(command_.host, command_.port);
             server_.listen();
         } catch (const servetune::IoError& error) {
-            if (server_.port_in_use()) fmt::print(stderr, "ERROR Address already in use (os error 98)\n");
+            if (server_.port_in_use())
+                fmt::print(stderr, "ERROR Address already in use (os error 98)\n");
             else fmt::print(stderr, "{}\n", error.what());
             return end(1);
         }
@@ -89,7 +94,8 @@ private:
 
     void handle(const HttpRequest& request, Exchange& exchange) {
         router_.handle(request, exchange);
-        if (options_.vices.die_at_requests > 0 && static_cast<std::int64_t>(router_.completions()) >= options_.vices.die_at_requests) {
+        if (options_.vices.die_at_requests > 0 &&
+            static_cast<std::int64_t>(router_.completions()) >= options_.vices.die_at_requests) {
             fmt::print(stderr, "thread 'main' panicked: simengine was told to die\n");
             _exit(1);
         }

@@ -27,7 +27,8 @@ using asio::ip::tcp;
 using boost::system::error_code;
 
 constexpr std::size_t most_unsent_bytes = 4U << 20U;
-constexpr std::size_t most_unread_bytes = 1U << 20U;    ///< of requests that wait behind the one being answered
+constexpr std::size_t most_unread_bytes =
+    1U << 20U;  ///< of requests that wait behind the one being answered
 constexpr std::uint64_t most_body_bytes = 256U << 20U;  ///< a prompt of a hundred million tokens
 constexpr std::chrono::milliseconds accept_pause{50};
 
@@ -35,7 +36,8 @@ std::string_view view(boost::beast::string_view text) { return {text.data(), tex
 
 std::string head(int status, std::string_view content_type, bool keep_alive) {
     std::string text = "HTTP/1.1 " + std::to_string(status) + " " +
-                       std::string(view(http::obsolete_reason(static_cast<http::status>(status)))) + "\r\nserver: simengine\r\n";
+                       std::string(view(http::obsolete_reason(static_cast<http::status>(status)))) +
+                       "\r\nserver: simengine\r\n";
     if (!content_type.empty()) text += "content-type: " + std::string(content_type) + "\r\n";
     if (!keep_alive) text += "connection: close\r\n";
     return text;
@@ -44,7 +46,8 @@ std::string head(int status, std::string_view content_type, bool keep_alive) {
 }  // namespace
 
 struct Server::State : std::enable_shared_from_this<Server::State> {
-    State(asio::io_context& io, Handlers to) : context(io), handlers(std::move(to)), acceptor(io), pause(io) {}
+    State(asio::io_context& io, Handlers to)
+        : context(io), handlers(std::move(to)), acceptor(io), pause(io) {}
 
     void accept();
     void drop();
@@ -61,7 +64,8 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
 /// One client. Lives in State::connections until it is closed, and in the operations under way.
 class Server::Connection final : public Exchange, public std::enable_shared_from_this<Connection> {
 public:
-    Connection(tcp::socket socket, const std::shared_ptr<State>& state) : socket_(std::move(socket)), state_(state) {}
+    Connection(tcp::socket socket, const std::shared_ptr<State>& state)
+        : socket_(std::move(socket)), state_(state) {}
     Connection(const Connection&) = delete;
     Connection& operator=(const Connection&) = delete;
 
@@ -111,10 +115,11 @@ private:
 void Server::Connection::wait_to_read() {
     if (waits_to_read_ || !open_ || in_.size() > most_unread_bytes) return;
     waits_to_read_ = true;
-    socket_.async_wait(tcp::socket::wait_read, [self = shared_from_this()](const error_code& error) {
-        self->waits_to_read_ = false;
-        if (!error && self->open_) self->read();
-    });
+    socket_.async_wait(tcp::socket::wait_read,
+                       [self = shared_from_this()](const error_code& error) {
+                           self->waits_to_read_ = false;
+                           if (!error && self->open_) self->read();
+                       });
 }
 
 void Server::Connection::read() {
@@ -123,7 +128,8 @@ void Server::Connection::read() {
     error_code error;
     const std::size_t got = socket_.read_some(asio::buffer(state->input), error);
     if (error == asio::error::would_block) return wait_to_read();
-    if (error) return close();  // the client has left, or will say nothing more: engines take that for leaving
+    if (error)
+        return close();  // the client has left, or will say nothing more: engines take that for leaving
     in_.append(state->input.data(), got);
     if (!answering_) process();
     wait_to_read();
@@ -144,9 +150,11 @@ void Server::Connection::process() {
         if (error && error != http::error::need_more) {
             keep_alive_ = false;
             answering_ = true;
-            return answer(error == http::error::body_limit ? 413 : 400, "text/plain", "Invalid HTTP request received.");
+            return answer(error == http::error::body_limit ? 413 : 400, "text/plain",
+                          "Invalid HTTP request received.");
         }
-        if (!had_head && parser_->is_header_done() && !parser_->is_done() && view(parser_->get()[http::field::expect]) == "100-continue")
+        if (!had_head && parser_->is_header_done() && !parser_->is_done() &&
+            view(parser_->get()[http::field::expect]) == "100-continue")
             send("HTTP/1.1 100 Continue\r\n\r\n");
         if (parser_->is_done()) handle();
         else if (used == 0) return;
@@ -180,7 +188,8 @@ void Server::Connection::answer(int status, std::string_view content_type, std::
 }
 
 void Server::Connection::begin_stream() {
-    send(head(200, "text/event-stream; charset=utf-8", keep_alive_) + "transfer-encoding: chunked\r\n\r\n");
+    send(head(200, "text/event-stream; charset=utf-8", keep_alive_) +
+         "transfer-encoding: chunked\r\n\r\n");
 }
 
 void Server::Connection::write(std::string_view bytes) {
@@ -193,7 +202,8 @@ void Server::Connection::send(std::string_view bytes) {
     if (!open_) return;
     if (out_.empty()) {
         error_code error;
-        const std::size_t sent = socket_.write_some(asio::buffer(bytes.data(), bytes.size()), error);
+        const std::size_t sent =
+            socket_.write_some(asio::buffer(bytes.data(), bytes.size()), error);
         if (error && error != asio::error::would_block) return close();
         bytes.remove_prefix(error ? 0 : sent);
         if (bytes.empty()) return;
@@ -205,19 +215,21 @@ void Server::Connection::send(std::string_view bytes) {
 void Server::Connection::flush() {
     if (waits_to_write_ || !open_) return;
     waits_to_write_ = true;
-    socket_.async_wait(tcp::socket::wait_write, [self = shared_from_this()](const error_code& waited) {
-        self->waits_to_write_ = false;
-        if (waited || !self->open_) return;
-        error_code error;
-        const std::size_t sent =
-            self->socket_.write_some(asio::buffer(self->out_.data() + self->out_at_, self->out_.size() - self->out_at_), error);
-        if (error && error != asio::error::would_block) return self->close();
-        self->out_at_ += error ? 0 : sent;
-        if (self->out_at_ < self->out_.size()) return self->flush();
-        self->out_.clear();
-        self->out_at_ = 0;
-        if (self->close_when_written_) self->close();
-    });
+    socket_.async_wait(
+        tcp::socket::wait_write, [self = shared_from_this()](const error_code& waited) {
+            self->waits_to_write_ = false;
+            if (waited || !self->open_) return;
+            error_code error;
+            const std::size_t sent = self->socket_.write_some(
+                asio::buffer(self->out_.data() + self->out_at_, self->out_.size() - self->out_at_),
+                error);
+            if (error && error != asio::error::would_block) return self->close();
+            self->out_at_ += error ? 0 : sent;
+            if (self->out_at_ < self->out_.size()) return self->flush();
+            self->out_.clear();
+            self->out_at_ = 0;
+            if (self->close_when_written_) self->close();
+        });
 }
 
 void Server::Connection::finish() {
@@ -256,7 +268,8 @@ void Server::State::accept() {
     acceptor.async_accept([this](const error_code& error, tcp::socket socket) {
         if (!acceptor.is_open()) return;
         if (!error) {
-            const auto connection = std::make_shared<Connection>(std::move(socket), shared_from_this());
+            const auto connection =
+                std::make_shared<Connection>(std::move(socket), shared_from_this());
             connections.insert(connection);
             connection->start();
             return accept();
@@ -274,15 +287,18 @@ void Server::State::drop() {
     for (const auto& connection : all) connection->close();
 }
 
-Server::Server(asio::io_context& context, Handlers handlers) : state_(std::make_shared<State>(context, std::move(handlers))) {}
+Server::Server(asio::io_context& context, Handlers handlers)
+    : state_(std::make_shared<State>(context, std::move(handlers))) {}
 
 Server::~Server() { close(); }
 
 void Server::bind(const std::string& host, std::uint16_t port) {
     error_code error;
     tcp::resolver resolver(state_->context);
-    const auto found = resolver.resolve(host, std::to_string(port), tcp::resolver::passive | tcp::resolver::numeric_service, error);
-    if (error || found.begin() == found.end()) throw servetune::IoError("cannot find the address of '" + host + "': " + error.message());
+    const auto found = resolver.resolve(
+        host, std::to_string(port), tcp::resolver::passive | tcp::resolver::numeric_service, error);
+    if (error || found.begin() == found.end())
+        throw servetune::IoError("cannot find the address of '" + host + "': " + error.message());
     tcp::endpoint endpoint = found.begin()->endpoint();
     for (const auto& one : found)
         if (one.endpoint().protocol() == tcp::v4()) {
@@ -294,7 +310,9 @@ void Server::bind(const std::string& host, std::uint16_t port) {
     if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
     if (!error) acceptor.bind(endpoint, error);
     state_->in_use = error == asio::error::address_in_use;
-    if (error) throw servetune::IoError("cannot take port " + std::to_string(port) + " of " + host + ": " + error.message());
+    if (error)
+        throw servetune::IoError("cannot take port " + std::to_string(port) + " of " + host + ": " +
+                                 error.message());
 }
 
 bool Server::port_in_use() const { return state_->in_use; }
@@ -308,7 +326,9 @@ void Server::listen() {
     error_code error;
     state_->acceptor.listen(asio::socket_base::max_listen_connections, error);
     state_->in_use = error == asio::error::address_in_use;
-    if (error) throw servetune::IoError("cannot listen on port " + std::to_string(port()) + ": " + error.message());
+    if (error)
+        throw servetune::IoError("cannot listen on port " + std::to_string(port()) + ": " +
+                                 error.message());
     state_->accept();
 }
 

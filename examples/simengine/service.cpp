@@ -15,7 +15,10 @@
 namespace simengine {
 namespace {
 
-double seconds_since_1970() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+double seconds_since_1970() {
+    return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch())
+        .count();
+}
 
 using OrderedJson = nlohmann::ordered_json;
 constexpr std::string_view json_type = "application/json";
@@ -23,13 +26,16 @@ constexpr std::string_view json_type = "application/json";
 /// Names all tokens of a prompt: the same for the same prompt.
 std::uint64_t key_of(const std::vector<Token>& prompt, std::uint64_t seed) {
     std::uint64_t key = servetune::mix64(seed);
-    for (const Token token : prompt) key = servetune::mix64(key ^ static_cast<std::uint64_t>(token));
+    for (const Token token : prompt)
+        key = servetune::mix64(key ^ static_cast<std::uint64_t>(token));
     return key;
 }
 
 /// How many tokens the answer gets, and whether the limit is what ends it.
-std::pair<std::int64_t, bool> answer_length(const CompletionRequest& asked, std::int64_t context, std::uint64_t key) {
-    const std::int64_t room = std::max<std::int64_t>(1, context - static_cast<std::int64_t>(asked.prompt.size()));
+std::pair<std::int64_t, bool> answer_length(const CompletionRequest& asked, std::int64_t context,
+                                            std::uint64_t key) {
+    const std::int64_t room =
+        std::max<std::int64_t>(1, context - static_cast<std::int64_t>(asked.prompt.size()));
     const std::int64_t most = std::min(room, asked.max_tokens.value_or(room));
     if (asked.ignore_eos) return {most, true};
     const std::int64_t natural = std::max(natural_length(key), asked.min_tokens);
@@ -38,7 +44,8 @@ std::pair<std::int64_t, bool> answer_length(const CompletionRequest& asked, std:
 
 }  // namespace
 
-Service::Service(ServiceOptions options, const servetune::CostModel& cost, const EngineLoopOptions& loop, Hooks hooks)
+Service::Service(ServiceOptions options, const servetune::CostModel& cost,
+                 const EngineLoopOptions& loop, Hooks hooks)
     : options_(std::move(options)),
       dialect_(*options_.dialect),
       tokenizer_(cost.target().model.vocabulary),
@@ -52,24 +59,28 @@ void Service::refuse(Exchange& exchange, const HttpRefusal& refusal) const {
 }
 
 bool Service::authorized(const HttpRequest& request) const {
-    return options_.api_key.empty() || !request.path.starts_with("/v1/") || request.authorization == "Bearer " + options_.api_key;
+    return options_.api_key.empty() || !request.path.starts_with("/v1/") ||
+           request.authorization == "Bearer " + options_.api_key;
 }
 
 bool Service::serves(const std::string& model) const {
     if (model.empty() || !dialect_.checks_model || model == shown_name()) return true;
-    return std::find(options_.served_names.begin(), options_.served_names.end(), model) != options_.served_names.end();
+    return std::find(options_.served_names.begin(), options_.served_names.end(), model) !=
+           options_.served_names.end();
 }
 
 std::string Service::shown_name() const {
-    return options_.vices.wrong_model.empty() ? options_.served_names.front() : options_.vices.wrong_model;
+    return options_.vices.wrong_model.empty() ? options_.served_names.front()
+                                              : options_.vices.wrong_model;
 }
 
 void Service::handle(const HttpRequest& request, Exchange& exchange) {
     if (!authorized(request)) return refuse(exchange, {401, "Unauthorized", "Unauthorized"});
-    if (handle_completion(request, exchange) || handle_about(request, exchange) || handle_reset(request, exchange) ||
-        handle_text(request, exchange))
+    if (handle_completion(request, exchange) || handle_about(request, exchange) ||
+        handle_reset(request, exchange) || handle_text(request, exchange))
         return;
-    if (dialect_.kind == EngineKind::llama_cpp) return refuse(exchange, {404, "File Not Found", "not_found_error"});
+    if (dialect_.kind == EngineKind::llama_cpp)
+        return refuse(exchange, {404, "File Not Found", "not_found_error"});
     exchange.answer(404, json_type, R"({"detail":"Not Found"})");
 }
 
@@ -84,9 +95,13 @@ bool Service::handle_completion(const HttpRequest& request, Exchange& exchange) 
     }
     if (misbehave_at_request()) return true;
     CompletionRequest asked;
-    if (const auto wrong = read_completion_request(dialect_, request.body, chat, tokenizer_, asked)) refuse(exchange, *wrong);
-    else if (!serves(asked.model)) refuse(exchange, {404, fmt::format("The model `{}` does not exist.", asked.model), "NotFoundError"});
-    else if (const auto longer = too_long(dialect_, asked, loop_.cost().max_context_tokens())) refuse(exchange, *longer);
+    if (const auto wrong = read_completion_request(dialect_, request.body, chat, tokenizer_, asked))
+        refuse(exchange, *wrong);
+    else if (!serves(asked.model))
+        refuse(exchange,
+               {404, fmt::format("The model `{}` does not exist.", asked.model), "NotFoundError"});
+    else if (const auto longer = too_long(dialect_, asked, loop_.cost().max_context_tokens()))
+        refuse(exchange, *longer);
     else if (const auto other = not_its_role(asked)) refuse(exchange, *other);
     else complete(asked, exchange);
     return true;
@@ -96,10 +111,15 @@ bool Service::handle_completion(const HttpRequest& request, Exchange& exchange) 
 /// has one role takes no other requests.
 std::optional<HttpRefusal> Service::not_its_role(CompletionRequest& asked) const {
     const bool apart = options_.role == EngineRole::prefill || options_.role == EngineRole::decode;
-    if (options_.role == EngineRole::whole || options_.role == EngineRole::decode) asked.gives.reset();
-    if (options_.role == EngineRole::whole || options_.role == EngineRole::prefill) asked.takes.reset();
-    if (dialect_.kind != EngineKind::sglang || !apart || asked.gives || asked.takes) return std::nullopt;
-    return HttpRefusal{400, "Invalid request: this engine has one part of the work, and the request names no bootstrap room"};
+    if (options_.role == EngineRole::whole || options_.role == EngineRole::decode)
+        asked.gives.reset();
+    if (options_.role == EngineRole::whole || options_.role == EngineRole::prefill)
+        asked.takes.reset();
+    if (dialect_.kind != EngineKind::sglang || !apart || asked.gives || asked.takes)
+        return std::nullopt;
+    return HttpRefusal{400,
+                       "Invalid request: this engine has one part of the work, and the request "
+                       "names no bootstrap room"};
 }
 
 /// True when there is nobody left to answer.
@@ -121,9 +141,13 @@ void Service::complete(const CompletionRequest& asked, Exchange& exchange) {
     const auto input = static_cast<std::int64_t>(asked.prompt.size());
     const std::uint64_t key = key_of(asked.prompt, options_.seed);
     const auto [planned, by_length] = answer_length(asked, loop_.cost().max_context_tokens(), key);
-    const bool aborts = options_.vices.abort_every > 0 && requests_ % options_.vices.abort_every == 0;
-    const std::int64_t output = asked.gives ? 1 : aborts ? std::min<std::int64_t>(2, planned) : planned;
-    if (const std::string refusal = loop_.refusal(input, output, asked.takes.has_value()); !refusal.empty())
+    const bool aborts =
+        options_.vices.abort_every > 0 && requests_ % options_.vices.abort_every == 0;
+    const std::int64_t output = asked.gives ? 1
+                                : aborts    ? std::min<std::int64_t>(2, planned)
+                                            : planned;
+    if (const std::string refusal = loop_.refusal(input, output, asked.takes.has_value());
+        !refusal.empty())
         return refuse(exchange, {400, refusal});
 
     const std::size_t id = next_id_++;
@@ -131,7 +155,8 @@ void Service::complete(const CompletionRequest& asked, Exchange& exchange) {
     if (asked.cache_prompt && loop_.cost().settings().prefix_cache) {
         std::vector<Token> all = asked.prompt;
         AnswerText(key).encode(output, tokenizer_, all);
-        work.pieces = piece_names(all, static_cast<std::size_t>(servetune::EngineCore::prefix_piece_tokens));
+        work.pieces =
+            piece_names(all, static_cast<std::size_t>(servetune::EngineCore::prefix_piece_tokens));
     }
     AnswerFacts facts;
     facts.chat = asked.chat;
@@ -148,7 +173,9 @@ void Service::complete(const CompletionRequest& asked, Exchange& exchange) {
     facts.says_cached = options_.says_cached;
     facts.halves_usage = options_.vices.bad_usage;
     facts.breaks_json = options_.vices.wrong_json;
-    Pending& pending = pending_.emplace(id, Pending{&exchange, asked.stream, AnswerWriter(dialect_, facts)}).first->second;
+    Pending& pending =
+        pending_.emplace(id, Pending{&exchange, asked.stream, AnswerWriter(dialect_, facts)})
+            .first->second;
     exchange.set_work(id);
     if (asked.gives) pending.room = dialect_.kind == EngineKind::sglang ? asked.gives->room : id;
     if (asked.takes) {
@@ -167,7 +194,10 @@ void Service::arrived(std::size_t work, const std::string& error) {
     Exchange& exchange = *pending.exchange;
     if (!error.empty()) {
         pending_.erase(found);
-        return refuse(exchange, {500, "the cache of the prompt did not come from the prefill engine: " + error, "InternalServerError"});
+        return refuse(
+            exchange,
+            {500, "the cache of the prompt did not come from the prefill engine: " + error,
+             "InternalServerError"});
     }
     servetune::EngineRequest request = std::move(*std::exchange(pending.later, std::nullopt));
     request.prompt_is_computed = true;
@@ -208,8 +238,12 @@ void Service::give(Pending& pending) {
 void Service::observe(Pending& pending, const servetune::TokenEvent& event) {
     if (histograms_.empty()) return;
     const TimePoint now = Clock::now();
-    const auto add = [this](const char* name, double value) { histograms_.find(std::string_view(name))->second.add(value); };
-    const auto seconds = [](TimePoint from, TimePoint to) { return std::chrono::duration<double>(to - from).count(); };
+    const auto add = [this](const char* name, double value) {
+        histograms_.find(std::string_view(name))->second.add(value);
+    };
+    const auto seconds = [](TimePoint from, TimePoint to) {
+        return std::chrono::duration<double>(to - from).count();
+    };
     if (event.first) {
         pending.first = now;
         add("first_token_seconds", seconds(pending.begun, now));
@@ -273,14 +307,19 @@ bool Service::handle_about(const HttpRequest& request, Exchange& exchange) {
     if (path == "/simengine") return json(status_json());
     if (path == "/version" && (kind == EngineKind::vllm || kind == EngineKind::tensorrt_llm))
         return json(OrderedJson{{"version", options_.version}}.dump());
-    if ((path == "/get_server_info" || path == "/server_info") && kind == EngineKind::sglang) return json(server_info_json());
+    if ((path == "/get_server_info" || path == "/server_info") && kind == EngineKind::sglang)
+        return json(server_info_json());
     if (path == "/props" && kind == EngineKind::llama_cpp) return json(server_info_json());
     if (path == "/slots" && kind == EngineKind::llama_cpp) return json(slots_json());
     if (path != "/metrics") return false;
-    if (kind == EngineKind::tensorrt_llm) return json("[]");  // its list of steps, which reading empties; it has no counters
-    if (options_.metrics) exchange.answer(200, "text/plain; version=0.0.4; charset=utf-8", metrics_text());
+    if (kind == EngineKind::tensorrt_llm)
+        return json("[]");  // its list of steps, which reading empties; it has no counters
+    if (options_.metrics)
+        exchange.answer(200, "text/plain; version=0.0.4; charset=utf-8", metrics_text());
     else if (kind == EngineKind::llama_cpp)
-        refuse(exchange, {501, "This server does not support metrics endpoint. Start it with `--metrics`", "not_supported_error"});
+        refuse(exchange,
+               {501, "This server does not support metrics endpoint. Start it with `--metrics`",
+                "not_supported_error"});
     else return false;
     return true;
 }
@@ -288,25 +327,29 @@ bool Service::handle_about(const HttpRequest& request, Exchange& exchange) {
 std::string Service::models_json() const {
     OrderedJson data = OrderedJson::array();
     for (const std::string& name : options_.served_names)
-        data.push_back({{"id", options_.vices.wrong_model.empty() ? name : options_.vices.wrong_model},
-                        {"object", "model"},
-                        {"created", static_cast<std::int64_t>(started_at_)},
-                        {"owned_by", dialect_.kind == EngineKind::llama_cpp ? "llamacpp" : dialect_.engine},
-                        {"root", options_.model},
-                        {"max_model_len", loop_.cost().max_context_tokens()}});
+        data.push_back(
+            {{"id", options_.vices.wrong_model.empty() ? name : options_.vices.wrong_model},
+             {"object", "model"},
+             {"created", static_cast<std::int64_t>(started_at_)},
+             {"owned_by", dialect_.kind == EngineKind::llama_cpp ? "llamacpp" : dialect_.engine},
+             {"root", options_.model},
+             {"max_model_len", loop_.cost().max_context_tokens()}});
     return OrderedJson{{"object", "list"}, {"data", data}}.dump();
 }
 
 std::string Service::server_info_json() const {
     const auto& settings = loop_.cost().settings();
     if (dialect_.kind == EngineKind::llama_cpp)
-        return OrderedJson{{"default_generation_settings", {{"n_ctx", loop_.cost().max_context_tokens()}}},
-                           {"total_slots", settings.max_sequences},
-                           {"model_alias", shown_name()},
-                           {"model_path", options_.model},
-                           {"build_info", options_.version}}
+        return OrderedJson{
+            {"default_generation_settings", {{"n_ctx", loop_.cost().max_context_tokens()}}},
+            {"total_slots", settings.max_sequences},
+            {"model_alias", shown_name()},
+            {"model_path", options_.model},
+            {"build_info", options_.version}}
             .dump();
-    OrderedJson object{{"model_path", options_.model}, {"served_model_name", shown_name()}, {"version", options_.version}};
+    OrderedJson object{{"model_path", options_.model},
+                       {"served_model_name", shown_name()},
+                       {"version", options_.version}};
     for (const auto& [name, value] : options_.parameters) object[name] = servetune::to_json(value);
     for (const auto& [flag, values] : options_.flags) {
         std::string name = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
@@ -322,8 +365,9 @@ std::string Service::server_info_json() const {
 std::string Service::slots_json() const {
     OrderedJson slots = OrderedJson::array();
     for (std::int64_t i = 0; i < loop_.cost().settings().max_sequences; ++i)
-        slots.push_back(
-            {{"id", i}, {"n_ctx", loop_.cost().max_context_tokens()}, {"is_processing", static_cast<std::size_t>(i) < loop_.running()}});
+        slots.push_back({{"id", i},
+                         {"n_ctx", loop_.cost().max_context_tokens()},
+                         {"is_processing", static_cast<std::size_t>(i) < loop_.running()}});
     return slots.dump();
 }
 
@@ -343,7 +387,8 @@ std::string Service::status_json() const {
 
 std::string Service::metrics_text() const {
     servetune::EngineCounters counters = loop_.counters();
-    counters.prompt_tokens += static_cast<std::uint64_t>(arrived_tokens_);  // engines count them, wherever they were computed
+    counters.prompt_tokens += static_cast<std::uint64_t>(
+        arrived_tokens_);  // engines count them, wherever they were computed
     return prometheus_text(dialect_, options_.engine.counters,
                            {.counters = counters,
                             .running = loop_.running(),
@@ -359,8 +404,10 @@ std::string Service::metrics_text() const {
 
 bool Service::handle_reset(const HttpRequest& request, Exchange& exchange) {
     const auto& resets = options_.engine.between_runs;
-    const bool known = std::any_of(resets.begin(), resets.end(), [&](const auto& reset) { return reset.first == request.path; });
-    const bool slot = dialect_.kind == EngineKind::llama_cpp && request.path.starts_with("/slots/") && request.query == "action=erase" &&
+    const bool known = std::any_of(resets.begin(), resets.end(),
+                                   [&](const auto& reset) { return reset.first == request.path; });
+    const bool slot = dialect_.kind == EngineKind::llama_cpp &&
+                      request.path.starts_with("/slots/") && request.query == "action=erase" &&
                       options_.flags.contains("--slot-save-path");
     if ((!known && !slot) || !options_.can_reset) return false;
     if (request.method != "POST" && dialect_.kind != EngineKind::sglang) {
@@ -378,11 +425,14 @@ bool Service::handle_text(const HttpRequest& request, Exchange& exchange) {
     if (!has || request.method != "POST") return false;
     std::vector<Token> tokens;
     if (request.path == "/tokenize") {
-        if (const auto wrong = read_tokenize_request(request.body, tokenizer_, tokens)) refuse(exchange, *wrong);
+        if (const auto wrong = read_tokenize_request(request.body, tokenizer_, tokens))
+            refuse(exchange, *wrong);
         else
-            exchange.answer(
-                200, json_type,
-                OrderedJson{{"count", tokens.size()}, {"max_model_len", loop_.cost().max_context_tokens()}, {"tokens", tokens}}.dump());
+            exchange.answer(200, json_type,
+                            OrderedJson{{"count", tokens.size()},
+                                        {"max_model_len", loop_.cost().max_context_tokens()},
+                                        {"tokens", tokens}}
+                                .dump());
         return true;
     }
     if (request.path != "/detokenize") return false;
@@ -393,7 +443,8 @@ bool Service::handle_text(const HttpRequest& request, Exchange& exchange) {
     // Numbers are hashes: what text had them is not known. Each gets a word of its own, as many
     // tokens as there were.
     std::string text;
-    for (std::size_t i = 0; i < tokens.size(); ++i) text += AnswerText(static_cast<std::uint64_t>(tokens[i])).token(i == 0 ? 0 : 1);
+    for (std::size_t i = 0; i < tokens.size(); ++i)
+        text += AnswerText(static_cast<std::uint64_t>(tokens[i])).token(i == 0 ? 0 : 1);
     exchange.answer(200, json_type, OrderedJson{{"prompt", text}}.dump());
     return true;
 }

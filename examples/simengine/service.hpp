@@ -26,11 +26,12 @@ namespace simengine {
 /// What the engine answers with, beside its timing.
 struct ServiceOptions {
     const Dialect* dialect = nullptr;
-    servetune::Engine engine{};                               ///< counters, paths that empty the cache
-    std::string version{};                                    ///< of the engine
-    std::vector<std::string> served_names{};                  ///< the first is what it calls itself
-    std::string model{};                                      ///< as the command names it
-    std::map<std::string, std::vector<std::string>> flags{};  ///< of the command, for /get_server_info
+    servetune::Engine engine{};               ///< counters, paths that empty the cache
+    std::string version{};                    ///< of the engine
+    std::vector<std::string> served_names{};  ///< the first is what it calls itself
+    std::string model{};                      ///< as the command names it
+    std::map<std::string, std::vector<std::string>>
+        flags{};  ///< of the command, for /get_server_info
     servetune::Assignment parameters{};
     std::string api_key{};    ///< empty: none is needed
     bool metrics = true;      ///< has /metrics
@@ -57,7 +58,8 @@ public:
         /// The cache of this room can be fetched, or never will be.
         std::function<void(std::uint64_t room, bool computed)> offer;
     };
-    Service(ServiceOptions options, const servetune::CostModel& cost, const EngineLoopOptions& loop, Hooks hooks);
+    Service(ServiceOptions options, const servetune::CostModel& cost, const EngineLoopOptions& loop,
+            Hooks hooks);
 
     void handle(const HttpRequest& request, Exchange& exchange);
     /// The client whose work this was has left.

@@ -40,7 +40,9 @@ std::size_t end_of(std::string_view text, std::size_t from) {
         case Kind::other: break;
     }
     std::size_t end = from + 1;  // and the bytes that go on with this character
-    while (end < text.size() && end - from < 4 && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80U) ++end;
+    while (end < text.size() && end - from < 4 &&
+           (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80U)
+        ++end;
     return end;
 }
 
@@ -55,10 +57,12 @@ std::size_t piece_length(std::string_view text) {
 }
 
 Tokenizer::Tokenizer(std::int64_t vocabulary)
-    : numbers_(static_cast<std::uint64_t>(std::max(vocabulary, std::int64_t{2} * first_token) - first_token)) {}
+    : numbers_(static_cast<std::uint64_t>(std::max(vocabulary, std::int64_t{2} * first_token) -
+                                          first_token)) {}
 
 Token Tokenizer::token_of(std::string_view piece) const {
-    return first_token + static_cast<Token>(servetune::mix64(servetune::fingerprint_of(piece).bits) % numbers_);
+    return first_token +
+           static_cast<Token>(servetune::mix64(servetune::fingerprint_of(piece).bits) % numbers_);
 }
 
 void Tokenizer::encode(std::string_view text, std::vector<Token>& tokens) const {
@@ -75,7 +79,8 @@ void Tokenizer::encode_turn(std::string_view role, std::vector<Token>& tokens) c
     tokens.push_back(2);
 }
 
-void Tokenizer::encode_message(std::string_view role, std::string_view text, std::vector<Token>& tokens) const {
+void Tokenizer::encode_message(std::string_view role, std::string_view text,
+                               std::vector<Token>& tokens) const {
     encode_turn(role, tokens);
     encode(text, tokens);
     tokens.push_back(3);

@@ -29,7 +29,8 @@ public:
 
     /// A message of a chat as the template writes it: three tokens that name the role, the text,
     /// one that ends it.
-    void encode_message(std::string_view role, std::string_view text, std::vector<Token>& tokens) const;
+    void encode_message(std::string_view role, std::string_view text,
+                        std::vector<Token>& tokens) const;
     /// What the template writes last, before the answer: exactly what encode_message writes before
     /// a text of the assistant.
     void encode_turn(std::string_view role, std::vector<Token>& tokens) const;

@@ -33,16 +33,19 @@ public:
     };
     struct Handlers {
         std::function<void(int status, const std::string& content_type)> head;
-        std::function<void(std::string_view bytes)> body;   ///< a piece of it, as it comes, without its framing
+        std::function<void(std::string_view bytes)>
+            body;  ///< a piece of it, as it comes, without its framing
         std::function<void(const std::string& error)> end;  ///< empty: the answer is whole
     };
-    static std::shared_ptr<Upstream> send(boost::asio::io_context& context, const Address& to, const Request& request, Handlers handlers);
+    static std::shared_ptr<Upstream> send(boost::asio::io_context& context, const Address& to,
+                                          const Request& request, Handlers handlers);
     virtual ~Upstream() = default;
     virtual void cancel() = 0;
 };
 
 /// The same for an answer that is wanted whole; status 0 where there is none, `body` then says why.
-std::shared_ptr<Upstream> ask(boost::asio::io_context& context, const Address& to, const Upstream::Request& request,
+std::shared_ptr<Upstream> ask(boost::asio::io_context& context, const Address& to,
+                              const Upstream::Request& request,
                               std::function<void(int status, const std::string& body)> answered);
 
 }  // namespace simengine

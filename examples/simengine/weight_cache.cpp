@@ -35,7 +35,8 @@ using Local = asio::local::stream_protocol;
 
 /// In the folder for sockets, one for the first device that the process sees.
 std::string socket_in(const std::string& folder) {
-    const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");  // NOLINT(concurrency-mt-unsafe): there is one thread
+    const char* visible =
+        std::getenv("CUDA_VISIBLE_DEVICES");  // NOLINT(concurrency-mt-unsafe): there is one thread
     std::string device = visible == nullptr ? "0" : visible;
     device = device.substr(0, device.find(','));
     return folder + "/vllm_weight_cache_gpu" + device + ".sock";
@@ -43,15 +44,18 @@ std::string socket_in(const std::string& folder) {
 
 /// vLLM's default: of this user, below the folder for temporary files.
 std::string usual_folder() {
-    const char* temporary = std::getenv("TMPDIR");  // NOLINT(concurrency-mt-unsafe): there is one thread
-    return fmt::format("{}/vllm_weight_cache_{}", temporary == nullptr ? "/tmp" : temporary, getuid());
+    const char* temporary =
+        std::getenv("TMPDIR");  // NOLINT(concurrency-mt-unsafe): there is one thread
+    return fmt::format("{}/vllm_weight_cache_{}", temporary == nullptr ? "/tmp" : temporary,
+                       getuid());
 }
 
 /// Which weights these are, as far as the engines compare: what kind, not what numbers.
 std::string kind_of_weights(const EngineSetup& setup) {
     const EngineCommand& command = setup.command;
     return fmt::format("{} {} {} {:.0f}", command.model, command.value("--dtype").value_or("auto"),
-                       command.value("--quantization").value_or("none"), servetune::present(setup.cost).memory().weights_bytes);
+                       command.value("--quantization").value_or("none"),
+                       servetune::present(setup.cost).memory().weights_bytes);
 }
 
 /// The daemon. Its socket is there only once it holds the weights.
@@ -60,8 +64,11 @@ public:
     Holder(const EngineSetup& setup, const Options& options) : setup_(setup), options_(options) {}
     int run() {
         if (!options_.devices.empty()) {
-            const auto count = static_cast<std::size_t>(servetune::present(setup_.cost).settings().devices());
-            if (const std::string why = ClaimedDevices::take(options_.devices, count, ClaimedDevices::weights); !why.empty()) {
+            const auto count =
+                static_cast<std::size_t>(servetune::present(setup_.cost).settings().devices());
+            if (const std::string why =
+                    ClaimedDevices::take(options_.devices, count, ClaimedDevices::weights);
+                !why.empty()) {
                 fmt::print(stderr, "{}\n", why);
                 return 1;
             }
@@ -70,7 +77,8 @@ public:
             if (!error) context_.stop();
         });
         const double seconds = seconds_of_weights(setup_) / options_.start_scale;
-        timer_.expires_after(std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds)));
+        timer_.expires_after(std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+            std::chrono::duration<double>(seconds)));
         timer_.async_wait([this](const error_code& error) {
             if (!error) listen();
         });
@@ -91,7 +99,9 @@ private:
             exit_code_ = 1;
             return context_.stop();
         }
-        fmt::print(stderr, "===== Weight cache daemon READY: node 1/1 serving {} local rank(s) x 1 role(s) in {} =====\n",
+        fmt::print(stderr,
+                   "===== Weight cache daemon READY: node 1/1 serving {} local rank(s) x 1 role(s) "
+                   "in {} =====\n",
                    servetune::present(setup_.cost).settings().devices(), setup_.command.folder);
         accept();
     }
@@ -119,7 +129,8 @@ private:
 
 PreloadWords read_preload(const std::vector<std::string>& words) {
     const auto refused = [](const std::string& why) {
-        return CommandRefused("usage: vllm preload --model <model> [options]\nvllm preload: error: " + why + "\n", 2);
+        return CommandRefused(
+            "usage: vllm preload --model <model> [options]\nvllm preload: error: " + why + "\n", 2);
     };
     PreloadWords result{{}, usual_folder()};
     std::string model;
@@ -131,14 +142,17 @@ PreloadWords read_preload(const std::vector<std::string>& words) {
             result.engine_words.push_back(words[i]);
             continue;
         }
-        if (++i == words.size()) throw refused("argument " + words[i - 1] + ": expected one argument");
+        if (++i == words.size())
+            throw refused("argument " + words[i - 1] + ": expected one argument");
         (of_model ? model : result.folder) = words[i];
     }
     if (!model.empty()) result.engine_words.insert(result.engine_words.begin(), model);
     return result;
 }
 
-int hold_weights(const EngineSetup& setup, const Options& options) { return Holder(setup, options).run(); }
+int hold_weights(const EngineSetup& setup, const Options& options) {
+    return Holder(setup, options).run();
+}
 
 double seconds_of_weights(const EngineSetup& setup) {
     const servetune::CostModel& cost = servetune::present(setup.cost);
@@ -148,25 +162,32 @@ double seconds_of_weights(const EngineSetup& setup) {
 WeightsTaken take_weights(const EngineSetup& setup) {
     const EngineCommand& command = setup.command;
     if (command.value("--load-format").value_or("auto") != "ipc_cache") return {};
-    const auto more = nlohmann::json::parse(command.value("--model-loader-extra-config").value_or("{}"), nullptr, false);
+    const auto more = nlohmann::json::parse(
+        command.value("--model-loader-extra-config").value_or("{}"), nullptr, false);
     const bool falls_back = !more.is_object() || more.value("fallback", true);
-    const std::string socket = socket_in(more.is_object() ? more.value("socket_dir", usual_folder()) : usual_folder());
+    const std::string socket =
+        socket_in(more.is_object() ? more.value("socket_dir", usual_folder()) : usual_folder());
     const auto unusable = [&](const std::string& why) {
-        if (falls_back) return WeightsTaken{false, {"WARNING Weight cache unusable (" + why + "); falling back to disk loading"}};
+        if (falls_back)
+            return WeightsTaken{
+                false,
+                {"WARNING Weight cache unusable (" + why + "); falling back to disk loading"}};
         return WeightsTaken{false, {"RuntimeError: " + why}, true};
     };
     asio::io_context context;
     Local::socket daemon(context);
     error_code trouble;
     daemon.connect(Local::endpoint(socket), trouble);
-    if (trouble) return unusable("Weight cache socket " + socket + " is unavailable: " + trouble.message());
+    if (trouble)
+        return unusable("Weight cache socket " + socket + " is unavailable: " + trouble.message());
     asio::streambuf buffer;
     asio::read_until(daemon, buffer, '\n', trouble);
     std::istream stream(&buffer);
     std::string key;
     std::getline(stream, key);
     if (key != kind_of_weights(setup))
-        return unusable("WeightCacheKey mismatch on fields: [" + key + "] is not [" + kind_of_weights(setup) + "]");
+        return unusable("WeightCacheKey mismatch on fields: [" + key + "] is not [" +
+                        kind_of_weights(setup) + "]");
     return {true, {"INFO Mapped 399 tensors from the weight cache daemon (zero_copy mode)"}};
 }
 

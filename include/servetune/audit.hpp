@@ -25,25 +25,32 @@ enum class Dialect { unknown, vllm, guidellm };
 /// not checked, and `not_checked` says so.
 struct AuditContext {
     Dialect dialect = Dialect::unknown;
-    std::optional<double> requested_requests{};         ///< how many were to be sent
-    std::optional<double> concurrency_cap{};            ///< requests in flight at most
-    bool closed_loop = false;                           ///< a new request for each that ends, up to the cap
-    std::optional<double> requested_rate_per_second{};  ///< of an open loop; absent: all at once, or not known
-    bool rate_is_chosen = false;                        ///< it is what is searched: that a server keeps up with it is no finding
-    bool rate_is_the_point = false;                     ///< times at that rate are compared, not throughputs: then that is a note
-    bool turns_wait_for_answers = false;                ///< conversations: their load is what the server makes of it
-    std::optional<bool> equal_output_lengths{};         ///< every answer has the same number of tokens
-    std::optional<double> asked_output_tokens{};        ///< mean, where the server refused or ignored `ignore_eos`
-    double hidden_output_tokens = 0;                    ///< of the output tokens: counted, and their text not sent
-    std::string failures{};                             ///< how requests failed, for a person; empty: not known, or none
-    bool tokens_are_estimated = false;                  ///< the server did not count the tokens of its answers
-    std::optional<double> mean_input_tokens{};          ///< of the data set's prompts
-    std::optional<bool> prefix_cache_intended{};        ///< may prompts be answered from a cache of earlier ones
+    std::optional<double> requested_requests{};  ///< how many were to be sent
+    std::optional<double> concurrency_cap{};     ///< requests in flight at most
+    bool closed_loop = false;  ///< a new request for each that ends, up to the cap
+    std::optional<double>
+        requested_rate_per_second{};  ///< of an open loop; absent: all at once, or not known
+    bool rate_is_chosen =
+        false;  ///< it is what is searched: that a server keeps up with it is no finding
+    bool rate_is_the_point =
+        false;  ///< times at that rate are compared, not throughputs: then that is a note
+    bool turns_wait_for_answers =
+        false;  ///< conversations: their load is what the server makes of it
+    std::optional<bool> equal_output_lengths{};  ///< every answer has the same number of tokens
+    std::optional<double>
+        asked_output_tokens{};        ///< mean, where the server refused or ignored `ignore_eos`
+    double hidden_output_tokens = 0;  ///< of the output tokens: counted, and their text not sent
+    std::string failures{};  ///< how requests failed, for a person; empty: not known, or none
+    bool tokens_are_estimated = false;  ///< the server did not count the tokens of its answers
+    std::optional<double> mean_input_tokens{};  ///< of the data set's prompts
+    std::optional<bool>
+        prefix_cache_intended{};  ///< may prompts be answered from a cache of earlier ones
     std::optional<ServedModel> served{};
     std::optional<HardwareSpec> hardware{};
-    double devices = 1;                        ///< accelerators that share the work of one step
-    double servers = 1;                        ///< that share the requests, each on as many
-    std::optional<double> tokens_per_step{1};  ///< most that a stream can gain in one step; above 1: speculation; absent: not known
+    double devices = 1;  ///< accelerators that share the work of one step
+    double servers = 1;  ///< that share the requests, each on as many
+    std::optional<double> tokens_per_step{
+        1};  ///< most that a stream can gain in one step; above 1: speculation; absent: not known
 };
 
 /// Checks the identities that every honest measurement satisfies, one result by itself. The verdict

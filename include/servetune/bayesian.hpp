@@ -41,11 +41,13 @@ public:
     ~Bayesian() override;
     [[nodiscard]] std::string name() const override { return "bayesian"; }
     [[nodiscard]] const Options& options() const;
-    [[nodiscard]] Answer ask(const Problem& problem, std::span<const Trial> history, Rng& rng) const override;
+    [[nodiscard]] Answer ask(const Problem& problem, std::span<const Trial> history,
+                             Rng& rng) const override;
 
     /// The models that an ask after this history decides by. `geometry` must outlive them.
     /// PendingAwareModel is in search/pending_aware_model.hpp.
-    [[nodiscard]] PendingAwareModel learned(const Problem& problem, const Standings& standings, const LevelGeometry& geometry) const;
+    [[nodiscard]] PendingAwareModel learned(const Problem& problem, const Standings& standings,
+                                            const LevelGeometry& geometry) const;
 
 private:
     class Search;  ///< src/search/bayesian.cpp

@@ -14,16 +14,19 @@ struct TimeSummary {
 
 /// How well the load generator itself kept up; of other tools inference-perf says its send lag.
 struct ClientHealth {
-    std::optional<double> loop_lag_p50{}, loop_lag_p99{}, loop_lag_max{};  ///< seconds that its event loop was late
-    std::optional<double> send_lag_p50{}, send_lag_p99{};                  ///< seconds from schedule to sent
-    std::optional<double> coalesced_share{};                               ///< of token chunks: came in one read with an earlier one
-    std::optional<double> processor_share{};                               ///< of one core, the busiest loop
-    std::optional<double> connects{};                                      ///< connections made during the run, after warm-up
+    std::optional<double> loop_lag_p50{}, loop_lag_p99{},
+        loop_lag_max{};                                    ///< seconds that its event loop was late
+    std::optional<double> send_lag_p50{}, send_lag_p99{};  ///< seconds from schedule to sent
+    std::optional<double>
+        coalesced_share{};  ///< of token chunks: came in one read with an earlier one
+    std::optional<double> processor_share{};  ///< of one core, the busiest loop
+    std::optional<double> connects{};         ///< connections made during the run, after warm-up
 };
 
 /// The server's own counters over the run (after minus before), where it has them.
 struct ServerCounters {
-    std::optional<double> input_tokens{}, output_tokens{}, prefix_hit_tokens{}, requests{}, preemptions{};
+    std::optional<double> input_tokens{}, output_tokens{}, prefix_hit_tokens{}, requests{},
+        preemptions{};
     std::optional<double> drafted_tokens{};   ///< guessed by speculation
     std::optional<double> accepted_tokens{};  ///< guesses that were right
 };
@@ -35,9 +38,11 @@ struct BenchmarkResult {
     std::optional<double> successful_requests{};
     std::optional<double> failed_requests{};
     std::optional<double> duration_seconds{};
-    std::optional<double> maximum_concurrency{};  ///< the cap asked for, or the highest seen, as the tool means it
+    std::optional<double>
+        maximum_concurrency{};  ///< the cap asked for, or the highest seen, as the tool means it
     std::optional<double> peak_concurrent_requests{};
-    std::optional<double> mean_concurrency{};  ///< requests in flight on average: the time they took together / duration
+    std::optional<double>
+        mean_concurrency{};  ///< requests in flight on average: the time they took together / duration
     std::optional<double> requested_rate_per_second{};
     std::optional<double> input_tokens{};
     std::optional<double> output_tokens{};
@@ -47,9 +52,11 @@ struct BenchmarkResult {
     std::optional<double> output_tokens_per_second{};
     std::optional<double> peak_output_tokens_per_second{};
     std::optional<double> total_tokens_per_second{};
-    TimeSummary time_to_first_token{};                ///< from sent
-    TimeSummary time_to_first_token_from_schedule{};  ///< what a user feels who came when the arrival process says: waiting included
-    TimeSummary time_per_output_token{};              ///< (latency - time to first token) / (tokens - 1), unless the tool means otherwise
+    TimeSummary time_to_first_token{};  ///< from sent
+    TimeSummary
+        time_to_first_token_from_schedule{};  ///< what a user feels who came when the arrival process says: waiting included
+    TimeSummary
+        time_per_output_token{};  ///< (latency - time to first token) / (tokens - 1), unless the tool means otherwise
     TimeSummary inter_token_latency{};
     TimeSummary latency{};  ///< end to end
     std::optional<double> tokens_per_chunk{};

@@ -34,12 +34,14 @@ public:
     [[nodiscard]] const std::filesystem::path& root() const { return root_; }
 
     /// Throws IoError for an unknown name, listing the known ones nearest first.
-    [[nodiscard]] std::filesystem::path find(const std::string& kind, const std::string& name, const std::filesystem::path& beside) const;
+    [[nodiscard]] std::filesystem::path find(const std::string& kind, const std::string& name,
+                                             const std::filesystem::path& beside) const;
     [[nodiscard]] Engine engine(const Yaml& named) const;
     [[nodiscard]] Engine engine(const std::string& name) const;
     /// What the cost model knows of an engine: `traits/NAME.yaml`, or a file. `version`: of the
     /// engine; empty: the newest. Throws IoError for an engine without.
-    [[nodiscard]] EngineTraits traits(const std::string& engine, const std::string& version = "") const;
+    [[nodiscard]] EngineTraits traits(const std::string& engine,
+                                      const std::string& version = "") const;
     /// All that ship, by file name.
     [[nodiscard]] std::vector<Engine> engines() const;
     /// A name, or a mapping (with `use:`, on top of another).

@@ -50,20 +50,28 @@ public:
         /// (empty: the objective's), {seed}, {trial} and {folder} (the trial's, absolute) for
         /// themselves; {{seed}} is the text {seed}.
         std::vector<std::string> argv{};
-        std::filesystem::path folder{};                    ///< of the study; a trial's is `trials/ID` below it
-        std::filesystem::path working_folder{};            ///< where the program runs; empty: this process's own
-        std::map<std::string, std::string> environment{};  ///< added to this process's own, or replacing
-        std::string mark{};                                ///< of the study (`leftovers`); empty: leftovers cannot be found
-        std::shared_ptr<Watchdog> watchdog{};              ///< ends it where this program dies first; none: only its leader is told
-        std::string model{};                               ///< for the request
-        std::vector<std::string> workloads{};              ///< names of the objective's, for the request
+        std::filesystem::path folder{};  ///< of the study; a trial's is `trials/ID` below it
+        std::filesystem::path
+            working_folder{};  ///< where the program runs; empty: this process's own
+        std::map<std::string, std::string>
+            environment{};   ///< added to this process's own, or replacing
+        std::string mark{};  ///< of the study (`leftovers`); empty: leftovers cannot be found
+        std::shared_ptr<Watchdog>
+            watchdog{};  ///< ends it where this program dies first; none: only its leader is told
+        std::string model{};                   ///< for the request
+        std::vector<std::string> workloads{};  ///< names of the objective's, for the request
         /// The serving command of a configuration, for the request; its files are written into the
         /// trial's folder. Empty: `command` is [].
         std::function<Command(const Configuration&)> render{};
-        double within_seconds = 7200;             ///< start to end, as long as a deployed trial may take; longer is Failure{hung}
-        double stop_within_seconds = 20;          ///< for TERM, then again for KILL: an engine that it started has to go too
-        std::size_t log_bytes = 16UL << 20UL;     ///< of the log at most: the first half and the last half are kept
-        std::size_t answer_bytes = 16UL << 20UL;  ///< of standard output; a program that prints more is ended: Failure{invalid_result}
+        double within_seconds =
+            7200;  ///< start to end, as long as a deployed trial may take; longer is Failure{hung}
+        double stop_within_seconds =
+            20;  ///< for TERM, then again for KILL: an engine that it started has to go too
+        std::size_t log_bytes =
+            16UL << 20UL;  ///< of the log at most: the first half and the last half are kept
+        std::size_t answer_bytes =
+            16UL
+            << 20UL;  ///< of standard output; a program that prints more is ended: Failure{invalid_result}
 
         /// What cannot be in these options, for a person; empty: nothing.
         [[nodiscard]] std::string why_invalid() const;

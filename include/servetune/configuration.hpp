@@ -32,10 +32,12 @@ public:
     /// The names may come in any order. Throws UsageError when one comes twice.
     explicit Configuration(std::vector<Entry> entries) : entries_(std::move(entries)) {
         const auto by_name = [](const Entry& a, const Entry& b) { return a.first < b.first; };
-        if (!std::is_sorted(entries_.begin(), entries_.end(), by_name)) std::sort(entries_.begin(), entries_.end(), by_name);
+        if (!std::is_sorted(entries_.begin(), entries_.end(), by_name))
+            std::sort(entries_.begin(), entries_.end(), by_name);
         const auto same_name = [](const Entry& a, const Entry& b) { return a.first == b.first; };
         const auto twice = std::adjacent_find(entries_.begin(), entries_.end(), same_name);
-        if (twice != entries_.end()) throw UsageError("a configuration sets '" + twice->first + "' twice");
+        if (twice != entries_.end())
+            throw UsageError("a configuration sets '" + twice->first + "' twice");
     }
     static Configuration of(const Assignment& assignment) {
         return Configuration(std::vector<Entry>(assignment.begin(), assignment.end()));
@@ -44,7 +46,9 @@ public:
     /// The value of `name`, or null when it is inactive. Lives as long as the configuration. O(log
     /// n).
     [[nodiscard]] const Value* find(std::string_view name) const {
-        const auto before = [](const Entry& entry, std::string_view wanted) { return entry.first < wanted; };
+        const auto before = [](const Entry& entry, std::string_view wanted) {
+            return entry.first < wanted;
+        };
         const auto found = std::lower_bound(entries_.begin(), entries_.end(), name, before);
         return found != entries_.end() && found->first == name ? &found->second : nullptr;
     }
@@ -52,15 +56,21 @@ public:
     [[nodiscard]] double number(std::string_view name) const {
         const Value* value = find(name);
         const auto number = value == nullptr ? std::nullopt : number_of(*value);
-        if (!number) throw UsageError("'" + std::string(name) + "' has no number in the configuration " + text());
+        if (!number)
+            throw UsageError("'" + std::string(name) + "' has no number in the configuration " +
+                             text());
         return *number;
     }
 
     /// The value of `name` in its own type. Each throws UsageError when it is inactive or of
     /// another type.
-    [[nodiscard]] std::int64_t integer(std::string_view name) const { return typed<std::int64_t>(name, "integer"); }
+    [[nodiscard]] std::int64_t integer(std::string_view name) const {
+        return typed<std::int64_t>(name, "integer");
+    }
     [[nodiscard]] bool flag(std::string_view name) const { return typed<bool>(name, "flag"); }
-    [[nodiscard]] const std::string& text(std::string_view name) const { return typed<std::string>(name, "text"); }
+    [[nodiscard]] const std::string& text(std::string_view name) const {
+        return typed<std::string>(name, "text");
+    }
 
     [[nodiscard]] const std::vector<Entry>& entries() const { return entries_; }
     /// With another value for the entry of this number.
@@ -74,7 +84,8 @@ public:
     /// `max_num_seqs=512 performance_mode=throughput`.
     [[nodiscard]] std::string text() const {
         std::string result;
-        for (const auto& [name, value] : entries_) result += (result.empty() ? "" : " ") + name + "=" + text_of(value);
+        for (const auto& [name, value] : entries_)
+            result += (result.empty() ? "" : " ") + name + "=" + text_of(value);
         return result;
     }
 
@@ -84,20 +95,25 @@ public:
         std::string bytes;
         for (const auto& [name, value] : entries_) {
             const std::string text = text_of(value);
-            bytes += std::to_string(name.size()) + ":" + name + "Ubirs"[value.index()] + std::to_string(text.size()) + ":" + text;
+            bytes += std::to_string(name.size()) + ":" + name + "Ubirs"[value.index()] +
+                     std::to_string(text.size()) + ":" + text;
         }
         return fingerprint_of(bytes);
     }
 
     friend bool operator==(const Configuration&, const Configuration&) = default;
-    friend bool operator<(const Configuration& a, const Configuration& b) { return a.entries_ < b.entries_; }
+    friend bool operator<(const Configuration& a, const Configuration& b) {
+        return a.entries_ < b.entries_;
+    }
 
 private:
     template <class T>
     [[nodiscard]] const T& typed(std::string_view name, const char* type) const {
         const Value* value = find(name);
         const T* wanted = value == nullptr ? nullptr : std::get_if<T>(value);
-        if (wanted == nullptr) throw UsageError("'" + std::string(name) + "' has no " + type + " in the configuration " + text());
+        if (wanted == nullptr)
+            throw UsageError("'" + std::string(name) + "' has no " + type +
+                             " in the configuration " + text());
         return *wanted;
     }
 
@@ -111,7 +127,8 @@ inline std::string difference_text(const Configuration& configuration, const Con
     std::string result;
     for (const auto& [name, value] : configuration.entries()) {
         const Value* other = base.find(name);
-        if (other == nullptr ? !is_unset(value) : *other != value) result += (result.empty() ? "" : ", ") + name + " = " + text_of(value);
+        if (other == nullptr ? !is_unset(value) : *other != value)
+            result += (result.empty() ? "" : ", ") + name + " = " + text_of(value);
     }
     return result;
 }

@@ -20,7 +20,8 @@ namespace servetune {
 struct Require {
     Expression expression;
     std::string because{};
-    bool of_larger_space = false;  ///< it may name values that this space does not have (as the two below)
+    bool of_larger_space =
+        false;  ///< it may name values that this space does not have (as the two below)
 };
 
 /// No configuration may have, for every named parameter, one of the values listed for it. An
@@ -50,13 +51,16 @@ inline Constraint require(std::string_view expression, std::string because = {})
 }
 
 inline const std::string& reason(const Constraint& constraint) {
-    return std::visit([](const auto& rule) -> const std::string& { return rule.because; }, constraint);
+    return std::visit([](const auto& rule) -> const std::string& { return rule.because; },
+                      constraint);
 }
 
 /// The parameters a constraint speaks of, each once.
 inline std::vector<std::string> names_of(const Constraint& constraint) {
     struct {
-        std::vector<std::string> operator()(const Require& rule) const { return rule.expression.names(); }
+        std::vector<std::string> operator()(const Require& rule) const {
+            return rule.expression.names();
+        }
         std::vector<std::string> operator()(const Allow& rule) const { return rule.names; }
         std::vector<std::string> operator()(const Forbid& rule) const {
             std::vector<std::string> names;
@@ -71,18 +75,22 @@ inline std::vector<std::string> names_of(const Constraint& constraint) {
 /// combinations of a, b`.
 inline std::string text_of(const Constraint& constraint) {
     struct {
-        std::string operator()(const Require& rule) const { return "require " + rule.expression.text(); }
+        std::string operator()(const Require& rule) const {
+            return "require " + rule.expression.text();
+        }
         std::string operator()(const Allow& rule) const {
             if (rule.names.empty()) return "only the one configuration that there is";
             std::string names;
             for (const std::string& name : rule.names) names += (names.empty() ? "" : ", ") + name;
-            return "only the " + std::to_string(rule.rows.size()) + " known combinations of " + names;
+            return "only the " + std::to_string(rule.rows.size()) + " known combinations of " +
+                   names;
         }
         std::string operator()(const Forbid& rule) const {
             std::string result = "forbid";
             for (const auto& [name, values] : rule.values) {
                 result += " " + name + "=";
-                for (std::size_t i = 0; i < values.size(); ++i) result.append(i == 0 ? "" : "|").append(text_of(values[i]));
+                for (std::size_t i = 0; i < values.size(); ++i)
+                    result.append(i == 0 ? "" : "|").append(text_of(values[i]));
             }
             return result;
         }
@@ -92,7 +100,8 @@ inline std::string text_of(const Constraint& constraint) {
 
 /// `require a >= b (the engine refuses it)`
 inline std::string explained_text_of(const Constraint& constraint) {
-    return text_of(constraint) + (reason(constraint).empty() ? "" : " (" + reason(constraint) + ")");
+    return text_of(constraint) +
+           (reason(constraint).empty() ? "" : " (" + reason(constraint) + ")");
 }
 
 /// A parameter in a configuration that may be half made.
@@ -107,12 +116,15 @@ struct Slot {
 /// known, else null.
 template <class Slots, class Known>
 bool broken(const Constraint& constraint, const Slots& slots, const Known& known) {
-    if (const auto* require = std::get_if<Require>(&constraint)) return require->expression.evaluate(known) == false;
+    if (const auto* require = std::get_if<Require>(&constraint))
+        return require->expression.evaluate(known) == false;
     if (const auto* forbid = std::get_if<Forbid>(&constraint)) {
         std::size_t i = 0;
         for (const auto& [name, values] : forbid->values) {
             const Slot slot = slots(i++);
-            if (slot.state != Slot::State::active || std::find(values.begin(), values.end(), *slot.value) == values.end()) return false;
+            if (slot.state != Slot::State::active ||
+                std::find(values.begin(), values.end(), *slot.value) == values.end())
+                return false;
         }
         return true;
     }
@@ -121,7 +133,8 @@ bool broken(const Constraint& constraint, const Slots& slots, const Known& known
     for (std::size_t i = 0; i < allow.names.size(); ++i) {
         const Slot slot = slots(i);
         if (slot.state == Slot::State::undecided) break;
-        decided.push_back(slot.state == Slot::State::active ? std::optional(*slot.value) : std::nullopt);
+        decided.push_back(slot.state == Slot::State::active ? std::optional(*slot.value)
+                                                            : std::nullopt);
     }
     if (decided.size() == allow.names.size()) return !allow.rows.contains(decided);
     const auto fits = [&](const Allow::Row& row) {
@@ -141,14 +154,17 @@ bool broken(const Constraint& constraint, const Slots& slots, const Known& known
 /// is undecided.
 template <class Slots, class Known>
 bool settled(const Constraint& constraint, const Slots& slots, const Known& known) {
-    if (const auto* require = std::get_if<Require>(&constraint)) return require->expression.evaluate(known) == true;
+    if (const auto* require = std::get_if<Require>(&constraint))
+        return require->expression.evaluate(known) == true;
     const auto* forbid = std::get_if<Forbid>(&constraint);
     if (forbid == nullptr) return false;
     std::size_t i = 0;
     for (const auto& [name, values] : forbid->values) {
         const Slot slot = slots(i++);
         if (slot.state == Slot::State::undecided) continue;
-        if (slot.state == Slot::State::inactive || std::find(values.begin(), values.end(), *slot.value) == values.end()) return true;
+        if (slot.state == Slot::State::inactive ||
+            std::find(values.begin(), values.end(), *slot.value) == values.end())
+            return true;
     }
     return false;
 }

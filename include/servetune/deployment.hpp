@@ -22,24 +22,30 @@ namespace servetune {
 
 /// How an engine is started, and when it is given up.
 struct DeployOptions {
-    std::filesystem::path folder{};                    ///< of the trial: `engine.log` and the engine's files
-    std::map<std::string, std::string> environment{};  ///< the study's; replaces what engine and command say
-    std::string api_key{};                             ///< for our requests, as a bearer token; the engine has its own from its environment
-    std::string mark{};                                ///< of the study (`leftovers`)
-    std::vector<int> cores{};                          ///< the engine runs on these only; empty: any
-    std::string gpus{};                                ///< as in CUDA_VISIBLE_DEVICES; empty: as it is
-    std::int64_t devices = 0;                          ///< of the layout, for a launcher that gives out devices itself
-    std::shared_ptr<const Launcher> launcher{};        ///< none: processes of this machine
-    std::string image{};                               ///< of a launcher that has images
-    std::optional<double> ready_within_seconds{};      ///< else the engine file's
-    bool answers_alone = true;                         ///< false: it answers no request by itself, so none is sent to see whether it serves
-    bool log_rotates = false;                          ///< ProcessOptions::log_rotates
-    double stop_within_seconds = 20;                   ///< for TERM, then again for KILL
-    double failed_line_grace_seconds = 20;  ///< an engine that printed why it fails and does not end by itself is ended after so long
-    std::size_t log_bytes = 16UL << 20UL;   ///< of the log file at most
-    std::shared_ptr<Watchdog> watchdog{};   ///< ends the engine where this program dies first; none: only its leader is told
+    std::filesystem::path folder{};  ///< of the trial: `engine.log` and the engine's files
+    std::map<std::string, std::string>
+        environment{};  ///< the study's; replaces what engine and command say
+    std::string
+        api_key{};  ///< for our requests, as a bearer token; the engine has its own from its environment
+    std::string mark{};        ///< of the study (`leftovers`)
+    std::vector<int> cores{};  ///< the engine runs on these only; empty: any
+    std::string gpus{};        ///< as in CUDA_VISIBLE_DEVICES; empty: as it is
+    std::int64_t devices = 0;  ///< of the layout, for a launcher that gives out devices itself
+    std::shared_ptr<const Launcher> launcher{};    ///< none: processes of this machine
+    std::string image{};                           ///< of a launcher that has images
+    std::optional<double> ready_within_seconds{};  ///< else the engine file's
+    bool answers_alone =
+        true;  ///< false: it answers no request by itself, so none is sent to see whether it serves
+    bool log_rotates = false;         ///< ProcessOptions::log_rotates
+    double stop_within_seconds = 20;  ///< for TERM, then again for KILL
+    double failed_line_grace_seconds =
+        20;  ///< an engine that printed why it fails and does not end by itself is ended after so long
+    std::size_t log_bytes = 16UL << 20UL;  ///< of the log file at most
+    std::shared_ptr<Watchdog>
+        watchdog{};  ///< ends the engine where this program dies first; none: only its leader is told
     std::function<void(const std::string&)> waits{};  ///< is told why it waits in a queue
-    std::string nvidia_smi = "nvidia-smi";            ///< asked for the GPUs' memory before the start and after the end, where it is there
+    std::string nvidia_smi =
+        "nvidia-smi";  ///< asked for the GPUs' memory before the start and after the end, where it is there
 
     /// What cannot be in these options, for a person; empty: nothing.
     [[nodiscard]] std::string why_invalid() const;
@@ -64,8 +70,8 @@ public:
     /// `stop` is heard at any moment. Throws IoError where the machine is at fault (no such
     /// program, disk full), UsageError where the engine serves but does not accept our key (401,
     /// 403): then it is ended.
-    Deployment(const Engine& engine, const Command& command, const std::string& served_model, const ReservedPort& port,
-               DeployOptions options, const std::stop_token& stop = {});
+    Deployment(const Engine& engine, const Command& command, const std::string& served_model,
+               const ReservedPort& port, DeployOptions options, const std::stop_token& stop = {});
     ~Deployment() override;
     Deployment(const Deployment&) = delete;
     Deployment& operator=(const Deployment&) = delete;

@@ -16,8 +16,8 @@ namespace servetune {
 
 /// Where a value goes: a flag, an environment variable, or a place in the engine's options file.
 struct Destination {
-    std::string flag{};         ///< `--max-num-seqs`; of a bool: passed when it is true
-    std::string off_flag{};     ///< of a bool: passed when it is false; empty: nothing is passed then
+    std::string flag{};      ///< `--max-num-seqs`; of a bool: passed when it is true
+    std::string off_flag{};  ///< of a bool: passed when it is false; empty: nothing is passed then
     std::string environment{};  ///< name of an environment variable
     std::string option{};       ///< dotted path in the options file: `kv_cache_config.dtype`
 };
@@ -32,7 +32,8 @@ struct Destination {
 /// - of a performance mode, `double_batches`: twice the default batch sizes
 /// - of a method of speculation, the other five
 inline constexpr std::array<std::string_view, 12> value_meanings{
-    "none", "engine", "as_checkpoint", "bf16", "fp8_e4m3", "evicts", "double_batches", "ngram", "mtp", "eagle", "eagle3", "draft_model"};
+    "none",           "engine", "as_checkpoint", "bf16",  "fp8_e4m3", "evicts",
+    "double_batches", "ngram",  "mtp",           "eagle", "eagle3",   "draft_model"};
 
 /// Values that an engine takes beside those that a search of the whole parameter looks at.
 struct FurtherValues {
@@ -46,24 +47,29 @@ struct EngineParameter {
     Destination destination{};
     Destination earlier{};  ///< how it was passed in versions up to `earlier_until`
     std::string earlier_until{};
-    std::map<std::string, std::vector<Value>> values_since{};         ///< version -> values of a choice that came with it
-    std::map<std::string, std::vector<Value>> values_until{};         ///< version -> values last seen in it
-    std::map<std::string, std::vector<std::string>> architectures{};  ///< value (as text) -> chips that take it; others: all
+    std::map<std::string, std::vector<Value>>
+        values_since{};  ///< version -> values of a choice that came with it
+    std::map<std::string, std::vector<Value>>
+        values_until{};  ///< version -> values last seen in it
+    std::map<std::string, std::vector<std::string>>
+        architectures{};  ///< value (as text) -> chips that take it; others: all
     /// Value (as text) -> one of `value_meanings`; others mean what they say.
     std::map<std::string, std::string> means{};
     std::optional<FurtherValues> also{};
-    std::map<std::string, Value> same_as{};  ///< another word for a value (as text) -> the value, or `Unset`: `auto`, -1
-    bool suffixes = false;                   ///< takes 8k for 8000 and 8K for 8192 (engine/engine_value.hpp)
-    std::string since{};                     ///< first engine version that has it; empty: all that the file covers
-    std::string until{};                     ///< last engine version that has it
-    std::string source{};                    ///< where it was checked
+    std::map<std::string, Value>
+        same_as{};  ///< another word for a value (as text) -> the value, or `Unset`: `auto`, -1
+    bool suffixes = false;  ///< takes 8k for 8000 and 8K for 8192 (engine/engine_value.hpp)
+    std::string since{};    ///< first engine version that has it; empty: all that the file covers
+    std::string until{};    ///< last engine version that has it
+    std::string source{};   ///< where it was checked
 };
 
 /// Several parameters that make one flag together: `--speculative-config={"method":...}`.
 struct JsonFlag {
     std::string flag;
-    std::vector<std::pair<std::string, std::string>> fields;  ///< JSON key -> parameter name; of a form: each that it names
-    std::vector<Condition> when{};                            ///< all must hold, or the flag is not passed
+    std::vector<std::pair<std::string, std::string>>
+        fields;                     ///< JSON key -> parameter name; of a form: each that it names
+    std::vector<Condition> when{};  ///< all must hold, or the flag is not passed
     /// JSON key -> JSON with {parameter} in it, of a key whose value is made of several.
     std::map<std::string, std::string> forms{};
 };
@@ -73,27 +79,31 @@ struct JsonFlag {
 /// ranks) are no factors; rules bound them.
 struct DeviceFactor {
     std::string parameter;
-    std::vector<Condition> unless{};  ///< where these hold it shares devices that are counted already
+    std::vector<Condition>
+        unless{};  ///< where these hold it shares devices that are counted already
 };
 
 /// What rules may say of the model that is served, beside the engine's own parameters:
 /// `model.attention_heads % tp_size == 0`. Where the model is not known, a part of a rule that
 /// needs one of these is not known either.
-inline constexpr std::array<std::string_view, 6> model_facts{"model.layers",   "model.attention_heads",     "model.experts",
-                                                             "model.kv_heads", "model.queries_per_kv_head", "model.context_tokens"};
+inline constexpr std::array<std::string_view, 6> model_facts{
+    "model.layers",   "model.attention_heads",     "model.experts",
+    "model.kv_heads", "model.queries_per_kv_head", "model.context_tokens"};
 
 /// A program of the engine that keeps a checkpoint's weights in the devices' memory, so that
 /// engines which start later map them and load nothing. Words and values may hold {model} and
 /// {folder}, a folder for its sockets.
 struct WeightCacheDaemon {
-    std::vector<std::string> launch{};                 ///< its command
-    std::vector<std::string> arguments{};              ///< flags that it takes too where the study gives them to every command
-    std::vector<std::string> parameters{};             ///< whose flags it is given too: those that the weights depend on
-    std::vector<Condition> when{};                     ///< all must hold, or the engine takes no weights from it
-    std::vector<std::string> engine{};                 ///< further words of the engine's command
+    std::vector<std::string> launch{};  ///< its command
+    std::vector<std::string>
+        arguments{};  ///< flags that it takes too where the study gives them to every command
+    std::vector<std::string>
+        parameters{};  ///< whose flags it is given too: those that the weights depend on
+    std::vector<Condition> when{};      ///< all must hold, or the engine takes no weights from it
+    std::vector<std::string> engine{};  ///< further words of the engine's command
     std::map<std::string, std::string> environment{};  ///< of the daemon and of the engine
     std::string ready{};                               ///< in its line that says that it holds them
-    std::string used{};                                ///< in the engine's line that says that it mapped them
+    std::string used{};  ///< in the engine's line that says that it mapped them
     double ready_within_seconds = 0;
     std::string since{};  ///< first engine version that has it
 };
@@ -108,10 +118,12 @@ struct SeveralNodes {
 
 /// How platforms that start engines with words of their own take this one.
 struct PlatformStarts {
-    std::vector<std::string> dynamo{};  ///< first words of a worker of NVIDIA Dynamo, with {model}; empty: it has none
-    std::string kserve{};               ///< the variable whose words KServe puts behind its command; empty: it does not run it
-    std::string gpustack{};             ///< GPUStack's name of the backend; empty: it has none
-    std::string ray{};                  ///< `llm_engine` of Ray Serve LLM; empty: it has none
+    std::vector<std::string>
+        dynamo{};  ///< first words of a worker of NVIDIA Dynamo, with {model}; empty: it has none
+    std::string
+        kserve{};  ///< the variable whose words KServe puts behind its command; empty: it does not run it
+    std::string gpustack{};  ///< GPUStack's name of the backend; empty: it has none
+    std::string ray{};       ///< `llm_engine` of Ray Serve LLM; empty: it has none
     /// Flags that only the engine's own HTTP server has: Dynamo and Ray answer requests themselves,
     /// and take none of them. `*` at the end: all that begin so.
     std::vector<std::string> server_flags{};
@@ -169,31 +181,37 @@ struct Engine {
     /// Words by which a line of that help names a flag that the program no longer takes.
     std::vector<std::string> help_of_removed{};
     FlagStyle flag_style = FlagStyle::equals;
-    std::string options_flag{};                       ///< takes the options file; empty: the engine has none
-    std::vector<std::string> file_flags{};            ///< each takes a file that may set any other flag
-    std::vector<std::string> flag_variables{};        ///< beginnings of environment variables that set flags
-    std::vector<std::string> environment_prefixes{};  ///< beginnings of variables that can change the engine's speed
-    std::vector<std::string> caches{};                ///< variables that name folders of compiled code
+    std::string options_flag{};             ///< takes the options file; empty: the engine has none
+    std::vector<std::string> file_flags{};  ///< each takes a file that may set any other flag
+    std::vector<std::string>
+        flag_variables{};  ///< beginnings of environment variables that set flags
+    std::vector<std::string>
+        environment_prefixes{};  ///< beginnings of variables that can change the engine's speed
+    std::vector<std::string> caches{};  ///< variables that name folders of compiled code
     /// Where files of models may be: FOLDER/*.ENDING, with `~` or `$NAME` at its start. Not empty:
     /// {model} is a file. Empty: it is a name on the hub or a folder.
     std::vector<std::string> model_files{};
     std::string ready_path{};  ///< answers 200 once the engine serves
     double ready_within_seconds = 0;
-    std::map<std::string, std::string> api{};  ///< style, chat, completions, models, server_info; what is not here is as OpenAI has it
+    std::map<std::string, std::string>
+        api{};  ///< style, chat, completions, models, server_info; what is not here is as OpenAI has it
     /// Flag -> its name in the answer of `server_info`; of others the flag without leading dashes
     /// and with `_` for `-`.
     std::map<std::string, std::string> reported_as{};
-    std::vector<std::pair<std::string, std::map<std::string, std::string>>> between_runs{};  ///< path to POST to -> environment it needs
+    std::vector<std::pair<std::string, std::map<std::string, std::string>>>
+        between_runs{};  ///< path to POST to -> environment it needs
     std::map<std::string, std::string> counters{};
     std::vector<FailurePattern> failures{};
     std::vector<EngineParameter> parameters{};
     std::vector<JsonFlag> json_flags{};
-    std::vector<std::string> architectures{};  ///< chips that it runs on (detail/perf/hardware_spec.hpp); empty: any
+    std::vector<std::string>
+        architectures{};  ///< chips that it runs on (detail/perf/hardware_spec.hpp); empty: any
     std::optional<WeightCacheDaemon> weight_cache{};
     std::optional<SeveralNodes> nodes{};
     PlatformStarts started_by{};
-    std::optional<EngineRoles> roles{};   ///< nothing: it does not run prefill and decode apart
-    std::vector<DeviceFactor> devices{};  ///< their product is the number of devices; empty: flags do not decide it
+    std::optional<EngineRoles> roles{};  ///< nothing: it does not run prefill and decode apart
+    std::vector<DeviceFactor>
+        devices{};  ///< their product is the number of devices; empty: flags do not decide it
     std::vector<Constraint> constraints{};
     /// Rules that not all versions have, by their text (text_of) -> first and last version; empty:
     /// no bound.

@@ -66,25 +66,32 @@ class EngineEvaluator : public Evaluator {
 public:
     /// Where and how the engine of each trial is started and measured.
     struct Options {
-        std::filesystem::path folder{};  ///< of the study; a trial's log is `trials/ID/engine.log` below it
-        DeployOptions deploy{};          ///< its folder is the trial's own
+        std::filesystem::path
+            folder{};            ///< of the study; a trial's log is `trials/ID/engine.log` below it
+        DeployOptions deploy{};  ///< its folder is the trial's own
         MeasureOptions measure{};
-        std::optional<QualityOptions> quality{};      ///< asked before the load test of each configuration; nothing: not asked
+        std::optional<QualityOptions>
+            quality{};  ///< asked before the load test of each configuration; nothing: not asked
         std::optional<double> usd_per_device_hour{};  ///< for what a million tokens costs
-        bool fill_devices = false;                    ///< as many copies of the engine as the devices hold, loaded as one server
-        std::optional<std::int64_t> most_devices{};   ///< for all copies together; nothing: all that there are
-        bool weight_cache = false;                    ///< on this machine only, and without containers
-        bool several_at_once = false;                 ///< other trials run on this machine meanwhile
+        bool fill_devices =
+            false;  ///< as many copies of the engine as the devices hold, loaded as one server
+        std::optional<std::int64_t>
+            most_devices{};            ///< for all copies together; nothing: all that there are
+        bool weight_cache = false;     ///< on this machine only, and without containers
+        bool several_at_once = false;  ///< other trials run on this machine meanwhile
         std::filesystem::path numa_nodes = "/sys/devices/system/node";  ///< another one in tests
-        std::size_t all_logs_bytes = 1UL << 30UL;                       ///< of all trials together; over it the oldest go
-        std::shared_ptr<TrialFolders> trial_folders{};                  ///< of the study, where several evaluators measure it at once
+        std::size_t all_logs_bytes = 1UL
+                                     << 30UL;  ///< of all trials together; over it the oldest go
+        std::shared_ptr<TrialFolders>
+            trial_folders{};  ///< of the study, where several evaluators measure it at once
 
         /// What cannot be in these options, for a person; empty: nothing.
         [[nodiscard]] std::string why_invalid() const;
     };
 
     /// The composition must outlive this. Throws UsageError where the options cannot be.
-    EngineEvaluator(const Composition& composition, std::string model, StudyWorkloads workloads, Options options);
+    EngineEvaluator(const Composition& composition, std::string model, StudyWorkloads workloads,
+                    Options options);
     ~EngineEvaluator() override;
 
     Outcome evaluate(const Configuration& configuration, const EvaluationContext& context) override;
@@ -96,13 +103,15 @@ public:
 private:
     struct Running;
     class OneTrial;
-    [[nodiscard]] Outcome evaluated(const Configuration& configuration, const EvaluationContext& context, std::size_t attempt);
+    [[nodiscard]] Outcome evaluated(const Configuration& configuration,
+                                    const EvaluationContext& context, std::size_t attempt);
     [[nodiscard]] std::string doubt_of(const Outcome& outcome) const;
     [[nodiscard]] std::string devices_allowed();
     [[nodiscard]] std::vector<std::string> gpus_of_roles(const std::vector<ServerPart>& parts);
     [[nodiscard]] std::vector<std::string> gpus_for(const Configuration& configuration);
     [[nodiscard]] std::int64_t devices_to_ask_for(const Configuration& configuration) const;
-    [[nodiscard]] std::vector<std::vector<int>> cores_for(const std::vector<std::string>& gpus) const;
+    [[nodiscard]] std::vector<std::vector<int>> cores_for(
+        const std::vector<std::string>& gpus) const;
     const Composition& composition_;
     std::string model_;
     StudyWorkloads workloads_;

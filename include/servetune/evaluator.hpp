@@ -24,13 +24,14 @@ struct ToBeat {
     Goal goal{};
     double value = 0;
     std::map<std::string, OfWorkload> of_workloads{};  ///< by name; empty for a study of one
-    double noise = 0;                                  ///< of one measurement, as a coefficient of variation
+    double noise = 0;  ///< of one measurement, as a coefficient of variation
 };
 
 /// What an evaluation may want to know besides the configuration.
 struct EvaluationContext {
     std::uint64_t trial = 0;
-    std::uint64_t seed = 0;  ///< of the load; the n-th measurement of every configuration gets the same (paired comparison)
+    std::uint64_t seed =
+        0;  ///< of the load; the n-th measurement of every configuration gets the same (paired comparison)
     std::string workload{};  ///< empty: the workloads of the objective; else this one only
     std::stop_token stop{};  ///< when it is set, come back soon with Failure{cancelled}
     /// For a first measurement: it may end early, with an approximate figure, once it is surely
@@ -45,7 +46,8 @@ struct EvaluationContext {
 class Evaluator {
 public:
     virtual ~Evaluator() = default;
-    virtual Outcome evaluate(const Configuration& configuration, const EvaluationContext& context) = 0;
+    virtual Outcome evaluate(const Configuration& configuration,
+                             const EvaluationContext& context) = 0;
     /// Whether measuring a configuration again tells something new: false when the answer is always
     /// the same.
     [[nodiscard]] virtual bool replicates_inform() const { return true; }

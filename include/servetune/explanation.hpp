@@ -28,7 +28,8 @@ struct Effect {
     CredibleInterval gain{};   ///< share: 0.02 is 2 % better
     std::size_t pairs = 0;     ///< configurations compared, with the level and with the default
     std::size_t measured = 0;  ///< configurations with a number that have the level
-    std::string refused{};     ///< why none of those that were tried passes, while others do: it has no gain then; empty: it has
+    std::string
+        refused{};  ///< why none of those that were tried passes, while others do: it has no gain then; empty: it has
 
     [[nodiscard]] bool known() const { return measured > 0 && refused.empty() && gain.known(); }
 };
@@ -37,8 +38,9 @@ struct Effect {
 struct Interaction {
     std::array<std::string, 2> parameters;
     std::array<Value, 2> levels;
-    CredibleInterval gain{};   ///< beyond what each gives alone
-    std::size_t together = 0;  ///< configurations with a number that have both levels, at least `least_together`
+    CredibleInterval gain{};  ///< beyond what each gives alone
+    std::size_t together =
+        0;  ///< configurations with a number that have both levels, at least `least_together`
 };
 
 /// What a history says of parameters, by the models that `Bayesian` fits to it. Whatever strategy
@@ -51,24 +53,31 @@ struct Interaction {
 /// differ in nothing else. An interval that holds 0 says: not known.
 class Explanation {
 public:
-    static constexpr std::size_t most_pairs = 100;       ///< of an effect: a covariance is O(pairs^2)
-    static constexpr std::size_t most_fours = 24;        ///< of an interaction, each of four configurations
+    static constexpr std::size_t most_pairs = 100;  ///< of an effect: a covariance is O(pairs^2)
+    static constexpr std::size_t most_fours =
+        24;  ///< of an interaction, each of four configurations
     static constexpr std::size_t most_interactions = 5;  ///< the strongest
     static constexpr std::size_t most_levels = 64;       ///< of a parameter
     static constexpr std::size_t quartiles = 5;          ///< of a real, its ends included
-    static constexpr std::size_t max_drawn = 2000;       ///< of which those count in which the parameter is active and the change allowed
+    static constexpr std::size_t max_drawn =
+        2000;  ///< of which those count in which the parameter is active and the change allowed
 
     /// All must outlive it. `beliefs`: those of `bayesian`'s options.
-    Explanation(const Problem& problem, std::span<const Trial> trials, const Bayesian& bayesian, const Beliefs& beliefs);
+    Explanation(const Problem& problem, std::span<const Trial> trials, const Bayesian& bayesian,
+                const Beliefs& beliefs);
     ~Explanation();
 
     /// Throws UsageError where there is no such trial of the search.
     [[nodiscard]] TrialExplanation trial(std::uint64_t id) const;
     /// What `effects` wants.
-    [[nodiscard]] EffectsFloor floor() const { return EffectsFloor::of(problem_.space, {trials_, problem_.objective, problem_.decision}); }
+    [[nodiscard]] EffectsFloor floor() const {
+        return EffectsFloor::of(problem_.space, {trials_, problem_.objective, problem_.decision});
+    }
     /// By which the objective is compared, for whoever states a gain.
     [[nodiscard]] FigureScale scale() const {
-        return Standings(trials_, problem_.objective, problem_.decision, problem_.space.default_configuration()).scale();
+        return Standings(trials_, problem_.objective, problem_.decision,
+                         problem_.space.default_configuration())
+            .scale();
     }
     /// Of all that was told: every level of every parameter but the defaults (of more than
     /// `most_levels` an even part), in the space's order. Empty below the floor. The other
@@ -83,10 +92,13 @@ private:
     [[nodiscard]] std::vector<Trial> before(const Trial& asked) const;
     [[nodiscard]] std::vector<Configuration> sample() const;
     using Changes = std::vector<std::pair<Assignment, double>>;
-    [[nodiscard]] Contrast contrast(const std::vector<Configuration>& sample, const Changes& changes, std::size_t most) const;
+    [[nodiscard]] Contrast contrast(const std::vector<Configuration>& sample,
+                                    const Changes& changes, std::size_t most) const;
     [[nodiscard]] static double mean(const PendingAwareModel& model, const Contrast& contrast);
-    [[nodiscard]] Prediction posterior(const PendingAwareModel& model, const Contrast& contrast) const;
-    [[nodiscard]] std::optional<PendingAwareModel> model() const;  ///< of all; nothing below the floor
+    [[nodiscard]] Prediction posterior(const PendingAwareModel& model,
+                                       const Contrast& contrast) const;
+    [[nodiscard]] std::optional<PendingAwareModel> model()
+        const;  ///< of all; nothing below the floor
 
     const Problem& problem_;
     std::vector<Trial> trials_;

@@ -40,16 +40,19 @@ public:
 /// UsageError.
 inline void check_asked(const std::vector<Trial>& trials, const Trial& trial) {
     if (trial.id != trials.size())
-        throw UsageError("trial " + std::to_string(trial.id) + " cannot be asked: the next id is " + std::to_string(trials.size()));
+        throw UsageError("trial " + std::to_string(trial.id) + " cannot be asked: the next id is " +
+                         std::to_string(trials.size()));
 }
 inline void check_open(const std::vector<Trial>& trials, std::uint64_t id) {
     if (id >= trials.size())
-        throw UsageError("there is no trial " + std::to_string(id) + ": " + std::to_string(trials.size()) + " were asked");
+        throw UsageError("there is no trial " + std::to_string(id) + ": " +
+                         std::to_string(trials.size()) + " were asked");
     if (trials[id].told()) throw UsageError("trial " + std::to_string(id) + " is already told");
 }
 inline void check_started(const std::vector<Trial>& trials, std::uint64_t id) {
     check_open(trials, id);
-    if (trials[id].unended_starts == 0) throw UsageError("trial " + std::to_string(id) + " is not under way");
+    if (trials[id].unended_starts == 0)
+        throw UsageError("trial " + std::to_string(id) + " is not under way");
 }
 
 /// Whether a figure is 0 or of a size that can be meant. Beyond, sums, squares and ratios of a few
@@ -65,14 +68,17 @@ inline bool has_sound_size(double figure) {
 inline std::string unfit_number_in(const Measurement& measurement) {
     for (const auto& [name, metric] : measurement.metrics) {
         if (!std::isfinite(metric.value)) return "metric '" + name + "' is not a number";
-        if (!has_sound_size(metric.value) ||
-            (std::isfinite(metric.standard_error.value_or(0)) && !has_sound_size(metric.standard_error.value_or(0))))
+        if (!has_sound_size(metric.value) || (std::isfinite(metric.standard_error.value_or(0)) &&
+                                              !has_sound_size(metric.standard_error.value_or(0))))
             return "metric '" + name + "' is " + text_of(metric.value) +
-                   (metric.standard_error ? " with standard error " + text_of(*metric.standard_error) : "") +
+                   (metric.standard_error
+                        ? " with standard error " + text_of(*metric.standard_error)
+                        : "") +
                    "; figures are 0, or of a size between 1e-100 and 1e100";
-        if (metric.standard_error && !(std::isfinite(*metric.standard_error) && *metric.standard_error >= 0))
-            return "the standard error of metric '" + name + "' is " + text_of(*metric.standard_error) +
-                   "; it must be finite and at least 0";
+        if (metric.standard_error &&
+            !(std::isfinite(*metric.standard_error) && *metric.standard_error >= 0))
+            return "the standard error of metric '" + name + "' is " +
+                   text_of(*metric.standard_error) + "; it must be finite and at least 0";
     }
     return "";
 }
@@ -81,9 +87,11 @@ inline std::string unfit_number_in(const Measurement& measurement) {
 inline Outcome failed_if_unfit(Outcome outcome) {
     const auto* measurement = std::get_if<Measurement>(&outcome);
     std::string message = measurement != nullptr ? unfit_number_in(*measurement) : "";
-    return message.empty() ? std::move(outcome) : Failure{FailureKind::invalid_result, std::move(message)};
+    return message.empty() ? std::move(outcome)
+                           : Failure{FailureKind::invalid_result, std::move(message)};
 }
-inline void check_told(const std::vector<Trial>& trials, std::uint64_t id, const ToldOutcome& outcome) {
+inline void check_told(const std::vector<Trial>& trials, std::uint64_t id,
+                       const ToldOutcome& outcome) {
     check_open(trials, id);
     if (!outcome) throw UsageError("trial " + std::to_string(id) + " is told without an outcome");
     if (const auto* measurement = std::get_if<Measurement>(&*outcome))

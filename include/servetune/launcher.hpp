@@ -24,37 +24,41 @@ inline constexpr std::string_view image_parameter = "container.image";
 
 /// What is to be started for a trial.
 struct LaunchRequest {
-    Command command{};                                 ///< the engine's; its files will lie in `folder`
+    Command command{};  ///< the engine's; its files will lie in `folder`
     std::map<std::string, std::string> environment{};  ///< of the engine
-    std::string image{};                               ///< of a container; a launcher of processes does not look at it
-    std::filesystem::path folder{};                    ///< of the trial; absolute
-    std::string mark{};                                ///< of the study
-    std::string gpus{};                                ///< as in CUDA_VISIBLE_DEVICES; empty: none are named
-    std::int64_t devices = 0;                          ///< how many it takes, for a launcher that gives them out; 0: not known
-    std::vector<int> cores{};                          ///< empty: any
-    int port = 0;                                      ///< that the engine listens on; 0: it does not
-    double stop_within_seconds = 20;                   ///< for the engine to end by itself once it was told
-    std::vector<std::string> caches{};                 ///< variables that name folders of compiled code (Engine::caches)
-    std::optional<SeveralNodes> over_nodes{};          ///< how the engine is spread over machines; nothing: it cannot be
+    std::string image{};  ///< of a container; a launcher of processes does not look at it
+    std::filesystem::path folder{};  ///< of the trial; absolute
+    std::string mark{};              ///< of the study
+    std::string gpus{};              ///< as in CUDA_VISIBLE_DEVICES; empty: none are named
+    std::int64_t devices =
+        0;  ///< how many it takes, for a launcher that gives them out; 0: not known
+    std::vector<int> cores{};         ///< empty: any
+    int port = 0;                     ///< that the engine listens on; 0: it does not
+    double stop_within_seconds = 20;  ///< for the engine to end by itself once it was told
+    std::vector<std::string>
+        caches{};  ///< variables that name folders of compiled code (Engine::caches)
+    std::optional<SeveralNodes>
+        over_nodes{};  ///< how the engine is spread over machines; nothing: it cannot be
 };
 
 /// The process of this machine that stands for it.
 struct Launch {
     std::vector<std::string> argv{};
     std::map<std::string, std::string> environment{};
-    std::string name{};                  ///< of what may outlive the process (a container, a job); empty: nothing does
-    std::string image{};                 ///< as the request has it
-    std::string program{};               ///< of the engine, for messages
-    std::string told{};                  ///< what the process's standard input brings first (ProcessOptions::told)
+    std::string
+        name{};  ///< of what may outlive the process (a container, a job); empty: nothing does
+    std::string image{};    ///< as the request has it
+    std::string program{};  ///< of the engine, for messages
+    std::string told{};  ///< what the process's standard input brings first (ProcessOptions::told)
     std::chrono::milliseconds beats{0};  ///< ProcessOptions::beats
 };
 
 /// Where what was launched is.
 struct LaunchedAt {
-    std::string waits{};             ///< why it has not begun yet, as a queue says it; empty: it has
+    std::string waits{};  ///< why it has not begun yet, as a queue says it; empty: it has
     std::string host = "127.0.0.1";  ///< at which this machine reaches its port
-    std::string inside{};            ///< at which other engines of the same study reach it; empty: as `host`
-    Place place{};                   ///< of a machine that a cluster chose
+    std::string inside{};  ///< at which other engines of the same study reach it; empty: as `host`
+    Place place{};         ///< of a machine that a cluster chose
 };
 
 /// How the command of an engine becomes a process of this machine: as it is, or as the client of a
@@ -66,7 +70,8 @@ class Launcher {
 public:
     virtual ~Launcher() = default;
 
-    [[nodiscard]] virtual std::string name() const = 0;  ///< as studies name it: local, podman, docker, ssh, slurm, kubernetes, ray
+    [[nodiscard]] virtual std::string name()
+        const = 0;  ///< as studies name it: local, podman, docker, ssh, slurm, kubernetes, ray
     [[nodiscard]] virtual bool in_containers() const { return false; }
     /// Whether the engine runs on this machine, so that its GPUs, cores and processes are those
     /// that we see.
@@ -95,11 +100,13 @@ public:
     virtual bool ask_to_end(const Launch& /*launch*/, Process& /*process*/) const { return false; }
     /// Why nobody answers though the process is still there, where that is not the engine's fault:
     /// its machine is gone, or keeps it from running. Nothing: the launcher knows of nothing.
-    [[nodiscard]] virtual std::optional<Failure> lost(const Launch& /*launch*/) const { return std::nullopt; }
+    [[nodiscard]] virtual std::optional<Failure> lost(const Launch& /*launch*/) const {
+        return std::nullopt;
+    }
     /// Why it ended, where the launcher knows better than the engine's log; nothing: it does not.
     /// To be asked before `remove`. `lines`: what was printed.
-    [[nodiscard]] virtual std::optional<Failure> ended(const Launch& launch, int exit_code,
-                                                       const std::vector<std::string>& lines) const = 0;
+    [[nodiscard]] virtual std::optional<Failure> ended(
+        const Launch& launch, int exit_code, const std::vector<std::string>& lines) const = 0;
     /// Removes what outlives the process, whatever state it is in. What would not go, for a person;
     /// empty: nothing is left.
     virtual std::string remove(const Launch& launch) const = 0;
@@ -117,7 +124,8 @@ public:
 
 /// Ends the process, and before it what it stands for, where that has to be asked by itself.
 /// `patience`: for each of being asked, TERM and KILL. What could not be asked is in the report.
-Ended end_launched(const Launcher& launcher, const Launch& launch, Process& process, std::chrono::milliseconds patience);
+Ended end_launched(const Launcher& launcher, const Launch& launch, Process& process,
+                   std::chrono::milliseconds patience);
 
 /// Whose words and ways a container has.
 enum class ContainerKind { podman, docker };
@@ -125,13 +133,16 @@ enum class ContainerKind { podman, docker };
 /// Containers of one engine, on the host's network: its port is the one that was reserved for it.
 struct ContainerOptions {
     ContainerKind kind = ContainerKind::podman;
-    std::vector<std::string> program{};   ///< and its global options; empty: `podman` or `docker`
-    std::vector<std::string> images{};    ///< at least one; several: versions that compete, the first is the default
-    std::vector<std::string> volumes{};   ///< SOURCE:TARGET or SOURCE:TARGET:ro, absolute paths
-    std::vector<std::string> models{};    ///< files and folders that are mounted read-only where they are
-    std::vector<std::string> options{};   ///< further words of `run`, before the image
-    std::int64_t shm_bytes = 32L << 30L;  ///< /dev/shm, where ranks meet (SGLang's guide: 32g); a bound, not a share
-    std::int64_t memory_bytes = 0;        ///< of the container at most; 0: no bound
+    std::vector<std::string> program{};  ///< and its global options; empty: `podman` or `docker`
+    std::vector<std::string>
+        images{};  ///< at least one; several: versions that compete, the first is the default
+    std::vector<std::string> volumes{};  ///< SOURCE:TARGET or SOURCE:TARGET:ro, absolute paths
+    std::vector<std::string>
+        models{};  ///< files and folders that are mounted read-only where they are
+    std::vector<std::string> options{};  ///< further words of `run`, before the image
+    std::int64_t shm_bytes =
+        32L << 30L;  ///< /dev/shm, where ranks meet (SGLang's guide: 32g); a bound, not a share
+    std::int64_t memory_bytes = 0;  ///< of the container at most; 0: no bound
 
     /// What cannot be in these options, for a person; empty: nothing. A name that would be read as
     /// an option is refused.

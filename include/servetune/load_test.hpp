@@ -20,14 +20,17 @@ namespace servetune {
 struct LoadTest {
     Endpoint endpoint{};
     Workload workload{};
-    LoadOptions options{};                     ///< `ignore_eos` comes from the workload
-    ServiceLimits limits{};                    ///< for goodput
-    std::optional<std::uint64_t> salt{};       ///< of this run (PlanOptions)
-    bool token_ids = false;                    ///< prompts as token ids (completions)
-    std::optional<Handshake> handshake{};      ///< nothing: the server is asked what it accepts, before the run
-    std::optional<Calibration> calibration{};  ///< nothing: the server is asked how it counts, before the run
-    std::optional<RateToReach> to_reach{};     ///< it ends early once this is certainly lost, while it works without failures
-    AuditContext known{};                      ///< model, hardware, devices; the rest comes from the workload
+    LoadOptions options{};                ///< `ignore_eos` comes from the workload
+    ServiceLimits limits{};               ///< for goodput
+    std::optional<std::uint64_t> salt{};  ///< of this run (PlanOptions)
+    bool token_ids = false;               ///< prompts as token ids (completions)
+    std::optional<Handshake>
+        handshake{};  ///< nothing: the server is asked what it accepts, before the run
+    std::optional<Calibration>
+        calibration{};  ///< nothing: the server is asked how it counts, before the run
+    std::optional<RateToReach>
+        to_reach{};  ///< it ends early once this is certainly lost, while it works without failures
+    AuditContext known{};  ///< model, hardware, devices; the rest comes from the workload
 };
 
 /// What a load test found: how it was made, what came back, what it says and whether that may be
@@ -37,7 +40,8 @@ struct LoadTestResult {
     Handshake handshake{};  ///< `refused_fields` were not sent
     Calibration calibration{};
     LoadRun run{};
-    std::optional<GivenUp> given_up{};  ///< it ended early; the statistics are of what had come until then
+    std::optional<GivenUp>
+        given_up{};  ///< it ended early; the statistics are of what had come until then
     LoadStatistics statistics{};
     Validity validity{};
     std::vector<NotChecked> not_checked{};

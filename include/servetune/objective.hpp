@@ -34,21 +34,28 @@ struct Limit {
     /// (`metric_of_word`). Throws ParseError.
     static Limit parse(std::string_view text, bool words = false);
 
-    [[nodiscard]] std::string text() const { return metric + (at_least ? " >= " : " <= ") + text_of(bound); }
+    [[nodiscard]] std::string text() const {
+        return metric + (at_least ? " >= " : " <= ") + text_of(bound);
+    }
 
-    [[nodiscard]] bool keeps(double value) const { return at_least ? value >= bound : value <= bound; }
+    [[nodiscard]] bool keeps(double value) const {
+        return at_least ? value >= bound : value <= bound;
+    }
     /// Nothing when the metric is absent: whether the limit holds is not known, and an outcome does
     /// not pass.
     [[nodiscard]] std::optional<bool> holds(const Metrics& metrics) const {
         std::optional<bool> result;
-        for (const auto& [workload, value] : figures(metrics)) result = keeps(value) && result.value_or(true);
+        for (const auto& [workload, value] : figures(metrics))
+            result = keeps(value) && result.value_or(true);
         return result;
     }
     /// The figures that the limit judges, workload -> value. An empty name is the figure of the
     /// whole outcome.
-    [[nodiscard]] std::vector<std::pair<std::string, double>> figures(const Metrics& metrics) const {
+    [[nodiscard]] std::vector<std::pair<std::string, double>> figures(
+        const Metrics& metrics) const {
         std::vector<std::pair<std::string, double>> result;
-        if (const auto own = metrics.find(metric); own != metrics.end()) result.emplace_back("", own->second.value);
+        if (const auto own = metrics.find(metric); own != metrics.end())
+            result.emplace_back("", own->second.value);
         for (const auto& [workload, figure] : figures_of(metrics, metric))
             if (!workload.empty()) result.emplace_back(workload, figure->value);
         return result;
@@ -58,18 +65,21 @@ struct Limit {
     [[nodiscard]] std::vector<std::pair<std::string, double>> broken(const Metrics& metrics) const {
         std::vector<std::pair<std::string, double>> result = figures(metrics);
         std::erase_if(result, [&](const auto& figure) { return keeps(figure.second); });
-        if (result.size() > 1) std::erase_if(result, [](const auto& figure) { return figure.first.empty(); });
+        if (result.size() > 1)
+            std::erase_if(result, [](const auto& figure) { return figure.first.empty(); });
         return result;
     }
     /// `time_to_first_token_p95_seconds <= 2000 ms`: as `text`, in the units that reports show.
     [[nodiscard]] std::string readable() const {
         const bool milliseconds = shown_in_milliseconds(metric);
-        return metric + (at_least ? " >= " : " <= ") + short_number_text(milliseconds ? bound * 1e3 : bound) + (milliseconds ? " ms" : "");
+        return metric + (at_least ? " >= " : " <= ") +
+               short_number_text(milliseconds ? bound * 1e3 : bound) + (milliseconds ? " ms" : "");
     }
     /// Why an outcome without the metric is refused: `limit M <= 2000 ms cannot be judged: the
     /// result has no M`. `workload`: of this one's figures.
     [[nodiscard]] std::string unjudged_text(std::string_view workload = {}) const {
-        return "limit " + readable() + " cannot be judged: the result has no " + MetricKey{metric, workload}.text();
+        return "limit " + readable() + " cannot be judged: the result has no " +
+               MetricKey{metric, workload}.text();
     }
     /// Why an outcome is refused: `limit M <= 2000 ms broken: 2431.07 ms on long`. Empty: the limit
     /// is kept, or cannot be judged.
@@ -88,14 +98,19 @@ struct Goal {
     [[nodiscard]] double gain(double candidate, double base) const {
         return direction == Direction::maximize ? candidate / base - 1 : base / candidate - 1;
     }
-    [[nodiscard]] bool better(double a, double b) const { return direction == Direction::maximize ? a > b : a < b; }
+    [[nodiscard]] bool better(double a, double b) const {
+        return direction == Direction::maximize ? a > b : a < b;
+    }
     /// Whether it is a rate or a time of load tests: above 0, or nothing was measured. Of another
     /// metric any finite figure counts.
     [[nodiscard]] bool is_rate_or_time() const {
         const std::string_view name = MetricKey::of(metric).name;
-        const auto of = [&](std::string_view family) { return name.starts_with(family) && name.ends_with("_seconds"); };
-        return name.find("tokens_per_second") != std::string_view::npos || name.ends_with("requests_per_second") ||
-               of("time_to_first_token") || of("time_per_output_token") || of("inter_token_latency") || of("latency");
+        const auto of = [&](std::string_view family) {
+            return name.starts_with(family) && name.ends_with("_seconds");
+        };
+        return name.find("tokens_per_second") != std::string_view::npos ||
+               name.ends_with("requests_per_second") || of("time_to_first_token") ||
+               of("time_per_output_token") || of("inter_token_latency") || of("latency");
     }
     /// Why a measurement has no figure of this goal that can be judged; empty: it has one.
     /// `as_ratio`: the study asks for shares (`over: worst`, `never_worse_than`).
@@ -104,10 +119,13 @@ struct Goal {
         if (found == metrics.end()) return "the result has no " + metric;
         if (found->second.value > 0 || !(as_ratio || is_rate_or_time())) return "";
         return metric + " = " + short_number_text(found->second.value) + " is not positive" +
-               (is_rate_or_time() ? "" : ", and `over: worst` and `never_worse_than` compare ratios");
+               (is_rate_or_time() ? ""
+                                  : ", and `over: worst` and `never_worse_than` compare ratios");
     }
     /// `maximize total_tokens_per_second`.
-    [[nodiscard]] std::string text() const { return (direction == Direction::maximize ? "maximize " : "minimize ") + metric; }
+    [[nodiscard]] std::string text() const {
+        return (direction == Direction::maximize ? "maximize " : "minimize ") + metric;
+    }
 };
 
 /// What is tuned for: one goal or several, and limits. The first goal leads: it decides what is
@@ -125,9 +143,11 @@ struct Objective {
 
     Objective() = default;
     /// One goal.
-    Objective(std::string metric, Direction direction = Direction::maximize, std::vector<Limit> bounds = {})
+    Objective(std::string metric, Direction direction = Direction::maximize,
+              std::vector<Limit> bounds = {})
         : goals{{std::move(metric), direction}}, limits(std::move(bounds)) {}
-    explicit Objective(std::vector<Goal> several, std::vector<Limit> bounds = {}) : goals(std::move(several)), limits(std::move(bounds)) {}
+    explicit Objective(std::vector<Goal> several, std::vector<Limit> bounds = {})
+        : goals(std::move(several)), limits(std::move(bounds)) {}
 
     friend bool operator==(const Objective&, const Objective&) = default;
     [[nodiscard]] const Goal& leading() const { return goals.front(); }
@@ -146,12 +166,13 @@ struct Objective {
         std::vector<std::string> names;
         for (const Goal& goal : goals) {
             check.that(!goal.metric.empty(), "goals", "the name of a metric", "none");
-            check.that(std::find(names.begin(), names.end(), goal.metric) == names.end(), "goals", "each metric once",
-                       goal.metric + " twice");
+            check.that(std::find(names.begin(), names.end(), goal.metric) == names.end(), "goals",
+                       "each metric once", goal.metric + " twice");
             names.push_back(goal.metric);
         }
         for (const Limit& limit : limits)
-            check.that(!limit.metric.empty() && std::isfinite(limit.bound), "limits", "a metric and a finite bound", limit.text());
+            check.that(!limit.metric.empty() && std::isfinite(limit.bound), "limits",
+                       "a metric and a finite bound", limit.text());
         return check.text();
     }
 };
@@ -165,20 +186,26 @@ inline Limit Limit::parse(std::string_view text, bool words) {
     };
     if (at != std::string_view::npos) {
         const std::string_view name = trimmed(text.substr(0, at));
-        const std::string_view number = trimmed(text.substr(text.substr(at + 1).starts_with('=') ? at + 2 : at + 1));
+        const std::string_view number =
+            trimmed(text.substr(text.substr(at + 1).starts_with('=') ? at + 2 : at + 1));
         std::string metric = words ? metric_of_word(name) : std::string(name);
         const bool in_milliseconds = metric != name && MetricKey::of(name).name.ends_with("_ms");
         const auto bound = bound_of_text(number, metric, in_milliseconds);
         const bool plain = real_of(number).has_value();
         if (!bound && !plain && bound_of_text(number, "any_seconds"))
-            throw ParseError("the unit of '" + std::string(number) + "' does not fit '" + std::string(name) + "', which is no known time");
+            throw ParseError("the unit of '" + std::string(number) + "' does not fit '" +
+                             std::string(name) + "', which is no known time");
         if (words && plain && metric != name && !in_milliseconds && shown_in_milliseconds(metric))
-            throw ParseError("'" + std::string(text) + "': in which unit? Write " + std::string(name) + " <= " + std::string(number) +
-                             "ms or " + std::string(number) + "s");
-        if (!name.empty() && name.find(' ') == std::string_view::npos && bound) return {std::move(metric), text[at] == '>', *bound};
+            throw ParseError("'" + std::string(text) + "': in which unit? Write " +
+                             std::string(name) + " <= " + std::string(number) + "ms or " +
+                             std::string(number) + "s");
+        if (!name.empty() && name.find(' ') == std::string_view::npos && bound)
+            return {std::move(metric), text[at] == '>', *bound};
     }
-    throw ParseError("a limit is written 'metric >= number' or 'metric <= number', such as 'latency_p95_seconds <= 2s', got '" +
-                     std::string(text) + "'");
+    throw ParseError(
+        "a limit is written 'metric >= number' or 'metric <= number', such as 'latency_p95_seconds "
+        "<= 2s', got '" +
+        std::string(text) + "'");
 }
 
 inline std::string Limit::broken_text(const Metrics& metrics) const {
@@ -187,9 +214,11 @@ inline std::string Limit::broken_text(const Metrics& metrics) const {
     for (const auto& [workload, value] : broken(metrics)) {
         std::string shown = short_number_text(value * unit);
         // Just beyond the bound: with as many digits as tell the two apart.
-        for (int decimals = 3; decimals < 15 && shown == short_number_text(bound * unit, decimals); ++decimals)
+        for (int decimals = 3; decimals < 15 && shown == short_number_text(bound * unit, decimals);
+             ++decimals)
             shown = short_number_text(value * unit, decimals + 1);
-        list += (list.empty() ? "" : ", ") + shown + (unit > 1 ? " ms" : "") + (workload.empty() ? "" : " on " + workload);
+        list += (list.empty() ? "" : ", ") + shown + (unit > 1 ? " ms" : "") +
+                (workload.empty() ? "" : " on " + workload);
     }
     return list.empty() ? "" : "limit " + readable() + " broken: " + list;
 }
@@ -204,7 +233,8 @@ struct WorkloadMetrics {
 /// The relative error of a weighted geometric mean: those of its parts in squares, by their
 /// weights. A part that was measured once is taken to be as noisy as the replicated parts are on
 /// average. No part has replicates: nothing is known.
-inline void add_combined_error(Metric& whole, const std::vector<WorkloadMetrics>& parts, const std::string& name) {
+inline void add_combined_error(Metric& whole, const std::vector<WorkloadMetrics>& parts,
+                               const std::string& name) {
     double weights = 0;
     double variances = 0;  // of one run, relative
     double replicated = 0;
@@ -224,7 +254,8 @@ inline void add_combined_error(Metric& whole, const std::vector<WorkloadMetrics>
         const Metric& metric = part.metrics.find(name)->second;
         const double share = part.weight / weights;
         const bool known = metric.replicates >= 2 && metric.standard_error && metric.value > 0;
-        const double error = known ? *metric.standard_error / metric.value : std::sqrt(variances / replicated);
+        const double error =
+            known ? *metric.standard_error / metric.value : std::sqrt(variances / replicated);
         squares += share * share * error * error;
     }
     whole.standard_error = whole.value * std::sqrt(squares);
@@ -240,7 +271,8 @@ inline Metrics combined(const std::vector<WorkloadMetrics>& parts) {
     if (parts.size() == 1) return parts.front().metrics;
     Metrics result;
     for (const WorkloadMetrics& part : parts)
-        for (const auto& [name, metric] : part.metrics) result[MetricKey{name, part.workload}.text()] = metric;
+        for (const auto& [name, metric] : part.metrics)
+            result[MetricKey{name, part.workload}.text()] = metric;
     if (parts.empty()) return result;
     for (const auto& [name, first] : parts.front().metrics) {
         double weights = 0;
@@ -256,7 +288,8 @@ inline Metrics combined(const std::vector<WorkloadMetrics>& parts) {
             smallest = std::min(smallest, found->second.value);
         }
         if (!everywhere) continue;
-        Metric& whole = result[name] = {name == "success_ratio" ? smallest : std::exp(sum_of_logs / weights)};
+        Metric& whole =
+            result[name] = {name == "success_ratio" ? smallest : std::exp(sum_of_logs / weights)};
         if (name != "success_ratio") add_combined_error(whole, parts, name);
     }
     return result;

@@ -50,8 +50,8 @@ struct Finding {
 /// Findings that say: something else used or slowed the machine during the measurement. Such a
 /// figure is not the configuration's own. `MachineWatch` gives them, the audit gives
 /// `client_stopped`; docs/explanation/measuring.md says what each looks at.
-inline constexpr std::array<std::string_view, 6> disturbances{"gpu_throttled", "gpu_shared", "gpu_lost",
-                                                              "cpu_stolen",    "cpu_shared", "client_stopped"};
+inline constexpr std::array<std::string_view, 6> disturbances{
+    "gpu_throttled", "gpu_shared", "gpu_lost", "cpu_stolen", "cpu_shared", "client_stopped"};
 
 [[nodiscard]] inline bool is_disturbance(const Finding& finding) {
     return std::find(disturbances.begin(), disturbances.end(), finding.id) != disturbances.end();
@@ -62,12 +62,15 @@ struct Validity {
     Verdict verdict = Verdict::sound;
     std::vector<Finding> findings{};  ///< the first of them is as grave as the verdict
 
-    [[nodiscard]] bool disturbed() const { return std::any_of(findings.begin(), findings.end(), is_disturbance); }
+    [[nodiscard]] bool disturbed() const {
+        return std::any_of(findings.begin(), findings.end(), is_disturbance);
+    }
 
     /// Whether its load test was ended early, as it was lost (`given_up`): the figure is
     /// approximate and no limit was judged.
     [[nodiscard]] bool ended_early() const {
-        return std::any_of(findings.begin(), findings.end(), [](const Finding& finding) { return finding.id == "given_up"; });
+        return std::any_of(findings.begin(), findings.end(),
+                           [](const Finding& finding) { return finding.id == "given_up"; });
     }
 
     friend bool operator==(const Validity&, const Validity&) = default;
@@ -105,9 +108,9 @@ struct Measurement {
 /// Why a trial has no measurement. The names below are written to journals and tables.
 enum class FailureKind {
     rejected_flags,  ///< the engine refused its command line
-    ignored_flags,   ///< the engine serves and says that a flag has no effect: another configuration's twin
-    out_of_memory,   ///< at load, or for the cache
-    unsupported,     ///< a back end, type or size that the engine or device does not have
+    ignored_flags,  ///< the engine serves and says that a flag has no effect: another configuration's twin
+    out_of_memory,  ///< at load, or for the cache
+    unsupported,    ///< a back end, type or size that the engine or device does not have
     not_ready_in_time,
     crashed_under_load,
     hung,
@@ -140,21 +143,27 @@ inline constexpr std::array<std::pair<FailureKind, std::string_view>, 14> failur
 /// Whether a failure says something of the configuration. Those of the machine, the user and a
 /// wrong server say nothing.
 inline bool teaches(FailureKind kind) {
-    return kind != FailureKind::infrastructure && kind != FailureKind::cancelled && kind != FailureKind::wrong_model;
+    return kind != FailureKind::infrastructure && kind != FailureKind::cancelled &&
+           kind != FailureKind::wrong_model;
 }
 
 inline constexpr std::array<std::pair<Verdict, std::string_view>, 4> verdicts{
-    {{Verdict::sound, "sound"}, {Verdict::unchecked, "unchecked"}, {Verdict::suspect, "suspect"}, {Verdict::unsound, "unsound"}}};
+    {{Verdict::sound, "sound"},
+     {Verdict::unchecked, "unchecked"},
+     {Verdict::suspect, "suspect"},
+     {Verdict::unsound, "unsound"}}};
 
 /// The name of an enumerator in one of the tables above, and back.
 template <class Enum, std::size_t n>
-constexpr std::string_view name_in(const std::array<std::pair<Enum, std::string_view>, n>& table, Enum value) {
+constexpr std::string_view name_in(const std::array<std::pair<Enum, std::string_view>, n>& table,
+                                   Enum value) {
     for (const auto& [enumerator, name] : table)
         if (enumerator == value) return name;
     return "unknown";
 }
 template <class Enum, std::size_t n>
-constexpr std::optional<Enum> named_in(const std::array<std::pair<Enum, std::string_view>, n>& table, std::string_view wanted) {
+constexpr std::optional<Enum> named_in(
+    const std::array<std::pair<Enum, std::string_view>, n>& table, std::string_view wanted) {
     for (const auto& [enumerator, name] : table)
         if (name == wanted) return enumerator;
     return std::nullopt;
@@ -165,7 +174,8 @@ struct Failure {
     FailureKind kind = FailureKind::other;
     std::string message{};
     std::string log_path{};
-    std::vector<std::string> log_lines{};  ///< the log's lines that decide, then its last: ten at most
+    std::vector<std::string>
+        log_lines{};  ///< the log's lines that decide, then its last: ten at most
     Place place{};
 
     friend bool operator==(const Failure&, const Failure&) = default;

@@ -70,15 +70,21 @@ struct Parameter {
     std::string name;
     Domain domain;
     Value default_value;
-    bool offers_unset = false;                ///< whether "pass no flag" is a level
-    std::optional<Value> value_when_unset{};  ///< what the engine does by itself, where known: the place of `Unset` on the scale
-    std::vector<Condition> active_when{};     ///< all must hold; empty: always active
-    std::string concept_name{};               ///< the concept shared across engines ("max_concurrent_sequences"); empty: none
-    std::string doc{};                        ///< one sentence for people
-    bool grows_memory = false;                ///< more of it never takes less of the device's memory, all else equal
+    bool offers_unset = false;  ///< whether "pass no flag" is a level
+    std::optional<Value>
+        value_when_unset{};  ///< what the engine does by itself, where known: the place of `Unset` on the scale
+    std::vector<Condition> active_when{};  ///< all must hold; empty: always active
+    std::string
+        concept_name{};  ///< the concept shared across engines ("max_concurrent_sequences"); empty: none
+    std::string doc{};  ///< one sentence for people
+    bool grows_memory =
+        false;  ///< more of it never takes less of the device's memory, all else equal
 
-    static Parameter boolean(std::string name, bool default_value = false) { return {std::move(name), BoolDomain{}, default_value}; }
-    static Parameter integer(std::string name, std::int64_t low, std::int64_t high, Scale scale = Scale::linear) {
+    static Parameter boolean(std::string name, bool default_value = false) {
+        return {std::move(name), BoolDomain{}, default_value};
+    }
+    static Parameter integer(std::string name, std::int64_t low, std::int64_t high,
+                             Scale scale = Scale::linear) {
         return {std::move(name), IntegerDomain{low, high, 1, scale}, low};
     }
     static Parameter real(std::string name, double low, double high, Scale scale = Scale::linear) {
@@ -90,7 +96,9 @@ struct Parameter {
         return {std::move(name), ChoiceDomain{std::move(values), ordered}, first};
     }
     /// Always this value: in every configuration, never searched.
-    static Parameter fixed(std::string name, Value value) { return choice(std::move(name), {std::move(value)}); }
+    static Parameter fixed(std::string name, Value value) {
+        return choice(std::move(name), {std::move(value)});
+    }
 
     /// Integers low, 2 low, 4 low, ...
     Parameter log2() && { return std::move(*this).scaled(Scale::log2); }
@@ -120,7 +128,8 @@ struct Parameter {
     /// Whether neighbouring levels are alike (numbers, ordered choices).
     [[nodiscard]] bool ordered() const {
         const auto* choice = std::get_if<ChoiceDomain>(&domain);
-        return choice != nullptr ? choice->ordered : std::holds_alternative<IntegerDomain>(domain) || continuous();
+        return choice != nullptr ? choice->ordered
+                                 : std::holds_alternative<IntegerDomain>(domain) || continuous();
     }
 
     /// Whether it is an integer whose levels differ by ratios and are not spread so themselves.
@@ -130,7 +139,9 @@ struct Parameter {
     }
 
     /// Number of levels, `Unset` included; of a continuous parameter 0 or 1.
-    [[nodiscard]] std::size_t level_count() const { return (offers_unset ? 1U : 0U) + domain_levels(); }
+    [[nodiscard]] std::size_t level_count() const {
+        return (offers_unset ? 1U : 0U) + domain_levels();
+    }
     /// Level `i` of [0, level_count()).
     [[nodiscard]] Value level(std::size_t i) const;
     /// Which level `value` is; nothing when it is none (always so for the reals of a continuous
@@ -161,11 +172,19 @@ private:
     Parameter scaled(Scale scale) &&;
 };
 
-inline Parameter flag(std::string name, bool default_value = false) { return Parameter::boolean(std::move(name), default_value); }
-inline Parameter integer(std::string name, std::int64_t low, std::int64_t high) { return Parameter::integer(std::move(name), low, high); }
-inline Parameter real(std::string name, double low, double high) { return Parameter::real(std::move(name), low, high); }
+inline Parameter flag(std::string name, bool default_value = false) {
+    return Parameter::boolean(std::move(name), default_value);
+}
+inline Parameter integer(std::string name, std::int64_t low, std::int64_t high) {
+    return Parameter::integer(std::move(name), low, high);
+}
+inline Parameter real(std::string name, double low, double high) {
+    return Parameter::real(std::move(name), low, high);
+}
 /// The first value is the default.
-inline Parameter choice(std::string name, std::vector<Value> values) { return Parameter::choice(std::move(name), std::move(values)); }
+inline Parameter choice(std::string name, std::vector<Value> values) {
+    return Parameter::choice(std::move(name), std::move(values));
+}
 
 inline Parameter Parameter::scaled(Scale scale) && {
     if (auto* whole = std::get_if<IntegerDomain>(&domain)) whole->scale = scale;
@@ -181,7 +200,8 @@ inline std::size_t Parameter::domain_levels() const {
         std::size_t operator()(TextDomain) const { return 0; }
         std::size_t operator()(const ChoiceDomain& choice) const { return choice.values.size(); }
         std::size_t operator()(const IntegerDomain& range) const {
-            if (range.scale != Scale::log2) return static_cast<std::size_t>((range.high - range.low) / range.step) + 1;
+            if (range.scale != Scale::log2)
+                return static_cast<std::size_t>((range.high - range.low) / range.step) + 1;
             std::size_t count = 1;
             for (std::int64_t ratio = range.high / range.low; ratio >= 2; ratio /= 2) ++count;
             return count;
@@ -193,7 +213,9 @@ inline std::size_t Parameter::domain_levels() const {
 inline Value Parameter::level(std::size_t i) const {
     if (offers_unset && i-- == 0) return Unset{};
     if (const auto* range = std::get_if<IntegerDomain>(&domain))
-        return range->scale == Scale::log2 ? range->low << i : range->low + static_cast<std::int64_t>(i) * range->step;
+        return range->scale == Scale::log2
+                   ? range->low << i
+                   : range->low + static_cast<std::int64_t>(i) * range->step;
     if (const auto* choice = std::get_if<ChoiceDomain>(&domain)) return choice->values[i];
     return i == 1;
 }
@@ -208,7 +230,8 @@ inline std::optional<std::size_t> Parameter::level_of(const Value& value) const 
     }
     if (const auto* range = std::get_if<IntegerDomain>(&domain)) {
         const auto* integer = std::get_if<std::int64_t>(&value);
-        if (integer == nullptr || *integer < range->low || *integer > range->high) return std::nullopt;
+        if (integer == nullptr || *integer < range->low || *integer > range->high)
+            return std::nullopt;
         if (range->scale != Scale::log2) {
             if ((*integer - range->low) % range->step != 0) return std::nullopt;
             return first + static_cast<std::size_t>((*integer - range->low) / range->step);
@@ -223,11 +246,13 @@ inline std::optional<std::size_t> Parameter::level_of(const Value& value) const 
 }
 
 inline bool Parameter::contains(const Value& value) const {
-    if (const auto* range = std::get_if<RealDomain>(&domain); range != nullptr && !is_unset(value)) {
+    if (const auto* range = std::get_if<RealDomain>(&domain);
+        range != nullptr && !is_unset(value)) {
         const auto* number = std::get_if<double>(&value);
         return number != nullptr && *number >= range->low && *number <= range->high;
     }
-    if (const auto* text = std::get_if<std::string>(&value); text != nullptr && std::holds_alternative<TextDomain>(domain))
+    if (const auto* text = std::get_if<std::string>(&value);
+        text != nullptr && std::holds_alternative<TextDomain>(domain))
         return !text->empty();
     return level_of(value).has_value();
 }
@@ -236,14 +261,18 @@ inline double Parameter::share_below(std::size_t i) const {
     const std::size_t first = offers_unset ? 1 : 0;
     const std::size_t count = domain_levels();
     if (!by_ratio() || i <= first || count < 2) return static_cast<double>(i);
-    const auto log_of = [&](std::size_t k) { return std::log(static_cast<double>(std::get<std::int64_t>(level(first + k)))); };
-    const auto edge = [&](std::size_t k) {  // between k - 1 and k; at the ends as far as to the other side
-        if (k == 0) return 1.5 * log_of(0) - 0.5 * log_of(1);
-        if (k == count) return 1.5 * log_of(count - 1) - 0.5 * log_of(count - 2);
-        return 0.5 * (log_of(k - 1) + log_of(k));
+    const auto log_of = [&](std::size_t k) {
+        return std::log(static_cast<double>(std::get<std::int64_t>(level(first + k))));
     };
+    const auto edge =
+        [&](std::size_t k) {  // between k - 1 and k; at the ends as far as to the other side
+            if (k == 0) return 1.5 * log_of(0) - 0.5 * log_of(1);
+            if (k == count) return 1.5 * log_of(count - 1) - 0.5 * log_of(count - 2);
+            return 0.5 * (log_of(k - 1) + log_of(k));
+        };
     const double low = edge(0);
-    return static_cast<double>(first) + static_cast<double>(count) * (edge(i - first) - low) / (edge(count) - low);
+    return static_cast<double>(first) +
+           static_cast<double>(count) * (edge(i - first) - low) / (edge(count) - low);
 }
 
 inline std::size_t Parameter::level_at_share(double share) const {
@@ -261,26 +290,32 @@ inline std::size_t Parameter::level_at_share(double share) const {
 inline std::size_t Parameter::level_at_position(double u) const {
     const std::size_t last = level_count() - 1;
     const std::size_t first = offers_unset ? 1 : 0;
-    if (!by_ratio()) return first + static_cast<std::size_t>(std::llround(u * static_cast<double>(last - first)));
+    if (!by_ratio())
+        return first +
+               static_cast<std::size_t>(std::llround(u * static_cast<double>(last - first)));
     const auto& range = std::get<IntegerDomain>(domain);
     const auto low = static_cast<double>(range.low);
-    const double steps = low * (std::pow(static_cast<double>(range.high) / low, u) - 1) / static_cast<double>(range.step);
+    const double steps = low * (std::pow(static_cast<double>(range.high) / low, u) - 1) /
+                         static_cast<double>(range.step);
     return std::min(first + static_cast<std::size_t>(std::llround(steps)), last);
 }
 
 inline double Parameter::at_position(double u) const {
     const auto& range = std::get<RealDomain>(domain);
-    if (range.scale == Scale::linear) return std::clamp(range.low + u * (range.high - range.low), range.low, range.high);
+    if (range.scale == Scale::linear)
+        return std::clamp(range.low + u * (range.high - range.low), range.low, range.high);
     return std::clamp(range.low * std::pow(range.high / range.low, u), range.low, range.high);
 }
 
 inline double Parameter::position_of(double value) const {
     const auto position = [value](double low, double high, Scale scale) {
         if (low == high) return 0.0;
-        return scale == Scale::linear ? (value - low) / (high - low) : std::log(value / low) / std::log(high / low);
+        return scale == Scale::linear ? (value - low) / (high - low)
+                                      : std::log(value / low) / std::log(high / low);
     };
     if (const auto* range = std::get_if<IntegerDomain>(&domain))
-        return position(static_cast<double>(range->low), static_cast<double>(range->high), range->low > 0 ? range->scale : Scale::linear);
+        return position(static_cast<double>(range->low), static_cast<double>(range->high),
+                        range->low > 0 ? range->scale : Scale::linear);
     const auto& range = std::get<RealDomain>(domain);
     return position(range.low, range.high, range.scale);
 }

@@ -25,7 +25,8 @@ public:
     explicit QuasiRandom(std::optional<std::uint64_t> seed = {}) : seed_(seed) {}
     [[nodiscard]] std::string name() const override { return "quasi_random"; }
 
-    [[nodiscard]] Answer ask(const Problem& problem, std::span<const Trial> history, Rng& rng) const override;
+    [[nodiscard]] Answer ask(const Problem& problem, std::span<const Trial> history,
+                             Rng& rng) const override;
 
 private:
     std::optional<std::uint64_t> seed_;

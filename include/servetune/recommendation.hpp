@@ -23,27 +23,28 @@ namespace servetune {
 
 /// The verdict of a study, the same in every report.
 enum class Conclusion {
-    recommended,   ///< serve `recommended`; there is a gain over the default, unless the default itself does not pass
+    recommended,  ///< serve `recommended`; there is a gain over the default, unless the default itself does not pass
     keep_default,  ///< nothing that was measured is worth a change
     inconclusive,  ///< what the verdict would rest on cannot be relied on (`Doubt`): keep the default and measure again
     nothing_passes
 };
 
-inline constexpr std::array<std::pair<Conclusion, std::string_view>, 4> conclusions{{{Conclusion::recommended, "recommended"},
-                                                                                     {Conclusion::keep_default, "keep_default"},
-                                                                                     {Conclusion::inconclusive, "inconclusive"},
-                                                                                     {Conclusion::nothing_passes, "nothing_passes"}}};
+inline constexpr std::array<std::pair<Conclusion, std::string_view>, 4> conclusions{
+    {{Conclusion::recommended, "recommended"},
+     {Conclusion::keep_default, "keep_default"},
+     {Conclusion::inconclusive, "inconclusive"},
+     {Conclusion::nothing_passes, "nothing_passes"}}};
 
 /// Why a study is inconclusive.
 enum class Doubt {
     none,
-    default_unsound,    ///< the audit refuses all measurements of the default, or they failed for reasons that were not its own
+    default_unsound,  ///< the audit refuses all measurements of the default, or they failed for reasons that were not its own
     default_disturbed,  ///< something else used the machine in at least half of the default's measurements
-    winner_disturbed,   ///< the same of the configuration that would be recommended
-    most_unreliable,    ///< at least three quarters of all results are disturbed or unsound
-    not_confirmed,      ///< what looks best was not measured again in three rounds with the default
-    never_cold,         ///< what would be recommended was only measured with weights of a cache
-    unequal_work        ///< what would be recommended had requests of other lengths than the default (`Recommendation::unequal`)
+    winner_disturbed,  ///< the same of the configuration that would be recommended
+    most_unreliable,   ///< at least three quarters of all results are disturbed or unsound
+    not_confirmed,     ///< what looks best was not measured again in three rounds with the default
+    never_cold,        ///< what would be recommended was only measured with weights of a cache
+    unequal_work  ///< what would be recommended had requests of other lengths than the default (`Recommendation::unequal`)
 };
 
 /// One of several answers to several goals: none that passes is better in one of them without being
@@ -56,30 +57,39 @@ struct FrontPoint {
 /// What a history says should be served, and how sure that is.
 struct Recommendation {
     Configuration default_configuration;
-    bool default_passes = false;   ///< otherwise there is nothing to compare with, and `gain` means nothing
-    bool default_unsound = false;  ///< it was measured, but the audit refuses what was measured: how good it is, is not known
+    bool default_passes =
+        false;  ///< otherwise there is nothing to compare with, and `gain` means nothing
+    bool default_unsound =
+        false;  ///< it was measured, but the audit refuses what was measured: how good it is, is not known
     /// The passing configuration with the best mean, once some were confirmed of these and the
     /// default; nothing: none passes.
     std::optional<Configuration> best{};
     Configuration recommended{};  ///< the smallest command with the proven gain, or the default
     bool keep_default = true;     ///< `recommended` is the default
     Conclusion conclusion = Conclusion::nothing_passes;
-    Doubt doubt = Doubt::none;                  ///< of an inconclusive study: `recommended` is then the default, and no gain is stated
-    std::optional<Configuration> to_confirm{};  ///< with `Doubt::never_cold`: what a cold start has to confirm
-    std::optional<Configuration> unequal{};     ///< with `Doubt::unequal_work`: whose figure cannot be compared with the default's
-    std::optional<Closest> closest{};           ///< where nothing passes: what comes nearest to it, and the limits that it breaks
-    std::size_t results = 0;                    ///< measurements of the search
-    std::size_t disturbed = 0;                  ///< of these: something else used the machine meanwhile
-    std::size_t unsound = 0;                    ///< of these: the audit refuses them
-    Gain gain{};  ///< of `recommended` over the default, judged as the best-looking of all that were tried (`judged_gain`)
+    Doubt doubt = Doubt::
+        none;  ///< of an inconclusive study: `recommended` is then the default, and no gain is stated
+    std::optional<Configuration>
+        to_confirm{};  ///< with `Doubt::never_cold`: what a cold start has to confirm
+    std::optional<Configuration>
+        unequal{};  ///< with `Doubt::unequal_work`: whose figure cannot be compared with the default's
+    std::optional<Closest>
+        closest{};  ///< where nothing passes: what comes nearest to it, and the limits that it breaks
+    std::size_t results = 0;    ///< measurements of the search
+    std::size_t disturbed = 0;  ///< of these: something else used the machine meanwhile
+    std::size_t unsound = 0;    ///< of these: the audit refuses them
+    Gain
+        gain{};  ///< of `recommended` over the default, judged as the best-looking of all that were tried (`judged_gain`)
     /// How much better than `recommended` the best observed figure is, judged likewise; nothing
     /// when they are the same or nothing can be concluded.
     std::optional<Gain> given_away{};
     /// Probability that `recommended` is truly the best of all passing ones; nothing: no spread was
     /// measured.
     std::optional<double> p_best{};
-    std::vector<Configuration> tied{};  ///< other passing ones whose 95 % interval against `recommended` holds 0
-    std::vector<FrontPoint> front{};    ///< where there are several goals; the best in the leading one first
+    std::vector<Configuration>
+        tied{};  ///< other passing ones whose 95 % interval against `recommended` holds 0
+    std::vector<FrontPoint>
+        front{};  ///< where there are several goals; the best in the leading one first
 };
 
 /// The gain of one of the configurations that were tried over another one, in goal k: what every
@@ -94,8 +104,8 @@ struct Recommendation {
 /// one's first, for which nothing was picked, held together with those of all that were measured
 /// again. Each errs in one study of forty. What is stated of a table is the interval by its
 /// measured spread, if it has any.
-inline Gain judged_gain(const Problem& problem, const Standings& standings, const Standing& standing, const Standing& base,
-                        std::size_t k = 0) {
+inline Gain judged_gain(const Problem& problem, const Standings& standings,
+                        const Standing& standing, const Standing& base, std::size_t k = 0) {
     if (&standing == &base) return {};
     const Goal goal = problem.objective.goals[k];
     if (problem.is_confirmed()) {
@@ -112,7 +122,8 @@ inline Gain judged_gain(const Problem& problem, const Standings& standings, cons
         again += standings.measured_again(other) ? 1 : 0;
     }
     const std::size_t goals = problem.objective.goals.size();
-    const Gain of_all = gain_between(goal, standing.goals[k].estimate, base.goals[k].estimate, tried * goals);
+    const Gain of_all =
+        gain_between(goal, standing.goals[k].estimate, base.goals[k].estimate, tried * goals);
     Gain decided = of_all;
     std::size_t comparisons = tried * goals;
     Estimate mine = standing.goals[k].estimate;
@@ -132,8 +143,11 @@ inline Gain judged_gain(const Problem& problem, const Standings& standings, cons
 
 /// Rounds of the confirmation in which a configuration was measured beside the default, or at all
 /// where that does not pass (`base` null).
-inline std::size_t rounds_of(const Problem& problem, const Standings& standings, const Standing& standing, const Standing* base) {
-    return PairedFigures(standings, problem.objective.leading(), 0, base != nullptr ? *base : standing).rounds(standing);
+inline std::size_t rounds_of(const Problem& problem, const Standings& standings,
+                             const Standing& standing, const Standing* base) {
+    return PairedFigures(standings, problem.objective.leading(), 0,
+                         base != nullptr ? *base : standing)
+        .rounds(standing);
 }
 
 /// The rule, for every strategy. Of the passing configurations that are worth having over the
@@ -153,7 +167,8 @@ inline std::size_t rounds_of(const Problem& problem, const Standings& standings,
 /// any of them, so that neither the default nor a smaller command replaces a configuration that is
 /// as good in the leading goal and clearly better in another.
 inline Recommendation recommend(const Problem& problem, std::span<const Trial> history) {
-    const Standings standings(history, problem.objective, problem.decision, problem.space.default_configuration());
+    const Standings standings(history, problem.objective, problem.decision,
+                              problem.space.default_configuration());
     Recommendation result{problem.space.default_configuration()};
     result.recommended = result.default_configuration;
     const Standing* base = standings.find(result.default_configuration);
@@ -177,16 +192,19 @@ inline Recommendation recommend(const Problem& problem, std::span<const Trial> h
     result.default_unsound = base != nullptr && only_unsound(*base, problem);
     const Standing* best = standings.best();
     if (best == nullptr) result.closest = closest_to_passing(problem, standings);
-    if (best == nullptr) return result.default_unsound ? inconclusive(Doubt::default_unsound) : result;
+    if (best == nullptr)
+        return result.default_unsound ? inconclusive(Doubt::default_unsound) : result;
     result.best = best->configuration;
     const std::vector<Goal> goals = problem.objective.goals;
     if (problem.objective.several())
         for (const Standing* standing : standings.front()) {
             FrontPoint& point = result.front.emplace_back(FrontPoint{standing->configuration, {}});
-            for (std::size_t k = 0; k < goals.size(); ++k) point.estimates.push_back(standing->goals[k].estimate);
+            for (std::size_t k = 0; k < goals.size(); ++k)
+                point.estimates.push_back(standing->goals[k].estimate);
         }
     if (result.default_unsound) return inconclusive(Doubt::default_unsound);
-    if (result.default_passes && mostly_disturbed(*base, problem.decision)) return inconclusive(Doubt::default_disturbed);
+    if (result.default_passes && mostly_disturbed(*base, problem.decision))
+        return inconclusive(Doubt::default_disturbed);
 
     const auto gain = [&](const Standing& a, const Standing& b) {
         return gain_between(problem.objective.leading(), a.estimate(), b.estimate());
@@ -195,21 +213,26 @@ inline Recommendation recommend(const Problem& problem, std::span<const Trial> h
     if (problem.is_confirmed())
         for (const Standing& standing : standings.all())
             if (&standing != base && standing.passes() &&
-                rounds_of(problem, standings, standing, result.default_passes ? base : nullptr) >= least_rounds)
+                rounds_of(problem, standings, standing, result.default_passes ? base : nullptr) >=
+                    least_rounds)
                 confirmed.push_back(&standing);
     if (!confirmed.empty()) {
         best = result.default_passes ? base : confirmed.front();
         for (const Standing* standing : confirmed)
-            if (problem.objective.leading().better(standing->estimate().mean, best->estimate().mean)) best = standing;
+            if (problem.objective.leading().better(standing->estimate().mean,
+                                                   best->estimate().mean))
+                best = standing;
         result.best = best->configuration;
     }
     const auto may_win = [&](const Standing& a) {
-        return !problem.is_confirmed() || std::find(confirmed.begin(), confirmed.end(), &a) != confirmed.end();
+        return !problem.is_confirmed() ||
+               std::find(confirmed.begin(), confirmed.end(), &a) != confirmed.end();
     };
     const auto worth_having = [&](const Standing& a, const Standing& b) {
         for (std::size_t k = 0; k < goals.size(); ++k) {
-            Gain over = problem.is_confirmed() && &a != &b ? judged_gain(problem, standings, a, b, k)
-                                                           : gain_between(goals[k], a.goals[k].estimate, b.goals[k].estimate);
+            Gain over = problem.is_confirmed() && &a != &b
+                            ? judged_gain(problem, standings, a, b, k)
+                            : gain_between(goals[k], a.goals[k].estimate, b.goals[k].estimate);
             over.proven.reset();  // a loss counts before it is proven
             if (!over.has_interval()) over.low = over.value;
             if (worth_it(problem.decision, over)) return true;
@@ -218,17 +241,22 @@ inline Recommendation recommend(const Problem& problem, std::span<const Trial> h
     };
     const auto over_default = [&](const Standing& a) {
         for (std::size_t k = 0; k < goals.size() && may_win(a); ++k)
-            if (worth_it(problem.decision, judged_gain(problem, standings, a, *base, k))) return true;
+            if (worth_it(problem.decision, judged_gain(problem, standings, a, *base, k)))
+                return true;
         return false;
     };
     const auto looks_better = [&] {
         for (std::size_t k = 0; k < goals.size(); ++k)
-            if (gain_between(goals[k], best->goals[k].estimate, base->goals[k].estimate).value >= problem.decision.min_gain) return true;
+            if (gain_between(goals[k], best->goals[k].estimate, base->goals[k].estimate).value >=
+                problem.decision.min_gain)
+                return true;
         return false;
     };
-    const bool not_confirmed = problem.is_confirmed() && confirmed.empty() && result.default_passes && best != base && looks_better();
+    const bool not_confirmed = problem.is_confirmed() && confirmed.empty() &&
+                               result.default_passes && best != base && looks_better();
     const Standing* winner = best;
-    const bool by_proof = result.default_passes && !problem.objective.several() && problem.decision.rule == Decision::Rule::significant;
+    const bool by_proof = result.default_passes && !problem.objective.several() &&
+                          problem.decision.rule == Decision::Rule::significant;
     if (by_proof) {
         // What looks best may be one lucky run: the largest gain that is proven wins, for all were
         // judged together.
@@ -242,31 +270,42 @@ inline Recommendation recommend(const Problem& problem, std::span<const Trial> h
             most = proven;
         }
     } else if (result.default_passes && !over_default(*best)) winner = base;
-    constexpr double about_as_good = 1.51;  // of standard errors: 4 measurements against 9 are enough
+    constexpr double about_as_good =
+        1.51;  // of standard errors: 4 measurements against 9 are enough
     const Standing* smallest = winner;
     for (const Standing& candidate : standings.all()) {
-        if (!candidate.passes() || !is_reduction_of(problem.space, candidate.configuration, winner->configuration)) continue;
-        if (&candidate != winner && &candidate != base && result.default_passes && !may_win(candidate)) continue;
+        if (!candidate.passes() ||
+            !is_reduction_of(problem.space, candidate.configuration, winner->configuration))
+            continue;
+        if (&candidate != winner && &candidate != base && result.default_passes &&
+            !may_win(candidate))
+            continue;
         if (worth_having(*winner, candidate)) continue;
         // One run with 3 % noise against nine can hide 6 %: a smaller one must be known about as
         // well.
-        if (by_proof && !problem.is_confirmed() && candidate.estimate().relative_error > about_as_good * winner->estimate().relative_error)
+        if (by_proof && !problem.is_confirmed() &&
+            candidate.estimate().relative_error > about_as_good * winner->estimate().relative_error)
             continue;
         const auto fewer = settings_beyond_default(problem.space, candidate.configuration);
         const auto fewest = settings_beyond_default(problem.space, smallest->configuration);
-        if (fewer < fewest || (fewer == fewest && problem.objective.leading().better(candidate.estimate().mean, smallest->estimate().mean)))
+        if (fewer < fewest ||
+            (fewer == fewest && problem.objective.leading().better(candidate.estimate().mean,
+                                                                   smallest->estimate().mean)))
             smallest = &candidate;
     }
     // Dropping settings must not drop the gain itself.
     if (result.default_passes && smallest != base && !over_default(*smallest)) smallest = winner;
 
-    if (smallest != base && (mostly_disturbed(*smallest, problem.decision) || mostly_disturbed(*winner, problem.decision)))
+    if (smallest != base && (mostly_disturbed(*smallest, problem.decision) ||
+                             mostly_disturbed(*winner, problem.decision)))
         return inconclusive(Doubt::winner_disturbed);
     if (reliable * 4 <= result.results) return inconclusive(Doubt::most_unreliable);
     for (const Standing* one : {smallest, winner, base})
         if (!not_confirmed && one != nullptr && only_with_cached_weights(*one)) {
-            constexpr std::size_t most_trials = 3;  // the one that was measured, and two that came to nothing
-            if (one->measured() == 1 && one->trials.size() <= most_trials) result.to_confirm = one->configuration;
+            constexpr std::size_t most_trials =
+                3;  // the one that was measured, and two that came to nothing
+            if (one->measured() == 1 && one->trials.size() <= most_trials)
+                result.to_confirm = one->configuration;
             return inconclusive(Doubt::never_cold);
         }
     if (not_confirmed) return inconclusive(Doubt::not_confirmed);
@@ -278,7 +317,8 @@ inline Recommendation recommend(const Problem& problem, std::span<const Trial> h
     result.recommended = smallest->configuration;
     result.keep_default = smallest == base;
     result.conclusion = result.keep_default ? Conclusion::keep_default : Conclusion::recommended;
-    if (best != smallest && !only_with_cached_weights(*best)) result.given_away = judged_gain(problem, standings, *best, *smallest);
+    if (best != smallest && !only_with_cached_weights(*best))
+        result.given_away = judged_gain(problem, standings, *best, *smallest);
     if (result.default_passes) result.gain = judged_gain(problem, standings, *smallest, *base);
     std::vector<Estimate> estimates;
     std::size_t mine = 0;
@@ -289,7 +329,8 @@ inline Recommendation recommend(const Problem& problem, std::span<const Trial> h
             result.tied.push_back(standing.configuration);
         estimates.push_back(standing.estimate());
     }
-    if (standings.replicated() > 0) result.p_best = probability_best(problem.objective.leading(), estimates, mine);
+    if (standings.replicated() > 0)
+        result.p_best = probability_best(problem.objective.leading(), estimates, mine);
     return result;
 }
 

@@ -26,8 +26,9 @@ namespace servetune {
 struct MeasuredTable {
     /// One measured configuration.
     struct Row {
-        std::vector<std::optional<std::string>> cells;  ///< as written, one a parameter; nothing: inactive
-        std::string workload;                           ///< empty: the table has no column `workload`
+        std::vector<std::optional<std::string>>
+            cells;             ///< as written, one a parameter; nothing: inactive
+        std::string workload;  ///< empty: the table has no column `workload`
         Outcome outcome;
         std::size_t line = 0;  ///< in its file, for messages
         /// Which measurement of its configuration this is. Empty: the table does not say.
@@ -52,15 +53,17 @@ class ReplayEvaluator : public Evaluator {
 public:
     /// How measurements of several workloads become one, and how much noise is added.
     struct Options {
-        std::vector<std::pair<std::string, double>> workloads{};  ///< those of the objective with weights; empty: the table has none
-        double noise_cv = 0;                                      ///< added multiplicative noise, for experiments
+        std::vector<std::pair<std::string, double>>
+            workloads{};      ///< those of the objective with weights; empty: the table has none
+        double noise_cv = 0;  ///< added multiplicative noise, for experiments
 
         /// What cannot be in these options, for a person; empty: nothing.
         [[nodiscard]] std::string why_invalid() const {
             OptionCheck check;
             check.within("noise_cv", noise_cv, 0, 1);
             for (const auto& [name, weight] : workloads)
-                check.that(weight > 0 && weight <= most_weight, "weight of '" + name + "'", "a positive number", std::to_string(weight));
+                check.that(weight > 0 && weight <= most_weight, "weight of '" + name + "'",
+                           "a positive number", std::to_string(weight));
             return check.text();
         }
     };
@@ -69,21 +72,27 @@ public:
     /// that the table does not have, or the table one that the space does not.
     ReplayEvaluator(const MeasuredTable& table, const SearchSpace& space, Options options);
 
-    inline Outcome evaluate(const Configuration& configuration, const EvaluationContext& context) override;
+    inline Outcome evaluate(const Configuration& configuration,
+                            const EvaluationContext& context) override;
     [[nodiscard]] bool replicates_inform() const override { return options_.noise_cv > 0; }
 
     /// "Only what was measured exists": the constraint that excludes every configuration without
     /// rows for `workloads`.
-    static Allow measured_only(const MeasuredTable& table, const SearchSpace& space, const std::vector<std::string>& workloads);
+    static Allow measured_only(const MeasuredTable& table, const SearchSpace& space,
+                               const std::vector<std::string>& workloads);
 
     /// The cells of a row as values of the space's parameters; nothing: inactive, or no parameter
     /// of the space.
-    static std::vector<std::optional<Value>> parsed(const MeasuredTable& table, const MeasuredTable::Row& row, const SearchSpace& space);
+    static std::vector<std::optional<Value>> parsed(const MeasuredTable& table,
+                                                    const MeasuredTable::Row& row,
+                                                    const SearchSpace& space);
 
 private:
-    using Key = std::pair<std::string, Allow::Row>;  ///< workload, and the values of the table's parameters
+    using Key =
+        std::pair<std::string, Allow::Row>;  ///< workload, and the values of the table's parameters
     /// Null: there is no row.
-    [[nodiscard]] const std::vector<Outcome>* find(const Configuration& configuration, const std::string& workload) const;
+    [[nodiscard]] const std::vector<Outcome>* find(const Configuration& configuration,
+                                                   const std::string& workload) const;
     static Outcome mean_of(const std::vector<Outcome>& outcomes);
     /// The values of its metrics, in the order of their names; of a failure none.
     static std::vector<double> figures_of(const Outcome& outcome) {
@@ -93,7 +102,8 @@ private:
         return figures;
     }
     void add_noise(Outcome& outcome, std::uint64_t seed) const;
-    [[nodiscard]] Outcome answer(const Configuration& configuration, const std::string& workload, std::uint64_t seed) const;
+    [[nodiscard]] Outcome answer(const Configuration& configuration, const std::string& workload,
+                                 std::uint64_t seed) const;
 
     std::vector<std::string> parameters_;
     std::map<Key, std::vector<Outcome>> known_;  ///< different ones: replicates
@@ -101,7 +111,8 @@ private:
     std::string source_;
 };
 
-inline std::vector<std::optional<Value>> ReplayEvaluator::parsed(const MeasuredTable& table, const MeasuredTable::Row& row,
+inline std::vector<std::optional<Value>> ReplayEvaluator::parsed(const MeasuredTable& table,
+                                                                 const MeasuredTable::Row& row,
                                                                  const SearchSpace& space) {
     std::vector<std::optional<Value>> values;
     for (std::size_t i = 0; i < table.parameters.size(); ++i) {
@@ -112,27 +123,32 @@ inline std::vector<std::optional<Value>> ReplayEvaluator::parsed(const MeasuredT
             continue;
         }
         Value value = value_of(*cell);
-        if (const auto number = number_of(value); number && parameter->continuous()) value = *number;
-        if (!parameter->contains(value) && parameter->contains(*cell)) value = *cell;  // a choice of digits as text
+        if (const auto number = number_of(value); number && parameter->continuous())
+            value = *number;
+        if (!parameter->contains(value) && parameter->contains(*cell))
+            value = *cell;  // a choice of digits as text
         values.emplace_back(std::move(value));
     }
     return values;
 }
 
-inline ReplayEvaluator::ReplayEvaluator(const MeasuredTable& table, const SearchSpace& space, Options options)
+inline ReplayEvaluator::ReplayEvaluator(const MeasuredTable& table, const SearchSpace& space,
+                                        Options options)
     : parameters_(table.parameters), options_(std::move(options)), source_(table.source) {
     check_options("replay", options_.why_invalid());
     for (const Parameter& parameter : space.parameters()) {
         const bool varies = parameter.continuous() || parameter.level_count() > 1;
-        if (varies && std::find(parameters_.begin(), parameters_.end(), parameter.name) == parameters_.end())
-            throw SpaceError(source_ + ": the table has no column '" + parameter.name + "', which the space varies; fix it or measure it");
+        if (varies &&
+            std::find(parameters_.begin(), parameters_.end(), parameter.name) == parameters_.end())
+            throw SpaceError(source_ + ": the table has no column '" + parameter.name +
+                             "', which the space varies; fix it or measure it");
     }
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
         if (space.find(parameters_[i]) != nullptr) continue;
         for (const MeasuredTable::Row& row : table.rows)
             if (row.cells[i] != table.rows.front().cells[i])
-                throw SpaceError(source_ + ":" + std::to_string(row.line) + ": the table varies '" + parameters_[i] +
-                                 "', which the space does not have");
+                throw SpaceError(source_ + ":" + std::to_string(row.line) + ": the table varies '" +
+                                 parameters_[i] + "', which the space does not have");
     }
     std::map<std::pair<Key, std::vector<double>>, std::vector<std::size_t>> with_figures;
     for (const MeasuredTable::Row& row : table.rows) {
@@ -158,7 +174,8 @@ inline Outcome ReplayEvaluator::mean_of(const std::vector<Outcome>& outcomes) {
         const auto& measurement = std::get<Measurement>(outcome);
         for (const auto& [name, metric] : measurement.metrics) values[name].push_back(metric.value);
         mean.validity.verdict = std::max(mean.validity.verdict, measurement.validity.verdict);
-        mean.validity.findings.insert(mean.validity.findings.end(), measurement.validity.findings.begin(),
+        mean.validity.findings.insert(mean.validity.findings.end(),
+                                      measurement.validity.findings.begin(),
                                       measurement.validity.findings.end());
     }
     for (const auto& [name, list] : values) {
@@ -183,7 +200,8 @@ inline void ReplayEvaluator::add_noise(Outcome& outcome, std::uint64_t seed) con
     }
 }
 
-inline const std::vector<Outcome>* ReplayEvaluator::find(const Configuration& configuration, const std::string& workload) const {
+inline const std::vector<Outcome>* ReplayEvaluator::find(const Configuration& configuration,
+                                                         const std::string& workload) const {
     Allow::Row values;
     for (const std::string& name : parameters_) {
         const Value* value = configuration.find(name);
@@ -193,19 +211,24 @@ inline const std::vector<Outcome>* ReplayEvaluator::find(const Configuration& co
     return found == known_.end() ? nullptr : &found->second;
 }
 
-inline Outcome ReplayEvaluator::answer(const Configuration& configuration, const std::string& workload, std::uint64_t seed) const {
+inline Outcome ReplayEvaluator::answer(const Configuration& configuration,
+                                       const std::string& workload, std::uint64_t seed) const {
     if (const std::vector<Outcome>* outcomes = find(configuration, workload)) {
         if (options_.noise_cv <= 0) return mean_of(*outcomes);
         std::vector<Outcome> noisy = *outcomes;
-        const std::uint64_t own = derive_seed(seed, configuration.fingerprint().bits ^ fingerprint_of(workload).bits);
-        for (std::size_t i = 0; i < noisy.size(); ++i) add_noise(noisy[i], i == 0 ? own : derive_seed(own, i));
+        const std::uint64_t own =
+            derive_seed(seed, configuration.fingerprint().bits ^ fingerprint_of(workload).bits);
+        for (std::size_t i = 0; i < noisy.size(); ++i)
+            add_noise(noisy[i], i == 0 ? own : derive_seed(own, i));
         return mean_of(noisy);
     }
     return Failure{FailureKind::not_in_table,
-                   source_ + " has no row for " + configuration.text() + (workload.empty() ? "" : " under workload " + workload)};
+                   source_ + " has no row for " + configuration.text() +
+                       (workload.empty() ? "" : " under workload " + workload)};
 }
 
-inline Outcome ReplayEvaluator::evaluate(const Configuration& configuration, const EvaluationContext& context) {
+inline Outcome ReplayEvaluator::evaluate(const Configuration& configuration,
+                                         const EvaluationContext& context) {
     if (!context.workload.empty()) return answer(configuration, context.workload, context.seed);
     if (options_.workloads.empty()) return answer(configuration, "", context.seed);
     std::vector<WorkloadMetrics> parts;
@@ -216,7 +239,8 @@ inline Outcome ReplayEvaluator::evaluate(const Configuration& configuration, con
         auto& measurement = std::get<Measurement>(outcome);
         parts.push_back({workload, weight, std::move(measurement.metrics)});
         validity.verdict = std::max(validity.verdict, measurement.validity.verdict);
-        validity.findings.insert(validity.findings.end(), measurement.validity.findings.begin(), measurement.validity.findings.end());
+        validity.findings.insert(validity.findings.end(), measurement.validity.findings.begin(),
+                                 measurement.validity.findings.end());
     }
     return Measurement{combined(parts), std::move(validity)};
 }
@@ -231,7 +255,9 @@ inline Allow ReplayEvaluator::measured_only(const MeasuredTable& table, const Se
             columns.push_back(i);
         }
     for (const MeasuredTable::Row& row : table.rows) {
-        if (!workloads.empty() && std::find(workloads.begin(), workloads.end(), row.workload) == workloads.end()) continue;
+        if (!workloads.empty() &&
+            std::find(workloads.begin(), workloads.end(), row.workload) == workloads.end())
+            continue;
         const auto values = parsed(table, row, space);
         Allow::Row allowed;
         for (const std::size_t column : columns) allowed.push_back(values[column]);

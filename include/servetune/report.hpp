@@ -14,24 +14,27 @@ namespace servetune {
 /// the steps with all results, the options beside what a published document printed, what failed or
 /// was refused and why, notes. Pure: the same setup and trials give the same text. `stop_reason` is
 /// empty while the study is not over.
-std::string markdown_report(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason);
+std::string markdown_report(const StudySetup& setup, std::span<const Trial> trials,
+                            std::string_view stop_reason);
 
 /// The object that `run --json` and `report --json` end with. Its fields are listed in
 /// docs/reference/json-output.md. `with_effects`: what the parameters do too, which takes fitting
 /// the models.
-std::string json_report(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason, bool with_effects = true);
+std::string json_report(const StudySetup& setup, std::span<const Trial> trials,
+                        std::string_view stop_reason, bool with_effects = true);
 
 /// The report as one page of HTML that needs no network: verdict and command, gains with intervals,
 /// the path of the search, trade-offs, every configuration, effects, failures with their logs, the
 /// audit, and the data themselves. Text of others is escaped everywhere. Pure, as
 /// `markdown_report`.
-std::string html_report(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason);
+std::string html_report(const StudySetup& setup, std::span<const Trial> trials,
+                        std::string_view stop_reason);
 
 /// The same page for a study that runs, as a server gives it out: a line above it that `/events` of
 /// that server keeps (docs/reference/commands.md), and a content that is replaced when an event
 /// names another `version`. `with_effects`: also what takes fitting the models.
-std::string live_page(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason, bool with_effects,
-                      std::string_view version);
+std::string live_page(const StudySetup& setup, std::span<const Trial> trials,
+                      std::string_view stop_reason, bool with_effects, std::string_view version);
 
 /// All of one study. What the parameters do is found once for all: fitting the models takes longer
 /// than all else (seconds at 300 trials).
@@ -40,18 +43,22 @@ struct Reports {
     std::string json;
     std::string html;
 };
-Reports all_reports(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason);
+Reports all_reports(const StudySetup& setup, std::span<const Trial> trials,
+                    std::string_view stop_reason);
 
 /// The verdict on a study in words. Every output has it from here: report, JSON, `status` and what
 /// `run` ends with.
 struct Headline {
     Conclusion conclusion = Conclusion::nothing_passes;
-    std::string title;      ///< `Recommended: +5.00 % over the default`, `Keep the default`, `Inconclusive`, `Nothing can be recommended`
-    std::string reason;     ///< a sentence
-    std::string advice;     ///< what to do: a sentence, or empty
-    std::string command;    ///< what to serve; empty where nothing passes
-    std::string unsound{};  ///< sentences of `reason`, where the verdict uses unsound measurements, or only suspect ones
-    std::string given_away{};  ///< the best observed figure, where something else is to be served, and what that gives away
+    std::string
+        title;  ///< `Recommended: +5.00 % over the default`, `Keep the default`, `Inconclusive`, `Nothing can be recommended`
+    std::string reason;   ///< a sentence
+    std::string advice;   ///< what to do: a sentence, or empty
+    std::string command;  ///< what to serve; empty where nothing passes
+    std::string
+        unsound{};  ///< sentences of `reason`, where the verdict uses unsound measurements, or only suspect ones
+    std::string
+        given_away{};  ///< the best observed figure, where something else is to be served, and what that gives away
 };
 Headline headline_of(const StudySetup& setup, std::span<const Trial> trials);
 
@@ -63,6 +70,7 @@ std::string gain_text(double gain, const FigureScale& scale);
 /// The same of a gain as it is stated: a share, or a difference.
 std::string stated_text(double stated, const FigureScale& scale);
 /// The gain of one figure over another as it is stated; nothing: a ratio that is none.
-std::optional<double> stated_gain(const Goal& goal, const FigureScale& scale, double candidate, double base);
+std::optional<double> stated_gain(const Goal& goal, const FigureScale& scale, double candidate,
+                                  double base);
 
 }  // namespace servetune

@@ -29,7 +29,8 @@ inline constexpr std::size_t largest_result_bytes = std::size_t{1} << 28;
 /// At least one result. Throws ParseError, which begins with `name` (`name:line:column:` where that
 /// is known), for content that is broken, unknown, without a result, larger than
 /// `largest_result_bytes`, or of over 20000 results.
-std::vector<PublishedResult> read_results(std::string_view content, const std::string& name, const std::vector<Engine>& engines);
+std::vector<PublishedResult> read_results(std::string_view content, const std::string& name,
+                                          const std::vector<Engine>& engines);
 
 /// Whether a CSV file is a table that `read_results` reads: summary.csv of `vllm bench sweep`,
 /// AIPerf's profile_export_aiperf.csv. Other tables are those of measured configurations

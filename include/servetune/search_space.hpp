@@ -31,7 +31,8 @@ public:
     /// Throws SpaceError: a name twice, a bad domain (low > high, an empty or repeated choice), a
     /// default outside its domain, a condition on an unknown parent or a value that it lacks,
     /// conditions in a circle, a constraint on an unknown name or value.
-    explicit SearchSpace(std::vector<Parameter> parameters, std::vector<Constraint> constraints = {});
+    explicit SearchSpace(std::vector<Parameter> parameters,
+                         std::vector<Constraint> constraints = {});
 
     /// In the order given.
     [[nodiscard]] const std::vector<Parameter>& parameters() const { return parameters_; }
@@ -44,11 +45,15 @@ public:
     /// As `find`; throws SpaceError with the nearest known names.
     [[nodiscard]] const Parameter& at(std::string_view name) const;
     /// Position in `parameters()` of a name that exists.
-    [[nodiscard]] std::size_t index_of(std::string_view name) const { return index_.find(name)->second; }
+    [[nodiscard]] std::size_t index_of(std::string_view name) const {
+        return index_.find(name)->second;
+    }
 
     /// Why `configuration` is not feasible, one sentence each; empty when it is.
     [[nodiscard]] std::vector<std::string> violations(const Configuration& configuration) const;
-    [[nodiscard]] bool feasible(const Configuration& configuration) const { return violations(configuration).empty(); }
+    [[nodiscard]] bool feasible(const Configuration& configuration) const {
+        return violations(configuration).empty();
+    }
 
     /// Every parameter at its default.
     [[nodiscard]] Configuration default_configuration() const { return completed({}); }
@@ -60,7 +65,8 @@ public:
 
     /// `configuration` with some values changed, and completed (`completed`). Throws SpaceError
     /// when a change names a parameter that is inactive in the result: it would have no effect.
-    [[nodiscard]] Configuration changed(const Configuration& configuration, const Assignment& changes) const;
+    [[nodiscard]] Configuration changed(const Configuration& configuration,
+                                        const Assignment& changes) const;
 
     /// Whether the conditions of a parameter hold; `slot_of(index)` answers for its parents.
     template <class SlotOf>
@@ -76,9 +82,13 @@ public:
     template <class SlotOf>
     [[nodiscard]] bool is_settled(std::size_t which, const SlotOf& slot_of) const;
     /// The parameters (indices) that constraint `which` speaks of.
-    [[nodiscard]] const std::vector<std::size_t>& scope(std::size_t which) const { return scopes_[which]; }
+    [[nodiscard]] const std::vector<std::size_t>& scope(std::size_t which) const {
+        return scopes_[which];
+    }
     /// The constraints (indices) that speak of a parameter.
-    [[nodiscard]] const std::vector<std::size_t>& constraints_of(std::size_t parameter) const { return constraints_of_[parameter]; }
+    [[nodiscard]] const std::vector<std::size_t>& constraints_of(std::size_t parameter) const {
+        return constraints_of_[parameter];
+    }
     /// Its value for arithmetic, of an unset one the engine's own default; null: unknown.
     template <class SlotOf>
     [[nodiscard]] const Value* known_value(std::size_t parameter, const SlotOf& slot_of) const;
@@ -97,11 +107,13 @@ private:
     std::vector<std::vector<std::size_t>> constraints_of_{};
 };
 
-inline SearchSpace::SearchSpace(std::vector<Parameter> parameters, std::vector<Constraint> constraints)
+inline SearchSpace::SearchSpace(std::vector<Parameter> parameters,
+                                std::vector<Constraint> constraints)
     : parameters_(std::move(parameters)), constraints_(std::move(constraints)) {
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
         check_domain(parameters_[i]);
-        if (!index_.emplace(parameters_[i].name, i).second) throw SpaceError("parameter '" + parameters_[i].name + "' is declared twice");
+        if (!index_.emplace(parameters_[i].name, i).second)
+            throw SpaceError("parameter '" + parameters_[i].name + "' is declared twice");
     }
     for (const Parameter& parameter : parameters_) check_conditions(parameter);
     order_parents_first();
@@ -115,40 +127,54 @@ inline SearchSpace::SearchSpace(std::vector<Parameter> parameters, std::vector<C
         }
         if (of_larger_space(constraint)) continue;
         for_each_value(constraint, [&](const std::string& name, const Value& value, bool exactly) {
-            if (!can_have(at(name), value, exactly)) refuse_value(constraint, name, value, at(name).domain_text());
+            if (!can_have(at(name), value, exactly))
+                refuse_value(constraint, name, value, at(name).domain_text());
         });
     }
 }
 
 inline void SearchSpace::check_domain(const Parameter& parameter) const {
-    const auto fail = [&](const std::string& wanted) { throw SpaceError("'" + parameter.name + "': " + wanted); };
+    const auto fail = [&](const std::string& wanted) {
+        throw SpaceError("'" + parameter.name + "': " + wanted);
+    };
     if (parameter.name.empty()) throw SpaceError("a parameter has no name");
     const auto check_range = [&](auto low, auto high, Scale scale, const std::string& got) {
         if (!(low <= high)) fail("low <= high must hold, got " + got);
-        if (scale != Scale::linear && !(low > 0)) fail("low > 0 must hold on a log scale, got " + got);
+        if (scale != Scale::linear && !(low > 0))
+            fail("low > 0 must hold on a log scale, got " + got);
     };
     if (const auto* range = std::get_if<IntegerDomain>(&parameter.domain)) {
-        check_range(range->low, range->high, range->scale, "low=" + std::to_string(range->low) + " high=" + std::to_string(range->high));
+        check_range(range->low, range->high, range->scale,
+                    "low=" + std::to_string(range->low) + " high=" + std::to_string(range->high));
         if (range->step < 1) fail("step >= 1 must hold, got step=" + std::to_string(range->step));
-        constexpr std::int64_t widest = std::int64_t{1} << 53;  // beyond it neighbouring integers are one double
+        constexpr std::int64_t widest = std::int64_t{1}
+                                        << 53;  // beyond it neighbouring integers are one double
         if (range->low < -widest || range->high > widest) fail("integers are within -2^53..2^53");
-        constexpr std::size_t most_levels = std::size_t{1} << 20;  // no flag has so many that differ
+        constexpr std::size_t most_levels = std::size_t{1}
+                                            << 20;  // no flag has so many that differ
         if (parameter.level_count() > most_levels)
-            fail("at most 2^20 levels wanted, got " + std::to_string(parameter.level_count()) + "; give it a step or 'scale: log2'");
+            fail("at most 2^20 levels wanted, got " + std::to_string(parameter.level_count()) +
+                 "; give it a step or 'scale: log2'");
     } else if (const auto* interval = std::get_if<RealDomain>(&parameter.domain)) {
-        check_range(interval->low, interval->high, interval->scale, "low=" + text_of(interval->low) + " high=" + text_of(interval->high));
-        if (!std::isfinite(interval->high - interval->low)) fail("the width of the interval is no finite number");
+        check_range(interval->low, interval->high, interval->scale,
+                    "low=" + text_of(interval->low) + " high=" + text_of(interval->high));
+        if (!std::isfinite(interval->high - interval->low))
+            fail("the width of the interval is no finite number");
     } else if (const auto* choice = std::get_if<ChoiceDomain>(&parameter.domain)) {
         if (choice->values.empty()) fail("a choice needs at least one value");
         for (std::size_t i = 0; i < choice->values.size(); ++i) {
-            if (is_unset(choice->values[i])) fail("'" + std::string(unset_text) + "' is not a value of the domain but a level beside it");
-            if (std::find(choice->values.begin(), choice->values.begin() + static_cast<std::ptrdiff_t>(i), choice->values[i]) !=
-                choice->values.begin() + static_cast<std::ptrdiff_t>(i))
+            if (is_unset(choice->values[i]))
+                fail("'" + std::string(unset_text) +
+                     "' is not a value of the domain but a level beside it");
+            if (std::find(
+                    choice->values.begin(), choice->values.begin() + static_cast<std::ptrdiff_t>(i),
+                    choice->values[i]) != choice->values.begin() + static_cast<std::ptrdiff_t>(i))
                 fail("the choice lists '" + text_of(choice->values[i]) + "' twice");
         }
     }
     if (!parameter.contains(parameter.default_value))
-        fail("the default '" + text_of(parameter.default_value) + "' is outside its domain (" + parameter.domain_text() + ")");
+        fail("the default '" + text_of(parameter.default_value) + "' is outside its domain (" +
+             parameter.domain_text() + ")");
 }
 
 inline void SearchSpace::check_conditions(const Parameter& parameter) const {
@@ -157,7 +183,8 @@ inline void SearchSpace::check_conditions(const Parameter& parameter) const {
         if (parent == nullptr) unknown("'" + parameter.name + "': its condition", condition.parent);
         for (const Value& value : condition.values)
             if (!parent->level_of(value))
-                throw SpaceError("'" + parameter.name + "': its condition wants " + condition.parent + "=" + text_of(value) + ", but '" +
+                throw SpaceError("'" + parameter.name + "': its condition wants " +
+                                 condition.parent + "=" + text_of(value) + ", but '" +
                                  condition.parent + "' is " + parent->domain_text());
     }
 }
@@ -176,7 +203,8 @@ inline void SearchSpace::order_parents_first() {
             throw SpaceError("conditions go in a circle: " + circle);
         }
         marks[i] = Mark::on_path;
-        for (const Condition& condition : parameters_[i].active_when) self(self, index_of(condition.parent));
+        for (const Condition& condition : parameters_[i].active_when)
+            self(self, index_of(condition.parent));
         marks[i] = Mark::done;
         path.pop_back();
         parents_first_.push_back(i);
@@ -204,21 +232,25 @@ inline const Parameter& SearchSpace::at(std::string_view name) const {
 
 template <class SlotOf>
 bool SearchSpace::is_active(const Parameter& parameter, const SlotOf& slot_of) const {
-    return std::all_of(parameter.active_when.begin(), parameter.active_when.end(), [&](const Condition& condition) {
-        const Slot parent = slot_of(index_of(condition.parent));
-        return parent.state == Slot::State::active &&
-               std::find(condition.values.begin(), condition.values.end(), *parent.value) != condition.values.end();
-    });
+    return std::all_of(parameter.active_when.begin(), parameter.active_when.end(),
+                       [&](const Condition& condition) {
+                           const Slot parent = slot_of(index_of(condition.parent));
+                           return parent.state == Slot::State::active &&
+                                  std::find(condition.values.begin(), condition.values.end(),
+                                            *parent.value) != condition.values.end();
+                       });
 }
 
 template <class SlotOf>
 bool SearchSpace::may_be_active(const Parameter& parameter, const SlotOf& slot_of) const {
-    return std::all_of(parameter.active_when.begin(), parameter.active_when.end(), [&](const Condition& condition) {
-        const Slot parent = slot_of(index_of(condition.parent));
-        return parent.state == Slot::State::undecided ||
-               (parent.state == Slot::State::active &&
-                std::find(condition.values.begin(), condition.values.end(), *parent.value) != condition.values.end());
-    });
+    return std::all_of(parameter.active_when.begin(), parameter.active_when.end(),
+                       [&](const Condition& condition) {
+                           const Slot parent = slot_of(index_of(condition.parent));
+                           return parent.state == Slot::State::undecided ||
+                                  (parent.state == Slot::State::active &&
+                                   std::find(condition.values.begin(), condition.values.end(),
+                                             *parent.value) != condition.values.end());
+                       });
 }
 
 template <class SlotOf>
@@ -254,24 +286,29 @@ inline std::vector<std::string> SearchSpace::violations(const Configuration& con
     };
     for (const auto& [name, value] : configuration.entries()) {
         const Parameter* parameter = find(name);
-        if (parameter == nullptr) result.push_back("'" + name + "' is not a parameter of this space");
+        if (parameter == nullptr)
+            result.push_back("'" + name + "' is not a parameter of this space");
         else if (!parameter->contains(value))
-            result.push_back("'" + name + "' = " + text_of(value) + " is outside its domain (" + parameter->domain_text() + ")");
-        else if (!is_active(*parameter, slot_of)) result.push_back("'" + name + "' is set but inactive here");
+            result.push_back("'" + name + "' = " + text_of(value) + " is outside its domain (" +
+                             parameter->domain_text() + ")");
+        else if (!is_active(*parameter, slot_of))
+            result.push_back("'" + name + "' is set but inactive here");
     }
     for (const Parameter& parameter : parameters_)
         if (configuration.find(parameter.name) == nullptr && is_active(parameter, slot_of))
             result.push_back("'" + parameter.name + "' is active but not set");
     if (!result.empty()) return result;
     for (std::size_t i = 0; i < constraints_.size(); ++i)
-        if (is_broken(i, slot_of)) result.push_back("it breaks the rule: " + explained_text_of(constraints_[i]));
+        if (is_broken(i, slot_of))
+            result.push_back("it breaks the rule: " + explained_text_of(constraints_[i]));
     return result;
 }
 
 inline Configuration SearchSpace::completed(const Assignment& values) const {
     for (const auto& [name, value] : values)
         if (const Parameter& parameter = at(name); !parameter.contains(value))
-            throw SpaceError("'" + name + "' = " + text_of(value) + " is outside its domain (" + parameter.domain_text() + ")");
+            throw SpaceError("'" + name + "' = " + text_of(value) + " is outside its domain (" +
+                             parameter.domain_text() + ")");
     std::vector<Value> chosen(parameters_.size());
     std::vector<Slot> slots(parameters_.size());
     std::vector<Configuration::Entry> entries;
@@ -286,13 +323,15 @@ inline Configuration SearchSpace::completed(const Assignment& values) const {
     return Configuration(std::move(entries));
 }
 
-inline Configuration SearchSpace::changed(const Configuration& configuration, const Assignment& changes) const {
+inline Configuration SearchSpace::changed(const Configuration& configuration,
+                                          const Assignment& changes) const {
     Assignment values = configuration.assignment();
     for (const auto& [name, value] : changes) values[name] = value;
     Configuration result = completed(values);
     for (const auto& [name, value] : changes)
         if (result.find(name) == nullptr)
-            throw SpaceError("'" + name + "' = " + text_of(value) + " has no effect: '" + name + "' is inactive in " + result.text());
+            throw SpaceError("'" + name + "' = " + text_of(value) + " has no effect: '" + name +
+                             "' is inactive in " + result.text());
     return result;
 }
 

@@ -15,7 +15,8 @@ namespace servetune {
 
 /// A feasible configuration that no trial of the history has, uniform over those; nothing when all
 /// are asked.
-inline std::optional<Configuration> draw_unseen(const FeasibleSet& feasible, std::span<const Trial> history, Rng& rng) {
+inline std::optional<Configuration> draw_unseen(const FeasibleSet& feasible,
+                                                std::span<const Trial> history, Rng& rng) {
     // While less than half of the space is seen a draw is new with at least even odds. A few
     // comparisons with each trial cost less than sorting them.
     const auto asked = static_cast<double>(history.size());
@@ -45,8 +46,10 @@ class Random : public Strategy {
 public:
     [[nodiscard]] std::string name() const override { return "random"; }
 
-    [[nodiscard]] Answer ask(const Problem& problem, std::span<const Trial> history, Rng& rng) const override {
-        if (auto drawn = draw_unseen(problem.feasible, history, rng)) return Proposal{std::move(*drawn), "drawn at random"};
+    [[nodiscard]] Answer ask(const Problem& problem, std::span<const Trial> history,
+                             Rng& rng) const override {
+        if (auto drawn = draw_unseen(problem.feasible, history, rng))
+            return Proposal{std::move(*drawn), "drawn at random"};
         return Finished{"all " + text_of(problem.feasible.size()) + " configurations are measured"};
     }
 };
@@ -57,7 +60,8 @@ public:
     [[nodiscard]] std::string name() const override { return "exhaustive"; }
 
     /// Throws UsageError when the space has continuous parameters.
-    [[nodiscard]] Answer ask(const Problem& problem, std::span<const Trial> history, Rng&) const override {
+    [[nodiscard]] Answer ask(const Problem& problem, std::span<const Trial> history,
+                             Rng&) const override {
         std::set<Configuration> seen;
         for (const Trial& trial : history) seen.insert(trial.configuration);
         std::optional<Configuration> next;
@@ -67,7 +71,9 @@ public:
             if (!seen.contains(candidate)) next = candidate;
             return !next.has_value();
         });
-        if (next) return Proposal{std::move(*next), "configuration " + text_of(number) + " of " + text_of(problem.feasible.size())};
+        if (next)
+            return Proposal{std::move(*next), "configuration " + text_of(number) + " of " +
+                                                  text_of(problem.feasible.size())};
         return Finished{"all " + text_of(problem.feasible.size()) + " configurations are measured"};
     }
 };
@@ -83,14 +89,18 @@ class LocalSearch : public Strategy {
 public:
     [[nodiscard]] std::string name() const override { return "local_search"; }
 
-    [[nodiscard]] Answer ask(const Problem& problem, std::span<const Trial> history, Rng& rng) const override {
-        const Standings standings(history, problem.objective, problem.decision, problem.space.default_configuration());
+    [[nodiscard]] Answer ask(const Problem& problem, std::span<const Trial> history,
+                             Rng& rng) const override {
+        const Standings standings(history, problem.objective, problem.decision,
+                                  problem.space.default_configuration());
         const Standing* current = climb(problem, standings);
         if (current != nullptr) {
             std::vector<Configuration> untried;
             for (Configuration& neighbour : neighbours(problem.space, current->configuration))
                 if (standings.find(neighbour) == nullptr) untried.push_back(std::move(neighbour));
-            if (!untried.empty()) return Proposal{untried[rng.index(untried.size())], "beside " + current->configuration.text()};
+            if (!untried.empty())
+                return Proposal{untried[rng.index(untried.size())],
+                                "beside " + current->configuration.text()};
         }
         if (auto drawn = draw_unseen(problem.feasible, history, rng))
             return Proposal{std::move(*drawn), "no neighbour is better: again from elsewhere"};
@@ -105,11 +115,14 @@ private:
         std::set<Configuration> around;
         for (const Standing& standing : standings.all()) {
             const bool begins = !around.contains(standing.configuration);
-            const bool better = place == nullptr || !place->passes() ||
-                                (standing.passes() && problem.objective.leading().better(standing.estimate().mean, place->estimate().mean));
+            const bool better =
+                place == nullptr || !place->passes() ||
+                (standing.passes() && problem.objective.leading().better(standing.estimate().mean,
+                                                                         place->estimate().mean));
             if (!begins && !better) continue;
             place = &standing;
-            const std::vector<Configuration> next = neighbours(problem.space, standing.configuration);
+            const std::vector<Configuration> next =
+                neighbours(problem.space, standing.configuration);
             around = {next.begin(), next.end()};
         }
         return place != nullptr && place->passes() ? place : nullptr;

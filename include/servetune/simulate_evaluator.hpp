@@ -25,7 +25,8 @@ namespace servetune {
 struct SimulatedWorkload {
     Workload workload;
     SimulatedTraffic traffic;
-    bool chosen = false;  ///< its load is one that a search chose: that a server keeps up with it is no finding
+    bool chosen =
+        false;  ///< its load is one that a search chose: that a server keeps up with it is no finding
 };
 
 /// Answers from the cost model and the simulator instead of a GPU: every number is a prediction,
@@ -40,10 +41,11 @@ class SimulateEvaluator : public Evaluator {
 public:
     /// The weights of the workloads, and what the simulation adds to them.
     struct Options {
-        std::vector<std::pair<std::string, double>> weights{};  ///< workloads of the objective; empty: all, equally
-        StepNoise noise{};                                      ///< none: the same configuration gives the same numbers every time
-        std::optional<double> usd_per_device_hour{};            ///< for what a million tokens costs
-        std::vector<Limit> limits{};                            ///< for goodput, and for workloads whose load is looked for
+        std::vector<std::pair<std::string, double>>
+            weights{};      ///< workloads of the objective; empty: all, equally
+        StepNoise noise{};  ///< none: the same configuration gives the same numbers every time
+        std::optional<double> usd_per_device_hour{};  ///< for what a million tokens costs
+        std::vector<Limit> limits{};  ///< for goodput, and for workloads whose load is looked for
 
         /// What cannot be in these options, for a person; empty: nothing.
         [[nodiscard]] std::string why_invalid() const;
@@ -51,13 +53,15 @@ public:
 
     /// One reader for each engine of the composition, which must outlive this. Throws UsageError
     /// where one is missing.
-    SimulateEvaluator(const Composition& composition, std::string model, std::vector<ServingReader> readers,
-                      std::vector<SimulatedWorkload> workloads, Options options);
+    SimulateEvaluator(const Composition& composition, std::string model,
+                      std::vector<ServingReader> readers, std::vector<SimulatedWorkload> workloads,
+                      Options options);
 
     Outcome evaluate(const Configuration& configuration, const EvaluationContext& context) override;
     [[nodiscard]] bool replicates_inform() const override;
     /// As `evaluate`. Thread-safe.
-    [[nodiscard]] Outcome predicted(const Configuration& configuration, const EvaluationContext& context = {}) const;
+    [[nodiscard]] Outcome predicted(const Configuration& configuration,
+                                    const EvaluationContext& context = {}) const;
 
     /// The same on a machine whose speed differs from what the traits say by these factors.
     [[nodiscard]] std::unique_ptr<SimulateEvaluator> with(const SpeedFactors& factors) const;
@@ -67,8 +71,9 @@ public:
     struct Started {
         Serving serving{};
         StartResult start{};
-        std::optional<CostModel> cost{};     ///< nothing where the engine refuses its flags
-        std::optional<LoadDefect> defect{};  ///< what ends it under load; of roles apart the first that does
+        std::optional<CostModel> cost{};  ///< nothing where the engine refuses its flags
+        std::optional<LoadDefect>
+            defect{};  ///< what ends it under load; of roles apart the first that does
         /// Of prefill and decode apart; `serving` is then decode's (with what is unknown of both),
         /// `cost` that of the role whose cache holds fewer tokens.
         std::optional<RolesApart> apart{};
@@ -77,17 +82,22 @@ public:
     [[nodiscard]] Started started(const Configuration& configuration) const;
     /// One workload on an engine that serves: under its own arrival, or at the largest load that
     /// keeps the limits where that is to be found. Thread-safe.
-    [[nodiscard]] Outcome measured(const Started& started, const SimulatedWorkload& workload, std::uint64_t seed) const;
+    [[nodiscard]] Outcome measured(const Started& started, const SimulatedWorkload& workload,
+                                   std::uint64_t seed) const;
     [[nodiscard]] const std::vector<SimulatedWorkload>& workloads() const { return workloads_; }
 
 private:
-    [[nodiscard]] Outcome predicted_rates(const Configuration& configuration, const EvaluationContext& context) const;
-    [[nodiscard]] Outcome loaded(const Started& started, const SimulatedWorkload& workload, std::uint64_t seed) const;
+    [[nodiscard]] Outcome predicted_rates(const Configuration& configuration,
+                                          const EvaluationContext& context) const;
+    [[nodiscard]] Outcome loaded(const Started& started, const SimulatedWorkload& workload,
+                                 std::uint64_t seed) const;
     [[nodiscard]] Started started(const ServingReader& reader, const Command& command) const;
-    [[nodiscard]] Started started(const ServingReader& reader, const Configuration& configuration, const std::vector<RoleOf>& roles) const;
+    [[nodiscard]] Started started(const ServingReader& reader, const Configuration& configuration,
+                                  const std::vector<RoleOf>& roles) const;
     [[nodiscard]] const ServingReader& reader_of(const Engine& engine) const;
     [[nodiscard]] Failure failure_of(const Engine& engine, const StartResult& start) const;
-    [[nodiscard]] std::optional<Failure> died(const Started& started, const SimulatedRun& run) const;
+    [[nodiscard]] std::optional<Failure> died(const Started& started,
+                                              const SimulatedRun& run) const;
 
     const Composition& composition_;
     std::string model_;

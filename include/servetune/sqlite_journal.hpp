@@ -48,9 +48,10 @@ struct StudyIdentity {
 /// What could still be read of a damaged journal.
 struct RescuedJournal {
     std::vector<Trial> trials;
-    std::filesystem::path file;         ///< a whole journal with exactly these trials
-    std::string stopped_by;             ///< the damage that hides all events after it; empty: none does
-    std::vector<std::string> left_out;  ///< single events that were damaged, trials that have another number without them
+    std::filesystem::path file;  ///< a whole journal with exactly these trials
+    std::string stopped_by;      ///< the damage that hides all events after it; empty: none does
+    std::vector<std::string>
+        left_out;  ///< single events that were damaged, trials that have another number without them
 };
 
 /// The journal of a study in `FOLDER/study.db` (SQLite, write-ahead log, one durable transaction
@@ -67,14 +68,16 @@ public:
     /// records something throws IoError when the journal's files have been removed, moved or
     /// replaced since, or hold what this class did not make (a trigger, a view). Where another
     /// process holds SQLite's lock each call waits for up to ten minutes; `say` gets a line then.
-    static SqliteJournal open(const std::filesystem::path& folder, const StudyIdentity& identity, bool accept_changes = false,
+    static SqliteJournal open(const std::filesystem::path& folder, const StudyIdentity& identity,
+                              bool accept_changes = false,
                               std::function<void(const std::string&)> say = {});
     /// What is recorded now, read beside a running writer: a study's folder, or a journal's file
     /// under any name. Changes nothing there and needs no permission to write. Throws IoError.
     static SqliteJournal read(const std::filesystem::path& folder_or_file);
     /// What the study in a journal last ran under, as `definition()` of `read`, without its trials.
     /// Throws IoError.
-    static std::map<std::string, std::string> definition_of(const std::filesystem::path& folder_or_file);
+    static std::map<std::string, std::string> definition_of(
+        const std::filesystem::path& folder_or_file);
     /// The texts of that study (StudyIdentity::texts); empty: the journal is of a version that kept
     /// none. Throws IoError.
     static std::map<std::string, std::string> texts_of(const std::filesystem::path& folder_or_file);
@@ -109,7 +112,8 @@ public:
     /// What that study last ran under (StudySetup::definition()).
     [[nodiscard]] std::map<std::string, std::string> definition() const;
     /// How another definition differs from that, a line each after a line break; empty: in nothing.
-    [[nodiscard]] std::string changes_in(const std::map<std::string, std::string>& definition) const;
+    [[nodiscard]] std::string changes_in(
+        const std::map<std::string, std::string>& definition) const;
 
     static constexpr int schema_version = 3;
 

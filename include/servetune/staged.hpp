@@ -45,24 +45,29 @@ public:
     /// The stages in their order, and how often a comparison is measured.
     struct Options {
         std::vector<Stage> stages;
-        std::size_t replicates = 3;  ///< most measurements of one configuration to settle a comparison
+        std::size_t replicates =
+            3;  ///< most measurements of one configuration to settle a comparison
 
         /// What cannot be in these options, for a person; empty: nothing.
         [[nodiscard]] std::string why_invalid() const {
             OptionCheck check;
             check.within("replicates", static_cast<double>(replicates), 1, 1000);
             for (const Stage& stage : stages)
-                check.that(stage.product.empty() != stage.candidates.empty(), "stage '" + stage.name + "'", "a product or candidates",
+                check.that(stage.product.empty() != stage.candidates.empty(),
+                           "stage '" + stage.name + "'", "a product or candidates",
                            stage.product.empty() ? "neither" : "both");
             return check.text();
         }
     };
 
     /// Throws UsageError where the options cannot be.
-    explicit Staged(Options options) : options_(std::move(options)) { check_options("staged", options_.why_invalid()); }
+    explicit Staged(Options options) : options_(std::move(options)) {
+        check_options("staged", options_.why_invalid());
+    }
 
     [[nodiscard]] std::string name() const override { return "staged"; }
-    [[nodiscard]] Answer ask(const Problem& problem, std::span<const Trial> history, Rng&) const override {
+    [[nodiscard]] Answer ask(const Problem& problem, std::span<const Trial> history,
+                             Rng&) const override {
         return walk(problem, history).answer;
     }
 
@@ -78,7 +83,8 @@ public:
         const Stage* stage;
         Configuration base;
         std::vector<Candidate> candidates;
-        std::optional<Configuration> winner{};  ///< the candidate worth having; nothing when the base stands
+        std::optional<Configuration>
+            winner{};  ///< the candidate worth having; nothing when the base stands
         bool complete = false;
     };
     /// What happened so far, and what to do next.
@@ -91,11 +97,15 @@ public:
     [[nodiscard]] Walk walk(const Problem& problem, std::span<const Trial> history) const;
 
 private:
-    [[nodiscard]] static std::vector<Assignment> assignments(const Stage& stage, const SearchSpace& space);
-    [[nodiscard]] static std::vector<Candidate> candidates(const Stage& stage, const SearchSpace& space, const Configuration& base);
+    [[nodiscard]] static std::vector<Assignment> assignments(const Stage& stage,
+                                                             const SearchSpace& space);
+    [[nodiscard]] static std::vector<Candidate> candidates(const Stage& stage,
+                                                           const SearchSpace& space,
+                                                           const Configuration& base);
     /// Decides a step whose candidates are all told; a proposal when a replicate is needed first.
     /// `last`: nothing is measured on top of its winner any more.
-    std::optional<Answer> decide(Step& step, const Problem& problem, const Standings& standings, bool last) const;
+    std::optional<Answer> decide(Step& step, const Problem& problem, const Standings& standings,
+                                 bool last) const;
 
     Options options_;
 };
@@ -105,7 +115,9 @@ inline std::vector<Assignment> Staged::assignments(const Stage& stage, const Sea
     std::vector<Assignment> result{{}};
     for (const std::string& name : stage.product) {
         const Parameter& parameter = space.at(name);
-        if (parameter.continuous()) throw UsageError("stage '" + stage.name + "': '" + name + "' is continuous; list its candidates");
+        if (parameter.continuous())
+            throw UsageError("stage '" + stage.name + "': '" + name +
+                             "' is continuous; list its candidates");
         std::vector<Assignment> extended;
         for (const Assignment& assignment : result)
             for (std::size_t level = 0; level < parameter.level_count(); ++level) {
@@ -117,7 +129,9 @@ inline std::vector<Assignment> Staged::assignments(const Stage& stage, const Sea
     return result;
 }
 
-inline std::vector<Staged::Candidate> Staged::candidates(const Stage& stage, const SearchSpace& space, const Configuration& base) {
+inline std::vector<Staged::Candidate> Staged::candidates(const Stage& stage,
+                                                         const SearchSpace& space,
+                                                         const Configuration& base) {
     std::vector<Candidate> result;
     for (Assignment& changes : assignments(stage, space)) {
         Candidate candidate{std::move(changes)};
@@ -133,13 +147,16 @@ inline std::vector<Staged::Candidate> Staged::candidates(const Stage& stage, con
     return result;
 }
 
-inline std::optional<Answer> Staged::decide(Step& step, const Problem& problem, const Standings& standings, bool last) const {
+inline std::optional<Answer> Staged::decide(Step& step, const Problem& problem,
+                                            const Standings& standings, bool last) const {
     const Standing& base = *standings.find(step.base);
     const Standing* best = nullptr;
     for (const Candidate& candidate : step.candidates) {
         if (!candidate.excluded.empty() || candidate.configuration == step.base) continue;
         const Standing* standing = standings.find(candidate.configuration);
-        if (standing->passes() && (best == nullptr || problem.objective.leading().better(standing->estimate().mean, best->estimate().mean)))
+        if (standing->passes() &&
+            (best == nullptr ||
+             problem.objective.leading().better(standing->estimate().mean, best->estimate().mean)))
             best = standing;
     }
     step.complete = true;
@@ -150,25 +167,28 @@ inline std::optional<Answer> Staged::decide(Step& step, const Problem& problem, 
     }
     const Gain gain = gain_between(problem.objective.leading(), best->estimate(), base.estimate());
     if (worth_it(problem.decision, gain)) step.winner = best->configuration;
-    const bool open =
-        problem.decision.rule == Decision::Rule::significant && gain.value >= problem.decision.min_gain && !gain.significant();
+    const bool open = problem.decision.rule == Decision::Rule::significant &&
+                      gain.value >= problem.decision.min_gain && !gain.significant();
     if (!open || last || !problem.replicates_inform) return std::nullopt;
     const Standing& fewer = best->trials.size() < base.trials.size() ? *best : base;
     if (fewer.trials.size() >= options_.replicates) return std::nullopt;
     step.complete = false;
     if (fewer.pending()) return Waiting{};
-    return Proposal{fewer.configuration,
-                    "stage '" + step.stage->name + "': measured again, the gain of " + best->configuration.text() + " is not yet certain"};
+    return Proposal{fewer.configuration, "stage '" + step.stage->name +
+                                             "': measured again, the gain of " +
+                                             best->configuration.text() + " is not yet certain"};
 }
 
 inline Staged::Walk Staged::walk(const Problem& problem, std::span<const Trial> history) const {
-    const Standings standings(history, problem.objective, problem.decision, problem.space.default_configuration());
+    const Standings standings(history, problem.objective, problem.decision,
+                              problem.space.default_configuration());
     Walk result{{}, Waiting{}};
     Configuration base = problem.space.default_configuration();
     const Standing* base_standing = standings.find(base);
     if (base_standing == nullptr || !base_standing->told()) return result;
     for (const Stage& stage : options_.stages) {
-        Step& step = result.steps.emplace_back(Step{&stage, base, candidates(stage, problem.space, base)});
+        Step& step =
+            result.steps.emplace_back(Step{&stage, base, candidates(stage, problem.space, base)});
         bool pending = false;
         for (const Candidate& candidate : step.candidates) {
             if (!candidate.excluded.empty()) continue;
@@ -180,7 +200,8 @@ inline Staged::Walk Staged::walk(const Problem& problem, std::span<const Trial> 
             pending = pending || !standing->told();
         }
         if (pending) return result;
-        if (auto answer = decide(step, problem, standings, !stage.carried || &stage == &options_.stages.back())) {
+        if (auto answer = decide(step, problem, standings,
+                                 !stage.carried || &stage == &options_.stages.back())) {
             result.answer = std::move(*answer);
             return result;
         }

@@ -65,7 +65,9 @@ public:
     /// Whether a verdict rests on measurements made after the search
     /// (detail/study/confirmation.hpp). Not where they are always the same, nor where the larger
     /// number wins as published studies have it.
-    [[nodiscard]] bool is_confirmed() const { return replicates_inform && decision.rule == Decision::Rule::significant; }
+    [[nodiscard]] bool is_confirmed() const {
+        return replicates_inform && decision.rule == Decision::Rule::significant;
+    }
 };
 
 /// What a strategy sees of a journal: the trials of the search whose configurations the space
@@ -73,9 +75,11 @@ public:
 /// Nor does a check of the workers that came to nothing.
 inline std::vector<Trial> search_history(const Problem& problem, std::span<const Trial> trials) {
     std::vector<Trial> history;
-    std::copy_if(trials.begin(), trials.end(), std::back_inserter(history), [&](const Trial& trial) {
-        return trial.of_search() && !trial.of_void_check() && problem.space.feasible(trial.configuration);
-    });
+    std::copy_if(trials.begin(), trials.end(), std::back_inserter(history),
+                 [&](const Trial& trial) {
+                     return trial.of_search() && !trial.of_void_check() &&
+                            problem.space.feasible(trial.configuration);
+                 });
     return history;
 }
 
@@ -102,7 +106,8 @@ class Strategy {
 public:
     virtual ~Strategy() = default;
     [[nodiscard]] virtual std::string name() const = 0;
-    [[nodiscard]] virtual Answer ask(const Problem& problem, std::span<const Trial> history, Rng& rng) const = 0;
+    [[nodiscard]] virtual Answer ask(const Problem& problem, std::span<const Trial> history,
+                                     Rng& rng) const = 0;
 };
 
 }  // namespace servetune

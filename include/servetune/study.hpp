@@ -63,9 +63,14 @@ public:
     /// Owns its parts; link servetune::search. Throws as Problem, SqliteJournal::open and
     /// Limit::parse.
     explicit Study(const StudySettings& settings);
-    Study(const Problem& problem, const Strategy& strategy, Journal& journal) : Study(problem, strategy, journal, Options{}) {}
+    Study(const Problem& problem, const Strategy& strategy, Journal& journal)
+        : Study(problem, strategy, journal, Options{}) {}
     Study(const Problem& problem, const Strategy& strategy, Journal& journal, Options options)
-        : problem_(problem), strategy_(strategy), journal_(journal), options_(std::move(options)), trials_(journal.trials()) {
+        : problem_(problem),
+          strategy_(strategy),
+          journal_(journal),
+          options_(std::move(options)),
+          trials_(journal.trials()) {
         problem_.seed = options_.seed;
         if (!options_.steady) options_.steady = options_.now ? options_.now : steady_seconds;
         if (!options_.now) options_.now = unix_seconds;
@@ -113,7 +118,8 @@ public:
     /// reason. An exception of the evaluator, the strategy, the journal or the recommendation ends
     /// the run with StopReason::error, and so does a budget that cannot be; `run` never throws a
     /// std::exception. The trial that was interrupted stays open.
-    Summary run(Evaluator& evaluator, const Budget& budget = {}, const std::stop_token& stop = {}, Observer* observer = nullptr);
+    Summary run(Evaluator& evaluator, const Budget& budget = {}, const std::stop_token& stop = {},
+                Observer* observer = nullptr);
 
     /// What `run` does first: takes up the open trials, heeds whether the evaluator's replicates
     /// inform, and tells as failed what killed its process twice.
@@ -123,19 +129,24 @@ public:
     /// Why no further trial may be started within this budget, `seconds` after the run's begin;
     /// nothing: one may.
     [[nodiscard]] std::optional<StopReason> spent(const Budget& budget, double seconds) const;
-    [[nodiscard]] std::size_t in_hand() const;  ///< trials of the search that were handed out here and are not told
+    [[nodiscard]] std::size_t in_hand()
+        const;  ///< trials of the search that were handed out here and are not told
     [[nodiscard]] std::size_t told_in_search() const { return index_.told_in_search(); }
     /// The oldest trial of the search with this configuration that is not told; nothing: there is
     /// none.
-    [[nodiscard]] std::optional<std::uint64_t> open_trial(const Configuration& configuration) const {
+    [[nodiscard]] std::optional<std::uint64_t> open_trial(
+        const Configuration& configuration) const {
         return index_.open_trial(configuration);
     }
     [[nodiscard]] const std::vector<Trial>& trials() const { return trials_; }
-    [[nodiscard]] Recommendation recommendation() const { return recommend(problem_, search_history(problem_, trials_)); }
+    [[nodiscard]] Recommendation recommendation() const {
+        return recommend(problem_, search_history(problem_, trials_));
+    }
 
 private:
     /// The part of `spent` that looks at the clocks: whether there is time for `trials` more.
-    [[nodiscard]] std::optional<StopReason> time_spent(const Budget& budget, double seconds, double trials = 1) const;
+    [[nodiscard]] std::optional<StopReason> time_spent(const Budget& budget, double seconds,
+                                                       double trials = 1) const;
     /// Trials that there is time for, as long as the longest so far each.
     [[nodiscard]] double trials_in_time(const Budget& budget, double seconds) const;
     /// What a trial is taken to last.
@@ -144,14 +155,17 @@ private:
     }
     [[nodiscard]] std::string why_spent(const Budget& budget, StopReason reason) const;
     /// Whether the search may ask for another trial: what the confirmation needs is kept.
-    [[nodiscard]] bool search_goes_on(const Budget& budget, double seconds, std::span<const Trial> history) const;
-    AskResult next_to_confirm(const Budget& budget, double seconds, std::span<const Trial> history, const AskResult::Finished& searched);
+    [[nodiscard]] bool search_goes_on(const Budget& budget, double seconds,
+                                      std::span<const Trial> history) const;
+    AskResult next_to_confirm(const Budget& budget, double seconds, std::span<const Trial> history,
+                              const AskResult::Finished& searched);
     /// Whether the space (still) has the configuration of an open trial.
     [[nodiscard]] bool in_space(std::uint64_t id) const {
         return !trials_[id].of_void_check() && problem_.space.feasible(trials_[id].configuration);
     }
     void take_up_open_trials();
-    void check_feasible(const Configuration& configuration, const std::string& who) const;  ///< throws SpaceError
+    void check_feasible(const Configuration& configuration,
+                        const std::string& who) const;  ///< throws SpaceError
     void tell_deadly(Observer* observer);
     const Trial& add(Configuration configuration, std::string workload, std::string why);
     /// What `ask` answers; a trial that had been started is not started again.
@@ -160,21 +174,27 @@ private:
     AskResult handed_out(AskResult asked);
     /// Why nothing is to be asked within a budget whose clock began at `began`; `since`: the first
     /// trial that counts for `same_failures`.
-    [[nodiscard]] std::optional<AskResult::Finished> ended(const Budget& budget, double began, std::size_t since) const;
+    [[nodiscard]] std::optional<AskResult::Finished> ended(const Budget& budget, double began,
+                                                           std::size_t since) const;
     /// False: stopped by the user during the trial, which then stays open.
-    bool evaluate(const Trial& trial, Evaluator& evaluator, const std::stop_token& stop, Observer* observer);
-    AskResult::Finished search(Evaluator& evaluator, const Budget& budget, double began, const std::stop_token& stop, Observer* observer);
+    bool evaluate(const Trial& trial, Evaluator& evaluator, const std::stop_token& stop,
+                  Observer* observer);
+    AskResult::Finished search(Evaluator& evaluator, const Budget& budget, double began,
+                               const std::stop_token& stop, Observer* observer);
     /// What is to be recommended, from a cold start, then on the report workloads. Why it ended
     /// before all were measured; nothing: they are.
-    std::optional<StopReason> confirm_and_report(Evaluator& evaluator, const Budget& budget, double began, const std::stop_token& stop,
+    std::optional<StopReason> confirm_and_report(Evaluator& evaluator, const Budget& budget,
+                                                 double began, const std::stop_token& stop,
                                                  Observer* observer);
 
     struct Owned;
     static std::shared_ptr<Owned> owned(const StudySettings& settings);
     Study(std::shared_ptr<Owned> parts, const StudySettings& settings);
-    Recommendation optimize_outcomes(const std::function<Outcome(const Configuration&)>& outcome_of);
+    Recommendation optimize_outcomes(
+        const std::function<Outcome(const Configuration&)>& outcome_of);
 
-    std::shared_ptr<const void> owned_{};  ///< with settings: strategy and journal; outlives the references
+    std::shared_ptr<const void>
+        owned_{};  ///< with settings: strategy and journal; outlives the references
     Budget budget_{};
     Problem problem_;
     const Strategy& strategy_;
@@ -182,16 +202,19 @@ private:
     Options options_;
     std::vector<Trial> trials_;
     TrialIndex index_{};
-    std::set<std::uint64_t> unoffered_{};      ///< open trials that nobody has in hand: `next` gives them out before it asks the strategy
-    std::map<std::uint64_t, double> began_{};  ///< trials under way in this process: the steady clock at their start
-    double made_ = 0;                          ///< by the steady clock
-    std::size_t first_here_ = 0;               ///< number of the first trial that is asked here
-    bool confirming_ = false;                  ///< whether a trial to confirm was asked here
+    std::set<std::uint64_t>
+        unoffered_{};  ///< open trials that nobody has in hand: `next` gives them out before it asks the strategy
+    std::map<std::uint64_t, double>
+        began_{};      ///< trials under way in this process: the steady clock at their start
+    double made_ = 0;  ///< by the steady clock
+    std::size_t first_here_ = 0;  ///< number of the first trial that is asked here
+    bool confirming_ = false;     ///< whether a trial to confirm was asked here
 };
 
 inline const Trial& Study::add(Configuration configuration, std::string workload, std::string why) {
     const std::uint64_t replicate = index_.times(workload, configuration);
-    Trial trial{trials_.size(), std::move(configuration), std::move(workload), derive_seed(options_.seed, replicate), std::move(why)};
+    Trial trial{trials_.size(), std::move(configuration), std::move(workload),
+                derive_seed(options_.seed, replicate), std::move(why)};
     trial.asked_at = options_.now();
     journal_.asked(trial);
     trials_.push_back(std::move(trial));
@@ -199,17 +222,21 @@ inline const Trial& Study::add(Configuration configuration, std::string workload
     return trials_.back();
 }
 
-inline std::optional<StopReason> Study::time_spent(const Budget& budget, double seconds, double trials) const {
+inline std::optional<StopReason> Study::time_spent(const Budget& budget, double seconds,
+                                                   double trials) const {
     const double ahead = trials * trial_seconds(budget);
-    if (seconds >= budget.wall_clock_seconds || seconds + ahead > budget.wall_clock_seconds) return StopReason::wall_clock_spent;
+    if (seconds >= budget.wall_clock_seconds || seconds + ahead > budget.wall_clock_seconds)
+        return StopReason::wall_clock_spent;
     if (options_.now() + ahead > budget.until) return StopReason::deadline;
     return std::nullopt;
 }
 
 inline double Study::trials_in_time(const Budget& budget, double seconds) const {
-    const double left = std::min(budget.wall_clock_seconds - seconds, budget.until - options_.now());
+    const double left =
+        std::min(budget.wall_clock_seconds - seconds, budget.until - options_.now());
     const double each = trial_seconds(budget);
-    return each > 0 ? std::max(0.0, std::floor(left / each)) : std::numeric_limits<double>::infinity();
+    return each > 0 ? std::max(0.0, std::floor(left / each))
+                    : std::numeric_limits<double>::infinity();
 }
 
 inline std::optional<StopReason> Study::spent(const Budget& budget, double seconds) const {
@@ -217,23 +244,29 @@ inline std::optional<StopReason> Study::spent(const Budget& budget, double secon
     if (const auto reason = time_spent(budget, seconds)) return reason;
     if (problem_.is_confirmed()) return std::nullopt;
     const auto reason = time_spent(budget, seconds, 2);
-    return reason && recommendation().to_confirm ? reason : std::nullopt;  // the time of the cold start is kept
+    return reason && recommendation().to_confirm
+               ? reason
+               : std::nullopt;  // the time of the cold start is kept
 }
 
 inline std::size_t Study::in_hand() const {
     const auto in_hand = [&](std::uint64_t id) { return !unoffered_.contains(id) && in_space(id); };
-    return static_cast<std::size_t>(std::count_if(index_.open().begin(), index_.open().end(), in_hand));
+    return static_cast<std::size_t>(
+        std::count_if(index_.open().begin(), index_.open().end(), in_hand));
 }
 
-inline void Study::check_feasible(const Configuration& configuration, const std::string& who) const {
+inline void Study::check_feasible(const Configuration& configuration,
+                                  const std::string& who) const {
     const std::vector<std::string> violations = problem_.space.violations(configuration);
-    if (!violations.empty()) throw SpaceError(who + configuration.text() + ": " + violations.front());
+    if (!violations.empty())
+        throw SpaceError(who + configuration.text() + ": " + violations.front());
 }
 
 inline Trial Study::propose(Configuration configuration, std::string why) {
     check_feasible(configuration, "");
     if (trials_.empty() && configuration != problem_.space.default_configuration())
-        unoffered_.insert(add(problem_.space.default_configuration(), "", "the default configuration").id);
+        unoffered_.insert(
+            add(problem_.space.default_configuration(), "", "the default configuration").id);
     return add(std::move(configuration), "", std::move(why));
 }
 
@@ -254,11 +287,15 @@ inline AskResult Study::ask(const Budget& budget) {
 inline void Study::tell(std::uint64_t id, Outcome outcome) {
     outcome = failed_if_unfit(std::move(outcome));
     if (id < trials_.size())
-        if (const std::string missing = missing_metric(problem_, trials_, trials_[id], outcome); !missing.empty())
+        if (const std::string missing = missing_metric(problem_, trials_, trials_[id], outcome);
+            !missing.empty())
             throw UsageError(missing);
-    if (unoffered_.contains(id) && trials_[id].started_at) start(id);  // told without a new ask: its length is not known
+    if (unoffered_.contains(id) && trials_[id].started_at)
+        start(id);  // told without a new ask: its length is not known
     const auto began = began_.find(id);
-    const double at = began == began_.end() ? options_.now() : present(trials_[id].started_at) + (options_.steady() - began->second);
+    const double at = began == began_.end()
+                          ? options_.now()
+                          : present(trials_[id].started_at) + (options_.steady() - began->second);
     const ToldOutcome told(std::move(outcome));
     journal_.told(id, told, at);
     began_.erase(id);

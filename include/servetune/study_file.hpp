@@ -42,35 +42,45 @@ struct KnowledgeChoice {
     enum class Kind { cost_model, recipes, study, table };
     Kind kind = Kind::cost_model;
     std::filesystem::path path{};  ///< of a study its folder or its journal, of a table its file
-    bool by_default = false;       ///< nobody asked for it: where it knows nothing, or cannot be read, nothing is said of it
+    bool by_default =
+        false;  ///< nobody asked for it: where it knows nothing, or cannot be read, nothing is said of it
 };
 
 /// The processes that a study's trials start.
 struct TrialProcesses {
-    std::string mark{};                          ///< finds what a killed tuner has left of them (`leftovers`)
-    double stop_within_seconds = 0;              ///< how long they get to end by themselves once they were told
-    std::shared_ptr<const Launcher> launcher{};  ///< what knows of containers that it has left; none: there are processes only
+    std::string mark{};              ///< finds what a killed tuner has left of them (`leftovers`)
+    double stop_within_seconds = 0;  ///< how long they get to end by themselves once they were told
+    std::shared_ptr<const Launcher>
+        launcher{};  ///< what knows of containers that it has left; none: there are processes only
 };
 
 /// What a study was read from. Reading it starts no process.
 struct StudySource {
     std::filesystem::path file;
-    std::filesystem::path search_spaces;            ///< the catalogue's folder, with the facts for the audit
-    std::map<std::string, std::string> files{};     ///< path -> text of every file that was read (base/kept_texts.hpp)
-    std::map<std::string, std::string> settings{};  ///< path -> value of what else decides what is asked or measured (definition())
+    std::filesystem::path search_spaces;  ///< the catalogue's folder, with the facts for the audit
+    std::map<std::string, std::string>
+        files{};  ///< path -> text of every file that was read (base/kept_texts.hpp)
+    std::map<std::string, std::string>
+        settings{};  ///< path -> value of what else decides what is asked or measured (definition())
 };
 
 /// The machine of a study: as its file says, as it was found, or as the study's journal has it.
 struct StudyMachine {
-    std::string hardware{};                       ///< the accelerator, as the file names it; empty: it names none
-    std::filesystem::path hardware_file{};        ///< the facts of the user's own accelerator, where the file names one
-    std::optional<std::int64_t> devices{};        ///< most that a trial may take: as the file says, else as nvidia-smi finds
+    std::string hardware{};  ///< the accelerator, as the file names it; empty: it names none
+    std::filesystem::path
+        hardware_file{};  ///< the facts of the user's own accelerator, where the file names one
+    std::optional<std::int64_t>
+        devices{};  ///< most that a trial may take: as the file says, else as nvidia-smi finds
     std::optional<double> usd_per_device_hour{};  ///< the machine's price / its devices
-    std::optional<FoundMachine> found{};          ///< where engines start; nothing: they start elsewhere, or none does
-    std::string hardware_found{};                 ///< the accelerator by its name here, where the file names none; empty: unknown
+    std::optional<FoundMachine>
+        found{};  ///< where engines start; nothing: they start elsewhere, or none does
+    std::string
+        hardware_found{};  ///< the accelerator by its name here, where the file names none; empty: unknown
 
     /// The accelerator of the cost model and the audit. The space depends on `hardware` only.
-    [[nodiscard]] const std::string& chip() const { return hardware.empty() ? hardware_found : hardware; }
+    [[nodiscard]] const std::string& chip() const {
+        return hardware.empty() ? hardware_found : hardware;
+    }
     /// What nvidia-smi found, in words; empty: nothing, or engines do not start here.
     [[nodiscard]] std::string gpus() const { return found ? found->devices.text() : ""; }
 };
@@ -81,7 +91,8 @@ struct StudyFile {
     StudyMachine machine;
     std::string name;
     std::string model;
-    std::filesystem::path model_file{};  ///< the user's own model, where the study names one: its facts, and `model` is its name
+    std::filesystem::path
+        model_file{};  ///< the user's own model, where the study names one: its facts, and `model` is its name
     std::vector<Workload> workloads;
     std::vector<Workload> report_workloads;
     Objective objective;
@@ -90,28 +101,35 @@ struct StudyFile {
     std::optional<std::size_t> default_again;  ///< as the file says it; see `default_again_every`
     std::string audit = "enforce";
     StrategyChoice strategy;
-    std::vector<KnowledgeChoice> knowledge;            ///< of `bayesian`; the cost model unless the file says otherwise
+    std::vector<KnowledgeChoice>
+        knowledge;  ///< of `bayesian`; the cost model unless the file says otherwise
     std::vector<std::filesystem::path> suggestions{};  ///< files of `--suggest` (suggestions.hpp)
     MeasuringChoice measuring;                         ///< what measures
     Budget budget;
-    std::optional<int> budget_until;  ///< minutes after midnight, local time: whoever runs the study knows which day
+    std::optional<int>
+        budget_until;  ///< minutes after midnight, local time: whoever runs the study knows which day
     std::uint64_t seed = 0;
     std::vector<std::string> notes;
-    std::vector<std::string> on_done{};          ///< a program and its words; empty: nobody is told
-    std::string preset_by_default;               ///< what is searched where the file does not say it; empty: it does
+    std::vector<std::string> on_done{};  ///< a program and its words; empty: nobody is told
+    std::string
+        preset_by_default;  ///< what is searched where the file does not say it; empty: it does
     std::vector<std::string> warnings;           ///< what a person should know before trial 0
     std::map<std::string, std::string> printed;  ///< published: stage -> gain as printed
-    Redactor secrets;                            ///< what `${NAME}` gave, keys, passwords: in no journal, report or log
+    Redactor secrets;  ///< what `${NAME}` gave, keys, passwords: in no journal, report or log
     /// What its journal was written under (StudySetup::definition), where the study is only read.
     /// What was found then counts, and this machine is not asked. Empty: it is to measure.
     std::map<std::string, std::string> kept{};
-    std::vector<std::string> said_twice{};     ///< of a study that is only read; one that is to measure is refused
-    std::unique_ptr<Composition> composition;  ///< the engines, and the way from configurations to commands
+    std::vector<std::string>
+        said_twice{};  ///< of a study that is only read; one that is to measure is refused
+    std::unique_ptr<Composition>
+        composition;  ///< the engines, and the way from configurations to commands
 
     /// What ships, and the files of the study's own hardware and model.
     [[nodiscard]] Catalogue catalogue() const;
     /// Whether whoever asks and tells measures: the file names no evaluator.
-    [[nodiscard]] bool measured_outside() const { return std::holds_alternative<MeasuredOutside>(measuring); }
+    [[nodiscard]] bool measured_outside() const {
+        return std::holds_alternative<MeasuredOutside>(measuring);
+    }
     /// Whether numbers come from something that runs, not from a table or a model.
     [[nodiscard]] bool measures() const;
     /// After how many trials of others the default is measured again (`Study::Options`); 0: never.
@@ -127,7 +145,9 @@ struct StudyFile {
     [[nodiscard]] std::string measured_by() const;
     /// Whether its configurations are commands of an engine; a study that somebody else measures
     /// may have a space of its own.
-    [[nodiscard]] bool has_commands() const { return !composition->engines().front().launch.empty(); }
+    [[nodiscard]] bool has_commands() const {
+        return !composition->engines().front().launch.empty();
+    }
     /// `combined` metrics need names: those of the search workloads with their weights.
     [[nodiscard]] std::vector<std::pair<std::string, double>> weighted_workloads() const;
     /// One of the search's or the report's, by its name or by what documents call it (printed_as);
@@ -158,12 +178,14 @@ struct MachineSource {
 
 /// Throws IoError and ParseError (`file:line:column: ...`). `strategy` replaces the file's, as
 /// `--strategy` does.
-StudyFile load_study(const std::filesystem::path& file, const Catalogue& catalogue, const std::string& strategy = "",
-                     MeasuredBy by = MeasuredBy::evaluator, const MachineSource& machine = {});
+StudyFile load_study(const std::filesystem::path& file, const Catalogue& catalogue,
+                     const std::string& strategy = "", MeasuredBy by = MeasuredBy::evaluator,
+                     const MachineSource& machine = {});
 
 /// Engines of which the study names a version that is newer than all whose flags are known, each
 /// with what was checked last.
-std::vector<std::string> unchecked_versions(const Composition& composition, const Catalogue& catalogue);
+std::vector<std::string> unchecked_versions(const Composition& composition,
+                                            const Catalogue& catalogue);
 /// What keeps the study from running on this machine, each with what was looked for: models whose
 /// path leads nowhere.
 std::vector<std::string> missing_models(const StudyFile& file);
@@ -187,9 +209,12 @@ struct StudySetup {
     [[nodiscard]] std::map<std::string, std::string> environment() const;
     Beliefs beliefs{};  ///< what `knowledge` came to, also the strategy's
     /// The strategy holds them too: what is added here, its next ask sees.
-    std::shared_ptr<std::vector<Configuration>> suggestions = std::make_shared<std::vector<Configuration>>();
-    std::vector<std::string> knowledge{};  ///< each source in words, with what it holds as a fingerprint; also those that know nothing here
-    std::string earlier{};                 ///< the same of a study by default; empty: there is none, or it teaches nothing here
+    std::shared_ptr<std::vector<Configuration>> suggestions =
+        std::make_shared<std::vector<Configuration>>();
+    std::vector<std::string>
+        knowledge{};  ///< each source in words, with what it holds as a fingerprint; also those that know nothing here
+    std::string
+        earlier{};  ///< the same of a study by default; empty: there is none, or it teaches nothing here
 
     /// Everything that decides what the study does, as `path -> text`: what the file's keys come to
     /// (parameters, flags, constraints, objective, strategy, knowledge, workloads), fingerprints of
@@ -201,15 +226,18 @@ struct StudySetup {
     /// `${HIDDEN_SECRET}` for one without a name. Files over 1 MiB are left out.
     [[nodiscard]] std::map<std::string, std::string> texts() const;
     [[nodiscard]] Command command(const Configuration& configuration) const {
-        return file.composition->render(configuration, {file.model.empty() ? "MODEL" : file.model, {}, 0});
+        return file.composition->render(configuration,
+                                        {file.model.empty() ? "MODEL" : file.model, {}, 0});
     }
     /// The same for a person to read: of roles apart, each with its servers, and the router's.
     [[nodiscard]] std::string command_text(const Configuration& configuration) const {
-        return file.composition->shown(configuration, {file.model.empty() ? "MODEL" : file.model, {}, 0});
+        return file.composition->shown(configuration,
+                                       {file.model.empty() ? "MODEL" : file.model, {}, 0});
     }
     /// The same as a person starts it: of a study whose engines run in containers, the container's
     /// command. `target`: where it listens.
-    [[nodiscard]] Command launched(const Configuration& configuration, const LaunchTarget& target) const;
+    [[nodiscard]] Command launched(const Configuration& configuration,
+                                   const LaunchTarget& target) const;
     [[nodiscard]] Command launched(const Configuration& configuration) const {
         return launched(configuration, {file.model.empty() ? "MODEL" : file.model, {}, 0});
     }
@@ -224,42 +252,50 @@ struct StudySetup {
 
 /// What the program that runs the trials lends to what measures them.
 struct RunHooks {
-    std::function<void(const std::string&)> say{};  ///< lines for a person while a trial runs; empty: silent
+    std::function<void(const std::string&)>
+        say{};  ///< lines for a person while a trial runs; empty: silent
     /// What a trial does at this moment (MeasureOptions::phase).
     std::function<void(std::uint64_t trial, const std::string& what)> phase{};
     /// Each load test with its requests (MeasureOptions::keep).
     std::function<void(const MeasuredLoad&)> keep{};
-    std::shared_ptr<Watchdog> watchdog{};  ///< ends a trial's processes where this program dies first; none: only their leader is told
+    std::shared_ptr<Watchdog>
+        watchdog{};  ///< ends a trial's processes where this program dies first; none: only their leader is told
 };
 
 /// Throws as load_study, and SpaceError when the space is empty or does not fit the table, or when
 /// no configuration would start (with the memory plan of the nearest). `folder`: the study's, where
 /// trials that start processes leave their logs; made when it is needed.
-StudySetup set_up(StudyFile file, const std::filesystem::path& folder = {}, const RunHooks& hooks = {});
+StudySetup set_up(StudyFile file, const std::filesystem::path& folder = {},
+                  const RunHooks& hooks = {});
 
 /// The same of containers: images that are not here, nobody who runs them.
 std::vector<std::string> missing_images(const StudySetup& setup);
 
 /// The traits file of an engine of this study: the one that it names under `traits`, else the one
 /// that ships. Throws IoError.
-std::filesystem::path traits_file(const StudyFile& file, const Catalogue& catalogue, const std::string& engine);
+std::filesystem::path traits_file(const StudyFile& file, const Catalogue& catalogue,
+                                  const std::string& engine);
 /// What is known of an engine of this study: the file that it names under `traits`, else the one
 /// that ships.
-EngineTraits traits_of(const StudyFile& file, const Catalogue& catalogue, const std::string& engine);
+EngineTraits traits_of(const StudyFile& file, const Catalogue& catalogue,
+                       const std::string& engine);
 
 /// Why the cost model's figures for this study's engines may be wrong, a sentence each: never
 /// checked on the chip, or off by more than a quarter there (`checked` of the traits). `hardware`:
 /// in place of the study's. Empty too where the chip is not known.
-std::vector<std::string> doubts_of_cost_model(const StudyFile& file, const std::string& hardware = "");
+std::vector<std::string> doubts_of_cost_model(const StudyFile& file,
+                                              const std::string& hardware = "");
 
 /// The evaluator of a study that is simulated, whatever the file says measures it; `hardware`: in
 /// place of the file's. Throws IoError for unknown hardware or an engine without traits, UsageError
 /// for a workload whose requests cannot be planned.
-std::unique_ptr<SimulateEvaluator> simulated(const StudyFile& file, const std::string& hardware = "");
+std::unique_ptr<SimulateEvaluator> simulated(const StudyFile& file,
+                                             const std::string& hardware = "");
 
 /// One sentence and a memory plan where no configuration of the space would start; empty where one
 /// does. Looks at the default, at every configuration of a space of at most `most`, else at that
 /// many drawn evenly (and says so).
-std::string why_nothing_starts(const SimulateEvaluator& evaluator, const Problem& problem, std::size_t most = 2000);
+std::string why_nothing_starts(const SimulateEvaluator& evaluator, const Problem& problem,
+                               std::size_t most = 2000);
 
 }  // namespace servetune

@@ -25,7 +25,8 @@ public:
     template <class Told>
     // NOLINTNEXTLINE(bugprone-forwarding-reference-overload): the constraint leaves copies alone
     requires std::constructible_from<Outcome, Told> ToldOutcome(Told&& outcome)
-        : outcome_(std::make_shared<const Outcome>(std::forward<Told>(outcome))) {}  // NOLINT(google-explicit-constructor)
+        : outcome_(std::make_shared<const Outcome>(std::forward<Told>(outcome))) {
+    }  // NOLINT(google-explicit-constructor)
 
     [[nodiscard]] bool has_value() const { return outcome_ != nullptr; }
     explicit operator bool() const { return has_value(); }
@@ -39,15 +40,18 @@ private:
 };
 
 /// Why a trial is asked that checks whether several workers disturb each other (WorkersRun).
-inline constexpr std::string_view workers_check_words = "the default on all workers at once: do they disturb each other?";
+inline constexpr std::string_view workers_check_words =
+    "the default on all workers at once: do they disturb each other?";
 
 /// One evaluation of one configuration, from asked through started to told.
 struct Trial {
     std::uint64_t id = 0;  ///< from 0, in the order of asking; trial 0 is the default configuration
     Configuration configuration{};
-    std::string workload{};  ///< empty: the workloads of the objective; else the report workload that this trial measures
-    std::uint64_t seed = 0;  ///< of the load; the n-th measurement of every configuration has the same one (paired)
-    std::string why{};       ///< the strategy's reason, for people
+    std::string
+        workload{};  ///< empty: the workloads of the objective; else the report workload that this trial measures
+    std::uint64_t seed =
+        0;  ///< of the load; the n-th measurement of every configuration has the same one (paired)
+    std::string why{};  ///< the strategy's reason, for people
     ToldOutcome outcome{};
 
     // Seconds since 1970-01-01 UTC; absent until it happened.
@@ -65,13 +69,21 @@ struct Trial {
     [[nodiscard]] bool told() const { return outcome.has_value(); }
     /// Whether it belongs to the search (strategies look at these only) or to the report.
     [[nodiscard]] bool of_search() const { return workload.empty(); }
-    [[nodiscard]] const Measurement* measurement() const { return outcome ? std::get_if<Measurement>(&*outcome) : nullptr; }
-    [[nodiscard]] const Failure* failure() const { return outcome ? std::get_if<Failure>(&*outcome) : nullptr; }
+    [[nodiscard]] const Measurement* measurement() const {
+        return outcome ? std::get_if<Measurement>(&*outcome) : nullptr;
+    }
+    [[nodiscard]] const Failure* failure() const {
+        return outcome ? std::get_if<Failure>(&*outcome) : nullptr;
+    }
     /// Whether it is of a check of the workers and has no figure, as where the check was
     /// interrupted: it spends no budget, and no strategy sees it.
-    [[nodiscard]] bool of_void_check() const { return why == workers_check_words && measurement() == nullptr; }
+    [[nodiscard]] bool of_void_check() const {
+        return why == workers_check_words && measurement() == nullptr;
+    }
     /// What the trial took, start to end; 0 while it is not told.
-    [[nodiscard]] double cost_seconds() const { return told_at && started_at ? *told_at - *started_at : 0; }
+    [[nodiscard]] double cost_seconds() const {
+        return told_at && started_at ? *told_at - *started_at : 0;
+    }
 };
 
 }  // namespace servetune

@@ -52,7 +52,8 @@ inline std::optional<std::int64_t> integer_of(std::string_view text) {
 inline std::optional<double> real_of(std::string_view text) {
     double result = 0;
     const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), result);
-    if (code != std::errc{} || end != text.data() + text.size() || !std::isfinite(result)) return std::nullopt;
+    if (code != std::errc{} || end != text.data() + text.size() || !std::isfinite(result))
+        return std::nullopt;
     return result;
 }
 
@@ -69,7 +70,8 @@ inline Value value_of(std::string_view text) {
 
 /// The number that an integer or a real is; nothing for the other types.
 inline std::optional<double> number_of(const Value& value) {
-    if (const auto* integer = std::get_if<std::int64_t>(&value)) return static_cast<double>(*integer);
+    if (const auto* integer = std::get_if<std::int64_t>(&value))
+        return static_cast<double>(*integer);
     if (const auto* real = std::get_if<double>(&value)) return *real;
     return std::nullopt;
 }

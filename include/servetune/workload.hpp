@@ -16,17 +16,21 @@ namespace servetune {
 struct Dataset {
     enum class Kind { random, sharegpt, trace, prompts, shared_prefix, multi_turn };
     Kind kind = Kind::random;
-    std::string path{};                               ///< sharegpt, trace, prompts
-    std::string folder{};                             ///< where the file that names `path` stands; a relative path is looked for there
-    std::optional<std::int64_t> input_tokens{};       ///< per prompt; shared_prefix, multi_turn: what is not shared, per turn
-    std::optional<std::int64_t> output_tokens{};      ///< asked for, per request
-    double range_ratio = 0;                           ///< random: lengths vary uniformly by +- this share
-    std::optional<std::int64_t> min_tokens{};         ///< sharegpt: shorter prompts or answers are left out
+    std::string path{};  ///< sharegpt, trace, prompts
+    std::string
+        folder{};  ///< where the file that names `path` stands; a relative path is looked for there
+    std::optional<std::int64_t>
+        input_tokens{};  ///< per prompt; shared_prefix, multi_turn: what is not shared, per turn
+    std::optional<std::int64_t> output_tokens{};  ///< asked for, per request
+    double range_ratio = 0;  ///< random: lengths vary uniformly by +- this share
+    std::optional<std::int64_t>
+        min_tokens{};  ///< sharegpt: shorter prompts or answers are left out
     std::optional<std::int64_t> max_prompt_tokens{};  ///< sharegpt: longer prompts are left out
     std::optional<std::int64_t> max_total_tokens{};   ///< sharegpt: longer pairs are left out
-    std::optional<std::int64_t> prefix_tokens{};      ///< shared_prefix: tokens that all prompts of a group begin with
-    std::optional<std::int64_t> prefix_groups{};      ///< shared_prefix: how many different prefixes
-    std::optional<std::int64_t> turns{};              ///< multi_turn: requests of one conversation
+    std::optional<std::int64_t>
+        prefix_tokens{};  ///< shared_prefix: tokens that all prompts of a group begin with
+    std::optional<std::int64_t> prefix_groups{};  ///< shared_prefix: how many different prefixes
+    std::optional<std::int64_t> turns{};          ///< multi_turn: requests of one conversation
 };
 
 /// The kinds as they are written in YAML and in journals.
@@ -55,26 +59,39 @@ inline constexpr double fastest_replay = 1000;
 
 /// Where the most load is looked for under which the limits hold, and how closely.
 struct LoadSearch {
-    std::optional<double> from{};  ///< requests a second, or in flight; nothing: a fiftieth of what the server does, or one
-    std::optional<double> to{};    ///< nothing: all requests at once
-    std::int64_t points = 6;       ///< loads that are tried at most, 2 to 50
-    double within = 0.02;          ///< it ends once the load is known so closely, relative, 0.001 to 0.5
+    std::optional<double>
+        from{};  ///< requests a second, or in flight; nothing: a fiftieth of what the server does, or one
+    std::optional<double> to{};  ///< nothing: all requests at once
+    std::int64_t points = 6;     ///< loads that are tried at most, 2 to 50
+    double within = 0.02;  ///< it ends once the load is known so closely, relative, 0.001 to 0.5
 
     friend bool operator==(const LoadSearch&, const LoadSearch&) = default;
 };
 
 /// When the requests are sent.
 struct Arrival {
-    enum class Kind { all_at_once, rate, concurrency, trace, ramp, largest_rate, largest_concurrency };
+    enum class Kind {
+        all_at_once,
+        rate,
+        concurrency,
+        trace,
+        ramp,
+        largest_rate,
+        largest_concurrency
+    };
     Kind kind = Kind::all_at_once;
-    double requests_per_second = 0;     ///< rate: the mean; ramp: at the start
-    double burstiness = 1;              ///< of rates and ramps: shape of the Gamma gaps; 1: Poisson, smaller: burstier, infinite: even
+    double requests_per_second = 0;  ///< rate: the mean; ramp: at the start
+    double burstiness =
+        1;  ///< of rates and ramps: shape of the Gamma gaps; 1: Poisson, smaller: burstier, infinite: even
     double to_requests_per_second = 0;  ///< ramp: at the end
-    std::int64_t in_flight = 0;         ///< concurrency: requests in flight at any time (closed loop)
-    LoadSearch search{};                ///< largest_rate, largest_concurrency: as found for each configuration (load/capacity.hpp)
-    double speed = 1;                   ///< trace: times as fast as its time stamps say
+    std::int64_t in_flight = 0;  ///< concurrency: requests in flight at any time (closed loop)
+    LoadSearch
+        search{};  ///< largest_rate, largest_concurrency: as found for each configuration (load/capacity.hpp)
+    double speed = 1;  ///< trace: times as fast as its time stamps say
 
-    [[nodiscard]] bool searched() const { return kind == Kind::largest_rate || kind == Kind::largest_concurrency; }
+    [[nodiscard]] bool searched() const {
+        return kind == Kind::largest_rate || kind == Kind::largest_concurrency;
+    }
 };
 
 /// The kinds as they are written in journals.
@@ -92,12 +109,14 @@ inline constexpr std::array<std::pair<Arrival::Kind, std::string_view>, 7> arriv
 struct Workload {
     std::string name;
     Dataset dataset{};
-    std::optional<std::int64_t> requests{};  ///< how many; nothing: not known (a published document may not say)
+    std::optional<std::int64_t>
+        requests{};  ///< how many; nothing: not known (a published document may not say)
     Arrival arrival{};
     std::uint64_t seed = 42;
-    bool ignore_eos = false;                ///< every answer has exactly the tokens asked for
-    double weight = 1;                      ///< of its metrics in the combined ones
-    std::vector<std::string> printed_as{};  ///< what published documents call it, for `autotune import`
+    bool ignore_eos = false;  ///< every answer has exactly the tokens asked for
+    double weight = 1;        ///< of its metrics in the combined ones
+    std::vector<std::string>
+        printed_as{};  ///< what published documents call it, for `autotune import`
 };
 
 }  // namespace servetune

@@ -36,7 +36,9 @@ std::optional<int> own_descriptor(const fs::path& link) {
     const fs::path folder = fs::canonical(link.parent_path(), not_there);
     if (not_there || folder != "/proc/" + std::to_string(::getpid()) + "/fd") return std::nullopt;
     const std::string name = link.filename().string();
-    if (name.empty() || name.size() > 9 || name.find_first_not_of("0123456789") != std::string::npos) return std::nullopt;
+    if (name.empty() || name.size() > 9 ||
+        name.find_first_not_of("0123456789") != std::string::npos)
+        return std::nullopt;
     return std::stoi(name);
 }
 
@@ -70,7 +72,9 @@ private:
     sigset_t own_{};  ///< those that were not blocked before
 };
 
-bool same_file(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
+bool same_file(const struct stat& a, const struct stat& b) {
+    return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
 
 }  // namespace
 
@@ -79,7 +83,8 @@ std::string with_home(const std::string& path) {
     const auto slash = path.find('/');
     const std::string user = path.substr(1, slash == std::string::npos ? slash : slash - 1);
     const std::string rest = slash == std::string::npos ? "" : path.substr(slash);
-    const char* home = user.empty() ? std::getenv("HOME") : nullptr;  // NOLINT(concurrency-mt-unsafe): nothing sets it
+    const char* home = user.empty() ? std::getenv("HOME")
+                                    : nullptr;  // NOLINT(concurrency-mt-unsafe): nothing sets it
     if (home != nullptr && *home != '\0') return home + rest;
     std::vector<char> buffer(16384);
     passwd entry{};
@@ -87,7 +92,9 @@ std::string with_home(const std::string& path) {
     if (user.empty()) ::getpwuid_r(::getuid(), &entry, buffer.data(), buffer.size(), &found);
     else ::getpwnam_r(user.c_str(), &entry, buffer.data(), buffer.size(), &found);
     if (found == nullptr)
-        throw IoError("'" + path + "': " + (user.empty() ? "HOME is not set" : "there is no user '" + user + "' on this machine"));
+        throw IoError(
+            "'" + path + "': " +
+            (user.empty() ? "HOME is not set" : "there is no user '" + user + "' on this machine"));
     return found->pw_dir + rest;
 }
 
@@ -103,14 +110,18 @@ std::string rest_of(std::istream& stream) {
 
 std::string read_file(const fs::path& file) {
     std::error_code unknown;  // then opening it says what is wrong
-    if (fs::is_directory(file, unknown)) throw IoError("cannot read " + file.string() + ": it is a folder");
+    if (fs::is_directory(file, unknown))
+        throw IoError("cannot read " + file.string() + ": it is a folder");
     std::ifstream stream(file, std::ios::binary);
-    if (!stream) throw IoError("cannot read " + file.string() + ": " + std::generic_category().message(errno));
+    if (!stream)
+        throw IoError("cannot read " + file.string() + ": " +
+                      std::generic_category().message(errno));
     if (fs::is_character_file(file, unknown)) {  // a terminal ends, /dev/zero does not
         constexpr std::size_t most = 64U << 20U;
         std::string content(most, '\0');
         stream.read(content.data(), static_cast<std::streamsize>(most));
-        if (stream) throw IoError("cannot read " + file.string() + ": it is a device, and has no end");
+        if (stream)
+            throw IoError("cannot read " + file.string() + ": it is a device, and has no end");
         content.resize(static_cast<std::size_t>(stream.gcount()));
         return content;
     }
@@ -119,13 +130,16 @@ std::string read_file(const fs::path& file) {
     return content;
 }
 
-void OutputFile::fail(int error) const { throw IoError("cannot write " + file_.string() + ": " + std::generic_category().message(error)); }
+void OutputFile::fail(int error) const {
+    throw IoError("cannot write " + file_.string() + ": " + std::generic_category().message(error));
+}
 
 OutputFile::OutputFile(const fs::path& file) : file_(file), target_(file) {
     struct stat there {};
     const bool exists = ::stat(file.c_str(), &there) == 0;
     if (!exists && errno != ENOENT) fail(errno);  // ENOENT: a new file, or a link to one
-    if (exists && S_ISDIR(there.st_mode)) throw IoError("cannot write " + file.string() + ": it is a folder");
+    if (exists && S_ISDIR(there.st_mode))
+        throw IoError("cannot write " + file.string() + ": it is a folder");
     std::error_code error;
     std::optional<int> own;
     for (int links = 0; !own && fs::is_symlink(fs::symlink_status(target_, error)); ++links) {
@@ -142,7 +156,9 @@ OutputFile::OutputFile(const fs::path& file) : file_(file), target_(file) {
         descriptor_ = ::fcntl(*own, F_DUPFD_CLOEXEC, 3);
         if (descriptor_ < 0) fail(errno);
         regular_ = false;
-    } else if (!regular_ || (exists && (::lstat(target_.c_str(), &behind) != 0 || !same_file(there, behind)))) open_in_place();
+    } else if (!regular_ ||
+               (exists && (::lstat(target_.c_str(), &behind) != 0 || !same_file(there, behind))))
+        open_in_place();
     else open_new_part();
 }
 
@@ -158,37 +174,47 @@ void OutputFile::open_new_part() {
     // another name is tried.
     for (int i = 0; descriptor_ < 0 && i < most_parts; ++i) {
         part_ = target_.string() + (i == 0 ? "" : "." + std::to_string(i)) + ".part";
-        descriptor_ = ::open(part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, replaces ? 0600 : 0666);
+        descriptor_ = ::open(part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                             replaces ? 0600 : 0666);
         if (descriptor_ < 0 && errno != EEXIST) break;
     }
     if (descriptor_ < 0) {
         const int error = errno;
         const std::string last = part_.string();
         part_.clear();
-        if (error == EEXIST) throw IoError("cannot write " + file_.string() + ": files up to " + last + " are in the way, remove them");
+        if (error == EEXIST)
+            throw IoError("cannot write " + file_.string() + ": files up to " + last +
+                          " are in the way, remove them");
         if (!replaces || (error != EACCES && error != EPERM && error != EROFS)) fail(error);
         return open_in_place();
     }
     if (!replaces) return;
-    if (::fchown(descriptor_, old.st_uid, old.st_gid) != 0) (void)!::fchown(descriptor_, static_cast<uid_t>(-1), old.st_gid);
-    (void)::fchmod(descriptor_, old.st_mode & 0777U);  // last: a new owner may read it only when it is his
+    if (::fchown(descriptor_, old.st_uid, old.st_gid) != 0)
+        (void)!::fchown(descriptor_, static_cast<uid_t>(-1), old.st_gid);
+    (void)::fchmod(descriptor_,
+                   old.st_mode & 0777U);  // last: a new owner may read it only when it is his
 }
 
 void OutputFile::open_in_place() {
     // Not blocking: a FIFO waits for its reader below, with an end.
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(reader_patience_seconds);
+    const auto deadline =
+        std::chrono::steady_clock::now() + std::chrono::duration<double>(reader_patience_seconds);
     do {
         descriptor_ = ::open(file_.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         const int error = errno;
         if (descriptor_ >= 0) break;
         struct stat what {};
-        if (error != ENXIO || ::stat(file_.c_str(), &what) != 0 || !S_ISFIFO(what.st_mode)) fail(error);
+        if (error != ENXIO || ::stat(file_.c_str(), &what) != 0 || !S_ISFIFO(what.st_mode))
+            fail(error);
         if (std::chrono::steady_clock::now() > deadline)
-            throw IoError("cannot write " + file_.string() + ": it is a FIFO, and no process has opened it for reading");
+            throw IoError("cannot write " + file_.string() +
+                          ": it is a FIFO, and no process has opened it for reading");
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
     } while (true);
     const int flags = ::fcntl(descriptor_, F_GETFL);
-    if (flags >= 0 && ::fcntl(descriptor_, F_SETFL, flags & ~O_NONBLOCK) >= 0 && (!regular_ || ::ftruncate(descriptor_, 0) == 0)) return;
+    if (flags >= 0 && ::fcntl(descriptor_, F_SETFL, flags & ~O_NONBLOCK) >= 0 &&
+        (!regular_ || ::ftruncate(descriptor_, 0) == 0))
+        return;
     const int error = errno;
     ::close(std::exchange(descriptor_, -1));
     fail(error);
@@ -225,25 +251,33 @@ void OutputFile::commit() {
 }
 
 NewFile::NewFile(fs::path file)
-    : file_(std::move(file)), descriptor_(::open(file_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666)) {
+    : file_(std::move(file)),
+      descriptor_(
+          ::open(file_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666)) {
     if (descriptor_ >= 0) return;
-    if (errno == EEXIST) throw UsageError(file_.string() + " is there already; take another name, or remove it");
+    if (errno == EEXIST)
+        throw UsageError(file_.string() + " is there already; take another name, or remove it");
     throw IoError("cannot write " + file_.string() + ": " + std::generic_category().message(errno));
 }
 
 NewFile::~NewFile() {
     struct stat made {};
     struct stat there {};
-    if (!kept_ && ::fstat(descriptor_, &made) == 0 && ::lstat(file_.c_str(), &there) == 0 && same_file(made, there))
+    if (!kept_ && ::fstat(descriptor_, &made) == 0 && ::lstat(file_.c_str(), &there) == 0 &&
+        same_file(made, there))
         ::unlink(file_.c_str());
     ::close(descriptor_);
 }
 
 void NewFile::write(std::string_view content) {
-    const auto fail = [&] { throw IoError("cannot write " + file_.string() + ": " + std::generic_category().message(errno)); };
+    const auto fail = [&] {
+        throw IoError("cannot write " + file_.string() + ": " +
+                      std::generic_category().message(errno));
+    };
     if (::ftruncate(descriptor_, 0) != 0) fail();
     for (std::size_t at = 0; at < content.size();) {
-        const ssize_t put = ::pwrite(descriptor_, content.data() + at, content.size() - at, static_cast<off_t>(at));
+        const ssize_t put =
+            ::pwrite(descriptor_, content.data() + at, content.size() - at, static_cast<off_t>(at));
         if (put < 0 && errno == EINTR) continue;
         if (put <= 0) fail();
         at += static_cast<std::size_t>(put);

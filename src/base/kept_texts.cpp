@@ -32,7 +32,9 @@ Journals& journals() {
 
 thread_local NoteTexts* innermost_notes = nullptr;
 
-std::string normal_path(const fs::path& file) { return fs::absolute(file).lexically_normal().string(); }
+std::string normal_path(const fs::path& file) {
+    return fs::absolute(file).lexically_normal().string();
+}
 
 /// A path below a journal.
 struct TextPlace {
@@ -49,7 +51,8 @@ std::optional<TextPlace> place_of(const fs::path& file) {
     for (const auto& [journal, kept] : all.kept) {
         if (!path.starts_with(journal + "/")) continue;
         TextPlace place{journal, path.substr(journal.size()), std::nullopt, kept.unset};
-        if (const auto found = kept.texts.find(place.path); found != kept.texts.end()) place.text = found->second;
+        if (const auto found = kept.texts.find(place.path); found != kept.texts.end())
+            place.text = found->second;
         return place;
     }
     return std::nullopt;
@@ -65,7 +68,8 @@ fs::path keep_texts(const fs::path& journal, Texts texts, UnsetVariable unset) {
     fs::path result = root + study->second;
     Journals& all = journals();
     const std::scoped_lock lock(all.mutex);
-    if (const auto known = all.kept.find(root); known == all.kept.end() || known->second.texts != texts)
+    if (const auto known = all.kept.find(root);
+        known == all.kept.end() || known->second.texts != texts)
         all.kept.insert_or_assign(root, Kept{std::move(texts), unset});
     return result;
 }
@@ -79,7 +83,8 @@ bool is_kept_text(const fs::path& file) { return place_of(file).has_value(); }
 
 std::string read_text(const fs::path& file) {
     const auto place = place_of(file);
-    if (place && !place->text) throw IoError("journal " + place->journal + " does not keep " + place->path);
+    if (place && !place->text)
+        throw IoError("journal " + place->journal + " does not keep " + place->path);
     std::string text = place ? *place->text : read_file(file);
     for (const NoteTexts* one = innermost_notes; one != nullptr; one = one->around_)
         one->note(place ? place->path : normal_path(file), text);
@@ -103,7 +108,8 @@ fs::path beside(const fs::path& folder, const fs::path& name) {
     return place ? fs::path(place->journal + name.string()) : name;
 }
 
-NoteTexts::NoteTexts(Texts& into, fs::path shipped) : into_(into), shipped_(normal_path(shipped)), around_(innermost_notes) {
+NoteTexts::NoteTexts(Texts& into, fs::path shipped)
+    : into_(into), shipped_(normal_path(shipped)), around_(innermost_notes) {
     innermost_notes = this;
 }
 
@@ -111,7 +117,9 @@ NoteTexts::~NoteTexts() { innermost_notes = around_; }
 
 void NoteTexts::note(const std::string& path, const std::string& text) const {
     constexpr std::size_t most_of_a_text = 1U << 20U;
-    const auto below = [&](const char* folder) { return path.starts_with((shipped_ / folder).string()); };
+    const auto below = [&](const char* folder) {
+        return path.starts_with((shipped_ / folder).string());
+    };
     const bool everywhere = below("") && !below("studies/") && !below("published/");
     if (text.size() <= most_of_a_text && !everywhere) into_.insert_or_assign(path, text);
 }

@@ -21,7 +21,8 @@ enum class UnsetVariable {
 
 /// Makes the texts of a journal readable in this process, and returns the path of its study.
 /// `journal`: an absolute path. Safe from several threads.
-std::filesystem::path keep_texts(const std::filesystem::path& journal, Texts texts, UnsetVariable unset);
+std::filesystem::path keep_texts(const std::filesystem::path& journal, Texts texts,
+                                 UnsetVariable unset);
 
 /// Whether `file` stands below a journal, and variables that are not set stay in its text.
 [[nodiscard]] bool keeps_unset_variables(const std::filesystem::path& file);
@@ -34,7 +35,8 @@ std::filesystem::path keep_texts(const std::filesystem::path& journal, Texts tex
 /// The path that a file below a journal had on the disk it came from; any other path as it is.
 [[nodiscard]] std::filesystem::path on_disk(const std::filesystem::path& file);
 /// `name` as a file in `folder` calls it: absolute paths stay below the journal of `folder`.
-[[nodiscard]] std::filesystem::path beside(const std::filesystem::path& folder, const std::filesystem::path& name);
+[[nodiscard]] std::filesystem::path beside(const std::filesystem::path& folder,
+                                           const std::filesystem::path& name);
 
 /// Notes each text that this thread reads while it lives, but the facts below `shipped` (engines,
 /// models, workloads and so on), which each installation has, and texts over 1 MiB. Several may

@@ -18,7 +18,9 @@ struct RefuseDeep {
     static constexpr int deepest = 100;
     template <class Event, class Json>
     bool operator()(int depth, Event, const Json&) const {
-        if (depth > deepest) throw ParseError("JSON that nests deeper than " + std::to_string(deepest) + " is not read");
+        if (depth > deepest)
+            throw ParseError("JSON that nests deeper than " + std::to_string(deepest) +
+                             " is not read");
         return true;
     }
 };
@@ -47,7 +49,8 @@ public:
             keys_[at].clear();
         } else if (event == Event::key) {
             const auto key = parsed.template get<std::string>();
-            if (!keys_[at].insert(key).second) throw ParseError("the key '" + key + "' stands twice in one JSON object");
+            if (!keys_[at].insert(key).second)
+                throw ParseError("the key '" + key + "' stands twice in one JSON object");
         }
         return true;
     }

@@ -31,7 +31,8 @@ public:
     explicit OwnFolder(const std::filesystem::path& beginning) {
         std::string pattern = beginning.string() + "XXXXXX";
         if (::mkdtemp(pattern.data()) == nullptr)
-            throw IoError("cannot make the folder " + pattern + ": " + std::generic_category().message(errno));
+            throw IoError("cannot make the folder " + pattern + ": " +
+                          std::generic_category().message(errno));
         folder_ = pattern;
     }
     ~OwnFolder() {

@@ -15,28 +15,33 @@ constexpr std::size_t least_secret = 8;
 
 /// How tokens begin, and the fewest characters behind that. Sources: the reference pages on access
 /// tokens of each service, and detectors of GitHub's secret scanning.
-constexpr std::array<std::pair<std::string_view, std::size_t>, 12> token_beginnings{{{"hf_", 16},
-                                                                                     {"sk-", 16},
-                                                                                     {"ghp_", 16},
-                                                                                     {"gho_", 16},
-                                                                                     {"ghs_", 16},
-                                                                                     {"github_pat_", 16},
-                                                                                     {"glpat-", 16},
-                                                                                     {"nvapi-", 16},
-                                                                                     {"AKIA", 16},
-                                                                                     {"ASIA", 16},
-                                                                                     {"xoxb-", 16},
-                                                                                     {"xoxp-", 16}}};
+constexpr std::array<std::pair<std::string_view, std::size_t>, 12> token_beginnings{
+    {{"hf_", 16},
+     {"sk-", 16},
+     {"ghp_", 16},
+     {"gho_", 16},
+     {"ghs_", 16},
+     {"github_pat_", 16},
+     {"glpat-", 16},
+     {"nvapi-", 16},
+     {"AKIA", 16},
+     {"ASIA", 16},
+     {"xoxb-", 16},
+     {"xoxp-", 16}}};
 
 bool is_word_character(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-';
 }
 /// What a token is made of (RFC 6750, b64token).
-bool is_token_character(char c) { return is_word_character(c) || std::string_view(".~+/=%").find(c) != std::string_view::npos; }
+bool is_token_character(char c) {
+    return is_word_character(c) || std::string_view(".~+/=%").find(c) != std::string_view::npos;
+}
 
 bool same_letters(std::string_view a, std::string_view b) {
-    return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(),
-                                              [](char x, char y) { return (x >= 'A' && x <= 'Z' ? static_cast<char>(x + 32) : x) == y; });
+    return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](char x, char y) {
+               return (x >= 'A' && x <= 'Z' ? static_cast<char>(x + 32) : x) == y;
+           });
 }
 
 /// One pass over a text.
@@ -79,13 +84,17 @@ private:
         const std::size_t end = end_of(at_, is_word_character);
         const std::string_view word = text_.substr(at_, end - at_);
         for (const auto& [beginning, least] : token_beginnings)
-            if (word.starts_with(beginning) && word.size() >= beginning.size() + least && !is_name(word))
+            if (word.starts_with(beginning) && word.size() >= beginning.size() + least &&
+                !is_name(word))
                 return hide(end_of(end, is_token_character));
         keep(end);
-        const std::string_view option = word.substr(std::min(word.find_first_not_of('-'), word.size()));
+        const std::string_view option =
+            word.substr(std::min(word.find_first_not_of('-'), word.size()));
         if (same_letters(word, "bearer")) value(" \t", least_secret);
-        else if (same_letters(option, "api_key") || same_letters(option, "api-key")) value("=: '\"[(", least_secret);
-        else if (at_ < text_.size() && text_[at_] == '=' && names_secret(word) && (in_query(end - word.size()) || is_upper(word)))
+        else if (same_letters(option, "api_key") || same_letters(option, "api-key"))
+            value("=: '\"[(", least_secret);
+        else if (at_ < text_.size() && text_[at_] == '=' && names_secret(word) &&
+                 (in_query(end - word.size()) || is_upper(word)))
             value("='\"", 1);
     }
 
@@ -93,7 +102,9 @@ private:
     void value(std::string_view between, std::size_t least) {
         constexpr std::size_t most_between = 6;
         std::size_t from = at_;
-        while (from < text_.size() && from - at_ < most_between && between.find(text_[from]) != std::string_view::npos) ++from;
+        while (from < text_.size() && from - at_ < most_between &&
+               between.find(text_[from]) != std::string_view::npos)
+            ++from;
         const std::size_t end = end_of(from, is_token_character);
         if (from == at_ || end - from < least) return;
         keep(from);
@@ -101,8 +112,12 @@ private:
     }
 
     /// `hf_xet_high_performance`: tokens of that service have no further `_`.
-    static bool is_name(std::string_view word) { return word.starts_with("hf_") && word.find('_', 3) != std::string_view::npos; }
-    [[nodiscard]] bool in_query(std::size_t begin) const { return begin > 0 && (text_[begin - 1] == '?' || text_[begin - 1] == '&'); }
+    static bool is_name(std::string_view word) {
+        return word.starts_with("hf_") && word.find('_', 3) != std::string_view::npos;
+    }
+    [[nodiscard]] bool in_query(std::size_t begin) const {
+        return begin > 0 && (text_[begin - 1] == '?' || text_[begin - 1] == '&');
+    }
     static bool is_upper(std::string_view word) {
         return std::none_of(word.begin(), word.end(), [](char c) { return c >= 'a' && c <= 'z'; });
     }

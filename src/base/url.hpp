@@ -15,7 +15,8 @@ inline std::string_view user_info_of(std::string_view url) {
     const std::size_t scheme = url.find("://");
     const std::size_t begin = scheme == std::string_view::npos ? 0 : scheme + 3;
     const std::string_view rest = url.substr(begin, url.find_first_of("?#", begin) - begin);
-    const std::size_t at = rest.rfind('@');  // a password with a '/' that should have been %2F is none that may be shown either
+    const std::size_t at = rest.rfind(
+        '@');  // a password with a '/' that should have been %2F is none that may be shown either
     return at == std::string_view::npos ? std::string_view() : rest.substr(0, at);
 }
 
@@ -36,8 +37,11 @@ inline void add_user_info(Redactor& secrets, std::string_view url) {
     for (std::size_t i = 0; i < user.size(); ++i) {
         const auto digit = [&](std::size_t at) {
             constexpr std::string_view digits = "0123456789abcdefABCDEF";
-            const std::size_t found = at < user.size() ? digits.find(user[at]) : std::string_view::npos;
-            return found == std::string_view::npos ? -1 : static_cast<int>(found < 16 ? found : found - 6);
+            const std::size_t found =
+                at < user.size() ? digits.find(user[at]) : std::string_view::npos;
+            return found == std::string_view::npos
+                       ? -1
+                       : static_cast<int>(found < 16 ? found : found - 6);
         };
         const bool escaped = user[i] == '%' && digit(i + 1) >= 0 && digit(i + 2) >= 0;
         decoded += escaped ? static_cast<char>(16 * digit(i + 1) + digit(i + 2)) : user[i];

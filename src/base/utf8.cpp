@@ -21,15 +21,18 @@ std::string_view utf8_text(std::string_view bytes, const std::string& name) {
         const std::size_t column = newline == std::string_view::npos ? at + 1 : at - newline;
         constexpr std::string_view digits = "0123456789ABCDEF";
         const auto byte = static_cast<unsigned char>(bytes[at]);
-        throw ParseError(name + ":" + std::to_string(line) + ":" + std::to_string(column) + ": UTF-8 text wanted, got the byte 0x" +
-                         digits[byte / 16] + digits[byte % 16] + "; save the file as UTF-8");
+        throw ParseError(name + ":" + std::to_string(line) + ":" + std::to_string(column) +
+                         ": UTF-8 text wanted, got the byte 0x" + digits[byte / 16] +
+                         digits[byte % 16] + "; save the file as UTF-8");
     }
     return bytes;
 }
 
 std::string start_of(std::string_view text, std::size_t longest) {
     if (text.size() <= longest) return std::string(text);
-    const auto continues = [&] { return (static_cast<unsigned char>(text[longest]) & 0xC0U) == 0x80U; };
+    const auto continues = [&] {
+        return (static_cast<unsigned char>(text[longest]) & 0xC0U) == 0x80U;
+    };
     while (longest > 0 && continues()) --longest;
     return std::string(text.substr(0, longest)) + "...";
 }

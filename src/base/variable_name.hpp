@@ -12,9 +12,12 @@ namespace servetune {
 /// environment variable: [A-Za-z_][A-Za-z0-9_]*. Any other one would be cut, be another variable,
 /// or be a command in a script.
 constexpr bool is_variable_name(std::string_view text) {
-    const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+    const auto letter = [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+    };
     return !text.empty() && letter(text.front()) &&
-           std::all_of(text.begin(), text.end(), [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
+           std::all_of(text.begin(), text.end(),
+                       [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
 }
 
 /// The names of variables that our own scripts use begin with it: nothing that they start may be
@@ -24,10 +27,12 @@ inline constexpr std::string_view own_variables = "st_";
 /// What is wrong with a name for a variable that a study sets; empty: nothing.
 inline std::string wrong_with_variable(const std::string& name) {
     if (!is_variable_name(name))
-        return "'" + name + "' is no name of an environment variable: letters, digits and _ wanted, no digit first";
+        return "'" + name +
+               "' is no name of an environment variable: letters, digits and _ wanted, no digit "
+               "first";
     if (name.starts_with(own_variables))
-        return "'" + name + "' cannot be set: the scripts that start engines have variables " + std::string(own_variables) +
-               "... of their own";
+        return "'" + name + "' cannot be set: the scripts that start engines have variables " +
+               std::string(own_variables) + "... of their own";
     return "";
 }
 
@@ -35,18 +40,21 @@ inline std::string wrong_with_variable(const std::string& name) {
 /// the like. Not where the name says that a secret is elsewhere (`..._FILE`, `..._SOCK`), and not
 /// of PWD (the working directory) and PKEY (a partition of an InfiniBand network).
 inline bool names_secret(std::string_view variable) {
-    constexpr std::array<std::string_view, 8> endings{"KEY",    "TOKEN",      "SECRET",     "PASSWORD",
-                                                      "PASSWD", "PASSPHRASE", "CREDENTIAL", "CREDENTIALS"};
+    constexpr std::array<std::string_view, 8> endings{
+        "KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "CREDENTIALS"};
     constexpr std::array<std::string_view, 5> whole{"AUTH", "PASS", "PWD", "COOKIE", "KEYS"};
     std::string upper(variable);
-    std::transform(upper.begin(), upper.end(), upper.begin(), [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
+    std::transform(upper.begin(), upper.end(), upper.begin(),
+                   [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
     for (const std::string_view elsewhere : {"_FILE", "_PATH", "_DIR", "_SOCK"})
         if (upper.ends_with(elsewhere)) return false;
     if (upper == "PWD") return false;
     for (std::size_t at = 0; at <= upper.size();) {
         const std::size_t end = std::min(upper.find('_', at), upper.size());
         const std::string_view part = std::string_view(upper).substr(at, end - at);
-        const bool ends = part != "PKEY" && std::any_of(endings.begin(), endings.end(), [&](auto one) { return part.ends_with(one); });
+        const bool ends =
+            part != "PKEY" && std::any_of(endings.begin(), endings.end(),
+                                          [&](auto one) { return part.ends_with(one); });
         if (ends || std::find(whole.begin(), whole.end(), part) != whole.end()) return true;
         at = end + 1;
     }

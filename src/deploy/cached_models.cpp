@@ -33,13 +33,15 @@ fs::path folder_variable(const char* name) {
 /// What a search may still look at.
 class Allowance {
 public:
-    explicit Allowance(CacheSearch bounds) : entries_(bounds.entries), until_(CacheClock::now() + bounds.time) {}
+    explicit Allowance(CacheSearch bounds)
+        : entries_(bounds.entries), until_(CacheClock::now() + bounds.time) {}
 
     /// What is in a folder, by name; as much of it as is allowed.
     std::vector<fs::path> in(const fs::path& folder) {
         std::vector<fs::path> result;
         std::error_code trouble;
-        for (fs::directory_iterator at(folder, trouble), end; !trouble && at != end && take(); at.increment(trouble))
+        for (fs::directory_iterator at(folder, trouble), end; !trouble && at != end && take();
+             at.increment(trouble))
             result.push_back(at->path());
         std::sort(result.begin(), result.end());
         return result;
@@ -78,14 +80,17 @@ std::string small_text(const fs::path& file, const fs::path& root) {
 /// Whether a config.json is of a model that writes text, by the names that Transformers gives to
 /// its classes.
 bool writes_text(const std::string& config) {
-    constexpr std::array<std::string_view, 3> endings{"ForCausalLM", "ForConditionalGeneration", "LMHeadModel"};
+    constexpr std::array<std::string_view, 3> endings{"ForCausalLM", "ForConditionalGeneration",
+                                                      "LMHeadModel"};
     const auto object = shallow_json<nlohmann::json>(config);
     if (!object.is_object()) return false;
     const auto classes = object.find("architectures");
     if (classes == object.end() || !classes->is_array()) return false;
     return std::any_of(classes->begin(), classes->end(), [&](const nlohmann::json& one) {
-        return one.is_string() && std::any_of(endings.begin(), endings.end(),
-                                              [&](std::string_view ending) { return one.get_ref<const std::string&>().ends_with(ending); });
+        return one.is_string() &&
+               std::any_of(endings.begin(), endings.end(), [&](std::string_view ending) {
+                   return one.get_ref<const std::string&>().ends_with(ending);
+               });
     });
 }
 
@@ -97,14 +102,16 @@ std::optional<std::pair<std::string, std::size_t>> part_of_model(const std::stri
     const std::string count = stem.substr(of + 4);
     const std::string own = stem.substr(number + 1, of - number - 1);
     const auto digits = [](const std::string& text) {
-        return !text.empty() && text.size() < 7 && text.find_first_not_of("0123456789") == std::string::npos;
+        return !text.empty() && text.size() < 7 &&
+               text.find_first_not_of("0123456789") == std::string::npos;
     };
     if (!digits(count) || !digits(own)) return std::nullopt;
     return std::pair(stem.substr(0, number), static_cast<std::size_t>(std::stoul(count)));
 }
 
 /// The files of a kind that are whole: of one in parts the first part, where all are there.
-std::vector<fs::path> whole_files(const std::vector<fs::path>& files, const std::string& ending, const fs::path& root) {
+std::vector<fs::path> whole_files(const std::vector<fs::path>& files, const std::string& ending,
+                                  const fs::path& root) {
     std::vector<fs::path> result;
     std::map<std::pair<std::string, std::size_t>, std::vector<fs::path>> parts;
     for (const fs::path& file : files) {
@@ -118,7 +125,9 @@ std::vector<fs::path> whole_files(const std::vector<fs::path>& files, const std:
 }
 
 /// Others have only what reads pictures (`mmproj-...`, llama.cpp's docs/multimodal.md).
-bool is_language_model(const fs::path& file) { return file.filename().string().find("mmproj") == std::string::npos; }
+bool is_language_model(const fs::path& file) {
+    return file.filename().string().find("mmproj") == std::string::npos;
+}
 
 /// Newest first, by the time at which `of` was written.
 template <class Of>
@@ -129,8 +138,9 @@ void newest_first(std::vector<CachedModel>& models, const Of& of) {
         const auto time = fs::last_write_time(of(model), unknown);
         times[model.name] = unknown ? fs::file_time_type::min() : time;
     }
-    std::stable_sort(models.begin(), models.end(),
-                     [&](const CachedModel& a, const CachedModel& b) { return times[a.name] > times[b.name]; });
+    std::stable_sort(models.begin(), models.end(), [&](const CachedModel& a, const CachedModel& b) {
+        return times[a.name] > times[b.name];
+    });
 }
 
 void add_all(std::vector<CachedModel>& to, std::vector<CachedModel> more) {
@@ -164,7 +174,8 @@ std::vector<CachedModel> files_of(const fs::path& pattern, Allowance& allowance)
     if (!folder || trouble) return result;
     const std::string ending = pattern.extension().string();
     for (const fs::path& file : whole_files(allowance.in(root), ending, root))
-        if (is_language_model(file)) result.push_back({file.string(), "in " + root.string(), ending});
+        if (is_language_model(file))
+            result.push_back({file.string(), "in " + root.string(), ending});
     newest_first(result, [](const CachedModel& model) { return model.name; });
     return result;
 }
@@ -176,7 +187,8 @@ fs::path snapshot_in(const fs::path& model, const fs::path& root, Allowance& all
     for (const fs::path& reference : references) {
         std::string commit = small_text(reference, root);
         while (!commit.empty() && commit.back() == '\n') commit.pop_back();
-        if (commit.empty() || commit.find_first_not_of("0123456789abcdef") != std::string::npos) continue;
+        if (commit.empty() || commit.find_first_not_of("0123456789abcdef") != std::string::npos)
+            continue;
         return model / "snapshots" / commit;
     }
     return {};
@@ -195,11 +207,13 @@ std::vector<CachedModel> models_of_hub(Allowance& allowance) {
         std::string name = folder.filename().string();
         if (!name.starts_with(before)) continue;
         name.erase(0, before.size());
-        if (const auto dashes = name.find("--"); dashes != std::string::npos) name.replace(dashes, 2, "/");
+        if (const auto dashes = name.find("--"); dashes != std::string::npos)
+            name.replace(dashes, 2, "/");
         const fs::path snapshot = snapshot_in(folder, root, allowance);
         if (snapshot.empty()) continue;
         const std::vector<fs::path> files = allowance.in(snapshot);
-        const bool weights = !whole_files(files, ".safetensors", root).empty() || !whole_files(files, ".bin", root).empty();
+        const bool weights = !whole_files(files, ".safetensors", root).empty() ||
+                             !whole_files(files, ".bin", root).empty();
         if (weights && writes_text(small_text(snapshot / "config.json", root))) {
             result.push_back({name, where});
             snapshots[name] = snapshot;
@@ -225,10 +239,13 @@ std::vector<CachedModel> models_of_modelscope(Allowance& allowance) {
         const fs::path root = fs::canonical(home / below, trouble);
         if (trouble) continue;
         for (const fs::path& organization : allowance.in(root)) {
-            if (fs::is_symlink(organization, trouble) || organization.filename() == "models") continue;
+            if (fs::is_symlink(organization, trouble) || organization.filename() == "models")
+                continue;
             for (const fs::path& folder : allowance.in(organization)) {
-                if (fs::is_symlink(folder, trouble)) continue;  // the name with dots; the folder has ___ for each
-                const bool weights = !whole_files(allowance.in(folder), ".safetensors", root).empty();
+                if (fs::is_symlink(folder, trouble))
+                    continue;  // the name with dots; the folder has ___ for each
+                const bool weights =
+                    !whole_files(allowance.in(folder), ".safetensors", root).empty();
                 if (weights && writes_text(small_text(folder / "config.json", root)))
                     result.push_back({folder.string(), "ModelScope's cache"});
             }
@@ -245,7 +262,9 @@ fs::path weights_of_manifest(const std::string& text, const fs::path& root) {
     const auto layers = manifest.is_object() ? manifest.find("layers") : manifest.end();
     if (!manifest.is_object() || layers == manifest.end() || !layers->is_array()) return {};
     for (const nlohmann::json& layer : *layers) {
-        if (!layer.is_object() || layer.value("mediaType", nlohmann::json()) != "application/vnd.ollama.image.model") continue;
+        if (!layer.is_object() ||
+            layer.value("mediaType", nlohmann::json()) != "application/vnd.ollama.image.model")
+            continue;
         const nlohmann::json digest = layer.value("digest", nlohmann::json());
         if (!digest.is_string()) continue;
         std::string name = digest.get<std::string>();
@@ -268,8 +287,12 @@ std::vector<CachedModel> models_of_ollama(Allowance& allowance) {
         for (const fs::path& space : allowance.in(host))
             for (const fs::path& name : allowance.in(space))
                 for (const fs::path& tag : allowance.in(name))
-                    if (const fs::path file = weights_of_manifest(small_text(tag, root), root); !file.empty())
-                        result.push_back({file.string(), "Ollama: " + name.filename().string() + ":" + tag.filename().string(), gguf});
+                    if (const fs::path file = weights_of_manifest(small_text(tag, root), root);
+                        !file.empty())
+                        result.push_back(
+                            {file.string(),
+                             "Ollama: " + name.filename().string() + ":" + tag.filename().string(),
+                             gguf});
     newest_first(result, [](const CachedModel& model) { return model.name; });
     return result;
 }
@@ -280,10 +303,12 @@ std::vector<CachedModel> cached_models(const std::vector<std::string>& files, Ca
     Allowance allowance(bounds);
     std::vector<CachedModel> result;
     for (const std::string& pattern : files) add_all(result, files_of(pattern, allowance));
-    for (const auto& look : {models_of_hub, models_of_modelscope, models_of_ollama}) add_all(result, look(allowance));
+    for (const auto& look : {models_of_hub, models_of_modelscope, models_of_ollama})
+        add_all(result, look(allowance));
     std::vector<CachedModel> once;  // two patterns may name one folder
     for (CachedModel& one : result)
-        if (std::none_of(once.begin(), once.end(), [&](const CachedModel& other) { return other.name == one.name; }))
+        if (std::none_of(once.begin(), once.end(),
+                         [&](const CachedModel& other) { return other.name == one.name; }))
             once.push_back(std::move(one));
     return once;
 }

@@ -21,6 +21,7 @@ std::filesystem::path hub_cache_folder(const std::map<std::string, std::string>&
 /// name of Hugging Face's hub, whose files lie where its variables say or in
 /// ~/.cache/huggingface/hub; `environment` goes before this process's own. Nothing: there are no
 /// such files here.
-std::optional<Fingerprint> checkpoint_files(const std::string& model, const std::map<std::string, std::string>& environment);
+std::optional<Fingerprint> checkpoint_files(const std::string& model,
+                                            const std::map<std::string, std::string>& environment);
 
 }  // namespace servetune

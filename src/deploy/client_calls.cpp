@@ -21,9 +21,11 @@ constexpr const char* calls_variable = "SERVETUNE_CALLS";
 }  // namespace
 
 ClientCalls::ClientCalls() : file_(::memfd_create("servetune-calls", MFD_CLOEXEC)) {
-    if (file_ < 0) throw IoError("cannot make a file in memory: " + std::generic_category().message(errno));
+    if (file_ < 0)
+        throw IoError("cannot make a file in memory: " + std::generic_category().message(errno));
     const std::string path = "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(file_);
-    ::setenv(calls_variable, path.c_str(), 1);  // NOLINT(concurrency-mt-unsafe): as its declaration says
+    ::setenv(calls_variable, path.c_str(),
+             1);  // NOLINT(concurrency-mt-unsafe): as its declaration says
 }
 
 ClientCalls::~ClientCalls() {
@@ -37,7 +39,8 @@ std::size_t ClientCalls::count() const {
 }
 
 void ClientCalls::add_one() {
-    const char* file = std::getenv(calls_variable);  // NOLINT(concurrency-mt-unsafe): set before threads begin
+    const char* file =
+        std::getenv(calls_variable);  // NOLINT(concurrency-mt-unsafe): set before threads begin
     if (file == nullptr) return;
     const int descriptor = ::open(file, O_WRONLY | O_APPEND | O_CLOEXEC);
     if (descriptor < 0) return;  // the run is over

@@ -32,10 +32,13 @@ std::vector<std::string> tab_fields_of(const std::string& line) {
     return result;
 }
 
-std::int64_t count_in(const std::map<std::string, std::string>& allocatable, const std::string& resource) {
+std::int64_t count_in(const std::map<std::string, std::string>& allocatable,
+                      const std::string& resource) {
     const auto found = allocatable.find(resource);
     std::int64_t result = 0;
-    if (found != allocatable.end()) (void)std::from_chars(found->second.data(), found->second.data() + found->second.size(), result);
+    if (found != allocatable.end())
+        (void)std::from_chars(found->second.data(), found->second.data() + found->second.size(),
+                              result);
     return result;
 }
 
@@ -49,7 +52,8 @@ bool tolerates(const Json& toleration, const std::string& taint) {
     if (!effect.empty() && effect != taint.substr(colon + 1)) return false;
     if (key.empty()) return toleration.value("operator", "") == "Exists";
     if (key != pair.substr(0, equals)) return false;
-    return toleration.value("operator", "Equal") == "Exists" || toleration.value("value", "") == pair.substr(equals + 1);
+    return toleration.value("operator", "Equal") == "Exists" ||
+           toleration.value("value", "") == pair.substr(equals + 1);
 }
 
 std::string why_not(const ClusterNode& node, const Json& pod) {
@@ -57,11 +61,13 @@ std::string why_not(const ClusterNode& node, const Json& pod) {
     for (const auto& [name, wanted] : texts_of(pod.value("nodeSelector", Json()))) {
         const auto found = node.labels.find(name);
         if (found == node.labels.end() || found->second != wanted)
-            return "no label " + name + "=" + wanted + (found == node.labels.end() ? "" : ", but " + found->second);
+            return "no label " + name + "=" + wanted +
+                   (found == node.labels.end() ? "" : ", but " + found->second);
     }
     const Json tolerations = pod.value("tolerations", Json::array());
     for (const std::string& taint : node.taints)
-        if (std::none_of(tolerations.begin(), tolerations.end(), [&](const Json& one) { return tolerates(one, taint); }))
+        if (std::none_of(tolerations.begin(), tolerations.end(),
+                         [&](const Json& one) { return tolerates(one, taint); }))
             return "the taint " + taint + ", which the template does not tolerate";
     return "";
 }
@@ -81,17 +87,21 @@ std::vector<ClusterNode> nodes_in(const std::string& answer) {
         const Json taints = shallow_json<Json>(fields[3]);
         if (taints.is_array())
             for (const Json& one : taints)
-                if (const std::string effect = one.value("effect", ""); effect != "PreferNoSchedule")
-                    node.taints.push_back(one.value("key", "") + "=" + one.value("value", "") + ":" + effect);
+                if (const std::string effect = one.value("effect", "");
+                    effect != "PreferNoSchedule")
+                    node.taints.push_back(one.value("key", "") + "=" + one.value("value", "") +
+                                          ":" + effect);
         result.push_back(std::move(node));
     }
     return result;
 }
 
-std::map<std::string, std::string> labels_in(const std::string& json) { return texts_of(shallow_json<Json>(json)); }
+std::map<std::string, std::string> labels_in(const std::string& json) {
+    return texts_of(shallow_json<Json>(json));
+}
 
-std::string why_no_node_fits(const std::vector<ClusterNode>& nodes, const nlohmann::json& pod, const std::string& devices,
-                             std::int64_t count, std::size_t wanted) {
+std::string why_no_node_fits(const std::vector<ClusterNode>& nodes, const nlohmann::json& pod,
+                             const std::string& devices, std::int64_t count, std::size_t wanted) {
     std::int64_t most = 0;
     std::size_t fitting = 0;
     std::map<std::string, std::size_t> reasons;
@@ -109,32 +119,38 @@ std::string why_no_node_fits(const std::vector<ClusterNode>& nodes, const nlohma
         most = std::max(most, has);
         ++reasons["too few " + devices];
     }
-    std::string result = (fitting == 0 ? "none" : std::to_string(fitting)) + " of the " + std::to_string(nodes.size()) +
-                         " nodes of the cluster would take " +
-                         (wanted > 1 ? "a pod of a trial over " + std::to_string(wanted) + " nodes" : std::string("a trial"));
+    std::string result = (fitting == 0 ? "none" : std::to_string(fitting)) + " of the " +
+                         std::to_string(nodes.size()) + " nodes of the cluster would take " +
+                         (wanted > 1 ? "a pod of a trial over " + std::to_string(wanted) + " nodes"
+                                     : std::string("a trial"));
     if (!devices.empty() && count > 0)
-        result +=
-            " of " + std::to_string(count) + " " + devices + (most > 0 ? " (the largest has " + std::to_string(most) + ")" : std::string());
+        result += " of " + std::to_string(count) + " " + devices +
+                  (most > 0 ? " (the largest has " + std::to_string(most) + ")" : std::string());
     std::string listed;
     for (const auto& [why, times] : reasons)
-        listed += (listed.empty() ? ": " : "; ") + std::to_string(times) + (times == 1 ? " node: " : " nodes: ") + why;
+        listed += (listed.empty() ? ": " : "; ") + std::to_string(times) +
+                  (times == 1 ? " node: " : " nodes: ") + why;
     return result + listed;
 }
 
 void add_place(Place& all, const Place& more) {
     for (const auto& [what, value] : more)
         if (std::string& known = all[what]; known.empty()) known = value;
-        else if ((", " + known + ", ").find(", " + value + ", ") == std::string::npos) known += ", " + value;
+        else if ((", " + known + ", ").find(", " + value + ", ") == std::string::npos)
+            known += ", " + value;
 }
 
-std::map<std::string, std::string> node_facts(const std::string& name, const std::map<std::string, std::string>& labels) {
-    constexpr std::array<std::pair<std::string_view, std::string_view>, 4> known{{{"nvidia.com/gpu.product", "node devices"},
-                                                                                  {"amd.com/gpu.product-name", "node devices"},
-                                                                                  {"node.kubernetes.io/instance-type", "node type"},
-                                                                                  {"nvidia.com/mig.config", "node MIG"}}};
+std::map<std::string, std::string> node_facts(const std::string& name,
+                                              const std::map<std::string, std::string>& labels) {
+    constexpr std::array<std::pair<std::string_view, std::string_view>, 4> known{
+        {{"nvidia.com/gpu.product", "node devices"},
+         {"amd.com/gpu.product-name", "node devices"},
+         {"node.kubernetes.io/instance-type", "node type"},
+         {"nvidia.com/mig.config", "node MIG"}}};
     std::map<std::string, std::string> result{{name_of_node, name}};
     for (const auto& [label, fact] : known)
-        if (const auto found = labels.find(std::string(label)); found != labels.end() && !found->second.empty())
+        if (const auto found = labels.find(std::string(label));
+            found != labels.end() && !found->second.empty())
             result.emplace(fact, found->second);
     return result;
 }

@@ -31,7 +31,8 @@ inline constexpr const char* nodes_jsonpath =
 /// Why not enough nodes would take such pods now, for a person; empty: they would, as far as
 /// labels, taints and devices say. `pod`: the spec of a pod; `devices`: the resource, `count` of
 /// it; `wanted`: so many nodes, a pod each.
-[[nodiscard]] std::string why_no_node_fits(const std::vector<ClusterNode>& nodes, const nlohmann::json& pod, const std::string& devices,
+[[nodiscard]] std::string why_no_node_fits(const std::vector<ClusterNode>& nodes,
+                                           const nlohmann::json& pod, const std::string& devices,
                                            std::int64_t count, std::size_t wanted = 1);
 
 /// The same of its labels alone, as JSON; none where it is no such text.
@@ -43,6 +44,7 @@ void add_place(Place& all, const Place& more);
 /// What of a node can change the speed of an engine: its name, its type and the product of its
 /// devices, by the labels of Kubernetes ("Well-Known Labels"), NVIDIA's GPU feature discovery and
 /// AMD's node labeller. Names begin with `node`.
-[[nodiscard]] std::map<std::string, std::string> node_facts(const std::string& name, const std::map<std::string, std::string>& labels);
+[[nodiscard]] std::map<std::string, std::string> node_facts(
+    const std::string& name, const std::map<std::string, std::string>& labels);
 
 }  // namespace servetune

@@ -37,8 +37,13 @@ std::string with_quoted_nan(std::string_view text) {
     std::string result;
     bool in_string = false;
     for (std::size_t i = 0; i < text.size(); ++i) {
-        const auto is = [&](std::string_view word) { return !in_string && text.substr(i, word.size()) == word; };
-        const std::string_view word = is("NaN") ? "NaN" : is("-Infinity") ? "-Infinity" : is("Infinity") ? "Infinity" : "";
+        const auto is = [&](std::string_view word) {
+            return !in_string && text.substr(i, word.size()) == word;
+        };
+        const std::string_view word = is("NaN")         ? "NaN"
+                                      : is("-Infinity") ? "-Infinity"
+                                      : is("Infinity")  ? "Infinity"
+                                                        : "";
         if (!word.empty()) {
             result += '"' + std::string(word) + '"';
             i += word.size() - 1;
@@ -63,41 +68,53 @@ Json parsed_answer(std::string_view text) {
     try {
         return Json::parse(with_quoted_nan(text), RefuseDeepAndTwice());
     } catch (const Json::exception& error) {
-        throw ParseError("what it printed is not JSON: " + reason_of(error) + "; wanted is one object, alone or on the last line; got " +
-                         excerpt(text));
+        throw ParseError("what it printed is not JSON: " + reason_of(error) +
+                         "; wanted is one object, alone or on the last line; got " + excerpt(text));
     }
 }
 
 /// All that was printed where that is one object, else the last line that begins with '{'.
 Json object_in(std::string_view printed) {
     const std::string_view all = trimmed(printed);
-    if (all.empty()) throw ParseError("it printed nothing on standard output; wanted: {\"metrics\": {...}} or {\"failure\": {...}}");
+    if (all.empty())
+        throw ParseError(
+            "it printed nothing on standard output; wanted: {\"metrics\": {...}} or {\"failure\": "
+            "{...}}");
     if (all.front() == '{') {
         Json whole = Json::parse(with_quoted_nan(all), RefuseDeepAndTwice(), false);
         if (whole.is_object()) return whole;
     }
     for (std::string_view rest = all; !rest.empty();) {
         const auto line_break = rest.rfind('\n');
-        const std::string_view line = trimmed(line_break == std::string_view::npos ? rest : rest.substr(line_break + 1));
+        const std::string_view line =
+            trimmed(line_break == std::string_view::npos ? rest : rest.substr(line_break + 1));
         if (line.starts_with('{')) return parsed_answer(line);
-        rest = line_break == std::string_view::npos ? std::string_view() : rest.substr(0, line_break);
+        rest =
+            line_break == std::string_view::npos ? std::string_view() : rest.substr(0, line_break);
     }
-    throw ParseError("no line that it printed is a JSON object; the last thing it printed must be one, on one line: {\"metrics\": {...}}");
+    throw ParseError(
+        "no line that it printed is a JSON object; the last thing it printed must be one, on one "
+        "line: {\"metrics\": {...}}");
 }
 
-void check_keys(const Json& object, const std::string& where, const std::vector<std::string>& known) {
-    if (!object.is_object()) throw ParseError(where + " must be a JSON object, got " + excerpt(object.dump()));
+void check_keys(const Json& object, const std::string& where,
+                const std::vector<std::string>& known) {
+    if (!object.is_object())
+        throw ParseError(where + " must be a JSON object, got " + excerpt(object.dump()));
     for (const auto& [key, value] : object.items())
         if (std::find(known.begin(), known.end(), key) == known.end())
-            throw ParseError("unknown key '" + key + "' in " + where + "; known: " + listed(nearest_first(key, known)));
+            throw ParseError("unknown key '" + key + "' in " + where +
+                             "; known: " + listed(nearest_first(key, known)));
 }
 
 template <class Enum, std::size_t n>
-std::string names_near(const std::string& wanted, const std::array<std::pair<Enum, std::string_view>, n>& table,
+std::string names_near(const std::string& wanted,
+                       const std::array<std::pair<Enum, std::string_view>, n>& table,
                        const std::vector<Enum>& without = {}) {
     std::vector<std::string> names;
     for (const auto& [value, name] : table)
-        if (std::find(without.begin(), without.end(), value) == without.end()) names.emplace_back(name);
+        if (std::find(without.begin(), without.end(), value) == without.end())
+            names.emplace_back(name);
     return listed(nearest_first(wanted, names), names.size());
 }
 
@@ -109,14 +126,16 @@ std::string text_in(const Json& object, const std::string& key, const std::strin
     if (found->is_string()) {
         std::string text = found->get<std::string>();
         std::size_t end = std::min(most, text.size());
-        while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;  // not inside a character
+        while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U)
+            --end;  // not inside a character
         text.resize(end);
         for (char& c : text)  // one line: reports put it into tables
             if (std::iscntrl(static_cast<unsigned char>(c)) != 0) c = ' ';
         return text;
     }
     if (found->is_number()) return found->dump();
-    throw ParseError("'" + key + "' in " + where + " must be a text, got " + excerpt(found->dump()));
+    throw ParseError("'" + key + "' in " + where + " must be a text, got " +
+                     excerpt(found->dump()));
 }
 
 double number_in(const Json& value, const std::string& what) {
@@ -136,8 +155,10 @@ std::optional<Metric> read_metric(const std::string& name, const Json& value) {
     if (value.at("value").is_null()) return std::nullopt;
     Metric metric{number_in(value.at("value"), what)};
     if (value.contains("standard_error") && !value.at("standard_error").is_null()) {
-        metric.standard_error = number_in(value.at("standard_error"), "the standard_error of " + what);
-        if (*metric.standard_error < 0) throw ParseError("the standard_error of " + what + " is below 0");
+        metric.standard_error =
+            number_in(value.at("standard_error"), "the standard_error of " + what);
+        if (*metric.standard_error < 0)
+            throw ParseError("the standard_error of " + what + " is below 0");
     }
     return metric;
 }
@@ -147,11 +168,15 @@ Validity read_validity(const Json& object) {
     Validity result;
     const std::string verdict = text_in(object, "verdict", "'validity'");
     const auto known = named_in(verdicts, verdict);
-    if (!known) throw ParseError("'verdict' in 'validity' must be one of " + names_near(verdict, verdicts) + ", got '" + verdict + "'");
+    if (!known)
+        throw ParseError("'verdict' in 'validity' must be one of " + names_near(verdict, verdicts) +
+                         ", got '" + verdict + "'");
     result.verdict = *known;
     const auto findings = object.find("findings");
     if (findings == object.end()) return result;
-    if (!findings->is_array()) throw ParseError("'findings' in 'validity' must be a list, got " + excerpt(findings->dump()));
+    if (!findings->is_array())
+        throw ParseError("'findings' in 'validity' must be a list, got " +
+                         excerpt(findings->dump()));
     for (const Json& finding : *findings) {
         check_keys(finding, "a finding", {"id", "left", "right", "cause"});
         const auto text = [&](const char* key) { return text_in(finding, key, "a finding"); };
@@ -162,24 +187,29 @@ Validity read_validity(const Json& object) {
 }
 
 Failure read_failure(const Json& object) {
-    static const std::vector<FailureKind> ours{FailureKind::cancelled, FailureKind::not_in_table};  // not for a program to say
+    static const std::vector<FailureKind> ours{
+        FailureKind::cancelled, FailureKind::not_in_table};  // not for a program to say
     check_keys(object, "'failure'", {"kind", "message"});
     const std::string kind = text_in(object, "kind", "'failure'");
     const std::string message = text_in(object, "message", "'failure'");
     const auto known = named_in(failure_kinds, kind);
     if (!known || std::find(ours.begin(), ours.end(), *known) != ours.end())
-        throw ParseError("'kind' in 'failure' must be one of " + names_near(kind, failure_kinds, ours) + ", got '" + kind +
+        throw ParseError("'kind' in 'failure' must be one of " +
+                         names_near(kind, failure_kinds, ours) + ", got '" + kind +
                          "' with the message " + excerpt(message));
-    return {*known, message.empty() ? "the program says " + kind + " and no more" : printable_line(message)};
+    return {*known, message.empty() ? "the program says " + kind + " and no more"
+                                    : printable_line(message)};
 }
 
 Measurement read_measurement(const Json& answer) {
     const Json& metrics = answer.at("metrics");
-    if (!metrics.is_object()) throw ParseError("'metrics' must be a JSON object, got " + excerpt(metrics.dump()));
+    if (!metrics.is_object())
+        throw ParseError("'metrics' must be a JSON object, got " + excerpt(metrics.dump()));
     Measurement result;
     for (const auto& [name, value] : metrics.items())
         if (const auto metric = read_metric(name, value)) result.metrics[name] = *metric;
-    if (const auto validity = answer.find("validity"); validity != answer.end()) result.validity = read_validity(*validity);
+    if (const auto validity = answer.find("validity"); validity != answer.end())
+        result.validity = read_validity(*validity);
     return result;
 }
 
@@ -190,7 +220,8 @@ CommandAnswer read_command_answer(std::string_view printed) {
         const Json answer = object_in(printed);
         check_keys(answer, "its answer", {"metrics", "validity", "failure"});
         if (answer.contains("failure") == answer.contains("metrics"))
-            throw ParseError("its answer must have either 'metrics' or 'failure'; it is " + excerpt(answer.dump()));
+            throw ParseError("its answer must have either 'metrics' or 'failure'; it is " +
+                             excerpt(answer.dump()));
         if (answer.contains("failure")) return {read_failure(answer.at("failure")), true};
         return {read_measurement(answer)};
     } catch (const ParseError& error) {

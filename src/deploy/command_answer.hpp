@@ -9,7 +9,8 @@ namespace servetune {
 
 /// What a measuring program printed, read as an outcome.
 struct CommandAnswer {
-    Outcome outcome;            ///< whatever is wrong with what was printed is Failure{invalid_result} with the reason
+    Outcome
+        outcome;  ///< whatever is wrong with what was printed is Failure{invalid_result} with the reason
     bool says_failure = false;  ///< the failure is the program's own word
 };
 

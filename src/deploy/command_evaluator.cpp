@@ -28,7 +28,8 @@ using Clock = std::chrono::steady_clock;
 using OrderedJson = nlohmann::ordered_json;
 
 const std::vector<std::string>& placeholders() {
-    static const std::vector<std::string> names{"config", "config_file", "workload", "seed", "trial", "folder"};
+    static const std::vector<std::string> names{"config", "config_file", "workload",
+                                                "seed",   "trial",       "folder"};
     return names;
 }
 
@@ -59,7 +60,9 @@ void for_each_piece(std::string_view word, const Literal& literal, const Named& 
 }
 
 /// Text of a file or a flag need not be UTF-8; that must not stop a study.
-std::string dumped(const OrderedJson& json) { return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace); }
+std::string dumped(const OrderedJson& json) {
+    return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+}
 
 /// The last lines that it printed on standard error, in one line for a message: reports put it into
 /// tables, and the log has all of them.
@@ -75,7 +78,8 @@ std::string last_words(const Process& process) {
 }
 
 std::string exit_text(int code) {
-    return code > 128 ? "it was ended by signal " + std::to_string(code - 128) : "exit code " + std::to_string(code);
+    return code > 128 ? "it was ended by signal " + std::to_string(code - 128)
+                      : "exit code " + std::to_string(code);
 }
 
 }  // namespace
@@ -83,7 +87,8 @@ std::string exit_text(int code) {
 /// One run of the program for one configuration.
 class CommandEvaluator::OneTrial {
 public:
-    OneTrial(const Options& options, const Configuration& configuration, const EvaluationContext& context)
+    OneTrial(const Options& options, const Configuration& configuration,
+             const EvaluationContext& context)
         : o_(options),
           context_(context),
           id_(std::to_string(context.trial)),
@@ -92,18 +97,24 @@ public:
           serving_(options.render ? options.render(configuration) : Command{}) {}
 
     Outcome run() {
-        if (context_.stop.stop_requested()) return failed(FailureKind::cancelled, "stopped by the user");
+        if (context_.stop.stop_requested())
+            return failed(FailureKind::cancelled, "stopped by the user");
         const std::unique_ptr<Process> process = started();
         const End end = waited(*process);
-        const Ended ended = process->end(std::chrono::milliseconds(static_cast<std::int64_t>(o_.stop_within_seconds * 1000)));
+        const Ended ended = process->end(
+            std::chrono::milliseconds(static_cast<std::int64_t>(o_.stop_within_seconds * 1000)));
         if (!ended.report.empty()) fail(ended.report);
         if (end == End::stopped) return failed(FailureKind::cancelled, "stopped by the user");
         if (end == End::out_of_time)
-            return failed(FailureKind::hung, "it was not over within " + text_of(o_.within_seconds) + " s" + last_words(*process));
+            return failed(FailureKind::hung, "it was not over within " +
+                                                 text_of(o_.within_seconds) + " s" +
+                                                 last_words(*process));
         if (process->answer_printed() > o_.answer_bytes)
-            return failed(FailureKind::invalid_result, "it printed more than " + std::to_string(o_.answer_bytes) +
-                                                           " bytes on standard output, where its answer is wanted; all else goes to "
-                                                           "standard error");
+            return failed(
+                FailureKind::invalid_result,
+                "it printed more than " + std::to_string(o_.answer_bytes) +
+                    " bytes on standard output, where its answer is wanted; all else goes to "
+                    "standard error");
         return told(*process, ended.exit_code.value_or(0));
     }
 
@@ -113,9 +124,11 @@ private:
     [[nodiscard]] fs::path request_file() const { return folder_ / "request.json"; }
 
     [[nodiscard]] std::string request() const {
-        OrderedJson result{{"trial", context_.trial}, {"seed", context_.seed}, {"workload", nullptr}};
+        OrderedJson result{
+            {"trial", context_.trial}, {"seed", context_.seed}, {"workload", nullptr}};
         if (!context_.workload.empty()) result["workload"] = context_.workload;
-        result["workloads"] = context_.workload.empty() ? OrderedJson(o_.workloads) : OrderedJson::array({context_.workload});
+        result["workloads"] = context_.workload.empty() ? OrderedJson(o_.workloads)
+                                                        : OrderedJson::array({context_.workload});
         result["model"] = o_.model;
         result["configuration"] = configuration_;
         result["command"] = serving_.argv;
@@ -132,7 +145,8 @@ private:
         for (const std::string& word : o_.argv) {
             std::string& filled = result.emplace_back();
             for_each_piece(
-                word, [&](std::string_view text) { filled += text; }, [&](std::string_view name) { filled += values.find(name)->second; });
+                word, [&](std::string_view text) { filled += text; },
+                [&](std::string_view name) { filled += values.find(name)->second; });
         }
         return result;
     }
@@ -143,7 +157,8 @@ private:
         wanted.environment = o_.environment;
         hand_on_hub_tokens(wanted.environment);
         wanted.files[request_file().string()] = request();
-        for (const auto& [name, content] : serving_.files) wanted.files[(folder_ / name).string()] = content;
+        for (const auto& [name, content] : serving_.files)
+            wanted.files[(folder_ / name).string()] = content;
         wanted.folder = o_.working_folder;
         wanted.input = request_file();
         wanted.log = folder_ / "command.log";
@@ -156,15 +171,19 @@ private:
         } catch (const IoError& error) {
             const fs::path program = o_.argv.front();
             std::error_code none;
-            const bool closed = program.has_parent_path() && fs::is_regular_file(program, none) && access(program.c_str(), X_OK) != 0;
-            fail(error.what() + std::string(closed ? " (it is there, but may not be run: chmod +x it)" : ""));
+            const bool closed = program.has_parent_path() && fs::is_regular_file(program, none) &&
+                                access(program.c_str(), X_OK) != 0;
+            fail(error.what() +
+                 std::string(closed ? " (it is there, but may not be run: chmod +x it)" : ""));
         }
     }
 
     [[nodiscard]] End waited(const Process& process) const {
         PatientDeadline deadline(Clock::now() +
-                                 std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(o_.within_seconds)));
-        while (!process.wait(std::chrono::milliseconds(20))) {  // its end is heard at once, the rest within this time
+                                 std::chrono::duration_cast<Clock::duration>(
+                                     std::chrono::duration<double>(o_.within_seconds)));
+        while (!process.wait(std::chrono::milliseconds(
+            20))) {  // its end is heard at once, the rest within this time
             if (context_.stop.stop_requested()) return End::stopped;
             if (deadline.passed()) return End::out_of_time;
             if (process.answer_printed() > o_.answer_bytes) return End::too_much;
@@ -175,19 +194,26 @@ private:
     /// What a program that has ended by itself says.
     [[nodiscard]] Outcome told(const Process& process, int exit_code) const {
         CommandAnswer answer = read_command_answer(process.answer());
-        if (exit_code != 0 && !answer.says_failure) return failed(FailureKind::other, exit_text(exit_code) + last_words(process));
+        if (exit_code != 0 && !answer.says_failure)
+            return failed(FailureKind::other, exit_text(exit_code) + last_words(process));
         auto* failure = std::get_if<Failure>(&answer.outcome);
-        if (failure != nullptr && failure->kind == FailureKind::infrastructure) fail(failure->message + " (so says the program itself)");
+        if (failure != nullptr && failure->kind == FailureKind::infrastructure)
+            fail(failure->message + " (so says the program itself)");
         if (failure != nullptr) failure->log_path = log();
         return std::move(answer.outcome);
     }
 
-    [[nodiscard]] std::string log() const { return (o_.folder / "trials" / id_ / "command.log").string(); }
-    [[nodiscard]] Failure failed(FailureKind kind, const std::string& message) const { return {kind, message, log()}; }
+    [[nodiscard]] std::string log() const {
+        return (o_.folder / "trials" / id_ / "command.log").string();
+    }
+    [[nodiscard]] Failure failed(FailureKind kind, const std::string& message) const {
+        return {kind, message, log()};
+    }
     /// Told of the configuration, it would be held against it.
     [[noreturn]] void fail(const std::string& why) const {
-        throw IoError("trial " + id_ + " cannot be measured here: " + why + "; mend that (the study's evaluator names the program " +
-                      o_.argv.front() + ") and go on");
+        throw IoError("trial " + id_ + " cannot be measured here: " + why +
+                      "; mend that (the study's evaluator names the program " + o_.argv.front() +
+                      ") and go on");
     }
 
     const Options& o_;
@@ -207,16 +233,21 @@ void CommandEvaluator::check_word(std::string_view word) {
     for_each_piece(
         word, [](std::string_view) {},
         [&](std::string_view name) {
-            if (std::find(placeholders().begin(), placeholders().end(), name) != placeholders().end()) return;
+            if (std::find(placeholders().begin(), placeholders().end(), name) !=
+                placeholders().end())
+                return;
             std::vector<std::string> known;
-            for (const std::string& near : nearest_first(name, placeholders())) known.push_back("{" + near + "}");
+            for (const std::string& near : nearest_first(name, placeholders()))
+                known.push_back("{" + near + "}");
             const std::string text(name);
-            throw UsageError("'" + std::string(word) + "': {" + text + "} is no placeholder; known: " + listed(known) +
+            throw UsageError("'" + std::string(word) + "': {" + text +
+                             "} is no placeholder; known: " + listed(known) +
                              "; the text itself is written {{" + text + "}}");
         });
 }
 
-Outcome CommandEvaluator::evaluate(const Configuration& configuration, const EvaluationContext& context) {
+Outcome CommandEvaluator::evaluate(const Configuration& configuration,
+                                   const EvaluationContext& context) {
     return OneTrial(options_, configuration, context).run();
 }
 

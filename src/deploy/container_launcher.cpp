@@ -36,8 +36,10 @@ std::vector<std::string> answers_in(const std::string& output) {
 }
 
 bool is_image_name(const std::string& name) {
-    constexpr std::string_view allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/:@-";
-    return !name.empty() && name.front() != '-' && name.find_first_not_of(allowed) == std::string::npos;
+    constexpr std::string_view allowed =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/:@-";
+    return !name.empty() && name.front() != '-' &&
+           name.find_first_not_of(allowed) == std::string::npos;
 }
 
 bool is_mountable(const std::string& path) {
@@ -57,31 +59,41 @@ std::optional<Volume> volume_of(const std::string& text) {
     if (first == std::string::npos) return std::nullopt;
     const auto second = text.find(':', first + 1);
     const std::string mode = second == std::string::npos ? "rw" : text.substr(second + 1);
-    Volume volume{text.substr(0, first), text.substr(first + 1, second == std::string::npos ? second : second - first - 1), mode == "ro"};
-    if (!is_mountable(volume.source) || !is_mountable(volume.target) || (mode != "ro" && mode != "rw")) return std::nullopt;
+    Volume volume{text.substr(0, first),
+                  text.substr(first + 1, second == std::string::npos ? second : second - first - 1),
+                  mode == "ro"};
+    if (!is_mountable(volume.source) || !is_mountable(volume.target) ||
+        (mode != "ro" && mode != "rw"))
+        return std::nullopt;
     return volume;
 }
 
 std::string mount_word(const Volume& volume) {
-    return "--mount=type=bind,source=" + volume.source + ",target=" + volume.target + (volume.read_only ? ",readonly" : "");
+    return "--mount=type=bind,source=" + volume.source + ",target=" + volume.target +
+           (volume.read_only ? ",readonly" : "");
 }
 
 /// Variables that the client reads itself: with another value it would be another client.
 bool is_of_client(const std::string& name) {
-    constexpr std::array<std::string_view, 6> whole{"PATH", "HOME", "TMPDIR", "SSH_AUTH_SOCK", "GODEBUG", "NOTIFY_SOCKET"};
-    constexpr std::array<std::string_view, 6> beginnings{"LD_", "DOCKER_", "CONTAINER", "XDG_", "PODMAN_", "BUILDAH_"};
+    constexpr std::array<std::string_view, 6> whole{"PATH",          "HOME",    "TMPDIR",
+                                                    "SSH_AUTH_SOCK", "GODEBUG", "NOTIFY_SOCKET"};
+    constexpr std::array<std::string_view, 6> beginnings{"LD_",  "DOCKER_", "CONTAINER",
+                                                         "XDG_", "PODMAN_", "BUILDAH_"};
     return std::find(whole.begin(), whole.end(), name) != whole.end() ||
-           std::any_of(beginnings.begin(), beginnings.end(), [&](std::string_view one) { return name.starts_with(one); });
+           std::any_of(beginnings.begin(), beginnings.end(),
+                       [&](std::string_view one) { return name.starts_with(one); });
 }
 
 std::vector<std::string> listed_devices(const std::string& gpus) {
-    return gpus.empty() ? std::vector<std::string>{} : named_gpus(gpus).value_or(std::vector<std::string>{});
+    return gpus.empty() ? std::vector<std::string>{}
+                        : named_gpus(gpus).value_or(std::vector<std::string>{});
 }
 
 /// Podman without a specification of the devices (`nvidia-ctk cdi generate`), docker without
 /// NVIDIA's runtime.
 bool tells_of_no_device(std::string_view words) {
-    return words.find("CDI device") != std::string_view::npos || words.find("could not select device driver") != std::string_view::npos;
+    return words.find("CDI device") != std::string_view::npos ||
+           words.find("could not select device driver") != std::string_view::npos;
 }
 
 /// Where the folders of compiled code are for the engine, each by its variable's name.
@@ -91,8 +103,10 @@ constexpr std::string_view caches_folder = "/var/cache/servetune";
 
 ContainerLauncher::ContainerLauncher(ContainerOptions options)
     : options_(std::move(options)),
-      program_(!options_.program.empty() ? options_.program
-                                         : std::vector<std::string>{options_.kind == ContainerKind::podman ? "podman" : "docker"}) {}
+      program_(!options_.program.empty()
+                   ? options_.program
+                   : std::vector<std::string>{options_.kind == ContainerKind::podman ? "podman"
+                                                                                     : "docker"}) {}
 
 RanCommand ContainerLauncher::ask(const std::vector<std::string>& words) const {
     std::vector<std::string> argv = program_;
@@ -107,8 +121,9 @@ ContainerLauncher::Image ContainerLauncher::look_for(const std::string& image) c
     }
     Image result;
     try {
-        const RanCommand command =
-            ask({"image", "inspect", "--format", std::string(our_line) + "{{.Id}} {{json .RepoDigests}} {{json .Config.User}}", image});
+        const RanCommand command = ask(
+            {"image", "inspect", "--format",
+             std::string(our_line) + "{{.Id}} {{json .RepoDigests}} {{json .Config.User}}", image});
         const std::vector<std::string> answers = answers_in(command.output);
         if (command.exit_code == 0 && answers.size() == 1) {
             const auto space = answers.front().find(' ');
@@ -117,7 +132,8 @@ ContainerLauncher::Image ContainerLauncher::look_for(const std::string& image) c
             if (space != std::string::npos) result.digests = answers.front().substr(space + 1);
             if (const auto last = result.digests.rfind(' '); last != std::string::npos) {
                 const std::string user = result.digests.substr(last + 1);
-                result.as_root = user == R"("")" || user == R"("root")" || user == R"("0")" || user == R"("0:0")";
+                result.as_root = user == R"("")" || user == R"("root")" || user == R"("0")" ||
+                                 user == R"("0:0")";
                 result.digests.resize(last);
             }
             const std::scoped_lock lock(mutex_);
@@ -127,8 +143,9 @@ ContainerLauncher::Image ContainerLauncher::look_for(const std::string& image) c
         const std::string complaint = complaint_in(command);
         result.trouble = tells_of_no_daemon(command.output)
                              ? name() + " cannot run containers here: " + complaint
-                             : "there is no image '" + image + "' here (" + name() + ": " + complaint + "); images are not fetched in a " +
-                                   "trial: run `" + name() + " pull " + image + "` first";
+                             : "there is no image '" + image + "' here (" + name() + ": " +
+                                   complaint + "); images are not fetched in a " + "trial: run `" +
+                                   name() + " pull " + image + "` first";
     } catch (const IoError& error) {
         result.trouble = error.what();
     }
@@ -140,10 +157,12 @@ std::string ContainerLauncher::trouble(const std::string& image) const {
     if (!known.trouble.empty()) return known.trouble;
     // It was there once: whoever runs containers, and the image, may be gone meanwhile.
     try {
-        const RanCommand command = ask({"image", "inspect", "--format", std::string(our_line) + "{{.Id}}", known.id});
+        const RanCommand command =
+            ask({"image", "inspect", "--format", std::string(our_line) + "{{.Id}}", known.id});
         if (command.exit_code == 0) return {};
-        return tells_of_no_daemon(command.output) ? name() + " cannot run containers here: " + complaint_in(command)
-                                                  : "the image '" + image + "' (" + known.id + ") is not here any more";
+        return tells_of_no_daemon(command.output)
+                   ? name() + " cannot run containers here: " + complaint_in(command)
+                   : "the image '" + image + "' (" + known.id + ") is not here any more";
     } catch (const IoError& error) {
         return error.what();
     }
@@ -157,19 +176,25 @@ std::string ContainerLauncher::pinned(const std::string& image) const {
 /// The volume in which containers of an image find what earlier ones compiled: code of another
 /// image is none of theirs. Empty where the engine may not be allowed to write there.
 std::string ContainerLauncher::kept_volume(const Image& image) const {
-    const auto sets_user = [](const std::string& word) { return word.starts_with("--user") || word.starts_with("-u"); };
-    if (!image.as_root || std::any_of(options_.options.begin(), options_.options.end(), sets_user)) return {};
+    const auto sets_user = [](const std::string& word) {
+        return word.starts_with("--user") || word.starts_with("-u");
+    };
+    if (!image.as_root || std::any_of(options_.options.begin(), options_.options.end(), sets_user))
+        return {};
     constexpr std::size_t enough = 16;  // of the id's hexadecimal digits
     return "servetune-caches-" + image.id.substr(image.id.find(':') + 1, enough);
 }
 
 /// Words of `run` that are the same for a trial and for a person.
 std::vector<std::string> ContainerLauncher::words_for_all(const Command& engine) const {
-    std::vector<std::string> words{"--network=host", "--shm-size=" + std::to_string(options_.shm_bytes)};
-    if (options_.memory_bytes > 0) words.push_back("--memory=" + std::to_string(options_.memory_bytes));
+    std::vector<std::string> words{"--network=host",
+                                   "--shm-size=" + std::to_string(options_.shm_bytes)};
+    if (options_.memory_bytes > 0)
+        words.push_back("--memory=" + std::to_string(options_.memory_bytes));
     for (const std::string& text : options_.volumes) words.push_back(mount_word(*volume_of(text)));
     for (const std::string& model : options_.models)
-        if (std::any_of(engine.argv.begin(), engine.argv.end(), [&](const std::string& word) { return word.ends_with(model); }))
+        if (std::any_of(engine.argv.begin(), engine.argv.end(),
+                        [&](const std::string& word) { return word.ends_with(model); }))
             words.push_back(mount_word({model, model, true}));
     words.insert(words.end(), options_.options.begin(), options_.options.end());
     return words;
@@ -177,9 +202,12 @@ std::vector<std::string> ContainerLauncher::words_for_all(const Command& engine)
 
 Launch ContainerLauncher::launch(const LaunchRequest& request) const {
     if (const std::string why = trouble(request.image); !why.empty()) throw IoError(why);
-    Launch result{program_, request.environment, new_launch_name(label_of(request.mark)), request.image, request.command.argv.front()};
+    Launch result{program_, request.environment, new_launch_name(label_of(request.mark)),
+                  request.image, request.command.argv.front()};
     std::vector<std::string>& argv = result.argv;
-    const auto add = [&](const std::vector<std::string>& words) { argv.insert(argv.end(), words.begin(), words.end()); };
+    const auto add = [&](const std::vector<std::string>& words) {
+        argv.insert(argv.end(), words.begin(), words.end());
+    };
     add({"run", "--name=" + result.name, "--pull=never", "--log-driver=none",
          "--label=" + std::string(study_label) + "=" + label_of(request.mark)});
     add(words_for_all(request.command));
@@ -190,21 +218,29 @@ Launch ContainerLauncher::launch(const LaunchRequest& request) const {
     // Names alone: the client takes the values from its own environment, so that no process list
     // shows them. The last three are Process's marks, by which its end and the watchdog find the
     // engine.
-    result.environment.erase("CUDA_VISIBLE_DEVICES");  // in the container the devices it has are all there are
+    result.environment.erase(
+        "CUDA_VISIBLE_DEVICES");  // in the container the devices it has are all there are
     const std::string volume = kept_volume(look_for(request.image));
     bool keeps = false;
     for (const std::string& name : request.caches)
         if (!volume.empty())
-            keeps = result.environment.emplace(name, std::string(caches_folder) + "/" + name).second || keeps;  // a study's own stays
-    if (keeps) argv.push_back("--mount=type=volume,source=" + volume + ",target=" + std::string(caches_folder));
+            keeps =
+                result.environment.emplace(name, std::string(caches_folder) + "/" + name).second ||
+                keeps;  // a study's own stays
+    if (keeps)
+        argv.push_back("--mount=type=volume,source=" + volume +
+                       ",target=" + std::string(caches_folder));
     for (const auto& [name, value] : result.environment) {
         if (is_of_client(name))
-            throw IoError("the engine's environment has '" + name + "', which would change " + this->name() +
+            throw IoError("the engine's environment has '" + name + "', which would change " +
+                          this->name() +
                           " itself; set it in the image, or by `options` of the container");
         argv.push_back("--env=" + name);
     }
-    for (const char* name : {"SERVETUNE_STUDY", "SERVETUNE_GROUP", "SPT_NOENV"}) argv.push_back(std::string("--env=") + name);
-    if (!request.command.files.empty()) argv.push_back(mount_word({request.folder.string(), std::string(files_folder), true}));
+    for (const char* name : {"SERVETUNE_STUDY", "SERVETUNE_GROUP", "SPT_NOENV"})
+        argv.push_back(std::string("--env=") + name);
+    if (!request.command.files.empty())
+        argv.push_back(mount_word({request.folder.string(), std::string(files_folder), true}));
     argv.push_back("--entrypoint=" + request.command.argv.front());
     argv.push_back(look_for(request.image).id);
     for (std::size_t i = 1; i < request.command.argv.size(); ++i)
@@ -212,31 +248,43 @@ Launch ContainerLauncher::launch(const LaunchRequest& request) const {
     return result;
 }
 
-std::optional<Failure> ContainerLauncher::ended(const Launch& launch, int exit_code, const std::vector<std::string>& lines) const {
+std::optional<Failure> ContainerLauncher::ended(const Launch& launch, int exit_code,
+                                                const std::vector<std::string>& lines) const {
     std::string all;
     for (const std::string& line : lines) all += line + "\n";
     const std::string last = complaint_in({.exit_code = exit_code, .output = all});
-    const bool client_speaks = all.find("Error: ") != std::string::npos || all.find("docker: ") != std::string::npos;
-    if (tells_of_no_daemon(all)) return Failure{FailureKind::infrastructure, name() + " cannot run containers here: " + last};
-    if (exit_code >= client_failed && exit_code <= not_found && client_speaks && tells_of_no_device(all))
+    const bool client_speaks =
+        all.find("Error: ") != std::string::npos || all.find("docker: ") != std::string::npos;
+    if (tells_of_no_daemon(all))
         return Failure{FailureKind::infrastructure,
-                       name() + " cannot give the container its GPUs (" + last + "); see NVIDIA's container toolkit"};
+                       name() + " cannot run containers here: " + last};
+    if (exit_code >= client_failed && exit_code <= not_found && client_speaks &&
+        tells_of_no_device(all))
+        return Failure{FailureKind::infrastructure, name() +
+                                                        " cannot give the container its GPUs (" +
+                                                        last + "); see NVIDIA's container toolkit"};
     if (exit_code == client_failed)
-        return Failure{FailureKind::infrastructure, name() + " could not run the image '" + launch.image + "': " + last};
+        return Failure{FailureKind::infrastructure,
+                       name() + " could not run the image '" + launch.image + "': " + last};
     if ((exit_code == cannot_be_started || exit_code == not_found) && client_speaks)
-        return Failure{FailureKind::unsupported, "the image '" + launch.image + "' cannot start '" + launch.program + "': " + last};
+        return Failure{FailureKind::unsupported, "the image '" + launch.image + "' cannot start '" +
+                                                     launch.program + "': " + last};
     try {
-        const RanCommand command =
-            ask({"container", "inspect", "--format", std::string(our_line) + "{{.State.OOMKilled}} {{.HostConfig.Memory}}", launch.name});
+        const RanCommand command = ask(
+            {"container", "inspect", "--format",
+             std::string(our_line) + "{{.State.OOMKilled}} {{.HostConfig.Memory}}", launch.name});
         for (const std::string& answer : answers_in(command.output))
             if (answer.starts_with("true"))
-                return Failure{
-                    FailureKind::out_of_memory,
-                    "the container was killed for want of memory (its bound: " +
-                        (answer.size() > 5 && answer.substr(5) != "0" ? answer.substr(5) + " bytes" : std::string("the machine's memory")) +
-                        ")"};
+                return Failure{FailureKind::out_of_memory,
+                               "the container was killed for want of memory (its bound: " +
+                                   (answer.size() > 5 && answer.substr(5) != "0"
+                                        ? answer.substr(5) + " bytes"
+                                        : std::string("the machine's memory")) +
+                                   ")"};
         if (command.exit_code != 0 && tells_of_no_daemon(command.output))
-            return Failure{FailureKind::infrastructure, name() + " cannot run containers here any more: " + complaint_in(command)};
+            return Failure{
+                FailureKind::infrastructure,
+                name() + " cannot run containers here any more: " + complaint_in(command)};
     } catch (const IoError& error) {
         return Failure{FailureKind::infrastructure, error.what()};
     }
@@ -252,7 +300,9 @@ std::string ContainerLauncher::remove_container(const std::string& name) const {
         const RanCommand command = ask(words);
         if (command.exit_code == 0) return {};
         const std::string said = lower_case(command.output);
-        if (said.find("no such container") != std::string::npos || said.find("no container with") != std::string::npos) return {};
+        if (said.find("no such container") != std::string::npos ||
+            said.find("no container with") != std::string::npos)
+            return {};
         return "the container " + name + " would not go: " + complaint_in(command);
     } catch (const IoError& error) {
         return "the container " + name + " would not go: " + error.what();
@@ -266,33 +316,42 @@ std::string ContainerLauncher::remove(const Launch& launch) const {
 
 std::vector<std::string> ContainerLauncher::leftovers(const std::string& mark) const {
     if (mark.empty() || find_program(program_.front()).empty()) return {};  // it has started none
-    const RanCommand command = ask({"ps", "--all", "--filter", "label=" + std::string(study_label) + "=" + label_of(mark), "--format",
-                                    std::string(our_line) + "{{.Names}} {{.Status}}"});
-    if (command.exit_code != 0) throw IoError(name() + " does not say which containers an earlier run has left: " + complaint_in(command));
+    const RanCommand command =
+        ask({"ps", "--all", "--filter", "label=" + std::string(study_label) + "=" + label_of(mark),
+             "--format", std::string(our_line) + "{{.Names}} {{.Status}}"});
+    if (command.exit_code != 0)
+        throw IoError(name() + " does not say which containers an earlier run has left: " +
+                      complaint_in(command));
     return answers_in(command.output);
 }
 
 std::vector<std::string> ContainerLauncher::end_leftovers(const std::string& mark) const {
     std::vector<std::string> result;
     for (const std::string& left : leftovers(mark))
-        if (std::string why = remove_container(left.substr(0, left.find(' '))); !why.empty()) result.push_back(std::move(why));
+        if (std::string why = remove_container(left.substr(0, left.find(' '))); !why.empty())
+            result.push_back(std::move(why));
     return result;
 }
 
 Command ContainerLauncher::shown(const LaunchRequest& request) const {
     const Command& engine = request.command;
     Command result{program_, {}, engine.files};
-    const auto add = [&](const std::vector<std::string>& words) { result.argv.insert(result.argv.end(), words.begin(), words.end()); };
+    const auto add = [&](const std::vector<std::string>& words) {
+        result.argv.insert(result.argv.end(), words.begin(), words.end());
+    };
     add({"run", "--rm"});
     add(words_for_all(engine));
     add(device_words(listed_devices(request.gpus)));
-    for (const auto& [name, value] : engine.environment) result.argv.push_back("--env=" + name + "=" + value);
+    for (const auto& [name, value] : engine.environment)
+        result.argv.push_back("--env=" + name + "=" + value);
     for (const auto& [name, value] : request.environment)
         if (!engine.environment.contains(name)) result.argv.push_back("--env=" + name);
     for (const auto& [name, content] : engine.files)
-        result.argv.push_back("--volume=./" + name + ":" + std::string(files_folder) + "/" + name + ":ro");
+        result.argv.push_back("--volume=./" + name + ":" + std::string(files_folder) + "/" + name +
+                              ":ro");
     add({"--entrypoint=" + engine.argv.front(), request.image});
-    for (std::size_t i = 1; i < engine.argv.size(); ++i) result.argv.push_back(with_place(engine.argv[i], engine.files, files_folder));
+    for (std::size_t i = 1; i < engine.argv.size(); ++i)
+        result.argv.push_back(with_place(engine.argv[i], engine.files, files_folder));
     return result;
 }
 
@@ -300,13 +359,18 @@ std::string ContainerOptions::why_invalid() const {
     OptionCheck check;
     check.that(!images.empty(), "image", "the name of an image", "none");
     for (const std::string& image : images)
-        check.that(is_image_name(image), "image", "a name such as docker.io/org/engine:1.0", "'" + image + "'");
+        check.that(is_image_name(image), "image", "a name such as docker.io/org/engine:1.0",
+                   "'" + image + "'");
     for (const std::string& volume : volumes)
-        check.that(volume_of(volume).has_value(), "volumes", "SOURCE:TARGET or SOURCE:TARGET:ro, absolute paths without ',' and '\"'",
+        check.that(volume_of(volume).has_value(), "volumes",
+                   "SOURCE:TARGET or SOURCE:TARGET:ro, absolute paths without ',' and '\"'",
                    "'" + volume + "'");
     for (const std::string& model : models)
-        check.that(is_mountable(model), "model", "an absolute path without ',', ':' and '\"', as it is mounted", "'" + model + "'");
-    check.that(program.empty() || !program.front().empty(), "program", "a program and its words", "an empty word");
+        check.that(is_mountable(model), "model",
+                   "an absolute path without ',', ':' and '\"', as it is mounted",
+                   "'" + model + "'");
+    check.that(program.empty() || !program.front().empty(), "program", "a program and its words",
+               "an empty word");
     check.that(shm_bytes > 0, "shm_bytes", "at least 1", std::to_string(shm_bytes));
     check.that(memory_bytes >= 0, "memory_bytes", "at least 0", std::to_string(memory_bytes));
     return check.text();
@@ -314,7 +378,8 @@ std::string ContainerOptions::why_invalid() const {
 
 std::shared_ptr<const Launcher> container_launcher(ContainerOptions options) {
     check_options("containers", options.why_invalid());
-    return options.kind == ContainerKind::podman ? podman_launcher(std::move(options)) : docker_launcher(std::move(options));
+    return options.kind == ContainerKind::podman ? podman_launcher(std::move(options))
+                                                 : docker_launcher(std::move(options));
 }
 
 }  // namespace servetune

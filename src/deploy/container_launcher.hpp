@@ -26,7 +26,8 @@ public:
     [[nodiscard]] std::string trouble(const std::string& image) const final;
     [[nodiscard]] std::string pinned(const std::string& image) const final;
     [[nodiscard]] Launch launch(const LaunchRequest& request) const final;
-    [[nodiscard]] std::optional<Failure> ended(const Launch& launch, int exit_code, const std::vector<std::string>& lines) const final;
+    [[nodiscard]] std::optional<Failure> ended(const Launch& launch, int exit_code,
+                                               const std::vector<std::string>& lines) const final;
     std::string remove(const Launch& launch) const final;
     [[nodiscard]] std::vector<std::string> leftovers(const std::string& mark) const final;
     std::vector<std::string> end_leftovers(const std::string& mark) const final;
@@ -34,7 +35,8 @@ public:
 
 protected:
     /// Words of `run` that give it these devices.
-    [[nodiscard]] virtual std::vector<std::string> device_words(const std::vector<std::string>& gpus) const = 0;
+    [[nodiscard]] virtual std::vector<std::string> device_words(
+        const std::vector<std::string>& gpus) const = 0;
     /// Words behind `rm` that remove a container at once, in any state, with its anonymous volumes.
     [[nodiscard]] virtual std::vector<std::string> removal_words() const = 0;
     /// Whether these words say that nobody is there who runs containers.
@@ -56,7 +58,8 @@ private:
     const ContainerOptions options_;
     const std::vector<std::string> program_;
     mutable std::mutex mutex_{};
-    mutable std::map<std::string, Image> known_{};  ///< those that were found: for this program's life they stay what they were
+    mutable std::map<std::string, Image>
+        known_{};  ///< those that were found: for this program's life they stay what they were
 };
 
 /// One of them.

@@ -28,7 +28,9 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using namespace std::chrono_literals;
 
-milliseconds milliseconds_of(double seconds) { return milliseconds(static_cast<std::int64_t>(std::llround(seconds * 1000))); }
+milliseconds milliseconds_of(double seconds) {
+    return milliseconds(static_cast<std::int64_t>(std::llround(seconds * 1000)));
+}
 
 std::string text_of_exit(int code) {
     static constexpr std::array<std::pair<int, const char*>, 4> signals{
@@ -58,7 +60,8 @@ std::int64_t out_of_memory_kills() {
     return 0;
 }
 
-LaunchRequest request_of(const Engine& engine, const Command& command, int port, const DeployOptions& options) {
+LaunchRequest request_of(const Engine& engine, const Command& command, int port,
+                         const DeployOptions& options) {
     LaunchRequest result{.command = command,
                          .image = options.image,
                          .folder = options.folder,
@@ -70,13 +73,15 @@ LaunchRequest request_of(const Engine& engine, const Command& command, int port,
                          .stop_within_seconds = options.stop_within_seconds,
                          .caches = engine.caches,
                          .over_nodes = engine.nodes};
-    for (const auto& [path, needs] : engine.between_runs) result.environment.insert(needs.begin(), needs.end());
+    for (const auto& [path, needs] : engine.between_runs)
+        result.environment.insert(needs.begin(), needs.end());
     for (const auto* more : {&command.environment, &options.environment})
         for (const auto& [name, value] : *more) result.environment[name] = value;
     return result;
 }
 
-ProcessOptions process_options(const Launch& launch, const Command& command, const DeployOptions& options) {
+ProcessOptions process_options(const Launch& launch, const Command& command,
+                               const DeployOptions& options) {
     ProcessOptions result;
     result.argv = launch.argv;
     result.environment = launch.environment;
@@ -99,7 +104,8 @@ Endpoint with_key(Endpoint endpoint, const std::string& key) {
 }
 
 std::string url_at(const std::string& host, int port) {
-    return "http://" + (host.find(':') == std::string::npos ? host : "[" + host + "]") + ":" + std::to_string(port);
+    return "http://" + (host.find(':') == std::string::npos ? host : "[" + host + "]") + ":" +
+           std::to_string(port);
 }
 
 /// The GPUs that the engine sees, whoever says so.
@@ -115,19 +121,22 @@ std::string gpus_of(const LaunchRequest& request) {
 std::string held_by_others(const std::string& gpus, const std::vector<GpuMemoryUse>& before) {
     for (const GpuMemoryUse& gpu : before) {
         if (gpu.used_bytes > gpu.total_bytes / 2 && gpu.total_bytes > 0)
-            return "GPU " + std::to_string(gpu.index) + " had " + mib_text(gpu.used_bytes) + " of its " + mib_text(gpu.total_bytes) +
-                   " in use";
+            return "GPU " + std::to_string(gpu.index) + " had " + mib_text(gpu.used_bytes) +
+                   " of its " + mib_text(gpu.total_bytes) + " in use";
         if (gpus.empty()) break;
     }
     return "";
 }
 
-const Launcher& launcher_of(const DeployOptions& options) { return options.launcher ? *options.launcher : *local_launcher(); }
+const Launcher& launcher_of(const DeployOptions& options) {
+    return options.launcher ? *options.launcher : *local_launcher();
+}
 
 }  // namespace
 
 struct Deployment::State {
-    State(const Engine& its_engine, const Command& its_command, const std::string& model, const ReservedPort& its_port, DeployOptions its)
+    State(const Engine& its_engine, const Command& its_command, const std::string& model,
+          const ReservedPort& its_port, DeployOptions its)
         : engine(its_engine),
           command(its_command),
           port(its_port),
@@ -191,7 +200,9 @@ void Deployment::State::start(const std::stop_token& stop) {
         return;
     }
     PatientDeadline looked(begin);
-    const auto forgive = [&] { begin += looked.gap(); };  // stopped itself, it knows nothing of how long the engine took
+    const auto forgive = [&] {
+        begin += looked.gap();
+    };  // stopped itself, it knows nothing of how long the engine took
     const ServerProbe probe(engine, endpoint, [&] {
         forgive();
         return !process.running() || (failed = look(stop)).has_value();
@@ -202,7 +213,9 @@ void Deployment::State::start(const std::stop_token& stop) {
         failed = look(stop);
         if (failed) break;
         if (left <= 0) failed = late();
-        else if (const ProbeAnswer answer = probe.ask(left, options.answers_alone); answer.state == ProbeAnswer::State::serves) break;
+        else if (const ProbeAnswer answer = probe.ask(left, options.answers_alone);
+                 answer.state == ProbeAnswer::State::serves)
+            break;
         else if (answer.state == ProbeAnswer::State::failed) failed = refused(answer, stop);
         else if (answer.state == ProbeAnswer::State::not_allowed) {
             (void)this->stop();
@@ -215,17 +228,20 @@ void Deployment::State::start(const std::stop_token& stop) {
     if (!failed) failed = ignored_flag();
     if (!failed) failed = overridden_flag();
     if (!failed) {
-        server_began = ServerProbe(engine, endpoint, [&] { return stop.stop_requested(); }).process_start_seconds();
+        server_began = ServerProbe(engine, endpoint, [&] {
+                           return stop.stop_requested();
+                       }).process_start_seconds();
         log.serving();
         return;
     }
     (void)this->stop();
-    if (const std::string held = held_by_others(gpus, gpu_memory_before); failed->kind == FailureKind::out_of_memory && !held.empty())
-        throw IoError(
-            held + " before " + engine.name + " was started, and " + engine.name +
-            " did not get the memory that it asks for. End the programs that hold it (nvidia-smi lists them) or choose other GPUs, "
-            "then start the study again. " +
-            failed->message);
+    if (const std::string held = held_by_others(gpus, gpu_memory_before);
+        failed->kind == FailureKind::out_of_memory && !held.empty())
+        throw IoError(held + " before " + engine.name + " was started, and " + engine.name +
+                      " did not get the memory that it asks for. End the programs that hold it "
+                      "(nvidia-smi lists them) or choose other GPUs, "
+                      "then start the study again. " +
+                      failed->message);
     started.failure = std::move(failed);
 }
 
@@ -253,7 +269,8 @@ std::optional<Failure> Deployment::State::wait_for_turn(const std::stop_token& s
 
 /// What ends a start whatever the server answers.
 std::optional<Failure> Deployment::State::look(const std::stop_token& stop) {
-    if (stop.stop_requested()) return failure(FailureKind::cancelled, "stopped while " + engine.name + " was starting");
+    if (stop.stop_requested())
+        return failure(FailureKind::cancelled, "stopped while " + engine.name + " was starting");
     const bool runs = process.running();  // before its last words are read
     if (!runs || Clock::now() >= next_read) {
         log.read();
@@ -261,9 +278,11 @@ std::optional<Failure> Deployment::State::look(const std::stop_token& stop) {
     }
     if (!runs) return ended_at_start();
     const auto cause = log.cause();
-    if (!cause || log.since_cause().count() < options.failed_line_grace_seconds) return std::nullopt;
+    if (!cause || log.since_cause().count() < options.failed_line_grace_seconds)
+        return std::nullopt;
     const FailureKind kind = kind_at_start(*cause);
-    return failure(kind, engine.name + " said why it fails and was still there " + seconds_text(options.failed_line_grace_seconds) +
+    return failure(kind, engine.name + " said why it fails and was still there " +
+                             seconds_text(options.failed_line_grace_seconds) +
                              " later: " + cause->line);
 }
 
@@ -271,18 +290,21 @@ std::optional<Failure> Deployment::State::ignored_flag() {
     log.read();
     const auto line = log.ignored_flag();
     if (!line) return std::nullopt;
-    return failure(FailureKind::ignored_flags, engine.name + " serves and says that a flag has no effect: " + *line);
+    return failure(FailureKind::ignored_flags,
+                   engine.name + " serves and says that a flag has no effect: " + *line);
 }
 
 /// By what the engine tells of itself.
 std::optional<Failure> Deployment::State::overridden_flag() const {
     const std::vector<std::string> flags = flags_not_in_force(engine, endpoint, command.argv).sure;
     if (flags.empty()) return std::nullopt;
-    return failure(FailureKind::ignored_flags, engine.name + " serves and says that a flag has no effect: " + listed(flags));
+    return failure(FailureKind::ignored_flags,
+                   engine.name + " serves and says that a flag has no effect: " + listed(flags));
 }
 
 Failure Deployment::State::failure(FailureKind kind, const std::string& what) const {
-    return {kind, what, options.folder.empty() ? "" : (options.folder / "engine.log").string(), log.decisive()};
+    return {kind, what, options.folder.empty() ? "" : (options.folder / "engine.log").string(),
+            log.decisive()};
 }
 
 /// The kinds in the order of what they are sure of: the log's words; argparse's and click's way to
@@ -290,20 +312,26 @@ Failure Deployment::State::failure(FailureKind kind, const std::string& what) co
 /// file knows; else an exit code that says nothing.
 Failure Deployment::State::ended_at_start() const {
     const int code = process.exit_code().value_or(0);
-    const std::string what =
-        engine.name + " ended with " + text_of_exit(code) + " after " + seconds_text(seconds_since(begin)) + ", before it served";
-    if (const auto elsewhere = machines_fault()) return failure(elsewhere->kind, what + ": " + elsewhere->message);
+    const std::string what = engine.name + " ended with " + text_of_exit(code) + " after " +
+                             seconds_text(seconds_since(begin)) + ", before it served";
+    if (const auto elsewhere = machines_fault())
+        return failure(elsewhere->kind, what + ": " + elsewhere->message);
     const auto cause = log.cause();
     const FailureKind kind = cause ? kind_at_start(*cause) : FailureKind::other;
     if (kind != FailureKind::other) return failure(kind, what + ": " + cause->line);
     if (const auto known = launcher_of(options).ended(launch, code, process.lines()))
         return failure(known->kind, what + ": " + known->message);
     const std::string first = log.first_error();
-    const std::string last = cause ? ": " + cause->line : first.empty() ? last_line_text(log) : "; its first error: " + first;
+    const std::string last = cause           ? ": " + cause->line
+                             : first.empty() ? last_line_text(log)
+                                             : "; its first error: " + first;
     if (code == 2 && log.shows_usage()) return failure(FailureKind::rejected_flags, what + last);
-    if (code == 128 + SIGKILL && launcher_of(options).on_this_machine() && out_of_memory_kills() > kills_before)
-        return failure(FailureKind::out_of_memory, what + ", and the kernel killed for want of memory meanwhile (this machine's memory" +
-                                                       (launch.name.empty() ? ")" : ", or the container's bound)") + last);
+    if (code == 128 + SIGKILL && launcher_of(options).on_this_machine() &&
+        out_of_memory_kills() > kills_before)
+        return failure(
+            FailureKind::out_of_memory,
+            what + ", and the kernel killed for want of memory meanwhile (this machine's memory" +
+                (launch.name.empty() ? ")" : ", or the container's bound)") + last);
     return failure(FailureKind::other, what + last);
 }
 
@@ -316,7 +344,8 @@ std::optional<Failure> Deployment::State::machines_fault() const {
     const bool over = process.wait(until_the_client_knows);
     const std::scoped_lock lock(asking);
     if (!fault_known || !over) {
-        fault = over ? launcher.ended(launch, process.exit_code().value_or(0), process.lines()) : launcher.lost(launch);
+        fault = over ? launcher.ended(launch, process.exit_code().value_or(0), process.lines())
+                     : launcher.lost(launch);
         fault_known = true;
     }
     return fault && fault->kind == FailureKind::infrastructure ? fault : std::nullopt;
@@ -326,11 +355,17 @@ Failure Deployment::State::late() {
     log.read();
     const auto cause = log.cause();
     if (cause && kind_at_start(*cause) != FailureKind::other)
-        return failure(cause->kind, engine.name + " said why it fails and was still there when its time was over: " + cause->line);
-    if (const auto lost = launcher_of(options).lost(launch)) return failure(lost->kind, lost->message);
-    return failure(FailureKind::not_ready_in_time, engine.name + " did not serve within " +
-                                                       seconds_text(options.ready_within_seconds.value_or(engine.ready_within_seconds)) +
-                                                       "; " + last_heard + (cause ? "; its log: " + cause->line : last_line_text(log)));
+        return failure(
+            cause->kind,
+            engine.name +
+                " said why it fails and was still there when its time was over: " + cause->line);
+    if (const auto lost = launcher_of(options).lost(launch))
+        return failure(lost->kind, lost->message);
+    return failure(
+        FailureKind::not_ready_in_time,
+        engine.name + " did not serve within " +
+            seconds_text(options.ready_within_seconds.value_or(engine.ready_within_seconds)) +
+            "; " + last_heard + (cause ? "; its log: " + cause->line : last_line_text(log)));
 }
 
 /// A server that answers wrongly may be one that is about to die: its log knows better why.
@@ -341,16 +376,19 @@ Failure Deployment::State::refused(const ProbeAnswer& answer, const std::stop_to
     if (const auto ended_too = look(stop)) return *ended_too;
     log.read();
     const auto cause = log.cause();
-    return cause ? failure(kind_at_start(*cause), answer.message + "; its log: " + cause->line) : failure(answer.kind, answer.message);
+    return cause ? failure(kind_at_start(*cause), answer.message + "; its log: " + cause->line)
+                 : failure(answer.kind, answer.message);
 }
 
 /// Until it is asked again: an eighth of the time that it has taken so far, from 20 ms to 1 s, in
 /// its first two seconds not above 100 ms.
 void Deployment::State::pause(const std::stop_token& stop, double at_most) const {
     const double so_far = seconds_since(begin);
-    const auto until = Clock::now() + milliseconds_of(std::clamp(so_far / 8, 0.02, so_far < 2 ? 0.1 : at_most));
+    const auto until =
+        Clock::now() + milliseconds_of(std::clamp(so_far / 8, 0.02, so_far < 2 ? 0.1 : at_most));
     while (Clock::now() < until && !stop.stop_requested())
-        if (process.wait(std::min(std::chrono::ceil<milliseconds>(until - Clock::now()), 50ms))) return;
+        if (process.wait(std::min(std::chrono::ceil<milliseconds>(until - Clock::now()), 50ms)))
+            return;
 }
 
 Ended Deployment::State::stop() {
@@ -358,23 +396,29 @@ Ended Deployment::State::stop() {
     stopping = true;
     const bool cancelled = started.failure && started.failure->kind == FailureKind::cancelled;
     constexpr double cancelled_patience_seconds = 5;  // somebody waits for it
-    const auto patience =
-        milliseconds_of(cancelled ? std::min(options.stop_within_seconds, cancelled_patience_seconds) : options.stop_within_seconds);
+    const auto patience = milliseconds_of(
+        cancelled ? std::min(options.stop_within_seconds, cancelled_patience_seconds)
+                  : options.stop_within_seconds);
     Ended result = end_launched(launcher_of(options), launch, process, patience);
     const auto since = Clock::now();
     result.report += launcher_of(options).remove(launch);
     bool free = !port.listening();
-    for (auto wait = 1ms; !free && Clock::now() - since < patience; wait = std::min(2 * wait, 100ms)) {
+    for (auto wait = 1ms; !free && Clock::now() - since < patience;
+         wait = std::min(2 * wait, 100ms)) {
         std::this_thread::sleep_for(wait);
         free = !port.listening();
     }
-    if (!free) result.report += "somebody still listens on port " + std::to_string(port.number()) + "\n";
-    if (const std::string held = gpu_memory.wait_until_free(gpu_memory_before, patience); !held.empty()) result.report += held + "\n";
+    if (!free)
+        result.report += "somebody still listens on port " + std::to_string(port.number()) + "\n";
+    if (const std::string held = gpu_memory.wait_until_free(gpu_memory_before, patience);
+        !held.empty())
+        result.report += held + "\n";
     result.seconds += seconds_since(since);
     return *(ended = result);
 }
 
-Deployment::Deployment(const Engine& engine, const Command& command, const std::string& served_model, const ReservedPort& port,
+Deployment::Deployment(const Engine& engine, const Command& command,
+                       const std::string& served_model, const ReservedPort& port,
                        DeployOptions options, const std::stop_token& stop)
     : state_(std::make_unique<State>(engine, command, served_model, port, std::move(options))) {
     state_->start(stop);
@@ -395,7 +439,8 @@ std::unique_ptr<MachineWatch> Deployment::watch(MachineWatchOptions options) con
     options.gpus = state_->gpus;
     options.cores = state_->options.cores;
     options.before = state_->gpu_memory_before;
-    return std::make_unique<MachineWatch>(WatchedProcesses{process_id(), state_->options.mark}, std::move(options));
+    return std::make_unique<MachineWatch>(WatchedProcesses{process_id(), state_->options.mark},
+                                          std::move(options));
 }
 
 std::vector<std::string> Deployment::decisive() const {
@@ -406,9 +451,11 @@ std::vector<std::string> Deployment::decisive() const {
 bool Deployment::same_server() const {
     const State& state = *state_;
     const auto now = running_process(state.process.id());
-    if (!state.process.running() || !now || now->start_ticks != state.process.start_ticks()) return false;
+    if (!state.process.running() || !now || now->start_ticks != state.process.start_ticks())
+        return false;
     const ServerProbe probe(state.engine, state.endpoint, [&] { return !state.process.running(); });
-    return probe.why_not_listed().empty() && (!state.server_began || probe.process_start_seconds() == state.server_began);
+    return probe.why_not_listed().empty() &&
+           (!state.server_began || probe.process_start_seconds() == state.server_began);
 }
 
 std::optional<Failure> Deployment::died() const {
@@ -421,19 +468,25 @@ std::optional<Failure> Deployment::died() const {
     const auto exception = state.log.exception_under_load();
     if (runs && !line) return std::nullopt;
     if (const auto fault = state.machines_fault())
-        return state.failure(fault->kind, state.engine.name + " is gone under load: " + fault->message);
+        return state.failure(fault->kind,
+                             state.engine.name + " is gone under load: " + fault->message);
     const int code = state.process.exit_code().value_or(0);
-    const std::string what = runs ? state.engine.name + " broke under load and is still there"
-                                  : state.engine.name + " ended with " + text_of_exit(code) + " under load";
+    const std::string what =
+        runs ? state.engine.name + " broke under load and is still there"
+             : state.engine.name + " ended with " + text_of_exit(code) + " under load";
     if (!runs && !line)
-        if (const auto known = launcher_of(state.options).ended(state.launch, code, state.process.lines()))
-            return state.failure(known->kind == FailureKind::other ? FailureKind::crashed_under_load : known->kind,
-                                 what + ": " + known->message);
+        if (const auto known =
+                launcher_of(state.options).ended(state.launch, code, state.process.lines()))
+            return state.failure(
+                known->kind == FailureKind::other ? FailureKind::crashed_under_load : known->kind,
+                what + ": " + known->message);
     const bool machine = line && line->kind == FailureKind::infrastructure;
-    return state.failure(machine ? FailureKind::infrastructure : FailureKind::crashed_under_load,
-                         what + (exception && (!line || line->kind == FailureKind::crashed_under_load) ? ": " + *exception
-                                 : line                                                                ? ": " + line->line
-                                                                                                       : last_line_text(state.log)));
+    return state.failure(
+        machine ? FailureKind::infrastructure : FailureKind::crashed_under_load,
+        what + (exception && (!line || line->kind == FailureKind::crashed_under_load)
+                    ? ": " + *exception
+                : line ? ": " + line->line
+                       : last_line_text(state.log)));
 }
 
 std::optional<Failure> Deployment::lost() const {
@@ -448,7 +501,8 @@ std::optional<Failure> Deployment::changed() const {
     if (auto failure = died()) return failure;  // meanwhile
     if (auto elsewhere = lost()) return elsewhere;
     if (auto failure = died()) return failure;  // while others were asked
-    return state_->failure(FailureKind::crashed_under_load, "another process answers than the one that was started, or none");
+    return state_->failure(FailureKind::crashed_under_load,
+                           "another process answers than the one that was started, or none");
 }
 
 bool Deployment::reset_cache() {
@@ -456,14 +510,16 @@ bool Deployment::reset_cache() {
     constexpr double patience_seconds = 30;
     bool all = !state.engine.between_runs.empty();
     for (const auto& [path, needs] : state.engine.between_runs) {
-        const Reply reply = post(state.endpoint, path, "{}", patience_seconds, [&] { return !state.process.running(); });
+        const Reply reply = post(state.endpoint, path, "{}", patience_seconds,
+                                 [&] { return !state.process.running(); });
         all = all && reply.error.empty() && reply.status == 200;
     }
     return all;
 }
 
 std::vector<std::string> Deployment::not_in_force() const {
-    std::vector<std::string> result = flags_not_in_force(state_->engine, state_->endpoint, state_->command.argv).perhaps;
+    std::vector<std::string> result =
+        flags_not_in_force(state_->engine, state_->endpoint, state_->command.argv).perhaps;
     state_->log.read();
     for (const std::string& line : state_->log.unsupported()) result.push_back(line);
     return result;
@@ -476,8 +532,8 @@ std::string DeployOptions::why_invalid() const {
         .within("failed_line_grace_seconds", failed_line_grace_seconds, 0, longest_seconds);
     check_cores(check, cores);
     check_environment(check, environment);
-    check.that(!launcher || !launcher->in_containers() || folder.empty() || folder.is_absolute(), "folder", "an absolute path",
-               "'" + folder.string() + "'");
+    check.that(!launcher || !launcher->in_containers() || folder.empty() || folder.is_absolute(),
+               "folder", "an absolute path", "'" + folder.string() + "'");
     return check.text();
 }
 

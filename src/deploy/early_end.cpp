@@ -16,7 +16,8 @@ namespace {
 double requests_in_flight(const Workload& workload) {
     switch (workload.arrival.kind) {
         case Arrival::Kind::all_at_once:
-            return workload.requests ? static_cast<double>(*workload.requests) : std::numeric_limits<double>::infinity();
+            return workload.requests ? static_cast<double>(*workload.requests)
+                                     : std::numeric_limits<double>::infinity();
         case Arrival::Kind::concurrency: return static_cast<double>(workload.arrival.in_flight);
         case Arrival::Kind::rate:
         case Arrival::Kind::trace:
@@ -30,17 +31,24 @@ double requests_in_flight(const Workload& workload) {
 }  // namespace
 
 void busiest_first(std::vector<Workload>& workloads) {
-    std::stable_sort(workloads.begin(), workloads.end(),
-                     [](const Workload& a, const Workload& b) { return requests_in_flight(a) > requests_in_flight(b); });
+    std::stable_sort(workloads.begin(), workloads.end(), [](const Workload& a, const Workload& b) {
+        return requests_in_flight(a) > requests_in_flight(b);
+    });
 }
 
-EarlyEnd::EarlyEnd(std::optional<ToBeat> to_beat, double give_up, std::vector<Limit> limits, const std::vector<Workload>& workloads)
-    : to_beat_(std::move(to_beat)), give_up_(give_up), limits_(std::move(limits)), workloads_(workloads) {
+EarlyEnd::EarlyEnd(std::optional<ToBeat> to_beat, double give_up, std::vector<Limit> limits,
+                   const std::vector<Workload>& workloads)
+    : to_beat_(std::move(to_beat)),
+      give_up_(give_up),
+      limits_(std::move(limits)),
+      workloads_(workloads) {
     if (!to_beat_) return;
     constexpr double noises = 4;  // the best of many was lucky, and each differs from each by noise
     give_up_ = std::max(give_up, noises * to_beat_->noise);
     share_ = 1 + give_up_;
-    if (!(give_up > 0) || !(to_beat_->value > 0) || !MetricKey::of(to_beat_->goal.metric).workload.empty()) to_beat_.reset();
+    if (!(give_up > 0) || !(to_beat_->value > 0) ||
+        !MetricKey::of(to_beat_->goal.metric).workload.empty())
+        to_beat_.reset();
     else if (to_beat_->goal.direction == Direction::minimize) share_ = 1 / share_;
 }
 
@@ -52,7 +60,8 @@ double EarlyEnd::weights() const {
 
 double EarlyEnd::had_to_reach() const { return to_beat_ ? to_beat_->value / share_ : 0; }
 
-std::optional<double> EarlyEnd::sum_of_logs(const std::vector<WorkloadMetrics>& before, double factor, std::size_t skipped) const {
+std::optional<double> EarlyEnd::sum_of_logs(const std::vector<WorkloadMetrics>& before,
+                                            double factor, std::size_t skipped) const {
     double sum = 0;
     for (std::size_t i = 0; i < workloads_.size(); ++i) {
         if (i == skipped) continue;
@@ -60,7 +69,8 @@ std::optional<double> EarlyEnd::sum_of_logs(const std::vector<WorkloadMetrics>& 
         if (i < before.size()) {
             const auto found = before[i].metrics.find(to_beat_->goal.metric);
             if (found != before[i].metrics.end()) figure = found->second.value;
-        } else if (const auto best = to_beat_->of_workloads.find(workloads_[i].name); best != to_beat_->of_workloads.end())
+        } else if (const auto best = to_beat_->of_workloads.find(workloads_[i].name);
+                   best != to_beat_->of_workloads.end())
             figure = best->second.figure * factor;
         if (!(figure > 0)) return std::nullopt;
         sum += workloads_[i].weight * std::log(figure);
@@ -68,13 +78,17 @@ std::optional<double> EarlyEnd::sum_of_logs(const std::vector<WorkloadMetrics>& 
     return sum;
 }
 
-std::optional<RateToReach> EarlyEnd::rate_to_reach(const std::vector<WorkloadMetrics>& before) const {
+std::optional<RateToReach> EarlyEnd::rate_to_reach(
+    const std::vector<WorkloadMetrics>& before) const {
     const std::size_t next = before.size();
-    if (!to_beat_ || to_beat_->goal.direction != Direction::maximize || next >= workloads_.size() || !(workloads_[next].weight > 0))
+    if (!to_beat_ || to_beat_->goal.direction != Direction::maximize || next >= workloads_.size() ||
+        !(workloads_[next].weight > 0))
         return std::nullopt;
     const auto others = sum_of_logs(before, share_, next);
     if (!others) return std::nullopt;
-    return RateToReach{to_beat_->goal.metric, std::exp((std::log(had_to_reach()) * weights() - *others) / workloads_[next].weight)};
+    return RateToReach{
+        to_beat_->goal.metric,
+        std::exp((std::log(had_to_reach()) * weights() - *others) / workloads_[next].weight)};
 }
 
 std::optional<Hopeless> EarlyEnd::left_out(const std::vector<WorkloadMetrics>& before) const {
@@ -83,23 +97,27 @@ std::optional<Hopeless> EarlyEnd::left_out(const std::vector<WorkloadMetrics>& b
         for (const Limit& limit : limits_of_workload(limits_, part.workload)) {
             const auto found = part.metrics.find(limit.metric);
             if (found == part.metrics.end() || !(limit.bound > 0)) continue;
-            if (limit.keeps(found->second.value * (limit.at_least ? 1 + give_up_ : 1 / (1 + give_up_)))) continue;
-            return Hopeless{true, "limit " + limit.readable() + " is broken on " + part.workload + ": " +
-                                      figure_text(limit.metric, found->second.value)};
+            if (limit.keeps(found->second.value *
+                            (limit.at_least ? 1 + give_up_ : 1 / (1 + give_up_))))
+                continue;
+            return Hopeless{true, "limit " + limit.readable() + " is broken on " + part.workload +
+                                      ": " + figure_text(limit.metric, found->second.value)};
         }
     const auto most = sum_of_logs(before, share_, workloads_.size());
     if (!most) return std::nullopt;
     const double reachable = std::exp(*most / weights());
     if (!to_beat_->goal.better(had_to_reach(), reachable)) return std::nullopt;
-    return Hopeless{false, "with the rest better than any was there it would reach " + figure_text(to_beat_->goal.metric, reachable) +
-                               ", the best has " + figure_text(to_beat_->goal.metric, to_beat_->value)};
+    return Hopeless{false, "with the rest better than any was there it would reach " +
+                               figure_text(to_beat_->goal.metric, reachable) + ", the best has " +
+                               figure_text(to_beat_->goal.metric, to_beat_->value)};
 }
 
 double EarlyEnd::saved_seconds(std::size_t measured) const {
     double result = 0;
     if (!to_beat_) return result;
     for (std::size_t i = measured; i < workloads_.size(); ++i)
-        if (const auto best = to_beat_->of_workloads.find(workloads_[i].name); best != to_beat_->of_workloads.end())
+        if (const auto best = to_beat_->of_workloads.find(workloads_[i].name);
+            best != to_beat_->of_workloads.end())
             result += best->second.seconds;
     return result;
 }
@@ -110,20 +128,25 @@ Metrics EarlyEnd::whole(const std::vector<WorkloadMetrics>& before) const {
     double measured = 0;
     double error = 0;  // relative, of the workload that was ended early
     for (const WorkloadMetrics& part : before) {
-        for (const auto& [name, metric] : part.metrics) result[MetricKey{name, part.workload}.text()] = metric;
+        for (const auto& [name, metric] : part.metrics)
+            result[MetricKey{name, part.workload}.text()] = metric;
         const auto found = part.metrics.find(to_beat_->goal.metric);
         const auto best = to_beat_->of_workloads.find(part.workload);
         if (found == part.metrics.end() || best == to_beat_->of_workloads.end()) continue;
         if (!(found->second.value > 0) || !(best->second.figure > 0)) continue;
         ratio += part.weight * std::log(found->second.value / best->second.figure);
         measured += part.weight;
-        error = part.weight / weights() * found->second.standard_error.value_or(0) / found->second.value;
+        error = part.weight / weights() * found->second.standard_error.value_or(0) /
+                found->second.value;
     }
-    const auto sum = measured > 0 ? sum_of_logs(before, std::exp(ratio / measured), workloads_.size()) : std::nullopt;
+    const auto sum = measured > 0
+                         ? sum_of_logs(before, std::exp(ratio / measured), workloads_.size())
+                         : std::nullopt;
     if (!sum) return result;
     constexpr double of_missing = 0.15;
     const double value = std::exp(*sum / weights());
-    result[to_beat_->goal.metric] = {value, value * std::hypot(of_missing * (1 - measured / weights()), error)};
+    result[to_beat_->goal.metric] = {
+        value, value * std::hypot(of_missing * (1 - measured / weights()), error)};
     return result;
 }
 

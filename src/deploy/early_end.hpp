@@ -32,12 +32,15 @@ public:
     /// `give_up`: a share, at least four times the noise of a measurement; 0: nothing is ended.
     /// `workloads`: those of the trial, in their order; must outlive it. Decides nothing without
     /// `to_beat`, or where the goal is one workload's figure.
-    EarlyEnd(std::optional<ToBeat> to_beat, double give_up, std::vector<Limit> limits, const std::vector<Workload>& workloads);
+    EarlyEnd(std::optional<ToBeat> to_beat, double give_up, std::vector<Limit> limits,
+             const std::vector<Workload>& workloads);
 
     /// The rate that the workload behind `before` has to reach. Nothing: it is measured in full.
-    [[nodiscard]] std::optional<RateToReach> rate_to_reach(const std::vector<WorkloadMetrics>& before) const;
+    [[nodiscard]] std::optional<RateToReach> rate_to_reach(
+        const std::vector<WorkloadMetrics>& before) const;
     /// Why the workloads behind `before` are left out. Nothing: they are measured.
-    [[nodiscard]] std::optional<Hopeless> left_out(const std::vector<WorkloadMetrics>& before) const;
+    [[nodiscard]] std::optional<Hopeless> left_out(
+        const std::vector<WorkloadMetrics>& before) const;
     [[nodiscard]] double give_up() const { return give_up_; }
     /// The figure of the goal below which a configuration is given up.
     [[nodiscard]] double had_to_reach() const;
@@ -52,7 +55,8 @@ private:
     /// ln of the goal's weighted geometric mean with `before` as measured and the rest at the best
     /// figures times `factor`, without workload `skipped`, and not divided by the weights. Nothing
     /// where a figure is not known.
-    [[nodiscard]] std::optional<double> sum_of_logs(const std::vector<WorkloadMetrics>& before, double factor, std::size_t skipped) const;
+    [[nodiscard]] std::optional<double> sum_of_logs(const std::vector<WorkloadMetrics>& before,
+                                                    double factor, std::size_t skipped) const;
     [[nodiscard]] double weights() const;
 
     std::optional<ToBeat> to_beat_;

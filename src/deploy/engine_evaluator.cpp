@@ -32,7 +32,8 @@ void require_machine(std::uint64_t trial) {
         require_process_table();
         require_loopback();
     } catch (const IoError& error) {
-        throw IoError("trial " + std::to_string(trial) + " cannot be measured here: " + error.what());
+        throw IoError("trial " + std::to_string(trial) +
+                      " cannot be measured here: " + error.what());
     }
 }
 
@@ -40,8 +41,9 @@ void require_machine(std::uint64_t trial) {
 
 /// An engine that serves, or did not get so far.
 struct EngineEvaluator::Running {
-    Running(const Engine& its_engine, Configuration its_configuration, const Composition& composition, const std::string& model,
-            const DeployOptions& options, std::vector<ServerPart> parts, std::optional<WeightCacheCommands> its_cache,
+    Running(const Engine& its_engine, Configuration its_configuration,
+            const Composition& composition, const std::string& model, const DeployOptions& options,
+            std::vector<ServerPart> parts, std::optional<WeightCacheCommands> its_cache,
             const std::stop_token& stop)
         : engine(its_engine),
           configuration(std::move(its_configuration)),
@@ -49,36 +51,47 @@ struct EngineEvaluator::Running {
           command(rendered(composition, {.model = model, .host = host}, parts.front().role)),
           log(options.folder / "engine.log"),
           cache(std::move(its_cache)),
-          deployment(engine, with_commands(std::move(parts), composition, model), router_of(composition, model), served_name(), options,
-                     stop) {}
+          deployment(engine, with_commands(std::move(parts), composition, model),
+                     router_of(composition, model), served_name(), options, stop) {}
 
-    [[nodiscard]] Command rendered(const Composition& composition, const LaunchTarget& target, const std::string& role) const {
-        return role.empty() ? composition.render(configuration, target) : composition.render(configuration, target, role);
+    [[nodiscard]] Command rendered(const Composition& composition, const LaunchTarget& target,
+                                   const std::string& role) const {
+        return role.empty() ? composition.render(configuration, target)
+                            : composition.render(configuration, target, role);
     }
-    [[nodiscard]] std::vector<ServerPart> with_commands(std::vector<ServerPart> parts, const Composition& composition,
+    [[nodiscard]] std::vector<ServerPart> with_commands(std::vector<ServerPart> parts,
+                                                        const Composition& composition,
                                                         const std::string& model) const {
         for (ServerPart& part : parts)
             part.render = [this, &composition, model, role = part.role](int port, int side_port) {
                 Command result = rendered(composition, {model, host, port, side_port}, role);
                 if (cache) {
-                    result.argv.insert(result.argv.end(), cache->engine_adds.argv.begin(), cache->engine_adds.argv.end());
-                    result.environment.insert(cache->engine_adds.environment.begin(), cache->engine_adds.environment.end());
+                    result.argv.insert(result.argv.end(), cache->engine_adds.argv.begin(),
+                                       cache->engine_adds.argv.end());
+                    result.environment.insert(cache->engine_adds.environment.begin(),
+                                              cache->engine_adds.environment.end());
                 }
                 return result;
             };
         return parts;
     }
-    [[nodiscard]] std::optional<ServerRouter> router_of(const Composition& composition, const std::string& model) const {
+    [[nodiscard]] std::optional<ServerRouter> router_of(const Composition& composition,
+                                                        const std::string& model) const {
         if (composition.roles_of(configuration).empty()) return std::nullopt;
-        return ServerRouter{present(engine.roles).router_ready, [this, &composition, model](int port, int side_port, const auto& servers) {
-                                return composition.render_router(configuration, {model, host, port, side_port}, servers);
-                            }};
+        return ServerRouter{
+            present(engine.roles).router_ready,
+            [this, &composition, model](int port, int side_port, const auto& servers) {
+                return composition.render_router(configuration, {model, host, port, side_port},
+                                                 servers);
+            }};
     }
 
     /// What the command's model is called; the audit's physics ask for it.
     [[nodiscard]] std::string model() const { return CommandReader({engine}).read(command).model; }
     /// The name that clients ask for: the one that the command gives, else the model's.
-    [[nodiscard]] std::string served_name() const { return CommandReader({engine}).served_name(command); }
+    [[nodiscard]] std::string served_name() const {
+        return CommandReader({engine}).served_name(command);
+    }
 
     const Engine& engine;
     const Configuration configuration;  ///< without levels of load
@@ -94,8 +107,8 @@ struct EngineEvaluator::Running {
 /// What happens in one attempt of a trial.
 class EngineEvaluator::OneTrial {
 public:
-    OneTrial(EngineEvaluator& evaluator, const Configuration& configuration, const EvaluationContext& context, std::size_t attempt,
-             bool cold)
+    OneTrial(EngineEvaluator& evaluator, const Configuration& configuration,
+             const EvaluationContext& context, std::size_t attempt, bool cold)
         : e_(evaluator),
           configuration_(configuration),
           context_(context),
@@ -107,17 +120,20 @@ public:
     Outcome run() {
         double start_seconds = 0;
         double stop_seconds = 0;
-        if (e_.quality_ && context_.workload.empty() && e_.quality_->lacks_default(configuration_)) stop_seconds += ask_default();
+        if (e_.quality_ && context_.workload.empty() && e_.quality_->lacks_default(configuration_))
+            stop_seconds += ask_default();
         if (!usable()) {
             stop_seconds += stop();
-            const std::filesystem::path folder = e_.options_.folder / "trials" / std::to_string(context_.trial);
+            const std::filesystem::path folder =
+                e_.options_.folder / "trials" / std::to_string(context_.trial);
             start(configuration_, folder);
             if (took_no_weights()) {
                 constexpr const char* why = "the engine served without saying that it took them";
                 e_.weight_cache_->give_up(why);
                 measurement_.say(std::string("starts once more, with weights of its own: ") + why);
                 cold_ = true;
-                double lost = e_.running_->deployment.started().seconds;  // before its end forgets it
+                double lost =
+                    e_.running_->deployment.started().seconds;  // before its end forgets it
                 lost += stop();
                 measurement_.waited(lost);
                 cache_seconds_ += lost;
@@ -133,7 +149,9 @@ public:
         Outcome outcome = no_start ? Outcome(*no_start) : measured(running, quality);
         if (auto* failure = std::get_if<Failure>(&outcome)) {
             if (failure->log_path.empty())
-                failure->log_path = (running.log.parent_path() / running.deployment.log_folder() / "engine.log").string();
+                failure->log_path =
+                    (running.log.parent_path() / running.deployment.log_folder() / "engine.log")
+                        .string();
             if (failure->log_lines.empty()) failure->log_lines = running.deployment.decisive();
         }
         std::visit([&](auto& told) { told.place = running.deployment.started().place; }, outcome);
@@ -146,8 +164,11 @@ public:
         if (auto* measurement = std::get_if<Measurement>(&outcome)) {
             measurement->metrics.insert(measurement_.costs().begin(), measurement_.costs().end());
             measurement->metrics.insert(quality.begin(), quality.end());
-            if (e_.options_.fill_devices) measurement->metrics["replicas"] = {static_cast<double>(copies)};
-            add_per_device(measurement->metrics, copies * e_.composition_.devices_of(configuration_), e_.options_.usd_per_device_hour);
+            if (e_.options_.fill_devices)
+                measurement->metrics["replicas"] = {static_cast<double>(copies)};
+            add_per_device(measurement->metrics,
+                           copies * e_.composition_.devices_of(configuration_),
+                           e_.options_.usd_per_device_hour);
             measurement->metrics["trial_start_seconds"] = {start_seconds};
             measurement->metrics["trial_stop_seconds"] = {stop_seconds};
             if (e_.weight_cache_) {
@@ -168,17 +189,20 @@ private:
             auto found = e_.quality_->of(running.deployment, configuration_, context_.stop);
             if (auto* failure = std::get_if<Failure>(&found)) return std::move(*failure);
             quality = std::get<Metrics>(std::move(found));
-            for (const auto& [name, metric] : quality) measurement_.say(name + " " + short_number_text(metric.value));
+            for (const auto& [name, metric] : quality)
+                measurement_.say(name + " " + short_number_text(metric.value));
         }
-        return measurement_.of(running.deployment, running.model(), static_cast<double>(e_.composition_.devices_of(configuration_)),
+        return measurement_.of(running.deployment, running.model(),
+                               static_cast<double>(e_.composition_.devices_of(configuration_)),
                                running.calibration);
     }
 
     /// Whether the engine that runs is what this configuration needs. A replicate is a new start:
     /// starts differ.
     [[nodiscard]] bool usable() const {
-        return e_.running_ && e_.running_->configuration == without_load_level(configuration_) && e_.running_->last != configuration_ &&
-               !(cold_ && e_.running_->cache) && !e_.running_->deployment.changed();
+        return e_.running_ && e_.running_->configuration == without_load_level(configuration_) &&
+               e_.running_->last != configuration_ && !(cold_ && e_.running_->cache) &&
+               !e_.running_->deployment.changed();
     }
     /// Whether its weights were to come from the cache, and it serves with its own: two copies
     /// leave less memory.
@@ -200,9 +224,11 @@ private:
     double ask_default() {
         double seconds = stop();
         measurement_.say("the default is started first: the quality gate has no answers of it");
-        start(e_.default_, e_.options_.folder / "trials" / std::to_string(context_.trial) / "default");
+        start(e_.default_,
+              e_.options_.folder / "trials" / std::to_string(context_.trial) / "default");
         Running& running = *e_.running_;
-        if (!running.deployment.started().failure) (void)e_.quality_->of(running.deployment, e_.default_, context_.stop);
+        if (!running.deployment.started().failure)
+            (void)e_.quality_->of(running.deployment, e_.default_, context_.stop);
         return seconds + stop();
     }
 
@@ -212,18 +238,22 @@ private:
         options.folder = std::move(folder);
         std::vector<ServerPart> parts = e_.parts_for(configuration);
         options.waits = [this](const std::string& why) { measurement_.phase(why); };
-        if (options.launcher && !options.launcher->on_this_machine()) options.folder = std::filesystem::absolute(options.folder);
+        if (options.launcher && !options.launcher->on_this_machine())
+            options.folder = std::filesystem::absolute(options.folder);
         if (options.launcher && options.launcher->in_containers()) {
             const Value* image = configuration.find(image_parameter);
             options.image = image != nullptr ? text_of(*image) : options.launcher->images().front();
             options.folder = std::filesystem::absolute(options.folder);
         }
-        e_.options_.trial_folders->begin(options.folder, e_.options_.all_logs_bytes, e_.options_.deploy.log_bytes);
+        e_.options_.trial_folders->begin(options.folder, e_.options_.all_logs_bytes,
+                                         e_.options_.deploy.log_bytes);
         try {
             auto cache = weights_for(configuration, parts);
             from_cache_ = cache.has_value();
-            e_.running_ = std::make_unique<Running>(e_.composition_.engine_of(configuration), without_load_level(configuration),
-                                                    e_.composition_, e_.model_, options, std::move(parts), std::move(cache), context_.stop);
+            e_.running_ = std::make_unique<Running>(
+                e_.composition_.engine_of(configuration), without_load_level(configuration),
+                e_.composition_, e_.model_, options, std::move(parts), std::move(cache),
+                context_.stop);
         } catch (...) {
             e_.options_.trial_folders->end(options.folder);
             throw;
@@ -232,7 +262,8 @@ private:
         measurement_.waited(queued);
         if (queued >= 1) measurement_.say("waited " + seconds_text(queued) + " in the queue");
         if (!e_.running_->deployment.started().failure)
-            measurement_.say(serves_text(configuration) + " after " + seconds_text(e_.running_->deployment.started().seconds));
+            measurement_.say(serves_text(configuration) + " after " +
+                             seconds_text(e_.running_->deployment.started().seconds));
     }
 
     [[nodiscard]] std::string serves_text(const Configuration& configuration) const {
@@ -245,7 +276,8 @@ private:
     }
 
     /// Nothing: it loads them itself, with the devices to itself. So do engines of roles.
-    std::optional<WeightCacheCommands> weights_for(const Configuration& configuration, const std::vector<ServerPart>& parts) {
+    std::optional<WeightCacheCommands> weights_for(const Configuration& configuration,
+                                                   const std::vector<ServerPart>& parts) {
         if (!e_.weight_cache_ || !parts.front().role.empty()) {
             if (e_.weight_cache_) e_.weight_cache_->release();
             return std::nullopt;
@@ -257,9 +289,11 @@ private:
         if (cold_) e_.weight_cache_->release();
         else {
             measurement_.phase("loading the weights into the cache");
-            result = e_.weight_cache_->hold(e_.composition_, configuration, e_.model_, gpus, context_.stop);
+            result = e_.weight_cache_->hold(e_.composition_, configuration, e_.model_, gpus,
+                                            context_.stop);
             const std::string& why = e_.weight_cache_->why_not();
-            if (!context_.stop.stop_requested() && why != std::exchange(e_.why_no_cache_, why) && !why.empty())
+            if (!context_.stop.stop_requested() && why != std::exchange(e_.why_no_cache_, why) &&
+                !why.empty())
                 measurement_.say("loads its weights itself, not from the cache: " + why);
             measurement_.phase("starting the engine");
         }
@@ -274,7 +308,8 @@ private:
         measurement_.phase("ending the engine");
         const Ended ended = e_.running_->deployment.stop();
         if (!ended.report.empty()) measurement_.say(ended.report);
-        if (const std::string trouble = e_.running_->deployment.log_trouble(); !trouble.empty()) measurement_.say(trouble);
+        if (const std::string trouble = e_.running_->deployment.log_trouble(); !trouble.empty())
+            measurement_.say(trouble);
         const std::filesystem::path folder = e_.running_->log.parent_path();
         e_.running_.reset();
         e_.options_.trial_folders->end(folder);
@@ -290,24 +325,28 @@ private:
     ServerMeasurement measurement_;
 };
 
-EngineEvaluator::EngineEvaluator(const Composition& composition, std::string model, StudyWorkloads workloads, Options options)
+EngineEvaluator::EngineEvaluator(const Composition& composition, std::string model,
+                                 StudyWorkloads workloads, Options options)
     : composition_(composition),
       model_(std::move(model)),
       workloads_(std::move(workloads)),
       options_(std::move(options)),
-      has_load_levels_(std::any_of(composition.parameters().begin(), composition.parameters().end(),
-                                   [](const Parameter& parameter) { return is_load_level(parameter.name); })) {
+      has_load_levels_(
+          std::any_of(composition.parameters().begin(), composition.parameters().end(),
+                      [](const Parameter& parameter) { return is_load_level(parameter.name); })) {
     check_options("deploying", options_.why_invalid());
     check_options("deploying", workloads_.why_invalid());
     if (!options_.trial_folders) options_.trial_folders = std::make_shared<TrialFolders>();
     if (options_.quality) quality_.emplace(*options_.quality);
     if (options_.quality || options_.weight_cache)
-        default_ = SearchSpace(composition.parameters(), composition.constraints()).default_configuration();
+        default_ = SearchSpace(composition.parameters(), composition.constraints())
+                       .default_configuration();
     const DeployOptions& deploy = options_.deploy;
     if (options_.weight_cache)
         weight_cache_ = std::make_unique<WeightCache>(
-            WeightCache::Options{std::filesystem::absolute(options_.folder / "weight-cache"), deploy.environment, deploy.mark, deploy.cores,
-                                 deploy.watchdog, deploy.stop_within_seconds, deploy.log_bytes, deploy.nvidia_smi});
+            WeightCache::Options{std::filesystem::absolute(options_.folder / "weight-cache"),
+                                 deploy.environment, deploy.mark, deploy.cores, deploy.watchdog,
+                                 deploy.stop_within_seconds, deploy.log_bytes, deploy.nvidia_smi});
 }
 
 EngineEvaluator::~EngineEvaluator() = default;
@@ -318,18 +357,22 @@ EngineEvaluator::~EngineEvaluator() = default;
 std::string EngineEvaluator::doubt_of(const Outcome& outcome) const {
     constexpr int enough = 3;
     const auto* failure = std::get_if<Failure>(&outcome);
-    if (failure == nullptr) return weight_cache_->alive() ? "" : "a daemon of the weight cache died meanwhile";
+    if (failure == nullptr)
+        return weight_cache_->alive() ? "" : "a daemon of the weight cache died meanwhile";
     if (!teaches(failure->kind)) return "";
-    return failure->kind == FailureKind::out_of_memory || cold_failures_ < enough ? failure->message : "";
+    return failure->kind == FailureKind::out_of_memory || cold_failures_ < enough ? failure->message
+                                                                                  : "";
 }
 
-Outcome EngineEvaluator::evaluated(const Configuration& configuration, const EvaluationContext& context, std::size_t attempt) {
+Outcome EngineEvaluator::evaluated(const Configuration& configuration,
+                                   const EvaluationContext& context, std::size_t attempt) {
     OneTrial trial(*this, configuration, context, attempt, false);
     Outcome first = trial.run();
     const std::string doubt = trial.from_cache() ? doubt_of(first) : "";
     if (doubt.empty()) return first;
     trial.say("measured with weights of the cache: " + doubt + "; once more from a cold start");
-    const std::filesystem::path log = options_.folder / "trials" / std::to_string(context.trial) / "engine.log";
+    const std::filesystem::path log =
+        options_.folder / "trials" / std::to_string(context.trial) / "engine.log";
     std::error_code gone;
     std::filesystem::rename(log, log.parent_path() / "engine-with-cached-weights.log", gone);
     OneTrial cold(*this, configuration, context, attempt, true);
@@ -344,7 +387,8 @@ Outcome EngineEvaluator::evaluated(const Configuration& configuration, const Eva
     return outcome;
 }
 
-Outcome EngineEvaluator::evaluate(const Configuration& configuration, const EvaluationContext& context) {
+Outcome EngineEvaluator::evaluate(const Configuration& configuration,
+                                  const EvaluationContext& context) {
     require_machine(context.trial);
     Outcome outcome = with_retries(options_.measure, context, [&](std::size_t attempt) {
         try {
@@ -365,7 +409,8 @@ std::string EngineEvaluator::Options::why_invalid() const {
     OptionCheck check;
     check.part("deploy", deploy.why_invalid()).part("measure", measure.why_invalid());
     if (quality) check.part("quality", quality->why_invalid());
-    check.that(!weight_cache || !deploy.launcher || (deploy.launcher->on_this_machine() && !deploy.launcher->in_containers()),
+    check.that(!weight_cache || !deploy.launcher ||
+                   (deploy.launcher->on_this_machine() && !deploy.launcher->in_containers()),
                "weight_cache", "an engine that is a process of this machine", "a launcher");
     return check.text();
 }
@@ -375,10 +420,11 @@ std::string StudyWorkloads::why_invalid() const {
     std::set<std::string> names;
     for (const auto* list : {&searched, &reported})
         for (const Workload& workload : *list) {
-            check.that(workload.weight > 0 && workload.weight <= most_weight, "weight of '" + workload.name + "'", "a number in (0, 1e6]",
+            check.that(workload.weight > 0 && workload.weight <= most_weight,
+                       "weight of '" + workload.name + "'", "a number in (0, 1e6]",
                        std::to_string(workload.weight));
-            check.that(!workload.name.empty() && names.insert(workload.name).second, "workloads", "names, each once",
-                       "'" + workload.name + "'");
+            check.that(!workload.name.empty() && names.insert(workload.name).second, "workloads",
+                       "names, each once", "'" + workload.name + "'");
         }
     return check.text();
 }

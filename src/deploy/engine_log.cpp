@@ -8,11 +8,14 @@
 namespace servetune {
 namespace {
 
-constexpr std::size_t most_found = 64;           // an engine that says so of each request
-constexpr std::size_t most_at_once = 128 << 10;  // 10 ms to look at, with eighty patterns and lines of a hundred bytes
-constexpr std::size_t most_line_bytes = 500;     // in messages: the end of a line is seldom the cause
+constexpr std::size_t most_found = 64;  // an engine that says so of each request
+constexpr std::size_t most_at_once =
+    128 << 10;  // 10 ms to look at, with eighty patterns and lines of a hundred bytes
+constexpr std::size_t most_line_bytes = 500;  // in messages: the end of a line is seldom the cause
 
-std::string shortened(const std::string& line) { return line.size() <= most_line_bytes ? line : line.substr(0, most_line_bytes) + " ..."; }
+std::string shortened(const std::string& line) {
+    return line.size() <= most_line_bytes ? line : line.substr(0, most_line_bytes) + " ...";
+}
 
 }  // namespace
 
@@ -23,15 +26,18 @@ void EngineLog::read() {
     const std::size_t end = text.find_last_of("\r\n");
     unfinished_ = text.substr(end == std::string::npos ? 0 : end + 1);
     // The last line of a program that has died has no end, nor has one that floods.
-    if (constexpr std::size_t longest = 4096; !runs || unfinished_.size() > longest) unfinished_.clear();
+    if (constexpr std::size_t longest = 4096; !runs || unfinished_.size() > longest)
+        unfinished_.clear();
     else text.resize(text.size() - unfinished_.size());
     // One that floods is not read whole: its cause stands where the flood begins or where it ends.
-    if (text.size() > 2 * most_at_once) text.replace(most_at_once, text.size() - 2 * most_at_once, "\n");
+    if (text.size() > 2 * most_at_once)
+        text.replace(most_at_once, text.size() - 2 * most_at_once, "\n");
     for (const std::string& line : lines_of(text)) look_at(line);
 }
 
 void EngineLog::look_at(const std::string& line) {
-    if (line.find("usage:") != std::string::npos || line.find("Usage:") != std::string::npos) usage_ = true;
+    if (line.find("usage:") != std::string::npos || line.find("Usage:") != std::string::npos)
+        usage_ = true;
     tracebacks_.read(line);
     if (first_error_.empty() && is_error_line(line)) first_error_ = shortened(line);
     const auto decisive = decisive_line(engine_, std::span(&line, 1));
@@ -53,8 +59,9 @@ void EngineLog::serving() {
 
 std::optional<DecisiveLine> EngineLog::cause() const {
     const std::scoped_lock lock(mutex_);
-    const auto causal =
-        std::find_if(found_.begin(), found_.end(), [](const DecisiveLine& line) { return line.kind != FailureKind::crashed_under_load; });
+    const auto causal = std::find_if(found_.begin(), found_.end(), [](const DecisiveLine& line) {
+        return line.kind != FailureKind::crashed_under_load;
+    });
     if (causal != found_.end()) return *causal;
     if (const auto& exception = tracebacks_.exception(); exception && served_from_ > found_.size())
         return DecisiveLine{kind_of_exception(*exception), *exception};
@@ -63,14 +70,16 @@ std::optional<DecisiveLine> EngineLog::cause() const {
 
 std::chrono::duration<double> EngineLog::since_cause() const {
     const std::scoped_lock lock(mutex_);
-    return found_.empty() ? std::chrono::duration<double>(0) : std::chrono::steady_clock::now() - cause_seen_;
+    return found_.empty() ? std::chrono::duration<double>(0)
+                          : std::chrono::steady_clock::now() - cause_seen_;
 }
 
 std::optional<DecisiveLine> EngineLog::under_load() const {
     const std::scoped_lock lock(mutex_);
     for (std::size_t i = served_from_; i < found_.size(); ++i)
-        if (const FailureKind kind = found_[i].kind;
-            kind == FailureKind::crashed_under_load || kind == FailureKind::out_of_memory || kind == FailureKind::infrastructure)
+        if (const FailureKind kind = found_[i].kind; kind == FailureKind::crashed_under_load ||
+                                                     kind == FailureKind::out_of_memory ||
+                                                     kind == FailureKind::infrastructure)
             return found_[i];
     return std::nullopt;
 }
@@ -89,7 +98,8 @@ std::vector<std::string> EngineLog::unsupported() const {
     const std::scoped_lock lock(mutex_);
     std::vector<std::string> result;
     for (const DecisiveLine& one : found_)
-        if (one.kind == FailureKind::unsupported || one.kind == FailureKind::rejected_flags) result.push_back(one.line);
+        if (one.kind == FailureKind::unsupported || one.kind == FailureKind::rejected_flags)
+            result.push_back(one.line);
     return result;
 }
 

@@ -13,7 +13,8 @@ namespace servetune {
 /// variables", HF_TOKEN and its earlier name.
 inline void hand_on_hub_tokens(std::map<std::string, std::string>& environment) {
     for (const char* name : {"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"})
-        if (const char* token = std::getenv(name)) environment.emplace(name, token);  // NOLINT(concurrency-mt-unsafe): nothing sets it
+        if (const char* token = std::getenv(name))
+            environment.emplace(name, token);  // NOLINT(concurrency-mt-unsafe): nothing sets it
 }
 
 }  // namespace servetune

@@ -16,7 +16,9 @@ public:
     [[nodiscard]] bool on_this_machine() const override { return false; }
     [[nodiscard]] bool gives_out_devices() const override { return true; }
     [[nodiscard]] std::string pinned(const std::string& /*image*/) const override { return {}; }
-    [[nodiscard]] Command shown(const LaunchRequest& request) const override { return request.command; }
+    [[nodiscard]] Command shown(const LaunchRequest& request) const override {
+        return request.command;
+    }
 
     std::string remove(const Launch& launch) const override;
     [[nodiscard]] std::vector<std::string> leftovers(const std::string& mark) const override;

@@ -34,14 +34,17 @@ using namespace std::chrono_literals;
 constexpr auto request_timeout = 10s;
 constexpr std::size_t most_answer_bytes = 64UL << 20UL;  // a list of pods has some KiB for each
 
-bool is_in(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+bool is_in(const std::string& text, std::string_view part) {
+    return text.find(part) != std::string::npos;
+}
 
 /// All variables but those that mark a process as one of a trial: kubectl ends with who started it.
 std::vector<std::string> environment_of_user() {
     std::vector<std::string> result;
     for (char** variable = environ; *variable != nullptr; ++variable) {
         const std::string_view text = *variable;
-        if (!text.starts_with("SERVETUNE_GROUP=") && !text.starts_with("SERVETUNE_STUDY=")) result.emplace_back(text);
+        if (!text.starts_with("SERVETUNE_GROUP=") && !text.starts_with("SERVETUNE_STUDY="))
+            result.emplace_back(text);
     }
     return result;
 }
@@ -52,11 +55,14 @@ Descriptor file_with(const std::string& text) {
     for (std::size_t at = 0; file.id() >= 0 && at < text.size();) {
         const ssize_t wrote = ::write(file.id(), text.data() + at, text.size() - at);
         if (wrote < 0 && errno == EINTR) continue;
-        if (wrote <= 0) throw IoError("cannot keep a manifest in memory: " + std::generic_category().message(errno));
+        if (wrote <= 0)
+            throw IoError("cannot keep a manifest in memory: " +
+                          std::generic_category().message(errno));
         at += static_cast<std::size_t>(wrote);
     }
     if (file.id() < 0 || lseek(file.id(), 0, SEEK_SET) != 0)
-        throw IoError("cannot keep a manifest in memory: " + std::generic_category().message(errno));
+        throw IoError("cannot keep a manifest in memory: " +
+                      std::generic_category().message(errno));
     return file;
 }
 
@@ -65,10 +71,16 @@ int started_kubectl_pipe(const Pipe& pipe) {
     return pipe.in.id();
 }
 
-ChildProgram child_of(const std::vector<std::string>& words, const std::vector<std::string>& command, int input) {
+ChildProgram child_of(const std::vector<std::string>& words,
+                      const std::vector<std::string>& command, int input) {
     const auto file = find_program(words.front());
-    if (file.empty()) throw IoError("there is no program '" + words.front() + "' in $PATH to start jobs of Kubernetes with");
-    ChildProgram result{.file = file, .argv = words, .environment = environment_of_user(), .input_descriptor = input};
+    if (file.empty())
+        throw IoError("there is no program '" + words.front() +
+                      "' in $PATH to start jobs of Kubernetes with");
+    ChildProgram result{.file = file,
+                        .argv = words,
+                        .environment = environment_of_user(),
+                        .input_descriptor = input};
     result.argv.insert(result.argv.end(), command.begin(), command.end());
     ClientCalls::add_one();
     return result;
@@ -84,7 +96,9 @@ bool read_piece(int from, std::string& into) {
 
 }  // namespace
 
-bool is_in_pod() { return std::getenv("KUBERNETES_SERVICE_HOST") != nullptr; }  // NOLINT(concurrency-mt-unsafe): nothing sets it
+bool is_in_pod() {
+    return std::getenv("KUBERNETES_SERVICE_HOST") != nullptr;
+}  // NOLINT(concurrency-mt-unsafe): nothing sets it
 
 bool is_temporary_complaint(const std::string& complaint) {
     // Of our words, whoever is asked. Reasons: k8s.io/apimachinery, pkg/apis/meta/v1/types.go.
@@ -102,18 +116,22 @@ bool is_temporary_complaint(const std::string& complaint) {
                                                        "error parsing",
                                                        "no configuration has been provided",
                                                        "timed out waiting for the condition"};
-    if (is_in(complaint, "could not find the requested resource")) return true;  // NotFound of a whole kind
-    return std::none_of(lasting.begin(), lasting.end(), [&](std::string_view one) { return is_in(complaint, one); });
+    if (is_in(complaint, "could not find the requested resource"))
+        return true;  // NotFound of a whole kind
+    return std::none_of(lasting.begin(), lasting.end(),
+                        [&](std::string_view one) { return is_in(complaint, one); });
 }
 
-Kubectl::Kubectl(std::vector<std::string> program, const std::string& context, const std::string& name_space) : words_(std::move(program)) {
+Kubectl::Kubectl(std::vector<std::string> program, const std::string& context,
+                 const std::string& name_space)
+    : words_(std::move(program)) {
     if (words_.empty()) words_.emplace_back("kubectl");
     if (!context.empty()) words_.push_back("--context=" + context);
     if (!name_space.empty()) words_.push_back("--namespace=" + name_space);
 }
 
-Kubectl::Answer Kubectl::once(const std::vector<std::string>& command, const std::string& input, milliseconds within,
-                              const std::function<bool()>& give_up) const {
+Kubectl::Answer Kubectl::once(const std::vector<std::string>& command, const std::string& input,
+                              milliseconds within, const std::function<bool()>& give_up) const {
     RunningKubectl one(*this, command, input);
     Answer result;
     for (const auto until = Clock::now() + within; !one.over();) {
@@ -132,12 +150,13 @@ Kubectl::Answer Kubectl::once(const std::vector<std::string>& command, const std
     return result;
 }
 
-std::string Kubectl::ask(const std::vector<std::string>& command, const std::string& input, milliseconds patience,
-                         const std::function<bool()>& give_up) const {
+std::string Kubectl::ask(const std::vector<std::string>& command, const std::string& input,
+                         milliseconds patience, const std::function<bool()>& give_up) const {
     std::vector<std::string> bounded = command;
     // In a pod this option would keep kubectl from the pod's own account (kubernetes/kubernetes
     // #93474); `once` ends it in time.
-    if (!is_in_pod()) bounded.push_back("--request-timeout=" + std::to_string(request_timeout.count()) + "s");
+    if (!is_in_pod())
+        bounded.push_back("--request-timeout=" + std::to_string(request_timeout.count()) + "s");
     const auto until = Clock::now() + patience;
     for (milliseconds pause = 100ms;; pause = std::min(2 * pause, milliseconds(2000))) {
         constexpr auto to_start = 20s;  // a login may ask somebody first
@@ -145,8 +164,11 @@ std::string Kubectl::ask(const std::vector<std::string>& command, const std::str
         if (answer.exit_code == 0) return answer.output;
         const bool temporary = is_temporary_complaint(answer.complaint);
         if (!temporary || Clock::now() + pause > until || (give_up && give_up()))
-            throw KubectlError("kubectl " + command.front() + " failed: " + answer.complaint, temporary);
-        for (const auto next = Clock::now() + pause; Clock::now() < next && !(give_up && give_up());) std::this_thread::sleep_for(20ms);
+            throw KubectlError("kubectl " + command.front() + " failed: " + answer.complaint,
+                               temporary);
+        for (const auto next = Clock::now() + pause;
+             Clock::now() < next && !(give_up && give_up());)
+            std::this_thread::sleep_for(20ms);
     }
 }
 
@@ -157,14 +179,18 @@ nlohmann::json Kubectl::json(const std::vector<std::string>& command, millisecon
     if (trimmed(answer).empty()) return {};
     nlohmann::json result = shallow_json<nlohmann::json>(answer);
     if (result.is_discarded())
-        throw KubectlError("kubectl " + command.front() + " answered what is no JSON: " + answer.substr(0, 200), false);
+        throw KubectlError(
+            "kubectl " + command.front() + " answered what is no JSON: " + answer.substr(0, 200),
+            false);
     return result;
 }
 
-RunningKubectl::RunningKubectl(const Kubectl& kubectl, const std::vector<std::string>& command, const std::string& input)
+RunningKubectl::RunningKubectl(const Kubectl& kubectl, const std::vector<std::string>& command,
+                               const std::string& input)
     : child_([&]() -> ChildGroup {
           const Descriptor told = input.empty() ? Descriptor() : file_with(input);
-          return ChildGroup(child_of(kubectl.words(), command, told.id()), started_kubectl_pipe(errors_), started_kubectl_pipe(output_));
+          return ChildGroup(child_of(kubectl.words(), command, told.id()),
+                            started_kubectl_pipe(errors_), started_kubectl_pipe(output_));
       }()) {
     output_.in.reset();
     errors_.in.reset();

@@ -22,7 +22,8 @@ namespace servetune {
 /// the whole patience.
 class KubectlError : public IoError {
 public:
-    KubectlError(const std::string& what, bool is_temporary) : IoError(what), temporary(is_temporary) {}
+    KubectlError(const std::string& what, bool is_temporary)
+        : IoError(what), temporary(is_temporary) {}
     bool temporary;
 };
 
@@ -38,7 +39,8 @@ public:
     static constexpr std::chrono::milliseconds usual_patience{60'000};
 
     /// `program`: kubectl and its options; empty: `kubectl`. Throws nothing.
-    Kubectl(std::vector<std::string> program, const std::string& context, const std::string& name_space);
+    Kubectl(std::vector<std::string> program, const std::string& context,
+            const std::string& name_space);
 
     /// All words before those of a command; the first is not looked for yet.
     [[nodiscard]] const std::vector<std::string>& words() const { return words_; }
@@ -46,16 +48,20 @@ public:
     /// What a command prints to standard output. `input`: its standard input. What is temporary is
     /// asked again until `patience` is over. `give_up`: asked between; true ends it. Throws
     /// KubectlError with kubectl's last words, IoError where there is no such program.
-    [[nodiscard]] std::string ask(const std::vector<std::string>& command, const std::string& input = "",
-                                  std::chrono::milliseconds patience = usual_patience, const std::function<bool()>& give_up = {}) const;
+    [[nodiscard]] std::string ask(const std::vector<std::string>& command,
+                                  const std::string& input = "",
+                                  std::chrono::milliseconds patience = usual_patience,
+                                  const std::function<bool()>& give_up = {}) const;
     /// The same of a command with `--output=json`; null where it prints nothing.
-    [[nodiscard]] nlohmann::json json(const std::vector<std::string>& command, std::chrono::milliseconds patience = usual_patience) const;
+    [[nodiscard]] nlohmann::json json(const std::vector<std::string>& command,
+                                      std::chrono::milliseconds patience = usual_patience) const;
     /// One call of ask, `within` at most; no request timeout where `waits`.
     struct Answer {
         int exit_code = 0;
         std::string output{}, complaint{};
     };
-    [[nodiscard]] Answer once(const std::vector<std::string>& command, const std::string& input, std::chrono::milliseconds within,
+    [[nodiscard]] Answer once(const std::vector<std::string>& command, const std::string& input,
+                              std::chrono::milliseconds within,
                               const std::function<bool()>& give_up = {}) const;
 
 private:
@@ -66,7 +72,8 @@ private:
 class RunningKubectl {
 public:
     /// Throws IoError where it cannot be started.
-    RunningKubectl(const Kubectl& kubectl, const std::vector<std::string>& command, const std::string& input = "");
+    RunningKubectl(const Kubectl& kubectl, const std::vector<std::string>& command,
+                   const std::string& input = "");
 
     /// To be polled for input; -1: that end is closed.
     [[nodiscard]] int output() const { return open_ ? output_.out.id() : -1; }
@@ -78,7 +85,9 @@ public:
     [[nodiscard]] int exit_code() const { return child_.exit_code().value_or(0); }
     /// Its last line on standard error that is no warning; `exit code N` where there is none.
     [[nodiscard]] std::string complaint() const;
-    [[nodiscard]] bool complains_of(std::string_view words) const { return said_.find(words) != std::string::npos; }
+    [[nodiscard]] bool complains_of(std::string_view words) const {
+        return said_.find(words) != std::string::npos;
+    }
     void kill() const { child_.signal(SIGKILL); }
 
 private:

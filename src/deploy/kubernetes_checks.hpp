@@ -17,8 +17,9 @@ namespace servetune {
 /// manifest of a trial (`create --dry-run=server`), and its pod where pods may be created: quotas
 /// and admission look at pods. Starts nothing. Launcher::trouble. `patience`: for a server that is
 /// being restarted, which refuses for a moment what it will allow.
-[[nodiscard]] std::string kubernetes_trouble(const KubernetesOptions& options, const std::string& image,
-                                             std::chrono::milliseconds patience = std::chrono::seconds(10));
+[[nodiscard]] std::string kubernetes_trouble(
+    const KubernetesOptions& options, const std::string& image,
+    std::chrono::milliseconds patience = std::chrono::seconds(10));
 
 /// What is worth knowing before the first trial and stops none: that no node fits now (one may be
 /// added), or what could not be looked at for want of rights. Asks the API server.

@@ -53,12 +53,17 @@ void print_to(int descriptor, std::string_view text) {
     }
 }
 
-void say_failure(const Failure& failure) { stand_in_speaks(std::string(name_in(failure_kinds, failure.kind)) + ": " + failure.message); }
+void say_failure(const Failure& failure) {
+    stand_in_speaks(std::string(name_in(failure_kinds, failure.kind)) + ": " + failure.message);
+}
 
 class KubernetesClient {
 public:
     KubernetesClient(KubernetesTask task, Wanted& wanted)
-        : task_(std::move(task)), name_(task_.name()), kubectl_(task_.kubectl, "", ""), wanted_(wanted) {}
+        : task_(std::move(task)),
+          name_(task_.name()),
+          kubectl_(task_.kubectl, "", ""),
+          wanted_(wanted) {}
 
     int run() {
         if (!create()) return finished_without_job();
@@ -77,8 +82,8 @@ public:
 private:
     bool create() {
         try {
-            (void)kubectl_.ask({"create", "--validate=ignore", "--filename=-"}, task_.job.dump(), Kubectl::usual_patience,
-                               [&] { return !wanted_.still(); });
+            (void)kubectl_.ask({"create", "--validate=ignore", "--filename=-"}, task_.job.dump(),
+                               Kubectl::usual_patience, [&] { return !wanted_.still(); });
         } catch (const KubectlError& error) {
             // Asked again, as the first answer was lost.
             if (std::string_view(error.what()).find("(AlreadyExists)") == std::string_view::npos) {
@@ -93,7 +98,9 @@ private:
     /// An order that was given up may have been heard.
     int finished_without_job() {
         const bool asked_to_end = !wanted_.still();
-        if (!asked_to_end) say_failure({FailureKind::infrastructure, "the job " + name_ + " cannot be made: " + create_error_});
+        if (!asked_to_end)
+            say_failure({FailureKind::infrastructure,
+                         "the job " + name_ + " cannot be made: " + create_error_});
         ending_since_ = Clock::now();
         while (asked_to_end && !deleted_ && Clock::now() - *ending_since_ < deletion_patience) {
             delete_job();
@@ -124,7 +131,9 @@ private:
     void delete_job() {
         if (Clock::now() < next_delete_) return;
         try {
-            (void)kubectl_.ask({"delete", "job", name_, "--cascade=foreground", "--ignore-not-found", "--wait=false"}, "", 0ms);
+            (void)kubectl_.ask({"delete", "job", name_, "--cascade=foreground",
+                                "--ignore-not-found", "--wait=false"},
+                               "", 0ms);
             deleted_ = Clock::now();
         } catch (const KubectlError&) {
             next_delete_ = Clock::now() + 500ms;
@@ -136,10 +145,12 @@ private:
         if (watch_) {
             watched_ += watch_->read();
             std::size_t from = 0;
-            for (std::size_t end = 0; (end = watched_.find('\n', from)) != std::string::npos; from = end + 1)
+            for (std::size_t end = 0; (end = watched_.find('\n', from)) != std::string::npos;
+                 from = end + 1)
                 take_event(watched_.substr(from, end - from));
             watched_.erase(0, from);
-            constexpr auto surely_connected = 35s;  // a connection that is not answered is given up after 30 s
+            constexpr auto surely_connected =
+                35s;  // a connection that is not answered is given up after 30 s
             if (Clock::now() - watch_since_ > surely_connected) api_answers();
             if (watch_->over()) {
                 api_fails("kubectl get --watch: " + watch_->complaint());
@@ -148,9 +159,10 @@ private:
                 next_watch_ = Clock::now() + (gone_ ? 1h : 200ms);
             }
         } else if (Clock::now() >= next_watch_) {
-            watch_ =
-                std::make_unique<RunningKubectl>(kubectl_, std::vector<std::string>{"get", "pods", "--selector=job-name=" + name_,
-                                                                                    "--watch", "--output-watch-events", "--output=json"});
+            watch_ = std::make_unique<RunningKubectl>(
+                kubectl_,
+                std::vector<std::string>{"get", "pods", "--selector=job-name=" + name_, "--watch",
+                                         "--output-watch-events", "--output=json"});
             watch_since_ = Clock::now();
         }
         look_whether_gone();
@@ -176,10 +188,12 @@ private:
         pod_ = pod_state_of(pod, task_.container);
         const bool ended = pod_->phase == PodState::Phase::ended;
         // Of waiting: the launcher stops the run.
-        if (pod_->failure && (ended || !pod_->hopeless) && !other_ended_by_itself_) failure_ = pod_->failure;
+        if (pod_->failure && (ended || !pod_->hopeless) && !other_ended_by_itself_)
+            failure_ = pod_->failure;
         if (ended && !pod_->deleted) ended_by_itself_ = true;
         if (pod_->deleted && !ended_by_itself_ && !ending_since_) note_deletion(pod_name_);
-        if (!ran && pod_->phase != PodState::Phase::waits) stand_in_speaks("the pod " + pod_name_ + " runs on " + pod_->node);
+        if (!ran && pod_->phase != PodState::Phase::waits)
+            stand_in_speaks("the pod " + pod_name_ + " runs on " + pod_->node);
     }
 
     /// A pod of an engine over several nodes, but the first one.
@@ -194,7 +208,8 @@ private:
         other.name = pod.at("metadata").at("name").get<std::string>();
         other.state = pod_state_of(pod, task_.container);
         if (ending_since_ || other_ended_by_itself_ || ended_by_itself_) return;
-        if (!ran && other.state.phase == PodState::Phase::runs) stand_in_speaks("the pod " + other.name + " runs on " + other.state.node);
+        if (!ran && other.state.phase == PodState::Phase::runs)
+            stand_in_speaks("the pod " + other.name + " runs on " + other.state.node);
         if (other.state.failure && !other.state.hopeless) failure_ = other.state.failure;
         const bool ended = other.state.phase == PodState::Phase::ended;
         if (ended && !other_over_) other_over_ = Clock::now();
@@ -204,15 +219,19 @@ private:
 
     /// Where one pod has ended by itself, the cluster deletes the others: that comes after.
     void note_deletion(const std::string& pod) {
-        deletion_ = Failure{FailureKind::infrastructure, "somebody has deleted the pod " + pod + " or its job"};
+        deletion_ = Failure{FailureKind::infrastructure,
+                            "somebody has deleted the pod " + pod + " or its job"};
     }
 
     void lose(std::int64_t index) {
         const Other& other = others_[index];
-        if (ending_since_ || ended_by_itself_ || other.state.phase == PodState::Phase::ended) return;
+        if (ending_since_ || ended_by_itself_ || other.state.phase == PodState::Phase::ended)
+            return;
         if (!other_over_) other_over_ = Clock::now();
         if (!deletion_)
-            deletion_ = Failure{FailureKind::infrastructure, "the pod " + other.name + " is gone: somebody has deleted it, or its node"};
+            deletion_ =
+                Failure{FailureKind::infrastructure,
+                        "the pod " + other.name + " is gone: somebody has deleted it, or its node"};
     }
 
     /// It is over before the first pod, so the engine is broken.
@@ -222,8 +241,10 @@ private:
         if (other.state.failure) failure_ = other.state.failure;
         else if (!failure_)
             failure_ = Failure{FailureKind::other,
-                               "the pod " + other.name + ", rank " + std::to_string(index) + " of the engine, ended with exit code " +
-                                   std::to_string(other.state.exit_code.value_or(0)) + (last.empty() ? "" : "; its last line: " + last)};
+                               "the pod " + other.name + ", rank " + std::to_string(index) +
+                                   " of the engine, ended with exit code " +
+                                   std::to_string(other.state.exit_code.value_or(0)) +
+                                   (last.empty() ? "" : "; its last line: " + last)};
     }
 
     /// Whether the first pod has had time for words of its own on the end of another.
@@ -234,15 +255,22 @@ private:
 
     /// Once all pods run: that starts the engine, which is to find nobody that is still fetched.
     void announce() {
-        const auto runs = [](const PodState& state) { return state.phase == PodState::Phase::runs; };
-        if (task_.pods() == 1 || others_.size() + 1 < task_.pods() || !pod_ || !runs(*pod_) || pod_->pod_ip.empty()) return;
-        if (!std::all_of(others_.begin(), others_.end(), [&](const auto& one) { return runs(one.second.state); })) return;
+        const auto runs = [](const PodState& state) {
+            return state.phase == PodState::Phase::runs;
+        };
+        if (task_.pods() == 1 || others_.size() + 1 < task_.pods() || !pod_ || !runs(*pod_) ||
+            pod_->pod_ip.empty())
+            return;
+        if (!std::all_of(others_.begin(), others_.end(),
+                         [&](const auto& one) { return runs(one.second.state); }))
+            return;
         if (ending_since_ || Clock::now() < next_announcement_) return;
         if (!announcing_since_) announcing_since_ = Clock::now();
         try {
-            (void)kubectl_.ask({"annotate", "pods", "--selector=job-name=" + name_, std::string(pod_leader_annotation) + "=" + pod_->pod_ip,
-                                "--overwrite"},
-                               "", 0ms);
+            (void)kubectl_.ask(
+                {"annotate", "pods", "--selector=job-name=" + name_,
+                 std::string(pod_leader_annotation) + "=" + pod_->pod_ip, "--overwrite"},
+                "", 0ms);
             announced_ = true;
         } catch (const KubectlError& error) {
             next_announcement_ = Clock::now() + 500ms;
@@ -252,9 +280,11 @@ private:
 
     /// Prints what its log ends with.
     std::string last_line_of(const Other& other) const {
-        const auto log = kubectl_.once({"logs", other.name, "--container=" + task_.container, "--tail=100"}, "", 10s);
+        const auto log = kubectl_.once(
+            {"logs", other.name, "--container=" + task_.container, "--tail=100"}, "", 10s);
         if (log.exit_code != 0) {
-            stand_in_speaks("the log of the pod " + other.name + " cannot be read: " + log.complaint);
+            stand_in_speaks("the log of the pod " + other.name +
+                            " cannot be read: " + log.complaint);
             return "";
         }
         const std::vector<std::string> lines = lines_of(log.output);
@@ -275,19 +305,23 @@ private:
         const bool had_pod = pod_.has_value();
         const auto pause = had_pod || ending_since_ ? milliseconds(2000) : milliseconds(30'000);
         const bool watch_is_new = watch_ && watch_since_ > looked_;
-        if (gone_ || Clock::now() - std::max(looked_, watch_ ? watch_since_ : looked_) < pause) return;
+        if (gone_ || Clock::now() - std::max(looked_, watch_ ? watch_since_ : looked_) < pause)
+            return;
         if (had_pod && !watch_is_new && !deleted_) return;  // the watch has told of it
         looked_ = Clock::now();
         try {
             const Json pods = kubectl_.json({"get", "pods", "--selector=job-name=" + name_}, 0ms);
-            const Json items = pods.is_object() ? pods.value("items", Json::array()) : Json::array();
+            const Json items =
+                pods.is_object() ? pods.value("items", Json::array()) : Json::array();
             std::set<std::int64_t> listed;
             for (const Json& pod : items) listed.insert(index_of_pod(pod));
             for (const auto& [index, other] : others_)
                 if (!listed.contains(index)) lose(index);
             for (const Json& pod : items) take_pod(pod);
             if (listed.contains(0)) return api_answers();
-            if (had_pod || kubectl_.json({"get", "job", name_, "--ignore-not-found"}, 0ms).is_null()) gone_ = true;
+            if (had_pod ||
+                kubectl_.json({"get", "job", name_, "--ignore-not-found"}, 0ms).is_null())
+                gone_ = true;
             api_answers();
         } catch (const KubectlError& error) {
             api_fails(error.what());
@@ -302,7 +336,8 @@ private:
             if (!log_reader_->over()) return;
             const bool failed = log_reader_->exit_code() != 0;
             log_trouble_ = failed ? log_reader_->complaint() : "";
-            if (log_after_end_ && !(failed && is_temporary_complaint(log_trouble_))) log_complete_ = true;
+            if (log_after_end_ && !(failed && is_temporary_complaint(log_trouble_)))
+                log_complete_ = true;
             log_reader_.reset();
             next_log_ = Clock::now() + log_pause_;
             log_pause_ = std::min(2 * log_pause_, milliseconds(5000));
@@ -312,10 +347,13 @@ private:
         const bool first_after_end = pod_->phase == PodState::Phase::ended && !log_after_end_;
         if (Clock::now() < next_log_ && !first_after_end) return;
         if (first_after_end) log_pause_ = shortest_log_pause;
-        std::vector<std::string> words{"logs", pod_name_, "--container=" + task_.container, "--follow", "--timestamps"};
-        if (const std::string since = log_.since(); !since.empty()) words.push_back("--since-time=" + since);
+        std::vector<std::string> words{"logs", pod_name_, "--container=" + task_.container,
+                                       "--follow", "--timestamps"};
+        if (const std::string since = log_.since(); !since.empty())
+            words.push_back("--since-time=" + since);
         log_.begin();
-        log_after_end_ = pod_->phase == PodState::Phase::ended;  // what it brings now is all, unless it fails
+        log_after_end_ =
+            pod_->phase == PodState::Phase::ended;  // what it brings now is all, unless it fails
         log_reader_ = std::make_unique<RunningKubectl>(kubectl_, words);
     }
 
@@ -324,7 +362,8 @@ private:
     void keep_forwarding() {
         if (task_.forwarded_port == 0 || ending_since_ || forward_broke_) return;
         if (forward_) {
-            if (forward_->read().find("Forwarding from") != std::string::npos) forward_stands_ = true;
+            if (forward_->read().find("Forwarding from") != std::string::npos)
+                forward_stands_ = true;
             if (!forward_->over()) return;
             const std::string why = forward_->complaint();
             if (forward_stands_ && !forward_->complains_of("onnection refused")) {
@@ -341,7 +380,8 @@ private:
             const std::string port = std::to_string(task_.forwarded_port);
             forward_stands_ = false;
             forward_ = std::make_unique<RunningKubectl>(
-                kubectl_, std::vector<std::string>{"port-forward", "pod/" + pod_name_, port + ":" + port, "--address=127.0.0.1"});
+                kubectl_, std::vector<std::string>{"port-forward", "pod/" + pod_name_,
+                                                   port + ":" + port, "--address=127.0.0.1"});
         }
     }
 
@@ -351,7 +391,8 @@ private:
         const bool ended = pod_ && pod_->phase == PodState::Phase::ended;
         if ((ended || gone_) && !end_known_) end_known_ = now;
         constexpr auto last_words = 10s;
-        const bool log_is_done = log_complete_ || (gone_ && !log_reader_) || (end_known_ && now - *end_known_ > last_words);
+        const bool log_is_done = log_complete_ || (gone_ && !log_reader_) ||
+                                 (end_known_ && now - *end_known_ > last_words);
         if (end_known_ && log_is_done) {
             log_.finish();
             if (!ending_since_) say_end();
@@ -360,38 +401,51 @@ private:
         }
         if (ending_since_) {
             const milliseconds grace(static_cast<std::int64_t>(task_.grace_seconds() * 1000));
-            if (deleted_ ? now - *deleted_ > grace + beside_grace : now - *ending_since_ > deletion_patience) {
+            if (deleted_ ? now - *deleted_ > grace + beside_grace
+                         : now - *ending_since_ > deletion_patience) {
                 stand_in_speaks("the pod of the job " + name_ + " has not ended");
                 return stand_in_ended;
             }
-        } else if (announcing_since_ && !announced_ && seconds_since(*announcing_since_) > task_.unanswered_within_seconds) {
-            say_failure({FailureKind::infrastructure, "the pods cannot be told the address of the first one: " + announcement_trouble_});
+        } else if (announcing_since_ && !announced_ &&
+                   seconds_since(*announcing_since_) > task_.unanswered_within_seconds) {
+            say_failure(
+                {FailureKind::infrastructure,
+                 "the pods cannot be told the address of the first one: " + announcement_trouble_});
             return stand_in_failed;
-        } else if (other_over_ &&
-                   seconds_since(*other_over_) > task_.grace_seconds() + std::chrono::duration<double>(beside_grace).count()) {
+        } else if (other_over_ && seconds_since(*other_over_) >
+                                      task_.grace_seconds() +
+                                          std::chrono::duration<double>(beside_grace).count()) {
             say_end();
             return stand_in_failed;
         } else if (constexpr auto end_is_known_within = 500ms;
                    forward_broke_ && !end_known_ && now - *forward_broke_ > end_is_known_within) {
             say_failure({FailureKind::infrastructure,
-                         "the connection through the API server (kubectl port-forward) broke, and requests with it: " + forward_trouble_});
+                         "the connection through the API server (kubectl port-forward) broke, and "
+                         "requests with it: " +
+                             forward_trouble_});
             return stand_in_failed;
-        } else if (trouble_since_ && seconds_since(*trouble_since_) > task_.unanswered_within_seconds) {
+        } else if (trouble_since_ &&
+                   seconds_since(*trouble_since_) > task_.unanswered_within_seconds) {
             say_failure({FailureKind::infrastructure,
-                         "the API server has not answered for " + seconds_text(task_.unanswered_within_seconds) + ": " + trouble_});
+                         "the API server has not answered for " +
+                             seconds_text(task_.unanswered_within_seconds) + ": " + trouble_});
             return stand_in_failed;
         }
         return std::nullopt;
     }
 
     void say_end() const {
-        if (!log_trouble_.empty()) stand_in_speaks("the log may lack lines: kubectl logs: " + log_trouble_);
-        if (!log_.complaint().empty()) stand_in_speaks("the node says of the log: " + log_.complaint());
+        if (!log_trouble_.empty())
+            stand_in_speaks("the log may lack lines: kubectl logs: " + log_trouble_);
+        if (!log_.complaint().empty())
+            stand_in_speaks("the node says of the log: " + log_.complaint());
         if (failure_) say_failure(*failure_);
         else if (deletion_) say_failure(*deletion_);
         else if (gone_ && !(pod_ && pod_->phase == PodState::Phase::ended))
-            say_failure({FailureKind::infrastructure, pod_ ? "the pod " + pod_name_ + " is gone: somebody has deleted it, or its node"
-                                                           : "the job " + name_ + " is gone: somebody has deleted it"});
+            say_failure(
+                {FailureKind::infrastructure,
+                 pod_ ? "the pod " + pod_name_ + " is gone: somebody has deleted it, or its node"
+                      : "the job " + name_ + " is gone: somebody has deleted it"});
     }
 
     const KubernetesTask task_;
@@ -403,7 +457,8 @@ private:
     std::unique_ptr<RunningKubectl> watch_{};
     std::string watched_{};  ///< of an event, the part that has come
     Clock::time_point watch_since_{}, next_watch_{}, looked_{};
-    std::optional<Clock::time_point> trouble_since_{};  ///< since when the API server does not answer
+    std::optional<Clock::time_point>
+        trouble_since_{};  ///< since when the API server does not answer
     std::string trouble_{};
 
     std::string pod_name_{};
@@ -413,7 +468,8 @@ private:
     bool gone_ = false, ended_by_itself_ = false;
     std::optional<Clock::time_point> end_known_{};
 
-    StampedLog log_{[](std::string_view line) { print_to(STDOUT_FILENO, std::string(line) + "\n"); }};
+    StampedLog log_{
+        [](std::string_view line) { print_to(STDOUT_FILENO, std::string(line) + "\n"); }};
     std::unique_ptr<RunningKubectl> log_reader_{};
     static constexpr milliseconds shortest_log_pause{300};
     milliseconds log_pause_ = shortest_log_pause;
@@ -426,7 +482,8 @@ private:
     std::optional<Clock::time_point> announcing_since_{};
     Clock::time_point next_announcement_{};
     std::string announcement_trouble_{};
-    std::optional<Clock::time_point> other_over_{};  ///< since when one of them is, before the first
+    std::optional<Clock::time_point>
+        other_over_{};  ///< since when one of them is, before the first
     bool other_ended_by_itself_ = false;
 
     std::unique_ptr<RunningKubectl> forward_{};
@@ -468,7 +525,11 @@ KubernetesTask KubernetesTask::from(const std::string& line) {
 }
 
 double KubernetesTask::grace_seconds() const {
-    return job.at("spec").at("template").at("spec").at("terminationGracePeriodSeconds").get<double>();
+    return job.at("spec")
+        .at("template")
+        .at("spec")
+        .at("terminationGracePeriodSeconds")
+        .get<double>();
 }
 
 int kubernetes_client() {

@@ -17,16 +17,22 @@ struct KubernetesTask {
     std::vector<std::string> kubectl{};  ///< words before a command
     nlohmann::json job{};                ///< the manifest
     std::string container{};             ///< the engine's
-    int forwarded_port = 0;              ///< of the pod, brought to the same port of this machine's loopback; 0: none
-    double silent_within_seconds = 30;   ///< without a byte on standard input for so long, nobody waits for the trial
+    int forwarded_port =
+        0;  ///< of the pod, brought to the same port of this machine's loopback; 0: none
+    double silent_within_seconds =
+        30;  ///< without a byte on standard input for so long, nobody waits for the trial
     /// Where the API server answers nothing for so long, the trial is given up.
     double unanswered_within_seconds = std::chrono::duration<double>(cluster_patience).count();
 
     [[nodiscard]] std::string text() const;                             ///< one line
     [[nodiscard]] static KubernetesTask from(const std::string& line);  ///< throws ParseError
-    [[nodiscard]] std::string name() const { return job.at("metadata").at("name").get<std::string>(); }
+    [[nodiscard]] std::string name() const {
+        return job.at("metadata").at("name").get<std::string>();
+    }
     /// One, or one of each node that the engine is spread over.
-    [[nodiscard]] std::size_t pods() const { return job.at("spec").at("completions").get<std::size_t>(); }
+    [[nodiscard]] std::size_t pods() const {
+        return job.at("spec").at("completions").get<std::size_t>();
+    }
     /// For the engine to end by itself.
     [[nodiscard]] double grace_seconds() const;
 };

@@ -67,7 +67,8 @@ std::string label_in_cluster(const std::string& mark) {
 /// The pods of a job by their index: one, or one of each node that its engine is spread over.
 std::map<std::int64_t, Json> pods_in(const Json& list) {
     std::map<std::int64_t, Json> result;
-    for (const Json& pod : list.is_object() ? list.value("items", Json::array()) : Json::array()) result[index_of_pod(pod)] = pod;
+    for (const Json& pod : list.is_object() ? list.value("items", Json::array()) : Json::array())
+        result[index_of_pod(pod)] = pod;
     return result;
 }
 
@@ -98,9 +99,10 @@ public:
         result.name = new_launch_name(label_in_cluster(request.mark));
         result.image = request.image;
         result.program = request.command.argv.front();
-        KubernetesTask task{.kubectl = kubectl_.words(),
-                            .job = trial_job(options_, request, result.name, label_in_cluster(request.mark)),
-                            .container = container_};
+        KubernetesTask task{
+            .kubectl = kubectl_.words(),
+            .job = trial_job(options_, request, result.name, label_in_cluster(request.mark)),
+            .container = container_};
         if (options_.reach == KubernetesReach::forward) task.forwarded_port = request.port;
         result.argv = {launch_client_program(), "launch-client", "kubernetes"};
         result.environment = secret_variables();  // with which this user's kubectl may log in
@@ -125,7 +127,8 @@ public:
         std::map<std::int64_t, Json> pods;
         try {
             pods = pods_of(launch.name, 0ms);
-        } catch (const KubectlError& error) {  // it is asked again, and the user may stop it meanwhile
+        } catch (
+            const KubectlError& error) {  // it is asked again, and the user may stop it meanwhile
             const std::scoped_lock lock(mutex_);
             Look& look = looks_[launch.name];
             if (!look.silent_since) look.silent_since = now;
@@ -153,16 +156,22 @@ public:
             return {{}, address_of(leader), leader.pod_ip, place_of_all(pods)};
         }
         const PodState state = first.value_or(PodState{.why = "a pod of the job is being made"});
-        std::string waits = pods.empty() ? why_no_pod(launch.name, since_launch(launch.name)) : state.why;
-        if (run > 0) waits += " (" + std::to_string(run) + " of " + std::to_string(wanted) + " pods run)";
+        std::string waits =
+            pods.empty() ? why_no_pod(launch.name, since_launch(launch.name)) : state.why;
+        if (run > 0)
+            waits += " (" + std::to_string(run) + " of " + std::to_string(wanted) + " pods run)";
         const std::scoped_lock lock(mutex_);
         Look& look = looks_[launch.name];
         look.asked = Clock::now();
         look.waits = waits.empty() ? "the pod waits" : waits;
         if (!state.failure || !state.hopeless) look.hopeless_since.reset();
         else if (!look.hopeless_since) look.hopeless_since = now;
-        if (look.hopeless_since && std::chrono::duration<double>(now - *look.hopeless_since).count() >= state.believed_after_seconds)
-            throw UsageError(state.failure->message);  // not tried again: it is not the cluster that has to change
+        if (look.hopeless_since &&
+            std::chrono::duration<double>(now - *look.hopeless_since).count() >=
+                state.believed_after_seconds)
+            throw UsageError(
+                state.failure
+                    ->message);  // not tried again: it is not the cluster that has to change
         return {look.waits, {}};
     }
 
@@ -177,40 +186,51 @@ public:
             // Looked at first: while the API server is asked, kubectl may have made it anew.
             const int port = port_of(launch.name);
             const bool forwards = port != 0 && options_.reach == KubernetesReach::forward;
-            const bool way_is_there = !forwards || takes_connection("127.0.0.1", std::to_string(port));
+            const bool way_is_there =
+                !forwards || takes_connection("127.0.0.1", std::to_string(port));
             const std::map<std::int64_t, Json> pods = pods_of(launch.name);
-            if (!pods.contains(0)) return Failure{FailureKind::infrastructure, "the pod of the job " + launch.name + " is gone"};
+            if (!pods.contains(0))
+                return Failure{FailureKind::infrastructure,
+                               "the pod of the job " + launch.name + " is gone"};
             for (const auto& [index, pod] : pods) {
                 const PodState state = pod_state_of(pod, container_);
                 if (state.failure) return state.failure;
                 if (state.deleted)
-                    return Failure{FailureKind::infrastructure, "somebody has deleted the job " + launch.name + " or its pod"};
+                    return Failure{FailureKind::infrastructure,
+                                   "somebody has deleted the job " + launch.name + " or its pod"};
                 if (state.phase != PodState::Phase::runs) return std::nullopt;
                 if (auto silent = node_silent(pod, state)) return silent;
             }
-            if (port != 0 && !forwards) return unreachable(address_of(pod_state_of(pods.at(0), container_)), port);
+            if (port != 0 && !forwards)
+                return unreachable(address_of(pod_state_of(pods.at(0), container_)), port);
             if (!way_is_there && comes_to_answer(port))
                 return Failure{FailureKind::infrastructure,
-                               "kubectl port-forward to the pod of the job " + launch.name + " was cut, and the engine answers again now"};
+                               "kubectl port-forward to the pod of the job " + launch.name +
+                                   " was cut, and the engine answers again now"};
         } catch (const IoError& error) {
             return Failure{FailureKind::infrastructure, error.what()};
         }
         return std::nullopt;
     }
 
-    [[nodiscard]] std::optional<Failure> ended(const Launch& launch, int exit_code, const std::vector<std::string>& lines) const override {
+    [[nodiscard]] std::optional<Failure> ended(
+        const Launch& launch, int exit_code, const std::vector<std::string>& lines) const override {
         for (auto line = lines.rbegin(); line != lines.rend(); ++line)
             for (const auto& [kind, called] : failure_kinds)
-                if (const std::string begin = std::string(stand_in_says) + std::string(called) + ": "; line->starts_with(begin))
+                if (const std::string begin =
+                        std::string(stand_in_says) + std::string(called) + ": ";
+                    line->starts_with(begin))
                     return Failure{kind, line->substr(begin.size())};
         if (exit_code <= 128) return std::nullopt;
         // A signal: the engine's end, or the client's?
         try {
             const std::map<std::int64_t, Json> pods = pods_of(launch.name);
-            const PodState state = pods.contains(0) ? pod_state_of(pods.at(0), container_) : PodState{};
+            const PodState state =
+                pods.contains(0) ? pod_state_of(pods.at(0), container_) : PodState{};
             if (state.failure) return state.failure;
             if (state.exit_code == exit_code) return std::nullopt;
-            return Failure{FailureKind::infrastructure, "the program here that stood for the job " + launch.name + " was killed"};
+            return Failure{FailureKind::infrastructure, "the program here that stood for the job " +
+                                                            launch.name + " was killed"};
         } catch (const IoError& error) {
             return Failure{FailureKind::infrastructure, error.what()};
         }
@@ -226,7 +246,8 @@ public:
     std::vector<std::string> end_leftovers(const std::string& mark) const override {
         // All are asked before one is waited for.
         for (const JobLeft& job : jobs_left(mark))
-            (void)kubectl_.ask({"delete", "job", job.name, "--cascade=foreground", "--ignore-not-found", "--wait=false"});
+            (void)kubectl_.ask({"delete", "job", job.name, "--cascade=foreground",
+                                "--ignore-not-found", "--wait=false"});
         return JobLauncher::end_leftovers(mark);
     }
 
@@ -243,27 +264,37 @@ private:
         std::optional<Clock::time_point> silent_since{};  ///< `place` has had no answer
     };
 
-    [[nodiscard]] std::map<std::int64_t, Json> pods_of(const std::string& name, milliseconds patience = Kubectl::usual_patience) const {
+    [[nodiscard]] std::map<std::int64_t, Json> pods_of(
+        const std::string& name, milliseconds patience = Kubectl::usual_patience) const {
         return pods_in(kubectl_.json({"get", "pods", "--selector=job-name=" + name}, patience));
     }
 
     [[nodiscard]] std::vector<JobLeft> jobs_left(const std::string& mark) const override {
         std::vector<JobLeft> result;
         if (mark.empty()) return result;
-        const Json list = kubectl_.json({"get", "jobs", "--selector=" + std::string(pod_study_label) + "=" + label_in_cluster(mark)});
-        for (const Json& job : list.is_object() ? list.value("items", Json::array()) : Json::array()) {
-            result.push_back({job.at("metadata").at("name"), "job " + job.at("metadata").at("name").get<std::string>()});
+        const Json list = kubectl_.json(
+            {"get", "jobs",
+             "--selector=" + std::string(pod_study_label) + "=" + label_in_cluster(mark)});
+        for (const Json& job :
+             list.is_object() ? list.value("items", Json::array()) : Json::array()) {
+            result.push_back({job.at("metadata").at("name"),
+                              "job " + job.at("metadata").at("name").get<std::string>()});
             const std::scoped_lock lock(mutex_);
             looks_[result.back().name].grace_seconds =
-                job.at("spec").at("template").at("spec").value("terminationGracePeriodSeconds", removal_seconds);
+                job.at("spec")
+                    .at("template")
+                    .at("spec")
+                    .value("terminationGracePeriodSeconds", removal_seconds);
         }
         return result;
     }
 
     [[nodiscard]] std::string address_of(const PodState& state) const {
         if (options_.reach == KubernetesReach::forward) return "127.0.0.1";
-        const std::string& address = options_.reach == KubernetesReach::node ? state.host_ip : state.pod_ip;
-        if (address.empty()) throw IoError("Kubernetes does not say the address of the pod on " + state.node);
+        const std::string& address =
+            options_.reach == KubernetesReach::node ? state.host_ip : state.pod_ip;
+        if (address.empty())
+            throw IoError("Kubernetes does not say the address of the pod on " + state.node);
         return address;
     }
 
@@ -276,9 +307,10 @@ private:
     [[nodiscard]] static std::optional<Failure> unreachable(const std::string& address, int port) {
         const int error = connection_error(address, std::to_string(port));
         if (error == 0 || error == ECONNREFUSED || error == ECONNRESET) return std::nullopt;
-        return Failure{FailureKind::infrastructure, "the engine runs, and this machine cannot reach " + address + " port " +
-                                                        std::to_string(port) + " (" + std::generic_category().message(error) +
-                                                        "): say `reach: forward`, or run in the cluster"};
+        return Failure{FailureKind::infrastructure,
+                       "the engine runs, and this machine cannot reach " + address + " port " +
+                           std::to_string(port) + " (" + std::generic_category().message(error) +
+                           "): say `reach: forward`, or run in the cluster"};
     }
 
     /// Whether an engine is behind the port once the client has forwarded it again: kubectl itself
@@ -287,7 +319,8 @@ private:
         constexpr auto within = 10s;
         Endpoint engine;
         engine.url = "http://127.0.0.1:" + std::to_string(port);
-        for (const auto begin = Clock::now(); Clock::now() - begin < within; std::this_thread::sleep_for(200ms))
+        for (const auto begin = Clock::now(); Clock::now() - begin < within;
+             std::this_thread::sleep_for(200ms))
             if (get(engine, "/", 2).error.empty()) return true;
         return false;
     }
@@ -306,15 +339,20 @@ private:
         if (seconds < usual_seconds) return "the job is being made";
         const Json job = kubectl_.json({"get", "job", name, "--ignore-not-found"});
         if (job.is_null()) {
-            if (seconds > longest_seconds) throw IoError("there has been no job " + name + " for a minute");
+            if (seconds > longest_seconds)
+                throw IoError("there has been no job " + name + " for a minute");
             return "the job is being made";
         }
-        if (job.at("spec").value("suspend", false)) return "the job is held back by its queue (it is suspended)";
+        if (job.at("spec").value("suspend", false))
+            return "the job is held back by its queue (it is suspended)";
         std::string last;
         try {
-            const Json events =
-                kubectl_.json({"get", "events", "--field-selector=involvedObject.name=" + name + ",reason=FailedCreate"}, 0ms);
-            for (const Json& event : events.is_object() ? events.value("items", Json::array()) : Json::array())
+            const Json events = kubectl_.json(
+                {"get", "events",
+                 "--field-selector=involvedObject.name=" + name + ",reason=FailedCreate"},
+                0ms);
+            for (const Json& event :
+                 events.is_object() ? events.value("items", Json::array()) : Json::array())
                 last = event.value("message", "");
         } catch (const KubectlError&) {
             last.clear();  // events may not be ours to read
@@ -322,8 +360,10 @@ private:
         if (last.empty()) return "the job has no pod yet";
         if (seconds > longest_seconds && last.find("exceeded quota") == std::string::npos) {
             const std::string what = "Kubernetes makes no pod for the job " + name + ": " + last;
-            const bool refused = last.find("is forbidden: ") != std::string::npos || last.find(" is invalid: ") != std::string::npos;
-            if (refused) throw UsageError(what + "; mend the template, or make there what it names");
+            const bool refused = last.find("is forbidden: ") != std::string::npos ||
+                                 last.find(" is invalid: ") != std::string::npos;
+            if (refused)
+                throw UsageError(what + "; mend the template, or make there what it names");
             throw IoError(what);
         }
         return "the job has no pod yet: " + last;
@@ -336,9 +376,11 @@ private:
             const std::scoped_lock lock(mutex_);
             if (const auto known = nodes_.find(node); known != nodes_.end()) return known->second;
         }
-        const Kubectl::Answer answer = kubectl_.once({"get", "node", node, "--output=jsonpath={.metadata.labels}"}, "", 20s);
+        const Kubectl::Answer answer =
+            kubectl_.once({"get", "node", node, "--output=jsonpath={.metadata.labels}"}, "", 20s);
         Place result = node_facts(node, labels_in(answer.exit_code == 0 ? answer.output : ""));
-        const bool for_good = answer.exit_code == 0 || answer.complaint.find("orbidden") != std::string::npos;
+        const bool for_good =
+            answer.exit_code == 0 || answer.complaint.find("orbidden") != std::string::npos;
         if (!for_good) return result;  // the next trial asks again
         const std::scoped_lock lock(mutex_);
         return nodes_.emplace(node, std::move(result)).first->second;
@@ -347,7 +389,8 @@ private:
     /// Where these run; of several nodes, what differs is listed.
     [[nodiscard]] Place place_of_all(const std::map<std::int64_t, Json>& pods) const {
         Place result;
-        for (const auto& [index, pod] : pods) add_place(result, place_on(pod_state_of(pod, container_).node));
+        for (const auto& [index, pod] : pods)
+            add_place(result, place_on(pod_state_of(pod, container_).node));
         return result;
     }
 
@@ -355,11 +398,13 @@ private:
     [[nodiscard]] std::optional<Failure> node_silent(const Json& pod, const PodState& state) const {
         try {
             constexpr auto patience_for_a_line = 5s;
-            (void)kubectl_.ask({"logs", pod.at("metadata").at("name").get<std::string>(), "--container=" + container_, "--tail=1"}, "",
-                               patience_for_a_line);
+            (void)kubectl_.ask({"logs", pod.at("metadata").at("name").get<std::string>(),
+                                "--container=" + container_, "--tail=1"},
+                               "", patience_for_a_line);
             return std::nullopt;
         } catch (const KubectlError& error) {
-            return Failure{FailureKind::infrastructure, "the node " + state.node + " does not answer: " + error.what()};
+            return Failure{FailureKind::infrastructure,
+                           "the node " + state.node + " does not answer: " + error.what()};
         }
     }
 
@@ -370,7 +415,8 @@ private:
             const std::map<std::int64_t, Json> pods = pods_of(name);
             return std::none_of(pods.begin(), pods.end(), [&](const auto& one) {
                 const PodState state = pod_state_of(one.second, container_);
-                return state.phase != PodState::Phase::ended && !state.node.empty() && node_silent(one.second, state);
+                return state.phase != PodState::Phase::ended && !state.node.empty() &&
+                       node_silent(one.second, state);
             });
         } catch (const IoError&) {
             return true;
@@ -383,15 +429,17 @@ private:
         double seconds = removal_seconds;
         {
             const std::scoped_lock lock(mutex_);
-            if (const auto known = looks_.find(name); known != looks_.end()) seconds += known->second.grace_seconds;
+            if (const auto known = looks_.find(name); known != looks_.end())
+                seconds += known->second.grace_seconds;
         }
         const auto until = Clock::now() + milliseconds(static_cast<std::int64_t>(seconds * 1000));
         const std::string bound = std::to_string(static_cast<std::int64_t>(std::ceil(seconds)));
         for (auto pause = 200ms;; pause = std::min(2 * pause, milliseconds(5000))) {
             constexpr auto longer = 10s;
-            const auto answer = kubectl_.once(
-                {"delete", "job", name, "--cascade=foreground", "--ignore-not-found", "--wait=true", "--timeout=" + bound + "s"}, "",
-                std::chrono::ceil<milliseconds>(until + longer - Clock::now()));
+            const auto answer =
+                kubectl_.once({"delete", "job", name, "--cascade=foreground", "--ignore-not-found",
+                               "--wait=true", "--timeout=" + bound + "s"},
+                              "", std::chrono::ceil<milliseconds>(until + longer - Clock::now()));
             if (answer.exit_code == 0) return {};
             if (!is_temporary_complaint(answer.complaint) || Clock::now() + pause > until)
                 return "the job " + name + " would not go: " + answer.complaint;

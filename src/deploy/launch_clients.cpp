@@ -30,13 +30,16 @@ std::string label_here_of(const std::string& mark) {
 std::string new_launch_name(const std::string& label) {
     static const std::string random = [] {
         std::random_device device;
-        return fingerprint_of(std::to_string(device()) + " " + std::to_string(device())).text().substr(0, 8);
+        return fingerprint_of(std::to_string(device()) + " " + std::to_string(device()))
+            .text()
+            .substr(0, 8);
     }();
     static std::atomic<int> made = 0;
     return "servetune-" + label + "-" + random + "-" + std::to_string(++made);
 }
 
-std::string with_place(std::string word, const std::map<std::string, std::string>& files, std::string_view folder) {
+std::string with_place(std::string word, const std::map<std::string, std::string>& files,
+                       std::string_view folder) {
     for (const auto& [name, content] : files) {
         const bool whole = word == name;
         if (!whole && !word.ends_with("=" + name)) continue;
@@ -55,14 +58,17 @@ void NotRemoved::try_again(const std::function<std::string(const std::string& na
     const std::scoped_lock lock(mutex_);
     while (!names_.empty()) {
         if (const std::string why = remove(*names_.begin()); !why.empty())
-            throw IoError("an earlier engine may still be there, so none is started beside it: " + why);
+            throw IoError("an earlier engine may still be there, so none is started beside it: " +
+                          why);
         names_.erase(names_.begin());
     }
 }
 
 RanCommand ask_client(std::vector<std::string> words, const std::string& purpose) {
     const auto file = find_program(words.front());
-    if (file.empty()) throw IoError("there is no program '" + words.front() + "' in $PATH to " + purpose + " with");
+    if (file.empty())
+        throw IoError("there is no program '" + words.front() + "' in $PATH to " + purpose +
+                      " with");
     words.front() = file.string();
     constexpr std::size_t output_bytes = 1UL << 20UL;
     return run_command(words, std::chrono::seconds(60), output_bytes);
@@ -74,7 +80,9 @@ std::string launch_client_program() {
     if (self.filename() == "autotune") return self.string();
     const auto other = find_program("autotune");
     if (other.empty())
-        throw IoError("there is no program 'autotune' in $PATH, which stands here for an engine that runs elsewhere: put its folder there");
+        throw IoError(
+            "there is no program 'autotune' in $PATH, which stands here for an engine that runs "
+            "elsewhere: put its folder there");
     return std::filesystem::absolute(other).string();
 }
 
@@ -82,22 +90,27 @@ std::string complaint_in(const RanCommand& command) {
     if (command.end == RanCommand::End::out_of_time) return "it did not answer in time";
     std::string last = "exit code " + std::to_string(command.exit_code);
     for (const std::string& line : lines_of(command.output))
-        if (!trimmed(line).empty() && !line.starts_with("WARN") && line.find("level=warning") == std::string::npos) last = line;
+        if (!trimmed(line).empty() && !line.starts_with("WARN") &&
+            line.find("level=warning") == std::string::npos)
+            last = line;
     return last.substr(0, 500);
 }
 
-Ended end_launched(const Launcher& launcher, const Launch& launch, Process& process, std::chrono::milliseconds patience) {
+Ended end_launched(const Launcher& launcher, const Launch& launch, Process& process,
+                   std::chrono::milliseconds patience) {
     const auto begin = std::chrono::steady_clock::now();
     std::string not_asked;
     try {
         // The other side has the same patience and then some work to do.
-        if (process.running() && launcher.ask_to_end(launch, process)) (void)process.wait(patience + std::chrono::seconds(3));
+        if (process.running() && launcher.ask_to_end(launch, process))
+            (void)process.wait(patience + std::chrono::seconds(3));
     } catch (const IoError& error) {
         not_asked = std::string("it could not be asked to end: ") + error.what() + "\n";
     }
     Ended result = process.end(patience);
     result.report += not_asked;
-    result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    result.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     return result;
 }
 

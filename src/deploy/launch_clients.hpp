@@ -28,7 +28,8 @@ std::string new_launch_name(const std::string& label);
 inline constexpr std::string_view files_folder = "/run/servetune";
 /// A word of the command that names one of its files (`FILE`, `--flag=FILE`), with the file's place
 /// in `folder`.
-std::string with_place(std::string word, const std::map<std::string, std::string>& files, std::string_view folder);
+std::string with_place(std::string word, const std::map<std::string, std::string>& files,
+                       std::string_view folder);
 
 /// What was launched elsewhere and could not be removed then: it is tried again before the next
 /// launch, so that an engine never meets the one before it. Any thread.

@@ -15,7 +15,8 @@ public:
     [[nodiscard]] std::string pinned(const std::string& /*image*/) const override { return {}; }
 
     [[nodiscard]] Launch launch(const LaunchRequest& request) const override {
-        Launch result{request.command.argv, request.environment, {}, {}, request.command.argv.front()};
+        Launch result{
+            request.command.argv, request.environment, {}, {}, request.command.argv.front()};
         hand_on_hub_tokens(result.environment);
         if (request.gpus.empty()) return result;
         result.environment["CUDA_VISIBLE_DEVICES"] = request.gpus;
@@ -24,14 +25,21 @@ public:
             result.environment.emplace("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
         return result;
     }
-    [[nodiscard]] std::optional<Failure> ended(const Launch& /*launch*/, int /*exit_code*/,
-                                               const std::vector<std::string>& /*lines*/) const override {
+    [[nodiscard]] std::optional<Failure> ended(
+        const Launch& /*launch*/, int /*exit_code*/,
+        const std::vector<std::string>& /*lines*/) const override {
         return std::nullopt;
     }
     std::string remove(const Launch& /*launch*/) const override { return {}; }
-    [[nodiscard]] std::vector<std::string> leftovers(const std::string& /*mark*/) const override { return {}; }
-    std::vector<std::string> end_leftovers(const std::string& /*mark*/) const override { return {}; }
-    [[nodiscard]] Command shown(const LaunchRequest& request) const override { return request.command; }
+    [[nodiscard]] std::vector<std::string> leftovers(const std::string& /*mark*/) const override {
+        return {};
+    }
+    std::vector<std::string> end_leftovers(const std::string& /*mark*/) const override {
+        return {};
+    }
+    [[nodiscard]] Command shown(const LaunchRequest& request) const override {
+        return request.command;
+    }
 };
 
 }  // namespace

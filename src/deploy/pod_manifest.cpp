@@ -38,7 +38,8 @@ constexpr const char* files_volume = "servetune-files";
 constexpr const char* leader_file = ".leader";
 
 PodTemplate template_of(const KubernetesOptions& options) {
-    PodTemplate result = pod_template_of(options.pod_template, options.devices, !options.images.empty());
+    PodTemplate result =
+        pod_template_of(options.pod_template, options.devices, !options.images.empty());
     if (!result.wrong.empty()) throw UsageError("kubernetes: " + options.why_invalid());
     return result;
 }
@@ -48,7 +49,8 @@ void check_text(const std::string& text, const std::string& what) {
     try {
         (void)utf8_text(text, what);
     } catch (const ParseError& error) {
-        throw UsageError(std::string("no pod can be given what is not UTF-8 text: ") + error.what());
+        throw UsageError(std::string("no pod can be given what is not UTF-8 text: ") +
+                         error.what());
     }
 }
 
@@ -62,7 +64,8 @@ std::string unexpanded(const std::string& text, const std::string& what) {
 
 bool mounts(const Json& container, const char* path) {
     const Json all = container.value("volumeMounts", Json::array());
-    return std::any_of(all.begin(), all.end(), [&](const Json& one) { return one.value("mountPath", "") == path; });
+    return std::any_of(all.begin(), all.end(),
+                       [&](const Json& one) { return one.value("mountPath", "") == path; });
 }
 
 /// A node that does not answer is given up soon, unless the user says when.
@@ -70,8 +73,13 @@ void add_tolerations(Json& spec) {
     Json& all = spec["tolerations"];
     if (all.is_null()) all = Json::array();
     for (const char* key : {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}) {
-        const bool said = std::any_of(all.begin(), all.end(), [&](const Json& one) { return one.value("key", "") == key; });
-        if (!said) all.push_back({{"key", key}, {"operator", "Exists"}, {"effect", "NoExecute"}, {"tolerationSeconds", lost_node_seconds}});
+        const bool said = std::any_of(all.begin(), all.end(),
+                                      [&](const Json& one) { return one.value("key", "") == key; });
+        if (!said)
+            all.push_back({{"key", key},
+                           {"operator", "Exists"},
+                           {"effect", "NoExecute"},
+                           {"tolerationSeconds", lost_node_seconds}});
     }
 }
 
@@ -82,10 +90,11 @@ void add_anti_affinity(Json& spec, const std::string& label, const std::string& 
     if (affinity.contains("podAntiAffinity")) return;
     Json selector{{"matchLabels", {{std::string(pod_study_label), label}}}};
     if (!alone)
-        selector["matchExpressions"] =
-            Json::array({{{"key", std::string(pod_trial_label)}, {"operator", "NotIn"}, {"values", Json::array({trial})}}});
-    affinity["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] =
-        Json::array({{{"topologyKey", "kubernetes.io/hostname"}, {"labelSelector", std::move(selector)}}});
+        selector["matchExpressions"] = Json::array({{{"key", std::string(pod_trial_label)},
+                                                     {"operator", "NotIn"},
+                                                     {"values", Json::array({trial})}}});
+    affinity["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] = Json::array(
+        {{{"topologyKey", "kubernetes.io/hostname"}, {"labelSelector", std::move(selector)}}});
 }
 
 void add_environment(Json& container, const LaunchRequest& request) {
@@ -93,13 +102,18 @@ void add_environment(Json& container, const LaunchRequest& request) {
     if (all.is_null()) all = Json::array();
     for (const auto& [name, value] : request.environment) {
         if (name == "CUDA_VISIBLE_DEVICES") continue;  // the pod has the devices it has
-        if (const std::string why = wrong_with_variable(name); !why.empty()) throw UsageError("the engine's environment: " + why);
+        if (const std::string why = wrong_with_variable(name); !why.empty())
+            throw UsageError("the engine's environment: " + why);
         if (names_secret(name) && !value.empty())
-            throw UsageError("the engine's environment has the secret " + name + ": everybody who may read pods would see it. " +
-                             "Put it into a Secret of the namespace, and name that under `envFrom` or `env` of the template");
-        if (std::any_of(all.begin(), all.end(), [&called = name](const Json& one) { return one.value("name", "") == called; }))
-            throw UsageError("the template's container '" + container.value("name", "") + "' sets " + name +
-                             " under `env`, and so does the study: one of them");
+            throw UsageError("the engine's environment has the secret " + name +
+                             ": everybody who may read pods would see it. " +
+                             "Put it into a Secret of the namespace, and name that under `envFrom` "
+                             "or `env` of the template");
+        if (std::any_of(all.begin(), all.end(), [&called = name](const Json& one) {
+                return one.value("name", "") == called;
+            }))
+            throw UsageError("the template's container '" + container.value("name", "") +
+                             "' sets " + name + " under `env`, and so does the study: one of them");
         all.push_back({{"name", name}, {"value", unexpanded(value, "the variable " + name)}});
     }
     if (all.empty()) container.erase("env");
@@ -109,15 +123,20 @@ void add_environment(Json& container, const LaunchRequest& request) {
 /// with their marks filled in. Where an address is a part of a word, one of IPv6 is in brackets.
 std::string in_words_of_shell(const std::vector<std::string>& words, std::int64_t nodes) {
     const std::array<std::pair<std::string_view, std::string>, 3> marks{
-        {{"{nodes}", std::to_string(nodes)}, {"{rank}", "$JOB_COMPLETION_INDEX"}, {"{leader}", "$host"}}};
+        {{"{nodes}", std::to_string(nodes)},
+         {"{rank}", "$JOB_COMPLETION_INDEX"},
+         {"{leader}", "$host"}}};
     std::string result;
     for (const std::string& word : words) {
         std::string filled = "'";
         for (const char c : word) filled += c == '\'' ? std::string("'\\''") : std::string(1, c);
         filled += "'";
         for (const auto& [mark, value] : marks)
-            for (auto at = filled.find(mark); at != std::string::npos; at = filled.find(mark, at + value.size()))
-                filled.replace(at, mark.size(), word == mark && value == "$host" ? "'\"$leader\"'" : "'\"" + value + "\"'");
+            for (auto at = filled.find(mark); at != std::string::npos;
+                 at = filled.find(mark, at + value.size()))
+                filled.replace(
+                    at, mark.size(),
+                    word == mark && value == "$host" ? "'\"$leader\"'" : "'\"" + value + "\"'");
         result += " " + filled;
     }
     return result;
@@ -135,7 +154,8 @@ std::string script_of_node(const SeveralNodes& over, std::int64_t nodes) {
            "trap - TERM\n"
            "case $leader in *:*) host=\"[$leader]\" ;; *) host=$leader ;; esac\n"
            "[ \"$JOB_COMPLETION_INDEX\" != 0 ] || exec \"$@\"" +
-           in_words_of_shell(over.each, nodes) + "\nexec \"$@\"" + in_words_of_shell(others, nodes) + "\n";
+           in_words_of_shell(over.each, nodes) + "\nexec \"$@\"" +
+           in_words_of_shell(others, nodes) + "\n";
 }
 
 void add_command(Json& container, const LaunchRequest& request, std::int64_t nodes) {
@@ -143,35 +163,44 @@ void add_command(Json& container, const LaunchRequest& request, std::int64_t nod
     const Command& command = request.command;
     if (nodes > 1)
         for (const std::string& word :
-             {std::string("/bin/sh"), std::string("-ec"), script_of_node(*request.over_nodes, nodes), std::string("sh")})
+             {std::string("/bin/sh"), std::string("-ec"),
+              script_of_node(*request.over_nodes, nodes), std::string("sh")})
             words.push_back(unexpanded(word, "a word of the shell"));
     for (std::size_t i = 0; i < command.argv.size(); ++i)
-        words.push_back(unexpanded(i == 0 ? command.argv[i] : with_place(command.argv[i], command.files, files_folder),
-                                   "a word of the engine's command"));
+        words.push_back(unexpanded(
+            i == 0 ? command.argv[i] : with_place(command.argv[i], command.files, files_folder),
+            "a word of the engine's command"));
     container["command"] = std::move(words);
 }
 
 /// The engine's files, as annotations that the node makes files of again; of an engine over several
 /// nodes the leader's address too, which comes later.
-void add_files(Json& metadata, Json& spec, Json& container, const std::map<std::string, std::string>& files, std::int64_t nodes) {
+void add_files(Json& metadata, Json& spec, Json& container,
+               const std::map<std::string, std::string>& files, std::int64_t nodes) {
     if (files.empty() && nodes == 1) return;
     Json items = Json::array();
     if (nodes > 1)
-        items.push_back(
-            {{"path", leader_file}, {"fieldRef", {{"fieldPath", "metadata.annotations['" + std::string(pod_leader_annotation) + "']"}}}});
+        items.push_back({{"path", leader_file},
+                         {"fieldRef",
+                          {{"fieldPath", "metadata.annotations['" +
+                                             std::string(pod_leader_annotation) + "']"}}}});
     std::size_t bytes = 0;
     for (const auto& [name, content] : files) {
         const std::string key = std::string(own_names) + "/file-" + std::to_string(items.size());
         check_text(content, "the engine's file " + name);
         bytes += key.size() + content.size();
         metadata["annotations"][key] = content;
-        items.push_back({{"path", name}, {"fieldRef", {{"fieldPath", "metadata.annotations['" + key + "']"}}}});
+        items.push_back(
+            {{"path", name}, {"fieldRef", {{"fieldPath", "metadata.annotations['" + key + "']"}}}});
     }
     if (bytes > most_annotation_bytes)
-        throw UsageError("the engine's files have " + std::to_string(bytes) + " bytes, and a pod's annotations at most " +
+        throw UsageError("the engine's files have " + std::to_string(bytes) +
+                         " bytes, and a pod's annotations at most " +
                          std::to_string(most_annotation_bytes));
-    spec["volumes"].push_back({{"name", files_volume}, {"downwardAPI", {{"items", std::move(items)}}}});
-    container["volumeMounts"].push_back({{"name", files_volume}, {"mountPath", files_folder}, {"readOnly", true}});
+    spec["volumes"].push_back(
+        {{"name", files_volume}, {"downwardAPI", {{"items", std::move(items)}}}});
+    container["volumeMounts"].push_back(
+        {{"name", files_volume}, {"mountPath", files_folder}, {"readOnly", true}});
 }
 
 Json with_labels(Json metadata, const std::string& label, const std::string& trial) {
@@ -207,14 +236,18 @@ std::string trial_label(const std::filesystem::path& folder) {
 std::int64_t nodes_of(const KubernetesOptions& options, const LaunchRequest& request) {
     const std::int64_t of_node = options.devices_of_node;
     if (of_node == 0 || request.devices <= of_node) return 1;
-    const std::string takes = "an engine takes " + std::to_string(request.devices) + " devices, a node has " + std::to_string(of_node);
-    if (!request.over_nodes) throw UsageError(takes + ", and its engine file has no words that spread it over several (`nodes`)");
-    if (request.devices % of_node != 0) throw UsageError(takes + ", and that is no number of whole nodes");
+    const std::string takes = "an engine takes " + std::to_string(request.devices) +
+                              " devices, a node has " + std::to_string(of_node);
+    if (!request.over_nodes)
+        throw UsageError(
+            takes + ", and its engine file has no words that spread it over several (`nodes`)");
+    if (request.devices % of_node != 0)
+        throw UsageError(takes + ", and that is no number of whole nodes");
     return request.devices / of_node;
 }
 
-nlohmann::json trial_job(const KubernetesOptions& options, const LaunchRequest& request, const std::string& name,
-                         const std::string& label) {
+nlohmann::json trial_job(const KubernetesOptions& options, const LaunchRequest& request,
+                         const std::string& name, const std::string& label) {
     const std::int64_t nodes = nodes_of(options, request);
     PodTemplate pod = template_of(options);
     Json& spec = pod.spec;
@@ -222,8 +255,10 @@ nlohmann::json trial_job(const KubernetesOptions& options, const LaunchRequest& 
     spec["restartPolicy"] = "Never";
     spec["enableServiceLinks"] = false;
     spec["automountServiceAccountToken"] = false;
-    spec["terminationGracePeriodSeconds"] = static_cast<std::int64_t>(std::ceil(request.stop_within_seconds));
-    if (!spec.contains("activeDeadlineSeconds")) spec["activeDeadlineSeconds"] = longest_pod_seconds;
+    spec["terminationGracePeriodSeconds"] =
+        static_cast<std::int64_t>(std::ceil(request.stop_within_seconds));
+    if (!spec.contains("activeDeadlineSeconds"))
+        spec["activeDeadlineSeconds"] = longest_pod_seconds;
     if (options.reach == KubernetesReach::node) {
         spec["hostNetwork"] = true;
         if (!spec.contains("dnsPolicy")) spec["dnsPolicy"] = "ClusterFirstWithHostNet";
@@ -232,11 +267,13 @@ nlohmann::json trial_job(const KubernetesOptions& options, const LaunchRequest& 
     const std::string trial = trial_label(request.folder);
     add_anti_affinity(spec, label, trial, nodes > 1);
     Json& container = spec["containers"][pod.engine];
-    if (!options.images.empty()) container["image"] = request.image.empty() ? options.images.front() : request.image;
+    if (!options.images.empty())
+        container["image"] = request.image.empty() ? options.images.front() : request.image;
     container["terminationMessagePolicy"] = "FallbackToLogsOnError";
     add_command(container, request, nodes);
     add_environment(container, request);
-    if (request.devices > 0 && !options.devices.empty()) container["resources"]["limits"][options.devices] = request.devices / nodes;
+    if (request.devices > 0 && !options.devices.empty())
+        container["resources"]["limits"][options.devices] = request.devices / nodes;
     if (!container.contains("volumeMounts")) container["volumeMounts"] = Json::array();
     if (!mounts(container, "/dev/shm")) {
         spec["volumes"].push_back({{"name", shm_volume}, {"emptyDir", {{"medium", "Memory"}}}});
@@ -251,22 +288,31 @@ nlohmann::json trial_job(const KubernetesOptions& options, const LaunchRequest& 
                 {"ttlSecondsAfterFinished", kept_after_end_seconds},
                 {"template", {{"metadata", std::move(metadata)}, {"spec", std::move(spec)}}}};
     if (nodes > 1) job["completionMode"] = "Indexed";
-    return {{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"metadata", {{"name", name}, {"labels", labels}}}, {"spec", std::move(job)}};
+    return {{"apiVersion", "batch/v1"},
+            {"kind", "Job"},
+            {"metadata", {{"name", name}, {"labels", labels}}},
+            {"spec", std::move(job)}};
 }
 
 std::string KubernetesOptions::why_invalid() const {
     const auto is_name = [](const std::string& text) {  // RFC 1123, as of namespaces
         constexpr std::size_t longest = 63;
         return text.size() <= longest && text.front() != '-' && text.back() != '-' &&
-               std::all_of(text.begin(), text.end(), [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; });
+               std::all_of(text.begin(), text.end(), [](char c) {
+                   return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+               });
     };
     OptionCheck check;
-    check.that(program.empty() || !program.front().empty(), "program", "a program and its words", "an empty word");
-    check.that(context.empty() || context.front() != '-', "context", "a context of the kubeconfig", "'" + context + "'");
-    check.that(name_space.empty() || is_name(name_space), "namespace", "lower-case letters, digits and '-'", "'" + name_space + "'");
+    check.that(program.empty() || !program.front().empty(), "program", "a program and its words",
+               "an empty word");
+    check.that(context.empty() || context.front() != '-', "context", "a context of the kubeconfig",
+               "'" + context + "'");
+    check.that(name_space.empty() || is_name(name_space), "namespace",
+               "lower-case letters, digits and '-'", "'" + name_space + "'");
     for (const std::string& image : images)
-        check.that(!image.empty() && image.front() != '-' && image.find_first_of(" \t\n") == std::string::npos, "images",
-                   "names such as docker.io/org/engine:1.0", "'" + image + "'");
+        check.that(!image.empty() && image.front() != '-' &&
+                       image.find_first_of(" \t\n") == std::string::npos,
+                   "images", "names such as docker.io/org/engine:1.0", "'" + image + "'");
     check.that(devices.empty() || devices.find('/') != std::string::npos, "devices",
                "the name of a resource such as nvidia.com/gpu, or \"\"", "'" + devices + "'");
     std::string result = check.text();

@@ -14,9 +14,12 @@
 namespace servetune {
 
 /// Labels of every Job of ours and of its pod.
-inline constexpr std::string_view managed_by_label = "app.kubernetes.io/managed-by";  ///< its value: `servetune`
-inline constexpr std::string_view pod_study_label = "servetune/study";                ///< its value: the study's label
-inline constexpr std::string_view pod_trial_label = "servetune/trial";                ///< its value: `trial_label`
+inline constexpr std::string_view managed_by_label =
+    "app.kubernetes.io/managed-by";  ///< its value: `servetune`
+inline constexpr std::string_view pod_study_label =
+    "servetune/study";  ///< its value: the study's label
+inline constexpr std::string_view pod_trial_label =
+    "servetune/trial";  ///< its value: `trial_label`
 
 /// The name of the engine's container in a template: `engine`, else its only one. Throws UsageError
 /// where there is none such.
@@ -45,7 +48,8 @@ inline constexpr std::string_view pod_leader_annotation = "servetune/leader";
 /// nodes is an Indexed Job, whose pods wait in a shell for `pod_leader_annotation`: only then is
 /// every image there and the address known. Throws UsageError where a file or word has no form in
 /// a manifest.
-[[nodiscard]] nlohmann::json trial_job(const KubernetesOptions& options, const LaunchRequest& request, const std::string& name,
+[[nodiscard]] nlohmann::json trial_job(const KubernetesOptions& options,
+                                       const LaunchRequest& request, const std::string& name,
                                        const std::string& label);
 
 }  // namespace servetune

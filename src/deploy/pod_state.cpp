@@ -56,14 +56,22 @@ struct WaitingReason {
 };
 constexpr std::array<WaitingReason, 11> waiting_reasons{{
     {"InvalidImageName", "its image has no valid name", 0, "mend `image` of the template"},
-    {"ErrImageNeverPull", "its image is not on the node, and imagePullPolicy is Never", 0, "put the image there, or let it be pulled"},
-    {"ErrImagePull", "its image cannot be pulled", minutes_of_patience, "look at `image` and `imagePullSecrets` of the template"},
-    {"ImagePullBackOff", "its image cannot be pulled", minutes_of_patience, "look at `image` and `imagePullSecrets` of the template"},
-    {"ImageInspectError", "its image cannot be read", minutes_of_patience, "look at the node's images"},
-    {"RegistryUnavailable", "the image's registry does not answer", minutes_of_patience, "look at `image` of the template"},
-    {"SignatureValidationFailed", "the image's signature is not valid", minutes_of_patience, "look at the cluster's image policy"},
-    {"CreateContainerConfigError", "its container lacks something", short_patience, "make what is missing in that namespace"},
-    {"CreateContainerError", "its container cannot be made", short_patience, "look at the template"},
+    {"ErrImageNeverPull", "its image is not on the node, and imagePullPolicy is Never", 0,
+     "put the image there, or let it be pulled"},
+    {"ErrImagePull", "its image cannot be pulled", minutes_of_patience,
+     "look at `image` and `imagePullSecrets` of the template"},
+    {"ImagePullBackOff", "its image cannot be pulled", minutes_of_patience,
+     "look at `image` and `imagePullSecrets` of the template"},
+    {"ImageInspectError", "its image cannot be read", minutes_of_patience,
+     "look at the node's images"},
+    {"RegistryUnavailable", "the image's registry does not answer", minutes_of_patience,
+     "look at `image` of the template"},
+    {"SignatureValidationFailed", "the image's signature is not valid", minutes_of_patience,
+     "look at the cluster's image policy"},
+    {"CreateContainerConfigError", "its container lacks something", short_patience,
+     "make what is missing in that namespace"},
+    {"CreateContainerError", "its container cannot be made", short_patience,
+     "look at the template"},
     {"RunContainerError", "its container cannot be run", short_patience, "look at the template"},
     {"CrashLoopBackOff", "it ends again and again", minutes_of_patience, "look at its log"},
 }};
@@ -91,42 +99,58 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 8> pod_reaso
 }};
 
 template <std::size_t n>
-std::string words_in_table(const std::array<std::pair<std::string_view, std::string_view>, n>& table, const std::string& name) {
+std::string words_in_table(
+    const std::array<std::pair<std::string_view, std::string_view>, n>& table,
+    const std::string& name) {
     for (const auto& [known, words] : table)
         if (known == name) return std::string(words);
     return "";
 }
 
-Failure of_cluster(const std::string& pod, const std::string& what) { return {FailureKind::infrastructure, "the pod " + pod + " " + what}; }
+Failure of_cluster(const std::string& pod, const std::string& what) {
+    return {FailureKind::infrastructure, "the pod " + pod + " " + what};
+}
 
-bool condition_holds(const Json& condition, const char* status) { return pod_text(condition, "status") == status; }
+bool condition_holds(const Json& condition, const char* status) {
+    return pod_text(condition, "status") == status;
+}
 
 class PodReader {
 public:
     PodReader(const Json& pod, const std::string& engine)
-        : pod_(pod), spec_(member_of_pod(pod, "spec")), status_(member_of_pod(pod, "status")), engine_(engine) {}
+        : pod_(pod),
+          spec_(member_of_pod(pod, "spec")),
+          status_(member_of_pod(pod, "status")),
+          engine_(engine) {}
 
     PodState read() {
         state_.node = pod_text(spec_, "nodeName");
         state_.pod_ip = pod_text(status_, "podIP");
         state_.host_ip = pod_text(status_, "hostIP");
         state_.deleted = !pod_text(member_of_pod(pod_, "metadata"), "deletionTimestamp").empty();
-        const Json& engine = member_of_pod(named_status(member_of_pod(status_, "containerStatuses"), engine_), "state");
+        const Json& engine = member_of_pod(
+            named_status(member_of_pod(status_, "containerStatuses"), engine_), "state");
         const Json& ended = member_of_pod(engine, "terminated");
         const std::string phase = pod_text(status_, "phase");
-        if (member_of_pod(ended, "exitCode").is_number_integer()) state_.exit_code = member_of_pod(ended, "exitCode").get<int>();
-        if (ended.is_object() || phase == "Failed" || phase == "Succeeded") state_.phase = PodState::Phase::ended;
+        if (member_of_pod(ended, "exitCode").is_number_integer())
+            state_.exit_code = member_of_pod(ended, "exitCode").get<int>();
+        if (ended.is_object() || phase == "Failed" || phase == "Succeeded")
+            state_.phase = PodState::Phase::ended;
         else if (member_of_pod(engine, "running").is_object()) state_.phase = PodState::Phase::runs;
         if (state_.phase == PodState::Phase::ended) read_end(ended);
-        else if (const std::string done = disrupted(); !done.empty()) state_.failure = of_cluster(name(), done);
-        else if (phase == "Unknown") state_.failure = of_cluster(name(), "has a node that does not answer: " + state_.node);
+        else if (const std::string done = disrupted(); !done.empty())
+            state_.failure = of_cluster(name(), done);
+        else if (phase == "Unknown")
+            state_.failure = of_cluster(name(), "has a node that does not answer: " + state_.node);
         else if (state_.phase == PodState::Phase::runs) read_running();
         else read_waiting(engine);
         return state_;
     }
 
 private:
-    [[nodiscard]] std::string name() const { return pod_text(member_of_pod(pod_, "metadata"), "name"); }
+    [[nodiscard]] std::string name() const {
+        return pod_text(member_of_pod(pod_, "metadata"), "name");
+    }
     [[nodiscard]] const Json& condition(const std::string& type) const {
         return named_status(member_of_pod(status_, "conditions"), type, "type");
     }
@@ -136,7 +160,8 @@ private:
         if (!condition_holds(target, "True")) return "";
         const std::string reason = pod_text(target, "reason");
         const std::string known = words_in_table(disruptions, reason);
-        return (known.empty() ? "was disrupted" : known) + " (" + with_message(reason, pod_text(target, "message")) + ")";
+        return (known.empty() ? "was disrupted" : known) + " (" +
+               with_message(reason, pod_text(target, "message")) + ")";
     }
 
     void read_end(const Json& ended) {
@@ -145,23 +170,31 @@ private:
         const std::string message = pod_text(ended, "message");
         if (!reason.empty()) {
             const std::string known = words_in_table(pod_reasons, reason);
-            state_.failure = of_cluster(name(), (known.empty() ? "was ended by the cluster" : known) + " (" +
-                                                    with_message(reason, pod_text(status_, "message")) + ")");
+            state_.failure =
+                of_cluster(name(), (known.empty() ? "was ended by the cluster" : known) + " (" +
+                                       with_message(reason, pod_text(status_, "message")) + ")");
         } else if (of_engine == "OOMKilled") state_.failure = out_of_memory();
-        else if (const std::string done = disrupted(); !done.empty()) state_.failure = of_cluster(name(), done);
-        else if (of_engine == "ContainerStatusUnknown") state_.failure = of_cluster(name(), "was lost by its node: " + message);
-        else if (of_engine == "StartError" || of_engine == "ContainerCannotRun") read_no_start(message);
+        else if (const std::string done = disrupted(); !done.empty())
+            state_.failure = of_cluster(name(), done);
+        else if (of_engine == "ContainerStatusUnknown")
+            state_.failure = of_cluster(name(), "was lost by its node: " + message);
+        else if (of_engine == "StartError" || of_engine == "ContainerCannotRun")
+            read_no_start(message);
         else if (!ended.is_object() && pod_text(status_, "phase") == "Failed") read_failed_before();
     }
 
     /// runc says `exec: "NAME": ...` where there is no such program, or it cannot be run.
     void read_no_start(const std::string& message) {
-        const bool no_program = message.find(" exec: ") != std::string::npos || message.find("exec format error") != std::string::npos;
-        const std::string image = pod_text(named_status(member_of_pod(spec_, "containers"), engine_), "image");
+        const bool no_program = message.find(" exec: ") != std::string::npos ||
+                                message.find("exec format error") != std::string::npos;
+        const std::string image =
+            pod_text(named_status(member_of_pod(spec_, "containers"), engine_), "image");
         state_.hopeless = no_program;
-        state_.failure = no_program ? Failure{FailureKind::unsupported, "the image" + (image.empty() ? "" : " '" + image + "'") +
-                                                                            " cannot start the engine's program: " + message}
-                                    : of_cluster(name(), "could not start its container: " + message);
+        state_.failure = no_program
+                             ? Failure{FailureKind::unsupported,
+                                       "the image" + (image.empty() ? "" : " '" + image + "'") +
+                                           " cannot start the engine's program: " + message}
+                             : of_cluster(name(), "could not start its container: " + message);
     }
 
     /// The pod failed before the engine began: what comes first did.
@@ -170,27 +203,33 @@ private:
         for (const Json& one : all_init()) {
             const Json& ended = member_of_pod(member_of_pod(one, "state"), "terminated");
             if (!ended.is_object() || member_of_pod(ended, "exitCode") == 0) continue;
-            state_.failure = of_cluster(name(), "failed, as its init container '" + pod_text(one, "name") + "' ended with exit code " +
-                                                    member_of_pod(ended, "exitCode").dump() + " (" +
-                                                    with_message(pod_text(ended, "reason"), pod_text(ended, "message")) + ")");
+            state_.failure = of_cluster(
+                name(),
+                "failed, as its init container '" + pod_text(one, "name") +
+                    "' ended with exit code " + member_of_pod(ended, "exitCode").dump() + " (" +
+                    with_message(pod_text(ended, "reason"), pod_text(ended, "message")) + ")");
             return;
         }
     }
 
     [[nodiscard]] Failure out_of_memory() const {
         const Json& container = named_status(member_of_pod(spec_, "containers"), engine_);
-        const std::string limit = pod_text(member_of_pod(member_of_pod(container, "resources"), "limits"), "memory");
-        return {FailureKind::out_of_memory, "the pod " + name() + " was killed for want of memory: " +
-                                                (limit.empty() ? "its container '" + engine_ + "' has no limit, so its node had no more"
-                                                               : "the limit of its container '" + engine_ + "' is " + limit +
-                                                                     " (`resources.limits.memory` of the template; /dev/shm counts)")};
+        const std::string limit =
+            pod_text(member_of_pod(member_of_pod(container, "resources"), "limits"), "memory");
+        return {FailureKind::out_of_memory,
+                "the pod " + name() + " was killed for want of memory: " +
+                    (limit.empty()
+                         ? "its container '" + engine_ + "' has no limit, so its node had no more"
+                         : "the limit of its container '" + engine_ + "' is " + limit +
+                               " (`resources.limits.memory` of the template; /dev/shm counts)")};
     }
 
     /// A lost node's pods keep their containers' last word, and only the pod is said not to be
     /// ready.
     void read_running() {
         const Json& ready = condition("Ready");
-        if (condition_holds(ready, "False") && condition_holds(condition("ContainersReady"), "True") &&
+        if (condition_holds(ready, "False") &&
+            condition_holds(condition("ContainersReady"), "True") &&
             pod_text(ready, "reason") != "ReadinessGatesNotReady")
             state_.failure = of_cluster(name(), "has a node that does not answer: " + state_.node);
     }
@@ -200,25 +239,32 @@ private:
         if (state_.node.empty()) {
             const std::string message = pod_text(scheduled, "message");
             const bool gated = pod_text(scheduled, "reason") == "SchedulingGated";
-            state_.why = gated ? "the pod is held back by its queue (scheduling gates)" : "the pod waits for a node";
+            state_.why = gated ? "the pod is held back by its queue (scheduling gates)"
+                               : "the pod waits for a node";
             if (!message.empty()) state_.why += ": " + message;
             // Nobody makes a claim but the user.
-            if (message.find("persistentvolumeclaim \"") != std::string::npos && message.find("not found") != std::string::npos)
-                give_up(short_patience, of_cluster(name(), "names a volume claim that is not there: " + message));
+            if (message.find("persistentvolumeclaim \"") != std::string::npos &&
+                message.find("not found") != std::string::npos)
+                give_up(short_patience,
+                        of_cluster(name(), "names a volume claim that is not there: " + message));
             return;
         }
         for (const Json& one : all_init()) {
             const Json& state = member_of_pod(one, "state");
-            if (member_of_pod(state, "waiting").is_object() && pod_text(member_of_pod(state, "waiting"), "reason") != "PodInitializing")
+            if (member_of_pod(state, "waiting").is_object() &&
+                pod_text(member_of_pod(state, "waiting"), "reason") != "PodInitializing")
                 return read_container_waits(one);
-            const bool is_sidecar = member_of_pod(one, "started") == true;  // it runs beside the others
+            const bool is_sidecar =
+                member_of_pod(one, "started") == true;  // it runs beside the others
             if (member_of_pod(state, "running").is_object() && !is_sidecar) {
-                state_.why = "the pod's init container '" + pod_text(one, "name") + "' runs on " + state_.node;
+                state_.why = "the pod's init container '" + pod_text(one, "name") + "' runs on " +
+                             state_.node;
                 return;
             }
         }
         if (member_of_pod(engine, "waiting").is_object())
-            return read_container_waits(named_status(member_of_pod(status_, "containerStatuses"), engine_));
+            return read_container_waits(
+                named_status(member_of_pod(status_, "containerStatuses"), engine_));
         state_.why = "the pod's image and volumes are made ready on " + state_.node;
     }
 
@@ -231,8 +277,9 @@ private:
             if (known.reason != reason) continue;
             const std::string of = "(container '" + pod_text(container, "name") + "'): ";
             state_.why = "the pod waits, as " + std::string(known.words) + " " + of + message;
-            give_up(known.believed_after_seconds, of_cluster(name(), "cannot start, as " + std::string(known.words) + " " + of + message +
-                                                                         "; " + std::string(known.remedy)));
+            give_up(known.believed_after_seconds,
+                    of_cluster(name(), "cannot start, as " + std::string(known.words) + " " + of +
+                                           message + "; " + std::string(known.remedy)));
         }
     }
 
@@ -258,13 +305,15 @@ private:
 }  // namespace
 
 std::int64_t index_of_pod(const nlohmann::json& pod) {
-    const std::string text =
-        pod_text(member_of_pod(member_of_pod(pod, "metadata"), "annotations"), "batch.kubernetes.io/job-completion-index");
+    const std::string text = pod_text(member_of_pod(member_of_pod(pod, "metadata"), "annotations"),
+                                      "batch.kubernetes.io/job-completion-index");
     std::int64_t index = 0;
     (void)std::from_chars(text.data(), text.data() + text.size(), index);
     return index;
 }
 
-PodState pod_state_of(const nlohmann::json& pod, const std::string& engine) { return PodReader(pod, engine).read(); }
+PodState pod_state_of(const nlohmann::json& pod, const std::string& engine) {
+    return PodReader(pod, engine).read();
+}
 
 }  // namespace servetune

@@ -20,7 +20,9 @@ struct PodTemplate {
     /// the other members are not to be used.
     std::vector<std::string> wrong{};
 
-    [[nodiscard]] const nlohmann::json& engine_container() const { return spec.at("containers").at(engine); }
+    [[nodiscard]] const nlohmann::json& engine_container() const {
+        return spec.at("containers").at(engine);
+    }
 };
 
 /// Begins the names of volumes, labels and annotations that are ours.
@@ -28,6 +30,7 @@ inline constexpr std::string_view own_names = "servetune";
 
 /// Of a Pod, a PodTemplate or a PodTemplateSpec as JSON. `devices`: the resource that the layout of
 /// a trial says; `has_images`: the study says the images. Throws nothing.
-[[nodiscard]] PodTemplate pod_template_of(const std::string& json, const std::string& devices, bool has_images);
+[[nodiscard]] PodTemplate pod_template_of(const std::string& json, const std::string& devices,
+                                          bool has_images);
 
 }  // namespace servetune

@@ -42,7 +42,8 @@ const std::vector<std::string>& usual_prompts() {
         "Name the planets of the solar system in order of their distance from the sun.",
         "What is the difference between a stack and a queue?",
         "Summarize the plot of Romeo and Juliet in three sentences.",
-        "If all roses are flowers and some flowers fade quickly, do some roses fade quickly? Explain.",
+        "If all roses are flowers and some flowers fade quickly, do some roses fade quickly? "
+        "Explain.",
         "Write an SQL query that lists the five customers with the most orders.",
         "Convert 98.6 degrees Fahrenheit to Celsius.",
         "Explain in two sentences why the sky is blue.",
@@ -70,7 +71,9 @@ std::string with_zeros(const std::string& extra_body, const std::vector<std::str
 }
 
 std::string replaced(std::string word, const std::string& name, const std::string& value) {
-    for (auto at = word.find(name); at != std::string::npos; at = word.find(name, at + value.size())) word.replace(at, name.size(), value);
+    for (auto at = word.find(name); at != std::string::npos;
+         at = word.find(name, at + value.size()))
+        word.replace(at, name.size(), value);
     return word;
 }
 
@@ -79,7 +82,9 @@ std::vector<std::string> table_cells(const std::string& row) {
     std::istringstream stream(row);
     for (std::string cell; std::getline(stream, cell, '|');) {
         const auto from = cell.find_first_not_of(" \t");
-        cells.push_back(from == std::string::npos ? "" : cell.substr(from, cell.find_last_not_of(" \t") + 1 - from));
+        cells.push_back(from == std::string::npos
+                            ? ""
+                            : cell.substr(from, cell.find_last_not_of(" \t") + 1 - from));
     }
     return cells;
 }
@@ -106,16 +111,21 @@ std::optional<double> accuracy_in_table(const std::string& printed, const std::s
         if (!task_at || cells.size() <= std::max({*task_at, *metric_at, *value_at})) continue;
         if (!cells[*task_at].empty()) task = cells[*task_at];
         const auto value = real_of(cells[*value_at]);
-        if (!value || line.find("\u2193") != std::string::npos) continue;  // an arrow down: less is better, so it is no accuracy
-        if (metric.empty() || metric == task + "/" + cells[*metric_at] || metric == cells[*metric_at]) return value;
+        if (!value || line.find("\u2193") != std::string::npos)
+            continue;  // an arrow down: less is better, so it is no accuracy
+        if (metric.empty() || metric == task + "/" + cells[*metric_at] ||
+            metric == cells[*metric_at])
+            return value;
     }
     return std::nullopt;
 }
 
 /// What was asked, so that answers to other prompts are never compared.
 std::string asked_text(const QualityOptions& options) {
-    std::string all = std::to_string(options.answer_tokens) + " " + options.metric + "\n" + options.baseline;
-    for (const auto& [name, usual] : options.defaults) all += "\n" + name + "=" + (usual ? text_of(*usual) : "");
+    std::string all =
+        std::to_string(options.answer_tokens) + " " + options.metric + "\n" + options.baseline;
+    for (const auto& [name, usual] : options.defaults)
+        all += "\n" + name + "=" + (usual ? text_of(*usual) : "");
     for (const auto* list : {&options.prompts, &options.command})
         for (const std::string& text : *list) all += "\n" + text;
     return fingerprint_of(all).text();
@@ -126,7 +136,11 @@ std::string asked_text(const QualityOptions& options) {
 double agreement_of(std::string_view a, std::string_view b) {
     const std::size_t longer = std::max(a.size(), b.size());
     if (longer == 0) return 1;
-    const auto differs = std::mismatch(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(std::min(a.size(), b.size())), b.begin()).first;
+    const auto differs =
+        std::mismatch(a.begin(),
+                      a.begin() + static_cast<std::ptrdiff_t>(std::min(a.size(), b.size())),
+                      b.begin())
+            .first;
     return static_cast<double>(differs - a.begin()) / static_cast<double>(longer);
 }
 
@@ -140,7 +154,8 @@ std::optional<double> accuracy_in(const std::string& printed, const std::string&
     const auto object = shallow_json<Json>(last);
     if (!object.is_object()) return std::nullopt;
     const auto found = object.find(metric.empty() ? "accuracy" : metric);
-    return found != object.end() && found->is_number() ? std::optional<double>(found->get<double>()) : std::nullopt;
+    return found != object.end() && found->is_number() ? std::optional<double>(found->get<double>())
+                                                       : std::nullopt;
 }
 
 std::string QualityOptions::why_invalid() const {
@@ -160,7 +175,8 @@ QualityGate::QualityGate(QualityOptions options) : options_(std::move(options)) 
 std::string QualityGate::touching(const Configuration& configuration) const {
     std::string result;
     for (const auto& [name, usual] : options_.defaults)
-        if (const Value* value = configuration.find(name); value != nullptr && (!usual || *value != *usual))
+        if (const Value* value = configuration.find(name);
+            value != nullptr && (!usual || *value != *usual))
             result += (result.empty() ? "" : " ") + name + "=" + text_of(*value);
     return result;
 }
@@ -171,78 +187,102 @@ QualityGate::Found QualityGate::asked(const Server& server, const std::stop_toke
     if (!options_.command.empty()) {
         std::vector<std::string> words;
         for (const std::string& word : options_.command)
-            words.push_back(replaced(replaced(word, "{url}", endpoint.url), "{model}", endpoint.model));
+            words.push_back(
+                replaced(replaced(word, "{url}", endpoint.url), "{model}", endpoint.model));
         const std::string program = find_program(words.front()).string();
-        if (program.empty()) throw UsageError("the quality command " + words.front() + " cannot be started: no such program in $PATH");
+        if (program.empty())
+            throw UsageError("the quality command " + words.front() +
+                             " cannot be started: no such program in $PATH");
         words.front() = program;
         constexpr std::size_t most_output = 16UL << 20UL;
-        const RanCommand ran = run_command(words, std::chrono::milliseconds(static_cast<std::int64_t>(options_.within_seconds * 1000)),
-                                           most_output, [&] { return stop.stop_requested() || server.died(); });
-        if (ran.end == RanCommand::End::given_up) throw IoError("the quality command " + words.front() + " was ended");
+        const RanCommand ran = run_command(
+            words,
+            std::chrono::milliseconds(static_cast<std::int64_t>(options_.within_seconds * 1000)),
+            most_output, [&] { return stop.stop_requested() || server.died(); });
+        if (ran.end == RanCommand::End::given_up)
+            throw IoError("the quality command " + words.front() + " was ended");
         if (ran.end != RanCommand::End::exited || ran.exit_code != 0)
             throw UsageError("the quality command " + words.front() + " failed: " +
-                             (ran.end == RanCommand::End::exited        ? "exit code " + std::to_string(ran.exit_code)
-                              : ran.end == RanCommand::End::out_of_time ? "it took longer than " + seconds_text(options_.within_seconds)
-                                                                        : std::string("it printed too much")) +
-                             "; its last words: " + ran.output.substr(ran.output.size() - std::min<std::size_t>(ran.output.size(), 300)));
+                             (ran.end == RanCommand::End::exited
+                                  ? "exit code " + std::to_string(ran.exit_code)
+                              : ran.end == RanCommand::End::out_of_time
+                                  ? "it took longer than " + seconds_text(options_.within_seconds)
+                                  : std::string("it printed too much")) +
+                             "; its last words: " +
+                             ran.output.substr(ran.output.size() -
+                                               std::min<std::size_t>(ran.output.size(), 300)));
         result.accuracy = accuracy_in(ran.output, options_.metric);
         if (result.accuracy && !(*result.accuracy > 0) && !found_.contains(""))
-            throw UsageError("the quality command " + words.front() + " printed the accuracy " + short_number_text(*result.accuracy) +
+            throw UsageError("the quality command " + words.front() + " printed the accuracy " +
+                             short_number_text(*result.accuracy) +
                              " for the default, and a drop is a share of that");
         if (!result.accuracy)
-            throw UsageError(
-                "the quality command " + words.front() + " printed no accuracy" +
-                (options_.metric.empty() ? "" : " '" + options_.metric + "'") +
-                ": a number or {\"accuracy\": NUMBER} on its last line, or lm-evaluation-harness' table, is wanted, and more must be "
-                "better");
+            throw UsageError("the quality command " + words.front() + " printed no accuracy" +
+                             (options_.metric.empty() ? "" : " '" + options_.metric + "'") +
+                             ": a number or {\"accuracy\": NUMBER} on its last line, or "
+                             "lm-evaluation-harness' table, is wanted, and more must be "
+                             "better");
         return result;
     }
     endpoint = as_agreed(endpoint, try_request(endpoint, false, false, stop));
     endpoint.stream = false;
     const std::string extra_body = endpoint.extra_body;
     constexpr double patience_seconds = 300;
-    const std::vector<std::vector<std::string>> greedy{{"temperature", "seed"}, {"temperature"}, {}};  // some servers refuse one
+    const std::vector<std::vector<std::string>> greedy{
+        {"temperature", "seed"}, {"temperature"}, {}};  // some servers refuse one
     std::size_t fields = 0;
     for (const std::string& prompt : options_.prompts) {
         Reply reply;
         for (;; ++fields) {
             endpoint.extra_body = with_zeros(extra_body, greedy[fields]);
-            reply = post(endpoint, path_of(endpoint),
-                         request_body(endpoint, {.text = prompt, .output_tokens = options_.answer_tokens}, {}, false), patience_seconds,
-                         [&] { return stop.stop_requested() || server.died(); });
+            reply = post(
+                endpoint, path_of(endpoint),
+                request_body(endpoint, {.text = prompt, .output_tokens = options_.answer_tokens},
+                             {}, false),
+                patience_seconds, [&] { return stop.stop_requested() || server.died(); });
             if ((reply.status != 400 && reply.status != 422) || fields + 1 == greedy.size()) break;
         }
         if (!reply.error.empty() || reply.status != 200)
-            throw IoError(without_user_info(endpoint.url) + path_of(endpoint) + trouble_text(reply));
+            throw IoError(without_user_info(endpoint.url) + path_of(endpoint) +
+                          trouble_text(reply));
         result.answers.push_back(text_of_answer(reply.body));
     }
     return result;
 }
 
 double QualityGate::drop(const Found& usual, const Found& mine) const {
-    if (usual.accuracy && mine.accuracy) return *usual.accuracy > 0 ? (*usual.accuracy - *mine.accuracy) / *usual.accuracy : 0;
+    if (usual.accuracy && mine.accuracy)
+        return *usual.accuracy > 0 ? (*usual.accuracy - *mine.accuracy) / *usual.accuracy : 0;
     double sum = 0;
     const std::size_t count = std::min(usual.answers.size(), mine.answers.size());
     for (std::size_t i = 0; i < count; ++i) sum += agreement_of(usual.answers[i], mine.answers[i]);
     return count > 0 ? 1 - sum / static_cast<double>(count) : 0;
 }
 
-std::variant<Metrics, Failure> QualityGate::of(const Server& server, const Configuration& configuration, const std::stop_token& stop) {
+std::variant<Metrics, Failure> QualityGate::of(const Server& server,
+                                               const Configuration& configuration,
+                                               const std::stop_token& stop) {
     const std::string mine = touching(configuration);
     if (!found_.contains(mine)) {
         if (!mine.empty() && !found_.contains("")) {  // nothing to compare with
-            const bool decides = std::any_of(options_.limits.begin(), options_.limits.end(),
-                                             [](const Limit& limit) { return limit.metric == quality_drop; });
+            const bool decides =
+                std::any_of(options_.limits.begin(), options_.limits.end(),
+                            [](const Limit& limit) { return limit.metric == quality_drop; });
             if (!decides) return Metrics{};
             return Failure{FailureKind::other,
-                           "the limit on quality_drop cannot be judged, as the default has not answered yet (" + mine + ")"};
+                           "the limit on quality_drop cannot be judged, as the default has not "
+                           "answered yet (" +
+                               mine + ")"};
         }
         try {
             found_[mine] = asked(server, stop);
         } catch (const IoError& error) {
-            if (stop.stop_requested()) return Failure{FailureKind::cancelled, "stopped by the user"};
+            if (stop.stop_requested())
+                return Failure{FailureKind::cancelled, "stopped by the user"};
             if (auto failure = server.changed()) return *failure;
-            return Failure{FailureKind::load_test_failed, std::string("it does not answer the quality gate's prompts: ") + error.what()};
+            return Failure{
+                FailureKind::load_test_failed,
+                std::string("it does not answer the quality gate's prompts: ") + error.what()};
         } catch (const UsageError& error) {
             if (auto failure = server.changed()) return *failure;
             if (mine.empty()) throw;  // of the default it is the command's fault
@@ -255,13 +295,15 @@ std::variant<Metrics, Failure> QualityGate::of(const Server& server, const Confi
     for (const Limit& limit : options_.limits)
         if (limit.metric == quality_drop)
             if (const std::string broken = limit.broken_text(result); !broken.empty())
-                return Failure{FailureKind::other, broken + " (" + mine + "); it was not load-tested"};
+                return Failure{FailureKind::other,
+                               broken + " (" + mine + "); it was not load-tested"};
     return result;
 }
 
 void QualityGate::read() {
     std::error_code unknown;
-    if (!std::filesystem::is_regular_file(options_.file, unknown)) return;  // none yet; a FIFO would wait for a writer
+    if (!std::filesystem::is_regular_file(options_.file, unknown))
+        return;  // none yet; a FIFO would wait for a writer
     std::ifstream stream(options_.file, std::ios::binary);
     if (!stream) return;
     const std::string text = rest_of(stream);
@@ -275,18 +317,24 @@ void QualityGate::read() {
             else one.answers = found.at("answers").get<std::vector<std::string>>();
         }
         found_ = std::move(kept);
-    } catch (const Json::exception&) {  // NOLINT(bugprone-empty-catch): a file that is damaged is asked for anew
+    } catch (
+        const Json::
+            exception&) {  // NOLINT(bugprone-empty-catch): a file that is damaged is asked for anew
     }
 }
 
 void QualityGate::write() const {
     if (options_.file.empty()) return;
-    nlohmann::ordered_json object{{"asked", asked_text(options_)}, {"found", nlohmann::ordered_json::object()}};
+    nlohmann::ordered_json object{{"asked", asked_text(options_)},
+                                  {"found", nlohmann::ordered_json::object()}};
     for (const auto& [set, found] : found_)
-        object["found"][set] =
-            found.accuracy ? nlohmann::ordered_json{{"accuracy", *found.accuracy}} : nlohmann::ordered_json{{"answers", found.answers}};
+        object["found"][set] = found.accuracy
+                                   ? nlohmann::ordered_json{{"accuracy", *found.accuracy}}
+                                   : nlohmann::ordered_json{{"answers", found.answers}};
     const std::filesystem::path fresh = options_.file.string() + ".new";
-    write_plain_file(fresh, object.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n", O_NOFOLLOW);
+    write_plain_file(
+        fresh, object.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n",
+        O_NOFOLLOW);
     std::filesystem::rename(fresh, options_.file);
 }
 

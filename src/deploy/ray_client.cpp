@@ -53,7 +53,8 @@ public:
         : jobs_(told.at("address"), told.at("token")),
           job_(told.at("job")),
           id_(job_.at("submission_id")),
-          log_("Running entrypoint for job " + id_ + ": " + job_.at("entrypoint").get<std::string>() + "\n") {}
+          log_("Running entrypoint for job " + id_ + ": " +
+               job_.at("entrypoint").get<std::string>() + "\n") {}
 
     int run(Wanted& wanted) {
         bool submitted = false;
@@ -80,7 +81,9 @@ public:
                     continue;
                 }
                 if (!now) {
-                    stand_in_speaks("Ray knows of no job " + id_ + " any more: it was deleted by somebody, or the head was restarted");
+                    stand_in_speaks(
+                        "Ray knows of no job " + id_ +
+                        " any more: it was deleted by somebody, or the head was restarted");
                     return stand_in_failed;
                 }
                 const bool over = !now->is_there();
@@ -90,9 +93,11 @@ public:
                     const auto begin = RayClock::now();
                     shown = show_log(over);
                     // Ray sends all of it each time: a long one is asked for less often.
-                    next_log = RayClock::now() + std::max<RayClock::duration>(2s, 20 * (RayClock::now() - begin));
+                    next_log = RayClock::now() +
+                               std::max<RayClock::duration>(2s, 20 * (RayClock::now() - begin));
                 }
-                if (over && (shown || RayClock::now() - *over_since > last_answers)) return end(*now, wanted);
+                if (over && (shown || RayClock::now() - *over_since > last_answers))
+                    return end(*now, wanted);
             } catch (const IoError& error) {
                 if (RayClock::now() - answered_ > cluster_patience) {
                     stand_in_speaks(error.what());
@@ -110,7 +115,9 @@ private:
         if (all) {
             log_.show(*all, over);
             without_log_ = 0;
-        } else if (++without_log_ == 10) stand_in_speaks("the log cannot be had, or has more than 8 MiB: what follows is not shown");
+        } else if (++without_log_ == 10)
+            stand_in_speaks(
+                "the log cannot be had, or has more than 8 MiB: what follows is not shown");
         return all.has_value();
     }
 

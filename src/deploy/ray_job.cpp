@@ -18,11 +18,14 @@ namespace {
 /// A word for /bin/sh, whatever stands in it.
 std::string word_for_ray(const std::string& text) {
     if (text.find('\0') != std::string::npos)
-        throw UsageError("a word of the engine's command has a NUL character, which no shell passes on");
+        throw UsageError(
+            "a word of the engine's command has a NUL character, which no shell passes on");
     return shell_quoted(text);
 }
 
-std::string whole_seconds(double seconds) { return std::to_string(static_cast<std::int64_t>(std::ceil(seconds))); }
+std::string whole_seconds(double seconds) {
+    return std::to_string(static_cast<std::int64_t>(std::ceil(seconds)));
+}
 
 /// Writes the files into a new folder and goes there.
 std::string writing(const std::map<std::string, std::string>& files) {
@@ -43,19 +46,23 @@ constexpr const char* removes_folder =
 
 }  // namespace
 
-nlohmann::json ray_job_of(const RayOptions& options, const LaunchRequest& request, const std::string& name, const std::string& label) {
+nlohmann::json ray_job_of(const RayOptions& options, const LaunchRequest& request,
+                          const std::string& name, const std::string& label) {
     // Ray's own address is set in a job: an engine that uses Ray for itself would join this
     // cluster.
     std::string entrypoint = "unset RAY_ADDRESS; ";
     if (!request.command.files.empty()) entrypoint += writing(request.command.files);
     entrypoint +=
-        "exec timeout --signal=TERM --kill-after=" + std::to_string(ray_kill_after_seconds) + " " + whole_seconds(options.bound_seconds);
-    if (!request.command.files.empty()) entrypoint += std::string(" /bin/sh -c ") + removes_folder + " servetune";
+        "exec timeout --signal=TERM --kill-after=" + std::to_string(ray_kill_after_seconds) + " " +
+        whole_seconds(options.bound_seconds);
+    if (!request.command.files.empty())
+        entrypoint += std::string(" /bin/sh -c ") + removes_folder + " servetune";
     for (const std::string& word : request.command.argv) entrypoint += " " + word_for_ray(word);
 
     nlohmann::json variables = nlohmann::json::object();
     for (const auto& [variable, value] : request.environment) {
-        if (const std::string why = wrong_with_variable(variable); !why.empty()) throw UsageError("the engine's environment: " + why);
+        if (const std::string why = wrong_with_variable(variable); !why.empty())
+            throw UsageError("the engine's environment: " + why);
         variables[variable] = value;
     }
     variables.erase("CUDA_VISIBLE_DEVICES");  // Ray says which devices the job has
@@ -81,13 +88,17 @@ std::string token_of(const RayOptions& options) {
     std::string token;
     if (!options.token_file.empty()) {
         std::ifstream stream(options.token_file, std::ios::binary);
-        if (!stream) throw UsageError("`token_file` of `ray`: " + options.token_file + " cannot be read");
+        if (!stream)
+            throw UsageError("`token_file` of `ray`: " + options.token_file + " cannot be read");
         token = trimmed(std::string{std::istreambuf_iterator<char>(stream), {}});
-        if (token.empty()) throw UsageError("`token_file` of `ray`: there is no token in " + options.token_file);
+        if (token.empty())
+            throw UsageError("`token_file` of `ray`: there is no token in " + options.token_file);
     } else if (!options.token_env.empty()) {
-        const char* value = std::getenv(options.token_env.c_str());  // NOLINT(concurrency-mt-unsafe): nothing sets it
+        const char* value = std::getenv(
+            options.token_env.c_str());  // NOLINT(concurrency-mt-unsafe): nothing sets it
         if (value == nullptr || *value == '\0')
-            throw UsageError("the environment has no " + options.token_env + ", which `token_env` of `ray` names");
+            throw UsageError("the environment has no " + options.token_env +
+                             ", which `token_env` of `ray` names");
         token = value;
     }
     return token;

@@ -39,7 +39,8 @@ inline constexpr int ray_kill_after_seconds = 20;
 /// is a line for /bin/sh in which every word is single-quoted. Files of the command lie in a folder
 /// of the node's own, which goes with the engine. Throws UsageError for a word that no shell can
 /// pass on, and for names of variables that are none.
-nlohmann::json ray_job_of(const RayOptions& options, const LaunchRequest& request, const std::string& name, const std::string& label);
+nlohmann::json ray_job_of(const RayOptions& options, const LaunchRequest& request,
+                          const std::string& name, const std::string& label);
 
 /// The token that the options name; empty: none. Throws UsageError where it is not there.
 std::string token_of(const RayOptions& options);

@@ -32,28 +32,36 @@ constexpr int bound_reached = 124;      // timeout(1): the command timed out
 constexpr int ray_cannot_be_run = 126;  // timeout(1)
 constexpr int ray_is_not_there = 127;
 
-std::string text_of_seconds(double seconds) { return std::to_string(static_cast<std::int64_t>(std::ceil(seconds))) + " s"; }
+std::string text_of_seconds(double seconds) {
+    return std::to_string(static_cast<std::int64_t>(std::ceil(seconds))) + " s";
+}
 
 /// What Ray says of a job's end that is not the engine's doing. Error types: Ray's JobErrorType
 /// (python/ray/dashboard/modules/job/common.py).
 std::optional<Failure> of_ray(const RayJob& job) {
     const std::string called = "job " + job.id;
     const std::string words = job.message.empty() ? "" : ": " + job.message;
-    if (job.status == "STOPPED") return Failure{FailureKind::infrastructure, called + " was stopped by somebody"};
+    if (job.status == "STOPPED")
+        return Failure{FailureKind::infrastructure, called + " was stopped by somebody"};
     if (job.status != "FAILED") return std::nullopt;
     if (job.error_type == "JOB_SUPERVISOR_ACTOR_START_TIMEOUT")
         return Failure{FailureKind::infrastructure,
                        called +
-                           " did not get what it asks for within 15 minutes, and Ray gave it up: free the nodes, or start the head with a "
+                           " did not get what it asks for within 15 minutes, and Ray gave it up: "
+                           "free the nodes, or start the head with a "
                            "longer RAY_JOB_START_TIMEOUT_SECONDS" +
                            words};
-    if (job.error_type == "JOB_SUPERVISOR_ACTOR_START_FAILURE" || job.error_type == "JOB_SUPERVISOR_ACTOR_UNSCHEDULABLE")
-        return Failure{FailureKind::infrastructure, called + " could not be started by Ray" + words};
+    if (job.error_type == "JOB_SUPERVISOR_ACTOR_START_FAILURE" ||
+        job.error_type == "JOB_SUPERVISOR_ACTOR_UNSCHEDULABLE")
+        return Failure{FailureKind::infrastructure,
+                       called + " could not be started by Ray" + words};
     if (job.error_type.starts_with("JOB_SUPERVISOR_"))
-        return Failure{FailureKind::infrastructure, called + " lost its node or its supervisor" + words};
+        return Failure{FailureKind::infrastructure,
+                       called + " lost its node or its supervisor" + words};
     if (job.exit_code == bound_reached)
-        return Failure{FailureKind::infrastructure, called + " reached its bound of " + text_of_seconds(job.bound_seconds) +
-                                                        ": give it more with `bound` of `ray`, and run again"};
+        return Failure{FailureKind::infrastructure,
+                       called + " reached its bound of " + text_of_seconds(job.bound_seconds) +
+                           ": give it more with `bound` of `ray`, and run again"};
     return std::nullopt;
 }
 
@@ -62,8 +70,12 @@ public:
     explicit RayLauncher(RayOptions options) : options_(std::move(options)) {}
 
     [[nodiscard]] std::string name() const override { return "ray"; }
-    [[nodiscard]] std::string listen_address() const override { return "0.0.0.0"; }  // the node is not known before
-    [[nodiscard]] std::pair<int, int> ports() const override { return {options_.first_port, options_.last_port}; }
+    [[nodiscard]] std::string listen_address() const override {
+        return "0.0.0.0";
+    }  // the node is not known before
+    [[nodiscard]] std::pair<int, int> ports() const override {
+        return {options_.first_port, options_.last_port};
+    }
 
     [[nodiscard]] std::string trouble(const std::string& /*image*/) const override {
         try {
@@ -75,8 +87,9 @@ public:
             if (nodes.empty()) return "Ray at " + options_.address + " has no node that is alive";
             for (const auto& [resource, amount] : options_.resources)
                 if (const double most = most_of(nodes, resource); most < amount)
-                    return "`resources` of `ray` asks for " + text_of(amount) + " of '" + resource + "', and no node of " +
-                           options_.address + " has more than " + text_of(most);
+                    return "`resources` of `ray` asks for " + text_of(amount) + " of '" + resource +
+                           "', and no node of " + options_.address + " has more than " +
+                           text_of(most);
             return "";
         } catch (const Error& error) {
             return error.what();
@@ -98,7 +111,9 @@ public:
                               .dump() +
                           "\n";
         } catch (const nlohmann::json::exception&) {
-            throw UsageError("a word, a variable or a file of the engine's command is no UTF-8, which a job of Ray must be");
+            throw UsageError(
+                "a word, a variable or a file of the engine's command is no UTF-8, which a job of "
+                "Ray must be");
         }
         const std::scoped_lock lock(mutex_);
         Known& known = known_[result.name];
@@ -130,8 +145,11 @@ public:
                               ", and Ray has not known of it for a minute");
             return {"the job is being submitted", {}};
         }
-        if (job->status == "PENDING") return {"job " + job->id + " waits for Ray: " + job->message + lacking(launch.name), {}};
-        if (job->status == "RUNNING" && job->host.empty()) return {"job " + job->id + " gets its node", {}};
+        if (job->status == "PENDING")
+            return {"job " + job->id + " waits for Ray: " + job->message + lacking(launch.name),
+                    {}};
+        if (job->status == "RUNNING" && job->host.empty())
+            return {"job " + job->id + " gets its node", {}};
         const std::scoped_lock lock(mutex_);
         known_[launch.name].host = job->host;
         return {{}, job->host.empty() ? "127.0.0.1" : job->host};  // without: it has ended already
@@ -147,18 +165,24 @@ public:
             const auto job = patient([&](const RayJobs& ray) { return ray.find(launch.name); });
             if (!job) return gone(launch.name);
             if (auto known = of_ray(*job)) return known;
-            if (job->host.empty() || patient([&](const RayJobs& ray) { return ray.node_lives(job->host); }).value_or(false))
+            if (job->host.empty() || patient([&](const RayJobs& ray) {
+                                         return ray.node_lives(job->host);
+                                     }).value_or(false))
                 return std::nullopt;
-            return Failure{FailureKind::infrastructure, "the node " + job->host + " of job " + job->id + " does not answer Ray"};
+            return Failure{FailureKind::infrastructure,
+                           "the node " + job->host + " of job " + job->id + " does not answer Ray"};
         } catch (const Error& error) {
             return Failure{FailureKind::infrastructure, error.what()};
         }
     }
 
-    [[nodiscard]] std::optional<Failure> ended(const Launch& launch, int exit_code, const std::vector<std::string>& lines) const override {
+    [[nodiscard]] std::optional<Failure> ended(
+        const Launch& launch, int exit_code, const std::vector<std::string>& lines) const override {
         for (const std::string& line : lines)
-            if ((exit_code == ray_is_not_there || exit_code == ray_cannot_be_run) && line.starts_with("timeout: failed to run command"))
-                return Failure{FailureKind::unsupported, "the node cannot start '" + launch.program + "': " + line};
+            if ((exit_code == ray_is_not_there || exit_code == ray_cannot_be_run) &&
+                line.starts_with("timeout: failed to run command"))
+                return Failure{FailureKind::unsupported,
+                               "the node cannot start '" + launch.program + "': " + line};
         try {
             const auto job = patient([&](const RayJobs& ray) { return ray.find(launch.name); });
             if (auto known = job ? of_ray(*job) : gone(launch.name)) return known;
@@ -167,7 +191,8 @@ public:
         }
         if (exit_code == stand_in_failed)
             for (const std::string& line : lines)
-                if (line.starts_with(stand_in_says)) return Failure{FailureKind::infrastructure, line.substr(stand_in_says.size())};
+                if (line.starts_with(stand_in_says))
+                    return Failure{FailureKind::infrastructure, line.substr(stand_in_says.size())};
         return std::nullopt;
     }
 
@@ -189,12 +214,15 @@ private:
     }
     static Failure gone(const std::string& name) {
         return {FailureKind::infrastructure,
-                "Ray knows of no job " + name + " any more: it was deleted by somebody, or the head was restarted"};
+                "Ray knows of no job " + name +
+                    " any more: it was deleted by somebody, or the head was restarted"};
     }
-    static double most_of(const std::vector<std::map<std::string, double>>& nodes, const std::string& resource) {
+    static double most_of(const std::vector<std::map<std::string, double>>& nodes,
+                          const std::string& resource) {
         double most = 0;
         for (const auto& node : nodes)
-            if (const auto found = node.find(resource); found != node.end()) most = std::max(most, found->second);
+            if (const auto found = node.find(resource); found != node.end())
+                most = std::max(most, found->second);
         return most;
     }
 
@@ -226,7 +254,8 @@ private:
             return "";  // it is asked again
         }
         if (most >= static_cast<double>(devices)) return "";
-        return " It asks for " + std::to_string(devices) + " GPUs of one node, and no node has more than " + text_of(most);
+        return " It asks for " + std::to_string(devices) +
+               " GPUs of one node, and no node has more than " + text_of(most);
     }
 
     /// Jobs that are there, and those that lost their supervisor and whose engine answers yet.
@@ -235,18 +264,21 @@ private:
         if (mark.empty()) return result;
         const std::string label = label_here_of(mark);
         for (const RayJob& job : patient([&](const RayJobs& ray) { return ray.of_label(label); }))
-            if (job.is_there() || (may_live_on(job) && takes_connection(job.host, std::to_string(job.port))))
+            if (job.is_there() ||
+                (may_live_on(job) && takes_connection(job.host, std::to_string(job.port))))
                 result.push_back({job.id, text_of_job(job)});
         return result;
     }
 
     /// Whether Ray may have lost sight of an engine that is alive.
     static bool may_live_on(const RayJob& job) {
-        return job.error_type == "JOB_SUPERVISOR_ACTOR_DIED" && job.port != 0 && !job.host.empty() && left_of(job) > 0;
+        return job.error_type == "JOB_SUPERVISOR_ACTOR_DIED" && job.port != 0 &&
+               !job.host.empty() && left_of(job) > 0;
     }
     /// Seconds until the job's bound ends its engine.
     static double left_of(const RayJob& job) {
-        return job.begun + job.bound_seconds + ray_kill_after_seconds - static_cast<double>(std::time(nullptr));
+        return job.begun + job.bound_seconds + ray_kill_after_seconds -
+               static_cast<double>(std::time(nullptr));
     }
 
     /// Ends a job and waits until it is over and its engine's port silent. Why it would not go;
@@ -259,9 +291,11 @@ private:
         }
         try {
             auto job = patient([&](const RayJobs& ray) { return ray.find(name); });
-            const auto until = RayClock::now() + std::chrono::duration<double>(known.stop_within_seconds) + 60s;
+            const auto until =
+                RayClock::now() + std::chrono::duration<double>(known.stop_within_seconds) + 60s;
             if (job && job->is_there()) jobs().stop(name);
-            for (auto wait = 50ms; job && job->is_there(); job = patient([&](const RayJobs& ray) { return ray.find(name); })) {
+            for (auto wait = 50ms; job && job->is_there();
+                 job = patient([&](const RayJobs& ray) { return ray.find(name); })) {
                 if (RayClock::now() > until) return "it would not go: " + text_of_job(*job);
                 std::this_thread::sleep_for(wait);
                 wait = std::min(2 * wait, std::chrono::milliseconds(1000));
@@ -279,14 +313,19 @@ private:
     }
 
     /// An engine that Ray calls ended, or does not know any more, may hold its devices yet.
-    [[nodiscard]] std::string still_answers(const std::string& name, const Known& known, const std::optional<RayJob>& job) const {
+    [[nodiscard]] std::string still_answers(const std::string& name, const Known& known,
+                                            const std::optional<RayJob>& job) const {
         if (known.port == 0 || known.host.empty()) return {};
-        for (const auto until = RayClock::now() + 5s; takes_connection(known.host, std::to_string(known.port));) {
+        for (const auto until = RayClock::now() + 5s;
+             takes_connection(known.host, std::to_string(known.port));) {
             if (RayClock::now() > until) {
                 const double left = job ? left_of(*job) : options_.bound_seconds;
-                return "it would not go: the engine of job " + name + " answers on " + known.host + ":" + std::to_string(known.port) +
-                       " though Ray " + (job ? "calls the job " + job->status : std::string("knows of no such job")) +
-                       "; it ends by itself within " + text_of_seconds(std::max(left, 0.0)) + ", or end it on that node";
+                return "it would not go: the engine of job " + name + " answers on " + known.host +
+                       ":" + std::to_string(known.port) + " though Ray " +
+                       (job ? "calls the job " + job->status
+                            : std::string("knows of no such job")) +
+                       "; it ends by itself within " + text_of_seconds(std::max(left, 0.0)) +
+                       ", or end it on that node";
             }
             std::this_thread::sleep_for(200ms);
         }
@@ -302,19 +341,27 @@ private:
 
 std::string RayOptions::why_invalid() const {
     OptionCheck check;
-    const bool is_url = (address.starts_with("http://") || address.starts_with("https://")) && user_info_of(address).empty() &&
-                        std::all_of(address.begin(), address.end(), [](unsigned char c) { return c > ' ' && c != 0x7f; });
-    check.that(is_url, "address", "the dashboard's address without a user, such as http://head:8265",
+    const bool is_url = (address.starts_with("http://") || address.starts_with("https://")) &&
+                        user_info_of(address).empty() &&
+                        std::all_of(address.begin(), address.end(),
+                                    [](unsigned char c) { return c > ' ' && c != 0x7f; });
+    check.that(is_url, "address",
+               "the dashboard's address without a user, such as http://head:8265",
                "'" + without_user_info(address) + "'");
-    check.that(token_file.empty() || token_env.empty(), "token_env", "one place of the token", "two: `token_file` too");
-    check.that(token_env.empty() || is_variable_name(token_env), "token_env", "the name of a variable", "'" + token_env + "'");
+    check.that(token_file.empty() || token_env.empty(), "token_env", "one place of the token",
+               "two: `token_file` too");
+    check.that(token_env.empty() || is_variable_name(token_env), "token_env",
+               "the name of a variable", "'" + token_env + "'");
     constexpr int last = 65535;
     check.that(first_port >= 1024 && first_port <= last_port && last_port <= last, "ports",
-               "a range within 1024 to 65535, such as 18000-18999", std::to_string(first_port) + "-" + std::to_string(last_port));
+               "a range within 1024 to 65535, such as 18000-18999",
+               std::to_string(first_port) + "-" + std::to_string(last_port));
     check.within("bound", bound_seconds, 10, longest_seconds);
     for (const auto& [resource, amount] : resources) {
-        check.that(resource != "GPU", "resources", "other names than GPU, which each layout says itself", "'GPU'");
-        check.that(amount > 0 && std::isfinite(amount), "resources", "amounts above 0", "'" + resource + "': " + text_of(amount));
+        check.that(resource != "GPU", "resources",
+                   "other names than GPU, which each layout says itself", "'GPU'");
+        check.that(amount > 0 && std::isfinite(amount), "resources", "amounts above 0",
+                   "'" + resource + "': " + text_of(amount));
     }
     return check.text();
 }

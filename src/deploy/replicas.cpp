@@ -44,7 +44,8 @@ std::string all_devices(const std::vector<ServerPart>& parts) {
 }
 
 /// Those of every part; any where one may run on any.
-std::vector<int> all_cores(const std::vector<ServerPart>& parts, const std::vector<int>& otherwise) {
+std::vector<int> all_cores(const std::vector<ServerPart>& parts,
+                           const std::vector<int>& otherwise) {
     std::set<int> result;
     for (const ServerPart& part : parts) {
         const std::vector<int>& cores = part.cores.empty() ? otherwise : part.cores;
@@ -56,7 +57,8 @@ std::vector<int> all_cores(const std::vector<ServerPart>& parts, const std::vect
 
 /// What ended the others is none: they were stopped for it.
 bool is_worse(const Failure& failure, const std::optional<Failure>& than) {
-    return !than || (than->kind == FailureKind::cancelled && failure.kind != FailureKind::cancelled);
+    return !than ||
+           (than->kind == FailureKind::cancelled && failure.kind != FailureKind::cancelled);
 }
 
 /// How the router is spoken to: as the engine, but it has no counters, no cache and no flags of the
@@ -73,8 +75,9 @@ Engine spoken_to_as(const Engine& engine, const std::string& ready_path) {
 
 }  // namespace
 
-Replicas::Replicas(const Engine& engine, std::vector<ServerPart> parts, const std::optional<ServerRouter>& router,
-                   const std::string& served_model, const DeployOptions& options, const std::stop_token& stop)
+Replicas::Replicas(const Engine& engine, std::vector<ServerPart> parts,
+                   const std::optional<ServerRouter>& router, const std::string& served_model,
+                   const DeployOptions& options, const std::stop_token& stop)
     : parts_(std::move(parts)),
       mark_(options.mark),
       cores_(all_cores(parts_, options.cores)),
@@ -88,8 +91,8 @@ Replicas::Replicas(const Engine& engine, std::vector<ServerPart> parts, const st
     if (started_.failure) (void)this->stop();
 }
 
-void Replicas::start_engines(const Engine& engine, const std::string& served_model, const DeployOptions& options,
-                             std::stop_source& given_up) {
+void Replicas::start_engines(const Engine& engine, const std::string& served_model,
+                             const DeployOptions& options, std::stop_source& given_up) {
     for (const ServerPart& part : parts_) {
         all_.push_back(std::make_unique<One>(options, part.port));
         all_.back()->folder = part.name;
@@ -99,7 +102,9 @@ void Replicas::start_engines(const Engine& engine, const std::string& served_mod
         One& one = *all_[i];
         const ServerPart& part = parts_[i];
         try {
-            one.side.emplace(part.role.empty() ? 0 : static_cast<int>(std::max<std::int64_t>(part.devices, 1)), one.ports);
+            one.side.emplace(
+                part.role.empty() ? 0 : static_cast<int>(std::max<std::int64_t>(part.devices, 1)),
+                one.ports);
             DeployOptions mine = options;
             mine.gpus = part.gpus;
             mine.devices = part.devices;
@@ -107,8 +112,9 @@ void Replicas::start_engines(const Engine& engine, const std::string& served_mod
             if (!part.cores.empty()) mine.cores = part.cores;
             if (!part.name.empty()) mine.folder /= part.name;
             if (i > 0) mine.waits = {};  // the first one speaks for all
-            one.deployment = std::make_unique<Deployment>(engine, part.render(one.port.number(), one.side->first()), served_model, one.port,
-                                                          std::move(mine), given_up.get_token());
+            one.deployment = std::make_unique<Deployment>(
+                engine, part.render(one.port.number(), one.side->first()), served_model, one.port,
+                std::move(mine), given_up.get_token());
             if (one.deployment->started().failure) given_up.request_stop();
         } catch (...) {
             one.error = std::current_exception();
@@ -117,7 +123,8 @@ void Replicas::start_engines(const Engine& engine, const std::string& served_mod
     };
     {
         std::vector<std::jthread> threads;
-        for (std::size_t i = 1; i < all_.size(); ++i) threads.emplace_back([&start, i] { start(i); });
+        for (std::size_t i = 1; i < all_.size(); ++i)
+            threads.emplace_back([&start, i] { start(i); });
         start(0);
     }
     for (const auto& one : all_)
@@ -130,11 +137,13 @@ void Replicas::start_engines(const Engine& engine, const std::string& served_mod
     for (const auto& one : all_) note_start(*one);
 }
 
-void Replicas::start_router(const Engine& engine, const ServerRouter& router, const std::string& served_model, const DeployOptions& options,
+void Replicas::start_router(const Engine& engine, const ServerRouter& router,
+                            const std::string& served_model, const DeployOptions& options,
                             const std::stop_token& stop) {
     std::map<std::string, std::vector<RoleServer>> servers;
     for (std::size_t i = 0; i < parts_.size(); ++i)
-        servers[parts_[i].role].push_back({all_[i]->deployment->url_inside(), all_[i]->side->first()});
+        servers[parts_[i].role].push_back(
+            {all_[i]->deployment->url_inside(), all_[i]->side->first()});
     auto one = std::make_unique<One>(options, router.port);
     one->name = one->folder = router_name;
     one->side.emplace(1, one->ports);
@@ -148,12 +157,14 @@ void Replicas::start_router(const Engine& engine, const ServerRouter& router, co
         // The router waits for its engines; for one that has died it would wait until its time is
         // over.
         const std::jthread looks([&](const std::stop_token& over) {
-            while (!over.stop_requested() && !died()) (void)wait_or_stop(std::chrono::milliseconds(100), over);
+            while (!over.stop_requested() && !died())
+                (void)wait_or_stop(std::chrono::milliseconds(100), over);
             if (!over.stop_requested()) given_up.request_stop();
         });
-        one->deployment = std::make_unique<Deployment>(spoken_to_as(engine, router.ready_path),
-                                                       router.render(one->port.number(), one->side->first(), servers), served_model,
-                                                       one->port, std::move(mine), given_up.get_token());
+        one->deployment = std::make_unique<Deployment>(
+            spoken_to_as(engine, router.ready_path),
+            router.render(one->port.number(), one->side->first(), servers), served_model, one->port,
+            std::move(mine), given_up.get_token());
     };
     try {
         start();
@@ -176,7 +187,8 @@ void Replicas::note_start(const One& one) {
     started_.seconds = std::max(started_.seconds, start.seconds);
     started_.queued_seconds = std::max(started_.queued_seconds, start.queued_seconds);
     add_place(started_.place, start.place);
-    if (start.failure && is_worse(*start.failure, started_.failure)) started_.failure = one.told(start.failure);
+    if (start.failure && is_worse(*start.failure, started_.failure))
+        started_.failure = one.told(start.failure);
 }
 
 Replicas::~Replicas() {
@@ -189,7 +201,8 @@ Replicas::~Replicas() {
 Endpoint Replicas::endpoint() const {
     if (all_.size() == parts_.size()) {
         Endpoint result = all_.front()->deployment->endpoint();
-        for (std::size_t i = 1; i < all_.size(); ++i) result.replicas.push_back(all_[i]->deployment->endpoint().url);
+        for (std::size_t i = 1; i < all_.size(); ++i)
+            result.replicas.push_back(all_[i]->deployment->endpoint().url);
         return result;
     }
     const Endpoint answering = all_[parts_.size() - 1]->deployment->endpoint();
@@ -197,14 +210,17 @@ Endpoint Replicas::endpoint() const {
     result.metrics_path = answering.metrics_path;
     result.counters = answering.counters;
     for (std::size_t i = 0; i < parts_.size(); ++i)
-        if (parts_[i].role == parts_.back().role) result.counted.push_back(all_[i]->deployment->endpoint().url);
+        if (parts_[i].role == parts_.back().role)
+            result.counted.push_back(all_[i]->deployment->endpoint().url);
     return result;
 }
 
-std::optional<Failure> Replicas::first_failure(const std::function<std::optional<Failure>(const Deployment&)>& of) const {
+std::optional<Failure> Replicas::first_failure(
+    const std::function<std::optional<Failure>(const Deployment&)>& of) const {
     std::optional<Failure> result;
     for (const auto& one : all_)
-        if (const auto failure = of(*one->deployment); failure && is_worse(*failure, result)) result = one->told(failure);
+        if (const auto failure = of(*one->deployment); failure && is_worse(*failure, result))
+            result = one->told(failure);
     return result;
 }
 
@@ -222,7 +238,8 @@ std::optional<Failure> Replicas::lost() const {
 
 bool Replicas::reset_cache() {
     bool all = true;
-    for (std::size_t i = 0; i < parts_.size(); ++i) all = all_[i]->deployment->reset_cache() && all;  // a router has none
+    for (std::size_t i = 0; i < parts_.size(); ++i)
+        all = all_[i]->deployment->reset_cache() && all;  // a router has none
     return all;
 }
 
@@ -230,7 +247,8 @@ std::vector<std::string> Replicas::not_in_force() const {
     std::vector<std::string> result;
     for (const auto& one : all_)
         for (const std::string& line : one->deployment->not_in_force())
-            if (std::find(result.begin(), result.end(), line) == result.end()) result.push_back(line);
+            if (std::find(result.begin(), result.end(), line) == result.end())
+                result.push_back(line);
     return result;
 }
 
@@ -239,12 +257,15 @@ std::unique_ptr<MachineWatch> Replicas::watch(MachineWatchOptions options) const
     options.gpus = gpus_;
     options.cores = cores_;
     options.before = memory_before_;
-    return std::make_unique<MachineWatch>(WatchedProcesses{all_.front()->deployment->process_id(), mark_}, std::move(options));
+    return std::make_unique<MachineWatch>(
+        WatchedProcesses{all_.front()->deployment->process_id(), mark_}, std::move(options));
 }
 
 const Replicas::One& Replicas::deciding() const {
     for (const auto& one : all_)
-        if (const auto failure = one->deployment->died(); failure && failure->kind != FailureKind::cancelled) return *one;
+        if (const auto failure = one->deployment->died();
+            failure && failure->kind != FailureKind::cancelled)
+            return *one;
     return *all_.front();
 }
 
@@ -255,7 +276,8 @@ std::string Replicas::log_folder() const { return deciding().folder; }
 std::string Replicas::log_trouble() const {
     std::string result;
     for (const auto& one : all_)
-        if (const std::string trouble = one->deployment->log_trouble(); !trouble.empty()) result += (result.empty() ? "" : "; ") + trouble;
+        if (const std::string trouble = one->deployment->log_trouble(); !trouble.empty())
+            result += (result.empty() ? "" : "; ") + trouble;
     return result;
 }
 
@@ -269,7 +291,8 @@ Ended Replicas::stop() {
         }
     };
     const std::size_t engines = std::min(parts_.size(), all_.size());
-    for (std::size_t i = engines; i < all_.size(); ++i) end(i);  // the router: it would report engines that are gone
+    for (std::size_t i = engines; i < all_.size(); ++i)
+        end(i);  // the router: it would report engines that are gone
     {
         std::vector<std::jthread> threads;
         for (std::size_t i = 1; i < engines; ++i) threads.emplace_back([&end, i] { end(i); });
@@ -279,7 +302,8 @@ Ended Replicas::stop() {
         if (one->error) std::rethrow_exception(std::exchange(one->error, nullptr));
     Ended result = ended.front();
     for (std::size_t i = 1; i < ended.size(); ++i) {
-        result.seconds = i < engines ? std::max(result.seconds, ended[i].seconds) : result.seconds + ended[i].seconds;
+        result.seconds = i < engines ? std::max(result.seconds, ended[i].seconds)
+                                     : result.seconds + ended[i].seconds;
         result.report += ended[i].report;
     }
     return result;

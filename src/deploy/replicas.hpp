@@ -16,19 +16,22 @@ namespace servetune {
 
 /// One of the engines that are one server together.
 struct ServerPart {
-    std::string name{};        ///< its folder below the trial's, as `prefill-0`; empty: it is the trial's own
+    std::string
+        name{};  ///< its folder below the trial's, as `prefill-0`; empty: it is the trial's own
     std::string role{};        ///< empty: it answers requests by itself
     std::string gpus{};        ///< as DeployOptions::gpus
     std::int64_t devices = 0;  ///< as DeployOptions::devices
     std::vector<int> cores{};  ///< in place of the options', unless empty
     std::function<Command(int port, int side_port)> render{};  ///< `side_port`: 0 without a role
-    int port = 0;                                              ///< that it listens on; 0: any that is free
+    int port = 0;  ///< that it listens on; 0: any that is free
 };
 
 /// The program that takes the requests for engines of several roles.
 struct ServerRouter {
     std::string ready_path{};  ///< answers 200 once it serves
-    std::function<Command(int port, int side_port, const std::map<std::string, std::vector<RoleServer>>& servers)> render{};
+    std::function<Command(int port, int side_port,
+                          const std::map<std::string, std::vector<RoleServer>>& servers)>
+        render{};
     int port = 0;  ///< as of ServerPart
 };
 
@@ -41,8 +44,9 @@ class Replicas : public Server {
 public:
     /// At least one part; a router where they have roles, which come in the order in which a
     /// request passes them. Throws what Deployment throws, after all have ended.
-    Replicas(const Engine& engine, std::vector<ServerPart> parts, const std::optional<ServerRouter>& router,
-             const std::string& served_model, const DeployOptions& options, const std::stop_token& stop);
+    Replicas(const Engine& engine, std::vector<ServerPart> parts,
+             const std::optional<ServerRouter>& router, const std::string& served_model,
+             const DeployOptions& options, const std::stop_token& stop);
     ~Replicas() override;
     Replicas(const Replicas&) = delete;
     Replicas& operator=(const Replicas&) = delete;
@@ -69,12 +73,15 @@ public:
 
 private:
     struct One;
-    void start_engines(const Engine& engine, const std::string& served_model, const DeployOptions& options, std::stop_source& given_up);
-    void start_router(const Engine& engine, const ServerRouter& router, const std::string& served_model, const DeployOptions& options,
+    void start_engines(const Engine& engine, const std::string& served_model,
+                       const DeployOptions& options, std::stop_source& given_up);
+    void start_router(const Engine& engine, const ServerRouter& router,
+                      const std::string& served_model, const DeployOptions& options,
                       const std::stop_token& stop);
     void note_start(const One& one);
     [[nodiscard]] const One& deciding() const;
-    [[nodiscard]] std::optional<Failure> first_failure(const std::function<std::optional<Failure>(const Deployment&)>& of) const;
+    [[nodiscard]] std::optional<Failure> first_failure(
+        const std::function<std::optional<Failure>(const Deployment&)>& of) const;
 
     const std::vector<ServerPart> parts_;
     std::vector<std::unique_ptr<One>> all_;  ///< the engines, then the router

@@ -25,8 +25,9 @@ public:
     /// Starts it and waits until it serves; `started().failure` says why it does not. `parts`: as
     /// EngineEvaluator::parts_for. `options`: their folder is where the logs go. The composition
     /// must outlive this. Throws what Replicas throws.
-    ServedEngine(const Composition& composition, const std::string& model, const Configuration& configuration,
-                 std::vector<ServerPart> parts, const DeployOptions& options, const ServedAt& at, const std::stop_token& stop);
+    ServedEngine(const Composition& composition, const std::string& model,
+                 const Configuration& configuration, std::vector<ServerPart> parts,
+                 const DeployOptions& options, const ServedAt& at, const std::stop_token& stop);
 
     [[nodiscard]] const DeploymentStart& started() const { return replicas_.started(); }
     /// Where it answers, of each copy.
@@ -35,7 +36,8 @@ public:
     [[nodiscard]] std::optional<Failure> died() const { return replicas_.died(); }
     /// Asks each copy for its health and its list of models, with at most 5 s for an answer: what
     /// is wrong with the first that does not say it serves; empty: all do.
-    [[nodiscard]] std::string why_silent(double answer_within_seconds, const std::stop_token& stop) const;
+    [[nodiscard]] std::string why_silent(double answer_within_seconds,
+                                         const std::stop_token& stop) const;
     /// Why a log file ends early; empty while all is well.
     [[nodiscard]] std::string log_trouble() const { return replicas_.log_trouble(); }
     Ended stop() { return replicas_.stop(); }

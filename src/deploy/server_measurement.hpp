@@ -28,19 +28,24 @@ namespace servetune {
 class ServerMeasurement {
 public:
     /// `attempt`: of this trial, so that no prompt is sent twice. All must outlive it.
-    ServerMeasurement(const MeasureOptions& options, const StudyWorkloads& workloads, const Configuration& configuration,
-                      const EvaluationContext& context, std::size_t attempt);
+    ServerMeasurement(const MeasureOptions& options, const StudyWorkloads& workloads,
+                      const Configuration& configuration, const EvaluationContext& context,
+                      std::size_t attempt);
 
     /// `model`: what the server was told to serve, and `devices`: on how many accelerators, for the
     /// physics. `known`: how it counts, filled where it is empty. Throws IoError where the client's
     /// machine is at fault.
-    Outcome of(Server& server, const std::string& model, double devices, std::optional<Calibration>& known);
+    Outcome of(Server& server, const std::string& model, double devices,
+               std::optional<Calibration>& known);
 
     /// `trial_warm_up_seconds` and `trial_measure_seconds`, as far as it got; `trial_saved_seconds`
     /// of load tests that were ended early or left out.
     [[nodiscard]] const Metrics& costs() const { return costs_; }
     /// So long the engine stood in a queue, or waited for its weight cache: no time of the trial.
-    void waited(double seconds) { deadline_ += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)); }
+    void waited(double seconds) {
+        deadline_ +=
+            std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+    }
     /// One line with the trial's number.
     void say(const std::string& what) const;
     /// What the trial does now, for a status line.
@@ -60,17 +65,24 @@ private:
     [[nodiscard]] std::uint64_t salt(const std::string& what) const;
     [[nodiscard]] double stalled_after() const;
     [[nodiscard]] LoadOptions watched(Watch& watch, const std::string& what) const;
-    [[nodiscard]] std::optional<Failure> first_answers(Server& server, Watch& watch, std::optional<Calibration>& known);
+    [[nodiscard]] std::optional<Failure> first_answers(Server& server, Watch& watch,
+                                                       std::optional<Calibration>& known);
     void warm_up(Watch& watch, const std::string& called, const LoadTest& measured);
     [[nodiscard]] static std::string why_again(const std::variant<Measured, Failure>& result);
-    [[nodiscard]] Measurement as_given_up(const std::string& workload, const RateToReach& wanted, const GivenUp& found) const;
-    Outcome loaded(Server& server, Watch& watch, const std::string& model, const Calibration& calibration, const Workload& workload,
+    [[nodiscard]] Measurement as_given_up(const std::string& workload, const RateToReach& wanted,
+                                          const GivenUp& found) const;
+    Outcome loaded(Server& server, Watch& watch, const std::string& model,
+                   const Calibration& calibration, const Workload& workload,
                    const std::string& called, const std::optional<RateToReach>& to_reach = {});
-    Outcome at_capacity(Server& server, Watch& watch, const std::string& model, const Calibration& calibration, const Workload& workload);
+    Outcome at_capacity(Server& server, Watch& watch, const std::string& model,
+                        const Calibration& calibration, const Workload& workload);
     void add_power_of(const LoadRun& run, const std::string& called, Metrics& metrics) const;
-    std::variant<Measured, Failure> once(Server& server, Watch& watch, const std::string& model, const Calibration& calibration);
-    void keep(const std::string& model, const std::string& called, const LoadTest& test, const LoadTestResult& result);
-    [[nodiscard]] std::optional<Failure> interrupted(const Server& server, const Watch& watch) const;
+    std::variant<Measured, Failure> once(Server& server, Watch& watch, const std::string& model,
+                                         const Calibration& calibration);
+    void keep(const std::string& model, const std::string& called, const LoadTest& test,
+              const LoadTestResult& result);
+    [[nodiscard]] std::optional<Failure> interrupted(const Server& server,
+                                                     const Watch& watch) const;
 
     const MeasureOptions& options_;
     const Configuration& configuration_;
@@ -81,8 +93,9 @@ private:
     Clock::time_point deadline_;
     std::vector<Workload> workloads_;
     EarlyEnd early_end_;
-    Handshake handshake_{};                                  ///< of the warm-up
-    std::size_t least_warm_up_ = options_.warm_up_requests;  ///< before the workload that comes next
+    Handshake handshake_{};  ///< of the warm-up
+    std::size_t least_warm_up_ =
+        options_.warm_up_requests;  ///< before the workload that comes next
     double warm_up_seconds_ = 0;
     Metrics costs_{};
     double devices_ = 1;

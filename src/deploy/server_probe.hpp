@@ -16,7 +16,8 @@ namespace servetune {
 struct ProbeAnswer {
     enum class State { not_yet, serves, failed, not_allowed } state = State::not_yet;
     FailureKind kind = FailureKind::other;  ///< of `failed`
-    std::string message{};                  ///< of `not_allowed` (401, 403) with what to do: asking again would not help
+    std::string
+        message{};  ///< of `not_allowed` (401, 403) with what to do: asking again would not help
 };
 
 /// Asks a server of this engine whether it serves `endpoint.model`, and what it is.
@@ -63,7 +64,8 @@ struct FlagInForce {
     [[nodiscard]] std::string text() const { return flag + (asked.empty() ? "" : " " + asked); }
 };
 /// Fills in what the server's `server_info` tells. False: the engine has none, or no answer came.
-bool ask_flags_in_force(const Engine& engine, const Endpoint& endpoint, std::vector<FlagInForce>& flags);
+bool ask_flags_in_force(const Engine& engine, const Endpoint& endpoint,
+                        std::vector<FlagInForce>& flags);
 
 /// Flags that the server has otherwise, a line each.
 struct FlagsNotInForce {
@@ -74,6 +76,7 @@ struct FlagsNotInForce {
     std::vector<std::string> perhaps{};
 };
 /// Of the flags in `argv`, by the server's `server_info`; empty where it does not tell.
-FlagsNotInForce flags_not_in_force(const Engine& engine, const Endpoint& endpoint, const std::vector<std::string>& argv);
+FlagsNotInForce flags_not_in_force(const Engine& engine, const Endpoint& endpoint,
+                                   const std::vector<std::string>& argv);
 
 }  // namespace servetune

@@ -30,10 +30,13 @@ using Clock = std::chrono::steady_clock;
 /// A job as squeue tells of it. States: squeue(1), JOB STATE CODES.
 struct Job {
     std::string id, name, state, reason, node;
-    [[nodiscard]] bool waits() const { return state == "PENDING" || state == "CONFIGURING" || state == "REQUEUED"; }
+    [[nodiscard]] bool waits() const {
+        return state == "PENDING" || state == "CONFIGURING" || state == "REQUEUED";
+    }
     [[nodiscard]] bool is_there() const {
-        constexpr std::array<std::string_view, 9> alive{"PENDING",   "CONFIGURING", "RUNNING",  "COMPLETING", "SUSPENDED",
-                                                        "STAGE_OUT", "SIGNALING",   "RESIZING", "STOPPED"};
+        constexpr std::array<std::string_view, 9> alive{"PENDING",    "CONFIGURING", "RUNNING",
+                                                        "COMPLETING", "SUSPENDED",   "STAGE_OUT",
+                                                        "SIGNALING",  "RESIZING",    "STOPPED"};
         return std::find(alive.begin(), alive.end(), state) != alive.end();
     }
 };
@@ -49,7 +52,8 @@ std::vector<Job> jobs_in(const std::string& output) {
         for (const char c : line)
             if (c == between) fields.emplace_back();
             else fields.back() += c;
-        if (fields.size() == 5) result.push_back({fields[0], fields[1], fields[2], fields[3], fields[4]});
+        if (fields.size() == 5)
+            result.push_back({fields[0], fields[1], fields[2], fields[3], fields[4]});
     }
     return result;
 }
@@ -83,7 +87,8 @@ std::optional<Failure> of_machine(const std::string& job, std::string_view state
         {"JobLaunchFailure", "could not be started on its node"},
         {"RaisedSignal:53(Real-time_signal_19)", "got a node whose prolog failed"}};
     if (state == "OUT_OF_MEMORY" || state == "OutOfMemory")
-        return Failure{FailureKind::out_of_memory, job + " was killed for want of memory: see --mem"};
+        return Failure{FailureKind::out_of_memory,
+                       job + " was killed for want of memory: see --mem"};
     const auto found = known.find(state);
     if (found == known.end()) return std::nullopt;
     return Failure{FailureKind::infrastructure, job + " " + std::string(found->second)};
@@ -95,13 +100,15 @@ std::optional<Failure> of_machine(const std::string& job, std::string_view state
 std::vector<std::string> client(const std::string& program) {
     const auto file = find_program(program);
     const auto env = find_program("env");
-    if (file.empty() || env.empty()) throw IoError("there is no program '" + program + "' in $PATH to start jobs with");
+    if (file.empty() || env.empty())
+        throw IoError("there is no program '" + program + "' in $PATH to start jobs with");
     std::vector<std::string> words{env.string()};
     for (char** variable = environ; *variable != nullptr; ++variable) {
         const std::string_view text = *variable;
         const std::string called(text.substr(0, text.find('=')));
         for (const char* beginning : {"SLURM_", "SRUN_", "SQUEUE_", "SCANCEL_", "SCONTROL_"})
-            if (called.starts_with(beginning) && called != "SLURM_CONF") words.push_back("--unset=" + called);
+            if (called.starts_with(beginning) && called != "SLURM_CONF")
+                words.push_back("--unset=" + called);
     }
     words.push_back(file.string());
     return words;
@@ -118,7 +125,9 @@ public:
         try {
             for (const char* program : {"srun", "squeue", "scancel"}) (void)client(program);
             const RanCommand command = ask("scontrol", {"ping"});
-            return command.exit_code == 0 ? "" : "Slurm's controller does not answer: " + complaint_in(command);
+            return command.exit_code == 0
+                       ? ""
+                       : "Slurm's controller does not answer: " + complaint_in(command);
         } catch (const IoError& error) {
             return error.what();
         }
@@ -137,10 +146,14 @@ public:
         result.name = new_launch_name(label_here_of(request.mark));
         result.program = request.command.argv.front();
         result.argv = client("srun");
-        const auto add = [&](const std::vector<std::string>& words) { result.argv.insert(result.argv.end(), words.begin(), words.end()); };
+        const auto add = [&](const std::vector<std::string>& words) {
+            result.argv.insert(result.argv.end(), words.begin(), words.end());
+        };
         add(options_.options);
-        add({"--job-name=" + result.name, "--nodes=1", "--ntasks=1", "--input=none"});  // the last one of two counts
-        if (request.devices > 0 && !options_.gres.empty()) add({"--gres=" + options_.gres + ":" + std::to_string(request.devices)});
+        add({"--job-name=" + result.name, "--nodes=1", "--ntasks=1",
+             "--input=none"});  // the last one of two counts
+        if (request.devices > 0 && !options_.gres.empty())
+            add({"--gres=" + options_.gres + ":" + std::to_string(request.devices)});
         add(request.command.argv);
         return result;
     }
@@ -151,14 +164,16 @@ public:
             const std::scoped_lock lock(mutex_);
             const auto since = asked_since_.emplace(launch.name, Clock::now()).first->second;
             if (Clock::now() - since > 60s)
-                throw IoError("srun runs, but squeue has shown no job " + launch.name +
-                              " for a minute; look for `options` of `slurm` that lead to another cluster");
+                throw IoError(
+                    "srun runs, but squeue has shown no job " + launch.name +
+                    " for a minute; look for `options` of `slurm` that lead to another cluster");
             return {"the job is being submitted", {}};
         }
         if (job->waits()) return {"job " + job->id + " waits in Slurm's queue: " + job->reason, {}};
         if (job->node.empty()) return {};  // it has ended already
         const std::string address = field_in(told_of_node(job->node), "NodeAddr");
-        if (address.empty()) throw IoError("Slurm does not say the address of the node " + job->node);
+        if (address.empty())
+            throw IoError("Slurm does not say the address of the node " + job->node);
         return {{}, address};
     }
 
@@ -173,46 +188,57 @@ public:
             if (!job) return std::nullopt;
             const std::string called = "job " + job->id;
             if (job->state == "SUSPENDED" || job->state == "STOPPED")
-                return Failure{FailureKind::infrastructure, called + " is held by Slurm: " + job->state};
+                return Failure{FailureKind::infrastructure,
+                               called + " is held by Slurm: " + job->state};
             for (const std::string& word : {job->state, job->reason})
                 if (auto known = of_machine(called, word)) return known;
             if (job->node.empty()) return std::nullopt;
             const std::string node = told_of_node(job->node);
             const std::string state = field_in(node, "State");
             const std::string port = port_in(node);
-            if (state.find("DOWN") != std::string::npos || state.find("NOT_RESPONDING") != std::string::npos ||
+            if (state.find("DOWN") != std::string::npos ||
+                state.find("NOT_RESPONDING") != std::string::npos ||
                 (!port.empty() && !takes_connection(field_in(node, "NodeAddr"), port)))
-                return Failure{FailureKind::infrastructure, "the node " + job->node + " of " + called + " does not answer"};
+                return Failure{FailureKind::infrastructure,
+                               "the node " + job->node + " of " + called + " does not answer"};
         } catch (const IoError& error) {
             return Failure{FailureKind::infrastructure, error.what()};
         }
         return std::nullopt;
     }
 
-    [[nodiscard]] std::optional<Failure> ended(const Launch& launch, int /*exit_code*/,
-                                               const std::vector<std::string>& lines) const override {
+    [[nodiscard]] std::optional<Failure> ended(
+        const Launch& launch, int /*exit_code*/,
+        const std::vector<std::string>& lines) const override {
         for (const std::string& line : lines)
             if (line.find("error: execve(): ") != std::string::npos)
-                return Failure{FailureKind::unsupported, "the node cannot start '" + launch.program + "': " + line};
+                return Failure{FailureKind::unsupported,
+                               "the node cannot start '" + launch.program + "': " + line};
         try {
             auto job = job_of(launch.name);
             const std::string called = job ? "job " + job->id : "the job";
             // The step's words come first; the job's last state follows.
             for (const std::string& line : lines)
                 for (const auto& [words, state] :
-                     {std::pair(" DUE TO TIME LIMIT", "TIMEOUT"), std::pair(" DUE TO PREEMPTION", "PREEMPTED"),
-                      std::pair(" DUE TO NODE FAILURE", "NODE_FAIL"), std::pair("error: Node failure on ", "NODE_FAIL")})
+                     {std::pair(" DUE TO TIME LIMIT", "TIMEOUT"),
+                      std::pair(" DUE TO PREEMPTION", "PREEMPTED"),
+                      std::pair(" DUE TO NODE FAILURE", "NODE_FAIL"),
+                      std::pair("error: Node failure on ", "NODE_FAIL")})
                     if (line.find(words) != std::string::npos) return of_machine(called, state);
-            for (const auto until = Clock::now() + 30s; job && job->is_there() && Clock::now() < until; job = job_of(launch.name)) {
+            for (const auto until = Clock::now() + 30s;
+                 job && job->is_there() && Clock::now() < until; job = job_of(launch.name)) {
                 if (auto known = of_machine(called, job->reason)) return known;
                 std::this_thread::sleep_for(100ms);
             }
             if (job)
                 for (const std::string& word : {job->state, job->reason})
                     if (auto known = of_machine(called, word)) return known;
-            for (const std::string& line : lines)  // `srun: error: n1: task 0: Exited with exit code 7` is the engine's own end
+            for (
+                const std::string& line :
+                lines)  // `srun: error: n1: task 0: Exited with exit code 7` is the engine's own end
                 if (line.starts_with("srun: error: ") && line.find(": task ") == std::string::npos)
-                    return Failure{FailureKind::infrastructure, "Slurm did not run the job: " + line};
+                    return Failure{FailureKind::infrastructure,
+                                   "Slurm did not run the job: " + line};
         } catch (const IoError& error) {
             return Failure{FailureKind::infrastructure, error.what()};
         }
@@ -223,12 +249,16 @@ private:
     [[nodiscard]] std::vector<JobLeft> jobs_left(const std::string& mark) const override {
         std::vector<JobLeft> result;
         if (mark.empty()) return result;
-        for (const Job& job : jobs_in(told("squeue", {"--noheader", "--all", "--user=" + std::to_string(geteuid()), job_format})))
-            if (job.name.starts_with("servetune-" + label_here_of(mark) + "-")) result.push_back({job.name, text_of(job)});
+        for (const Job& job :
+             jobs_in(told("squeue", {"--noheader", "--all", "--user=" + std::to_string(geteuid()),
+                                     job_format})))
+            if (job.name.starts_with("servetune-" + label_here_of(mark) + "-"))
+                result.push_back({job.name, text_of(job)});
         return result;
     }
     static std::string text_of(const Job& job) {
-        return "job " + job.id + " (" + job.name + ") " + job.state + (job.node.empty() ? "" : " on " + job.node);
+        return "job " + job.id + " (" + job.name + ") " + job.state +
+               (job.node.empty() ? "" : " on " + job.node);
     }
     static RanCommand ask(const std::string& program, const std::vector<std::string>& words) {
         std::vector<std::string> all = client(program);
@@ -241,16 +271,21 @@ private:
         const auto until = Clock::now() + 30s;
         for (auto wait = 100ms;; wait = std::min(2 * wait, std::chrono::milliseconds(5000))) {
             const RanCommand command = ask(program, words);
-            if (command.end == RanCommand::End::exited && command.exit_code == 0) return command.output;
-            if (Clock::now() > until) throw IoError("Slurm does not answer (" + program + "): " + complaint_in(command));
+            if (command.end == RanCommand::End::exited && command.exit_code == 0)
+                return command.output;
+            if (Clock::now() > until)
+                throw IoError("Slurm does not answer (" + program + "): " + complaint_in(command));
             std::this_thread::sleep_for(wait);
         }
     }
     static std::optional<Job> job_of(const std::string& name) {
-        auto jobs = jobs_in(told("squeue", {"--noheader", "--all", "--states=all", "--name=" + name, job_format}));
+        auto jobs = jobs_in(
+            told("squeue", {"--noheader", "--all", "--states=all", "--name=" + name, job_format}));
         return jobs.empty() ? std::nullopt : std::optional(std::move(jobs.front()));
     }
-    static std::string told_of_node(const std::string& node) { return told("scontrol", {"show", "node", node, "--oneliner"}); }
+    static std::string told_of_node(const std::string& node) {
+        return told("scontrol", {"show", "node", node, "--oneliner"});
+    }
 
     /// The port of a node's slurmd; empty: not known. A node tells it only where it is not the
     /// cluster's.
@@ -284,7 +319,8 @@ private:
     }
 
     mutable std::mutex mutex_{};
-    mutable std::map<std::string, Clock::time_point> asked_since_{};  ///< jobs that nobody has seen yet
+    mutable std::map<std::string, Clock::time_point>
+        asked_since_{};  ///< jobs that nobody has seen yet
     const SlurmOptions options_;
 };
 
@@ -292,23 +328,32 @@ private:
 
 std::string SlurmOptions::why_invalid() const {
     // What would take the job out of sight, or its output; srun takes beginnings of long names too.
-    constexpr std::array<std::string_view, 9> ours{"--job-name", "--input", "--ntasks", "--nodes",   "--gres",
-                                                   "--output",   "--error", "--export", "--clusters"};
+    constexpr std::array<std::string_view, 9> ours{"--job-name", "--input",  "--ntasks",
+                                                   "--nodes",    "--gres",   "--output",
+                                                   "--error",    "--export", "--clusters"};
     constexpr std::string_view our_letters = "JNnioeM";
     OptionCheck check;
-    check.that(!listen.empty() && listen.front() != '-' && listen.find(' ') == std::string::npos, "listen",
-               "the address of a node that the engine listens on, 0.0.0.0 for all of them, as the load test comes from this machine",
+    check.that(!listen.empty() && listen.front() != '-' && listen.find(' ') == std::string::npos,
+               "listen",
+               "the address of a node that the engine listens on, 0.0.0.0 for all of them, as the "
+               "load test comes from this machine",
                listen.empty() ? "none" : "'" + listen + "'");
     for (const std::string& word : options) {
         const std::string called = word.substr(0, word.find('='));
         constexpr std::size_t shortest = 4;
         const bool is_long = word.starts_with("--") && called.size() >= shortest &&
-                             std::none_of(ours.begin(), ours.end(), [&](std::string_view one) { return one.starts_with(called); });
-        const bool is_letter = word.size() >= 2 && word.front() == '-' && word[1] != '-' && our_letters.find(word[1]) == std::string::npos;
+                             std::none_of(ours.begin(), ours.end(), [&](std::string_view one) {
+                                 return one.starts_with(called);
+                             });
+        const bool is_letter = word.size() >= 2 && word.front() == '-' && word[1] != '-' &&
+                               our_letters.find(word[1]) == std::string::npos;
         check.that(is_long || is_letter, "options",
-                   "options of srun in one word each, such as --partition=gpu, other than those that this program sets", "'" + word + "'");
+                   "options of srun in one word each, such as --partition=gpu, other than those "
+                   "that this program sets",
+                   "'" + word + "'");
     }
-    check.that(gres.find_first_of(" ,") == std::string::npos, "gres", "the name of the devices, such as gpu or gpu:h100", "'" + gres + "'");
+    check.that(gres.find_first_of(" ,") == std::string::npos, "gres",
+               "the name of the devices, such as gpu or gpu:h100", "'" + gres + "'");
     return check.text();
 }
 

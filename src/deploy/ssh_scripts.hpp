@@ -12,13 +12,16 @@
 namespace servetune {
 
 /// The word that ssh gets for one of these scripts.
-inline std::string remote_command(std::string_view script) { return "exec sh -c '" + std::string(script) + "' servetune"; }
+inline std::string remote_command(std::string_view script) {
+    return "exec sh -c '" + std::string(script) + "' servetune";
+}
 
 /// An exit code of `start_script` itself: it could not get a folder, or write the engine's files.
 inline constexpr int remote_folder_failed = 254;
 
 /// What the scripts need there beside a POSIX shell.
-inline constexpr std::string_view remote_tools = "setsid timeout head grep tr mktemp mkdir dirname sleep rm";
+inline constexpr std::string_view remote_tools =
+    "setsid timeout head grep tr mktemp mkdir dirname sleep rm";
 
 /// Prints `servetune: TOOL` for each word of the line that standard input brings that is no program
 /// there, at last `servetune. all`.

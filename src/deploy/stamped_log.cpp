@@ -30,7 +30,8 @@ std::optional<int> digits_at(std::string_view text, std::size_t at, std::size_t 
 
 std::optional<std::int64_t> nanoseconds_of(std::string_view time) {
     constexpr std::string_view form = "0000-00-00T00:00:00";
-    constexpr std::array<std::pair<std::size_t, std::size_t>, 6> places{{{0, 4}, {5, 2}, {8, 2}, {11, 2}, {14, 2}, {17, 2}}};
+    constexpr std::array<std::pair<std::size_t, std::size_t>, 6> places{
+        {{0, 4}, {5, 2}, {8, 2}, {11, 2}, {14, 2}, {17, 2}}};
     std::array<int, 6> parts{};
     if (time.size() <= form.size()) return std::nullopt;
     for (std::size_t i = 0; i < form.size(); ++i)
@@ -40,34 +41,41 @@ std::optional<std::int64_t> nanoseconds_of(std::string_view time) {
         if (!part) return std::nullopt;
         parts.at(i) = *part;
     }
-    const std::chrono::year_month_day day{std::chrono::year(parts[0]), std::chrono::month(static_cast<unsigned>(parts[1])),
+    const std::chrono::year_month_day day{std::chrono::year(parts[0]),
+                                          std::chrono::month(static_cast<unsigned>(parts[1])),
                                           std::chrono::day(static_cast<unsigned>(parts[2]))};
     if (!day.ok()) return std::nullopt;
     std::size_t at = form.size();
     std::int64_t fraction = 0;
     if (time[at] == '.') {
         std::int64_t place = one_second / 10;
-        for (++at; at < time.size() && time[at] >= '0' && time[at] <= '9'; ++at, place /= 10) fraction += place * (time[at] - '0');
+        for (++at; at < time.size() && time[at] >= '0' && time[at] <= '9'; ++at, place /= 10)
+            fraction += place * (time[at] - '0');
     }
     std::int64_t zone_minutes = 0;
     if (const std::string_view zone = time.substr(at); zone != "Z") {
         const auto hours = digits_at(zone, 1, 2);
         const auto minutes = digits_at(zone, 4, 2);
-        if (zone.size() != 6 || (zone[0] != '+' && zone[0] != '-') || zone[3] != ':' || !hours || !minutes) return std::nullopt;
+        if (zone.size() != 6 || (zone[0] != '+' && zone[0] != '-') || zone[3] != ':' || !hours ||
+            !minutes)
+            return std::nullopt;
         zone_minutes = (zone[0] == '-' ? -1 : 1) * (60 * *hours + *minutes);
     }
     const std::int64_t days = std::chrono::sys_days(day).time_since_epoch().count();
-    return (((days * 24 + parts[3]) * 60 + parts[4] - zone_minutes) * 60 + parts[5]) * one_second + fraction;
+    return (((days * 24 + parts[3]) * 60 + parts[4] - zone_minutes) * 60 + parts[5]) * one_second +
+           fraction;
 }
 
 std::string StampedLog::since() const {
     if (latest_ == 0) return {};
-    const std::chrono::sys_seconds time{std::chrono::seconds((latest_ - longest_disorder) / one_second)};
+    const std::chrono::sys_seconds time{
+        std::chrono::seconds((latest_ - longest_disorder) / one_second)};
     const auto day = std::chrono::floor<std::chrono::days>(time);
     const std::chrono::year_month_day date{day};
     const std::chrono::hh_mm_ss clock{time - day};
-    return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
-                       static_cast<unsigned>(date.day()), clock.hours().count(), clock.minutes().count(), clock.seconds().count());
+    return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", static_cast<int>(date.year()),
+                       static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
+                       clock.hours().count(), clock.minutes().count(), clock.seconds().count());
 }
 
 void StampedLog::begin() {
@@ -79,7 +87,8 @@ void StampedLog::begin() {
 void StampedLog::take(std::string_view bytes) {
     unfinished_ += bytes;
     std::size_t from = 0;
-    for (std::size_t end = 0; (end = unfinished_.find('\n', from)) != std::string::npos; from = end + 1)
+    for (std::size_t end = 0; (end = unfinished_.find('\n', from)) != std::string::npos;
+         from = end + 1)
         take_line(std::string_view(unfinished_).substr(from, end - from));
     unfinished_.erase(0, from);
 }

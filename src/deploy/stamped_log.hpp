@@ -23,7 +23,8 @@ namespace servetune {
 /// content.
 class StampedLog {
 public:
-    explicit StampedLog(std::function<void(std::string_view line)> print) : print_(std::move(print)) {}
+    explicit StampedLog(std::function<void(std::string_view line)> print)
+        : print_(std::move(print)) {}
 
     /// Since when the next reading has to begin, as `--since-time` takes it; empty: from the start.
     [[nodiscard]] std::string since() const;

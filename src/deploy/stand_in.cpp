@@ -14,7 +14,9 @@
 
 namespace servetune {
 
-void stand_in_speaks(const std::string& words) { std::cerr << stand_in_says << printable_line(words) << std::endl; }
+void stand_in_speaks(const std::string& words) {
+    std::cerr << stand_in_says << printable_line(words) << std::endl;
+}
 
 Wanted::Wanted(std::chrono::duration<double> silent_within) : silent_within_(silent_within) {
     sigset_t ending;

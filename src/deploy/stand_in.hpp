@@ -46,7 +46,9 @@ public:
     /// Waits so long, less where nobody wants it any more.
     bool still_after(std::chrono::milliseconds time);
     /// Whether the one who started this is gone, not only tired of it.
-    [[nodiscard]] bool alone() const { return input_ended_ || std::chrono::steady_clock::now() - last_ > silent_within_; }
+    [[nodiscard]] bool alone() const {
+        return input_ended_ || std::chrono::steady_clock::now() - last_ > silent_within_;
+    }
 
     /// To be polled; -1: it has ended.
     [[nodiscard]] int input() const;

@@ -23,7 +23,8 @@ inline int connection_error(const std::string& host, const std::string& port) {
     const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> freed(found, freeaddrinfo);
     int result = EHOSTUNREACH;
     for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
-        const Descriptor client(socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+        const Descriptor client(
+            socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
         if (connect(client.id(), one->ai_addr, one->ai_addrlen) == 0) return 0;
         result = errno;
         if (result != EINPROGRESS) continue;
@@ -31,12 +32,15 @@ inline int connection_error(const std::string& host, const std::string& port) {
         pollfd waiting{client.id(), POLLOUT, 0};
         socklen_t size = sizeof result;
         if (poll(&waiting, 1, within_milliseconds) != 1) result = ETIMEDOUT;
-        else if (getsockopt(client.id(), SOL_SOCKET, SO_ERROR, &result, &size) == 0 && result == 0) return 0;
+        else if (getsockopt(client.id(), SOL_SOCKET, SO_ERROR, &result, &size) == 0 && result == 0)
+            return 0;
     }
     return result;
 }
 
 /// Whether somebody takes a connection there within two seconds.
-inline bool takes_connection(const std::string& host, const std::string& port) { return connection_error(host, port) == 0; }
+inline bool takes_connection(const std::string& host, const std::string& port) {
+    return connection_error(host, port) == 0;
+}
 
 }  // namespace servetune

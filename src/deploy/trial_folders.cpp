@@ -14,7 +14,8 @@ namespace fs = std::filesystem;
 std::size_t bytes_in(const fs::path& folder) {
     std::size_t result = 0;
     std::error_code gone;
-    for (fs::recursive_directory_iterator at(folder, gone), end; !gone && at != end; at.increment(gone)) {
+    for (fs::recursive_directory_iterator at(folder, gone), end; !gone && at != end;
+         at.increment(gone)) {
         std::error_code unreadable;
         if (at->is_regular_file(unreadable)) {
             const auto size = at->file_size(unreadable);
@@ -28,8 +29,10 @@ std::size_t bytes_in(const fs::path& folder) {
 /// folders of their own in it.
 bool has_trial_log(const fs::path& folder) {
     std::error_code unknown;
-    if (fs::exists(folder / "engine.log", unknown) || fs::exists(folder / "command.log", unknown)) return true;
-    for (fs::directory_iterator at(folder, unknown), end; !unknown && at != end; at.increment(unknown)) {
+    if (fs::exists(folder / "engine.log", unknown) || fs::exists(folder / "command.log", unknown))
+        return true;
+    for (fs::directory_iterator at(folder, unknown), end; !unknown && at != end;
+         at.increment(unknown)) {
         std::error_code unreadable;
         if (fs::exists(at->path() / "engine.log", unreadable)) return true;
     }
@@ -50,12 +53,14 @@ void TrialFolders::begin(const fs::path& folder, std::size_t all_bytes, std::siz
     std::map<std::int64_t, std::pair<fs::path, std::size_t>> over;
     std::size_t together = 0;
     std::error_code gone;
-    for (fs::directory_iterator at(folder.parent_path(), gone), end; !gone && at != end; at.increment(gone)) {
+    for (fs::directory_iterator at(folder.parent_path(), gone), end; !gone && at != end;
+         at.increment(gone)) {
         const auto number = integer_of(at->path().filename().string());
         if (!number || at->path() == folder) continue;
         const bool used = in_use_.contains(at->path());
         const auto known = bytes_.find(*number);
-        const std::size_t bytes = !used && known != bytes_.end() ? known->second : bytes_in(at->path());
+        const std::size_t bytes =
+            !used && known != bytes_.end() ? known->second : bytes_in(at->path());
         together += bytes;
         if (used || !has_trial_log(at->path())) continue;
         bytes_[*number] = bytes;

@@ -29,7 +29,8 @@ public:
 
 private:
     std::mutex mutex_{};
-    std::map<std::int64_t, std::size_t> bytes_{};  ///< of trials that are over: they are not looked at again
+    std::map<std::int64_t, std::size_t>
+        bytes_{};  ///< of trials that are over: they are not looked at again
     std::set<std::filesystem::path> in_use_{};
 };
 

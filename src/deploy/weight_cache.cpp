@@ -37,7 +37,8 @@ OwnFolders& own_folders() {
 /// For sockets, and for this user alone. Folders of the same study whose tuner was killed are
 /// removed.
 fs::path make_private_folder(const std::string& mark) {
-    constexpr std::size_t longest = 40;  // a socket's path has at most 107 bytes, and its name up to 60
+    constexpr std::size_t longest =
+        40;  // a socket's path has at most 107 bytes, and its name up to 60
     const std::scoped_lock lock(own_folders().mutex);
     fs::path parent = temporary_files();
     if (parent.string().size() > longest) parent = "/tmp";
@@ -45,7 +46,8 @@ fs::path make_private_folder(const std::string& mark) {
     std::error_code trouble;
     if (!mark.empty())
         for (const fs::directory_entry& old : fs::directory_iterator(parent, trouble))
-            if (old.path().filename().string().starts_with(name) && !own_folders().all.contains(old.path())) {
+            if (old.path().filename().string().starts_with(name) &&
+                !own_folders().all.contains(old.path())) {
                 std::error_code stays;
                 fs::remove_all(old.path(), stays);
             }
@@ -98,26 +100,33 @@ const fs::path& WeightCache::sockets() {
     return sockets_;
 }
 
-std::optional<WeightCacheCommands> WeightCache::hold(const Composition& composition, const Configuration& configuration,
-                                                     const std::string& model, const std::vector<std::string>& gpus,
+std::optional<WeightCacheCommands> WeightCache::hold(const Composition& composition,
+                                                     const Configuration& configuration,
+                                                     const std::string& model,
+                                                     const std::vector<std::string>& gpus,
                                                      const std::stop_token& stop) {
     const auto load_itself = [&](const std::string& why) {
         why_not_ = why;
         release();
         return std::nullopt;
     };
-    if (const std::string why = composition.why_no_weight_cache(configuration); !why.empty()) return load_itself(why);
+    if (const std::string why = composition.why_no_weight_cache(configuration); !why.empty())
+        return load_itself(why);
     WeightCacheCommands commands;
     std::optional<Fingerprint> files;
     try {
         commands = composition.render_weight_cache(configuration, model, sockets().string());
         files = checkpoint_files(commands.model, options_.environment);
-    } catch (const std::exception& error) {  // the folder for sockets: an engine that loads its weights needs none
+    } catch (const std::exception&
+                 error) {  // the folder for sockets: an engine that loads its weights needs none
         return load_itself(error.what());
     }
-    if (!files) return load_itself("no file of " + commands.model + " is on this machine yet, so a change of it would not be seen");
+    if (!files)
+        return load_itself("no file of " + commands.model +
+                           " is on this machine yet, so a change of it would not be seen");
     held_ = key_of_weights(commands.daemon, *files);
-    if (const auto refused = refused_.find(held_); refused != refused_.end()) return load_itself(refused->second);
+    if (const auto refused = refused_.find(held_); refused != refused_.end())
+        return load_itself(refused->second);
     if (const std::string why = why_not_ready(gpus, commands, stop); !why.empty()) {
         if (!stop.stop_requested()) refused_[held_] = why;
         return load_itself(why);
@@ -128,7 +137,8 @@ std::optional<WeightCacheCommands> WeightCache::hold(const Composition& composit
 
 /// Ends daemons that are of no use, starts those that are missing and waits for them. Empty: all
 /// hold the weights.
-std::string WeightCache::why_not_ready(const std::vector<std::string>& gpus, const WeightCacheCommands& commands,
+std::string WeightCache::why_not_ready(const std::vector<std::string>& gpus,
+                                       const WeightCacheCommands& commands,
                                        const std::stop_token& stop) {
     const std::set<std::string> wanted(gpus.begin(), gpus.end());
     std::set<std::string> useless;
@@ -139,7 +149,8 @@ std::string WeightCache::why_not_ready(const std::vector<std::string>& gpus, con
     }
     end(useless);
     constexpr int most_deaths = 2;  // each costs a load
-    if (deaths_[held_] >= most_deaths) return "its daemon died " + std::to_string(deaths_[held_]) + " times";
+    if (deaths_[held_] >= most_deaths)
+        return "its daemon died " + std::to_string(deaths_[held_]) + " times";
     try {
         for (const std::string& devices : wanted)
             if (!daemons_.contains(devices)) start(devices, held_, commands.daemon);
@@ -154,7 +165,8 @@ std::string WeightCache::why_not_ready(const std::vector<std::string>& gpus, con
 void WeightCache::start(const std::string& gpus, const std::string& key, const Command& command) {
     LaunchRequest request{.command = command, .environment = command.environment, .gpus = gpus};
     for (const auto& [name, value] : options_.environment) request.environment[name] = value;
-    const Launch launch = local_launcher()->launch(request);  // devices are numbered as for the engine
+    const Launch launch =
+        local_launcher()->launch(request);  // devices are numbered as for the engine
     std::error_code trouble;
     int number = 1;
     const auto log = [&] { return options_.folder / (std::to_string(number) + ".log"); };
@@ -171,11 +183,13 @@ void WeightCache::start(const std::string& gpus, const std::string& key, const C
     process.watchdog = options_.watchdog;
     GpuMemory memory(gpus, options_.nvidia_smi);
     std::vector<GpuMemoryUse> before = memory.used();
-    daemons_[gpus] = std::unique_ptr<Daemon>(new Daemon{key, std::move(memory), std::move(before), Process(process)});
+    daemons_[gpus] = std::unique_ptr<Daemon>(
+        new Daemon{key, std::move(memory), std::move(before), Process(process)});
 }
 
 /// Empty: it holds the weights.
-std::string WeightCache::wait_until_ready(Daemon& daemon, const WeightCacheCommands& commands, const std::stop_token& stop) const {
+std::string WeightCache::wait_until_ready(Daemon& daemon, const WeightCacheCommands& commands,
+                                          const std::stop_token& stop) const {
     const auto begin = std::chrono::steady_clock::now();
     std::size_t position = 0;
     for (std::string printed; !daemon.ready;) {
@@ -183,11 +197,14 @@ std::string WeightCache::wait_until_ready(Daemon& daemon, const WeightCacheComma
         printed += daemon.process.printed_from(position);
         daemon.ready = printed.find(commands.ready) != std::string::npos;
         if (daemon.ready) break;
-        printed.erase(0, printed.size() - std::min(printed.size(), commands.ready.size()));  // a line may come in two pieces
+        printed.erase(
+            0, printed.size() - std::min(printed.size(),
+                                         commands.ready.size()));  // a line may come in two pieces
         if (stop.stop_requested()) return "stopped";
         if (!runs) return "the daemon ended, " + last_words_of_daemon(daemon.process);
         if (seconds_since(begin) > commands.ready_within_seconds)
-            return "the daemon was not ready within " + seconds_text(commands.ready_within_seconds) + ", " +
+            return "the daemon was not ready within " +
+                   seconds_text(commands.ready_within_seconds) + ", " +
                    last_words_of_daemon(daemon.process);
         (void)daemon.process.wait(20ms);
     }
@@ -220,7 +237,9 @@ void WeightCache::end(const std::set<std::string>& devices) {
             std::error_code stays;
             fs::remove_all(left.path(), stays);
         }
-    if (!all.empty()) throw IoError("a daemon of the weight cache was ended, and something of it is left: " + all);
+    if (!all.empty())
+        throw IoError("a daemon of the weight cache was ended, and something of it is left: " +
+                      all);
 }
 
 void WeightCache::release() {
@@ -230,7 +249,8 @@ void WeightCache::release() {
 }
 
 bool WeightCache::alive() const {
-    return std::all_of(daemons_.begin(), daemons_.end(), [](const auto& one) { return one.second->process.running(); });
+    return std::all_of(daemons_.begin(), daemons_.end(),
+                       [](const auto& one) { return one.second->process.running(); });
 }
 
 void WeightCache::give_up(const std::string& why) { refused_[held_] = why; }

@@ -43,8 +43,11 @@ public:
     /// Daemons that hold this configuration's weights, one on each entry of `gpus` (as
     /// DeployOptions::gpus); those that hold others end first. Nothing: this start is to load them
     /// itself, why is in `why_not`, and no daemon runs. Throws as `release`.
-    std::optional<WeightCacheCommands> hold(const Composition& composition, const Configuration& configuration, const std::string& model,
-                                            const std::vector<std::string>& gpus, const std::stop_token& stop);
+    std::optional<WeightCacheCommands> hold(const Composition& composition,
+                                            const Configuration& configuration,
+                                            const std::string& model,
+                                            const std::vector<std::string>& gpus,
+                                            const std::stop_token& stop);
     /// Ends all daemons, so that an engine that loads its weights itself has the devices to itself.
     /// Throws IoError where one would not go, or the devices' memory stays in use: no engine can be
     /// measured then.
@@ -58,9 +61,11 @@ public:
 
 private:
     struct Daemon;
-    [[nodiscard]] std::string why_not_ready(const std::vector<std::string>& gpus, const WeightCacheCommands& commands,
+    [[nodiscard]] std::string why_not_ready(const std::vector<std::string>& gpus,
+                                            const WeightCacheCommands& commands,
                                             const std::stop_token& stop);
-    [[nodiscard]] std::string wait_until_ready(Daemon& daemon, const WeightCacheCommands& commands, const std::stop_token& stop) const;
+    [[nodiscard]] std::string wait_until_ready(Daemon& daemon, const WeightCacheCommands& commands,
+                                               const std::stop_token& stop) const;
     void start(const std::string& gpus, const std::string& key, const Command& command);
     void end(const std::set<std::string>& devices);
     [[nodiscard]] const std::filesystem::path& sockets();
@@ -69,8 +74,8 @@ private:
     std::filesystem::path sockets_{};                         ///< made when it is first needed
     std::map<std::string, std::unique_ptr<Daemon>> daemons_;  ///< by their devices
     std::map<std::string, std::string> refused_{};            ///< by what they would hold: why not
-    std::map<std::string, int> deaths_{};                     ///< of daemons that were ready, by what they held
-    std::string held_{};                                      ///< what was held last, without devices
+    std::map<std::string, int> deaths_{};  ///< of daemons that were ready, by what they held
+    std::string held_{};                   ///< what was held last, without devices
     std::string why_not_{};
 };
 

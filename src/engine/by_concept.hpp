@@ -20,16 +20,19 @@ namespace servetune {
 /// The parameters of one command, asked for by concept.
 class ByConcept {
 public:
-    ByConcept(const Engine& engine, const Assignment& set, const EngineTraits& traits, const HardwareSpec& hardware, Assignment& known)
+    ByConcept(const Engine& engine, const Assignment& set, const EngineTraits& traits,
+              const HardwareSpec& hardware, Assignment& known)
         : engine_(engine), set_(set) {
         for (const EngineParameter& declared : engine.parameters)
-            if (const Value value = value_of(declared, traits, hardware); !is_unset(value)) known[declared.parameter.name] = value;
+            if (const Value value = value_of(declared, traits, hardware); !is_unset(value))
+                known[declared.parameter.name] = value;
         known_ = &known;
     }
 
     [[nodiscard]] std::optional<Value> value(std::string_view concept_name) {
         const EngineParameter* declared = in_force(concept_name);
-        return declared != nullptr ? std::optional(known_->at(declared->parameter.name)) : std::nullopt;
+        return declared != nullptr ? std::optional(known_->at(declared->parameter.name))
+                                   : std::nullopt;
     }
     [[nodiscard]] bool flag(std::string_view concept_name, bool otherwise) {
         const auto found = value(concept_name);
@@ -64,26 +67,32 @@ public:
     /// What an unset one comes to, for the engine's rules.
     void settle(std::string_view concept_name, const Value& value) {
         for (const EngineParameter& declared : engine_.parameters)
-            if (declared.parameter.concept_name == concept_name && !set_.contains(declared.parameter.name))
+            if (declared.parameter.concept_name == concept_name &&
+                !set_.contains(declared.parameter.name))
                 (*known_)[declared.parameter.name] = value;
     }
     /// Whether the command itself says it.
     [[nodiscard]] bool said(std::string_view concept_name) const {
-        return std::any_of(engine_.parameters.begin(), engine_.parameters.end(), [&](const EngineParameter& declared) {
-            return declared.parameter.concept_name == concept_name && set_.contains(declared.parameter.name);
-        });
+        return std::any_of(engine_.parameters.begin(), engine_.parameters.end(),
+                           [&](const EngineParameter& declared) {
+                               return declared.parameter.concept_name == concept_name &&
+                                      set_.contains(declared.parameter.name);
+                           });
     }
     /// Whether the engine has a parameter of this concept.
     [[nodiscard]] bool declares(std::string_view concept_name) const {
         return std::any_of(engine_.parameters.begin(), engine_.parameters.end(),
-                           [&](const EngineParameter& declared) { return declared.parameter.concept_name == concept_name; });
+                           [&](const EngineParameter& declared) {
+                               return declared.parameter.concept_name == concept_name;
+                           });
     }
     /// Set by the command to something else than the default, and nobody asked.
     [[nodiscard]] std::vector<std::string> not_asked() const {
         std::vector<std::string> result;
         for (const auto& [name, value] : set_) {
             const EngineParameter* declared = engine_.find(name);
-            if (declared == nullptr || asked_.contains(name) || !is_active(*declared) || value == declared->parameter.default_value)
+            if (declared == nullptr || asked_.contains(name) || !is_active(*declared) ||
+                value == declared->parameter.default_value)
                 continue;
             if (declared->parameter.value_when_unset == value) continue;
             result.push_back(name);
@@ -101,33 +110,43 @@ private:
         }
         return nullptr;
     }
-    [[nodiscard]] Value value_of(const EngineParameter& declared, const EngineTraits& traits, const HardwareSpec& hardware) const {
+    [[nodiscard]] Value value_of(const EngineParameter& declared, const EngineTraits& traits,
+                                 const HardwareSpec& hardware) const {
         const Parameter& parameter = declared.parameter;
         const auto as_no_flag = [&](const Value& value) {
             const auto meant = declared.means.find(text_of(value));
-            return is_unset(value) || (number_of(value) && meant != declared.means.end() && meant->second == "engine");
+            return is_unset(value) ||
+                   (number_of(value) && meant != declared.means.end() && meant->second == "engine");
         };
-        if (const auto found = set_.find(parameter.name); found != set_.end() && !as_no_flag(found->second)) return found->second;
+        if (const auto found = set_.find(parameter.name);
+            found != set_.end() && !as_no_flag(found->second))
+            return found->second;
         if (!is_unset(parameter.default_value)) return parameter.default_value;
         if (const auto rules = traits.defaults.find(parameter.name); rules != traits.defaults.end())
             for (const DefaultRule& rule : rules->second) {
                 const bool here =
-                    rule.hardware.empty() || std::find(rule.hardware.begin(), rule.hardware.end(), hardware.name) != rule.hardware.end();
-                const bool so = std::all_of(rule.when.begin(), rule.when.end(), [&](const Condition& condition) {
-                    const auto said = set_.find(condition.parent);
-                    return said != set_.end() &&
-                           std::find(condition.values.begin(), condition.values.end(), said->second) != condition.values.end();
-                });
-                if (here && so && hardware.memory_bytes >= rule.from_memory_bytes) return rule.value;
+                    rule.hardware.empty() || std::find(rule.hardware.begin(), rule.hardware.end(),
+                                                       hardware.name) != rule.hardware.end();
+                const bool so = std::all_of(
+                    rule.when.begin(), rule.when.end(), [&](const Condition& condition) {
+                        const auto said = set_.find(condition.parent);
+                        return said != set_.end() &&
+                               std::find(condition.values.begin(), condition.values.end(),
+                                         said->second) != condition.values.end();
+                    });
+                if (here && so && hardware.memory_bytes >= rule.from_memory_bytes)
+                    return rule.value;
             }
         return parameter.value_when_unset.value_or(Unset{});
     }
     [[nodiscard]] bool is_active(const EngineParameter& declared) const {
-        return std::all_of(declared.parameter.active_when.begin(), declared.parameter.active_when.end(), [&](const Condition& condition) {
-            const auto parent = known_->find(condition.parent);
-            return parent != known_->end() &&
-                   std::find(condition.values.begin(), condition.values.end(), parent->second) != condition.values.end();
-        });
+        return std::all_of(declared.parameter.active_when.begin(),
+                           declared.parameter.active_when.end(), [&](const Condition& condition) {
+                               const auto parent = known_->find(condition.parent);
+                               return parent != known_->end() &&
+                                      std::find(condition.values.begin(), condition.values.end(),
+                                                parent->second) != condition.values.end();
+                           });
     }
 
     const Engine& engine_;

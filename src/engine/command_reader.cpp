@@ -20,7 +20,9 @@ namespace {
 
 using Parts = std::vector<std::pair<std::string, std::string>>;
 
-bool is_flag_word(const std::string& word) { return word.size() > 1 && word.starts_with('-') && !real_of(word); }
+bool is_flag_word(const std::string& word) {
+    return word.size() > 1 && word.starts_with('-') && !real_of(word);
+}
 
 /// A flag without what stands behind a dot, with `-` for `_`: most parsers take both.
 std::string hyphened(const std::string& flag) {
@@ -29,11 +31,14 @@ std::string hyphened(const std::string& flag) {
     return result;
 }
 
-std::string without_no(const std::string& flag) { return flag.starts_with("--no-") ? "--" + flag.substr(5) : flag; }
+std::string without_no(const std::string& flag) {
+    return flag.starts_with("--no-") ? "--" + flag.substr(5) : flag;
+}
 
 /// What a word behind a switch says; nothing: it belongs to something else.
 std::optional<bool> truth_of(const std::string& word) {
-    constexpr std::array<std::string_view, 4> yes{"true", "on", "yes", "1"}, no{"false", "off", "no", "0"};
+    constexpr std::array<std::string_view, 4> yes{"true", "on", "yes", "1"},
+        no{"false", "off", "no", "0"};
     const std::string low = lower_case(word);
     if (std::find(yes.begin(), yes.end(), low) != yes.end()) return true;
     return std::find(no.begin(), no.end(), low) != no.end() ? std::optional(false) : std::nullopt;
@@ -47,7 +52,9 @@ std::optional<Parts> json_parts(const std::string& text) {
             parts.emplace_back(key, value.is_string() ? value.get<std::string>() : value.dump());
         return parts;
     }
-    if (!text.starts_with('{') || text.find_first_of("{}[]\"'", 1) != text.size() - 1 || !text.ends_with('}')) return std::nullopt;
+    if (!text.starts_with('{') || text.find_first_of("{}[]\"'", 1) != text.size() - 1 ||
+        !text.ends_with('}'))
+        return std::nullopt;
     for (std::size_t at = 1; at < text.size();) {
         const std::size_t end = std::min(text.find(',', at), text.size() - 1);
         const std::size_t colon = text.find(':', at);
@@ -76,29 +83,35 @@ std::string Setting::text() const {
 Assignment CommandSettings::values() const {
     Assignment result;
     for (const Setting& setting : settings)
-        for (const EngineParameter* parameter : setting.parameters) result[parameter->parameter.name] = value_of(setting.value);
+        for (const EngineParameter* parameter : setting.parameters)
+            result[parameter->parameter.name] = value_of(setting.value);
     return result;
 }
 
-CommandReader::CommandReader(std::vector<Engine> engines, const std::filesystem::path& root) : engines_(std::move(engines)) {
+CommandReader::CommandReader(std::vector<Engine> engines, const std::filesystem::path& root)
+    : engines_(std::move(engines)) {
     for (const Engine& engine : engines_) known_.push_back(known_of(engine, root));
 }
 
-CommandReader::Known CommandReader::known_of(const Engine& engine, const std::filesystem::path& root) {
+CommandReader::Known CommandReader::known_of(const Engine& engine,
+                                             const std::filesystem::path& root) {
     Known known;
     const auto spell = [&](const std::string& flag) {
         known.spellings.emplace(hyphened(flag), Spelling{flag.substr(0, flag.find_first_of(".="))});
     };
-    const auto add = [&](const std::string& place, const EngineParameter& declared, const std::string& alone = "") {
+    const auto add = [&](const std::string& place, const EngineParameter& declared,
+                         const std::string& alone = "") {
         std::vector<Target>& targets = known.targets[place];
-        if (std::none_of(targets.begin(), targets.end(), [&](const Target& target) { return target.parameter == &declared; }))
+        if (std::none_of(targets.begin(), targets.end(),
+                         [&](const Target& target) { return target.parameter == &declared; }))
             targets.push_back({&declared, alone});
     };
     known.launcher = launcher_words(engine).size();
     for (std::size_t i = known.launcher; i < engine.launch.size(); ++i)
         if (is_flag_word(engine.launch[i])) {
             spell(engine.launch[i]);
-            if (i + 1 < engine.launch.size() && engine.launch[i + 1] == "{model}") known.model_flag = engine.launch[i];
+            if (i + 1 < engine.launch.size() && engine.launch[i + 1] == "{model}")
+                known.model_flag = engine.launch[i];
         }
     if (!known.model_flag.empty()) known.spellings[hyphened(known.model_flag)].flag = "{model}";
     for (const EngineParameter& declared : engine.parameters)
@@ -119,31 +132,40 @@ CommandReader::Known CommandReader::known_of(const Engine& engine, const std::fi
         spell(json.flag);
         for (const auto& [key, name] : json.fields)
             if (const EngineParameter* declared = engine.find(name))
-                add(json.flag + "." + key + (json.forms.contains(key) ? "." + name : ""), *declared);
+                add(json.flag + "." + key + (json.forms.contains(key) ? "." + name : ""),
+                    *declared);
     }
     if (!engine.options_flag.empty()) spell(engine.options_flag);
     for (const auto& [alias, meant] : engine.aliases) {
         const EngineParameter* declared = engine.find(meant);
         const bool has_flag = declared != nullptr && !declared->destination.flag.empty();
         if (declared != nullptr && !has_flag)
-            add(alias, *declared, std::holds_alternative<BoolDomain>(declared->parameter.domain) ? "true" : "");
-        known.spellings.emplace(hyphened(alias), Spelling{declared == nullptr ? "{model}" : has_flag ? declared->destination.flag : alias});
+            add(alias, *declared,
+                std::holds_alternative<BoolDomain>(declared->parameter.domain) ? "true" : "");
+        known.spellings.emplace(hyphened(alias), Spelling{declared == nullptr ? "{model}"
+                                                          : has_flag ? declared->destination.flag
+                                                                     : alias});
     }
-    for (const std::string& flag : engine.not_about_speed) known.not_about_speed.insert(without_no(hyphened(flag)));
+    for (const std::string& flag : engine.not_about_speed)
+        known.not_about_speed.insert(without_no(hyphened(flag)));
     if (!root.empty()) add_versions(known, engine, root);
     return known;
 }
 
 /// Other spellings of the same flag, in any version whose flags are stored.
-void CommandReader::add_versions(Known& known, const Engine& engine, const std::filesystem::path& root) {
+void CommandReader::add_versions(Known& known, const Engine& engine,
+                                 const std::filesystem::path& root) {
     for (const FlagFacts& facts : known_versions(root, engine.name)) {
-        std::map<std::string, std::string> ours;  // the usual spelling of the version -> the engine file's
+        std::map<std::string, std::string>
+            ours;  // the usual spelling of the version -> the engine file's
         for (const auto& [spelling, fact] : facts.flags)
             if (const auto found = known.spellings.find(hyphened(spelling));
                 !fact.negated && found != known.spellings.end() && !found->second.negated)
                 ours.emplace(fact.name, found->second.flag);
         for (const auto& [spelling, fact] : facts.flags) {
-            const Takes takes = fact.type == "bool" ? Takes::none : fact.list ? Takes::many : Takes::one;
+            const Takes takes = fact.type == "bool" ? Takes::none
+                                : fact.list         ? Takes::many
+                                                    : Takes::one;
             Takes& most = known.takes.emplace(hyphened(spelling), takes).first->second;
             most = std::max(most, takes);
             if (const auto found = ours.find(fact.name); found != ours.end())
@@ -155,8 +177,13 @@ void CommandReader::add_versions(Known& known, const Engine& engine, const std::
 /// One command while it is read.
 class CommandReader::Reading {
 public:
-    Reading(const Engine& engine, const Known& known, const Command& command, std::size_t from, CommandSettings::Start start)
-        : engine_(engine), known_(known), words_(command.argv), from_(from), has_file_(!command.files.empty()) {
+    Reading(const Engine& engine, const Known& known, const Command& command, std::size_t from,
+            CommandSettings::Start start)
+        : engine_(engine),
+          known_(known),
+          words_(command.argv),
+          from_(from),
+          has_file_(!command.files.empty()) {
         result_.engine = &engine;
         result_.start = start;
         for (at_ = from; at_ < words_.size();) {
@@ -166,7 +193,11 @@ public:
             else read_bare(std::move(setting));
         }
         for (const auto& [name, value] : command.environment)
-            keep({.kind = Setting::Kind::variable, .words = {name + "=" + value}, .name = name, .value = value}, known.targets.find(name));
+            keep({.kind = Setting::Kind::variable,
+                  .words = {name + "=" + value},
+                  .name = name,
+                  .value = value},
+                 known.targets.find(name));
         for (const auto& [path, value] : command.options())
             keep({.words = {path + ": " + value}, .value = value}, known.targets.find("--" + path));
     }
@@ -176,8 +207,10 @@ private:
     using Found = std::map<std::string, std::vector<Target>>::const_iterator;
 
     void read_bare(Setting setting) {
-        const bool first = setting.at == 0 && result_.start == CommandSettings::Start::launcher;  // `sglang serve x`
-        if (result_.model.empty() && (known_.model_flag.empty() || first)) name_model(setting, words_[at_ - 1]);
+        const bool first = setting.at == 0 &&
+                           result_.start == CommandSettings::Start::launcher;  // `sglang serve x`
+        if (result_.model.empty() && (known_.model_flag.empty() || first))
+            name_model(setting, words_[at_ - 1]);
         keep(std::move(setting), known_.targets.end());
     }
     void name_model(Setting& setting, const std::string& model) {
@@ -189,7 +222,8 @@ private:
     void keep(Setting setting, Found found) {
         if (found != known_.targets.end()) {
             setting.kind = Setting::Kind::parameter;
-            for (const Target& target : found->second) setting.parameters.push_back(target.parameter);
+            for (const Target& target : found->second)
+                setting.parameters.push_back(target.parameter);
         }
         if (setting.words.empty())
             setting.words.assign(words_.begin() + static_cast<std::ptrdiff_t>(from_ + setting.at),
@@ -201,7 +235,8 @@ private:
         const std::string base = hyphened(written), rest = written.substr(base.size());
         if (const auto found = known_.spellings.find(base); found != known_.spellings.end()) {
             known = true;
-            return {found->second.flag == "{model}" ? "{model}" : found->second.flag + rest, found->second.negated};
+            return {found->second.flag == "{model}" ? "{model}" : found->second.flag + rest,
+                    found->second.negated};
         }
         if (known_.takes.contains(base)) return {written};
         if (base.starts_with("--no-")) {
@@ -210,14 +245,16 @@ private:
             known = beginning = false;
         }
         const auto longer = known_.spellings.lower_bound(base);
-        beginning = base.starts_with("--") && base.size() > 3 && longer != known_.spellings.end() && longer->first.starts_with(base);
+        beginning = base.starts_with("--") && base.size() > 3 && longer != known_.spellings.end() &&
+                    longer->first.starts_with(base);
         return {beginning ? longer->second.flag + rest : written};
     }
     /// The words behind a flag without `=` that are its value.
     std::string value_behind(Takes takes) {
         std::string value;
         const std::size_t first = at_;
-        while (at_ < words_.size() && !is_flag_word(words_[at_]) && takes != Takes::none && (takes == Takes::many || at_ == first)) {
+        while (at_ < words_.size() && !is_flag_word(words_[at_]) && takes != Takes::none &&
+               (takes == Takes::many || at_ == first)) {
             value += (at_ == first ? "" : " ") + words_[at_];
             ++at_;
         }
@@ -225,9 +262,10 @@ private:
     }
     [[nodiscard]] Takes takes_of(const std::string& written, bool dotted, bool known) const {
         for (const std::string& flag : {hyphened(written), without_no(hyphened(written))})
-            if (const auto found = known_.takes.find(flag); found != known_.takes.end() && !dotted) return found->second;
-        const bool model_may_follow =
-            known_.model_flag.empty() && result_.model.empty() && result_.start == CommandSettings::Start::launcher;
+            if (const auto found = known_.takes.find(flag); found != known_.takes.end() && !dotted)
+                return found->second;
+        const bool model_may_follow = known_.model_flag.empty() && result_.model.empty() &&
+                                      result_.start == CommandSettings::Start::launcher;
         return known || model_may_follow ? Takes::one : Takes::many;
     }
 
@@ -239,29 +277,35 @@ private:
         const Spelling spelling = spelled(written, known, setting.beginning);
         setting.name = spelling.flag;
         setting.kind = Setting::Kind::flag;
-        setting.not_about_speed = known_.not_about_speed.contains(without_no(hyphened(known ? setting.name : written)));
+        setting.not_about_speed =
+            known_.not_about_speed.contains(without_no(hyphened(known ? setting.name : written)));
         Found found = known ? known_.targets.find(setting.name) : known_.targets.end();
         bool given = equals != std::string::npos;
         setting.value = given ? word.substr(equals + 1) : "";
         if (known && given)
-            if (const auto whole = known_.targets.find(setting.name + "=" + setting.value); whole != known_.targets.end()) {
+            if (const auto whole = known_.targets.find(setting.name + "=" + setting.value);
+                whole != known_.targets.end()) {
                 found = whole;  // `--passes.fuse=true` is a flag of its own
                 given = false;
             }
         const JsonFlag* json = known ? json_flag(engine_, setting.name) : nullptr;
         const auto launch =
-            std::find(engine_.launch.begin() + static_cast<std::ptrdiff_t>(known_.launcher), engine_.launch.end(), setting.name);
+            std::find(engine_.launch.begin() + static_cast<std::ptrdiff_t>(known_.launcher),
+                      engine_.launch.end(), setting.name);
         if (known && setting.name == "{model}") {
             if (!given) setting.value = value_behind(Takes::one);
             name_model(setting, setting.value);
             keep(std::move(setting), known_.targets.end());
         } else if (launch != engine_.launch.end()) {
             setting.kind = Setting::Kind::launch;
-            if (!given && launch + 1 != engine_.launch.end() && (launch + 1)->starts_with('{')) setting.value = value_behind(Takes::one);
+            if (!given && launch + 1 != engine_.launch.end() && (launch + 1)->starts_with('{'))
+                setting.value = value_behind(Takes::one);
             keep(std::move(setting), known_.targets.end());
         } else if (found != known_.targets.end() && !found->second.front().alone.empty()) {
             const bool off = spelling.negated != (found->second.front().alone == "false");
-            std::optional<bool> said = given ? truth_of(setting.value) : at_ < words_.size() ? truth_of(words_[at_]) : std::nullopt;
+            std::optional<bool> said = given                 ? truth_of(setting.value)
+                                       : at_ < words_.size() ? truth_of(words_[at_])
+                                                             : std::nullopt;
             if (!given && said) ++at_;
             setting.alone = !given && !said;
             if (!given || said) setting.value = said.value_or(true) != off ? "true" : "false";
@@ -271,10 +315,13 @@ private:
             read_json(std::move(setting), *json);
         } else {
             if (!given)
-                setting.value = value_behind(takes_of(written, setting.name.find('.') != std::string::npos, found != known_.targets.end()));
+                setting.value =
+                    value_behind(takes_of(written, setting.name.find('.') != std::string::npos,
+                                          found != known_.targets.end()));
             setting.alone = found == known_.targets.end() && !given && setting.value.empty();
             if (setting.alone) setting.value = spelling.negated ? "false" : "true";
-            if (setting.name == engine_.options_flag && has_file_) setting.kind = Setting::Kind::launch;
+            if (setting.name == engine_.options_flag && has_file_)
+                setting.kind = Setting::Kind::launch;
             keep(std::move(setting), spelling.negated ? known_.targets.end() : found);
         }
     }
@@ -284,13 +331,15 @@ private:
         keep(setting, known_.targets.end());
         if (!parts) return;
         for (const auto& [key, value] : *parts) {
-            const auto keep_part = [&, &of = key](const std::string& text, const std::string& place) {
+            const auto keep_part = [&, &of = key](const std::string& text,
+                                                  const std::string& place) {
                 Setting part{.at = setting.at, .name = json.flag, .value = text};
                 part.key = of;
                 keep(std::move(part), known_.targets.find(json.flag + "." + place));
             };
             const auto form = json.forms.find(key);
-            const auto values = form == json.forms.end() ? std::nullopt : values_in_form(form->second, value);
+            const auto values =
+                form == json.forms.end() ? std::nullopt : values_in_form(form->second, value);
             if (!values) keep_part(value, key);
             else
                 for (const auto& [name, text] : *values) keep_part(text, key + "." + name);
@@ -315,18 +364,23 @@ CommandSettings CommandReader::read(const Command& command, const std::string& e
         if (launched.engine == nullptr) continue;
         Command whole = command;
         for (std::size_t i = 0; i < at; ++i)
-            if (const auto equals = words[i].find('='); equals != std::string::npos && is_variable_name(words[i].substr(0, equals)))
+            if (const auto equals = words[i].find('=');
+                equals != std::string::npos && is_variable_name(words[i].substr(0, equals)))
                 whole.environment[words[i].substr(0, equals)] = words[i].substr(equals + 1);
         const auto which = static_cast<std::size_t>(launched.engine - engines_.data());
-        return Reading(engines_[which], known_[which], whole, at + launched.words, Start::launcher).taken();
+        return Reading(engines_[which], known_[which], whole, at + launched.words, Start::launcher)
+            .taken();
     }
     CommandSettings best;
     std::size_t fewest = 0;
     for (std::size_t i = 0; i < engines_.size(); ++i) {
         if (!engine.empty() && engines_[i].name != engine) continue;
-        CommandSettings one = Reading(engines_[i], known_[i], command, 0, flags_only ? Start::flags : Start::unknown).taken();
+        CommandSettings one =
+            Reading(engines_[i], known_[i], command, 0, flags_only ? Start::flags : Start::unknown)
+                .taken();
         const auto unknown = static_cast<std::size_t>(std::count_if(
-            one.settings.begin(), one.settings.end(), [](const Setting& setting) { return setting.kind >= Setting::Kind::flag; }));
+            one.settings.begin(), one.settings.end(),
+            [](const Setting& setting) { return setting.kind >= Setting::Kind::flag; }));
         if (best.engine != nullptr && unknown >= fewest) continue;
         best = std::move(one);
         fewest = unknown;
@@ -343,9 +397,12 @@ std::string CommandReader::served_name(const Command& command) const {
     return name;
 }
 
-CommandSettings CommandReader::flags(const std::vector<std::string>& words, const Engine& engine) const {
+CommandSettings CommandReader::flags(const std::vector<std::string>& words,
+                                     const Engine& engine) const {
     for (std::size_t i = 0; i < engines_.size(); ++i)
-        if (engines_[i].name == engine.name) return Reading(engines_[i], known_[i], {words}, 0, CommandSettings::Start::flags).taken();
+        if (engines_[i].name == engine.name)
+            return Reading(engines_[i], known_[i], {words}, 0, CommandSettings::Start::flags)
+                .taken();
     return {};
 }
 

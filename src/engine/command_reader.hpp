@@ -32,10 +32,12 @@ struct Setting {
     std::string name{};
     std::string value{};  ///< of a flag that stands alone `true` or `false`
     bool alone = false;
-    bool beginning = false;  ///< only the beginning of `name`, which some engines take for the whole
+    bool beginning =
+        false;  ///< only the beginning of `name`, which some engines take for the whole
     bool not_about_speed = false;
-    std::vector<const EngineParameter*> parameters{};  ///< several share the flag under different conditions
-    std::string key{};                                 ///< of a part of JSON
+    std::vector<const EngineParameter*>
+        parameters{};   ///< several share the flag under different conditions
+    std::string key{};  ///< of a part of JSON
 
     /// As written; of a part of JSON the flag and the key.
     [[nodiscard]] std::string text() const;
@@ -72,11 +74,13 @@ public:
 
     /// Reads a command with its environment and options file. One that starts no engine is read by
     /// the file of `engine`; where that is empty, by the one that knows most of it.
-    [[nodiscard]] CommandSettings read(const Command& command, const std::string& engine = "") const;
+    [[nodiscard]] CommandSettings read(const Command& command,
+                                       const std::string& engine = "") const;
     /// The name that clients ask for: the one that the command gives, else the model's.
     [[nodiscard]] std::string served_name(const Command& command) const;
     /// Reads the flags behind a launcher.
-    [[nodiscard]] CommandSettings flags(const std::vector<std::string>& words, const Engine& engine) const;
+    [[nodiscard]] CommandSettings flags(const std::vector<std::string>& words,
+                                        const Engine& engine) const;
 
 private:
     /// A flag, a variable or an option sets a parameter.
@@ -93,8 +97,9 @@ private:
         std::size_t launcher = 0;  ///< the words of `launch` that name the program
         std::string model_flag{};  ///< empty: the model stands alone
         std::map<std::string, std::vector<Target>> targets{};
-        std::map<std::string, Spelling> spellings{};  ///< every spelling with `-` for `_`, without what stands behind a dot
-        std::map<std::string, Takes> takes{};         ///< by the versions files; the same keys
+        std::map<std::string, Spelling>
+            spellings{};  ///< every spelling with `-` for `_`, without what stands behind a dot
+        std::map<std::string, Takes> takes{};  ///< by the versions files; the same keys
         std::set<std::string> not_about_speed{};
     };
     class Reading;

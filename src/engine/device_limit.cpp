@@ -16,13 +16,15 @@ std::int64_t largest(const Domain& domain) {
     std::int64_t result = 0;
     if (const auto* choice = std::get_if<ChoiceDomain>(&domain))
         for (const Value& value : choice->values)
-            if (const auto* count = std::get_if<std::int64_t>(&value)) result = std::max(result, *count);
+            if (const auto* count = std::get_if<std::int64_t>(&value))
+                result = std::max(result, *count);
     return result;
 }
 
 /// The rule that an engine takes devices of one node, or whole nodes where its words spread it over
 /// them. No engine spreads copies of itself by these words.
-Constraint whole_nodes(const Engine& engine, const std::vector<DeviceProduct>& products, std::int64_t of_node,
+Constraint whole_nodes(const Engine& engine, const std::vector<DeviceProduct>& products,
+                       std::int64_t of_node,
                        const std::function<std::string(const DeviceFactor&)>& text) {
     const std::string each = std::to_string(of_node);
     std::string rule;
@@ -32,19 +34,23 @@ Constraint whole_nodes(const Engine& engine, const std::vector<DeviceProduct>& p
         if (engine.nodes) {
             fits += " or (" + one.product + ") % " + each + " == 0";
             for (const DeviceFactor& factor : one.counted)
-                if (engine.find(factor.parameter)->parameter.concept_name == "data_parallel_size") fits += " and " + text(factor) + " == 1";
+                if (engine.find(factor.parameter)->parameter.concept_name == "data_parallel_size")
+                    fits += " and " + text(factor) + " == 1";
         }
         rule += (rule.empty() ? "(" : " or (") + one.conditions + "(" + fits + "))";
     }
-    return require(rule, "a node has " + each + " devices" +
-                             (engine.nodes ? ": an engine takes some of one, or whole nodes, then without copies (data parallelism)"
-                                           : ", and this " + engine.name + " cannot be spread over several"));
+    return require(
+        rule, "a node has " + each + " devices" +
+                  (engine.nodes ? ": an engine takes some of one, or whole nodes, then without "
+                                  "copies (data parallelism)"
+                                : ", and this " + engine.name + " cannot be spread over several"));
 }
 
 }  // namespace
 
 /// What the words at the end of every command set this parameter to.
-std::optional<std::int64_t> Composition::said_in_arguments(const Engine& engine, const EngineParameter& declared) const {
+std::optional<std::int64_t> Composition::said_in_arguments(const Engine& engine,
+                                                           const EngineParameter& declared) const {
     const Assignment& set = description_.set_by_arguments.at(engine.name);
     const auto said = set.find(declared.parameter.name);
     const Value value = said == set.end() ? Value() : as_engine_takes(declared, said->second);
@@ -60,24 +66,31 @@ std::int64_t Composition::devices_of(const Configuration& configuration) const {
     return devices;
 }
 
-std::int64_t Composition::devices_of(const Configuration& configuration, std::string_view role) const {
+std::int64_t Composition::devices_of(const Configuration& configuration,
+                                     std::string_view role) const {
     const Engine& engine = engine_of(configuration);
     const auto holds = [&](const Condition& condition) {
         bool active = false;
         if (engine.find(condition.parent) == nullptr) return false;
         const Value value = value_of_local(engine, condition.parent, configuration, active, role);
-        return active && std::find(condition.values.begin(), condition.values.end(), value) != condition.values.end();
+        return active && std::find(condition.values.begin(), condition.values.end(), value) !=
+                             condition.values.end();
     };
     std::int64_t devices = 1;
     for (const DeviceFactor& factor : engine.devices) {
         const EngineParameter* declared = engine.find(factor.parameter);
         if (declared == nullptr) continue;  // not of this version
-        if (!factor.unless.empty() && std::all_of(factor.unless.begin(), factor.unless.end(), holds)) continue;
+        if (!factor.unless.empty() &&
+            std::all_of(factor.unless.begin(), factor.unless.end(), holds))
+            continue;
         bool active = false;
         Value value = value_of_local(engine, factor.parameter, configuration, active, role);
-        if (is_unset(value)) value = declared->parameter.value_when_unset.value_or(Value(std::int64_t{1}));
+        if (is_unset(value))
+            value = declared->parameter.value_when_unset.value_or(Value(std::int64_t{1}));
         std::optional<std::int64_t> count = said_in_arguments(engine, *declared);
-        if (const auto* of_space = std::get_if<std::int64_t>(&value); !count && of_space != nullptr && active) count = *of_space;
+        if (const auto* of_space = std::get_if<std::int64_t>(&value);
+            !count && of_space != nullptr && active)
+            count = *of_space;
         devices *= std::max<std::int64_t>(count.value_or(1), 1);
     }
     return devices;
@@ -90,8 +103,9 @@ void Composition::bound_devices(Engine& engine) {
     const DeviceLimit& limit = *description_.devices;
     const auto refuse_unstated = [&](const std::string& what, std::int64_t count) {
         if (limit.stated || count <= 1) return;
-        throw SpaceError(what + " asks " + engine.name + " for several devices (up to " + std::to_string(count) +
-                         "), and the study does not say how many there are: write `hardware: {count: N}`");
+        throw SpaceError(
+            what + " asks " + engine.name + " for several devices (up to " + std::to_string(count) +
+            "), and the study does not say how many there are: write `hardware: {count: N}`");
     };
     const auto factor_text = [&](const DeviceFactor& factor) {
         const EngineParameter& declared = *engine.find(factor.parameter);
@@ -113,29 +127,39 @@ void Composition::bound_devices(Engine& engine) {
         if (entry == nullptr) continue;
         const Value named = entry->default_value.value_or(Unset{});
         const auto* count = std::get_if<std::int64_t>(&named);
-        refuse_unstated("'" + entry->name + "'", std::max(count != nullptr ? *count : 0, entry->domain ? largest(*entry->domain) : 0));
+        refuse_unstated(
+            "'" + entry->name + "'",
+            std::max(count != nullptr ? *count : 0, entry->domain ? largest(*entry->domain) : 0));
     }
     for (const DeviceFactor& factor : factors) {
         const SpaceEntry* entry = entry_for(engine, *engine.find(factor.parameter));
-        const auto* choice = entry != nullptr && entry->domain && !entry->of_preset ? std::get_if<ChoiceDomain>(&*entry->domain) : nullptr;
+        const auto* choice = entry != nullptr && entry->domain && !entry->of_preset
+                                 ? std::get_if<ChoiceDomain>(&*entry->domain)
+                                 : nullptr;
         if (choice == nullptr || !factor.unless.empty()) continue;
         for (const Value& value : choice->values)
-            if (const auto* count = std::get_if<std::int64_t>(&value); count != nullptr && *count > limit.count)
-                notes_.push_back("'" + entry->name + "': " + text_of(value) + " is not tried: a trial may take " +
-                                 std::to_string(limit.count) + (limit.count == 1 ? " device" : " devices"));
+            if (const auto* count = std::get_if<std::int64_t>(&value);
+                count != nullptr && *count > limit.count)
+                notes_.push_back("'" + entry->name + "': " + text_of(value) +
+                                 " is not tried: a trial may take " + std::to_string(limit.count) +
+                                 (limit.count == 1 ? " device" : " devices"));
     }
     std::string rule;
     for (const DeviceProduct& one : device_products(engine, factors, "", factor_text)) {
         if (one.product.empty()) continue;
-        const std::string alternative = one.conditions + one.product + " <= " + std::to_string(limit.count);
+        const std::string alternative =
+            one.conditions + one.product + " <= " + std::to_string(limit.count);
         rule += rule.empty() ? alternative : " or (" + alternative + ")";
     }
     if (rule.empty()) return;
     engine.constraints.push_back(
-        require(rule, limit.stated ? "the machine has " + std::to_string(limit.count) + (limit.count == 1 ? " device" : " devices")
-                                   : "the study does not say how many devices there are, so one is taken; write `hardware: {count: N}`"));
+        require(rule, limit.stated ? "the machine has " + std::to_string(limit.count) +
+                                         (limit.count == 1 ? " device" : " devices")
+                                   : "the study does not say how many devices there are, so one is "
+                                     "taken; write `hardware: {count: N}`"));
     if (limit.of_node > 0 && limit.of_node < limit.count)
-        engine.constraints.push_back(whole_nodes(engine, device_products(engine, factors, "", factor_text), limit.of_node, factor_text));
+        engine.constraints.push_back(whole_nodes(
+            engine, device_products(engine, factors, "", factor_text), limit.of_node, factor_text));
 }
 
 }  // namespace servetune

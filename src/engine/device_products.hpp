@@ -22,8 +22,9 @@ struct DeviceProduct {
 };
 
 /// `text`: of a factor; `prefix`: before the names in conditions.
-inline std::vector<DeviceProduct> device_products(const Engine& engine, const std::vector<DeviceFactor>& factors, const std::string& prefix,
-                                                  const std::function<std::string(const DeviceFactor&)>& text) {
+inline std::vector<DeviceProduct> device_products(
+    const Engine& engine, const std::vector<DeviceFactor>& factors, const std::string& prefix,
+    const std::function<std::string(const DeviceFactor&)>& text) {
     std::vector<DeviceProduct> result;
     for (std::size_t shared = 0; shared < (std::size_t{1} << factors.size()); ++shared) {
         DeviceProduct one;

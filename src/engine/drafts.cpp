@@ -22,18 +22,25 @@ void Composition::add_drafts(const Engine& engine) {
         if (entry == nullptr || entry->drafts.empty()) continue;
         const std::string where = "'" + entry->name + "': " + engine.name + " ";
         const auto draft = std::find_if(engine.parameters.begin(), engine.parameters.end(),
-                                        [](const EngineParameter& declared) { return declared.parameter.concept_name == draft_concept; });
+                                        [](const EngineParameter& declared) {
+                                            return declared.parameter.concept_name == draft_concept;
+                                        });
         if (draft == engine.parameters.end()) throw SpaceError(where + "takes no draft model");
         const auto& conditions = draft->parameter.active_when;
         for (const auto& [value, model] : entry->drafts) {
-            const auto used = std::any_of(conditions.begin(), conditions.end(), [&, &wanted = value](const Condition& condition) {
-                return condition.parent == method.parameter.name &&
-                       std::any_of(condition.values.begin(), condition.values.end(), [&](const Value& v) { return text_of(v) == wanted; });
-            });
+            const auto used = std::any_of(
+                conditions.begin(), conditions.end(),
+                [&, &wanted = value](const Condition& condition) {
+                    return condition.parent == method.parameter.name &&
+                           std::any_of(condition.values.begin(), condition.values.end(),
+                                       [&](const Value& v) { return text_of(v) == wanted; });
+                });
             if (!used) throw SpaceError(where + "uses no draft model with " + value);
         }
         if (const SpaceEntry* given = entry_for(engine, *draft))
-            throw SpaceError("'" + entry->name + "': the draft model is given twice: under 'drafts' and as '" + given->name + "'");
+            throw SpaceError("'" + entry->name +
+                             "': the draft model is given twice: under 'drafts' and as '" +
+                             given->name + "'");
         Local& local = locals.at(draft->parameter.name);
         local.drafted_by = method.parameter.name;
         local.drafts = entry->drafts;
@@ -56,15 +63,19 @@ std::vector<std::string> Composition::further_models() const {
             for (const auto& [value, model] : local.drafts) found.insert(model);
         }
     const auto names_draft = [&](const Parameter& parameter) {
-        return parameter.concept_name == draft_concept || std::any_of(role_names_.begin(), role_names_.end(), [&](const auto& role) {
-                   return std::any_of(role.second.locals.begin(), role.second.locals.end(), [&](const auto& local) {
-                       return local.second.name_in_space == parameter.name &&
-                              local.second.parameter->parameter.concept_name == draft_concept;
-                   });
+        return parameter.concept_name == draft_concept ||
+               std::any_of(role_names_.begin(), role_names_.end(), [&](const auto& role) {
+                   return std::any_of(role.second.locals.begin(), role.second.locals.end(),
+                                      [&](const auto& local) {
+                                          return local.second.name_in_space == parameter.name &&
+                                                 local.second.parameter->parameter.concept_name ==
+                                                     draft_concept;
+                                      });
                });
     };
     for (const Parameter& parameter : parameters_)
-        if (const auto* choice = std::get_if<ChoiceDomain>(&parameter.domain); choice != nullptr && names_draft(parameter))
+        if (const auto* choice = std::get_if<ChoiceDomain>(&parameter.domain);
+            choice != nullptr && names_draft(parameter))
             for (const Value& value : choice->values) found.insert(text_of(value));
     return {found.begin(), found.end()};
 }
@@ -80,7 +91,8 @@ std::optional<Forbid> Composition::without_drafts(const Engine& engine, const Fo
         result.values.erase(name);
         auto [methods, everything] = result.values.try_emplace(draft.drafted_by);
         const Parameter& method = locals.at(draft.drafted_by).parameter->parameter;
-        for (std::size_t i = 0; everything && i < method.level_count(); ++i) methods->second.push_back(method.level(i));
+        for (std::size_t i = 0; everything && i < method.level_count(); ++i)
+            methods->second.push_back(method.level(i));
         std::erase_if(methods->second, [&, &values = forbidden](const Value& value) {
             const auto model = draft.drafts.find(text_of(value));
             const Value used = model == draft.drafts.end() ? Value(Unset{}) : Value(model->second);

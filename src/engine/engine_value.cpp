@@ -12,7 +12,8 @@ namespace servetune {
 namespace {
 
 bool takes(const Domain& domain, const Value& value) {
-    if (std::holds_alternative<TextDomain>(domain)) return !is_unset(value) && !text_of(value).empty();
+    if (std::holds_alternative<TextDomain>(domain))
+        return !is_unset(value) && !text_of(value).empty();
     if (const auto* range = std::get_if<IntegerDomain>(&domain)) {
         const auto* integer = std::get_if<std::int64_t>(&value);
         return integer != nullptr && *integer >= range->low && *integer <= range->high;
@@ -32,21 +33,29 @@ std::optional<std::int64_t> suffixed_number(std::string_view text) {
     const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
     const auto point = std::find(number.begin(), number.end(), '.');
     const bool whole = point == number.end();
-    if (power == std::string_view::npos || (binary && !whole) || point == number.begin() || number.ends_with('.')) return std::nullopt;
-    if (!std::all_of(number.begin(), point, is_digit) || (!whole && !std::all_of(point + 1, number.end(), is_digit))) return std::nullopt;
+    if (power == std::string_view::npos || (binary && !whole) || point == number.begin() ||
+        number.ends_with('.'))
+        return std::nullopt;
+    if (!std::all_of(number.begin(), point, is_digit) ||
+        (!whole && !std::all_of(point + 1, number.end(), is_digit)))
+        return std::nullopt;
     const auto counted = real_of(number);
     if (!counted) return std::nullopt;
-    const double result = std::trunc(*counted * std::pow(binary ? 1024.0 : 1000.0, static_cast<double>(power + 1)));
+    const double result =
+        std::trunc(*counted * std::pow(binary ? 1024.0 : 1000.0, static_cast<double>(power + 1)));
     constexpr double exact = 9007199254740992.0;  // 2^53: beyond, a double is not every integer
     return result <= exact ? std::optional(static_cast<std::int64_t>(result)) : std::nullopt;
 }
 
 Value as_engine_takes(const EngineParameter& declared, Value value) {
-    if (const auto same = declared.same_as.find(text_of(value)); same != declared.same_as.end()) return same->second;
+    if (const auto same = declared.same_as.find(text_of(value)); same != declared.same_as.end())
+        return same->second;
     if (const auto* text = std::get_if<std::string>(&value); text != nullptr && declared.suffixes)
         if (const auto number = suffixed_number(*text)) value = *number;
-    const auto* whole = std::get_if<std::int64_t>(&value);  // `--fraction 1`: a person writes reals without a point
-    if (whole != nullptr && std::holds_alternative<RealDomain>(declared.parameter.domain)) return static_cast<double>(*whole);
+    const auto* whole =
+        std::get_if<std::int64_t>(&value);  // `--fraction 1`: a person writes reals without a point
+    if (whole != nullptr && std::holds_alternative<RealDomain>(declared.parameter.domain))
+        return static_cast<double>(*whole);
     return value;
 }
 
@@ -61,7 +70,8 @@ bool are_growing_numbers(const std::vector<Value>& values) {
 bool engine_takes(const EngineParameter& declared, const Value& value, std::string_view version) {
     if (is_unset(value)) return declared.parameter.offers_unset;
     if (takes(declared.parameter.domain, value)) return true;
-    return declared.also && version_within(version, declared.also->since, "") && takes(declared.also->domain, value);
+    return declared.also && version_within(version, declared.also->since, "") &&
+           takes(declared.also->domain, value);
 }
 
 }  // namespace servetune

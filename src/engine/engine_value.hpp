@@ -20,7 +20,8 @@ namespace servetune {
 
 /// Whether the engine takes `value` in this version. Steps and powers of two are where a search
 /// looks, not what the engine takes.
-[[nodiscard]] bool engine_takes(const EngineParameter& declared, const Value& value, std::string_view version);
+[[nodiscard]] bool engine_takes(const EngineParameter& declared, const Value& value,
+                                std::string_view version);
 
 /// Whether a list is of at least two numbers, each larger than the one before.
 [[nodiscard]] bool are_growing_numbers(const std::vector<Value>& values);

@@ -23,15 +23,19 @@ std::map<std::string, FlagFacts::Fact> read_facts(const Json& object) {
     std::map<std::string, FlagFacts::Fact> result;
     for (const auto& [name, fact] : object.items()) {
         if (fact.value("removed", false)) continue;  // still known by name, to say so, but refused
-        FlagFacts::Fact read{fact.value("type", ""), {}, fact.value("negatable", false), name, false, fact.value("list", false)};
+        FlagFacts::Fact read{
+            fact.value("type", ""),   {}, fact.value("negatable", false), name, false,
+            fact.value("list", false)};
         if (fact.contains("values"))
-            for (const auto& value : fact["values"]) read.values.push_back(value.is_string() ? value.get<std::string>() : value.dump());
+            for (const auto& value : fact["values"])
+                read.values.push_back(value.is_string() ? value.get<std::string>() : value.dump());
         result[name] = read;
         for (const char* spelling : {"aliases", "short", "negations"}) {
             if (!fact.contains(spelling)) continue;
             const Json& others = fact[spelling];
             read.negated = std::string_view(spelling) == "negations";
-            for (const auto& other : others.is_array() ? others : Json::array({others})) result[other.get<std::string>()] = read;
+            for (const auto& other : others.is_array() ? others : Json::array({others}))
+                result[other.get<std::string>()] = read;
         }
     }
     return result;
@@ -45,7 +49,8 @@ std::vector<std::string> fact_names(const std::map<std::string, FlagFacts::Fact>
 
 /// `-1` is the value of a flag.
 bool is_flag(const std::string& word) {
-    return word.starts_with("--") || (word.size() > 1 && word[0] == '-' && std::isalpha(static_cast<unsigned char>(word[1])) != 0);
+    return word.starts_with("--") || (word.size() > 1 && word[0] == '-' &&
+                                      std::isalpha(static_cast<unsigned char>(word[1])) != 0);
 }
 
 }  // namespace
@@ -66,7 +71,8 @@ FlagFacts FlagFacts::load(const fs::path& file) {
     }
 }
 
-FlagFacts FlagFacts::of_installed(const std::string& engine, const std::string& source, const std::set<std::string>& flags) {
+FlagFacts FlagFacts::of_installed(const std::string& engine, const std::string& source,
+                                  const std::set<std::string>& flags) {
     FlagFacts result{engine, "as installed here", source, true, {}, {}};
     for (const std::string& flag : flags) result.flags[flag] = {};
     return result;
@@ -75,13 +81,19 @@ FlagFacts FlagFacts::of_installed(const std::string& engine, const std::string& 
 std::vector<std::string> FlagFacts::problems(const Command& command, const Engine& by) const {
     std::vector<std::string> result;
     const std::string who = engine + " " + version;
-    const auto check_value = [&](const std::string& what, const Fact& fact, const std::string& value) {
-        if (fact.values.empty() || std::find(fact.values.begin(), fact.values.end(), value) != fact.values.end()) return;
-        result.push_back(who + " does not take '" + value + "' for " + what + "; it takes: " + listed(nearest_first(value, fact.values)));
+    const auto check_value = [&](const std::string& what, const Fact& fact,
+                                 const std::string& value) {
+        if (fact.values.empty() ||
+            std::find(fact.values.begin(), fact.values.end(), value) != fact.values.end())
+            return;
+        result.push_back(who + " does not take '" + value + "' for " + what +
+                         "; it takes: " + listed(nearest_first(value, fact.values)));
     };
     for (std::size_t i = 0; i < command.argv.size(); ++i) {
         const std::string& word = command.argv[i];
-        if (!is_flag(word) || std::find(by.launch.begin(), by.launch.end(), word) != by.launch.end()) continue;
+        if (!is_flag(word) ||
+            std::find(by.launch.begin(), by.launch.end(), word) != by.launch.end())
+            continue;
         const auto equals = word.find('=');
         const std::string flag = word.substr(0, equals);
         // A dotted flag sets a part of a JSON flag; `--no-x` switches off a flag that can be
@@ -90,21 +102,27 @@ std::vector<std::string> FlagFacts::problems(const Command& command, const Engin
         auto known = flags.find(base);
         if (known == flags.end() && base.starts_with("--no-")) {
             known = flags.find("--" + base.substr(5));
-            if (known != flags.end() && (!known->second.negatable || known->second.negated)) known = flags.end();
+            if (known != flags.end() && (!known->second.negatable || known->second.negated))
+                known = flags.end();
         }
         if (known == flags.end()) {
-            if (complete) result.push_back(who + " has no flag " + base + nearest_text(base, fact_names(flags)));
+            if (complete)
+                result.push_back(who + " has no flag " + base +
+                                 nearest_text(base, fact_names(flags)));
             continue;
         }
         if (base != flag || known->second.type == "bool") continue;
         if (equals != std::string::npos) check_value(flag, known->second, word.substr(equals + 1));
-        else if (!known->second.type.empty() && by.flag_style == Engine::FlagStyle::separate && i + 1 < command.argv.size())
+        else if (!known->second.type.empty() && by.flag_style == Engine::FlagStyle::separate &&
+                 i + 1 < command.argv.size())
             check_value(flag, known->second, command.argv[++i]);
     }
     for (const auto& [path, value] : command.options()) {
         const auto known = options.find(path);
         if (known != options.end()) check_value("option " + path, known->second, value);
-        else if (complete && !options.empty()) result.push_back(who + " has no option " + path + nearest_text(path, fact_names(options)));
+        else if (complete && !options.empty())
+            result.push_back(who + " has no option " + path +
+                             nearest_text(path, fact_names(options)));
     }
     return result;
 }
@@ -120,13 +138,15 @@ std::vector<FlagFacts> known_versions(const fs::path& root, const std::string& e
         result.push_back(FlagFacts::load(entry.path()));
     }
     std::sort(result.begin(), result.end(), [](const FlagFacts& a, const FlagFacts& b) {
-        return version_numbers(a.version) != version_numbers(b.version) ? version_numbers(a.version) < version_numbers(b.version)
-                                                                        : a.version < b.version;
+        return version_numbers(a.version) != version_numbers(b.version)
+                   ? version_numbers(a.version) < version_numbers(b.version)
+                   : a.version < b.version;
     });
     return result;
 }
 
-std::optional<FlagFacts> facts_for(const fs::path& root, const std::string& engine, const std::string& version) {
+std::optional<FlagFacts> facts_for(const fs::path& root, const std::string& engine,
+                                   const std::string& version) {
     std::optional<FlagFacts> best;
     for (FlagFacts& facts : known_versions(root, engine)) {
         if (facts.version == version) return std::move(facts);
@@ -135,17 +155,22 @@ std::optional<FlagFacts> facts_for(const fs::path& root, const std::string& engi
     return best;
 }
 
-std::vector<std::string> version_doubts(const std::filesystem::path& root, const Engine& engine, const std::string& version) {
+std::vector<std::string> version_doubts(const std::filesystem::path& root, const Engine& engine,
+                                        const std::string& version) {
     std::vector<std::string> result;
-    const auto least = engine.versions.starts_with(">=") ? engine.versions.substr(2, engine.versions.find(',') - 2) : std::string();
+    const auto least = engine.versions.starts_with(">=")
+                           ? engine.versions.substr(2, engine.versions.find(',') - 2)
+                           : std::string();
     if (!least.empty() && compare_to_bound(version, least) < 0)
-        result.push_back(engine.name + " " + version + " is older than " + least +
-                         ", the oldest version that its file covers; its flags and rules may be wrong for it");
+        result.push_back(
+            engine.name + " " + version + " is older than " + least +
+            ", the oldest version that its file covers; its flags and rules may be wrong for it");
     const auto known = known_versions(root, engine.name);
     if (known.empty() || compare_to_bound(version, known.back().version) <= 0) return result;
-    result.push_back(
-        engine.name + " " + version + " is newer than " + known.back().version +
-        ", the newest version whose flags are known here; they are taken to be the same. Last checked: " + known.back().source);
+    result.push_back(engine.name + " " + version + " is newer than " + known.back().version +
+                     ", the newest version whose flags are known here; they are taken to be the "
+                     "same. Last checked: " +
+                     known.back().source);
     return result;
 }
 

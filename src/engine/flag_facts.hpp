@@ -16,12 +16,13 @@ namespace servetune {
 /// Read from search_spaces/engines/versions/<engine>-<version>.json.
 struct FlagFacts {
     struct Fact {
-        std::string type;                 ///< bool, int, float, choice, string or json; empty: not known
-        std::vector<std::string> values;  ///< when the engine itself refuses everything else; empty: anything
-        bool negatable = false;           ///< `--no-...` is a flag too
-        std::string name{};               ///< its usual spelling: an alias has the name of what it stands for
-        bool negated = false;             ///< this spelling switches it off
-        bool list = false;                ///< takes several values, one word each
+        std::string type;  ///< bool, int, float, choice, string or json; empty: not known
+        std::vector<std::string>
+            values;  ///< when the engine itself refuses everything else; empty: anything
+        bool negatable = false;  ///< `--no-...` is a flag too
+        std::string name{};    ///< its usual spelling: an alias has the name of what it stands for
+        bool negated = false;  ///< this spelling switches it off
+        bool list = false;     ///< takes several values, one word each
     };
     std::string engine;
     std::string version;
@@ -35,7 +36,8 @@ struct FlagFacts {
 
     /// Names alone, of the engine that is installed on this machine; `source` is the command that
     /// listed them.
-    static FlagFacts of_installed(const std::string& engine, const std::string& source, const std::set<std::string>& flags);
+    static FlagFacts of_installed(const std::string& engine, const std::string& source,
+                                  const std::set<std::string>& flags);
 
     /// Why this version would not take `command`, one sentence each with the nearest known flag;
     /// empty when it would.
@@ -47,10 +49,12 @@ std::vector<FlagFacts> known_versions(const std::filesystem::path& root, const s
 
 /// The stored facts of exactly this version, else of the last one before it; nothing when none is
 /// as old.
-std::optional<FlagFacts> facts_for(const std::filesystem::path& root, const std::string& engine, const std::string& version);
+std::optional<FlagFacts> facts_for(const std::filesystem::path& root, const std::string& engine,
+                                   const std::string& version);
 
 /// That a version is older than all that the engine's file covers, or newer than all that are
 /// stored, a sentence each.
-std::vector<std::string> version_doubts(const std::filesystem::path& root, const Engine& engine, const std::string& version);
+std::vector<std::string> version_doubts(const std::filesystem::path& root, const Engine& engine,
+                                        const std::string& version);
 
 }  // namespace servetune

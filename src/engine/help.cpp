@@ -25,12 +25,17 @@ namespace {
 /// empty when none is there.
 std::string_view flag_at_front(std::string_view text) {
     const std::size_t dashes = std::min(text.find_first_not_of('-'), text.size());
-    if (dashes < 1 || dashes > 2 || dashes == text.size() || std::isalpha(static_cast<unsigned char>(text[dashes])) == 0) return {};
-    const auto end = std::find_if(text.begin() + static_cast<std::ptrdiff_t>(dashes), text.end(), [](char c) {
-        return std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '-' && c != '_' && c != '.';
-    });
+    if (dashes < 1 || dashes > 2 || dashes == text.size() ||
+        std::isalpha(static_cast<unsigned char>(text[dashes])) == 0)
+        return {};
+    const auto end =
+        std::find_if(text.begin() + static_cast<std::ptrdiff_t>(dashes), text.end(), [](char c) {
+            return std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '-' && c != '_' &&
+                   c != '.';
+        });
     // `--part-*-of-it` in a description is no name.
-    if (end != text.end() && std::string_view(" \t\r,=[/(<").find(*end) == std::string_view::npos) return {};
+    if (end != text.end() && std::string_view(" \t\r,=[/(<").find(*end) == std::string_view::npos)
+        return {};
     return text.substr(0, static_cast<std::size_t>(end - text.begin()));
 }
 
@@ -42,7 +47,8 @@ std::string_view without_leading_blanks(std::string_view text) {
 /// From behind one spelling to the next one of the line: it stands behind a comma or a slash,
 /// before the two blanks or the tab that begin the description. Empty: there is none.
 std::string_view next_spelling(std::string_view rest) {
-    for (; !rest.empty() && !rest.starts_with("  ") && !rest.starts_with('\t'); rest.remove_prefix(1)) {
+    for (; !rest.empty() && !rest.starts_with("  ") && !rest.starts_with('\t');
+         rest.remove_prefix(1)) {
         if (rest.front() != ',' && rest.front() != '/') continue;
         const std::string_view next = without_leading_blanks(rest.substr(1));
         if (!flag_at_front(next).empty()) return next;
@@ -62,8 +68,10 @@ void for_each_line(std::string_view text, const Visit& visit) {
 /// What switches off what `flag` switches on, where the two are listed as a pair: `--disable-x` of
 /// `--enable-x`.
 std::string other_of_pair(std::string_view flag) {
-    for (const auto& [prefix, inverse] : {std::pair("--enable-", "--disable-"), std::pair("--disable-", "--enable-")})
-        if (flag.starts_with(prefix)) return inverse + std::string(flag.substr(std::string_view(prefix).size()));
+    for (const auto& [prefix, inverse] :
+         {std::pair("--enable-", "--disable-"), std::pair("--disable-", "--enable-")})
+        if (flag.starts_with(prefix))
+            return inverse + std::string(flag.substr(std::string_view(prefix).size()));
     return {};
 }
 
@@ -77,12 +85,15 @@ std::string said_last(std::string_view output) {
 }
 
 /// Why the answer is not the whole help; empty when it is.
-std::string refusal(const RanCommand& ran, const HelpLimits& limits, const std::set<std::string>& flags,
-                    const std::vector<std::string>& expected) {
+std::string refusal(const RanCommand& ran, const HelpLimits& limits,
+                    const std::set<std::string>& flags, const std::vector<std::string>& expected) {
     if (ran.end == RanCommand::End::out_of_time)
-        return fmt::format("gave no answer within {} s and was stopped", std::chrono::duration<double>(limits.time).count());
-    if (ran.end == RanCommand::End::too_much_output) return fmt::format("printed more than {} bytes and was stopped", limits.output_bytes);
-    if (ran.exit_code != 0) return fmt::format("ended with exit code {}, {}", ran.exit_code, said_last(ran.output));
+        return fmt::format("gave no answer within {} s and was stopped",
+                           std::chrono::duration<double>(limits.time).count());
+    if (ran.end == RanCommand::End::too_much_output)
+        return fmt::format("printed more than {} bytes and was stopped", limits.output_bytes);
+    if (ran.exit_code != 0)
+        return fmt::format("ended with exit code {}, {}", ran.exit_code, said_last(ran.output));
     for (const std::string& flag : expected)
         if (!flags.contains(flag)) return fmt::format("does not list {}, so not all flags", flag);
     return {};
@@ -90,14 +101,16 @@ std::string refusal(const RanCommand& ran, const HelpLimits& limits, const std::
 
 }  // namespace
 
-std::set<std::string> flags_in_help(std::string_view text, const std::vector<std::string>& of_removed) {
+std::set<std::string> flags_in_help(std::string_view text,
+                                    const std::vector<std::string>& of_removed) {
     std::set<std::string> flags;
     for_each_line(text, [&](std::string_view line) {
         // argparse and click indent flags by 2, llama.cpp by none; all indent the lines of a
         // description by 24 or more.
         if (line.starts_with("         ")) return;
-        if (std::any_of(of_removed.begin(), of_removed.end(),
-                        [&](const std::string& words) { return line.find(words) != std::string_view::npos; }))
+        if (std::any_of(of_removed.begin(), of_removed.end(), [&](const std::string& words) {
+                return line.find(words) != std::string_view::npos;
+            }))
             return;
         const std::string_view first = flag_at_front(without_leading_blanks(line));
         for (std::string_view rest = without_leading_blanks(line); !flag_at_front(rest).empty();) {
@@ -113,15 +126,25 @@ std::set<std::string> flags_in_help(std::string_view text, const std::vector<std
 }
 
 InstalledFlags installed_flags(const Engine& engine, HelpLimits limits) {
-    if (limits.time.count() == 0) limits.time = std::max(60s, std::chrono::seconds(std::llround(engine.ready_within_seconds / 5)));
+    if (limits.time.count() == 0)
+        limits.time =
+            std::max(60s, std::chrono::seconds(std::llround(engine.ready_within_seconds / 5)));
     const KeptHelp kept(limits.kept);
     const std::vector<std::string> program = launcher_words(engine);
-    if (program.empty()) return {"", {}, "the launch command of " + engine.name + " names no program: its --help was not consulted"};
+    if (program.empty())
+        return {"",
+                {},
+                "the launch command of " + engine.name +
+                    " names no program: its --help was not consulted"};
     const std::filesystem::path file = find_program(program.front());
-    if (file.empty()) return {program.front(), {}, program.front() + " is not installed here: its --help was not consulted"};
+    if (file.empty())
+        return {program.front(),
+                {},
+                program.front() + " is not installed here: its --help was not consulted"};
     std::vector<std::string> expected;
     for (std::size_t i = program.size(); i < engine.launch.size(); ++i)
-        if (engine.launch[i].starts_with('-')) expected.push_back(engine.launch[i].substr(0, engine.launch[i].find('=')));
+        if (engine.launch[i].starts_with('-'))
+            expected.push_back(engine.launch[i].substr(0, engine.launch[i].find('=')));
 
     InstalledFlags result;
     for (const std::vector<std::string>& words : engine.help) {
@@ -131,16 +154,18 @@ InstalledFlags installed_flags(const Engine& engine, HelpLimits limits) {
         argv.front() = file.string();
         const std::optional<std::string> earlier = kept.find(argv);
         const auto begin = std::chrono::steady_clock::now();
-        const RanCommand ran =
-            earlier ? RanCommand{RanCommand::End::exited, 0, *earlier} : run_command(argv, limits.time, limits.output_bytes);
+        const RanCommand ran = earlier ? RanCommand{RanCommand::End::exited, 0, *earlier}
+                                       : run_command(argv, limits.time, limits.output_bytes);
         std::set<std::string> flags = flags_in_help(ran.output, engine.help_of_removed);
         const std::string why = refusal(ran, limits, flags, expected);
         if (why.empty()) {
-            if (!earlier && std::chrono::steady_clock::now() - begin >= limits.quick) kept.keep(argv, ran.output);
+            if (!earlier && std::chrono::steady_clock::now() - begin >= limits.quick)
+                kept.keep(argv, ran.output);
             return {result.command, std::move(flags), ""};
         }
         result.why_not = fmt::format("'{}' {}: it was not consulted", result.command, why);
-        if (ran.end == RanCommand::End::out_of_time) break;  // asking in other words would take as long again
+        if (ran.end == RanCommand::End::out_of_time)
+            break;  // asking in other words would take as long again
     }
     return result;
 }

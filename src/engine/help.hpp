@@ -18,16 +18,18 @@ namespace servetune {
 /// --flash-attn [on|off|auto]`). Lines with one of `of_removed` (`Engine::help_of_removed`) are
 /// left out. Of a pair `--enable-x, --disable-x` the older `--no-enable-x` is among them though no
 /// help lists it; of `--disable-x, --enable-x` it is `--no-disable-x`.
-std::set<std::string> flags_in_help(std::string_view text, const std::vector<std::string>& of_removed = {});
+std::set<std::string> flags_in_help(std::string_view text,
+                                    const std::vector<std::string>& of_removed = {});
 
 /// What an engine is given to answer.
 struct HelpLimits {
     /// Per command. Zero: a fifth of what a start of the engine may take, at least 60 s; engines
     /// that import PyTorch first took up to 35 s on two busy cores, without bytecode over 60 s.
     std::chrono::milliseconds time{0};
-    std::size_t output_bytes = 4UL << 20UL;  ///< more is no help text: 60 KB is llama.cpp's, with 258 flags
-    std::filesystem::path kept{};            ///< the folder of earlier answers (KeptHelp); empty: none
-    std::chrono::milliseconds quick{1000};   ///< an answer that comes sooner is not kept
+    std::size_t output_bytes =
+        4UL << 20UL;               ///< more is no help text: 60 KB is llama.cpp's, with 258 flags
+    std::filesystem::path kept{};  ///< the folder of earlier answers (KeptHelp); empty: none
+    std::chrono::milliseconds quick{1000};  ///< an answer that comes sooner is not kept
 };
 
 /// What the engine that is installed on this machine says of its own flags.

@@ -27,9 +27,12 @@ std::string version_of_package(const fs::path& folder, const std::string& packag
     for (const auto& entry : fs::directory_iterator(folder, unknown)) {
         const std::string name = entry.path().filename().string();
         const auto dash = name.find('-');
-        if (dash == std::string::npos || !name.ends_with(ending) || lower_case(name.substr(0, dash)) != package) continue;
+        if (dash == std::string::npos || !name.ends_with(ending) ||
+            lower_case(name.substr(0, dash)) != package)
+            continue;
         const auto from = dash + 1;
-        if (name.size() > from + ending.size()) result = std::max(result, name.substr(from, name.size() - from - ending.size()));
+        if (name.size() > from + ending.size())
+            result = std::max(result, name.substr(from, name.size() - from - ending.size()));
     }
     return result;
 }
@@ -37,7 +40,8 @@ std::string version_of_package(const fs::path& folder, const std::string& packag
 std::string stamp_of_program(const fs::path& program) {
     struct stat there {};
     std::tm written{};
-    if (stat(program.c_str(), &there) != 0 || gmtime_r(&there.st_mtim.tv_sec, &written) == nullptr) return "";
+    if (stat(program.c_str(), &there) != 0 || gmtime_r(&there.st_mtim.tv_sec, &written) == nullptr)
+        return "";
     return fmt::format("{} bytes of {:%Y-%m-%d %H:%M:%S} UTC", there.st_size, written);
 }
 
@@ -46,11 +50,13 @@ std::string stamp_of_program(const fs::path& program) {
 fs::path interpreter_of(const fs::path& program) {
     std::ifstream file(program, std::ios::binary);
     std::string line;
-    if (file.get() != '#' || file.get() != '!' || !std::getline(file, line) || line.size() > 4096) return {};
+    if (file.get() != '#' || file.get() != '!' || !std::getline(file, line) || line.size() > 4096)
+        return {};
     std::istringstream words(line);
     std::string first;
     words >> first;
-    if (std::string second; fs::path(first).filename() == "env" && words >> second) return find_program(second);
+    if (std::string second; fs::path(first).filename() == "env" && words >> second)
+        return find_program(second);
     return first;
 }
 
@@ -61,7 +67,8 @@ std::vector<fs::path> package_folders(const fs::path& program) {
     for (const auto& entry : fs::directory_iterator(libraries, unknown))
         if (entry.path().filename().string().starts_with("python"))
             for (const char* packages : {"site-packages", "dist-packages"})
-                if (fs::is_directory(entry.path() / packages, unknown)) result.push_back(entry.path() / packages);
+                if (fs::is_directory(entry.path() / packages, unknown))
+                    result.push_back(entry.path() / packages);
     return result;
 }
 
@@ -69,11 +76,13 @@ std::string installed_version(const std::vector<std::string>& launch, const std:
     const fs::path program = launch.empty() ? fs::path() : find_program(launch.front(), path);
     if (program.empty()) return "";
     const bool module = launch.size() > 2 && launch[1] == "-m";
-    std::string package = lower_case(module ? launch[2].substr(0, launch[2].find('.')) : program.filename().string());
+    std::string package =
+        lower_case(module ? launch[2].substr(0, launch[2].find('.')) : program.filename().string());
     std::replace(package.begin(), package.end(), '-', '_');
     for (const fs::path& place : {program, interpreter_of(program)})
         for (const fs::path& folder : package_folders(place))
-            if (const std::string version = version_of_package(folder, package); !version.empty()) return version;
+            if (const std::string version = version_of_package(folder, package); !version.empty())
+                return version;
     return module ? "" : stamp_of_program(program);  // an interpreter says nothing of its modules
 }
 

@@ -18,7 +18,8 @@ std::vector<FormPart> form_parts_of(std::string_view form) {
     constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyz0123456789_";
     std::vector<FormPart> parts{{}};
     for (std::size_t at = 0; at < form.size(); ++at) {
-        const std::size_t end = form[at] == '{' ? form.find_first_not_of(letters, at + 1) : std::string_view::npos;
+        const std::size_t end =
+            form[at] == '{' ? form.find_first_not_of(letters, at + 1) : std::string_view::npos;
         if (end != std::string_view::npos && end > at + 1 && form[end] == '}') {
             parts.back().name = form.substr(at + 1, end - at - 1);
             parts.emplace_back();
@@ -33,17 +34,20 @@ std::vector<FormPart> form_parts_of(std::string_view form) {
 std::vector<std::string> names_in_form(std::string_view form) {
     std::vector<std::string> names;
     for (const FormPart& part : form_parts_of(form))
-        if (!part.name.empty() && std::find(names.begin(), names.end(), part.name) == names.end()) names.push_back(part.name);
+        if (!part.name.empty() && std::find(names.begin(), names.end(), part.name) == names.end())
+            names.push_back(part.name);
     return names;
 }
 
 std::string filled_form(std::string_view form, const std::map<std::string, std::string>& texts) {
     std::string result;
-    for (const FormPart& part : form_parts_of(form)) result += part.before + (part.name.empty() ? "" : texts.at(part.name));
+    for (const FormPart& part : form_parts_of(form))
+        result += part.before + (part.name.empty() ? "" : texts.at(part.name));
     return result;
 }
 
-std::optional<std::map<std::string, std::string>> values_in_form(std::string_view form, std::string_view text) {
+std::optional<std::map<std::string, std::string>> values_in_form(std::string_view form,
+                                                                 std::string_view text) {
     std::map<std::string, std::string> values;
     const std::vector<FormPart> parts = form_parts_of(form);
     for (std::size_t i = 0; i < parts.size(); ++i) {

@@ -21,7 +21,8 @@ std::string filled_form(std::string_view form, const std::map<std::string, std::
 
 /// What a JSON text without blanks has in the places of a form. Nothing where it is of another
 /// form, or has two values for one parameter.
-std::optional<std::map<std::string, std::string>> values_in_form(std::string_view form, std::string_view text);
+std::optional<std::map<std::string, std::string>> values_in_form(std::string_view form,
+                                                                 std::string_view text);
 
 /// Removes the keys that need a parameter which is gone.
 void remove_keys(JsonFlag& flag, const std::function<bool(const std::string&)>& is_gone);

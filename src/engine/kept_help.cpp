@@ -22,7 +22,8 @@ void add_state(const fs::path& path, std::string& to) {
     const fs::path real = fs::canonical(path, unknown);
     const auto written = fs::last_write_time(path, unknown);
     const auto size = fs::is_regular_file(path, unknown) ? fs::file_size(path, unknown) : 0;
-    to += fmt::format("{} {} {} {}\n", path.string(), real.string(), size, written.time_since_epoch().count());
+    to += fmt::format("{} {} {} {}\n", path.string(), real.string(), size,
+                      written.time_since_epoch().count());
 }
 
 /// The folders of a Python environment get a new time when a package is installed, upgraded or
@@ -71,7 +72,8 @@ void KeptHelp::keep(const std::vector<std::string>& argv, const std::string& tex
     try {
         fs::create_directories(folder_);
         write_file(file_of(argv), text);
-    } catch (const std::exception&) {  // a full disk, a home that cannot be written: it is asked again
+    } catch (
+        const std::exception&) {  // a full disk, a home that cannot be written: it is asked again
     }
 }
 

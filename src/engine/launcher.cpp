@@ -12,9 +12,13 @@ bool same_program(std::string_view a, std::string_view b) {
     return a == b || (a.starts_with("python") && b.starts_with("python"));
 }
 
-bool begins_at(const std::vector<std::string>& words, std::size_t at, const std::vector<std::string>& start) {
-    if (start.empty() || at + start.size() > words.size() || !same_program(words[at], start.front())) return false;
-    return std::equal(start.begin() + 1, start.end(), words.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+bool begins_at(const std::vector<std::string>& words, std::size_t at,
+               const std::vector<std::string>& start) {
+    if (start.empty() || at + start.size() > words.size() ||
+        !same_program(words[at], start.front()))
+        return false;
+    return std::equal(start.begin() + 1, start.end(),
+                      words.begin() + static_cast<std::ptrdiff_t>(at) + 1);
 }
 
 }  // namespace
@@ -25,15 +29,18 @@ std::vector<std::string> launcher_words(const Engine& engine) {
         if (word.find('{') != std::string::npos || word.starts_with("--")) break;
         result.push_back(word);
     }
-    if (!result.empty() && result.back().starts_with('-')) result.pop_back();  // the flag that takes the first blank
+    if (!result.empty() && result.back().starts_with('-'))
+        result.pop_back();  // the flag that takes the first blank
     return result;
 }
 
-Launched launched_at(std::span<const Engine> engines, const std::vector<std::string>& words, std::size_t at) {
+Launched launched_at(std::span<const Engine> engines, const std::vector<std::string>& words,
+                     std::size_t at) {
     Launched result;
     for (const Engine& engine : engines) {
         const auto consider = [&](const std::vector<std::string>& start) {
-            if (start.size() > result.words && begins_at(words, at, start)) result = {&engine, start.size()};
+            if (start.size() > result.words && begins_at(words, at, start))
+                result = {&engine, start.size()};
         };
         consider(launcher_words(engine));
         for (const std::vector<std::string>& start : engine.started_as) consider(start);

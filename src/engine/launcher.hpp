@@ -12,7 +12,9 @@
 namespace servetune {
 
 /// The file name of a program: `vllm` of `/opt/bin/vllm`.
-[[nodiscard]] inline std::string_view program_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+[[nodiscard]] inline std::string_view program_name(std::string_view path) {
+    return path.substr(path.rfind('/') + 1);
+}
 
 /// The words of `launch` before its first flag or blank: `python3 -m sglang.launch_server`.
 [[nodiscard]] std::vector<std::string> launcher_words(const Engine& engine);
@@ -25,6 +27,7 @@ struct Launched {
 
 /// Which engine the words at `at` start, by `launch` and `started_as`; the longest match counts.
 /// The folder of a program does not matter, nor which Python runs it.
-[[nodiscard]] Launched launched_at(std::span<const Engine> engines, const std::vector<std::string>& words, std::size_t at);
+[[nodiscard]] Launched launched_at(std::span<const Engine> engines,
+                                   const std::vector<std::string>& words, std::size_t at);
 
 }  // namespace servetune

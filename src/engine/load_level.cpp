@@ -13,18 +13,23 @@ bool is_load_level(std::string_view parameter) { return parameter.starts_with("l
 void check_load_level(const Parameter& parameter) {
     const bool concurrency = parameter.name == load_concurrency;
     if (!concurrency && parameter.name != load_request_rate)
-        throw SpaceError("'" + parameter.name + "' is no level of load; known: " + std::string(load_concurrency) + ", " +
-                         std::string(load_request_rate));
-    if (parameter.offers_unset) throw SpaceError("'" + parameter.name + "': a level of load is a number, there is no unset one");
+        throw SpaceError("'" + parameter.name + "' is no level of load; known: " +
+                         std::string(load_concurrency) + ", " + std::string(load_request_rate));
+    if (parameter.offers_unset)
+        throw SpaceError("'" + parameter.name +
+                         "': a level of load is a number, there is no unset one");
     const auto check = [&](const Value& value) {
         const auto* integer = std::get_if<std::int64_t>(&value);
         const auto* real = std::get_if<double>(&value);
-        if (concurrency ? integer == nullptr || *integer < 1 : !((integer != nullptr && *integer > 0) || (real != nullptr && *real > 0)))
-            throw SpaceError("'" + parameter.name + "': " + (concurrency ? "an integer of at least 1" : "a number above 0") +
+        if (concurrency ? integer == nullptr || *integer < 1
+                        : !((integer != nullptr && *integer > 0) || (real != nullptr && *real > 0)))
+            throw SpaceError("'" + parameter.name + "': " +
+                             (concurrency ? "an integer of at least 1" : "a number above 0") +
                              " wanted, got " + text_of(value));
     };
     if (const auto* range = std::get_if<IntegerDomain>(&parameter.domain)) check(range->low);
-    else if (const auto* interval = std::get_if<RealDomain>(&parameter.domain)) check(interval->low);
+    else if (const auto* interval = std::get_if<RealDomain>(&parameter.domain))
+        check(interval->low);
     else if (const auto* choice = std::get_if<ChoiceDomain>(&parameter.domain))
         for (const Value& value : choice->values) check(value);
     else throw SpaceError("'" + parameter.name + "': int, real or choice wanted");
@@ -33,12 +38,16 @@ void check_load_level(const Parameter& parameter) {
 
 Workload at_load_level(Workload workload, const Configuration& configuration) {
     if (const Value* value = configuration.find(load_concurrency))
-        workload.arrival = {.kind = Arrival::Kind::concurrency, .in_flight = std::get<std::int64_t>(*value)};
+        workload.arrival = {.kind = Arrival::Kind::concurrency,
+                            .in_flight = std::get<std::int64_t>(*value)};
     if (const Value* value = configuration.find(load_request_rate)) {
         const auto* integer = std::get_if<std::int64_t>(value);
-        const double rate = integer != nullptr ? static_cast<double>(*integer) : std::get<double>(*value);
-        const double burstiness = workload.arrival.kind == Arrival::Kind::rate ? workload.arrival.burstiness : 1;
-        workload.arrival = {.kind = Arrival::Kind::rate, .requests_per_second = rate, .burstiness = burstiness};
+        const double rate =
+            integer != nullptr ? static_cast<double>(*integer) : std::get<double>(*value);
+        const double burstiness =
+            workload.arrival.kind == Arrival::Kind::rate ? workload.arrival.burstiness : 1;
+        workload.arrival = {
+            .kind = Arrival::Kind::rate, .requests_per_second = rate, .burstiness = burstiness};
     }
     return workload;
 }
@@ -53,7 +62,8 @@ Configuration without_load_level(const Configuration& configuration) {
 std::string load_level_text(const Configuration& configuration) {
     std::string result;
     for (const auto& [name, value] : configuration.entries())
-        if (is_load_level(name)) result += (result.empty() ? "" : " ") + name + "=" + text_of(value);
+        if (is_load_level(name))
+            result += (result.empty() ? "" : " ") + name + "=" + text_of(value);
     return result;
 }
 

@@ -13,8 +13,10 @@ namespace servetune {
 /// Parameters of the load and not of the engine: how much of it the server gets. They make no flag,
 /// so that a server need not be started again for another level; what is asked with them is how
 /// much load a server bears within the limits of the objective.
-inline constexpr std::string_view load_concurrency = "load.concurrency";    ///< requests in flight (closed loop), at least 1
-inline constexpr std::string_view load_request_rate = "load.request_rate";  ///< requests a second (open loop), above 0
+inline constexpr std::string_view load_concurrency =
+    "load.concurrency";  ///< requests in flight (closed loop), at least 1
+inline constexpr std::string_view load_request_rate =
+    "load.request_rate";  ///< requests a second (open loop), above 0
 
 [[nodiscard]] bool is_load_level(std::string_view parameter);
 

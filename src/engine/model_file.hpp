@@ -16,7 +16,9 @@ inline std::string model_ending_of(const Engine& engine) {
     const auto at = std::find(engine.launch.begin(), engine.launch.end(), model);
     if (at == engine.launch.begin() || at == engine.launch.end()) return "";
     const auto alias = engine.aliases.find(*(at - 1));
-    return alias == engine.aliases.end() || !alias->second.starts_with(model) ? "" : alias->second.substr(model.size());
+    return alias == engine.aliases.end() || !alias->second.starts_with(model)
+               ? ""
+               : alias->second.substr(model.size());
 }
 
 /// What is missing where an engine takes its model as a file and `model` names none: `llama.cpp

@@ -16,7 +16,8 @@ namespace {
 
 std::vector<Value> ends_or_values(const Domain& domain) {
     if (const auto* range = std::get_if<IntegerDomain>(&domain)) return {range->low, range->high};
-    if (const auto* interval = std::get_if<RealDomain>(&domain)) return {interval->low, interval->high};
+    if (const auto* interval = std::get_if<RealDomain>(&domain))
+        return {interval->low, interval->high};
     if (const auto* choice = std::get_if<ChoiceDomain>(&domain)) return choice->values;
     if (std::holds_alternative<TextDomain>(domain)) return {};
     return {false, true};
@@ -32,7 +33,8 @@ std::string taken_text(const EngineParameter& declared) {
     if (declared.also)
         result += "; also " + Parameter{"", declared.also->domain, {}}.domain_text() +
                   (declared.also->since.empty() ? "" : " from " + declared.also->since);
-    for (const auto& [word, value] : declared.same_as) result += "; " + word + " is " + text_of(value);
+    for (const auto& [word, value] : declared.same_as)
+        result += "; " + word + " is " + text_of(value);
     return result + (declared.suffixes ? "; 8k is 8000, 8K is 8192" : "");
 }
 
@@ -40,8 +42,8 @@ std::string taken_text(const EngineParameter& declared) {
 /// by itself.
 bool false_passes_nothing(const EngineParameter& declared) {
     const Destination& to = declared.destination;
-    return std::holds_alternative<BoolDomain>(declared.parameter.domain) && !to.flag.empty() && to.off_flag.empty() &&
-           to.environment.empty() && to.option.empty();
+    return std::holds_alternative<BoolDomain>(declared.parameter.domain) && !to.flag.empty() &&
+           to.off_flag.empty() && to.environment.empty() && to.option.empty();
 }
 
 /// Throws for a model of a value that is not tried: it would never be used.
@@ -50,8 +52,9 @@ void check_models(const SpaceEntry& entry, const Parameter& tried) {
     const auto check = [&](const char* key, const std::map<std::string, std::string>& models) {
         for (const auto& [value, model] : models)
             if (!tried.contains(value_of(value)) && !tried.contains(Value(value)))
-                wrong += (wrong.empty() ? "'" : "\n'") + entry.name + "': '" + key + "' has a model for " + value +
-                         ", which is not among the values (" + tried.domain_text() + "); add it to them, or leave it out";
+                wrong += (wrong.empty() ? "'" : "\n'") + entry.name + "': '" + key +
+                         "' has a model for " + value + ", which is not among the values (" +
+                         tried.domain_text() + "); add it to them, or leave it out";
     };
     check("checkpoints", entry.checkpoints);
     check("drafts", entry.drafts);
@@ -63,12 +66,15 @@ void check_models(const SpaceEntry& entry, const Parameter& tried) {
 bool always_written(const Engine& engine, const Parameter& declared) {
     if (declared.offers_unset) return false;
     const auto decides = [&](const JsonFlag& flag) {
-        return std::any_of(flag.when.begin(), flag.when.end(), [&](const Condition& c) { return c.parent == declared.name; });
+        return std::any_of(flag.when.begin(), flag.when.end(),
+                           [&](const Condition& c) { return c.parent == declared.name; });
     };
-    return std::any_of(engine.json_flags.begin(), engine.json_flags.end(), [&](const JsonFlag& flag) {
-        return !decides(flag) &&
-               std::any_of(flag.fields.begin(), flag.fields.end(), [&](const auto& field) { return field.second == declared.name; });
-    });
+    return std::any_of(
+        engine.json_flags.begin(), engine.json_flags.end(), [&](const JsonFlag& flag) {
+            return !decides(flag) &&
+                   std::any_of(flag.fields.begin(), flag.fields.end(),
+                               [&](const auto& field) { return field.second == declared.name; });
+        });
 }
 
 }  // namespace
@@ -99,24 +105,30 @@ void Composition::add_own_parameters() {
 /// one.
 void Composition::read_entries(const Engine& engine) {
     for (SpaceEntry& entry : description_.entries) {
-        const auto declared = std::find_if(engine.parameters.begin(), engine.parameters.end(),
-                                           [&](const EngineParameter& each) { return entry_for(engine, each) == &entry; });
+        const auto declared = std::find_if(
+            engine.parameters.begin(), engine.parameters.end(),
+            [&](const EngineParameter& each) { return entry_for(engine, each) == &entry; });
         if (declared == engine.parameters.end() || entry.added) continue;
-        if (entry.default_value) entry.default_value = as_engine_takes(*declared, *entry.default_value);
+        if (entry.default_value)
+            entry.default_value = as_engine_takes(*declared, *entry.default_value);
         auto* choice = entry.domain ? std::get_if<ChoiceDomain>(&*entry.domain) : nullptr;
         if (choice == nullptr) continue;
         std::vector<Value> values;
         std::string twice;
         for (const Value& said : choice->values) {
-            const Value value = entry.checkpoints.contains(text_of(said)) ? said : as_engine_takes(*declared, said);
+            const Value value =
+                entry.checkpoints.contains(text_of(said)) ? said : as_engine_takes(*declared, said);
             if (is_unset(value)) {
                 entry.offers_unset = true;
                 if (!entry.default_value) entry.default_value = Unset{};
-            } else if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+            } else if (std::find(values.begin(), values.end(), value) == values.end())
+                values.push_back(value);
             else twice += (twice.empty() ? "" : ", ") + text_of(said);
         }
         if (!twice.empty())
-            notes_.push_back("'" + entry.name + "': " + twice + " is another word for a value of the list, so they are one configuration");
+            notes_.push_back(
+                "'" + entry.name + "': " + twice +
+                " is another word for a value of the list, so they are one configuration");
         if (values == choice->values) continue;
         choice->values = std::move(values);
         choice->ordered = choice->ordered || are_growing_numbers(choice->values);
@@ -128,7 +140,8 @@ void Composition::keep_architecture(Engine& engine) const {
     const std::string& chip = description_.architecture;
     if (chip.empty()) return;
     if (!engine.architectures.empty() && !lists(engine.architectures, chip))
-        throw SpaceError(engine.name + " does not run on " + chip + "; it runs on " + listed(engine.architectures));
+        throw SpaceError(engine.name + " does not run on " + chip + "; it runs on " +
+                         listed(engine.architectures));
     for (EngineParameter& declared : engine.parameters)
         if (auto* choice = std::get_if<ChoiceDomain>(&declared.parameter.domain))
             std::erase_if(choice->values, [&](const Value& value) {
@@ -147,10 +160,12 @@ void Composition::keep_preset(const Engine& engine) {
             auto* choice = entry.domain ? std::get_if<ChoiceDomain>(&*entry.domain) : nullptr;
             if (choice == nullptr) continue;
             std::erase_if(choice->values, [&](const Value& value) {
-                return !engine_takes(declared, value, version_of(engine)) && !entry.checkpoints.contains(text_of(value));
+                return !engine_takes(declared, value, version_of(engine)) &&
+                       !entry.checkpoints.contains(text_of(value));
             });
             if (!choice->values.empty()) continue;
-            notes_.push_back("'" + entry.name + "' is not searched: " + engine.name + " takes none of the preset's values here");
+            notes_.push_back("'" + entry.name + "' is not searched: " + engine.name +
+                             " takes none of the preset's values here");
             entry.domain.reset();
             entry.fixed = true;
             entry.default_value = declared.parameter.default_value;
@@ -160,25 +175,34 @@ void Composition::keep_preset(const Engine& engine) {
 /// The parameter as the study wants it: narrowed, fixed or as declared. What it is narrowed to
 /// never decides trial 0: where the engine's own default is not among the values, passing no flag
 /// is a level too, and the default.
-Parameter Composition::narrowed(const Engine& engine, const EngineParameter& of_engine, const SpaceEntry& entry) const {
+Parameter Composition::narrowed(const Engine& engine, const EngineParameter& of_engine,
+                                const SpaceEntry& entry) const {
     const Parameter& declared = of_engine.parameter;
     std::string wrong;  // a line for each value
     const auto check = [&](const Value& value) {
-        if (engine_takes(of_engine, value, version_of(engine)) || entry.checkpoints.contains(text_of(value))) return;
+        if (engine_takes(of_engine, value, version_of(engine)) ||
+            entry.checkpoints.contains(text_of(value)))
+            return;
         wrong += (wrong.empty() ? "'" : "\n'") + entry.name + "': ";
-        if (const auto chips = of_engine.architectures.find(text_of(value)); chips != of_engine.architectures.end())
-            if (!description_.architecture.empty() && !lists(chips->second, description_.architecture)) {
-                wrong += text_of(value) + " of " + engine.name + " does not run on " + description_.architecture + "; it runs on " +
-                         listed(chips->second);
+        if (const auto chips = of_engine.architectures.find(text_of(value));
+            chips != of_engine.architectures.end())
+            if (!description_.architecture.empty() &&
+                !lists(chips->second, description_.architecture)) {
+                wrong += text_of(value) + " of " + engine.name + " does not run on " +
+                         description_.architecture + "; it runs on " + listed(chips->second);
                 return;
             }
-        const bool ranged = !std::holds_alternative<ChoiceDomain>(declared.domain) && !std::holds_alternative<BoolDomain>(declared.domain);
+        const bool ranged = !std::holds_alternative<ChoiceDomain>(declared.domain) &&
+                            !std::holds_alternative<BoolDomain>(declared.domain);
         if (ranged && number_of(value))
-            wrong += text_of(value) + " is outside the range in the file of " + engine.name + " for '" + declared.name + "' (" +
-                     taken_text(of_engine) + "); 'engine' may name a copy of that file with a wider one";
+            wrong += text_of(value) + " is outside the range in the file of " + engine.name +
+                     " for '" + declared.name + "' (" + taken_text(of_engine) +
+                     "); 'engine' may name a copy of that file with a wider one";
         else
-            wrong += engine.name + " does not take " + text_of(value) + " for '" + declared.name + "' (" + taken_text(of_engine) + ")" +
-                     (declared.concept_name == "quantization" ? " and no checkpoint serves it" : "");
+            wrong +=
+                engine.name + " does not take " + text_of(value) + " for '" + declared.name +
+                "' (" + taken_text(of_engine) + ")" +
+                (declared.concept_name == "quantization" ? " and no checkpoint serves it" : "");
     };
     const auto all_right = [&] {
         if (!wrong.empty()) throw SpaceError(wrong);
@@ -208,7 +232,8 @@ Parameter Composition::narrowed(const Engine& engine, const EngineParameter& of_
     if (entry.default_value || result.contains(declared.default_value)) return result;
     const auto values = ends_or_values(*entry.domain);
     const bool fixed = !entry.of_preset && !result.continuous() && result.level_count() == 1;
-    if (!values.empty() && (fixed || !description_.adds_engine_default || always_written(engine, declared))) {
+    if (!values.empty() &&
+        (fixed || !description_.adds_engine_default || always_written(engine, declared))) {
         result.default_value = values.front();
         return result;
     }
@@ -220,7 +245,8 @@ Parameter Composition::narrowed(const Engine& engine, const EngineParameter& of_
 
 /// What a value adds to the commands of the engines that have the parameter; nothing where it adds
 /// no words of its own.
-std::optional<std::string> Composition::contribution(const Parameter& parameter, const Value& value) const {
+std::optional<std::string> Composition::contribution(const Parameter& parameter,
+                                                     const Value& value) const {
     std::string result;
     std::vector<std::pair<const Engine*, const Local*>> places;
     for (const Engine& engine : description_.engines)
@@ -228,19 +254,23 @@ std::optional<std::string> Composition::contribution(const Parameter& parameter,
             if (local.name_in_space == parameter.name) places.emplace_back(&engine, &local);
     for (const auto& [role, names] : role_names_)
         for (const auto& [name, local] : names.locals)
-            if (local.name_in_space == parameter.name) places.emplace_back(&description_.engines.front(), &local);
+            if (local.name_in_space == parameter.name)
+                places.emplace_back(&description_.engines.front(), &local);
     if (places.empty()) return std::nullopt;
     for (const auto& [engine, place] : places) {
         const Local& local = *place;
         const Destination& to = destination_of(*engine, *local.parameter);
-        if (const auto checkpoint = local.checkpoints.find(text_of(value)); checkpoint != local.checkpoints.end()) {
+        if (const auto checkpoint = local.checkpoints.find(text_of(value));
+            checkpoint != local.checkpoints.end()) {
             result += "model " + checkpoint->second + "\n";
             continue;
         }
-        if (to.flag.empty() && to.off_flag.empty() && to.environment.empty() && to.option.empty()) return std::nullopt;
+        if (to.flag.empty() && to.off_flag.empty() && to.environment.empty() && to.option.empty())
+            return std::nullopt;
         result += "words ";
         if (is_unset(value) || value == local.parameter->parameter.default_value) result += "\n";
-        else if (const bool* on = std::get_if<bool>(&value); on != nullptr && to.environment.empty() && to.option.empty())
+        else if (const bool* on = std::get_if<bool>(&value);
+                 on != nullptr && to.environment.empty() && to.option.empty())
             result += (*on ? to.flag : to.off_flag) + "\n";
         else result += text_of(value) + "\n";
     }
@@ -250,8 +280,8 @@ std::optional<std::string> Composition::contribution(const Parameter& parameter,
 /// Two values with the same command are one configuration: the first stays, or the default.
 void Composition::merge_same_commands() {
     for (Parameter& parameter : parameters_) {
-        const bool listed_values =
-            std::holds_alternative<BoolDomain>(parameter.domain) || std::holds_alternative<ChoiceDomain>(parameter.domain);
+        const bool listed_values = std::holds_alternative<BoolDomain>(parameter.domain) ||
+                                   std::holds_alternative<ChoiceDomain>(parameter.domain);
         const bool chooses_engine = description_.engines.size() > 1 && parameter.name == "engine";
         if (!listed_values || parameter.level_count() < 2 || chooses_engine) continue;
         std::vector<Value> levels{parameter.default_value};
@@ -265,16 +295,19 @@ void Composition::merge_same_commands() {
             const auto [same, fresh] = kept.emplace(*words, level);
             if (fresh) continue;
             gone.push_back(level);
-            notes_.push_back("'" + parameter.name + "': " + text_of(level) + " and " + text_of(same->second) +
-                             " give the same command, so they are one configuration: " + text_of(same->second));
+            notes_.push_back(
+                "'" + parameter.name + "': " + text_of(level) + " and " + text_of(same->second) +
+                " give the same command, so they are one configuration: " + text_of(same->second));
         }
         if (gone.empty()) continue;
         ChoiceDomain left;
         left.ordered = parameter.ordered();
         for (std::size_t i = 0; i < parameter.level_count(); ++i)
-            if (const Value level = parameter.level(i); !is_unset(level) && std::find(gone.begin(), gone.end(), level) == gone.end())
+            if (const Value level = parameter.level(i);
+                !is_unset(level) && std::find(gone.begin(), gone.end(), level) == gone.end())
                 left.values.push_back(level);
-        if (std::find(gone.begin(), gone.end(), Value(Unset{})) != gone.end()) parameter.offers_unset = false;
+        if (std::find(gone.begin(), gone.end(), Value(Unset{})) != gone.end())
+            parameter.offers_unset = false;
         parameter.domain = std::move(left);
     }
 }

@@ -17,17 +17,22 @@ bool is_copy_of(const std::string& served, const std::string& checkpoint) {
     std::string cached = lower_case(checkpoint);
     if (slash != std::string::npos) cached.replace(cached.rfind('/'), 1, "--");
     const std::string low = lower_case(served);
-    if (low.find("models--" + cached + "/") != std::string::npos || low.ends_with("models--" + cached)) return true;
+    if (low.find("models--" + cached + "/") != std::string::npos ||
+        low.ends_with("models--" + cached))
+        return true;
     std::string path = low;
     while (path.size() > 1 && path.back() == '/') path.pop_back();
-    const bool local = path.find('/') == std::string::npos || path.starts_with('/') || path.starts_with('.') || path.starts_with('~') ||
+    const bool local = path.find('/') == std::string::npos || path.starts_with('/') ||
+                       path.starts_with('.') || path.starts_with('~') ||
                        std::count(path.begin(), path.end(), '/') > 1;
-    return local && path.substr(path.rfind('/') + 1) == lower_case(checkpoint).substr(slash == std::string::npos ? 0 : slash + 1);
+    return local && path.substr(path.rfind('/') + 1) ==
+                        lower_case(checkpoint).substr(slash == std::string::npos ? 0 : slash + 1);
 }
 
 }  // namespace
 
-Composition::Parsed Composition::parse(const std::vector<std::string>& words, const std::string& model) const {
+Composition::Parsed Composition::parse(const std::vector<std::string>& words,
+                                       const std::string& model) const {
     return parse(Command{words}, model);
 }
 
@@ -37,16 +42,19 @@ Composition::Parsed Composition::parse(const Command& command, const std::string
         const CommandSettings read = commands_->read(command, engine.name);
         Parsed parsed = parse(read, model);
         if (read.start != CommandSettings::Start::flags) return parsed;
-        if (best.engine == nullptr || (parsed.unknown.empty() && !best.unknown.empty())) best = std::move(parsed);
+        if (best.engine == nullptr || (parsed.unknown.empty() && !best.unknown.empty()))
+            best = std::move(parsed);
     }
     return best;
 }
 
-Composition::Parsed Composition::parse(const CommandSettings& read, const std::string& model) const {
+Composition::Parsed Composition::parse(const CommandSettings& read,
+                                       const std::string& model) const {
     using Kind = Setting::Kind;
     Parsed result;
     for (const Engine& engine : description_.engines)
-        if (read.engine != nullptr && read.engine->name == engine.name && read.start != CommandSettings::Start::unknown)
+        if (read.engine != nullptr && read.engine->name == engine.name &&
+            read.start != CommandSettings::Start::unknown)
             result.engine = &engine;
     if (result.engine == nullptr) {
         for (const Setting& setting : read.settings) result.unknown.push_back(setting.text());
@@ -56,11 +64,13 @@ Composition::Parsed Composition::parse(const CommandSettings& read, const std::s
     const std::vector<std::string> always = arguments_of(*result.engine);
     for (const Setting& setting : read.settings) {
         if (setting.kind == Kind::launch || setting.kind == Kind::json) continue;
-        if (std::find(always.begin(), always.end(), setting.words.front()) != always.end()) continue;
+        if (std::find(always.begin(), always.end(), setting.words.front()) != always.end())
+            continue;
         bool taken = setting.kind == Kind::model && serve(result, setting.value, model);
         for (const EngineParameter* declared : setting.parameters)
             taken = set_parsed(result, declared->parameter.name, value_of(setting.value)) || taken;
-        if (!taken) result.unknown.push_back(setting.kind == Kind::model ? setting.value : setting.text());
+        if (!taken)
+            result.unknown.push_back(setting.kind == Kind::model ? setting.value : setting.text());
     }
     return result;
 }
@@ -71,7 +81,8 @@ bool Composition::serve(Parsed& parsed, const std::string& served, const std::st
     for (const bool copies : {false, true}) {
         for (const auto& [name, local] : names_.at(parsed.engine->name).locals)
             for (const auto& [value, checkpoint] : local.checkpoints)
-                if ((copies ? is_copy_of(served, checkpoint) : checkpoint == served) && set_parsed(parsed, name, value_of(value)))
+                if ((copies ? is_copy_of(served, checkpoint) : checkpoint == served) &&
+                    set_parsed(parsed, name, value_of(value)))
                     return true;
         if (copies && is_copy_of(served, model)) return true;
     }
@@ -80,17 +91,20 @@ bool Composition::serve(Parsed& parsed, const std::string& served, const std::st
 
 /// False: the study cannot have that value. What the study holds at its default may be said, and
 /// says nothing.
-bool Composition::set_parsed(Parsed& parsed, const std::string& local_name, const Value& value) const {
+bool Composition::set_parsed(Parsed& parsed, const std::string& local_name,
+                             const Value& value) const {
     const auto& locals = names_.at(parsed.engine->name).locals;
     const auto found = locals.find(local_name);
     if (found == locals.end()) return false;  // not of this version
     const Local& local = found->second;
     const Value taken = as_engine_takes(*local.parameter, value);
     if (!local.drafted_by.empty())  // the method decides which draft model it is
-        return std::any_of(local.drafts.begin(), local.drafts.end(), [&](const auto& draft) { return draft.second == text_of(value); });
+        return std::any_of(local.drafts.begin(), local.drafts.end(),
+                           [&](const auto& draft) { return draft.second == text_of(value); });
     if (local.name_in_space.empty()) return taken == local.parameter->parameter.default_value;
     const auto parameter =
-        std::find_if(parameters_.begin(), parameters_.end(), [&](const Parameter& p) { return p.name == local.name_in_space; });
+        std::find_if(parameters_.begin(), parameters_.end(),
+                     [&](const Parameter& p) { return p.name == local.name_in_space; });
     if (!parameter->contains(taken)) return false;
     parsed.values[local.name_in_space] = taken;
     return true;
@@ -108,7 +122,8 @@ std::vector<std::string> shell_words(std::string_view line) {
             if (c == quote) quote = 0;
             else word += c;
         } else if (c == '\\') {
-            if (i + 1 < line.size() && line[i + 1] != '\n' && line[i + 1] != '\r' && line[i + 1] != ' ')
+            if (i + 1 < line.size() && line[i + 1] != '\n' && line[i + 1] != '\r' &&
+                line[i + 1] != ' ')
                 word += line[i + 1], in_word = true;
             ++i;
         } else if ((c == '\'' || c == '"') && (!in_word || word.ends_with('='))) {

@@ -13,11 +13,14 @@ std::vector<PassedSetting> Composition::passed(const Engine& engine) const {
             result.push_back({.place = engine.launch[i + 1], .flag = engine.launch[i]});
     const auto setting_of = [&](const Local& local) {
         // A draft model that follows the method of speculation is passed where that is.
-        PassedSetting setting{.parameter = local.drafted_by.empty() ? local.name_in_space : local.drafted_by,
-                              .declared = local.parameter->parameter.name};
+        PassedSetting setting{
+            .parameter = local.drafted_by.empty() ? local.name_in_space : local.drafted_by,
+            .declared = local.parameter->parameter.name};
         const auto found =
-            std::find_if(parameters_.begin(), parameters_.end(), [&](const Parameter& p) { return p.name == local.name_in_space; });
-        if (found != parameters_.end() && !found->continuous() && found->level_count() == 1) setting.always = found->level(0);
+            std::find_if(parameters_.begin(), parameters_.end(),
+                         [&](const Parameter& p) { return p.name == local.name_in_space; });
+        if (found != parameters_.end() && !found->continuous() && found->level_count() == 1)
+            setting.always = found->level(0);
         return setting;
     };
     const auto add = [&](const Local& local) {
@@ -32,14 +35,16 @@ std::vector<PassedSetting> Composition::passed(const Engine& engine) const {
         setting.flag = to.off_flag;
         result.push_back(std::move(setting));
     };
-    for (const EngineParameter& declared : engine.parameters) add(names_.at(engine.name).locals.at(declared.parameter.name));
+    for (const EngineParameter& declared : engine.parameters)
+        add(names_.at(engine.name).locals.at(declared.parameter.name));
     for (const auto& [role, own] : role_names_)
         for (const auto& [name, local] : own.locals) add(local);
     if (description_.roles && engine.roles)
         for (const EngineRole& role : engine.roles->each) {
             for (const std::string& word : role.arguments)
                 if (word.starts_with("--")) result.push_back({.parameter = "roles", .flag = word});
-            for (const auto& [name, value] : role.environment) result.push_back({.parameter = "roles", .environment = name});
+            for (const auto& [name, value] : role.environment)
+                result.push_back({.parameter = "roles", .environment = name});
         }
     for (const JsonFlag& group : engine.json_flags)
         for (const auto& [key, name] : group.fields) {

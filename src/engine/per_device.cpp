@@ -9,8 +9,9 @@
 namespace servetune {
 namespace {
 
-constexpr std::array<std::string_view, 6> rates{"requests_per_second",     "goodput_requests_per_second", "sustained_requests_per_second",
-                                                "input_tokens_per_second", "output_tokens_per_second",    "total_tokens_per_second"};
+constexpr std::array<std::string_view, 6> rates{
+    "requests_per_second",     "goodput_requests_per_second", "sustained_requests_per_second",
+    "input_tokens_per_second", "output_tokens_per_second",    "total_tokens_per_second"};
 constexpr std::string_view per_gpu = "_per_gpu";
 
 /// Tokens a second -> what a million of them costs.
@@ -27,7 +28,8 @@ std::string per_device(std::string_view metric) {
     return MetricKey{std::string(name) + std::string(per_gpu), workload}.text();
 }
 
-void add_per_device(Metrics& metrics, std::int64_t devices, std::optional<double> usd_per_device_hour) {
+void add_per_device(Metrics& metrics, std::int64_t devices,
+                    std::optional<double> usd_per_device_hour) {
     const auto count = static_cast<double>(std::max<std::int64_t>(devices, 1));
     Metrics added;
     for (const auto& [name, metric] : metrics) {
@@ -37,12 +39,15 @@ void add_per_device(Metrics& metrics, std::int64_t devices, std::optional<double
         one.value /= count;
         if (one.standard_error) *one.standard_error /= count;
         added[per_device(name)] = one;
-        const auto price = std::find_if(prices.begin(), prices.end(), [rate = plain](const auto& row) { return row.first == rate; });
+        const auto price =
+            std::find_if(prices.begin(), prices.end(),
+                         [rate = plain](const auto& row) { return row.first == rate; });
         if (!usd_per_device_hour || price == prices.end() || !(metric.value > 0)) continue;
         constexpr double seconds_of_an_hour = 3600;
         Metric cost = metric;
         cost.value = *usd_per_device_hour * count / seconds_of_an_hour / metric.value * 1e6;
-        if (cost.standard_error) cost.standard_error = *metric.standard_error / metric.value * cost.value;
+        if (cost.standard_error)
+            cost.standard_error = *metric.standard_error / metric.value * cost.value;
         added[MetricKey{price->second, workload}.text()] = cost;
     }
     metrics.insert(added.begin(), added.end());
@@ -50,7 +55,8 @@ void add_per_device(Metrics& metrics, std::int64_t devices, std::optional<double
 
 std::vector<std::string> per_device_metrics(bool priced) {
     std::vector<std::string> result;
-    for (const std::string_view rate : rates) result.push_back(std::string(rate) + std::string(per_gpu));
+    for (const std::string_view rate : rates)
+        result.push_back(std::string(rate) + std::string(per_gpu));
     if (!priced) return result;
     for (const auto& [rate, price] : prices) result.emplace_back(price);
     return result;

@@ -16,7 +16,8 @@ namespace servetune {
 /// `usd_per_million_output_tokens`, `..._input_tokens` and `..._tokens` (of both together), of a
 /// server that is always as busy. Of each workload too, where the figures have them. `devices`:
 /// that the configuration takes, at least 1.
-void add_per_device(Metrics& metrics, std::int64_t devices, std::optional<double> usd_per_device_hour);
+void add_per_device(Metrics& metrics, std::int64_t devices,
+                    std::optional<double> usd_per_device_hour);
 
 /// The names of what it can add; with a price also those in dollars.
 [[nodiscard]] std::vector<std::string> per_device_metrics(bool priced);

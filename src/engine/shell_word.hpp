@@ -17,8 +17,11 @@ inline std::string shell_quoted(std::string_view text) {
 
 /// As it is where no character of it means anything to a shell, else in quotes.
 inline std::string quoted_where_needed(std::string_view text) {
-    constexpr std::string_view safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./:,@+%";
-    return !text.empty() && text.find_first_not_of(safe) == std::string_view::npos ? std::string(text) : shell_quoted(text);
+    constexpr std::string_view safe =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./:,@+%";
+    return !text.empty() && text.find_first_not_of(safe) == std::string_view::npos
+               ? std::string(text)
+               : shell_quoted(text);
 }
 
 }  // namespace servetune

@@ -48,9 +48,11 @@ inline int compare_to_bound(std::string_view version, std::string_view bound) {
 
 /// Whether `version` is one of `since` to `until`, both included; an empty bound is none. An empty
 /// version stands for the newest: it is after every `until`.
-inline bool version_within(std::string_view version, std::string_view since, std::string_view until) {
+inline bool version_within(std::string_view version, std::string_view since,
+                           std::string_view until) {
     if (version.empty()) return until.empty();
-    return (since.empty() || compare_to_bound(version, since) >= 0) && (until.empty() || compare_to_bound(version, until) <= 0);
+    return (since.empty() || compare_to_bound(version, since) >= 0) &&
+           (until.empty() || compare_to_bound(version, until) <= 0);
 }
 
 }  // namespace servetune

@@ -44,7 +44,8 @@ void kill_started_groups() noexcept {
         if (const int group = place; group > 0) kill(-group, SIGKILL);
 }
 
-ChildGroup::ChildGroup(const ChildProgram& program, int output, int answer) : id_(start_program(program, output, answer)) {
+ChildGroup::ChildGroup(const ChildProgram& program, int output, int answer)
+    : id_(start_program(program, output, answer)) {
     remember_group(id_);
     handle_ = Descriptor(static_cast<int>(syscall(SYS_pidfd_open, id_, 0U)));
 }
@@ -60,7 +61,8 @@ std::optional<int> ChildGroup::exit_code() const {
     if (reaped_) return reaped_;
     siginfo_t info{};
     const int result = waitid(P_PID, static_cast<id_t>(id_), &info, WEXITED | WNOHANG | WNOWAIT);
-    if (result != 0 && errno == ECHILD) return 128;  // somebody else has waited for it: its code is lost
+    if (result != 0 && errno == ECHILD)
+        return 128;  // somebody else has waited for it: its code is lost
     if (result != 0 || info.si_pid != id_) return std::nullopt;
     return info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
 }
@@ -71,7 +73,9 @@ bool ChildGroup::wait(std::chrono::milliseconds time) const {
         const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
         if (left.count() <= 0) return false;
         pollfd waiting{handle_.id(), POLLIN, 0};
-        (void)poll(&waiting, 1, handle_.id() >= 0 ? static_cast<int>(std::min<std::int64_t>(left.count(), 60'000)) : 1);
+        (void)poll(
+            &waiting, 1,
+            handle_.id() >= 0 ? static_cast<int>(std::min<std::int64_t>(left.count(), 60'000)) : 1);
     }
     return true;
 }

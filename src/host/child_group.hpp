@@ -23,7 +23,8 @@ public:
 
     [[nodiscard]] int id() const { return id_; }
     [[nodiscard]] bool ended() const { return exit_code().has_value(); }
-    [[nodiscard]] std::optional<int> exit_code() const;  ///< of the leader, once it has ended; 128 + signal
+    [[nodiscard]] std::optional<int> exit_code()
+        const;  ///< of the leader, once it has ended; 128 + signal
     /// Waits until the leader has ended; false when it has not in that time.
     [[nodiscard]] bool wait(std::chrono::milliseconds time) const;
     void signal(int number) const;  ///< to the group, unless the leader is reaped
@@ -31,7 +32,8 @@ public:
 
 private:
     int id_ = -1;
-    Descriptor handle_{};  ///< readable once the leader has ended; none where the kernel is older than 5.3
+    Descriptor
+        handle_{};  ///< readable once the leader has ended; none where the kernel is older than 5.3
     mutable std::mutex mutex_{};
     std::optional<int> reaped_{};
 };

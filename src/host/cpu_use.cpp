@@ -28,7 +28,8 @@ std::optional<ProcessUse> use_of(const fs::path& proc, int id) {
     const std::string text = file_content(proc / std::to_string(id) / "stat");
     const std::size_t name_begin = text.find('(');
     const std::size_t name_end = text.rfind(')');
-    if (name_begin == std::string::npos || name_end == std::string::npos || name_end < name_begin) return std::nullopt;
+    if (name_begin == std::string::npos || name_end == std::string::npos || name_end < name_begin)
+        return std::nullopt;
     ProcessUse use{.id = id, .name = text.substr(name_begin + 1, name_end - name_begin - 1)};
     std::istringstream fields(text.substr(name_end + 1));
     std::string skipped;
@@ -62,7 +63,9 @@ std::optional<CpuTimes> cpu_times(const fs::path& proc, const std::vector<int>& 
         for (std::uint64_t& one : ticks)
             if (!(fields >> one)) one = 0;
         const bool total = name == "cpu";
-        const bool named = std::any_of(cores.begin(), cores.end(), [&](int core) { return name == "cpu" + std::to_string(core); });
+        const bool named = std::any_of(cores.begin(), cores.end(), [&](int core) {
+            return name == "cpu" + std::to_string(core);
+        });
         if (!total) ++all.cores;
         for (CpuTimes* times : {total ? &all : nullptr, named ? &chosen : nullptr}) {
             if (times == nullptr) continue;
@@ -89,7 +92,9 @@ bool may_run_on(const fs::path& proc, int id, const std::vector<int>& cores) {
             std::istringstream ends(range);
             if (!(ends >> first)) continue;
             if (!(ends >> to >> last)) last = first;
-            if (std::any_of(cores.begin(), cores.end(), [&](int core) { return first <= core && core <= last; })) return true;
+            if (std::any_of(cores.begin(), cores.end(),
+                            [&](int core) { return first <= core && core <= last; }))
+                return true;
         }
         return false;
     }
@@ -102,18 +107,22 @@ OurProcesses::OurProcesses(fs::path proc, int leader, std::string mark)
 void OurProcesses::look() {
     last_.clear();
     std::error_code error;
-    for (fs::directory_iterator entry(proc_, error), end; !error && entry != end; entry.increment(error)) {
+    for (fs::directory_iterator entry(proc_, error), end; !error && entry != end;
+         entry.increment(error)) {
         const std::string name = entry->path().filename().string();
         int id = 0;
-        if (std::from_chars(name.data(), name.data() + name.size(), id).ptr != name.data() + name.size()) continue;
+        if (std::from_chars(name.data(), name.data() + name.size(), id).ptr !=
+            name.data() + name.size())
+            continue;
         const auto use = use_of(proc_, id);
         if (!use) continue;
         names_[id] = use->name;
         const Identity identity{id, use->start_ticks};
         last_.emplace(identity, *use);
-        const bool marked =
-            !mark_.empty() && !ours_.contains(identity) && asked_for_mark_.insert(identity).second && has_mark(proc_, id, mark_);
-        if (id == self_ || (leader_ > 0 && (id == leader_ || use->group == leader_)) || marked) ours_.insert(identity);
+        const bool marked = !mark_.empty() && !ours_.contains(identity) &&
+                            asked_for_mark_.insert(identity).second && has_mark(proc_, id, mark_);
+        if (id == self_ || (leader_ > 0 && (id == leader_ || use->group == leader_)) || marked)
+            ours_.insert(identity);
         if (ours_.contains(identity)) our_ids_.insert(id);
     }
     // Children of ours, until there are no more: of ours that live, for an id may be somebody
@@ -140,18 +149,23 @@ std::string OurProcesses::name(int id) const {
 std::uint64_t OurProcesses::ticks(bool with_self) const {
     std::uint64_t sum = 0;
     for (const auto& [identity, use] : last_)
-        if (ours_.contains(identity) && (with_self || use.id != self_)) sum += use.ticks + use.children_ticks;
+        if (ours_.contains(identity) && (with_self || use.id != self_))
+            sum += use.ticks + use.children_ticks;
     return sum;
 }
 
-std::vector<std::pair<std::string, std::uint64_t>> OurProcesses::greediest(const OurProcesses& before) const {
+std::vector<std::pair<std::string, std::uint64_t>> OurProcesses::greediest(
+    const OurProcesses& before) const {
     std::vector<std::pair<std::string, std::uint64_t>> result;
     for (const auto& [identity, use] : last_) {
         const auto earlier = before.last_.find(identity);
-        const std::uint64_t had = earlier == before.last_.end() ? 0 : std::min(use.ticks, earlier->second.ticks);
-        if (!ours_.contains(identity) && use.ticks > had) result.emplace_back(use.name, use.ticks - had);
+        const std::uint64_t had =
+            earlier == before.last_.end() ? 0 : std::min(use.ticks, earlier->second.ticks);
+        if (!ours_.contains(identity) && use.ticks > had)
+            result.emplace_back(use.name, use.ticks - had);
     }
-    std::sort(result.begin(), result.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+    std::sort(result.begin(), result.end(),
+              [](const auto& a, const auto& b) { return a.second > b.second; });
     return result;
 }
 

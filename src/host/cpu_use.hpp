@@ -42,14 +42,17 @@ public:
     OurProcesses(std::filesystem::path proc, int leader, std::string mark);
     void look();
     [[nodiscard]] bool ours(int id) const { return our_ids_.contains(id); }
-    [[nodiscard]] bool seen(int id) const { return names_.contains(id); }  ///< at any look, ours or not
+    [[nodiscard]] bool seen(int id) const {
+        return names_.contains(id);
+    }  ///< at any look, ours or not
     [[nodiscard]] std::string name(int id) const;
     /// Of all ours at the last look, with what has ended and was waited for; this process left out
     /// where not `with_self`.
     [[nodiscard]] std::uint64_t ticks(bool with_self) const;
     /// The others that have had most since the look that `before` remembers: name and ticks, most
     /// first.
-    [[nodiscard]] std::vector<std::pair<std::string, std::uint64_t>> greediest(const OurProcesses& before) const;
+    [[nodiscard]] std::vector<std::pair<std::string, std::uint64_t>> greediest(
+        const OurProcesses& before) const;
 
 private:
     using Identity = std::pair<int, std::uint64_t>;

@@ -64,12 +64,15 @@ std::optional<double> number_in_file(const fs::path& file) {
     const std::string text = first_line_of(file);
     double number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+    return error == std::errc() && end == text.data() + text.size() ? std::optional(number)
+                                                                    : std::nullopt;
 }
 
 std::string short_decimal(double number) {
     std::array<char, 32> text{};
-    const auto end = std::to_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed, 2).ptr;
+    const auto end =
+        std::to_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed, 2)
+            .ptr;
     std::string result(text.data(), end);
     result.erase(result.find_last_not_of('0') + 1);
     if (result.ends_with('.')) result.pop_back();
@@ -82,7 +85,8 @@ std::string governors(const fs::path& cpufreq) {
     std::error_code none;
     for (const auto& policy : fs::directory_iterator(cpufreq, none))
         if (policy.path().filename().string().starts_with("policy"))
-            if (std::string one = first_line_of(policy.path() / "scaling_governor"); !one.empty()) all.insert(std::move(one));
+            if (std::string one = first_line_of(policy.path() / "scaling_governor"); !one.empty())
+                all.insert(std::move(one));
     std::string result;
     for (const std::string& one : all) result += (result.empty() ? "" : ", ") + one;
     return result;
@@ -90,8 +94,10 @@ std::string governors(const fs::path& cpufreq) {
 
 /// `on` or `off`, as one of the two drivers tells; empty where none does.
 std::string boost_state(const fs::path& cpu) {
-    if (const std::string on = first_line_of(cpu / "cpufreq/boost"); !on.empty()) return on == "1" ? "on" : "off";
-    if (const std::string off = first_line_of(cpu / "intel_pstate/no_turbo"); !off.empty()) return off == "0" ? "on" : "off";
+    if (const std::string on = first_line_of(cpu / "cpufreq/boost"); !on.empty())
+        return on == "1" ? "on" : "off";
+    if (const std::string off = first_line_of(cpu / "intel_pstate/no_turbo"); !off.empty())
+        return off == "0" ? "on" : "off";
     return "";
 }
 
@@ -139,23 +145,30 @@ void add_limits(const fs::path& root, Environment& result) {
     const bool unified = fs::exists(mounted / "cgroup.controllers", none);
     // Kernel documentation, admin-guide/cgroup-v2: cpu.max is "QUOTA PERIOD" or "max PERIOD",
     // memory.max bytes or "max".
-    const auto cpus = unified ? smallest(mounted, group(""),
-                                         [](const fs::path& at) -> std::optional<double> {
-                                             std::ifstream stream(at / "cpu.max");
-                                             double quota = 0, period = 0;
-                                             if (!(stream >> quota >> period) || !(period > 0)) return std::nullopt;
-                                             return quota / period;
-                                         })
-                              : smallest(mounted / "cpu", group("cpu"), [](const fs::path& at) -> std::optional<double> {
-                                    const auto quota = number_in_file(at / "cpu.cfs_quota_us"),
-                                               period = number_in_file(at / "cpu.cfs_period_us");
-                                    return quota && period && *quota > 0 && *period > 0 ? std::optional(*quota / *period) : std::nullopt;
-                                });
+    const auto cpus =
+        unified ? smallest(mounted, group(""),
+                           [](const fs::path& at) -> std::optional<double> {
+                               std::ifstream stream(at / "cpu.max");
+                               double quota = 0, period = 0;
+                               if (!(stream >> quota >> period) || !(period > 0))
+                                   return std::nullopt;
+                               return quota / period;
+                           })
+                : smallest(mounted / "cpu", group("cpu"),
+                           [](const fs::path& at) -> std::optional<double> {
+                               const auto quota = number_in_file(at / "cpu.cfs_quota_us"),
+                                          period = number_in_file(at / "cpu.cfs_period_us");
+                               return quota && period && *quota > 0 && *period > 0
+                                          ? std::optional(*quota / *period)
+                                          : std::nullopt;
+                           });
     constexpr double no_limit = 1e18;  // of version 1: the largest number of pages, in bytes
-    const auto bytes = smallest(unified ? mounted : mounted / "memory", group(unified ? "" : "memory"), [&](const fs::path& at) {
-        const auto limit = number_in_file(at / (unified ? "memory.max" : "memory.limit_in_bytes"));
-        return limit && *limit < no_limit ? limit : std::nullopt;
-    });
+    const auto bytes = smallest(unified ? mounted : mounted / "memory",
+                                group(unified ? "" : "memory"), [&](const fs::path& at) {
+                                    const auto limit = number_in_file(
+                                        at / (unified ? "memory.max" : "memory.limit_in_bytes"));
+                                    return limit && *limit < no_limit ? limit : std::nullopt;
+                                });
     if (cpus) result["cpu limit"] = short_decimal(*cpus) + " cores";
     if (bytes) result["memory limit"] = short_decimal(*bytes / (1 << 20)) + " MiB";
 }
@@ -168,7 +181,8 @@ void add_machine(const EnvironmentOptions& options, Environment& result) {
     // The modules' own files, where nvidia-smi does not tell: also AMD's.
     std::string driver = options.driver;
     for (const char* module : {"nvidia", "amdgpu"})
-        if (driver.empty()) driver = first_line_of(options.root / "sys/module" / module / "version");
+        if (driver.empty())
+            driver = first_line_of(options.root / "sys/module" / module / "version");
     add("driver", driver);
     utsname system{};
     if (uname(&system) == 0) add("kernel", system.release);
@@ -176,7 +190,8 @@ void add_machine(const EnvironmentOptions& options, Environment& result) {
     add("cpu boost", boost_state(cpu));
     cpu_set_t cores;
     CPU_ZERO(&cores);
-    if (sched_getaffinity(0, sizeof(cores), &cores) == 0) add("cores", std::to_string(CPU_COUNT(&cores)));
+    if (sched_getaffinity(0, sizeof(cores), &cores) == 0)
+        add("cores", std::to_string(CPU_COUNT(&cores)));
     add_limits(options.root, result);
 }
 
@@ -186,7 +201,8 @@ bool can_change_speed(std::string_view variable, const std::vector<std::string>&
     if (names_secret(variable)) return false;
     return std::any_of(general_prefixes.begin(), general_prefixes.end(),
                        [&](const auto& row) { return variable.starts_with(row.first); }) ||
-           std::any_of(prefixes.begin(), prefixes.end(), [&](const std::string& prefix) { return variable.starts_with(prefix); });
+           std::any_of(prefixes.begin(), prefixes.end(),
+                       [&](const std::string& prefix) { return variable.starts_with(prefix); });
 }
 
 Environment environment_now(const EnvironmentOptions& options) {
@@ -196,7 +212,8 @@ Environment environment_now(const EnvironmentOptions& options) {
         for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
             const std::string_view setting = *entry;
             const auto equals = setting.find('=');
-            if (equals != std::string_view::npos && can_change_speed(setting.substr(0, equals), options.prefixes))
+            if (equals != std::string_view::npos &&
+                can_change_speed(setting.substr(0, equals), options.prefixes))
                 result[std::string(setting.substr(0, equals))] = setting.substr(equals + 1);
         }
     for (const auto& [name, value] : options.set)
@@ -214,7 +231,8 @@ std::vector<std::string> differences(const Environment& before, const Environmen
         return found == of.end() ? std::string("not set") : found->second;
     };
     for (const std::string& name : names)
-        if (text(before, name) != text(after, name)) result.push_back(name + ": " + text(before, name) + " -> " + text(after, name));
+        if (text(before, name) != text(after, name))
+            result.push_back(name + ": " + text(before, name) + " -> " + text(after, name));
     return result;
 }
 

@@ -19,7 +19,8 @@ namespace servetune {
 /// must have SIGPIPE blocked: the program may be gone.
 class FedInput {
 public:
-    FedInput(std::string first, std::chrono::milliseconds beats) : pending_(std::move(first)), beats_(beats) {
+    FedInput(std::string first, std::chrono::milliseconds beats)
+        : pending_(std::move(first)), beats_(beats) {
         (void)fcntl(pipe_.in.id(), F_SETFL, O_NONBLOCK);
     }
 
@@ -35,7 +36,8 @@ public:
     [[nodiscard]] int due_in() const {
         const std::scoped_lock lock(mutex_);
         if (pipe_.in.id() < 0) return -1;
-        const auto left = std::chrono::ceil<std::chrono::milliseconds>(next_beat_ - Clock::now()).count();
+        const auto left =
+            std::chrono::ceil<std::chrono::milliseconds>(next_beat_ - Clock::now()).count();
         return static_cast<int>(std::clamp<std::int64_t>(left, 0, beats_.count()));
     }
     /// What waits, and a beat where it is time: as far as the pipe takes it.

@@ -28,8 +28,10 @@ MachineJson json_of_devices(const std::vector<Device>& devices) {
 std::vector<Device> devices_from(const MachineJson& list) {
     std::vector<Device> result;
     for (const MachineJson& one : list)
-        result.push_back({one.at("index").get<int>(), one.at("uuid").get<std::string>(), one.at("name").get<std::string>(),
-                          one.at("memory_bytes").get<std::uint64_t>(), one.at("driver").get<std::string>()});
+        result.push_back({one.at("index").get<int>(), one.at("uuid").get<std::string>(),
+                          one.at("name").get<std::string>(),
+                          one.at("memory_bytes").get<std::uint64_t>(),
+                          one.at("driver").get<std::string>()});
     return result;
 }
 
@@ -43,7 +45,8 @@ FoundMachine find_machine() {
 
 std::string json_of(const FoundMachine& machine) {
     MachineJson links = MachineJson::array();
-    for (const auto& [pair, count] : machine.topology.nvlinks) links.push_back({pair.first, pair.second, count});
+    for (const auto& [pair, count] : machine.topology.nvlinks)
+        links.push_back({pair.first, pair.second, count});
     MachineJson nodes = MachineJson::array();
     for (const auto& [device, near] : machine.topology.numa_nodes) nodes.push_back({device, near});
     const MachineJson object{{"all", json_of_devices(machine.devices.all)},
@@ -60,8 +63,10 @@ FoundMachine machine_from_json(std::string_view json) {
         machine.devices.all = devices_from(object.at("all"));
         machine.devices.visible = devices_from(object.at("visible"));
         for (const MachineJson& link : object.at("nvlinks"))
-            machine.topology.nvlinks[{link.at(0).get<int>(), link.at(1).get<int>()}] = link.at(2).get<int>();
-        for (const MachineJson& node : object.at("numa_nodes")) node.at(1).get_to(machine.topology.numa_nodes[node.at(0).get<int>()]);
+            machine.topology.nvlinks[{link.at(0).get<int>(), link.at(1).get<int>()}] =
+                link.at(2).get<int>();
+        for (const MachineJson& node : object.at("numa_nodes"))
+            node.at(1).get_to(machine.topology.numa_nodes[node.at(0).get<int>()]);
         return machine;
     } catch (const nlohmann::json::exception& error) {
         throw ParseError(std::string("not a machine as a journal keeps it: ") + error.what());

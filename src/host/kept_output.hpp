@@ -23,7 +23,8 @@ private:
     static constexpr std::size_t half = 1UL << 20UL;
     mutable std::mutex mutex_{};
     std::string head_{};
-    std::string ring_{};    ///< of the last bytes behind the head, once there are so many that it turns
+    std::string
+        ring_{};  ///< of the last bytes behind the head, once there are so many that it turns
     std::size_t next_ = 0;  ///< where in the ring the next byte goes
     std::size_t bytes_ = 0;
 };

@@ -24,13 +24,16 @@ std::vector<RunningProcess> marked(const std::string& mark, std::set<int>& group
             with_mark.insert(one.id);
             if (one.group != getpgrp()) groups.insert(one.group);
         }
-    std::erase_if(all, [&](const RunningProcess& one) { return !with_mark.contains(one.id) && !groups.contains(one.group); });
+    std::erase_if(all, [&](const RunningProcess& one) {
+        return !with_mark.contains(one.id) && !groups.contains(one.group);
+    });
     return all;
 }
 
 std::vector<Leftover> leftovers_of(const std::vector<RunningProcess>& processes) {
     std::vector<Leftover> result;
-    for (const RunningProcess& one : processes) result.push_back({one.id, one.group, one.start_ticks, command_of(one.id)});
+    for (const RunningProcess& one : processes)
+        result.push_back({one.id, one.group, one.start_ticks, command_of(one.id)});
     return result;
 }
 
@@ -44,10 +47,12 @@ std::vector<Leftover> leftovers(const std::string& mark) {
 std::vector<Leftover> end_leftovers(const std::string& mark, std::chrono::milliseconds patience) {
     if (mark.empty()) return {};
     std::set<int> groups;
-    const Condemned condemned{[&] { return marked(mark, groups); },
-                              [](std::chrono::milliseconds time) { std::this_thread::sleep_for(time); }};
+    const Condemned condemned{
+        [&] { return marked(mark, groups); },
+        [](std::chrono::milliseconds time) { std::this_thread::sleep_for(time); }};
     if (signal_until_gone(condemned, SIGTERM, patience).empty()) return {};
-    return leftovers_of(signal_until_gone(condemned, SIGKILL, std::max(patience, std::chrono::milliseconds(100))));
+    return leftovers_of(
+        signal_until_gone(condemned, SIGKILL, std::max(patience, std::chrono::milliseconds(100))));
 }
 
 }  // namespace servetune

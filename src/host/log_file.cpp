@@ -24,31 +24,41 @@ LogFile::LogFile(const std::filesystem::path& file, std::size_t most_bytes, bool
       ring_most_(rotates ? 0 : head_most_ - note_bytes) {
     if (file.empty()) return;
     std::error_code unknown;
-    if (rotates && std::filesystem::is_regular_file(file, unknown) && !std::filesystem::is_empty(file, unknown)) rename_older();
+    if (rotates && std::filesystem::is_regular_file(file, unknown) &&
+        !std::filesystem::is_empty(file, unknown))
+        rename_older();
     make();
 }
 
 void LogFile::make() {
     std::error_code unknown;
     if (std::filesystem::is_fifo(path_, unknown) ||
-        (std::filesystem::is_symlink(std::filesystem::symlink_status(path_, unknown)) && std::filesystem::is_regular_file(path_, unknown)))
-        throw IoError("cannot write " + path_.string() + ": it is a FIFO, or a link to a file of others; remove it");
+        (std::filesystem::is_symlink(std::filesystem::symlink_status(path_, unknown)) &&
+         std::filesystem::is_regular_file(path_, unknown)))
+        throw IoError("cannot write " + path_.string() +
+                      ": it is a FIFO, or a link to a file of others; remove it");
     file_ = Descriptor(open(path_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-    if (file_.id() < 0) throw IoError("cannot write " + path_.string() + ": " + std::generic_category().message(errno));
+    if (file_.id() < 0)
+        throw IoError("cannot write " + path_.string() + ": " +
+                      std::generic_category().message(errno));
 }
 
 /// What cannot be renamed is written over: the disk stays bounded.
 void LogFile::rename_older() const {
-    const auto numbered = [this](int number) { return std::filesystem::path(path_.string() + "." + std::to_string(number)); };
+    const auto numbered = [this](int number) {
+        return std::filesystem::path(path_.string() + "." + std::to_string(number));
+    };
     std::error_code unknown;
-    for (int number = older_files; number > 1; --number) std::filesystem::rename(numbered(number - 1), numbered(number), unknown);
+    for (int number = older_files; number > 1; --number)
+        std::filesystem::rename(numbered(number - 1), numbered(number), unknown);
     std::filesystem::rename(path_, numbered(1), unknown);
 }
 
 void LogFile::write_rotating(std::string_view bytes) {
     if (head_ + bytes.size() > head_most_ && head_ > 0) {
         const auto line_end = bytes.find('\n');
-        const std::string_view rest_of_line = bytes.substr(0, line_end == std::string_view::npos ? 0 : line_end + 1);
+        const std::string_view rest_of_line =
+            bytes.substr(0, line_end == std::string_view::npos ? 0 : line_end + 1);
         (void)put(rest_of_line, head_);
         bytes.remove_prefix(rest_of_line.size());
         rename_older();
@@ -88,9 +98,14 @@ void LogFile::write(std::string_view bytes) {
 void LogFile::finish() {
     if (file_.id() < 0 || rotates_ || ring_total_ <= ring_most_) return file_.reset();
     std::string last(ring_most_, ' ');
-    if (pread(file_.id(), last.data(), last.size(), static_cast<off_t>(head_most_)) == static_cast<ssize_t>(last.size())) {
-        std::rotate(last.begin(), last.begin() + static_cast<std::ptrdiff_t>(ring_total_ % ring_most_), last.end());
-        (void)put("\n[servetune: " + std::to_string(ring_total_ - ring_most_) + " bytes left out]\n" + last, head_most_);
+    if (pread(file_.id(), last.data(), last.size(), static_cast<off_t>(head_most_)) ==
+        static_cast<ssize_t>(last.size())) {
+        std::rotate(last.begin(),
+                    last.begin() + static_cast<std::ptrdiff_t>(ring_total_ % ring_most_),
+                    last.end());
+        (void)put("\n[servetune: " + std::to_string(ring_total_ - ring_most_) +
+                      " bytes left out]\n" + last,
+                  head_most_);
     }
     file_.reset();
 }
@@ -106,7 +121,8 @@ bool LogFile::put(std::string_view bytes, std::size_t at) {
         if (put < 0 && errno == EINTR) continue;
         if (put <= 0) {
             const std::scoped_lock lock(mutex_);
-            trouble_ = std::string(rotates_ ? "the log has gaps" : "the log ends early") + ": cannot write " + path_.string() + ": " +
+            trouble_ = std::string(rotates_ ? "the log has gaps" : "the log ends early") +
+                       ": cannot write " + path_.string() + ": " +
                        std::generic_category().message(errno);
             if (!rotates_) file_.reset();  // a program that runs for weeks may find room again
             return false;

@@ -23,7 +23,8 @@ using CsvFields = std::vector<std::string_view>;
 
 CsvFields fields_of(std::string_view line) {
     CsvFields result;
-    for (std::size_t end = 0; end != std::string_view::npos; line.remove_prefix(std::min(line.size(), end + 1))) {
+    for (std::size_t end = 0; end != std::string_view::npos;
+         line.remove_prefix(std::min(line.size(), end + 1))) {
         end = line.find(',');
         result.push_back(trimmed(line.substr(0, end)));
     }
@@ -33,7 +34,8 @@ CsvFields fields_of(std::string_view line) {
 template <class Number, class... Base>
 std::optional<Number> number_from(std::string_view text, Base... base) {
     Number value{};
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base...);
+    const auto [end, error] =
+        std::from_chars(text.data(), text.data() + text.size(), value, base...);
     if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
     return value;
 }
@@ -49,7 +51,8 @@ std::optional<GpuState> gpu_of(const CsvFields& fields) {
     const auto index = number_from<int>(fields[0]);
     if (!index || fields[1].empty()) return std::nullopt;
     const auto real = [&](std::size_t at) { return number_from<double>(fields[at]); };
-    return GpuState{*index, std::string(fields[1]), real(2), real(3), real(4), real(5), real(6), real(7), mask(fields[8])};
+    return GpuState{*index,  std::string(fields[1]), real(2), real(3), real(4), real(5), real(6),
+                    real(7), mask(fields[8])};
 }
 
 std::optional<GpuSettings> settings_of(const CsvFields& fields) {
@@ -57,8 +60,9 @@ std::optional<GpuSettings> settings_of(const CsvFields& fields) {
     const auto index = number_from<int>(fields[0]);
     if (!index) return std::nullopt;
     const bool told = fields[1] == "Enabled" || fields[1] == "Disabled";
-    return GpuSettings{*index, told ? std::optional(fields[1] == "Enabled") : std::nullopt, number_from<double>(fields[2]),
-                       number_from<double>(fields[3]), fields[4].starts_with('[') ? std::string() : std::string(fields[4])};
+    return GpuSettings{*index, told ? std::optional(fields[1] == "Enabled") : std::nullopt,
+                       number_from<double>(fields[2]), number_from<double>(fields[3]),
+                       fields[4].starts_with('[') ? std::string() : std::string(fields[4])};
 }
 
 std::optional<GpuProcess> process_of(const CsvFields& fields) {
@@ -72,20 +76,27 @@ std::optional<GpuProcess> process_of(const CsvFields& fields) {
 /// handle for GPU 0000:02:00.0: GPU is lost. Reboot the system to recover this GPU`, or `...:
 /// Unknown Error`; after the driver has let go of the last one `No devices were found`.
 bool tells_of_a_loss(std::string_view line) {
-    static constexpr std::array<std::string_view, 3> words{"GPU is lost", "Unable to determine the device handle", "No devices were found"};
-    return std::any_of(words.begin(), words.end(), [&](std::string_view one) { return line.find(one) != std::string_view::npos; });
+    static constexpr std::array<std::string_view, 3> words{
+        "GPU is lost", "Unable to determine the device handle", "No devices were found"};
+    return std::any_of(words.begin(), words.end(), [&](std::string_view one) {
+        return line.find(one) != std::string_view::npos;
+    });
 }
 
 RanCommand ran(const std::vector<std::string>& argv, std::chrono::milliseconds within) {
-    constexpr std::size_t output_bytes = 1UL << 20UL;  // a line is 100 bytes, a process has at most one a GPU
+    constexpr std::size_t output_bytes =
+        1UL << 20UL;  // a line is 100 bytes, a process has at most one a GPU
     return run_command(argv, within, output_bytes);
 }
 
 template <class Row>
-SmiAnswer<Row> read_rows(const RanCommand& command, std::optional<Row> (*row_of)(const CsvFields&)) {
+SmiAnswer<Row> read_rows(const RanCommand& command,
+                         std::optional<Row> (*row_of)(const CsvFields&)) {
     SmiAnswer<Row> answer;
-    if (command.end == RanCommand::End::out_of_time) answer.trouble = {SmiTrouble::Kind::out_of_time, "it did not answer in time"};
-    else if (command.end == RanCommand::End::too_much_output) answer.trouble = {SmiTrouble::Kind::failed, "it said too much"};
+    if (command.end == RanCommand::End::out_of_time)
+        answer.trouble = {SmiTrouble::Kind::out_of_time, "it did not answer in time"};
+    else if (command.end == RanCommand::End::too_much_output)
+        answer.trouble = {SmiTrouble::Kind::failed, "it said too much"};
     if (answer.trouble.kind != SmiTrouble::Kind::none) return answer;
     std::string other;
     for (const std::string& line : lines_of(command.output)) {
@@ -96,13 +107,15 @@ SmiAnswer<Row> read_rows(const RanCommand& command, std::optional<Row> (*row_of)
     const bool complains = command.exit_code != 0 || !other.empty();
     if (answer.trouble.kind == SmiTrouble::Kind::none && answer.rows.empty() && complains)
         answer.trouble = {SmiTrouble::Kind::failed,
-                          (other.empty() ? std::string() : "'" + other + "', ") + "exit code " + std::to_string(command.exit_code)};
+                          (other.empty() ? std::string() : "'" + other + "', ") + "exit code " +
+                              std::to_string(command.exit_code)};
     return answer;
 }
 
 }  // namespace
 
-NvidiaSmi::NvidiaSmi(const std::string& program, std::chrono::milliseconds within) : file_(find_program(program)), within_(within) {}
+NvidiaSmi::NvidiaSmi(const std::string& program, std::chrono::milliseconds within)
+    : file_(find_program(program)), within_(within) {}
 
 SmiAnswer<GpuState> NvidiaSmi::gpus() {
     // nvidia-smi --help-query-gpu; drivers up to 525 call clocks_event_reasons
@@ -110,15 +123,19 @@ SmiAnswer<GpuState> NvidiaSmi::gpus() {
     // power.draw.average and power.draw.instant, which newer ones have beside it, are absent in
     // older ones, and the average on a GA100.
     const auto ask = [&] {
-        return ran({file_.string(),
-                    std::string("--query-gpu=index,uuid,memory.used,memory.total,clocks.sm,clocks.max.sm,temperature.gpu,power.draw,") +
-                        (old_name_ ? "clocks_throttle_reasons" : "clocks_event_reasons") + ".active",
-                    "--format=csv,noheader,nounits"},
-                   within_);
+        return ran(
+            {file_.string(),
+             std::string("--query-gpu=index,uuid,memory.used,memory.total,clocks.sm,clocks.max.sm,"
+                         "temperature.gpu,power.draw,") +
+                 (old_name_ ? "clocks_throttle_reasons" : "clocks_event_reasons") + ".active",
+             "--format=csv,noheader,nounits"},
+            within_);
     };
     try {
         RanCommand command = ask();
-        if (!old_name_ && command.output.find("\"clocks_event_reasons.active\" is not a valid field") != std::string::npos) {
+        if (!old_name_ &&
+            command.output.find("\"clocks_event_reasons.active\" is not a valid field") !=
+                std::string::npos) {
             old_name_ = true;
             command = ask();
         }
@@ -131,7 +148,9 @@ SmiAnswer<GpuState> NvidiaSmi::gpus() {
 SmiAnswer<GpuProcess> NvidiaSmi::processes() {
     try {
         // A question of its own: it takes one --query-... at a time.
-        return read_rows(ran({file_.string(), "--query-compute-apps=pid,gpu_uuid,used_memory", "--format=csv,noheader,nounits"}, within_),
+        return read_rows(ran({file_.string(), "--query-compute-apps=pid,gpu_uuid,used_memory",
+                              "--format=csv,noheader,nounits"},
+                             within_),
                          process_of);
     } catch (const IoError& error) {
         return {{}, {SmiTrouble::Kind::failed, error.what()}};
@@ -140,10 +159,12 @@ SmiAnswer<GpuProcess> NvidiaSmi::processes() {
 
 SmiAnswer<GpuSettings> NvidiaSmi::settings() {
     try {
-        return read_rows(ran({file_.string(), "--query-gpu=index,persistence_mode,power.limit,power.default_limit,compute_mode",
-                              "--format=csv,noheader,nounits"},
-                             within_),
-                         settings_of);
+        return read_rows(
+            ran({file_.string(),
+                 "--query-gpu=index,persistence_mode,power.limit,power.default_limit,compute_mode",
+                 "--format=csv,noheader,nounits"},
+                within_),
+            settings_of);
     } catch (const IoError& error) {
         return {{}, {SmiTrouble::Kind::failed, error.what()}};
     }
@@ -158,17 +179,20 @@ std::string NvidiaSmi::cuda_version() {
         if (at == std::string::npos) return {};
         const auto begin = table.find_first_not_of(" :", at + before.size());
         const auto end = table.find_first_not_of("0123456789.", begin);
-        return begin == std::string::npos ? std::string() : table.substr(begin, end == std::string::npos ? end : end - begin);
+        return begin == std::string::npos
+                   ? std::string()
+                   : table.substr(begin, end == std::string::npos ? end : end - begin);
     } catch (const IoError&) {
         return {};
     }
 }
 
 std::string text_of_reasons(std::uint64_t reasons) {
-    static constexpr std::array<std::pair<GpuSlowdown, const char*>, 4> names{{{hw_slowdown, "HW slowdown"},
-                                                                               {sw_thermal, "SW thermal slowdown"},
-                                                                               {hw_thermal, "HW thermal slowdown"},
-                                                                               {hw_power_brake, "HW power brake slowdown"}}};
+    static constexpr std::array<std::pair<GpuSlowdown, const char*>, 4> names{
+        {{hw_slowdown, "HW slowdown"},
+         {sw_thermal, "SW thermal slowdown"},
+         {hw_thermal, "HW thermal slowdown"},
+         {hw_power_brake, "HW power brake slowdown"}}};
     std::string text;
     for (const auto& [bit, name] : names)
         if ((reasons & bit) != 0) text += (text.empty() ? "" : ", ") + std::string(name);
@@ -189,21 +213,24 @@ std::optional<std::vector<std::string>> named_gpus(const std::string& text) {
 }
 
 std::string wrong_with_gpu_list(const std::string& text) {
-    constexpr const char* wanted = "GPUs by number or UUID, with commas between, such as \"0,1\", wanted, got '";
+    constexpr const char* wanted =
+        "GPUs by number or UUID, with commas between, such as \"0,1\", wanted, got '";
     const std::vector<std::string_view> names = fields_of(text);
     std::set<std::string> seen;
     for (const std::string_view name : names) {
         const auto number = number_from<int>(name);
         const bool uuid = name.starts_with("GPU-") || name.starts_with("MIG-");
         const std::string said = names.size() > 1 ? "' in '" + text : "";
-        if (number ? *number < 0 || name.front() == '-' : !uuid) return wanted + std::string(name) + said + "'";
+        if (number ? *number < 0 || name.front() == '-' : !uuid)
+            return wanted + std::string(name) + said + "'";
         if (!seen.insert(number ? std::to_string(*number) : std::string(name)).second)
             return "the GPU " + std::string(name) + " is listed twice in '" + text + "'";
     }
     return "";
 }
 
-std::vector<GpuState> only_named(const std::optional<std::vector<std::string>>& names, std::vector<GpuState> gpus) {
+std::vector<GpuState> only_named(const std::optional<std::vector<std::string>>& names,
+                                 std::vector<GpuState> gpus) {
     if (!names) return gpus;
     std::vector<GpuState> result;
     for (std::string name : *names) {
@@ -212,7 +239,8 @@ std::vector<GpuState> only_named(const std::optional<std::vector<std::string>>& 
         if (name.starts_with("MIG-GPU-")) name = name.substr(4, name.find('/') - 4);
         const auto index = number_from<int>(std::string_view(name));
         const auto found = std::find_if(gpus.begin(), gpus.end(), [&](const GpuState& gpu) {
-            return index ? gpu.index == *index : name.starts_with("GPU-") && gpu.uuid.starts_with(name);
+            return index ? gpu.index == *index
+                         : name.starts_with("GPU-") && gpu.uuid.starts_with(name);
         });
         if (found == gpus.end()) break;
         result.push_back(*found);

@@ -15,14 +15,21 @@ struct GpuState {
     int index = 0;
     std::string uuid{};
     std::optional<double> used_mib{}, total_mib{}, sm_mhz{}, max_sm_mhz{}, celsius{};
-    std::optional<double> watts{};           ///< of the board; a GPU decides whether now or over the last second
-    std::optional<std::uint64_t> reasons{};  ///< NVML's clocks event reasons: why its clocks are where they are
+    std::optional<double>
+        watts{};  ///< of the board; a GPU decides whether now or over the last second
+    std::optional<std::uint64_t>
+        reasons{};  ///< NVML's clocks event reasons: why its clocks are where they are
 };
 
 /// NVML, clocks event reasons: those that hold clocks down though there is work. `hw_slowdown`
 /// alone is also told for a moment while clocks change (nvml.h: "may be also reported during PState
 /// or clock change").
-enum GpuSlowdown : std::uint64_t { hw_slowdown = 0x8, sw_thermal = 0x20, hw_thermal = 0x40, hw_power_brake = 0x80 };
+enum GpuSlowdown : std::uint64_t {
+    hw_slowdown = 0x8,
+    sw_thermal = 0x20,
+    hw_thermal = 0x40,
+    hw_power_brake = 0x80
+};
 /// Their names, of those that are set: `SW thermal slowdown`; empty: none is.
 [[nodiscard]] std::string text_of_reasons(std::uint64_t reasons);
 
@@ -80,6 +87,7 @@ std::optional<std::vector<std::string>> named_gpus(const std::string& text);
 std::string wrong_with_gpu_list(const std::string& text);
 /// Those of `gpus` that are named, by number, UUID or its beginning, as CUDA reads it: the first
 /// name that is none ends the list.
-std::vector<GpuState> only_named(const std::optional<std::vector<std::string>>& names, std::vector<GpuState> gpus);
+std::vector<GpuState> only_named(const std::optional<std::vector<std::string>>& names,
+                                 std::vector<GpuState> gpus);
 
 }  // namespace servetune

@@ -17,7 +17,8 @@ namespace servetune {
 struct Pipe {
     Pipe() {
         std::array<int, 2> ends{};
-        if (pipe2(ends.data(), O_CLOEXEC) != 0) throw IoError("cannot make a pipe: " + std::generic_category().message(errno));
+        if (pipe2(ends.data(), O_CLOEXEC) != 0)
+            throw IoError("cannot make a pipe: " + std::generic_category().message(errno));
         out = Descriptor(ends[0]);
         in = Descriptor(ends[1]);
     }

@@ -59,7 +59,8 @@ bool can_be_bound(int port) {
 /// however it ends. None where somebody else has it.
 Descriptor port_name_holder(int port) {
     Descriptor holder(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (holder.id() < 0) throw IoError("cannot reserve a port: " + std::generic_category().message(errno));
+    if (holder.id() < 0)
+        throw IoError("cannot reserve a port: " + std::generic_category().message(errno));
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     const std::string name = "servetune-port-" + std::to_string(port);
@@ -67,12 +68,14 @@ Descriptor port_name_holder(int port) {
     const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
     if (bind(holder.id(), reinterpret_cast<const sockaddr*>(&address), size) == 0) return holder;
     if (errno == EADDRINUSE) return Descriptor();
-    throw IoError("cannot reserve port " + std::to_string(port) + ": " + std::generic_category().message(errno));
+    throw IoError("cannot reserve port " + std::to_string(port) + ": " +
+                  std::generic_category().message(errno));
 }
 
 /// Where a look at a range begins; the next one begins with the next port.
 unsigned next_in_range() {
-    static std::atomic<unsigned> next = std::random_device()();  // two tuners must not begin with the same port
+    static std::atomic<unsigned> next =
+        std::random_device()();  // two tuners must not begin with the same port
     return next++;
 }
 
@@ -85,8 +88,8 @@ void require_loopback() {
     socklen_t size = sizeof address;
     auto* const any = reinterpret_cast<sockaddr*>(&address);
     int error = 0;
-    if (server.id() < 0 || client.id() < 0 || bind(server.id(), any, size) != 0 || listen(server.id(), 1) != 0 ||
-        getsockname(server.id(), any, &size) != 0)
+    if (server.id() < 0 || client.id() < 0 || bind(server.id(), any, size) != 0 ||
+        listen(server.id(), 1) != 0 || getsockname(server.id(), any, &size) != 0)
         error = errno;
     else if (connect(client.id(), any, size) != 0) {
         if (errno != EINPROGRESS) error = errno;
@@ -99,18 +102,22 @@ void require_loopback() {
         }
     }
     if (error != 0)
-        throw IoError("engines cannot be reached here: the loopback, 127.0.0.1, takes no connections: " +
-                      std::generic_category().message(error) + "; set it up (ip link set lo up) and run again");
+        throw IoError(
+            "engines cannot be reached here: the loopback, 127.0.0.1, takes no connections: " +
+            std::generic_category().message(error) +
+            "; set it up (ip link set lo up) and run again");
 }
 
 std::string why_cannot_listen(const std::string& host, int port) {
     const std::string where = "port " + std::to_string(port) + " of " + host;
     sockaddr_in address = loopback(port);
-    if (inet_pton(AF_INET, host.c_str(), &address.sin_addr) != 1) return "'" + host + "' is no address of IPv4, such as 127.0.0.1";
+    if (inet_pton(AF_INET, host.c_str(), &address.sin_addr) != 1)
+        return "'" + host + "' is no address of IPv4, such as 127.0.0.1";
     const Descriptor probe(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const int yes = 1;
     (void)setsockopt(probe.id(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    if (bind(probe.id(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return "";
+    if (bind(probe.id(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
+        return "";
     if (errno == EADDRINUSE) return where + " is taken: another program listens there";
     return "nobody can listen on " + where + ": " + std::generic_category().message(errno);
 }
@@ -128,8 +135,9 @@ void ReservedPort::take_any() {
         holder_ = holder.release();
         return;
     }
-    throw IoError("no free port: none of " + std::to_string(tries) + " between " + std::to_string(first_port) + " and " +
-                  std::to_string(last_port) + " can be reserved and bound");
+    throw IoError("no free port: none of " + std::to_string(tries) + " between " +
+                  std::to_string(first_port) + " and " + std::to_string(last_port) +
+                  " can be reserved and bound");
 }
 
 ReservedPort::ReservedPort(std::pair<int, int> range) : here_(range.first == 0) {
@@ -145,8 +153,9 @@ ReservedPort::ReservedPort(std::pair<int, int> range) : here_(range.first == 0) 
         holder_ = holder.release();
         return;
     }
-    throw IoError("no free port: studies of this machine have taken all from " + std::to_string(range.first) + " to " +
-                  std::to_string(range.second) + "; give more of them");
+    throw IoError("no free port: studies of this machine have taken all from " +
+                  std::to_string(range.first) + " to " + std::to_string(range.second) +
+                  "; give more of them");
 }
 
 ReservedPort::~ReservedPort() { close(holder_); }
@@ -155,7 +164,8 @@ ReservedPort::~ReservedPort() { close(holder_); }
 void ReservedPorts::take_within(int count, std::pair<int, int> range) {
     const int rows = range.second - range.first + 2 - count;
     for (int i = 0; i < rows; ++i) {
-        const int first = range.first + static_cast<int>(next_in_range() % static_cast<unsigned>(rows));
+        const int first =
+            range.first + static_cast<int>(next_in_range() % static_cast<unsigned>(rows));
         std::vector<Descriptor> row;
         for (int port = first; port < first + count; ++port) {
             row.push_back(port_name_holder(port));
@@ -166,8 +176,10 @@ void ReservedPorts::take_within(int count, std::pair<int, int> range) {
         for (Descriptor& holder : row) holders_.push_back(holder.release());
         return;
     }
-    throw IoError("no " + std::to_string(count) + " free ports in a row: studies of this machine have taken too many from " +
-                  std::to_string(range.first) + " to " + std::to_string(range.second) + "; give more of them");
+    throw IoError("no " + std::to_string(count) +
+                  " free ports in a row: studies of this machine have taken too many from " +
+                  std::to_string(range.first) + " to " + std::to_string(range.second) +
+                  "; give more of them");
 }
 
 ReservedPorts::ReservedPorts(int count, std::pair<int, int> range) {
@@ -186,13 +198,16 @@ ReservedPorts::ReservedPorts(int count, std::pair<int, int> range) {
             row.push_back(port_name_holder(port));
             if (row.back().id() < 0 || !can_be_bound(port)) break;
         }
-        if (row.size() < static_cast<std::size_t>(count) || row.back().id() < 0 || !can_be_bound(first + count - 1)) continue;
+        if (row.size() < static_cast<std::size_t>(count) || row.back().id() < 0 ||
+            !can_be_bound(first + count - 1))
+            continue;
         first_ = first;
         for (Descriptor& holder : row) holders_.push_back(holder.release());
         return;
     }
-    throw IoError("no " + std::to_string(count) + " free ports in a row: none of " + std::to_string(tries) + " rows between " +
-                  std::to_string(first_port) + " and " + std::to_string(last_port) + " can be reserved and bound");
+    throw IoError("no " + std::to_string(count) + " free ports in a row: none of " +
+                  std::to_string(tries) + " rows between " + std::to_string(first_port) + " and " +
+                  std::to_string(last_port) + " can be reserved and bound");
 }
 
 ReservedPorts::~ReservedPorts() {
@@ -204,7 +219,8 @@ bool ReservedPort::listening() const {
     const Descriptor probe(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (probe.id() < 0) return false;
     const sockaddr_in address = loopback(number_);
-    if (connect(probe.id(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return true;
+    if (connect(probe.id(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
+        return true;
     if (errno != EINPROGRESS) return false;
     pollfd waiting{probe.id(), POLLOUT, 0};
     if (poll(&waiting, 1, 1000) == 0) return true;  // nobody refused: a queue that is full

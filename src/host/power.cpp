@@ -23,11 +23,13 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 2> energies{
 
 constexpr std::size_t fewest_samples = 5;
 constexpr double least_covered = 0.8;
-constexpr double reach = 0.75;  ///< of a sample, in median distances: half of one and a half, for samples that come late
+constexpr double reach =
+    0.75;  ///< of a sample, in median distances: half of one and a half, for samples that come late
 
 double median_distance(std::span<const PowerSample> samples) {
     std::vector<double> distances;
-    for (std::size_t i = 1; i < samples.size(); ++i) distances.push_back(samples[i].at_seconds - samples[i - 1].at_seconds);
+    for (std::size_t i = 1; i < samples.size(); ++i)
+        distances.push_back(samples[i].at_seconds - samples[i - 1].at_seconds);
     const auto middle = distances.begin() + static_cast<std::ptrdiff_t>(distances.size() / 2);
     std::nth_element(distances.begin(), middle, distances.end());
     return *middle;
@@ -51,14 +53,19 @@ double error_of_mean(std::span<const PowerSample> samples) {
 
 }  // namespace
 
-std::variant<PowerUse, std::string> power_between(std::span<const PowerSample> samples, double begin_seconds, double end_seconds) {
-    const auto first =
-        std::find_if(samples.begin(), samples.end(), [&](const PowerSample& one) { return one.at_seconds >= begin_seconds; });
-    const auto last = std::find_if(first, samples.end(), [&](const PowerSample& one) { return one.at_seconds > end_seconds; });
+std::variant<PowerUse, std::string> power_between(std::span<const PowerSample> samples,
+                                                  double begin_seconds, double end_seconds) {
+    const auto first = std::find_if(samples.begin(), samples.end(), [&](const PowerSample& one) {
+        return one.at_seconds >= begin_seconds;
+    });
+    const auto last = std::find_if(
+        first, samples.end(), [&](const PowerSample& one) { return one.at_seconds > end_seconds; });
     const std::span<const PowerSample> inside(first, last);
     const double seconds = end_seconds - begin_seconds;
-    const std::string told = std::to_string(inside.size()) + " samples of the power in " + fixed_text(seconds, 1) + " s";
-    if (inside.size() < fewest_samples) return told + ", " + std::to_string(fewest_samples) + " wanted";
+    const std::string told =
+        std::to_string(inside.size()) + " samples of the power in " + fixed_text(seconds, 1) + " s";
+    if (inside.size() < fewest_samples)
+        return told + ", " + std::to_string(fewest_samples) + " wanted";
     const double most = reach * median_distance(inside);
     double covered = 0;
     double joules = 0;
@@ -66,14 +73,16 @@ std::variant<PowerUse, std::string> power_between(std::span<const PowerSample> s
     for (std::size_t i = 0; i < inside.size(); ++i) {
         const double at = inside[i].at_seconds;
         const double before = i == 0 ? at - begin_seconds : (at - inside[i - 1].at_seconds) / 2;
-        const double after = i + 1 == inside.size() ? end_seconds - at : (inside[i + 1].at_seconds - at) / 2;
+        const double after =
+            i + 1 == inside.size() ? end_seconds - at : (inside[i + 1].at_seconds - at) / 2;
         const double stands_for = std::min(before, most) + std::min(after, most);
         covered += stands_for;
         joules += stands_for * inside[i].watts;
         result.peak_watts = std::max(result.peak_watts, inside[i].watts);
     }
     if (covered < least_covered * seconds)
-        return told + " cover " + percent_text(covered / seconds, 0) + " of it, " + percent_text(least_covered, 0) + " wanted";
+        return told + " cover " + percent_text(covered / seconds, 0) + " of it, " +
+               percent_text(least_covered, 0) + " wanted";
     result.mean_watts = std::min(joules / covered, result.peak_watts);  // sums are rounded
     result.standard_error_watts = error_of_mean(inside);
     result.samples = inside.size();

@@ -19,7 +19,8 @@ class PowerLog {
 public:
     /// What was told of devices at a moment; `ours`: those of the engine, as far as that is known
     /// by now.
-    void add(std::chrono::steady_clock::time_point when, DeviceWatts told, std::set<std::string> ours) {
+    void add(std::chrono::steady_clock::time_point when, DeviceWatts told,
+             std::set<std::string> ours) {
         const double at_seconds = std::chrono::duration<double>(when.time_since_epoch()).count();
         const std::scoped_lock lock(mutex_);
         ours_ = std::move(ours);
@@ -34,12 +35,14 @@ public:
         if (ours_.empty()) return result;
         for (const auto& [at, told] : rounds_) {
             double sum = 0;
-            const bool all = std::all_of(ours_.begin(), ours_.end(), [&, &devices = told](const std::string& device) {
-                const auto found = devices.find(device);
-                if (found == devices.end() || !found->second) return false;
-                sum += *found->second;
-                return true;
-            });
+            const bool all = std::all_of(ours_.begin(), ours_.end(),
+                                         [&, &devices = told](const std::string& device) {
+                                             const auto found = devices.find(device);
+                                             if (found == devices.end() || !found->second)
+                                                 return false;
+                                             sum += *found->second;
+                                             return true;
+                                         });
             if (all) result.push_back({at, sum});
         }
         return result;

@@ -60,7 +60,8 @@ std::optional<DeviceWatts> read_amd_smi(const std::string& text) {
         if (!gpu.is_object() || !gpu.contains("gpu") || !gpu["gpu"].is_number_integer()) continue;
         auto& watts = result[std::to_string(gpu["gpu"].get<long long>())];
         const auto power = gpu.find("power");
-        if (power != gpu.end() && power->is_object() && power->contains("socket_power")) watts = watts_in((*power)["socket_power"]);
+        if (power != gpu.end() && power->is_object() && power->contains("socket_power"))
+            watts = watts_in((*power)["socket_power"]);
     }
     return result.empty() ? std::nullopt : std::optional(std::move(result));
 }
@@ -71,9 +72,11 @@ std::optional<DeviceWatts> read_rocm_smi(const std::string& text) {
     DeviceWatts result;
     for (const auto& [name, card] : all.items()) {
         constexpr std::string_view prefix = "card";
-        if (!name.starts_with(prefix) || name.size() == prefix.size() || !card.is_object()) continue;
+        if (!name.starts_with(prefix) || name.size() == prefix.size() || !card.is_object())
+            continue;
         auto& watts = result[name.substr(prefix.size())];
-        for (const char* key : {"Current Socket Graphics Package Power (W)", "Average Graphics Package Power (W)"})
+        for (const char* key :
+             {"Current Socket Graphics Package Power (W)", "Average Graphics Package Power (W)"})
             if (!watts && card.contains(key)) watts = watts_in(card[key]);
     }
     return result.empty() ? std::nullopt : std::optional(std::move(result));
@@ -94,7 +97,8 @@ std::optional<DeviceWatts> read_tegrastats(const std::string& text) {
         if (name.starts_with('V'))
             if (const auto watts = rail_watts(word)) rails[name] = *watts;
     for (const char* input : {"VDD_IN", "VIN"})
-        if (const auto found = rails.find(input); found != rails.end()) return DeviceWatts{{"0", found->second}};
+        if (const auto found = rails.find(input); found != rails.end())
+            return DeviceWatts{{"0", found->second}};
     if (!rails.contains("VIN_SYS_5V0")) return std::nullopt;
     double sum = 0;
     for (const auto& [rail, watts] : rails) sum += rail.starts_with("VDDQ") ? 0 : watts;
@@ -103,9 +107,12 @@ std::optional<DeviceWatts> read_tegrastats(const std::string& text) {
 
 std::optional<PowerTool> PowerTool::find(const PowerPrograms& programs) {
     for (const PowerTool& tool : {
-             PowerTool("amd-smi", find_program(programs.amd_smi), {"metric", "--power", "--json"}, read_amd_smi, false),
-             PowerTool("rocm-smi", find_program(programs.rocm_smi), {"--showpower", "--json"}, read_rocm_smi, false),
-             PowerTool("tegrastats", find_program(programs.tegrastats), {"--interval", "200"}, read_tegrastats, true),
+             PowerTool("amd-smi", find_program(programs.amd_smi), {"metric", "--power", "--json"},
+                       read_amd_smi, false),
+             PowerTool("rocm-smi", find_program(programs.rocm_smi), {"--showpower", "--json"},
+                       read_rocm_smi, false),
+             PowerTool("tegrastats", find_program(programs.tegrastats), {"--interval", "200"},
+                       read_tegrastats, true),
          })
         if (!tool.file_.empty()) return tool;
     return std::nullopt;
@@ -117,7 +124,8 @@ std::optional<DeviceWatts> PowerTool::read(std::chrono::milliseconds within) {
     std::vector<std::string> argv{file_.string()};
     argv.insert(argv.end(), words_.begin(), words_.end());
     try {
-        const RanCommand command = run_command(argv, never_ends_ ? std::min(within, two_lines) : within, output_bytes);
+        const RanCommand command =
+            run_command(argv, never_ends_ ? std::min(within, two_lines) : within, output_bytes);
         const bool in_time = never_ends_ || command.end == RanCommand::End::exited;
         if (auto watts = in_time ? reader_(command.output) : std::nullopt) return watts;
         const std::vector<std::string> lines = lines_of(command.output);

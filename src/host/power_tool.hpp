@@ -43,8 +43,13 @@ public:
 
 private:
     using Reader = std::optional<DeviceWatts> (*)(const std::string& text);
-    PowerTool(std::string name, std::filesystem::path file, std::vector<std::string> words, Reader reader, bool never_ends)
-        : name_(std::move(name)), file_(std::move(file)), words_(std::move(words)), reader_(reader), never_ends_(never_ends) {}
+    PowerTool(std::string name, std::filesystem::path file, std::vector<std::string> words,
+              Reader reader, bool never_ends)
+        : name_(std::move(name)),
+          file_(std::move(file)),
+          words_(std::move(words)),
+          reader_(reader),
+          never_ends_(never_ends) {}
 
     std::string name_;
     std::filesystem::path file_;

@@ -41,12 +41,15 @@ using std::chrono::milliseconds;
 std::string new_token() {
     static std::atomic<int> made = 0;
     const auto self = running_process(getpid());
-    return std::to_string(getpid()) + "-" + std::to_string(self ? self->start_ticks : 0) + "-" + std::to_string(++made);
+    return std::to_string(getpid()) + "-" + std::to_string(self ? self->start_ticks : 0) + "-" +
+           std::to_string(++made);
 }
 
 Descriptor wake_up_event() {
     Descriptor event(eventfd(0, EFD_CLOEXEC));
-    if (event.id() < 0) throw IoError("cannot start a process: no event to wake its reader: " + std::generic_category().message(errno));
+    if (event.id() < 0)
+        throw IoError("cannot start a process: no event to wake its reader: " +
+                      std::generic_category().message(errno));
     return event;
 }
 
@@ -65,13 +68,19 @@ std::vector<std::string> environment_of(const ProcessOptions& options, const std
 }
 
 ChildProgram program_of(const ProcessOptions& options, const std::string& token) {
-    if (options.argv.empty()) throw UsageError("a process needs a program: its argument vector is empty");
+    if (options.argv.empty())
+        throw UsageError("a process needs a program: its argument vector is empty");
     const auto path = options.environment.find("PATH");
-    const fs::path file = find_program(options.argv.front(), path == options.environment.end() ? "" : path->second);
+    const fs::path file =
+        find_program(options.argv.front(), path == options.environment.end() ? "" : path->second);
     if (file.empty())
         throw IoError("cannot start " + options.argv.front() +
-                      (options.argv.front().find('/') == std::string::npos ? ": no such program in $PATH" : ": no such program"));
-    return {fs::absolute(file), options.argv, environment_of(options, token), options.folder, options.input, -1, options.cores, SIGTERM};
+                      (options.argv.front().find('/') == std::string::npos
+                           ? ": no such program in $PATH"
+                           : ": no such program"));
+    return {fs::absolute(file), options.argv,  environment_of(options, token),
+            options.folder,     options.input, -1,
+            options.cores,      SIGTERM};
 }
 
 void write_files(const ProcessOptions& options) {
@@ -104,8 +113,10 @@ struct Process::State {
           watchdog(options.watchdog) {
         require_process_table();
         if (answer_most > 0) apart = std::make_unique<Pipe>();
-        if (options.beats.count() > 0) input = std::make_unique<FedInput>(options.told, options.beats);
-        if (watchdog) watchdog->watch(token);  // before it starts: this program may be killed at any moment
+        if (options.beats.count() > 0)
+            input = std::make_unique<FedInput>(options.told, options.beats);
+        if (watchdog)
+            watchdog->watch(token);  // before it starts: this program may be killed at any moment
         std::promise<void> started;
         {
             const SignalsBlocked
@@ -140,7 +151,8 @@ struct Process::State {
     void live(std::promise<void>& started) {
         try {
             if (input) program.input_descriptor = input->for_the_program();
-            child = std::make_unique<ChildGroup>(program, output.in.id(), apart ? apart->in.id() : -1);
+            child =
+                std::make_unique<ChildGroup>(program, output.in.id(), apart ? apart->in.id() : -1);
         } catch (...) {
             started.set_exception(std::current_exception());
             return;
@@ -185,7 +197,8 @@ struct Process::State {
     /// for ever: half a second at most.
     void catch_up() const {
         const auto deadline = Clock::now() + milliseconds(500);
-        for (int waiting = 1; child->ended() && !over && Clock::now() < deadline; std::this_thread::sleep_for(milliseconds(1))) {
+        for (int waiting = 1; child->ended() && !over && Clock::now() < deadline;
+             std::this_thread::sleep_for(milliseconds(1))) {
             const std::scoped_lock lock(reading);
             int answering = 0;
             if (apart) (void)ioctl(apart->out.id(), FIONREAD, &answering);
@@ -208,7 +221,8 @@ struct Process::State {
             return !has_in_environment(one.id, "SERVETUNE_GROUP=" + token, deadline);
         });
         // Where /proc has gone meanwhile, the leader at least is known.
-        if (all.empty() && !child->ended()) all.push_back({.id = child->id(), .group = child->id(), .start_ticks = start_ticks});
+        if (all.empty() && !child->ended())
+            all.push_back({.id = child->id(), .group = child->id(), .start_ticks = start_ticks});
         return all;
     }
     std::vector<RunningProcess> sweep(int signal, milliseconds patience) const {
@@ -217,8 +231,10 @@ struct Process::State {
             if (child->ended()) std::this_thread::sleep_for(time);
             else (void)child->wait(time);
         };
-        return signal_until_gone({[&] { return living(); }, wait, [&](const RunningProcess& one) { return one.group == child->id(); }},
-                                 signal, patience);
+        return signal_until_gone(
+            {[&] { return living(); }, wait,
+             [&](const RunningProcess& one) { return one.group == child->id(); }},
+            signal, patience);
     }
 
     const std::string token = new_token();
@@ -274,9 +290,11 @@ std::string Process::log_trouble() const { return state_->log.trouble(); }
 std::vector<std::string> Process::lines(std::size_t most) const {
     std::size_t position = 0;
     std::vector<std::string> lines = lines_of(printed_from(position));
-    if (const std::string trouble = log_trouble(); !trouble.empty()) lines.push_back("[servetune: " + trouble + "]");
+    if (const std::string trouble = log_trouble(); !trouble.empty())
+        lines.push_back("[servetune: " + trouble + "]");
     if (lines.size() > most)
-        lines.erase(lines.begin() + static_cast<std::ptrdiff_t>(most - most / 2), lines.end() - static_cast<std::ptrdiff_t>(most / 2));
+        lines.erase(lines.begin() + static_cast<std::ptrdiff_t>(most - most / 2),
+                    lines.end() - static_cast<std::ptrdiff_t>(most / 2));
     return lines;
 }
 
@@ -291,7 +309,8 @@ Ended Process::end(milliseconds patience) {
     }
     for (const RunningProcess& one : left) {
         result.remaining.push_back(one.id);
-        result.report += "process " + std::to_string(one.id) + " does not go, not even on KILL: " + command_of(one.id) + "\n";
+        result.report += "process " + std::to_string(one.id) +
+                         " does not go, not even on KILL: " + command_of(one.id) + "\n";
     }
     result.exit_code = exit_code();
     result.seconds = std::chrono::duration<double>(Clock::now() - begin).count();

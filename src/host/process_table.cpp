@@ -41,7 +41,8 @@ std::string proc_content(int id, const char* file) {
 /// Whether execve is at work: the process has memory of a user's, and its environment has no end
 /// yet (proc(5): vsize is the 23rd field of stat, env_end the 51st; 0 too where we may not look).
 bool becomes_a_program(int id) {
-    if (Descriptor(open(path_of(id, "/environ").c_str(), O_RDONLY | O_CLOEXEC)).id() < 0) return false;
+    if (Descriptor(open(path_of(id, "/environ").c_str(), O_RDONLY | O_CLOEXEC)).id() < 0)
+        return false;
     const std::string text = proc_content(id, "/stat");
     std::istringstream fields(text.substr(std::min(text.size(), text.rfind(')') + 1)));
     const std::vector<std::string> words{std::istream_iterator<std::string>(fields), {}};
@@ -78,8 +79,10 @@ void require_process_table() {
     const std::string id(self.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
     if (id == std::to_string(getpid())) {
         if (running_process(getpid())) return;
-        if (Descriptor(open(path_of(getpid(), "/stat").c_str(), O_RDONLY | O_CLOEXEC)).id() < 0)  // such as too many open files
-            throw IoError("engines cannot be watched here: cannot read " + path_of(getpid(), "/stat") + ": " +
+        if (Descriptor(open(path_of(getpid(), "/stat").c_str(), O_RDONLY | O_CLOEXEC)).id() <
+            0)  // such as too many open files
+            throw IoError("engines cannot be watched here: cannot read " +
+                          path_of(getpid(), "/stat") + ": " +
                           std::generic_category().message(errno));
     }
     throw IoError("engines cannot be watched here: /proc " +
@@ -91,10 +94,15 @@ std::vector<RunningProcess> own_processes() {
     std::vector<RunningProcess> result;
     const std::unique_ptr<DIR, FolderDeleter> folder(opendir("/proc"));
     const int self = getpid();
-    while (const dirent* entry = folder ? readdir(folder.get()) : nullptr) {  // NOLINT(concurrency-mt-unsafe): our own stream
+    while (const dirent* entry = folder
+                                     ? readdir(folder.get())
+                                     : nullptr) {  // NOLINT(concurrency-mt-unsafe): our own stream
         const std::string_view name = entry->d_name;
         int id = 0;
-        if (std::from_chars(name.data(), name.data() + name.size(), id).ptr != name.data() + name.size() || id == self) continue;
+        if (std::from_chars(name.data(), name.data() + name.size(), id).ptr !=
+                name.data() + name.size() ||
+            id == self)
+            continue;
         struct stat owner {};
         if (stat(path_of(id, "").c_str(), &owner) != 0 || owner.st_uid != geteuid()) continue;
         if (const auto process = running_process(id)) result.push_back(*process);
@@ -102,11 +110,13 @@ std::vector<RunningProcess> own_processes() {
     return result;
 }
 
-bool has_in_environment(int id, const std::string& name_and_value, std::chrono::steady_clock::time_point deadline) {
+bool has_in_environment(int id, const std::string& name_and_value,
+                        std::chrono::steady_clock::time_point deadline) {
     bool waits = true;
     for (;;) {
         const std::string text = '\0' + proc_content(id, "/environ");
-        if (text.size() > 1 || !waits) return text.find('\0' + name_and_value + '\0') != std::string::npos;
+        if (text.size() > 1 || !waits)
+            return text.find('\0' + name_and_value + '\0') != std::string::npos;
         waits = becomes_a_program(id) && std::chrono::steady_clock::now() < deadline;
         if (waits) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
@@ -125,18 +135,23 @@ void signal_process(const RunningProcess& process, int signal) {
     const auto now = running_process(process.id);
     if (!now || now->start_ticks != process.start_ticks) return;
     if (no_handles) kill(process.id, signal);
-    else if (handle.id() >= 0) (void)syscall(SYS_pidfd_send_signal, handle.id(), signal, nullptr, 0U);
+    else if (handle.id() >= 0)
+        (void)syscall(SYS_pidfd_send_signal, handle.id(), signal, nullptr, 0U);
 }
 
-std::vector<RunningProcess> signal_until_gone(const Condemned& condemned, int signal, std::chrono::milliseconds patience) {
+std::vector<RunningProcess> signal_until_gone(const Condemned& condemned, int signal,
+                                              std::chrono::milliseconds patience) {
     using namespace std::chrono_literals;
     const auto deadline = std::chrono::steady_clock::now() + patience;
     std::set<std::pair<int, std::uint64_t>> told;
     for (auto pause = 1ms;; pause = std::min(2 * pause, 20ms)) {
         const std::vector<RunningProcess> left = condemned.living();
         for (const RunningProcess& one : left)
-            if (told.emplace(one.id, one.start_ticks).second && !(condemned.heard && condemned.heard(one))) signal_process(one, signal);
-        const auto remaining = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+            if (told.emplace(one.id, one.start_ticks).second &&
+                !(condemned.heard && condemned.heard(one)))
+                signal_process(one, signal);
+        const auto remaining = std::chrono::ceil<std::chrono::milliseconds>(
+            deadline - std::chrono::steady_clock::now());
         if (left.empty() || remaining <= 0ms) return left;
         condemned.wait(std::min(pause, remaining));
     }

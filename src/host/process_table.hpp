@@ -27,7 +27,8 @@ std::vector<RunningProcess> own_processes();
 /// Whether its environment, as it was given at its start, has exactly this `NAME=value`. It reads
 /// as empty while execve makes the process a program (environ_read of fs/proc/base.c in Linux):
 /// then waits, until `deadline`.
-bool has_in_environment(int id, const std::string& name_and_value, std::chrono::steady_clock::time_point deadline);
+bool has_in_environment(int id, const std::string& name_and_value,
+                        std::chrono::steady_clock::time_point deadline);
 /// Its words, with blanks between.
 std::string command_of(int id);
 /// Signals it if it is still that process; nobody else who was given its id meanwhile.
@@ -35,12 +36,15 @@ void signal_process(const RunningProcess& process, int signal);
 
 /// Processes that are to go, and how to wait for them.
 struct Condemned {
-    std::function<std::vector<RunningProcess>()> living;    ///< those of them that are left
-    std::function<void(std::chrono::milliseconds)> wait;    ///< that long, or less where one has ended
-    std::function<bool(const RunningProcess&)> heard = {};  ///< got the signal already, with its group
+    std::function<std::vector<RunningProcess>()> living;  ///< those of them that are left
+    std::function<void(std::chrono::milliseconds)>
+        wait;  ///< that long, or less where one has ended
+    std::function<bool(const RunningProcess&)> heard =
+        {};  ///< got the signal already, with its group
 };
 /// Signals each of them once and looks again, after 1 ms and then less and less often, until none
 /// is left or `patience` is over: those left.
-std::vector<RunningProcess> signal_until_gone(const Condemned& condemned, int signal, std::chrono::milliseconds patience);
+std::vector<RunningProcess> signal_until_gone(const Condemned& condemned, int signal,
+                                              std::chrono::milliseconds patience);
 
 }  // namespace servetune

@@ -24,8 +24,8 @@ bool read_some(int from, std::string& into) {
 
 }  // namespace
 
-RanCommand run_command(const std::vector<std::string>& argv, std::chrono::milliseconds time, std::size_t output_bytes,
-                       const std::function<bool()>& give_up) {
+RanCommand run_command(const std::vector<std::string>& argv, std::chrono::milliseconds time,
+                       std::size_t output_bytes, const std::function<bool()>& give_up) {
     Pipe output;
     ChildGroup group({.file = argv.front(), .argv = argv}, output.in.id());
     output.in.reset();
@@ -45,7 +45,8 @@ RanCommand run_command(const std::vector<std::string>& argv, std::chrono::millis
             if (result.output.size() == before) break;
         }
         if (result.output.size() > output_bytes) result.end = RanCommand::End::too_much_output;
-        else if (!ended && std::chrono::steady_clock::now() >= deadline) result.end = RanCommand::End::out_of_time;
+        else if (!ended && std::chrono::steady_clock::now() >= deadline)
+            result.end = RanCommand::End::out_of_time;
         else if (!ended && give_up && give_up()) result.end = RanCommand::End::given_up;
         else if (!ended) continue;
         break;

@@ -21,7 +21,7 @@ struct RanCommand {
 /// process group of its own that is killed when the command ends or a limit is reached, and when
 /// this process dies. `give_up`: asked some fifty times a second, true ends it. Throws IoError when
 /// it cannot be started.
-RanCommand run_command(const std::vector<std::string>& argv, std::chrono::milliseconds time, std::size_t output_bytes,
-                       const std::function<bool()>& give_up = {});
+RanCommand run_command(const std::vector<std::string>& argv, std::chrono::milliseconds time,
+                       std::size_t output_bytes, const std::function<bool()>& give_up = {});
 
 }  // namespace servetune

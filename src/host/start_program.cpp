@@ -93,7 +93,9 @@ struct OrRefuse : boost_process::extend::handler {
     struct Failure {
         Refusal::Step step;
         RefusalReport report;
-        void set_error(const std::error_code& error, const char* /*call*/) const { report.refuse(step, error.value()); }
+        void set_error(const std::error_code& error, const char* /*call*/) const {
+            report.refuse(step, error.value());
+        }
     };
     Initializer initializer;
     Failure failure;
@@ -106,9 +108,11 @@ struct LastSteps : boost_process::extend::handler {
     template <class Executor>
     void on_exec_setup(Executor& /*executor*/) const {
         if (folder != nullptr && chdir(folder) != 0) report.refuse(Refusal::Step::folder, errno);
-        if (cores != nullptr && sched_setaffinity(0, sizeof *cores, cores) != 0) report.refuse(Refusal::Step::cores, errno);
+        if (cores != nullptr && sched_setaffinity(0, sizeof *cores, cores) != 0)
+            report.refuse(Refusal::Step::cores, errno);
 #ifdef SYS_close_range
-        constexpr unsigned close_on_exec = 4;  // CLOSE_RANGE_CLOEXEC: files that somebody opened without it
+        constexpr unsigned close_on_exec =
+            4;  // CLOSE_RANGE_CLOEXEC: files that somebody opened without it
         (void)syscall(SYS_close_range, 3U, ~0U, close_on_exec);
 #endif
     }
@@ -141,12 +145,14 @@ std::string why(const Refusal& refusal, const ChildProgram& program) {
     const std::string cannot = "cannot start " + program.file.string();
     const std::string error = std::generic_category().message(refusal.error);
     switch (refusal.step) {
-        case Refusal::Step::input_and_output: return cannot + ": no input and output for it: " + error;
+        case Refusal::Step::input_and_output:
+            return cannot + ": no input and output for it: " + error;
         case Refusal::Step::folder: return cannot + " in " + program.folder.string() + ": " + error;
         case Refusal::Step::cores: return cannot + " on the cores asked for: " + error;
         case Refusal::Step::program: break;
     }
-    if (refusal.error == ENOENT && fs::exists(program.file)) return cannot + ": the interpreter that its first line names is not there";
+    if (refusal.error == ENOENT && fs::exists(program.file))
+        return cannot + ": the interpreter that its first line names is not there";
     return cannot + ": " + error;
 }
 
@@ -154,7 +160,8 @@ cpu_set_t set_of(const std::vector<int>& cores) {
     cpu_set_t set;
     CPU_ZERO(&set);
     for (const int core : cores) {
-        if (core < 0 || core >= CPU_SETSIZE) throw IoError("there is no core " + std::to_string(core));
+        if (core < 0 || core >= CPU_SETSIZE)
+            throw IoError("there is no core " + std::to_string(core));
         CPU_SET(static_cast<std::size_t>(core), &set);
     }
     return set;
@@ -171,7 +178,8 @@ fs::path find_program(const std::string& name, const std::string& path) {
     const char* own = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe)
     std::istringstream folders(!path.empty() ? path : own != nullptr ? own : "");
     for (std::string folder; std::getline(folders, folder, ':');)
-        if (const fs::path file = fs::path(folder) / name; !folder.empty() && runnable(file)) return file;
+        if (const fs::path file = fs::path(folder) / name; !folder.empty() && runnable(file))
+            return file;
     return {};
 }
 
@@ -189,7 +197,8 @@ std::map<std::string, std::string> secret_variables() {
     for (char** variable = environ; *variable != nullptr; ++variable) {
         const std::string_view text = *variable;
         const auto at = text.find('=');
-        if (at != std::string_view::npos && names_secret(text.substr(0, at))) result[std::string(text.substr(0, at))] = text.substr(at + 1);
+        if (at != std::string_view::npos && names_secret(text.substr(0, at)))
+            result[std::string(text.substr(0, at))] = text.substr(at + 1);
     }
     return result;
 }
@@ -198,36 +207,45 @@ bool may_start_on(int core) {
     if (core < 0 || core >= CPU_SETSIZE) return false;
     const cpu_set_t set = set_of({core});
     bool may = false;
-    std::thread([&] { may = sched_setaffinity(0, sizeof set, &set) == 0; }).join();  // a thread has a set of its own
+    std::thread([&] {
+        may = sched_setaffinity(0, sizeof set, &set) == 0;
+    }).join();  // a thread has a set of its own
     return may;
 }
 
 int start_program(const ChildProgram& program, int output, int answer) {
     std::vector<std::string> argv = program.argv;
-    std::vector<std::string> environment = program.environment.empty() ? inherited_environment() : program.environment;
+    std::vector<std::string> environment =
+        program.environment.empty() ? inherited_environment() : program.environment;
     std::vector<char*> words = pointers_to(argv);
     std::vector<char*> variables = pointers_to(environment);
     const cpu_set_t cores = set_of(program.cores);
     const char* input_file = program.input.empty() ? "/dev/null" : program.input.c_str();
-    const Descriptor file_opened(program.input_descriptor < 0 ? open(input_file, O_RDONLY | O_CLOEXEC) : -1);
+    const Descriptor file_opened(
+        program.input_descriptor < 0 ? open(input_file, O_RDONLY | O_CLOEXEC) : -1);
     const int input = program.input_descriptor < 0 ? file_opened.id() : program.input_descriptor;
     if (input < 0) throw IoError(why({Refusal::Step::input_and_output, errno}, program));
     Pipe pipe;
 
     const RefusalReport report{pipe.in.id()};
     const auto into = [&](int standard, int from) {
-        return OrRefuse(boost_process::posix::fd.bind(standard, from), Refusal::Step::input_and_output, report);
+        return OrRefuse(boost_process::posix::fd.bind(standard, from),
+                        Refusal::Step::input_and_output, report);
     };
     boost_process::group group;
     ForkError fork_error;
-    boost_process::child child(
-        boost_process::exe = program.file.string(), boost_process::ignore_error, group, fork_error,
-        ExactWords(program.file.c_str(), words.data(), variables.data()), OwnSignals(program.signal_when_parent_ends), into(0, input),
-        into(1, answer >= 0 ? answer : output), into(2, output),
-        LastSteps(program.folder.empty() ? nullptr : program.folder.c_str(), program.cores.empty() ? nullptr : &cores, report));
-    child.detach();  // Boost must neither wait for the child nor kill it: its id stays ours until we wait
+    boost_process::child child(boost_process::exe = program.file.string(),
+                               boost_process::ignore_error, group, fork_error,
+                               ExactWords(program.file.c_str(), words.data(), variables.data()),
+                               OwnSignals(program.signal_when_parent_ends), into(0, input),
+                               into(1, answer >= 0 ? answer : output), into(2, output),
+                               LastSteps(program.folder.empty() ? nullptr : program.folder.c_str(),
+                                         program.cores.empty() ? nullptr : &cores, report));
+    child
+        .detach();  // Boost must neither wait for the child nor kill it: its id stays ours until we wait
     group.detach();
-    if (fork_error.value != 0) throw IoError(why({Refusal::Step::program, fork_error.value}, program));
+    if (fork_error.value != 0)
+        throw IoError(why({Refusal::Step::program, fork_error.value}, program));
 
     pipe.in.reset();
     Refusal refusal{};

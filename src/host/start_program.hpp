@@ -21,14 +21,16 @@ std::map<std::string, std::string> secret_variables();
 
 /// What a child becomes.
 struct ChildProgram {
-    std::filesystem::path file{};            ///< an executable, not looked for
-    std::vector<std::string> argv{};         ///< its words, its own name first
-    std::vector<std::string> environment{};  ///< all of it, NAME=value; empty: `inherited_environment`
-    std::filesystem::path folder{};          ///< its working directory; empty: this process's own
-    std::filesystem::path input{};           ///< a file that is its standard input; empty: nothing comes
-    int input_descriptor = -1;               ///< an open one that is its standard input in place of `input`; -1: none
-    std::vector<int> cores{};                ///< it runs on these only; empty: any
-    int signal_when_parent_ends = SIGKILL;   ///< to it alone, when the thread that made it ends
+    std::filesystem::path file{};     ///< an executable, not looked for
+    std::vector<std::string> argv{};  ///< its words, its own name first
+    std::vector<std::string>
+        environment{};               ///< all of it, NAME=value; empty: `inherited_environment`
+    std::filesystem::path folder{};  ///< its working directory; empty: this process's own
+    std::filesystem::path input{};   ///< a file that is its standard input; empty: nothing comes
+    int input_descriptor =
+        -1;  ///< an open one that is its standard input in place of `input`; -1: none
+    std::vector<int> cores{};               ///< it runs on these only; empty: any
+    int signal_when_parent_ends = SIGKILL;  ///< to it alone, when the thread that made it ends
 };
 
 /// Whether a program may be started here on this core alone.

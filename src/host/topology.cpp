@@ -24,7 +24,9 @@ namespace {
 std::optional<int> counted_number(std::string_view text) {
     int value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return error == std::errc() && end == text.data() + text.size() && value >= 0 ? std::optional(value) : std::nullopt;
+    return error == std::errc() && end == text.data() + text.size() && value >= 0
+               ? std::optional(value)
+               : std::nullopt;
 }
 
 /// `0-3,8`; nothing for what is no list, such as `N/A`.
@@ -35,7 +37,8 @@ std::set<int> listed_numbers(std::string_view text) {
     for (std::string range; std::getline(ranges, range, ',');) {
         const auto dash = range.find('-');
         const auto first = counted_number(range.substr(0, dash));
-        const auto last = dash == std::string::npos ? first : counted_number(range.substr(dash + 1));
+        const auto last =
+            dash == std::string::npos ? first : counted_number(range.substr(dash + 1));
         if (!first || !last || *first > *last || *last > most) return {};
         for (int number = *first; number <= *last; ++number) result.insert(number);
     }
@@ -57,21 +60,24 @@ std::vector<std::string> row_cells(const std::string& line) {
     std::vector<std::string> cells;
     std::istringstream stream(line);
     const bool tabs = line.find('\t') != std::string::npos;
-    for (std::string cell; tabs ? static_cast<bool>(std::getline(stream, cell, '\t')) : static_cast<bool>(stream >> cell);)
+    for (std::string cell; tabs ? static_cast<bool>(std::getline(stream, cell, '\t'))
+                                : static_cast<bool>(stream >> cell);)
         cells.emplace_back(trimmed(cell));
     return cells;
 }
 
 /// `GPU3` -> 3
 std::optional<int> gpu_number(const std::string& cell) {
-    return cell.starts_with("GPU") ? counted_number(std::string_view(cell).substr(3)) : std::nullopt;
+    return cell.starts_with("GPU") ? counted_number(std::string_view(cell).substr(3))
+                                   : std::nullopt;
 }
 
 /// What a way to group devices is worth: pairs by NVLink, links, pairs of a node.
 using Worth = std::tuple<int, int, int>;
 
 Worth operator+(const Worth& a, const Worth& b) {
-    return {std::get<0>(a) + std::get<0>(b), std::get<1>(a) + std::get<1>(b), std::get<2>(a) + std::get<2>(b)};
+    return {std::get<0>(a) + std::get<0>(b), std::get<1>(a) + std::get<1>(b),
+            std::get<2>(a) + std::get<2>(b)};
 }
 
 /// The best grouping of devices 0 .. n - 1, by what each pair is worth.
@@ -85,8 +91,11 @@ public:
         (void)look_at(all);
         std::vector<std::vector<std::size_t>> groups;
         for (std::uint32_t left = all; left != 0; left &= ~known_[left].first)
-            if (std::vector<std::size_t> group = members(known_[left].first); group.size() == size_) groups.push_back(std::move(group));
-        std::stable_sort(groups.begin(), groups.end(), [&](const auto& a, const auto& b) { return worth_within(a) > worth_within(b); });
+            if (std::vector<std::size_t> group = members(known_[left].first); group.size() == size_)
+                groups.push_back(std::move(group));
+        std::stable_sort(groups.begin(), groups.end(), [&](const auto& a, const auto& b) {
+            return worth_within(a) > worth_within(b);
+        });
         return groups;
     }
 
@@ -105,7 +114,8 @@ private:
     [[nodiscard]] Worth worth_within(const std::vector<std::size_t>& group) const {
         Worth sum{};
         for (std::size_t a = 0; a < group.size(); ++a)
-            for (std::size_t b = a + 1; b < group.size(); ++b) sum = sum + pairs_[group[a]][group[b]];
+            for (std::size_t b = a + 1; b < group.size(); ++b)
+                sum = sum + pairs_[group[a]][group[b]];
         return sum;
     }
     /// What the devices in `left` are worth, in the best way; remembers the group of the first one,
@@ -158,7 +168,8 @@ Worth worth_of_pair(std::optional<int> a, std::optional<int> b, const DeviceTopo
     const auto links = topology.nvlinks.find({std::min(*a, *b), std::max(*a, *b)});
     const auto node_a = topology.numa_nodes.find(*a);
     const auto node_b = topology.numa_nodes.find(*b);
-    const bool near = node_a != topology.numa_nodes.end() && node_b != topology.numa_nodes.end() && node_a->second == node_b->second;
+    const bool near = node_a != topology.numa_nodes.end() && node_b != topology.numa_nodes.end() &&
+                      node_a->second == node_b->second;
     const int count = links == topology.nvlinks.end() ? 0 : links->second;
     return {count > 0 ? 1 : 0, count, near ? 1 : 0};
 }
@@ -184,11 +195,13 @@ std::string DeviceTopology::text() const {
     }
     std::sort(islands.begin(), islands.end());
     std::string result;
-    for (const std::set<int>& island : islands) result += (result.empty() ? "NVLink joins " : "; NVLink joins ") + numbers_text(island);
+    for (const std::set<int>& island : islands)
+        result += (result.empty() ? "NVLink joins " : "; NVLink joins ") + numbers_text(island);
     std::map<std::set<int>, std::set<int>> nodes;
     for (const auto& [gpu, near] : numa_nodes) nodes[near].insert(gpu);
     for (const auto& [near, gpus] : nodes)
-        result += (result.empty() ? "" : "; ") + std::string("NUMA node ") + numbers_text(near) + ": " + numbers_text(gpus);
+        result += (result.empty() ? "" : "; ") + std::string("NUMA node ") + numbers_text(near) +
+                  ": " + numbers_text(gpus);
     return result;
 }
 
@@ -205,8 +218,11 @@ DeviceTopology parse_topology(const std::string& text) {
             if (line.find("CPU Affinity") == std::string::npos) continue;
             const bool tabs = line.find('\t') != std::string::npos;
             const std::size_t first = tabs && !of_gpu ? 1 : 0;  // above the names of the rows
-            for (std::size_t i = first; i < cells.size() && !cells[i].starts_with("CPU"); ++i) columns.push_back(gpu_number(cells[i]));
-            if (std::none_of(columns.begin(), columns.end(), [](const auto& column) { return column.has_value(); })) columns.clear();
+            for (std::size_t i = first; i < cells.size() && !cells[i].starts_with("CPU"); ++i)
+                columns.push_back(gpu_number(cells[i]));
+            if (std::none_of(columns.begin(), columns.end(),
+                             [](const auto& column) { return column.has_value(); }))
+                columns.clear();
             if (line.find("NUMA Affinity") != std::string::npos) numa_column = columns.size() + 2;
             continue;
         }
@@ -214,12 +230,15 @@ DeviceTopology parse_topology(const std::string& text) {
         const int row = gpu_number(cells.front()).value_or(0);
         for (std::size_t i = 0; i < columns.size() && i + 1 < cells.size(); ++i) {
             const std::string& cell = cells[i + 1];
-            const auto links = cell.starts_with("NV") ? counted_number(std::string_view(cell).substr(2)) : std::nullopt;
+            const auto links = cell.starts_with("NV")
+                                   ? counted_number(std::string_view(cell).substr(2))
+                                   : std::nullopt;
             if (columns[i] && links && *links > 0 && *columns[i] != row)
                 result.nvlinks[{std::min(row, *columns[i]), std::max(row, *columns[i])}] = *links;
         }
         if (numa_column == 0 || numa_column >= cells.size()) continue;
-        if (std::set<int> nodes = listed_numbers(cells[numa_column]); !nodes.empty()) result.numa_nodes[row] = std::move(nodes);
+        if (std::set<int> nodes = listed_numbers(cells[numa_column]); !nodes.empty())
+            result.numa_nodes[row] = std::move(nodes);
     }
     return result;
 }
@@ -230,13 +249,17 @@ DeviceTopology find_topology(const std::string& nvidia_smi, std::chrono::millise
     try {
         constexpr std::size_t output_bytes = 1UL << 20UL;
         const RanCommand command = run_command({file.string(), "topo", "-m"}, within, output_bytes);
-        return command.end == RanCommand::End::exited && command.exit_code == 0 ? parse_topology(command.output) : DeviceTopology{};
+        return command.end == RanCommand::End::exited && command.exit_code == 0
+                   ? parse_topology(command.output)
+                   : DeviceTopology{};
     } catch (const IoError&) {
         return {};
     }
 }
 
-std::vector<std::vector<std::string>> groups_of_devices(const std::string& gpus, const FoundDevices& found, std::int64_t count,
+std::vector<std::vector<std::string>> groups_of_devices(const std::string& gpus,
+                                                        const FoundDevices& found,
+                                                        std::int64_t count,
                                                         const DeviceTopology& topology) {
     std::vector<std::string> known;
     if (const auto named = named_gpus(gpus)) known = *named;
@@ -245,11 +268,13 @@ std::vector<std::vector<std::string>> groups_of_devices(const std::string& gpus,
     if (known.empty()) return {};
     const auto wanted = static_cast<std::size_t>(std::max<std::int64_t>(count, 1));
     if (known.size() < wanted)
-        throw IoError("the configuration takes " + std::to_string(wanted) + " devices, and there are " + std::to_string(known.size()));
+        throw IoError("the configuration takes " + std::to_string(wanted) +
+                      " devices, and there are " + std::to_string(known.size()));
     std::vector<std::vector<std::string>> result(known.size() / wanted);
     constexpr std::size_t most = 16;
     if (topology.empty() || wanted == 1 || known.size() > most) {
-        for (std::size_t i = 0; i < result.size() * wanted; ++i) result[i / wanted].push_back(known[i]);
+        for (std::size_t i = 0; i < result.size() * wanted; ++i)
+            result[i / wanted].push_back(known[i]);
         return result;
     }
     std::vector<std::optional<int>> numbers;
@@ -266,26 +291,30 @@ std::vector<std::vector<std::string>> groups_of_devices(const std::string& gpus,
     return result;
 }
 
-std::vector<std::vector<std::string>> shares_of_devices(std::vector<std::string> names, const FoundDevices& found,
-                                                        const std::vector<std::int64_t>& counts, const DeviceTopology& topology) {
+std::vector<std::vector<std::string>> shares_of_devices(std::vector<std::string> names,
+                                                        const FoundDevices& found,
+                                                        const std::vector<std::int64_t>& counts,
+                                                        const DeviceTopology& topology) {
     std::vector<std::size_t> order(counts.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return counts[a] > counts[b]; });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return counts[a] > counts[b]; });
     std::vector<std::vector<std::string>> result(counts.size());
     for (const std::size_t i : order) {
         if (counts[i] == 0) continue;
         std::string list;
         for (const std::string& name : names) list += (list.empty() ? "" : ",") + name;
         const auto groups = groups_of_devices(list, found, counts[i], topology);
-        if (names.empty() || groups.empty()) throw IoError("the engines take more devices than there are");
+        if (names.empty() || groups.empty())
+            throw IoError("the engines take more devices than there are");
         result[i] = groups.front();
         for (const std::string& device : result[i]) std::erase(names, device);
     }
     return result;
 }
 
-std::vector<int> cores_near(const std::vector<std::string>& devices, const FoundDevices& found, const DeviceTopology& topology,
-                            const std::filesystem::path& nodes) {
+std::vector<int> cores_near(const std::vector<std::string>& devices, const FoundDevices& found,
+                            const DeviceTopology& topology, const std::filesystem::path& nodes) {
     std::set<int> near;
     for (const std::string& name : devices) {
         const auto number = device_number(name, found);

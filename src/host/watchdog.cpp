@@ -22,7 +22,10 @@ struct Watchdog::State {
     explicit State(std::chrono::milliseconds its_stop_within) : stop_within(its_stop_within) {}
 
     void start() {
-        const auto fail = [] { throw IoError("cannot start a watchdog for engines: " + std::generic_category().message(errno)); };
+        const auto fail = [] {
+            throw IoError("cannot start a watchdog for engines: " +
+                          std::generic_category().message(errno));
+        };
         std::array<int, 2> ends{};
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) fail();
         Descriptor ours(ends[0]);
@@ -41,7 +44,8 @@ struct Watchdog::State {
     }
 
     [[nodiscard]] bool tell(const WatchedGroup& group) const {
-        return to.id() >= 0 && send(to.id(), &group, sizeof group, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof group);
+        return to.id() >= 0 && send(to.id(), &group, sizeof group, MSG_NOSIGNAL) ==
+                                   static_cast<ssize_t>(sizeof group);
     }
 
     /// Its end is waited for: it has nothing left to do. Where it has, it ends by itself.
@@ -59,7 +63,8 @@ struct Watchdog::State {
     std::map<std::string, WatchedGroup> watched{};
 };
 
-Watchdog::Watchdog(std::chrono::milliseconds stop_within) : state_(std::make_unique<State>(stop_within)) {}
+Watchdog::Watchdog(std::chrono::milliseconds stop_within)
+    : state_(std::make_unique<State>(stop_within)) {}
 Watchdog::~Watchdog() { state_->finish(); }
 
 int Watchdog::id() const {
@@ -70,9 +75,11 @@ int Watchdog::id() const {
 void Watchdog::watch(const std::string& token) {
     const std::scoped_lock lock(state_->mutex);
     WatchedGroup group;
-    if (token.size() >= group.token.size()) throw UsageError("a watchdog's tokens have at most 63 characters, got " + token);
+    if (token.size() >= group.token.size())
+        throw UsageError("a watchdog's tokens have at most 63 characters, got " + token);
     if (state_->watched.size() >= most_watched_groups)
-        throw UsageError("a watchdog watches at most " + std::to_string(most_watched_groups) + " processes at once");
+        throw UsageError("a watchdog watches at most " + std::to_string(most_watched_groups) +
+                         " processes at once");
     token.copy(group.token.data(), token.size());
     state_->watched[token] = group;
     if (state_->tell(group)) return;

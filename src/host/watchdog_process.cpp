@@ -78,7 +78,8 @@ class WatchedGroups {
 public:
     void hear(const WatchedGroup& told) {
         const auto end = groups_.begin() + static_cast<std::ptrdiff_t>(count_);
-        auto* const known = std::find_if(groups_.begin(), end, [&](const WatchedGroup& one) { return one.token == told.token; });
+        auto* const known = std::find_if(
+            groups_.begin(), end, [&](const WatchedGroup& one) { return one.token == told.token; });
         if (known != end && told.ended) *known = groups_[--count_];
         else if (known != end) *known = told;
         else if (!told.ended && count_ < groups_.size()) groups_[count_++] = told;
@@ -156,7 +157,9 @@ void for_each_process(const Use& use) {
             const char* name = static_cast<const char*>(entry->name);
             int id = 0;
             SeenByWatchdog seen;
-            if (std::from_chars(name, name + std::strlen(name), id).ec == std::errc() && id != self && see_process(id, seen)) use(seen);
+            if (std::from_chars(name, name + std::strlen(name), id).ec == std::errc() &&
+                id != self && see_process(id, seen))
+                use(seen);
         }
     close(folder);
 }
@@ -190,7 +193,8 @@ bool signal_all(const WatchedGroups& groups, int number, milliseconds patience) 
             if (!groups.have(one)) return;
             any = true;
             for (std::size_t i = 0; i < count; ++i)
-                if (signalled[i].id == one.id && signalled[i].start_ticks == one.start_ticks) return;
+                if (signalled[i].id == one.id && signalled[i].start_ticks == one.start_ticks)
+                    return;
             if (count < signalled.size()) signalled[count++] = one;
             signal_seen(one, number);
         });
@@ -236,7 +240,8 @@ void leave_the_tuner(int from) {
         else if (got >= 0 || errno != EINTR) break;
     }
     const milliseconds after_kill = std::max(stop_within, milliseconds(100));
-    if (!groups.empty() && !signal_all(groups, SIGTERM, stop_within)) (void)signal_all(groups, SIGKILL, after_kill);
+    if (!groups.empty() && !signal_all(groups, SIGTERM, stop_within))
+        (void)signal_all(groups, SIGKILL, after_kill);
     _exit(0);
 }
 

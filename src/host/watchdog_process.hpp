@@ -10,8 +10,9 @@ namespace servetune {
 
 /// What a tuner tells its watchdog of one process.
 struct WatchedGroup {
-    std::array<char, 64> token{};   ///< the value of SERVETUNE_GROUP in its environment, ended by a NUL
-    int group = 0;                  ///< 0: not started yet
+    std::array<char, 64>
+        token{};    ///< the value of SERVETUNE_GROUP in its environment, ended by a NUL
+    int group = 0;  ///< 0: not started yet
     std::uint64_t start_ticks = 0;  ///< of the leader, since boot; nothing of its is older
     bool ended = false;             ///< not to be watched any more
 };

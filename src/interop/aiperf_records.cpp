@@ -38,9 +38,10 @@ TimeSummary summary_of_times(const std::vector<double>& times) {
     if (times.empty()) return {};
     const TimeSummary found = summary_of(times);
     TimeSummary finite;
-    for (auto figure :
-         {&TimeSummary::mean, &TimeSummary::p50, &TimeSummary::p90, &TimeSummary::p95, &TimeSummary::p99, &TimeSummary::standard_deviation})
-        if (const auto& value = found.*figure; value && std::isfinite(*value)) finite.*figure = value;
+    for (auto figure : {&TimeSummary::mean, &TimeSummary::p50, &TimeSummary::p90, &TimeSummary::p95,
+                        &TimeSummary::p99, &TimeSummary::standard_deviation})
+        if (const auto& value = found.*figure; value && std::isfinite(*value))
+            finite.*figure = value;
     return finite;
 }
 
@@ -48,8 +49,8 @@ TimeSummary summary_of_times(const std::vector<double>& times) {
 
 bool AiperfRecords::recognises(const Json& value) {
     const Json* metrics = node_at(value, {"metrics"});
-    return metrics != nullptr && metrics->is_object() && nanoseconds_at(value, "request_start_ns") &&
-           nanoseconds_at(value, "request_end_ns");
+    return metrics != nullptr && metrics->is_object() &&
+           nanoseconds_at(value, "request_start_ns") && nanoseconds_at(value, "request_end_ns");
 }
 
 void AiperfRecords::add(const Json& record) {
@@ -66,7 +67,8 @@ void AiperfRecords::add(const Json& record) {
         return;
     }
     ++successes_;
-    const auto start = nanoseconds_at(record, "request_start_ns"), end = nanoseconds_at(record, "request_end_ns");
+    const auto start = nanoseconds_at(record, "request_start_ns"),
+               end = nanoseconds_at(record, "request_end_ns");
     if (start && (!first_start_ || *start < *first_start_)) first_start_ = start;
     if (end && (!last_end_ || *end > *last_end_)) last_end_ = end;
     add_times_of_record(record, "time_to_first_token", time_to_first_token_);
@@ -84,16 +86,21 @@ void AiperfRecords::add(const Json& record) {
 }
 
 PublishedResult AiperfRecords::result() const {
-    if (successes_ + failures_ == 0) throw ParseError("records of AIPerf, all of them of its warm-up: those of the measurement wanted");
+    if (successes_ + failures_ == 0)
+        throw ParseError(
+            "records of AIPerf, all of them of its warm-up: those of the measurement wanted");
     PublishedResult result;
     result.tool = "aiperf";
     result.arguments_unknown = true;
     BenchmarkResult& figures = result.result;
     figures.successful_requests = static_cast<double>(successes_);
     figures.failed_requests = static_cast<double>(failures_);
-    if (first_start_ && last_end_) figures.duration_seconds = static_cast<double>(*last_end_ - *first_start_) / 1e9;
+    if (first_start_ && last_end_)
+        figures.duration_seconds = static_cast<double>(*last_end_ - *first_start_) / 1e9;
     const auto total = [&](const Tokens& tokens) {
-        return successes_ > 0 && tokens.counted == successes_ && std::isfinite(tokens.sum) ? std::optional(tokens.sum) : std::nullopt;
+        return successes_ > 0 && tokens.counted == successes_ && std::isfinite(tokens.sum)
+                   ? std::optional(tokens.sum)
+                   : std::nullopt;
     };
     figures.input_tokens = total(input_);
     figures.output_tokens = total(output_);
@@ -111,7 +118,8 @@ PublishedResult AiperfRecords::result() const {
     figures.inter_token_latency = summary_of_times(inter_token_latency_);
     figures.latency = summary_of_times(latency_);
     if (warm_up_ > 0) result.unread["warm-up requests"] = std::to_string(warm_up_);
-    if (cancelled_ > 0) result.unread["cancelled requests"] = std::to_string(cancelled_) + " of the failed";
+    if (cancelled_ > 0)
+        result.unread["cancelled requests"] = std::to_string(cancelled_) + " of the failed";
     return result;
 }
 

@@ -38,7 +38,8 @@ private:
     std::size_t warm_up_ = 0, successes_ = 0, failures_ = 0, cancelled_ = 0;
     std::optional<std::int64_t> first_start_{}, last_end_{};
     Tokens input_{}, output_{};
-    std::vector<double> time_to_first_token_{}, time_per_output_token_{}, inter_token_latency_{}, latency_{};
+    std::vector<double> time_to_first_token_{}, time_per_output_token_{}, inter_token_latency_{},
+        latency_{};
 };
 
 }  // namespace servetune

@@ -37,20 +37,26 @@ std::string head_lines(const DeploymentModel& deployment) {
 std::string ports_line(const DeploymentModel& deployment) {
     const std::vector<DeployedEngine>& engines = deployment.engines;
     if (engines.size() < 2) return "";
-    if (deployment.has_roles()) return fmt::format("# requests go to the router, port {}\n", engines.back().port);
-    return fmt::format("# {} replicas, ports {} to {}: put a load balancer before them (fewest requests in flight)\n", engines.size(),
-                       engines.front().port, engines.back().port);
+    if (deployment.has_roles())
+        return fmt::format("# requests go to the router, port {}\n", engines.back().port);
+    return fmt::format(
+        "# {} replicas, ports {} to {}: put a load balancer before them (fewest requests in "
+        "flight)\n",
+        engines.size(), engines.front().port, engines.back().port);
 }
 
 void refuse_bytes(const Word& word, std::string_view refused, std::string_view format) {
     for (const WordPiece& piece : word)
-        if (piece.text.find('\0') != std::string::npos || piece.text.find_first_of(refused) != std::string::npos)
-            throw UsageError(fmt::format("a word of the command has a character that a {} cannot hold", format));
+        if (piece.text.find('\0') != std::string::npos ||
+            piece.text.find_first_of(refused) != std::string::npos)
+            throw UsageError(
+                fmt::format("a word of the command has a character that a {} cannot hold", format));
 }
 
 std::string shell_word(const Word& word) {
     std::string result;
-    for (const WordPiece& piece : word) result += piece.variable ? "\"${" + piece.text + "}\"" : quoted_where_needed(piece.text);
+    for (const WordPiece& piece : word)
+        result += piece.variable ? "\"${" + piece.text + "}\"" : quoted_where_needed(piece.text);
     return result.empty() ? "''" : result;
 }
 
@@ -72,25 +78,29 @@ std::string unit_word(const Word& word, bool dollars) {
 
 std::string yaml_scalar(const std::string& text) {
     for (std::string_view rest = text; !rest.empty(); rest.remove_prefix(character_length(rest)))
-        if (character_length(rest) == 0) throw UsageError("a word of the command is not UTF-8, and YAML cannot hold it");
+        if (character_length(rest) == 0)
+            throw UsageError("a word of the command is not UTF-8, and YAML cannot hold it");
     return yaml_quoted(text);
 }
 
 std::string compose_word(const Word& word) {
     std::string text;
-    for (const WordPiece& piece : word) text += piece.variable ? "${" + piece.text + "?}" : with_doubled_dollars(piece.text);
+    for (const WordPiece& piece : word)
+        text += piece.variable ? "${" + piece.text + "?}" : with_doubled_dollars(piece.text);
     return yaml_scalar(text);
 }
 
 std::string kubernetes_text(const Word& word) {
     std::string text;
-    for (const WordPiece& piece : word) text += piece.variable ? "$(" + piece.text + ")" : with_doubled_dollars(piece.text);
+    for (const WordPiece& piece : word)
+        text += piece.variable ? "$(" + piece.text + ")" : with_doubled_dollars(piece.text);
     return text;
 }
 
 std::string kubernetes_word(const Word& word) { return yaml_scalar(kubernetes_text(word)); }
 
-std::string joined(const std::vector<Word>& words, const std::string& between, const std::function<std::string(const Word&)>& text) {
+std::string joined(const std::vector<Word>& words, const std::string& between,
+                   const std::function<std::string(const Word&)>& text) {
     std::string result;
     bool first = true;
     for (const Word& word : words) {

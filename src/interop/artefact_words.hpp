@@ -40,7 +40,8 @@ std::string kubernetes_text(const Word& word);
 /// A double-quoted scalar of YAML. Throws UsageError for text that is not UTF-8.
 std::string yaml_scalar(const std::string& text);
 
-std::string joined(const std::vector<Word>& words, const std::string& between, const std::function<std::string(const Word&)>& text);
+std::string joined(const std::vector<Word>& words, const std::string& between,
+                   const std::function<std::string(const Word&)>& text);
 
 /// Each line with so many blanks before it; empty lines stay empty.
 std::string indented(std::string_view lines, int blanks);

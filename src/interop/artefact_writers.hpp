@@ -35,11 +35,12 @@ Artefact gpustack_artefact(const DeploymentModel& deployment);
 /// A container of a pod, as YAML without indentation, and what its pod and its namespace need for
 /// it.
 struct PodText {
-    std::string container;    ///< keys of the engine's container
-    std::string containers;   ///< items: it, and those that the user's pod has beside it
-    std::string volumes;      ///< items of the pod's list
-    std::string pod;          ///< further keys of the pod: the grace, and what the user's pod says
-    std::string config_map;   ///< a document, with the line between documents behind it; may be empty
+    std::string container;   ///< keys of the engine's container
+    std::string containers;  ///< items: it, and those that the user's pod has beside it
+    std::string volumes;     ///< items of the pod's list
+    std::string pod;         ///< further keys of the pod: the grace, and what the user's pod says
+    std::string
+        config_map;  ///< a document, with the line between documents behind it; may be empty
     std::string what_needed;  ///< lines of comment: the Secret to make
 };
 

@@ -13,23 +13,27 @@
 namespace servetune {
 namespace {
 
-constexpr std::array<std::string_view, 3> rate_spellings{"--request-rate", "request_rate=", "Traffic request rate:"};
+constexpr std::array<std::string_view, 3> rate_spellings{"--request-rate",
+                                                         "request_rate=", "Traffic request rate:"};
 constexpr std::array<std::string_view, 4> in_flight_spellings{
-    "--max-concurrency", "max_concurrency=", "Maximum request concurrency:", "Max request concurrency:"};
+    "--max-concurrency",
+    "max_concurrency=", "Maximum request concurrency:", "Max request concurrency:"};
 
 /// The word at `at`, behind blanks, quotes and one `=`; a flag's name may go on, then it is another
 /// flag.
 std::string_view word_behind(std::string_view text, std::size_t at) {
     const bool of_python = text[at - 1] == '=';  // name=value, name=value
     const bool goes_on =
-        at < text.size() && (text[at] == '-' || text[at] == '_' || std::isalnum(static_cast<unsigned char>(text[at])) != 0);
+        at < text.size() && (text[at] == '-' || text[at] == '_' ||
+                             std::isalnum(static_cast<unsigned char>(text[at])) != 0);
     if (goes_on && !of_python) return {};
     while (at < text.size()) {
         if (text.substr(at).starts_with("\\\n")) at += 2;  // the line goes on
         else if (std::string_view(" \t=\"'").find(text[at]) != std::string_view::npos) ++at;
         else break;
     }
-    const auto end = std::min(text.find_first_of(of_python ? " \r\n\"'\\,)" : " \t\r\n\"'`\\;)|", at), text.size());
+    const auto end = std::min(
+        text.find_first_of(of_python ? " \r\n\"'\\,)" : " \t\r\n\"'`\\;)|", at), text.size());
     return text.substr(at, end - at);
 }
 
@@ -41,7 +45,8 @@ ClientLoads::Found ClientLoads::found_in(std::string_view text, const Names& nam
     bool readable = true;
     Found found;
     for (const std::string_view name : names)
-        for (auto at = text.find(name); at != std::string_view::npos; at = text.find(name, at + name.size())) {
+        for (auto at = text.find(name); at != std::string_view::npos;
+             at = text.find(name, at + name.size())) {
             const std::string_view word = word_behind(text, at + name.size());
             if (word.empty()) continue;
             const auto number = real_of(word);
@@ -63,7 +68,8 @@ void ClientLoads::follow_headings(std::string_view text) {
         else if (!in_fence_ && level > 0 && level < line.size() && line[level] == ' ') {
             const std::string title = lower_case(std::string(line));
             level_ = level;
-            for (const std::string_view load : {"rate", "concurren", "qps", "rps", "req/s", "requests"})
+            for (const std::string_view load :
+                 {"rate", "concurren", "qps", "rps", "req/s", "requests"})
                 if (title.find(load) != std::string::npos) carried_level_ = 0;
             if (level <= carried_level_) carried_level_ = 0;
         }
@@ -72,11 +78,14 @@ void ClientLoads::follow_headings(std::string_view text) {
 }
 
 void ClientLoads::add(std::string_view above) {
-    const Found rate = found_in(above, rate_spellings), in_flight = found_in(above, in_flight_spellings);
+    const Found rate = found_in(above, rate_spellings),
+                in_flight = found_in(above, in_flight_spellings);
     const std::size_t said_at = std::max(rate.behind, in_flight.behind);
     follow_headings(above.substr(0, said_at));
     // What a client is not told is its default: no bound.
-    const auto of = [](const Found& found) { return found.behind > 0 ? found.said : Said{true, std::nullopt}; };
+    const auto of = [](const Found& found) {
+        return found.behind > 0 ? found.said : Said{true, std::nullopt};
+    };
     const Load said{of(rate), of(in_flight)};
     if (said_at > 0) {
         carried_ = said;
@@ -97,7 +106,8 @@ void ClientLoads::tell(const std::vector<PublishedResult*>& blocks) const {
         }
         if (!all && values.size() < 2) return;
         for (std::size_t i = 0; i < blocks.size(); ++i)
-            if (auto& own = blocks[i]->result.*figure; !own && (loads_[i].*said).any) own = (loads_[i].*said).value;
+            if (auto& own = blocks[i]->result.*figure; !own && (loads_[i].*said).any)
+                own = (loads_[i].*said).value;
     };
     give(&Load::rate, &BenchmarkResult::requested_rate_per_second);
     give(&Load::in_flight, &BenchmarkResult::maximum_concurrency);

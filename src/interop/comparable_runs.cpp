@@ -27,17 +27,21 @@ bool has_lost_requests(const PublishedResult& published) {
 bool is_same_load(const PublishedResult& a, const PublishedResult& b) {
     const Work one(a), other(b);
     if (!one.same(other) || requests_sent(a) != requests_sent(b)) return false;
-    if (one.in_flight.has_value() != other.in_flight.has_value() || one.rate.has_value() != other.rate.has_value()) return false;
+    if (one.in_flight.has_value() != other.in_flight.has_value() ||
+        one.rate.has_value() != other.rate.has_value())
+        return false;
     if (has_lost_requests(a) || has_lost_requests(b)) return true;
     return one.input_tokens.has_value() == other.input_tokens.has_value() &&
-           (!one.input_tokens || std::abs(*one.input_tokens - *other.input_tokens) <= 0.005 * *other.input_tokens);
+           (!one.input_tokens ||
+            std::abs(*one.input_tokens - *other.input_tokens) <= 0.005 * *other.input_tokens);
 }
 
 }  // namespace
 
 std::vector<std::size_t> comparable_runs(std::span<const PublishedResult> results) {
     std::map<std::string, std::vector<std::size_t>> by_label;
-    for (std::size_t i = 0; i < results.size(); ++i) by_label[results[i].labels.empty() ? "" : results[i].labels.front()].push_back(i);
+    for (std::size_t i = 0; i < results.size(); ++i)
+        by_label[results[i].labels.empty() ? "" : results[i].labels.front()].push_back(i);
     std::vector<std::size_t> group(results.size());
     std::size_t groups = 0;
     for (const auto& [label, members] : by_label) {
@@ -54,7 +58,9 @@ std::vector<std::size_t> comparable_runs(std::span<const PublishedResult> result
         std::vector<std::size_t> heads;  // of each load
         for (const std::size_t i : members) {
             std::size_t at = 0;
-            while (at < heads.size() && !names_load && !is_same_load(results[heads[at]], results[i])) ++at;
+            while (at < heads.size() && !names_load &&
+                   !is_same_load(results[heads[at]], results[i]))
+                ++at;
             if (at == heads.size()) heads.push_back(i);
             group[i] = groups + at;
         }

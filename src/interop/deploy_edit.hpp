@@ -20,20 +20,24 @@ struct DeployWish {
     std::shared_ptr<const CommandReader> reader{};  ///< of this engine
     std::vector<std::string> flags{};               ///< behind the launch
     std::map<std::string, std::string> environment{};
-    std::set<std::string> tuned{};            ///< parameters, flags of JSON and variables that the study decides
-    std::vector<std::string> left_to_them{};  ///< what the study has and no file can get: secrets, files of options
+    std::set<std::string>
+        tuned{};  ///< parameters, flags of JSON and variables that the study decides
+    std::vector<std::string>
+        left_to_them{};  ///< what the study has and no file can get: secrets, files of options
     std::string model{};
-    std::set<std::string> other_models{};  ///< that the study can serve instead: its own, checkpoints; empty: one model
+    std::set<std::string>
+        other_models{};  ///< that the study can serve instead: its own, checkpoints; empty: one model
     std::int64_t copies = 1;
     std::int64_t gpus = 0;  ///< of one engine; 0: not known
 };
 
 /// The recommended configuration as that.
-DeployWish wish_of(const StudySetup& setup, const Configuration& configuration, const DeploymentModel& deployment);
+DeployWish wish_of(const StudySetup& setup, const Configuration& configuration,
+                   const DeploymentModel& deployment);
 
 /// A flag, a variable, the model or a number of GPUs that is not as recommended.
 struct DeployChange {
-    std::string name{};    ///< the flag as the engine file spells it, the variable, `GPUs` or `model`
+    std::string name{};  ///< the flag as the engine file spells it, the variable, `GPUs` or `model`
     std::string before{};  ///< what the file says, as words; empty: nothing
     std::string after{};   ///< what is recommended; empty: nothing
 };
@@ -43,8 +47,10 @@ inline constexpr const char* model_change = "model";  ///< the name of such a ch
 /// What a file says against what was recommended.
 struct DeployDifference {
     std::vector<DeployChange> changes{};
-    std::vector<std::string> risks{};    ///< what else the file says that was not measured, a sentence each
-    std::vector<std::string> by_hand{};  ///< what has to be changed and stands in no place that is known
+    std::vector<std::string>
+        risks{};  ///< what else the file says that was not measured, a sentence each
+    std::vector<std::string>
+        by_hand{};  ///< what has to be changed and stands in no place that is known
 };
 DeployDifference difference_of(const DeployCommand& command, const DeployWish& wish);
 
@@ -58,6 +64,7 @@ struct DeployEdit {
 /// Writes the wish into a command of the file: text is replaced at the places found, nothing else
 /// is. What comes out is read again: its command must say what is recommended, and all else the
 /// same as before, or the edit is unsafe.
-DeployEdit edit_deploy_file(const DeployFile& file, const DeployCommand& command, const DeployWish& wish, const std::string& name);
+DeployEdit edit_deploy_file(const DeployFile& file, const DeployCommand& command,
+                            const DeployWish& wish, const std::string& name);
 
 }  // namespace servetune

@@ -45,7 +45,8 @@ struct DeployCommand {
     std::vector<std::string> names{};  ///< each may choose it
     std::vector<FileWord> words{};     ///< behind the words that start the engine
     std::vector<std::string> paths{};  ///< of the nodes of YAML that hold its words
-    std::string program{};             ///< the words that start it, for messages; empty: only its flags are there
+    std::string
+        program{};  ///< the words that start it, for messages; empty: only its flags are there
     std::map<std::string, FileWord> environment{};
     std::map<std::string, std::string> environment_paths{};
     EnvironmentPlace add_environment{};
@@ -84,11 +85,13 @@ struct LaunchPlace {
 };
 /// `anywhere`: also behind words that are no known wrapper of programs.
 /// `variables`: what the text assigns before, for names of images.
-std::optional<LaunchPlace> engine_start(const std::vector<FileWord>& words, const Engine& engine, bool anywhere,
+std::optional<LaunchPlace> engine_start(const std::vector<FileWord>& words, const Engine& engine,
+                                        bool anywhere,
                                         const std::map<std::string, std::string>& variables = {});
 bool is_image_of(const Engine& engine, std::string_view image);
 /// The commands of the engine in a shell text, also those in `bash -c '...'`.
-std::vector<DeployCommand> engine_commands(const std::vector<PlacedCommand>& commands, const Engine& engine);
+std::vector<DeployCommand> engine_commands(const std::vector<PlacedCommand>& commands,
+                                           const Engine& engine);
 /// Whether words without a program are flags of the engine.
 bool are_flags_of(const Engine& engine, const std::vector<FileWord>& words);
 void find_in_yaml(DeployFile& file, const Engine& engine);

@@ -58,7 +58,8 @@ void set_counts(Json& into, std::string_view cell) {
 }
 
 bool is_summary_header(const Cells& cells) {
-    return cells.size() == 2 && (cells[0] == "Key" || cells[0] == "key" || cells[0] == "Metric") && cells[1] == "Value";
+    return cells.size() == 2 && (cells[0] == "Key" || cells[0] == "key" || cells[0] == "Metric") &&
+           cells[1] == "Value";
 }
 
 /// As benchmark_percentile.json: a list of percentiles, each with its metrics. Empty: no such
@@ -70,12 +71,14 @@ Json percentiles_of(const std::vector<Cells>& rows) {
     const bool row_each = header[0] == "Percentiles" || header[0] == "Percentile";
     if (!row_each && header[0] != "Metric") return list;
     if (!row_each)
-        for (std::size_t i = 1; i < header.size(); ++i) list.push_back({{"Percentiles", one_line(header[i])}});
+        for (std::size_t i = 1; i < header.size(); ++i)
+            list.push_back({{"Percentiles", one_line(header[i])}});
     for (std::size_t r = 1; r < rows.size(); ++r) {
         if (rows[r].size() != header.size()) continue;
         if (row_each) list.push_back({{"Percentiles", one_line(rows[r][0])}});
         for (std::size_t i = 1; i < header.size(); ++i)
-            set_figure(row_each ? list.back() : list[i - 1], one_line(row_each ? header[i] : rows[r][0]), rows[r][i]);
+            set_figure(row_each ? list.back() : list[i - 1],
+                       one_line(row_each ? header[i] : rows[r][0]), rows[r][i]);
     }
     return list;
 }
@@ -84,12 +87,14 @@ Json percentiles_of(const std::vector<Cells>& rows) {
 void add_percentiles(const Json& list, PublishedResult& result) {
     if (!evalscope_percentiles_format.recognises(list)) return;
     for (const PublishedResult& more : evalscope_percentiles_format.read(list)) {
-        for_each_figure(more.result, [&](const std::string& name, const std::optional<double>& figure) {
-            if (!figure) return;
-            for_each_figure(result.result, [&](const std::string& own, std::optional<double>& field) {
-                if (own == name && !field) field = figure;
+        for_each_figure(
+            more.result, [&](const std::string& name, const std::optional<double>& figure) {
+                if (!figure) return;
+                for_each_figure(result.result,
+                                [&](const std::string& own, std::optional<double>& field) {
+                                    if (own == name && !field) field = figure;
+                                });
             });
-        });
         result.unread.insert(more.unread.begin(), more.unread.end());
     }
 }

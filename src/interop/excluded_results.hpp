@@ -11,6 +11,7 @@ namespace servetune {
 
 /// Which measured results the study does not search because a rule excludes them, one remark a
 /// reason.
-std::vector<std::string> excluded_by_rules(const std::vector<PublishedResult>& results, const Imported& imported, const StudySetup& setup);
+std::vector<std::string> excluded_by_rules(const std::vector<PublishedResult>& results,
+                                           const Imported& imported, const StudySetup& setup);
 
 }  // namespace servetune

@@ -24,7 +24,9 @@ struct GzipOutput::Stream {
         constexpr int level = 6;
         constexpr int with_gzip_header = 16;
         constexpr int memory = 8;  // zlib's default
-        if (deflateInit2(&z, level, Z_DEFLATED, MAX_WBITS + with_gzip_header, memory, Z_DEFAULT_STRATEGY) != Z_OK) throw std::bad_alloc();
+        if (deflateInit2(&z, level, Z_DEFLATED, MAX_WBITS + with_gzip_header, memory,
+                         Z_DEFAULT_STRATEGY) != Z_OK)
+            throw std::bad_alloc();
     }
     ~Stream() { deflateEnd(&z); }
     Stream(const Stream&) = delete;
@@ -43,11 +45,13 @@ struct GzipOutput::Stream {
     std::string buffer = std::string(gzip_piece, '\0');
 };
 
-GzipOutput::GzipOutput(const std::filesystem::path& file) : output_(file), stream_(std::make_unique<Stream>()) {}
+GzipOutput::GzipOutput(const std::filesystem::path& file)
+    : output_(file), stream_(std::make_unique<Stream>()) {}
 GzipOutput::~GzipOutput() = default;
 
 void GzipOutput::write(std::string_view bytes) {
-    stream_->z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));  // NOLINT: zlib only reads it
+    stream_->z.next_in =
+        reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));  // NOLINT: zlib only reads it
     stream_->z.avail_in = static_cast<uInt>(bytes.size());
     stream_->deflate_all(output_, Z_NO_FLUSH);
 }
@@ -65,12 +69,15 @@ void each_gzip_line(const std::filesystem::path& file, const GzipBounds& bounds,
     std::string buffer(gzip_piece, '\0');
     std::size_t number = 0;
     std::size_t all = 0;
-    const auto read = [&] { return gzread(stream.get(), buffer.data(), static_cast<unsigned>(buffer.size())); };
+    const auto read = [&] {
+        return gzread(stream.get(), buffer.data(), static_cast<unsigned>(buffer.size()));
+    };
     for (int got = read(); got != 0; got = read()) {
         if (got < 0) throw IoError("cannot read " + file.string() + " to its end");
         all += static_cast<std::size_t>(got);
         if (all > bounds.all_bytes)
-            throw ParseError(file.string() + " unpacks to more than " + std::to_string(bounds.all_bytes) + " bytes: it is not read");
+            throw ParseError(file.string() + " unpacks to more than " +
+                             std::to_string(bounds.all_bytes) + " bytes: it is not read");
         for (const char c : std::string_view(buffer).substr(0, static_cast<std::size_t>(got))) {
             if (c != '\n') {
                 text += c;
@@ -80,8 +87,9 @@ void each_gzip_line(const std::filesystem::path& file, const GzipBounds& bounds,
             text.clear();
         }
         if (text.size() > bounds.line_bytes)
-            throw ParseError(file.string() + ":" + std::to_string(number + 1) + ": a line of more than " +
-                             std::to_string(bounds.line_bytes) + " bytes is not read");
+            throw ParseError(file.string() + ":" + std::to_string(number + 1) +
+                             ": a line of more than " + std::to_string(bounds.line_bytes) +
+                             " bytes is not read");
     }
     if (!text.empty()) throw ParseError(file.string() + " ends in the middle of a record");
 }

@@ -21,7 +21,8 @@ struct Imported {
     std::string csv;
     std::size_t rows = 0;
     std::vector<Unplaced> unplaced{};
-    std::vector<std::string> remarks{};  ///< what its reader should know: repeats that the document names differently
+    std::vector<std::string>
+        remarks{};  ///< what its reader should know: repeats that the document names differently
 };
 
 /// Turns serving arguments into the study's parameters and labels into its workloads (`printed_as`;
@@ -46,7 +47,7 @@ struct ReadCommand {
     Composition::Parsed parsed{};
     std::string why_not{};  ///< empty: every word is explained
 };
-ReadCommand read_command(const PublishedResult& result, const Composition& composition, const CommandReader& commands,
-                         const std::string& model);
+ReadCommand read_command(const PublishedResult& result, const Composition& composition,
+                         const CommandReader& commands, const std::string& model);
 
 }  // namespace servetune

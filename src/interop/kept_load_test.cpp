@@ -34,7 +34,9 @@ OrderedJson number_or_null(const std::optional<double>& value) {
 }
 
 /// Figures that are not of the requests: the client's and the server's.
-bool is_beside_requests(const std::string& figure) { return figure.starts_with("client_") || figure.starts_with("server_"); }
+bool is_beside_requests(const std::string& figure) {
+    return figure.starts_with("client_") || figure.starts_with("server_");
+}
 
 std::string head_of(const KeptLoadTest& test) {
     const LoadRun& run = test.result.run;
@@ -81,7 +83,8 @@ std::optional<double> planned_mean_in(const OrderedJson& object, const char* key
 
 KeptLoadTest read_head(const std::string& line) {
     const auto object = OrderedJson::parse(line, RefuseDeep());
-    if (object.at("servetune_load_test").get<int>() != 1) throw ParseError("it is of a later version");
+    if (object.at("servetune_load_test").get<int>() != 1)
+        throw ParseError("it is of a later version");
     KeptLoadTest test;
     object.at("trial").get_to(test.trial);
     object.at("seed").get_to(test.seed);
@@ -91,14 +94,16 @@ KeptLoadTest read_head(const std::string& line) {
     object.at("model").get_to(test.model);
     object.at("devices").get_to(test.devices);
     object.at("servers").get_to(test.servers);
-    if (test.servers < 1 || test.servers > most_servers) throw ParseError("'servers' is not 1 to " + std::to_string(most_servers));
+    if (test.servers < 1 || test.servers > most_servers)
+        throw ParseError("'servers' is not 1 to " + std::to_string(most_servers));
     LoadRun& run = test.result.run;
     object.at("duration_seconds").get_to(run.duration_seconds);
     object.at("left_open").get_to(run.left_open);
     object.at("stopped").get_to(run.stopped);
     BenchmarkResult figures;
     for_each_figure(figures, [&](const std::string& name, std::optional<double>& value) {
-        if (is_beside_requests(name) && object.at("figures").contains(name)) value = object.at("figures").at(name).get<double>();
+        if (is_beside_requests(name) && object.at("figures").contains(name))
+            value = object.at("figures").at(name).get<double>();
     });
     run.client = figures.client;
     run.server = figures.server;
@@ -129,7 +134,8 @@ void write_load_test(const fs::path& file, const KeptLoadTest& test, const Redac
     GzipOutput output(file);
     output.write(secrets(head_of(test)));
     for (RequestRecord record : test.result.run.records) {
-        for (std::string* text : {&record.error, &record.finish_reason, &record.unread_field}) *text = without_token_shapes(secrets(*text));
+        for (std::string* text : {&record.error, &record.finish_reason, &record.unread_field})
+            *text = without_token_shapes(secrets(*text));
         output.write(line_of(record));
     }
     output.commit();
@@ -162,20 +168,26 @@ std::optional<std::uint64_t> trial_of_kept(const fs::path& file) {
     const auto dash = name.find('-');
     if (dash == std::string::npos || !name.ends_with(kept_ending)) return std::nullopt;
     const auto trial = integer_of(name.substr(0, dash));
-    const auto number = integer_of(name.substr(dash + 1, name.size() - dash - 1 - std::string_view(kept_ending).size()));
+    const auto number = integer_of(
+        name.substr(dash + 1, name.size() - dash - 1 - std::string_view(kept_ending).size()));
     if (!trial || !number || *trial < 0 || *number < 0) return std::nullopt;
     const auto id = static_cast<std::uint64_t>(*trial);
-    return name == kept_requests_name(id, static_cast<std::size_t>(*number)) ? std::optional(id) : std::nullopt;
+    return name == kept_requests_name(id, static_cast<std::size_t>(*number)) ? std::optional(id)
+                                                                             : std::nullopt;
 }
 
 std::vector<fs::path> kept_load_tests(const fs::path& study_folder) {
     std::vector<fs::path> result;
     std::error_code gone;
-    for (fs::directory_iterator at(study_folder / kept_requests_folder, gone), end; !gone && at != end; at.increment(gone))
+    for (fs::directory_iterator at(study_folder / kept_requests_folder, gone), end;
+         !gone && at != end; at.increment(gone))
         if (trial_of_kept(at->path())) result.push_back(at->path());
-    const auto key = [](const fs::path& file) { return std::pair(trial_of_kept(file).value_or(0), file.filename().string().size()); };
-    std::sort(result.begin(), result.end(),
-              [&](const fs::path& a, const fs::path& b) { return std::tuple(key(a), a) < std::tuple(key(b), b); });
+    const auto key = [](const fs::path& file) {
+        return std::pair(trial_of_kept(file).value_or(0), file.filename().string().size());
+    };
+    std::sort(result.begin(), result.end(), [&](const fs::path& a, const fs::path& b) {
+        return std::tuple(key(a), a) < std::tuple(key(b), b);
+    });
     return result;
 }
 
@@ -199,7 +211,8 @@ void KeptRequests::keep(const MeasuredLoad& load) {
     test.devices = load.test.known.devices;
     test.servers = 1 + load.test.endpoint.replicas.size();
     test.result = load.result;
-    write_load_test(folder_ / kept_requests_folder / kept_requests_name(load.trial, load.number), test, secrets_);
+    write_load_test(folder_ / kept_requests_folder / kept_requests_name(load.trial, load.number),
+                    test, secrets_);
     make_room();
 }
 

@@ -39,7 +39,8 @@ inline constexpr const char* kept_requests_folder = "requests";
 
 /// Writes one: gzip compressed, a line of JSON for the test and one for each request as
 /// `write_records` writes it; about 5 bytes a token. Throws IoError.
-void write_load_test(const std::filesystem::path& file, const KeptLoadTest& test, const Redactor& secrets);
+void write_load_test(const std::filesystem::path& file, const KeptLoadTest& test,
+                     const Redactor& secrets);
 /// Reads one, also a stranger's. Throws IoError and ParseError.
 KeptLoadTest read_load_test(const std::filesystem::path& file);
 
@@ -49,7 +50,8 @@ KeptLoadTest read_load_test(const std::filesystem::path& file);
 class KeptRequests {
 public:
     /// `folder`: the study's.
-    KeptRequests(const std::filesystem::path& folder, Redactor secrets, std::size_t most_bytes = std::size_t{1} << 28U);
+    KeptRequests(const std::filesystem::path& folder, Redactor secrets,
+                 std::size_t most_bytes = std::size_t{1} << 28U);
     /// Throws IoError.
     void keep(const MeasuredLoad& load);
 
@@ -64,7 +66,8 @@ private:
 
 /// The load tests that a folder keeps of each trial, by number. Other files are passed over. Throws
 /// nothing where there is no such folder.
-[[nodiscard]] std::vector<std::filesystem::path> kept_load_tests(const std::filesystem::path& study_folder);
+[[nodiscard]] std::vector<std::filesystem::path> kept_load_tests(
+    const std::filesystem::path& study_folder);
 
 /// The trial that the name of a kept load test says; nothing: it is no such name.
 [[nodiscard]] std::optional<std::uint64_t> trial_of_kept(const std::filesystem::path& file);

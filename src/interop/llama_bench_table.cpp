@@ -21,42 +21,44 @@ using Cells = std::vector<std::string_view>;
 
 /// Names of columns -> keys of the JSON, of llama.cpp and of ik_llama.cpp (mla to nd). Others are
 /// the same in both.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 31> keys_of_columns{{{"model", "model_type"},
-                                                                                         {"size", "model_size"},
-                                                                                         {"params", "model_n_params"},
-                                                                                         {"backend", "backends"},
-                                                                                         {"ngl", "n_gpu_layers"},
-                                                                                         {"threads", "n_threads"},
-                                                                                         {"sm", "split_mode"},
-                                                                                         {"nkvo", "no_kv_offload"},
-                                                                                         {"fa", "flash_attn"},
-                                                                                         {"lm", "load_mode"},
-                                                                                         {"mmap", "use_mmap"},
-                                                                                         {"dio", "use_direct_io"},
-                                                                                         {"embd", "embeddings"},
-                                                                                         {"nopo", "no_op_offload"},
-                                                                                         {"noh", "no_host"},
-                                                                                         {"dev", "devices"},
-                                                                                         {"ts", "tensor_split"},
-                                                                                         {"ot", "tensor_buft_overrides"},
-                                                                                         {"fitt", "fit_target"},
-                                                                                         {"fitc", "fit_min_ctx"},
-                                                                                         {"mla", "mla_attn"},
-                                                                                         {"amb", "attn_max_batch"},
-                                                                                         {"gr", "reuse"},
-                                                                                         {"rtr", "repack"},
-                                                                                         {"defer", "defer_experts"},
-                                                                                         {"thp", "use_thp"},
-                                                                                         {"fmoe", "fused_moe"},
-                                                                                         {"ger", "grouped_er"},
-                                                                                         {"no-fug", "no_fused_up_gate"},
-                                                                                         {"no-ooae", "no_ooae"},
-                                                                                         {"nd", "n_draft"}}};
+constexpr std::array<std::pair<std::string_view, std::string_view>, 31> keys_of_columns{
+    {{"model", "model_type"},
+     {"size", "model_size"},
+     {"params", "model_n_params"},
+     {"backend", "backends"},
+     {"ngl", "n_gpu_layers"},
+     {"threads", "n_threads"},
+     {"sm", "split_mode"},
+     {"nkvo", "no_kv_offload"},
+     {"fa", "flash_attn"},
+     {"lm", "load_mode"},
+     {"mmap", "use_mmap"},
+     {"dio", "use_direct_io"},
+     {"embd", "embeddings"},
+     {"nopo", "no_op_offload"},
+     {"noh", "no_host"},
+     {"dev", "devices"},
+     {"ts", "tensor_split"},
+     {"ot", "tensor_buft_overrides"},
+     {"fitt", "fit_target"},
+     {"fitc", "fit_min_ctx"},
+     {"mla", "mla_attn"},
+     {"amb", "attn_max_batch"},
+     {"gr", "reuse"},
+     {"rtr", "repack"},
+     {"defer", "defer_experts"},
+     {"thp", "use_thp"},
+     {"fmoe", "fused_moe"},
+     {"ger", "grouped_er"},
+     {"no-fug", "no_fused_up_gate"},
+     {"no-ooae", "no_ooae"},
+     {"nd", "n_draft"}}};
 
 /// Keys that are truth values in the JSON of every version, and 0 or 1 in the table.
 bool is_truth_value(std::string_view key) {
-    constexpr std::array<std::string_view, 11> keys{"no_kv_offload", "cpu_strict", "embeddings", "no_host",    "use_mmap",        "reuse",
-                                                    "repack",        "use_thp",    "fused_moe",  "grouped_er", "no_fused_up_gate"};
+    constexpr std::array<std::string_view, 11> keys{
+        "no_kv_offload", "cpu_strict", "embeddings", "no_host",    "use_mmap",        "reuse",
+        "repack",        "use_thp",    "fused_moe",  "grouped_er", "no_fused_up_gate"};
     return std::find(keys.begin(), keys.end(), key) != keys.end();
 }
 
@@ -98,7 +100,8 @@ bool read_mean_rate(std::string_view cell, Json& test) {
     const auto rate = real_of(mean);
     if (!rate || !std::isfinite(*rate) || *rate <= 0) return false;
     test["avg_ts"] = *rate;
-    if (const auto deviation = real_of(spread); deviation && std::isfinite(*deviation)) test["stddev_ts"] = *deviation;
+    if (const auto deviation = real_of(spread); deviation && std::isfinite(*deviation))
+        test["stddev_ts"] = *deviation;
     return true;
 }
 
@@ -107,16 +110,19 @@ bool is_parameters(std::string_view cell) { return cell.ends_with(" B") || cell.
 
 /// model, test and t/s, and one of the columns that are always there.
 bool is_header(const Cells& cells) {
-    const auto has = [&](std::string_view name) { return std::find(cells.begin(), cells.end(), name) != cells.end(); };
-    return has("model") && has("test") && has("t/s") && (has("size") || has("params") || has("backend"));
+    const auto has = [&](std::string_view name) {
+        return std::find(cells.begin(), cells.end(), name) != cells.end();
+    };
+    return has("model") && has("test") && has("t/s") &&
+           (has("size") || has("params") || has("backend"));
 }
 
 /// The header of a row that stands without one: llama-bench logs between both, and people keep the
 /// row. Only the first and the last columns have a name then.
 Cells header_of_lone_row(const Cells& cells) {
     Json rate;
-    if (cells.size() < 6 || !is_size(cells[1]) || !is_parameters(cells[2]) || !test_of(cells[cells.size() - 2]) ||
-        !read_mean_rate(cells.back(), rate))
+    if (cells.size() < 6 || !is_size(cells[1]) || !is_parameters(cells[2]) ||
+        !test_of(cells[cells.size() - 2]) || !read_mean_rate(cells.back(), rate))
         return {};
     Cells header(cells.size());
     header[0] = "model", header[1] = "size", header[2] = "params", header[3] = "backend";
@@ -144,10 +150,12 @@ std::optional<Json> test_in_row(const Cells& header, const Cells& cells) {
             unnamed += (unnamed.empty() ? "" : ", ") + text;
             continue;
         }
-        const auto known =
-            std::find_if(keys_of_columns.begin(), keys_of_columns.end(), [&](const auto& pair) { return pair.first == header[i]; });
-        const std::string key = one_line(known == keys_of_columns.end() ? header[i] : known->second);
-        if (test->contains(key)) continue;  // a second column of this name, or one called as a figure
+        const auto known = std::find_if(keys_of_columns.begin(), keys_of_columns.end(),
+                                        [&](const auto& pair) { return pair.first == header[i]; });
+        const std::string key =
+            one_line(known == keys_of_columns.end() ? header[i] : known->second);
+        if (test->contains(key))
+            continue;  // a second column of this name, or one called as a figure
         if (is_truth_value(key) && (text == "0" || text == "1")) (*test)[key] = text == "1";
         else (*test)[key] = text;
     }
@@ -164,7 +172,8 @@ bool read_build(std::string_view line, Json& build) {
     std::string_view number = line.substr(open + 2);
     const auto count = leading_count(number);
     if (!count || number != ")") return false;
-    build = {{"build_commit", one_line(trimmed(line.substr(7, open - 7)))}, {"build_number", *count}};
+    build = {{"build_commit", one_line(trimmed(line.substr(7, open - 7)))},
+             {"build_number", *count}};
     return true;
 }
 
@@ -185,8 +194,9 @@ std::optional<PrintedTable> read_llama_bench_table(std::string_view text, std::s
     if (lone) tests.push_back(*test_in_row(header, cells_of_row(*first)));
     // Logs may stand between the rows (-v, or both outputs of the terminal) and above the build.
     while (const auto line = lines.next()) {
-        if (ends_printed_output(*line) || line->starts_with("┏") || line->starts_with("┃") || line->starts_with("┌") ||
-            line->starts_with("+-") || line->starts_with("# ") || line->starts_with("##"))
+        if (ends_printed_output(*line) || line->starts_with("┏") || line->starts_with("┃") ||
+            line->starts_with("┌") || line->starts_with("+-") || line->starts_with("# ") ||
+            line->starts_with("##"))
             break;
         if (read_build(*line, build)) {
             table.end = lines.end();
@@ -194,10 +204,13 @@ std::optional<PrintedTable> read_llama_bench_table(std::string_view text, std::s
         }
         if (!line->starts_with('|')) continue;
         const Cells cells = cells_of_row(*line);
-        if (!cells.empty() && (cells[0] == "PP" || cells[0] == "Metric" || cells[0] == "Statistic" || cells[0] == "Key")) break;
+        if (!cells.empty() && (cells[0] == "PP" || cells[0] == "Metric" ||
+                               cells[0] == "Statistic" || cells[0] == "Key"))
+            break;
         const bool fits = cells.size() == header.size();
         auto test = fits ? test_in_row(header, cells) : std::nullopt;
-        if (!test && (is_header(cells) || !header_of_lone_row(cells).empty())) break;  // the next table
+        if (!test && (is_header(cells) || !header_of_lone_row(cells).empty()))
+            break;  // the next table
         const bool goes_on = lines.begin() == table.end;
         if (goes_on || test) table.end = lines.end();
         if (test) tests.push_back(*std::move(test));
@@ -207,7 +220,8 @@ std::optional<PrintedTable> read_llama_bench_table(std::string_view text, std::s
         test.update(build);
         for (PublishedResult& result : llama_bench_format.read(test)) {
             result.server_settings.erase("columns without a name");
-            if (unread > 0 && table.results.empty()) result.unread["rows that cannot be read"] = std::to_string(unread);
+            if (unread > 0 && table.results.empty())
+                result.unread["rows that cannot be read"] = std::to_string(unread);
             table.results.push_back(std::move(result));
         }
     }

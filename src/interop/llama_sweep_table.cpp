@@ -31,7 +31,8 @@ std::map<std::string, std::string> settings_above(std::string_view text, std::si
         const auto comma = line.find(',');
         const std::string_view pair = line.substr(0, comma);
         if (const auto equals = pair.find(" = "); equals != std::string_view::npos)
-            settings[one_line(trimmed(pair.substr(0, equals)))] = one_line(trimmed(pair.substr(equals + 3)));
+            settings[one_line(trimmed(pair.substr(0, equals)))] =
+                one_line(trimmed(pair.substr(equals + 3)));
         line = comma == std::string_view::npos ? std::string_view() : line.substr(comma + 1);
     }
     return settings;
@@ -43,7 +44,8 @@ public:
     PhaseRow(const Cells& header, const Cells& cells) : header_(header), cells_(cells) {}
     [[nodiscard]] std::string_view text(std::string_view column) const {
         const auto found = std::find(header_.begin(), header_.end(), column);
-        return found == header_.end() ? std::string_view() : cells_[static_cast<std::size_t>(found - header_.begin())];
+        return found == header_.end() ? std::string_view()
+                                      : cells_[static_cast<std::size_t>(found - header_.begin())];
     }
     /// Not negative; nothing for another text. At most nine digits of a count.
     [[nodiscard]] std::optional<double> figure(std::string_view column) const {
@@ -62,14 +64,16 @@ private:
 
 /// `pp512 @ d4096`, with ` x 4` for four sequences at once.
 std::string phase_label(const char* phase, double tokens, double sequences, double depth) {
-    return phase + short_number_text(tokens) + (sequences > 1 ? " x " + short_number_text(sequences) : "") +
+    return phase + short_number_text(tokens) +
+           (sequences > 1 ? " x " + short_number_text(sequences) : "") +
            (depth > 0 ? " @ d" + short_number_text(depth) : "");
 }
 
 /// Both phases of a row; one without tokens or a rate is none. sweep-bench measures both behind
 /// N_KV tokens, answers first. batched-bench measures the answers of B sequences behind their
 /// prompts; its N_KV counts all tokens of the row, so of a prompt that all share only once.
-void add_row(const PhaseRow& row, bool batched, const std::map<std::string, std::string>& settings, std::vector<PublishedResult>& into) {
+void add_row(const PhaseRow& row, bool batched, const std::map<std::string, std::string>& settings,
+             std::vector<PublishedResult>& into) {
     const auto prompt = row.count("PP"), answer = row.count("TG"), kept = row.count("N_KV");
     const auto sequences = batched ? row.count("B") : 1;
     if (!prompt || !answer || !kept || !sequences || *sequences < 1) return;
@@ -88,14 +92,17 @@ void add_row(const PhaseRow& row, bool batched, const std::map<std::string, std:
         if (const auto seconds = row.figure(time); seconds > 0) figures.duration_seconds = seconds;
         if (batched) figures.maximum_concurrency = sequences;
         (rate[2] == 'P' ? figures.input_tokens : figures.output_tokens) = tokens;
-        (rate[2] == 'P' ? figures.input_tokens_per_second : figures.output_tokens_per_second) = per_second;
+        (rate[2] == 'P' ? figures.input_tokens_per_second : figures.output_tokens_per_second) =
+            per_second;
         for (const char* column : {"T s", "S t/s", "RSS HWM", "VRAM delta"})
-            if (const std::string_view cell = row.text(column); !cell.empty()) result.unread[column] = one_line(cell);
+            if (const std::string_view cell = row.text(column); !cell.empty())
+                result.unread[column] = one_line(cell);
         into.push_back(std::move(result));
     };
     const double depth = batched ? 0 : *kept;
     phase(prompts, "T_PP s", "S_PP t/s", phase_label("pp", *prompt, *sequences, depth));
-    phase(answers, "T_TG s", "S_TG t/s", phase_label("tg", *answer, *sequences, batched ? *prompt : depth));
+    phase(answers, "T_TG s", "S_TG t/s",
+          phase_label("tg", *answer, *sequences, batched ? *prompt : depth));
 }
 
 }  // namespace
@@ -105,7 +112,9 @@ std::optional<PrintedTable> read_llama_sweep_table(std::string_view text, std::s
     const auto first = lines.next();
     if (!first || !first->starts_with('|')) return std::nullopt;
     const Cells header = cells_of_row(*first);
-    const auto has = [&](std::string_view name) { return std::find(header.begin(), header.end(), name) != header.end(); };
+    const auto has = [&](std::string_view name) {
+        return std::find(header.begin(), header.end(), name) != header.end();
+    };
     for (const std::string_view name : {"PP", "TG", "N_KV", "S_PP t/s", "S_TG t/s"})
         if (!has(name)) return std::nullopt;
     const auto settings = settings_above(text, at);
@@ -115,10 +124,12 @@ std::optional<PrintedTable> read_llama_sweep_table(std::string_view text, std::s
         if (!line->starts_with('|')) break;
         table.end = lines.end();
         const Cells cells = cells_of_row(*line);
-        if (cells.size() == header.size()) add_row(PhaseRow(header, cells), has("B"), settings, table.results);
+        if (cells.size() == header.size())
+            add_row(PhaseRow(header, cells), has("B"), settings, table.results);
         else ++unread;
     }
-    if (unread > 0 && !table.results.empty()) table.results.front().unread["rows of another length"] = std::to_string(unread);
+    if (unread > 0 && !table.results.empty())
+        table.results.front().unread["rows of another length"] = std::to_string(unread);
     return table;
 }
 

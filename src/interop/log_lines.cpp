@@ -23,19 +23,23 @@ using LinePart = LoggedRequest::Part;
 using LineKept = LoggedRequest::Kept;
 
 constexpr std::size_t most_head_bytes = 400;  ///< of what logs write in front of a message
-constexpr double most_printed = 1e12;         ///< of bytes, seconds and tokens that can be meant; the seconds of 30 000 years
+constexpr double most_printed =
+    1e12;  ///< of bytes, seconds and tokens that can be meant; the seconds of 30 000 years
 constexpr std::string_view decimal_digits = "0123456789";
 
 std::optional<double> printed_number(std::string_view text) {
     double number = 0;
     const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc() || stop != text.data() + text.size() || !(std::abs(number) < most_printed)) return std::nullopt;
+    if (error != std::errc() || stop != text.data() + text.size() ||
+        !(std::abs(number) < most_printed))
+        return std::nullopt;
     return number;
 }
 
 std::optional<std::int64_t> printed_tokens(std::string_view text) {
     const auto number = printed_number(text);
-    if (!number || !(*number >= 0 && *number <= static_cast<double>(1U << 24U))) return std::nullopt;
+    if (!number || !(*number >= 0 && *number <= static_cast<double>(1U << 24U)))
+        return std::nullopt;
     return std::llround(*number);
 }
 
@@ -62,7 +66,8 @@ std::int64_t each_id(std::string_view list, PromptBlocks* blocks) {
         ++count;
         if (blocks != nullptr && error == std::errc()) blocks->add_id(id);
         list.remove_prefix(static_cast<std::size_t>(stop - list.data()));
-        if (error != std::errc()) list.remove_prefix(std::min(list.find_first_not_of(decimal_digits), list.size()));
+        if (error != std::errc())
+            list.remove_prefix(std::min(list.find_first_not_of(decimal_digits), list.size()));
     }
 }
 
@@ -107,19 +112,23 @@ void read_message(std::string_view rest, bool with_prompts, LoggedRequest& reque
     bool answer_ids = false;
     for (PythonText::Item item; python.next(item);) {
         if (item.key == "output_token_ids") answer_ids = true;
-        const bool ids = !item.is_text && !item.opens && (item.key == "prompt_token_ids" || (answer_ids && !request.output_tokens));
+        const bool ids = !item.is_text && !item.opens &&
+                         (item.key == "prompt_token_ids" || (answer_ids && !request.output_tokens));
         if (ids && item.value == "None") continue;
         if (ids && answer_ids) {
-            if (const std::int64_t count = each_id(item.value, nullptr); count > 0 && !item.cut) request.output_tokens = count;
+            if (const std::int64_t count = each_id(item.value, nullptr); count > 0 && !item.cut)
+                request.output_tokens = count;
         } else if (ids) prompt.ids(item, request);
         else if (item.key == "prompt" && item.is_text) prompt.text(item, request);
         else if (item.key == "output" && item.is_text) {
-            constexpr std::string_view counted = "<streaming_complete: ";  // in place of a text that was not kept
+            constexpr std::string_view counted =
+                "<streaming_complete: ";  // in place of a text that was not kept
             if (item.value.starts_with(counted)) {
                 const std::string_view count = item.value.substr(counted.size());
                 request.output_tokens = printed_tokens(count.substr(0, count.find(' ')));
             } else request.output_estimate = estimated_tokens(PythonText::plain(item.value));
-        } else if (item.key == "finish_reason" && (item.value == "abort" || item.value == "error")) request.part = LinePart::lost;
+        } else if (item.key == "finish_reason" && (item.value == "abort" || item.value == "error"))
+            request.part = LinePart::lost;
     }
 }
 
@@ -133,15 +142,20 @@ void read_finish(std::string_view rest, bool with_prompts, LoggedRequest& reques
         if (item.key == "out") answered = true;
         if (answered) {
             if (item.key == "prompt_tokens") request.input_tokens = printed_tokens(item.value);
-            else if (item.key == "completion_tokens") request.output_tokens = printed_tokens(item.value);
-            else if (item.key == "e2e_latency" && request.start) request.start = *request.start - printed_number(item.value).value_or(0);
-            else if (item.key == "finish_reason" || (item.key == "type" && reason.empty())) reason = item.value;
+            else if (item.key == "completion_tokens")
+                request.output_tokens = printed_tokens(item.value);
+            else if (item.key == "e2e_latency" && request.start)
+                request.start = *request.start - printed_number(item.value).value_or(0);
+            else if (item.key == "finish_reason" || (item.key == "type" && reason.empty()))
+                reason = item.value;
         } else if (item.key == "rid" && item.is_text) {
             request.id = fingerprint_of(item.value).bits;
             if (item.value.starts_with("HEALTH_CHECK")) request.kept = LineKept::other;
-        } else if (item.key == "session_id" && item.is_text) request.session = fingerprint_of(item.value).bits;
+        } else if (item.key == "session_id" && item.is_text)
+            request.session = fingerprint_of(item.value).bits;
         else if (item.key == "text" && item.is_text) prompt.text(item, request);
-        else if (item.key == "input_ids" && !item.opens && !item.is_text && item.value != "None") prompt.ids(item, request);
+        else if (item.key == "input_ids" && !item.opens && !item.is_text && item.value != "None")
+            prompt.ids(item, request);
     }
     if (reason == "abort") request.kept = LineKept::failed;
     request.part = LinePart::whole;
@@ -153,7 +167,8 @@ std::vector<std::string> csv_cells(std::string_view line) {
     std::vector<std::string> cells(1);
     bool quoted = false;
     for (std::size_t i = 0; i < line.size(); ++i) {
-        if (line[i] == '"' && quoted && i + 1 < line.size() && line[i + 1] == '"') cells.back() += line[++i];
+        if (line[i] == '"' && quoted && i + 1 < line.size() && line[i + 1] == '"')
+            cells.back() += line[++i];
         else if (line[i] == '"') quoted = !quoted;
         else if (line[i] == ',' && !quoted) cells.emplace_back();
         else cells.back() += line[i];
@@ -165,7 +180,8 @@ std::vector<std::string> csv_cells(std::string_view line) {
 bool asks_model(std::string_view path) {
     path = path.substr(0, path.find('?'));
     while (path.ends_with('/')) path.remove_suffix(1);
-    for (const std::string_view end : {"/completions", "/responses", "/messages", "/generate", "/api/chat", "/completion"})
+    for (const std::string_view end :
+         {"/completions", "/responses", "/messages", "/generate", "/api/chat", "/completion"})
         if (path.ends_with(end)) return true;
     return false;
 }
@@ -183,7 +199,9 @@ void read_access(const AccessWords& words, double end, LoggedRequest& request) {
     request.whole_seconds = request.whole_seconds && !words.seconds;
     request.bytes_only = true;
     if (!asks_model(path) || (!method.empty() && method != "POST")) request.kept = LineKept::other;
-    else if (const auto status = printed_number(words.status); !status || *status < 200 || *status >= 300) request.kept = LineKept::failed;
+    else if (const auto status = printed_number(words.status);
+             !status || *status < 200 || *status >= 300)
+        request.kept = LineKept::failed;
     // What clients of this API send beside a prompt and its letters a token, and what an event of a
     // stream with one token takes: docs/guides/your-own-traffic.md.
     constexpr double head_bytes = 700;
@@ -192,7 +210,8 @@ void read_access(const AccessWords& words, double end, LoggedRequest& request) {
     if (const auto bytes = printed_number(words.request_bytes))
         request.input_estimate = std::max(1.0, (*bytes - head_bytes) / bytes_a_token);
     const auto bytes = printed_number(words.answer_bytes);
-    if (bytes && words.content_type.starts_with("text/event-stream")) request.output_estimate = std::max(1.0, *bytes / event_bytes);
+    if (bytes && words.content_type.starts_with("text/event-stream"))
+        request.output_estimate = std::max(1.0, *bytes / event_bytes);
     else if (bytes && words.content_type.starts_with("application/json"))
         request.output_estimate = std::max(1.0, (*bytes - head_bytes) / bytes_a_token);
 }
@@ -203,31 +222,41 @@ std::optional<LoggedRequest> LogLines::engine_object(std::string_view line, cons
         const auto found = value.is_object() ? value.find(name) : value.end();
         return found != value.end() && found->is_string() ? found->get<std::string>() : "";
     };
-    if (text(object, "event") != "request.finished" || !object.contains("out") || !object.contains("obj")) return std::nullopt;
+    if (text(object, "event") != "request.finished" || !object.contains("out") ||
+        !object.contains("obj"))
+        return std::nullopt;
     LoggedRequest request;
     const LineJson& asked = object["obj"];
     const LineJson& out = object["out"];
-    const LineJson told = out.is_object() && out.contains("meta_info") ? out["meta_info"] : LineJson();
+    const LineJson told =
+        out.is_object() && out.contains("meta_info") ? out["meta_info"] : LineJson();
     const auto number = [&](const char* name) -> std::optional<double> {
         const auto found = told.is_object() ? told.find(name) : told.end();
-        return found != told.end() && found->is_number() ? std::optional(found->get<double>()) : std::nullopt;
+        return found != told.end() && found->is_number() ? std::optional(found->get<double>())
+                                                         : std::nullopt;
     };
     const std::string id = text(object, "rid");
     request.id = id.empty() ? 0 : fingerprint_of(id).bits;
-    if (const std::string session = text(asked, "session_id"); !session.empty()) request.session = fingerprint_of(session).bits;
-    request.start = clock_.seconds(log_time(text(object, "timestamp")).value_or(time)) - number("e2e_latency").value_or(0);
+    if (const std::string session = text(asked, "session_id"); !session.empty())
+        request.session = fingerprint_of(session).bits;
+    request.start = clock_.seconds(log_time(text(object, "timestamp")).value_or(time)) -
+                    number("e2e_latency").value_or(0);
     const auto tokens = [&](const char* name) {
         const auto found = number(name);
-        return found && *found >= 0 && *found <= static_cast<double>(1U << 24U) ? std::optional(std::llround(*found)) : std::nullopt;
+        return found && *found >= 0 && *found <= static_cast<double>(1U << 24U)
+                   ? std::optional(std::llround(*found))
+                   : std::nullopt;
     };
     request.input_tokens = tokens("prompt_tokens");
     request.output_tokens = tokens("completion_tokens");
     if (id.starts_with("HEALTH_CHECK")) request.kept = LineKept::other;
-    if (told.is_object() && told.contains("finish_reason") && text(told["finish_reason"], "type") == "abort")
+    if (told.is_object() && told.contains("finish_reason") &&
+        text(told["finish_reason"], "type") == "abort")
         request.kept = LineKept::failed;
     if (!with_prompts_ || !asked.is_object()) return request;
     PromptBlocks blocks;
-    if (const auto ids = asked.find("input_ids"); ids != asked.end() && ids->is_array() && !ids->empty()) {
+    if (const auto ids = asked.find("input_ids");
+        ids != asked.end() && ids->is_array() && !ids->empty()) {
         for (const LineJson& one : *ids) {
             if (!one.is_number_integer()) {
                 request.cut = true;
@@ -239,9 +268,11 @@ std::optional<LoggedRequest> LogLines::engine_object(std::string_view line, cons
     } else if (const std::string prompt = text(asked, "text"); !prompt.empty()) {
         // Cut to a half, three dots and the other half where it is longer.
         constexpr std::size_t most_logged = 2048;
-        request.cut =
-            prompt.size() > most_logged && prompt.find("...", most_logged / 2) != std::string::npos && prompt.size() < 4 * most_logged + 3;
-        blocks.add_text(request.cut ? std::string_view(prompt).substr(0, most_logged / 2) : std::string_view(prompt));
+        request.cut = prompt.size() > most_logged &&
+                      prompt.find("...", most_logged / 2) != std::string::npos &&
+                      prompt.size() < 4 * most_logged + 3;
+        blocks.add_text(request.cut ? std::string_view(prompt).substr(0, most_logged / 2)
+                                    : std::string_view(prompt));
         give_blocks(blocks, true, request);
     }
     return request;
@@ -280,7 +311,8 @@ std::optional<LoggedRequest> LogLines::engine_line(std::string_view line) {
     request.id = fingerprint_of(id).bits;
     rest.remove_prefix(id.size());
     if (request.part == LinePart::details) {
-        if (rest.starts_with(" aborted") || rest.starts_with(" failed")) request.part = LinePart::lost;
+        if (rest.starts_with(" aborted") || rest.starts_with(" failed"))
+            request.part = LinePart::lost;
         else if (!rest.starts_with(" details:")) return std::nullopt;
         else rest.remove_prefix(std::string_view(" details:").size());
     }
@@ -295,7 +327,8 @@ std::optional<LoggedRequest> LogLines::engine_line(std::string_view line) {
 std::optional<LoggedRequest> LogLines::access_line(std::string_view line) {
     const std::size_t open = line.find('[');
     const std::size_t close = line.find("] \"", std::min(open, line.size()));
-    if (open == std::string_view::npos || open > most_head_bytes || close == std::string_view::npos) return std::nullopt;
+    if (open == std::string_view::npos || open > most_head_bytes || close == std::string_view::npos)
+        return std::nullopt;
     const auto time = log_time(line.substr(open + 1, close - open - 1));
     const std::size_t asked = close + 3;
     const std::size_t end = line.find('"', asked);
@@ -308,7 +341,8 @@ std::optional<LoggedRequest> LogLines::access_line(std::string_view line) {
     double logged = clock_.seconds(*time);
     std::size_t place = 0;
     bool quoted = false;
-    while (!rest.empty()) {  // words without quotes: STATUS BYTES, then what the format names, or says by its form
+    while (
+        !rest.empty()) {  // words without quotes: STATUS BYTES, then what the format names, or says by its form
         const std::size_t blank = std::min(rest.find(' '), rest.size());
         const std::string_view word = rest.substr(0, blank);
         rest.remove_prefix(std::min(blank + 1, rest.size()));
@@ -322,7 +356,8 @@ std::optional<LoggedRequest> LogLines::access_line(std::string_view line) {
         const std::size_t point = value.find('.');
         const bool thousandths = point != std::string_view::npos && value.size() == point + 4;
         if (name.empty() && place < 2) (place == 0 ? words.status : words.answer_bytes) = value;
-        else if (name == "rt" || name == "request_time" || (name.empty() && thousandths && point < 8 && !words.seconds))
+        else if (name == "rt" || name == "request_time" ||
+                 (name.empty() && thousandths && point < 8 && !words.seconds))
             words.seconds = printed_number(value);
         else if (name == "request_length" || name == "rl") words.request_bytes = value;
         else if (name == "content_type" || name == "ct") words.content_type = value;
@@ -348,7 +383,8 @@ std::optional<LoggedRequest> LogLines::read_line(std::string_view line) {
             if (inner == wrapped.end() || !inner->is_string()) continue;
             std::string text = inner->get<std::string>();
             for (const char* time : {"asctime", "timestamp", "time", "@timestamp"})
-                if (const auto found = wrapped.find(time); std::string(name) != "log" && found != wrapped.end() && found->is_string())
+                if (const auto found = wrapped.find(time);
+                    std::string(name) != "log" && found != wrapped.end() && found->is_string())
                     text.insert(0, found->get<std::string>() + " ");
             if (auto request = read_line(trimmed(text))) return request;
         }
@@ -369,8 +405,10 @@ std::optional<LoggedRequest> LogLines::read(std::string_view line, bool with_pro
     line = trimmed(line);
     if (line.empty()) return std::nullopt;
     std::optional<LoggedRequest> request;
-    if (!columns_.empty()) request = read_csv_request(columns_, csv_cells(line), with_prompts_, clock_);
-    else if (first_ && line.front() != '{' && line.find(',') != std::string_view::npos && !(request = read_line(line))) {
+    if (!columns_.empty())
+        request = read_csv_request(columns_, csv_cells(line), with_prompts_, clock_);
+    else if (first_ && line.front() != '{' && line.find(',') != std::string_view::npos &&
+             !(request = read_line(line))) {
         columns_ = csv_cells(line);
         if (!names_requests(columns_)) columns_.clear();
     } else if (!request) request = read_line(line);

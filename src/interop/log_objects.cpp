@@ -19,15 +19,20 @@ namespace {
 
 using LoggedObject = nlohmann::json;
 
-constexpr double most_logged_tokens = 1U << 24U;  ///< of a prompt or an answer; the longest contexts have 10 million
+constexpr double most_logged_tokens =
+    1U << 24U;  ///< of a prompt or an answer; the longest contexts have 10 million
 
 constexpr std::array<std::string_view, 13> logged_times{
-    "startTime",  "start_time",   "timestamp_seconds", "timestamp_milliseconds", "timestamp",  "TIMESTAMP", "Timestamp",
-    "arrived_at", "arrival_time", "created_at",        "request_timestamp",      "@timestamp", "time"};
-constexpr std::array<std::string_view, 7> logged_inputs{"input_tokens",   "prompt_tokens",      "input_length", "ContextTokens",
-                                                        "Request tokens", "num_prefill_tokens", "promptTokens"};
-constexpr std::array<std::string_view, 7> logged_outputs{"output_tokens",   "completion_tokens", "output_length",   "GeneratedTokens",
-                                                         "Response tokens", "num_decode_tokens", "completionTokens"};
+    "startTime",    "start_time", "timestamp_seconds", "timestamp_milliseconds",
+    "timestamp",    "TIMESTAMP",  "Timestamp",         "arrived_at",
+    "arrival_time", "created_at", "request_timestamp", "@timestamp",
+    "time"};
+constexpr std::array<std::string_view, 7> logged_inputs{
+    "input_tokens",   "prompt_tokens",      "input_length", "ContextTokens",
+    "Request tokens", "num_prefill_tokens", "promptTokens"};
+constexpr std::array<std::string_view, 7> logged_outputs{
+    "output_tokens",   "completion_tokens", "output_length",   "GeneratedTokens",
+    "Response tokens", "num_decode_tokens", "completionTokens"};
 
 /// The places of an object where a request, its answer and their counts may stand.
 class LogPlaces {
@@ -45,11 +50,14 @@ public:
     [[nodiscard]] std::pair<std::string_view, const LoggedObject*> find(const Names& names) const {
         for (const std::string_view name : names)
             for (const LoggedObject* place : places_)
-                if (const auto found = place->find(name); found != place->end() && !found->is_null() && *found != "")
+                if (const auto found = place->find(name);
+                    found != place->end() && !found->is_null() && *found != "")
                     return {name, &*found};
         return {"", nullptr};
     }
-    [[nodiscard]] const LoggedObject* one(std::string_view name) const { return find(std::array{name}).second; }
+    [[nodiscard]] const LoggedObject* one(std::string_view name) const {
+        return find(std::array{name}).second;
+    }
 
     static const LoggedObject* member(const LoggedObject& object, const char* name) {
         const auto found = object.is_object() ? object.find(name) : object.end();
@@ -66,7 +74,10 @@ private:
 };
 
 std::string logged_text(const LoggedObject* value) {
-    return value == nullptr ? "" : value->is_string() ? value->get<std::string>() : value->is_structured() ? "" : value->dump();
+    return value == nullptr         ? ""
+           : value->is_string()     ? value->get<std::string>()
+           : value->is_structured() ? ""
+                                    : value->dump();
 }
 
 std::optional<double> logged_number(const LoggedObject* value) {
@@ -76,7 +87,8 @@ std::optional<double> logged_number(const LoggedObject* value) {
     const auto& text = value->get_ref<const std::string&>();
     double number = 0;
     const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc() || stop != text.data() + text.size() || !std::isfinite(number)) return std::nullopt;
+    if (error != std::errc() || stop != text.data() + text.size() || !std::isfinite(number))
+        return std::nullopt;
     return number;
 }
 
@@ -98,7 +110,8 @@ void each_text(const LoggedObject& value, const Take& take) {
     else if (value.is_array())
         for (const LoggedObject& item : value) each_text(item, take);
     else if (value.is_object())
-        for (const char* name : {"role", "content", "text", "tool_calls", "arguments", "function", "message", "choices"})
+        for (const char* name : {"role", "content", "text", "tool_calls", "arguments", "function",
+                                 "message", "choices"})
             if (const auto found = value.find(name); found != value.end()) each_text(*found, take);
 }
 
@@ -113,7 +126,8 @@ void read_prompt(const LogPlaces& places, LoggedRequest& request) {
     }
     if (found == nullptr) return;
     PromptBlocks blocks;
-    if (const LoggedObject* tools = places.one("tools")) each_text(*tools, [&](const std::string& text) { blocks.add_text(text); });
+    if (const LoggedObject* tools = places.one("tools"))
+        each_text(*tools, [&](const std::string& text) { blocks.add_text(text); });
     if (found->is_array() && !found->empty() && found->front().is_number_integer()) {
         for (const LoggedObject& id : *found)
             if (id.is_number_integer()) blocks.add_id(id.get<std::int64_t>());
@@ -139,7 +153,8 @@ void read_hash_ids(const LoggedObject& ids, const LogPlaces& places, LoggedReque
     if (!ids.is_array()) return;
     for (const LoggedObject& id : ids) {
         if (id.is_structured() || id.is_null()) return request.blocks.clear();
-        request.blocks.push_back(id.is_string() ? logged_hash(&id) : fingerprint_of(id.dump()).bits);
+        request.blocks.push_back(id.is_string() ? logged_hash(&id)
+                                                : fingerprint_of(id.dump()).bits);
     }
     constexpr std::array<std::string_view, 2> names{"block_tokens", "block_size"};
     request.block_tokens = logged_tokens(places.find(names).second).value_or(as_in_mooncake);
@@ -148,18 +163,23 @@ void read_hash_ids(const LoggedObject& ids, const LogPlaces& places, LoggedReque
 /// Whether a proxy says that it asked no model for an answer, or got none.
 LoggedRequest::Kept kept_of(const LogPlaces& places) {
     using Kept = LoggedRequest::Kept;
-    if (const std::string hit = lower_case(logged_text(places.one("cache_hit"))); hit == "true") return Kept::cached;
+    if (const std::string hit = lower_case(logged_text(places.one("cache_hit"))); hit == "true")
+        return Kept::cached;
     if (const std::string call = lower_case(logged_text(places.one("call_type")));
-        !call.empty() && call.find("completion") == std::string::npos && call.find("response") == std::string::npos &&
-        call.find("message") == std::string::npos && call.find("generate") == std::string::npos)
+        !call.empty() && call.find("completion") == std::string::npos &&
+        call.find("response") == std::string::npos && call.find("message") == std::string::npos &&
+        call.find("generate") == std::string::npos)
         return Kept::other;
     if (const LoggedObject* tags = places.one("request_tags"); tags != nullptr && tags->is_array())
         for (const LoggedObject& tag : *tags)
-            if (tag.is_string() && tag.get_ref<const std::string&>().find("health-check") != std::string::npos) return Kept::other;
+            if (tag.is_string() &&
+                tag.get_ref<const std::string&>().find("health-check") != std::string::npos)
+                return Kept::other;
     const LoggedObject* status = places.one("status");
     if (const auto code = logged_number(status)) return *code >= 400 ? Kept::failed : Kept::yes;
     const std::string word = lower_case(logged_text(status));
-    if (word.find("fail") != std::string::npos || word.find("error") != std::string::npos || word.find("abort") != std::string::npos)
+    if (word.find("fail") != std::string::npos || word.find("error") != std::string::npos ||
+        word.find("abort") != std::string::npos)
         return Kept::failed;
     for (const char* name : {"error", "exception", "error_str"})
         if (const LoggedObject* error = places.one(name);
@@ -174,14 +194,17 @@ bool read_start(const LogPlaces& places, LogClock& clock, LoggedRequest& request
     if (value == nullptr || !time) return false;
     // As a trace says it: from its own beginning, in the unit that its other names tell.
     const bool milliseconds = name == "timestamp_milliseconds" ||
-                              (name == "timestamp" && (places.one("input_length") != nullptr || places.one("hash_ids") != nullptr));
-    if (const auto number = logged_number(value); number && milliseconds) *time = {*number / 1000, true, true, false};
+                              (name == "timestamp" && (places.one("input_length") != nullptr ||
+                                                       places.one("hash_ids") != nullptr));
+    if (const auto number = logged_number(value); number && milliseconds)
+        *time = {*number / 1000, true, true, false};
     request.start = clock.seconds(*time);
     request.whole_seconds = time->whole;
     return true;
 }
 
-std::optional<LoggedRequest> read_logged_object(const LoggedObject& given, bool with_prompts, LogClock& clock) {
+std::optional<LoggedRequest> read_logged_object(const LoggedObject& given, bool with_prompts,
+                                                LogClock& clock) {
     const LoggedObject* payload = LogPlaces::member(given, "standard_logging_object");
     const LogPlaces places(payload == nullptr ? given : *payload);
     LoggedRequest request;
@@ -191,7 +214,8 @@ std::optional<LoggedRequest> read_logged_object(const LoggedObject& given, bool 
         !input && path != nullptr && path->is_string() && places.one("status") != nullptr) {
         std::array<std::string, 6> said{};
         constexpr std::array<std::string_view, 2> ends{"msec", "time_iso8601"};
-        constexpr std::array<std::string_view, 3> types{"sent_http_content_type", "upstream_http_content_type", "content_type"};
+        constexpr std::array<std::string_view, 3> types{
+            "sent_http_content_type", "upstream_http_content_type", "content_type"};
         constexpr std::array<std::string_view, 2> sizes{"body_bytes_sent", "bytes_sent"};
         said = {logged_text(places.one("request_method")), logged_text(path),
                 logged_text(places.one("status")),         logged_text(places.find(types).second),
@@ -201,20 +225,25 @@ std::optional<LoggedRequest> read_logged_object(const LoggedObject& given, bool 
         if (!end) end = log_time(logged_text(places.find(logged_times).second));
         if (!end) return std::nullopt;
         request.whole_seconds = end->whole;
-        read_access({said[0], said[1], said[2], said[3], said[4], said[5], logged_number(places.one("request_time"))}, clock.seconds(*end),
-                    request);
+        read_access({said[0], said[1], said[2], said[3], said[4], said[5],
+                     logged_number(places.one("request_time"))},
+                    clock.seconds(*end), request);
         return request;
     }
     if (!read_start(places, clock, request)) return std::nullopt;
     request.input_tokens = input;
     request.output_tokens = logged_tokens(places.find(logged_outputs).second);
-    constexpr std::array<std::string_view, 5> ids{"request_id", "id", "rid", "litellm_call_id", "call_id"};
-    constexpr std::array<std::string_view, 4> sessions{"session_id", "conversation_id", "chat_id", "trace_id"};
+    constexpr std::array<std::string_view, 5> ids{"request_id", "id", "rid", "litellm_call_id",
+                                                  "call_id"};
+    constexpr std::array<std::string_view, 4> sessions{"session_id", "conversation_id", "chat_id",
+                                                       "trace_id"};
     request.id = logged_hash(places.find(ids).second);
     request.session = logged_hash(places.find(sessions).second);
     request.kept = kept_of(places);
     const LoggedObject* blocks = places.one("hash_ids");
-    const bool has_prompt = places.find(std::array<std::string_view, 3>{"messages", "prompt", "input"}).second != nullptr;
+    const bool has_prompt =
+        places.find(std::array<std::string_view, 3>{"messages", "prompt", "input"}).second !=
+        nullptr;
     if (!input && !has_prompt && request.kept == LoggedRequest::Kept::yes) return std::nullopt;
     if (with_prompts && request.kept == LoggedRequest::Kept::yes) {
         if (blocks != nullptr) read_hash_ids(*blocks, places, request);
@@ -226,7 +255,8 @@ std::optional<LoggedRequest> read_logged_object(const LoggedObject& given, bool 
 
 }  // namespace
 
-std::optional<LoggedRequest> read_json_request(std::string_view line, bool with_prompts, LogClock& clock) {
+std::optional<LoggedRequest> read_json_request(std::string_view line, bool with_prompts,
+                                               LogClock& clock) {
     const auto object = shallow_json<LoggedObject>(line);
     if (!object.is_object()) return std::nullopt;
     return read_logged_object(object, with_prompts, clock);
@@ -234,13 +264,15 @@ std::optional<LoggedRequest> read_json_request(std::string_view line, bool with_
 
 bool names_requests(const std::vector<std::string>& columns) {
     const auto any = [&](const auto& names) {
-        return std::any_of(names.begin(), names.end(),
-                           [&](std::string_view name) { return std::find(columns.begin(), columns.end(), name) != columns.end(); });
+        return std::any_of(names.begin(), names.end(), [&](std::string_view name) {
+            return std::find(columns.begin(), columns.end(), name) != columns.end();
+        });
     };
     return any(logged_times) && any(logged_inputs);
 }
 
-std::optional<LoggedRequest> read_csv_request(const std::vector<std::string>& columns, const std::vector<std::string>& cells,
+std::optional<LoggedRequest> read_csv_request(const std::vector<std::string>& columns,
+                                              const std::vector<std::string>& cells,
                                               bool with_prompts, LogClock& clock) {
     if (cells.size() != columns.size()) return std::nullopt;
     LoggedObject object = LoggedObject::object();

@@ -14,12 +14,15 @@ namespace servetune {
 
 void LogStream::Close::operator()(gzFile_s* file) const { gzclose(file); }
 
-LogStream::LogStream(const std::filesystem::path& file) : file_(file.string()), buffer_(std::size_t{1} << 20U) {
+LogStream::LogStream(const std::filesystem::path& file)
+    : file_(file.string()), buffer_(std::size_t{1} << 20U) {
     std::error_code unknown;  // then opening it says what is wrong
-    if (std::filesystem::is_directory(file, unknown)) throw IoError("cannot read " + file_ + ": it is a folder");
+    if (std::filesystem::is_directory(file, unknown))
+        throw IoError("cannot read " + file_ + ": it is a folder");
     errno = 0;
     stream_.reset(gzopen(file_.c_str(), "rb"));  // which reads a plain file as it is
-    if (!stream_) throw IoError("cannot read " + file_ + ": " + std::generic_category().message(errno));
+    if (!stream_)
+        throw IoError("cannot read " + file_ + ": " + std::generic_category().message(errno));
     for (const int mark : {0xEF, 0xBB, 0xBF})
         if (peek() == mark) ++at_;
     while (peek() == ' ' || peek() == '\t' || peek() == '\r' || peek() == '\n') ++at_;
@@ -36,7 +39,9 @@ int LogStream::peek() {
     int code = Z_OK;
     (void)gzerror(stream_.get(), &code);
     if (code == Z_BUF_ERROR) cut_off_ = true;
-    else if (got < 0) throw IoError("cannot read " + file_ + " to its end: " + (code == Z_ERRNO ? "the disk says no" : "damaged gzip"));
+    else if (got < 0)
+        throw IoError("cannot read " + file_ +
+                      " to its end: " + (code == Z_ERRNO ? "the disk says no" : "damaged gzip"));
     at_ = 0;
     end_ = static_cast<std::size_t>(std::max(got, 0));
     return end_ > 0 ? static_cast<unsigned char>(buffer_[0]) : -1;

@@ -24,8 +24,10 @@ public:
     /// The next record; false at the end. Of one that is passed over: an empty text.
     bool next(std::string& record);
 
-    [[nodiscard]] std::size_t too_long() const { return too_long_; }  ///< records that were passed over
-    [[nodiscard]] bool cut_off() const { return cut_off_; }           ///< the compressed file ends too early
+    [[nodiscard]] std::size_t too_long() const {
+        return too_long_;
+    }                                                        ///< records that were passed over
+    [[nodiscard]] bool cut_off() const { return cut_off_; }  ///< the compressed file ends too early
 
 private:
     struct Close {

@@ -14,7 +14,8 @@ namespace {
 constexpr std::string_view log_months = "JanFebMarAprMayJunJulAugSepOctNovDec";
 constexpr int year_of_none = 2024;  ///< of dates without one: it has every day that there is
 constexpr double hour_seconds = 3600;
-constexpr double seconds_of_year = 366 * 24 * hour_seconds;  ///< from one day of `year_of_none` to the same a year later
+constexpr double seconds_of_year =
+    366 * 24 * hour_seconds;  ///< from one day of `year_of_none` to the same a year later
 
 /// Reads from the front of a text.
 class Front {
@@ -50,20 +51,24 @@ std::optional<double> seconds_at(int year, int month, int day, Front& front) {
     const auto minute = front.digits(2);
     if (!minute || !front.one_of(":")) return std::nullopt;
     const auto second = front.digits(2);
-    const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(static_cast<unsigned>(month)),
+    const std::chrono::year_month_day date{std::chrono::year(year),
+                                           std::chrono::month(static_cast<unsigned>(month)),
                                            std::chrono::day(static_cast<unsigned>(day))};
     if (!second || !date.ok() || *hour > 23 || *minute > 59 || *second > 60) return std::nullopt;
     const auto days = std::chrono::sys_days(date).time_since_epoch().count();
-    return static_cast<double>(days) * 24 * hour_seconds + *hour * hour_seconds + *minute * 60 + *second;
+    return static_cast<double>(days) * 24 * hour_seconds + *hour * hour_seconds + *minute * 60 +
+           *second;
 }
 
 void take_fraction(Front& front, LogTime& time) {
     time.whole = true;
     const std::string_view rest = front.rest();
-    if (rest.size() < 2 || (rest[0] != '.' && rest[0] != ',') || rest[1] < '0' || rest[1] > '9') return;
+    if (rest.size() < 2 || (rest[0] != '.' && rest[0] != ',') || rest[1] < '0' || rest[1] > '9')
+        return;
     front.skip(1);
     time.whole = false;
-    for (double unit = 0.1; !front.rest().empty() && front.rest()[0] >= '0' && front.rest()[0] <= '9'; unit /= 10) {
+    for (double unit = 0.1;
+         !front.rest().empty() && front.rest()[0] >= '0' && front.rest()[0] <= '9'; unit /= 10) {
         time.seconds += unit * (front.rest()[0] - '0');
         front.skip(1);
     }

@@ -8,7 +8,7 @@ namespace servetune {
 
 /// A moment as a log writes it.
 struct LogTime {
-    double seconds = 0;     ///< since 1970; in UTC where the log says its zone, else of its own clock
+    double seconds = 0;  ///< since 1970; in UTC where the log says its zone, else of its own clock
     bool has_zone = false;  ///< a number of seconds since 1970 has
     bool has_year = true;
     bool whole = false;  ///< it counts whole seconds only

@@ -32,12 +32,13 @@ struct LoggedRequest {
     bool whole_seconds = false;                                   ///< its clock shows no fractions
     bool has_year = true;                                         ///< and its dates have one
     std::optional<std::int64_t> input_tokens{}, output_tokens{};  ///< as a tokenizer counted them
-    double input_estimate = 0, output_estimate = 0;               ///< of texts or bytes; 0: nothing to estimate from
-    bool bytes_only = false;                                      ///< the estimates are of bytes on the wire
-    bool cut = false;                                             ///< the log has only the first part of the prompt
-    std::vector<std::uint64_t> blocks{};                          ///< names; equal names, equal beginnings
-    std::int64_t block_tokens = 0;                                ///< of each
-    bool blocks_of_text = false;                                  ///< their length is an estimate
+    double input_estimate = 0,
+           output_estimate = 0;           ///< of texts or bytes; 0: nothing to estimate from
+    bool bytes_only = false;              ///< the estimates are of bytes on the wire
+    bool cut = false;                     ///< the log has only the first part of the prompt
+    std::vector<std::uint64_t> blocks{};  ///< names; equal names, equal beginnings
+    std::int64_t block_tokens = 0;        ///< of each
+    bool blocks_of_text = false;          ///< their length is an estimate
 };
 
 /// Reads the lines of one log, whatever wrote it: a line of JSON (a proxy's payload or spend log,
@@ -78,11 +79,13 @@ void read_access(const AccessWords& words, double end, LoggedRequest& request);
 bool asks_model(std::string_view path);
 
 /// A request of a JSON object or of a CSV row that was made one. Nothing: it is none.
-std::optional<LoggedRequest> read_json_request(std::string_view line, bool with_prompts, LogClock& clock);
+std::optional<LoggedRequest> read_json_request(std::string_view line, bool with_prompts,
+                                               LogClock& clock);
 /// Whether columns are those of a table of requests.
 bool names_requests(const std::vector<std::string>& columns);
 /// As read_json_request, of cells below their columns.
-std::optional<LoggedRequest> read_csv_request(const std::vector<std::string>& columns, const std::vector<std::string>& cells,
+std::optional<LoggedRequest> read_csv_request(const std::vector<std::string>& columns,
+                                              const std::vector<std::string>& cells,
                                               bool with_prompts, LogClock& clock);
 
 }  // namespace servetune

@@ -17,6 +17,7 @@ namespace servetune {
 /// attribute `trial` is the journal's number. `Unset` is the text `engine`.
 ///
 /// Throws UsageError where the file is there already, IoError where it cannot be written.
-void write_optuna_storage(const StudySetup& setup, std::span<const Trial> trials, const std::filesystem::path& file);
+void write_optuna_storage(const StudySetup& setup, std::span<const Trial> trials,
+                          const std::filesystem::path& file);
 
 }  // namespace servetune

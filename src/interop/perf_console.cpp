@@ -18,8 +18,8 @@ using Json = nlohmann::json;
 using Cells = std::vector<std::string_view>;
 
 bool is_metrics_header(const Cells& cells) {
-    return cells.size() > 3 && (cells[0] == "Statistic" || cells[0] == "Metric") && cells[1] == "avg" && cells[2] == "min" &&
-           cells[3] == "max";
+    return cells.size() > 3 && (cells[0] == "Statistic" || cells[0] == "Metric") &&
+           cells[1] == "avg" && cells[2] == "min" && cells[3] == "max";
 }
 
 /// A row as it was before its cells were broken over lines: the tool breaks long titles before the
@@ -27,7 +27,8 @@ bool is_metrics_header(const Cells& cells) {
 using WholeRow = std::vector<std::string>;
 
 bool continues(const Cells& cells) {
-    const bool no_values = std::all_of(cells.begin() + 1, cells.end(), [](std::string_view cell) { return cell.empty(); });
+    const bool no_values = std::all_of(cells.begin() + 1, cells.end(),
+                                       [](std::string_view cell) { return cell.empty(); });
     return no_values || cells[0].empty() || cells[0].starts_with('(');
 }
 
@@ -37,7 +38,8 @@ void continue_row(WholeRow& row, const Cells& cells) {
 }
 
 /// Adds the metric of a row. What is no number is no figure, and is listed.
-void add_metric(const Cells& header, const WholeRow& row, Json& metrics, std::map<std::string, std::string>& unread) {
+void add_metric(const Cells& header, const WholeRow& row, Json& metrics,
+                std::map<std::string, std::string>& unread) {
     const auto [tag, unit] = perf_tag_and_unit(row[0]);
     if (tag.empty()) return;
     if (metrics.contains(tag)) {
@@ -61,7 +63,9 @@ bool add_line_below(std::string_view line, Json& metrics) {
     if (colon == std::string_view::npos) return false;
     const auto [tag, unit] = perf_tag_and_unit(line.substr(0, colon + 1));
     const auto number = perf_number(trimmed(line.substr(colon + 3)));
-    if (!number || (tag != "output_token_throughput" && tag != "request_throughput") || metrics.contains(tag)) return false;
+    if (!number || (tag != "output_token_throughput" && tag != "request_throughput") ||
+        metrics.contains(tag))
+        return false;
     metrics[tag] = {{"unit", unit}, {"avg", *number}};
     return true;
 }
@@ -108,7 +112,9 @@ std::optional<PrintedTable> read_perf_console(std::string_view text, std::size_t
     // When it still counted nanoseconds its time between tokens may have been another.
     const auto gaps = metrics.find("inter_token_latency");
     if (genai_perf && gaps != metrics.end() && (*gaps)["unit"] == "ns") {
-        if (gaps->contains("avg")) unread["inter_token_latency"] = (*gaps)["avg"].dump() + " ns, of a version whose meaning is not known";
+        if (gaps->contains("avg"))
+            unread["inter_token_latency"] =
+                (*gaps)["avg"].dump() + " ns, of a version whose meaning is not known";
         metrics.erase(gaps);
     }
     if (of_other_length > 0) unread["rows of another length"] = std::to_string(of_other_length);

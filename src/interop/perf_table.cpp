@@ -20,24 +20,25 @@ namespace {
 
 /// Titles of metrics, in lower case: GenAI-Perf has `Time To`, AIPerf `Time to`. Beside them their
 /// tags in the JSON.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 18> tags{{{"request count", "request_count"},
-                                                                              {"request throughput", "request_throughput"},
-                                                                              {"output token throughput", "output_token_throughput"},
-                                                                              {"request latency", "request_latency"},
-                                                                              {"time to first token", "time_to_first_token"},
-                                                                              {"inter token latency", "inter_token_latency"},
-                                                                              {"inter chunk latency", "inter_chunk_latency"},
-                                                                              {"goodput", "goodput"},
-                                                                              {"request goodput", "request_goodput"},
-                                                                              {"error request count", "error_request_count"},
-                                                                              {"request error rate", "request_error_rate"},
-                                                                              {"benchmark duration", "benchmark_duration"},
-                                                                              {"minimum request timestamp", "min_request_timestamp"},
-                                                                              {"maximum response timestamp", "max_response_timestamp"},
-                                                                              {"total input sequence length", "total_isl"},
-                                                                              {"total output sequence length", "total_osl"},
-                                                                              {"total token throughput", "total_token_throughput"},
-                                                                              {"effective concurrency", "effective_concurrency"}}};
+constexpr std::array<std::pair<std::string_view, std::string_view>, 18> tags{
+    {{"request count", "request_count"},
+     {"request throughput", "request_throughput"},
+     {"output token throughput", "output_token_throughput"},
+     {"request latency", "request_latency"},
+     {"time to first token", "time_to_first_token"},
+     {"inter token latency", "inter_token_latency"},
+     {"inter chunk latency", "inter_chunk_latency"},
+     {"goodput", "goodput"},
+     {"request goodput", "request_goodput"},
+     {"error request count", "error_request_count"},
+     {"request error rate", "request_error_rate"},
+     {"benchmark duration", "benchmark_duration"},
+     {"minimum request timestamp", "min_request_timestamp"},
+     {"maximum response timestamp", "max_response_timestamp"},
+     {"total input sequence length", "total_isl"},
+     {"total output sequence length", "total_osl"},
+     {"total token throughput", "total_token_throughput"},
+     {"effective concurrency", "effective_concurrency"}}};
 
 std::string_view first_line(std::string_view text) {
     if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
@@ -59,12 +60,14 @@ bool drop_times_of_no_stream(nlohmann::json& metrics) {
 
 std::pair<std::string, std::string> perf_tag_and_unit(std::string_view title) {
     std::string_view unit;
-    if (const auto open = title.rfind(" ("); open != std::string_view::npos && title.ends_with(')')) {
+    if (const auto open = title.rfind(" (");
+        open != std::string_view::npos && title.ends_with(')')) {
         unit = title.substr(open + 2, title.size() - open - 3);
         title = title.substr(0, open);
     }
     const std::string said = lower_case(std::string(title));
-    const auto known = std::find_if(tags.begin(), tags.end(), [&](const auto& tag) { return tag.first == said; });
+    const auto known =
+        std::find_if(tags.begin(), tags.end(), [&](const auto& tag) { return tag.first == said; });
     return {std::string(known == tags.end() ? title : known->second), std::string(unit)};
 }
 
@@ -75,7 +78,8 @@ std::optional<double> perf_number(std::string_view cell) {
     const std::string_view whole = cell.substr(0, cell.find('.'));
     for (const char c : whole) {
         if (c == ',') {
-            if (digits.empty() || (has_comma ? since_comma != 3 : since_comma > 3)) return std::nullopt;
+            if (digits.empty() || (has_comma ? since_comma != 3 : since_comma > 3))
+                return std::nullopt;
             has_comma = true;
             since_comma = 0;
             continue;
@@ -89,8 +93,10 @@ std::optional<double> perf_number(std::string_view cell) {
 
 PublishedResult perf_result(nlohmann::json metrics, bool genai_perf) {
     const bool streamed = !genai_perf || !drop_times_of_no_stream(metrics);
-    PublishedResult result = genai_perf ? read_genai_perf_metrics(metrics) : read_aiperf_metrics(metrics);
-    if (!streamed) result.unread["time_to_first_token"] = "the latency itself: the answers did not stream";
+    PublishedResult result =
+        genai_perf ? read_genai_perf_metrics(metrics) : read_aiperf_metrics(metrics);
+    if (!streamed)
+        result.unread["time_to_first_token"] = "the latency itself: the answers did not stream";
     return result;
 }
 
@@ -114,7 +120,8 @@ PublishedResult read_perf_table(std::string_view text, const std::string& name) 
             continue;
         }
         if (row.cells.size() != header.size())
-            throw ParseError(where + std::to_string(header.size()) + " cells wanted, got " + std::to_string(row.cells.size()));
+            throw ParseError(where + std::to_string(header.size()) + " cells wanted, got " +
+                             std::to_string(row.cells.size()));
         if (header.front() == "Endpoint" || (header.size() > 1 && header[1] == "GPU")) {
             ++rows_of_gpus;
             continue;
@@ -127,18 +134,23 @@ PublishedResult read_perf_table(std::string_view text, const std::string& name) 
             if (said.empty() || said == "n/a" || said == "nan" || said == "none") continue;
             const auto number = perf_number(row.cells[i]);
             if (!number)
-                throw ParseError(where + "'" + title + "', " + header[i] + ": a number wanted, got '" + one_line(row.cells[i]) + "'");
+                throw ParseError(where + "'" + title + "', " + header[i] +
+                                 ": a number wanted, got '" + one_line(row.cells[i]) + "'");
             metric[header[i] == "Value" ? "avg" : header[i]] = *number;
         }
     }
     if (genai_perf) {
         if (!is_metric(metrics, "request_throughput") || !is_metric(metrics, "request_latency"))
-            throw ParseError(name + ": a table of GenAI-Perf without 'Request Throughput' or 'Request Latency'");
+            throw ParseError(
+                name + ": a table of GenAI-Perf without 'Request Throughput' or 'Request Latency'");
     } else if (!is_metric(metrics, "request_count") && !is_metric(metrics, "error_request_count")) {
-        throw ParseError(name + ": a table of AIPerf without a number of requests: 'Request Count' or 'Error Request Count' wanted");
+        throw ParseError(name +
+                         ": a table of AIPerf without a number of requests: 'Request Count' or "
+                         "'Error Request Count' wanted");
     }
     PublishedResult result = perf_result(std::move(metrics), genai_perf);
-    if (rows_of_gpus > 0) result.unread["telemetry of GPUs"] = std::to_string(rows_of_gpus) + " rows";
+    if (rows_of_gpus > 0)
+        result.unread["telemetry of GPUs"] = std::to_string(rows_of_gpus) + " rows";
     return result;
 }
 

@@ -32,7 +32,8 @@ std::string embedded_once(const std::string& text, Quoting quoting) {
         case Quoting::unit_single: return escaped_with(text, "\\'", '\\');
         case Quoting::unit_double: return escaped_with(text, "\\\"", '\\');
         case Quoting::shell_single:
-            for (const char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
+            for (const char c : text)
+                result += c == '\'' ? std::string("'\\''") : std::string(1, c);
             return result;
     }
     return result;
@@ -50,8 +51,12 @@ public:
     }
 
 private:
-    [[nodiscard]] char next(std::size_t ahead = 1) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
-    [[nodiscard]] bool line_end(std::size_t at) const { return text_.compare(at, 1, "\n") == 0 || text_.compare(at, 2, "\r\n") == 0; }
+    [[nodiscard]] char next(std::size_t ahead = 1) const {
+        return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0';
+    }
+    [[nodiscard]] bool line_end(std::size_t at) const {
+        return text_.compare(at, 1, "\n") == 0 || text_.compare(at, 2, "\r\n") == 0;
+    }
     [[nodiscard]] Span place(std::size_t at) const { return from_.from[at]; }
     void begin_word() {
         if (in_word_) return;
@@ -78,7 +83,8 @@ private:
     }
     void end_command() {
         end_word();
-        if (!current_.words.empty() || !current_.array.empty()) commands_.push_back(std::move(current_));
+        if (!current_.words.empty() || !current_.array.empty())
+            commands_.push_back(std::move(current_));
         current_ = {};
     }
     void quoted(char quote) {
@@ -96,11 +102,13 @@ private:
                 ++at_;
             }
         }
-        if (at_ >= text_.size()) throw ParseError(std::string("a quote ") + quote + " is not closed");
+        if (at_ >= text_.size())
+            throw ParseError(std::string("a quote ") + quote + " is not closed");
         word_.file.end = place(at_).end;
         ++at_;
-        const bool ends = at_ >= text_.size() || is_blank_or_end(text_[at_]) ||
-                          (!unit_ && std::string_view(";&|()<>").find(text_[at_]) != std::string_view::npos);
+        const bool ends =
+            at_ >= text_.size() || is_blank_or_end(text_[at_]) ||
+            (!unit_ && std::string_view(";&|()<>").find(text_[at_]) != std::string_view::npos);
         if (whole && ends && begin < at_)
             word_.quote = unit_ ? (quote == '"' ? Quoting::unit_double : Quoting::unit_single)
                                 : (quote == '"' ? Quoting::shell_double : Quoting::shell_single);
@@ -146,7 +154,8 @@ private:
     void bracketed(char open, char close) {
         std::size_t depth = 0;
         do {
-            if (at_ >= text_.size()) throw ParseError(std::string("a bracket ") + open + " is not closed");
+            if (at_ >= text_.size())
+                throw ParseError(std::string("a bracket ") + open + " is not closed");
             const char c = text_[at_];
             if (c == close && depth > 0) --depth;
             else if (c == open) ++depth;
@@ -159,9 +168,11 @@ private:
         at_ += indented ? 3 : 2;
         while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t')) ++at_;
         std::string mark;
-        for (; at_ < text_.size() && !is_blank_or_end(text_[at_]) && std::string_view(";&|)").find(text_[at_]) == std::string_view::npos;
+        for (; at_ < text_.size() && !is_blank_or_end(text_[at_]) &&
+               std::string_view(";&|)").find(text_[at_]) == std::string_view::npos;
              ++at_)
-            if (std::string_view("'\"\\").find(text_[at_]) == std::string_view::npos) mark += text_[at_];
+            if (std::string_view("'\"\\").find(text_[at_]) == std::string_view::npos)
+                mark += text_[at_];
         marks_.emplace_back(std::move(mark), indented);
     }
     void skip_here_documents() {
@@ -176,7 +187,8 @@ private:
             }
     }
     void redirection() {
-        if (in_word_ && std::all_of(word_.text().begin(), word_.text().end(), [](unsigned char c) { return std::isdigit(c) != 0; }))
+        if (in_word_ && std::all_of(word_.text().begin(), word_.text().end(),
+                                    [](unsigned char c) { return std::isdigit(c) != 0; }))
             in_word_ = false;  // `2>`: the number of a stream
         end_word();
         if (text_.compare(at_, 3, "<<<") == 0) at_ += 3;
@@ -210,7 +222,8 @@ private:
             end_word();
             ++at_;
         } else if (c == '(' && in_word_ && word_.text().ends_with('=')) {
-            const std::string name = word_.text().substr(0, word_.text().size() - (word_.text().ends_with("+=") ? 2 : 1));
+            const std::string name = word_.text().substr(
+                0, word_.text().size() - (word_.text().ends_with("+=") ? 2 : 1));
             in_word_ = false;
             end_command();
             current_.array = name;
@@ -234,12 +247,14 @@ private:
     FileWord word_{};
     PlacedCommand current_{};
     std::vector<PlacedCommand> commands_{};
-    std::vector<std::pair<std::string, bool>> marks_{};  ///< of here-documents that begin behind this line
+    std::vector<std::pair<std::string, bool>>
+        marks_{};  ///< of here-documents that begin behind this line
 };
 
 /// Whether YAML reads a plain scalar of these bytes as this very text, in a list in brackets too.
 bool plain_in_yaml(std::string_view text) {
-    constexpr std::string_view safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./+@";
+    constexpr std::string_view safe =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./+@";
     const bool word = !text.empty() && text.find_first_not_of(safe) == std::string_view::npos;
     return word && text.starts_with("--") && text != "---";
 }
@@ -262,7 +277,9 @@ PlacedText PlacedText::whole_file(std::string_view text) {
     return result;
 }
 
-std::vector<PlacedCommand> shell_commands(const PlacedText& text) { return WordReader(text, false).read(); }
+std::vector<PlacedCommand> shell_commands(const PlacedText& text) {
+    return WordReader(text, false).read();
+}
 
 std::vector<FileWord> unit_words(const PlacedText& text) {
     std::vector<PlacedCommand> commands = WordReader(text, true).read();
@@ -270,43 +287,59 @@ std::vector<FileWord> unit_words(const PlacedText& text) {
 }
 
 std::string embedded(std::string text, const std::vector<Quoting>& within) {
-    for (auto quoting = within.rbegin(); quoting != within.rend(); ++quoting) text = embedded_once(text, *quoting);
+    for (auto quoting = within.rbegin(); quoting != within.rend(); ++quoting)
+        text = embedded_once(text, *quoting);
     return text;
 }
 
 std::string text_for(const std::string& text, const FileWord& like) {
     if (like.stands != FileWord::Stands::in_text) {
-        if (like.quote == Quoting::yaml_single) return "'" + embedded_once(text, Quoting::yaml_single) + "'";
+        if (like.quote == Quoting::yaml_single)
+            return "'" + embedded_once(text, Quoting::yaml_single) + "'";
         const bool plain_entry =
             like.stands == FileWord::Stands::as_entry && !text.empty() &&
-            text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.") == std::string::npos;
+            text.find_first_not_of(
+                "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.") ==
+                std::string::npos;
         if (like.quote == Quoting::none && (plain_in_yaml(text) || plain_entry)) return text;
         return "\"" + embedded_once(text, Quoting::yaml_double) + "\"";
     }
     std::string word;
     const bool plain = quoted_where_needed(text) == text;
-    if (like.quote == Quoting::shell_double || like.quote == Quoting::unit_double || (like.unit && !plain))
-        word = "\"" + embedded_once(text, like.unit ? Quoting::unit_double : Quoting::shell_double) + "\"";
-    else if (like.quote == Quoting::unit_single) word = "'" + embedded_once(text, Quoting::unit_single) + "'";
+    if (like.quote == Quoting::shell_double || like.quote == Quoting::unit_double ||
+        (like.unit && !plain))
+        word = "\"" +
+               embedded_once(text, like.unit ? Quoting::unit_double : Quoting::shell_double) + "\"";
+    else if (like.quote == Quoting::unit_single)
+        word = "'" + embedded_once(text, Quoting::unit_single) + "'";
     else word = like.quote == Quoting::shell_single || !plain ? shell_quoted(text) : text;
     return embedded(word, like.within);
 }
 
 std::string unified_diff(std::string_view before, std::string_view after, const std::string& name) {
-    const std::vector<std::string_view> old_lines = diff_lines(before), new_lines = diff_lines(after);
+    const std::vector<std::string_view> old_lines = diff_lines(before),
+                                        new_lines = diff_lines(after);
     std::size_t same = 0, tail = 0;
     const std::size_t least = std::min(old_lines.size(), new_lines.size());
     while (same < least && old_lines[same] == new_lines[same]) ++same;
-    while (tail + same < least && old_lines[old_lines.size() - 1 - tail] == new_lines[new_lines.size() - 1 - tail]) ++tail;
+    while (tail + same < least &&
+           old_lines[old_lines.size() - 1 - tail] == new_lines[new_lines.size() - 1 - tail])
+        ++tail;
     if (same == old_lines.size() && same == new_lines.size()) return "";
-    const std::size_t rows = old_lines.size() - same - tail, columns = new_lines.size() - same - tail;
+    const std::size_t rows = old_lines.size() - same - tail,
+                      columns = new_lines.size() - same - tail;
     constexpr std::size_t most_cells = 4'000'000;
-    const bool small = (rows + 1) * (columns + 1) <= most_cells;  // else the whole part in between is one change
+    const bool small =
+        (rows + 1) * (columns + 1) <= most_cells;  // else the whole part in between is one change
     std::vector<std::size_t> common(small ? (rows + 1) * (columns + 1) : 0);
-    const auto cell = [&](std::size_t i, std::size_t j) -> std::size_t& { return common[i * (columns + 1) + j]; };
+    const auto cell = [&](std::size_t i, std::size_t j) -> std::size_t& {
+        return common[i * (columns + 1) + j];
+    };
     for (std::size_t i = rows; small && i-- > 0;)
         for (std::size_t j = columns; j-- > 0;)
-            cell(i, j) = old_lines[same + i] == new_lines[same + j] ? cell(i + 1, j + 1) + 1 : std::max(cell(i + 1, j), cell(i, j + 1));
+            cell(i, j) = old_lines[same + i] == new_lines[same + j]
+                             ? cell(i + 1, j + 1) + 1
+                             : std::max(cell(i + 1, j), cell(i, j + 1));
     struct Line {
         char mark;
         std::string_view text;
@@ -317,10 +350,12 @@ std::string unified_diff(std::string_view before, std::string_view after, const 
         if (small && i < rows && j < columns && old_lines[same + i] == new_lines[same + j]) {
             lines.push_back({' ', old_lines[same + i++]});
             ++j;
-        } else if (i < rows && (!small || j == columns || cell(i + 1, j) >= cell(i, j + 1))) lines.push_back({'-', old_lines[same + i++]});
+        } else if (i < rows && (!small || j == columns || cell(i + 1, j) >= cell(i, j + 1)))
+            lines.push_back({'-', old_lines[same + i++]});
         else lines.push_back({'+', new_lines[same + j++]});
     }
-    for (std::size_t i = old_lines.size() - tail; i < old_lines.size(); ++i) lines.push_back({' ', old_lines[i]});
+    for (std::size_t i = old_lines.size() - tail; i < old_lines.size(); ++i)
+        lines.push_back({' ', old_lines[i]});
     std::string result = "--- a/" + name + "\n+++ b/" + name + "\n";
     constexpr std::size_t context = 3;
     for (std::size_t at = 0, old_at = 0, new_at = 0; at < lines.size();) {

@@ -14,15 +14,24 @@ struct Span {
 };
 
 /// How a text stands in the one around it.
-enum class Quoting { none, yaml_single, yaml_double, shell_single, shell_double, unit_single, unit_double };
+enum class Quoting {
+    none,
+    yaml_single,
+    yaml_double,
+    shell_single,
+    shell_double,
+    unit_single,
+    unit_double
+};
 
 /// A text that a file holds, perhaps in quotes or folded: for each byte the bytes of the file that
 /// make it.
 struct PlacedText {
     std::string text{};
-    std::vector<Span> from{};       ///< one a byte of `text`
-    std::vector<Quoting> within{};  ///< outermost first: what a text has to be escaped for that is put in here
-    bool expanded = false;          ///< `$` anywhere in it stands for something else, also in single quotes
+    std::vector<Span> from{};  ///< one a byte of `text`
+    std::vector<Quoting>
+        within{};  ///< outermost first: what a text has to be escaped for that is put in here
+    bool expanded = false;  ///< `$` anywhere in it stands for something else, also in single quotes
     void add(char c, Span place) {
         text += c;
         from.push_back(place);

@@ -25,20 +25,25 @@ public:
 
     void OnDocumentStart(const YAML::Mark& /*mark*/) override {}
     void OnDocumentEnd() override {}
-    void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { leaf(node(YamlNode::Kind::null, mark, anchor, "")); }
+    void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+        leaf(node(YamlNode::Kind::null, mark, anchor, ""));
+    }
     void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
         aliased_.insert(anchor);
         leaf(node(YamlNode::Kind::alias, mark, anchor, ""));
     }
-    void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& value) override {
+    void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  const std::string& value) override {
         YamlNode scalar = node(YamlNode::Kind::scalar, mark, anchor, tag);
         scalar.text = value;
         leaf(std::move(scalar));
     }
-    void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value style) override {
+    void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                         YAML::EmitterStyle::value style) override {
         open(node(YamlNode::Kind::sequence, mark, anchor, tag), style);
     }
-    void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value style) override {
+    void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                    YAML::EmitterStyle::value style) override {
         open(node(YamlNode::Kind::mapping, mark, anchor, tag), style);
     }
     void OnSequenceEnd() override { close(); }
@@ -54,13 +59,15 @@ private:
         YamlNode node;
         std::vector<YamlNode> children{};
     };
-    YamlNode node(YamlNode::Kind kind, const YAML::Mark& mark, YAML::anchor_t anchor, const std::string& tag) {
+    YamlNode node(YamlNode::Kind kind, const YAML::Mark& mark, YAML::anchor_t anchor,
+                  const std::string& tag) {
         YamlNode result;
         result.kind = kind;
         result.tag = tag;
         result.anchor = anchor;
         std::size_t at = offset_ + static_cast<std::size_t>(std::max(0, mark.pos));
-        while (kind != YamlNode::Kind::alias && at < file_.size() && (file_[at] == '&' || file_[at] == '!')) {
+        while (kind != YamlNode::Kind::alias && at < file_.size() &&
+               (file_[at] == '&' || file_[at] == '!')) {
             while (at < file_.size() && !is_yaml_blank(file_[at])) ++at;
             while (at < file_.size() && is_yaml_blank(file_[at])) ++at;
         }
@@ -69,7 +76,8 @@ private:
     }
     void open(YamlNode started, YAML::EmitterStyle::value style) {
         constexpr std::size_t deepest = 100;
-        if (open_.size() >= deepest) throw ParseError("the file nests deeper than " + std::to_string(deepest));
+        if (open_.size() >= deepest)
+            throw ParseError("the file nests deeper than " + std::to_string(deepest));
         started.flow = style == YAML::EmitterStyle::Flow;
         open_.push_back({std::move(started)});
     }
@@ -87,13 +95,15 @@ private:
                 const YamlNode& key = last.children[i];
                 if (key.kind == YamlNode::Kind::scalar && !seen.insert(key.text).second)
                     throw ParseError("the key '" + key.text + "' stands twice in one mapping");
-                last.node.entries.emplace_back(std::move(last.children[i]), std::move(last.children[i + 1]));
+                last.node.entries.emplace_back(std::move(last.children[i]),
+                                               std::move(last.children[i + 1]));
             }
         }
         leaf(std::move(last.node));
     }
     void mark_shared(YamlNode& at, bool below) {
-        at.shared = below || (at.anchor != 0 && at.kind != YamlNode::Kind::alias && aliased_.contains(at.anchor));
+        at.shared = below || (at.anchor != 0 && at.kind != YamlNode::Kind::alias &&
+                              aliased_.contains(at.anchor));
         for (auto& [key, value] : at.entries) mark_shared(value, at.shared);
         for (YamlNode& item : at.items) mark_shared(item, at.shared);
     }
@@ -109,7 +119,8 @@ private:
 /// are one blank, or a line end, of the text.
 class ScalarAlignment {
 public:
-    ScalarAlignment(std::string_view file, const YamlNode& scalar) : file_(file), value_(scalar.text), at_(scalar.begin) {
+    ScalarAlignment(std::string_view file, const YamlNode& scalar)
+        : file_(file), value_(scalar.text), at_(scalar.begin) {
         style_ = at_ < file_.size() ? file_[at_] : '\0';
         if (style_ == '|' || style_ == '>') {
             at_ = std::min(file_.find('\n', at_), file_.size() - 1) + 1;
@@ -117,17 +128,23 @@ public:
         } else if (style_ == '\'' || style_ == '"') ++at_;
         else style_ = 'p';
         while (done_ < value_.size()) step();
-        if ((style_ == '\'' || style_ == '"') && (at_ >= file_.size() || file_[at_] != style_)) refuse();
+        if ((style_ == '\'' || style_ == '"') && (at_ >= file_.size() || file_[at_] != style_))
+            refuse();
     }
     PlacedText result{};
-    [[nodiscard]] std::size_t end() const { return at_ + (style_ == '\'' || style_ == '"' ? 1 : 0); }
+    [[nodiscard]] std::size_t end() const {
+        return at_ + (style_ == '\'' || style_ == '"' ? 1 : 0);
+    }
     [[nodiscard]] char style() const { return style_; }
 
 private:
     [[noreturn]] void refuse() const {
         throw ParseError(
             "the form of the text '" + value_.substr(0, 40) + "' cannot be followed (line " +
-            std::to_string(1 + std::count(file_.begin(), file_.begin() + static_cast<std::ptrdiff_t>(std::min(at_, file_.size())), '\n')) +
+            std::to_string(1 + std::count(file_.begin(),
+                                          file_.begin() + static_cast<std::ptrdiff_t>(
+                                                              std::min(at_, file_.size())),
+                                          '\n')) +
             ")");
     }
     void take(std::size_t bytes) {
@@ -138,16 +155,19 @@ private:
         std::size_t end = at_;
         bool line_end = style_ == '|' || style_ == '>' ? done_ == 0 : false;
         for (; end < file_.size(); ++end) {
-            const bool folded =
-                style_ == '"' && file_[end] == '\\' && end + 1 < file_.size() && (file_[end + 1] == '\n' || file_[end + 1] == '\r');
+            const bool folded = style_ == '"' && file_[end] == '\\' && end + 1 < file_.size() &&
+                                (file_[end + 1] == '\n' || file_[end + 1] == '\r');
             if (!folded && !is_yaml_blank(file_[end])) break;
             line_end = line_end || file_[end] == '\n';
         }
         std::size_t last = done_;
         while (last < value_.size() && is_yaml_blank(value_[last])) ++last;
-        if (!line_end && end == file_.size()) line_end = true;  // a block whose last line has no end
+        if (!line_end && end == file_.size())
+            line_end = true;  // a block whose last line has no end
         if (!line_end) {
-            if (end - at_ < last - done_ || value_.compare(done_, last - done_, file_.substr(at_, last - done_)) != 0) refuse();
+            if (end - at_ < last - done_ ||
+                value_.compare(done_, last - done_, file_.substr(at_, last - done_)) != 0)
+                refuse();
             while (done_ < last) take(1);
             return;
         }
@@ -159,10 +179,11 @@ private:
         const char c = at_ < file_.size() ? file_[at_] : '\n';
         const char next = at_ + 1 < file_.size() ? file_[at_ + 1] : '\0';
         if (style_ == '"' && c == '\\' && next != '\n' && next != '\r') {
-            const char meant = next == 'n'                                                       ? '\n'
-                               : next == 't'                                                     ? '\t'
-                               : std::string_view("\\\"/ ").find(next) != std::string_view::npos ? next
-                                                                                                 : '\0';
+            const char meant = next == 'n'   ? '\n'
+                               : next == 't' ? '\t'
+                               : std::string_view("\\\"/ ").find(next) != std::string_view::npos
+                                   ? next
+                                   : '\0';
             if (meant != value_[done_]) refuse();
             take(2);
         } else if (is_yaml_blank(value_[done_])) {
@@ -197,18 +218,22 @@ std::string YamlNode::text_of(std::string_view key) const {
 }
 
 void YamlNode::flatten(const std::string& path, std::map<std::string, std::string>& into) const {
-    into[path] = std::to_string(static_cast<int>(kind)) + tag + "#" + std::to_string(anchor) + "=" + text;
+    into[path] =
+        std::to_string(static_cast<int>(kind)) + tag + "#" + std::to_string(anchor) + "=" + text;
     for (std::size_t i = 0; i < entries.size(); ++i) {
         const std::string key = path + "/" + entries[i].first.text;
-        entries[i].second.flatten(entries[i].first.kind == Kind::scalar ? key : path + "/?" + std::to_string(i), into);
+        entries[i].second.flatten(
+            entries[i].first.kind == Kind::scalar ? key : path + "/?" + std::to_string(i), into);
     }
-    for (std::size_t i = 0; i < items.size(); ++i) items[i].flatten(path + "/" + item_name(*this, i), into);
+    for (std::size_t i = 0; i < items.size(); ++i)
+        items[i].flatten(path + "/" + item_name(*this, i), into);
 }
 
 std::string item_name(const YamlNode& list, std::size_t i) {
     const std::string name = list.items[i].text_of("name");
     const auto same = [&](const YamlNode& other) { return other.text_of("name") == name; };
-    if (!name.empty() && std::count_if(list.items.begin(), list.items.end(), same) == 1) return "[" + name + "]";
+    if (!name.empty() && std::count_if(list.items.begin(), list.items.end(), same) == 1)
+        return "[" + name + "]";
     return "[" + std::to_string(i) + "]";
 }
 
@@ -244,10 +269,13 @@ FileWord scalar_word(std::string_view file, const YamlNode& scalar, bool in_flow
     ScalarAlignment aligned(file, scalar);
     word.value = placed_scalar(file, scalar);
     word.file = {scalar.begin, aligned.end()};
-    word.quote = aligned.style() == '\'' ? Quoting::yaml_single : aligned.style() == '"' ? Quoting::yaml_double : Quoting::none;
+    word.quote = aligned.style() == '\''  ? Quoting::yaml_single
+                 : aligned.style() == '"' ? Quoting::yaml_double
+                                          : Quoting::none;
     word.stands = FileWord::Stands::as_item;
     word.in_flow = in_flow;
-    word.varies = scalar.text.find('$') != std::string::npos || scalar.text.find("{{") != std::string::npos;
+    word.varies =
+        scalar.text.find('$') != std::string::npos || scalar.text.find("{{") != std::string::npos;
     return word;
 }
 

@@ -13,9 +13,11 @@ namespace servetune {
 
 /// What a person says of a table.
 struct PlainTableRequest {
-    std::string objective;                     ///< `COLUMN`, `maximize:COLUMN` or `minimize:COLUMN`
-    std::vector<std::string> parameters{};     ///< the columns that are parameters; empty: as the columns tell
-    std::set<std::string> known_parameters{};  ///< names that engines have: such a column is a parameter
+    std::string objective;  ///< `COLUMN`, `maximize:COLUMN` or `minimize:COLUMN`
+    std::vector<std::string>
+        parameters{};  ///< the columns that are parameters; empty: as the columns tell
+    std::set<std::string>
+        known_parameters{};  ///< names that engines have: such a column is a parameter
 };
 
 /// A CSV table of configurations and figures as a table that can be replayed.
@@ -39,11 +41,13 @@ struct PlainTable {
 ///
 /// Throws ParseError `name:line:` for a broken table, two columns of one name, a column that is
 /// both, a column that may be either, and an objective whose direction nothing tells.
-PlainTable read_plain_table(std::string_view text, const std::string& name, const PlainTableRequest& request);
+PlainTable read_plain_table(std::string_view text, const std::string& name,
+                            const PlainTableRequest& request);
 
 /// The study that replays it: every row is looked at, and the first measured one is the default.
 /// `table_file`: where `csv` is, as the study names it.
-std::string study_of(const PlainTable& table, const std::string& study, const std::string& table_file);
+std::string study_of(const PlainTable& table, const std::string& study,
+                     const std::string& table_file);
 
 /// Whether the text looks like a table with several columns.
 bool looks_like_table(std::string_view text);

@@ -11,16 +11,23 @@
 namespace servetune {
 
 void PlannedRequests::read(std::string_view between) {
-    constexpr std::array<std::string_view, 7> names{"--num-prompts",  "--num-prompt",    "--max-requests", "--request-count",
-                                                    "--num-requests", "total_requests:", "num_prompts:"};
+    constexpr std::array<std::string_view, 7> names{
+        "--num-prompts",  "--num-prompt",    "--max-requests", "--request-count",
+        "--num-requests", "total_requests:", "num_prompts:"};
     nearest_.clear();
     for (const std::string_view name : names)
-        for (auto at = between.find(name); at != std::string_view::npos; at = between.find(name, at + name.size())) {
+        for (auto at = between.find(name); at != std::string_view::npos;
+             at = between.find(name, at + name.size())) {
             std::size_t begin = at + name.size();
-            while (begin < between.size() && (between[begin] == ' ' || between[begin] == '=')) ++begin;
+            while (begin < between.size() && (between[begin] == ' ' || between[begin] == '='))
+                ++begin;
             std::size_t end = begin;
-            while (end < between.size() && end < begin + 9 && std::isdigit(static_cast<unsigned char>(between[end])) != 0) ++end;
-            if (const auto number = real_of(between.substr(begin, end - begin)); end > begin && number) nearest_.insert(*number);
+            while (end < between.size() && end < begin + 9 &&
+                   std::isdigit(static_cast<unsigned char>(between[end])) != 0)
+                ++end;
+            if (const auto number = real_of(between.substr(begin, end - begin));
+                end > begin && number)
+                nearest_.insert(*number);
         }
     all_.insert(nearest_.begin(), nearest_.end());
 }

@@ -39,7 +39,8 @@ private:
 
 /// Whether a line ends whatever a benchmark printed above it: a fence, or a result block.
 inline bool ends_printed_output(std::string_view line) {
-    return line.starts_with("```") || line.starts_with("~~~") || line.find("Serving Benchmark Result") != std::string_view::npos;
+    return line.starts_with("```") || line.starts_with("~~~") ||
+           line.find("Serving Benchmark Result") != std::string_view::npos;
 }
 
 /// The cells of a row `| a | b |`, or of one drawn with `│` or `┃`, without blanks and without the
@@ -48,7 +49,8 @@ inline bool ends_printed_output(std::string_view line) {
 inline std::vector<std::string_view> cells_of_row(std::string_view line) {
     constexpr std::size_t most = 64;
     constexpr std::array<std::string_view, 3> bars{"|", "│", "┃"};
-    const auto bar = std::find_if(bars.begin(), bars.end(), [&](std::string_view one) { return line.starts_with(one); });
+    const auto bar = std::find_if(bars.begin(), bars.end(),
+                                  [&](std::string_view one) { return line.starts_with(one); });
     if (bar == bars.end()) return {};
     line.remove_prefix(bar->size());
     std::vector<std::string_view> cells;
@@ -56,7 +58,8 @@ inline std::vector<std::string_view> cells_of_row(std::string_view line) {
         if (cells.size() == most) return {};
         const auto end = line.find(*bar);
         std::string_view cell = trimmed(line.substr(0, end));
-        while (cell.size() > 1 && cell.front() == cell.back() && (cell.front() == '*' || cell.front() == '`')) {
+        while (cell.size() > 1 && cell.front() == cell.back() &&
+               (cell.front() == '*' || cell.front() == '`')) {
             cell.remove_prefix(1);
             cell.remove_suffix(1);
         }

@@ -7,7 +7,8 @@
 namespace servetune {
 
 std::vector<PrintedTable> printed_tables(std::string_view text) {
-    constexpr std::array readers{read_llama_bench_table, read_llama_sweep_table, read_perf_console, read_evalscope_console};
+    constexpr std::array readers{read_llama_bench_table, read_llama_sweep_table, read_perf_console,
+                                 read_evalscope_console};
     std::vector<PrintedTable> tables;
     for (std::size_t at = 0; at < text.size();) {
         std::size_t next = text.find('\n', at);

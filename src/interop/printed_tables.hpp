@@ -19,7 +19,8 @@ struct PrintedTable {
 };
 
 /// Whose tables are read, for messages.
-inline constexpr std::string_view printed_table_tools = "llama-bench, AIPerf, GenAI-Perf or evalscope";
+inline constexpr std::string_view printed_table_tools =
+    "llama-bench, AIPerf, GenAI-Perf or evalscope";
 
 /// All tables of known tools in a document, in order: llama-bench, llama-sweep-bench,
 /// llama-batched-bench, AIPerf, GenAI-Perf, evalscope. A table is known by the names of its columns
@@ -29,9 +30,13 @@ std::vector<PrintedTable> printed_tables(std::string_view text);
 
 /// The readers of one tool each. `at` is the begin of a line; nothing where no table of theirs
 /// begins there. A table without a row has no results.
-std::optional<PrintedTable> read_llama_bench_table(std::string_view text, std::size_t at);  // llama_bench_table.cpp
-std::optional<PrintedTable> read_llama_sweep_table(std::string_view text, std::size_t at);  // llama_sweep_table.cpp
-std::optional<PrintedTable> read_perf_console(std::string_view text, std::size_t at);       // perf_console.cpp
-std::optional<PrintedTable> read_evalscope_console(std::string_view text, std::size_t at);  // evalscope_console.cpp
+std::optional<PrintedTable> read_llama_bench_table(std::string_view text,
+                                                   std::size_t at);  // llama_bench_table.cpp
+std::optional<PrintedTable> read_llama_sweep_table(std::string_view text,
+                                                   std::size_t at);  // llama_sweep_table.cpp
+std::optional<PrintedTable> read_perf_console(std::string_view text,
+                                              std::size_t at);  // perf_console.cpp
+std::optional<PrintedTable> read_evalscope_console(std::string_view text,
+                                                   std::size_t at);  // evalscope_console.cpp
 
 }  // namespace servetune

@@ -36,7 +36,8 @@ public:
     }
     void add_id(std::int64_t id) {
         for (int shift = 0; shift < 32; shift += 8)
-            mix(static_cast<unsigned char>(static_cast<std::uint64_t>(id) >> static_cast<unsigned>(shift)));
+            mix(static_cast<unsigned char>(static_cast<std::uint64_t>(id) >>
+                                           static_cast<unsigned>(shift)));
         tokens_ += 1;
         end_blocks();
     }
@@ -49,14 +50,18 @@ private:
     static std::size_t word_length(std::string_view text) {
         constexpr std::size_t longest = 32;
         const std::size_t begin = text.find_first_not_of(" \n\t");
-        if (begin == std::string_view::npos || begin >= longest) return std::min(text.size(), longest);
+        if (begin == std::string_view::npos || begin >= longest)
+            return std::min(text.size(), longest);
         std::size_t end = std::min({text.find_first_of(" \n\t", begin), text.size(), longest});
-        while (end < text.size() && end < longest + 3 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) ++end;
+        while (end < text.size() && end < longest + 3 &&
+               (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U)
+            ++end;
         return end;
     }
     void mix(unsigned char byte) { hash_ = (hash_ ^ byte) * 0x100000001b3ULL; }
     void end_blocks() {
-        while (tokens_ >= static_cast<double>(tokens) * static_cast<double>(names_.size() + 1) && names_.size() < most) {
+        while (tokens_ >= static_cast<double>(tokens) * static_cast<double>(names_.size() + 1) &&
+               names_.size() < most) {
             mix(0xFF);  // in no UTF-8 text
             names_.push_back(hash_);
         }

@@ -21,7 +21,8 @@ namespace {
 /// heading or with HTML.
 std::size_t block_size(std::string_view from_title) {
     std::size_t end = from_title.size();
-    for (const std::string_view ends : {"==========", "```", "\n#", "\n</"}) end = std::min(end, from_title.substr(0, end).find(ends));
+    for (const std::string_view ends : {"==========", "```", "\n#", "\n</"})
+        end = std::min(end, from_title.substr(0, end).find(ends));
     return std::min(end, from_title.size());
 }
 
@@ -37,10 +38,14 @@ std::string as_typed(std::string_view text) {
             at += no_break.size();
             continue;
         }
-        const bool begins = result.empty() || std::isspace(static_cast<unsigned char>(result.back())) != 0;
+        const bool begins =
+            result.empty() || std::isspace(static_cast<unsigned char>(result.back())) != 0;
         std::size_t dashes = 0;
-        while (begins && (rest.substr(dashes).starts_with(en) || rest.substr(dashes).starts_with(em))) dashes += en.size();
-        if (dashes > 0 && dashes < rest.size() && std::isalpha(static_cast<unsigned char>(rest[dashes])) != 0) {
+        while (begins &&
+               (rest.substr(dashes).starts_with(en) || rest.substr(dashes).starts_with(em)))
+            dashes += en.size();
+        if (dashes > 0 && dashes < rest.size() &&
+            std::isalpha(static_cast<unsigned char>(rest[dashes])) != 0) {
             const std::size_t name = rest.find_first_of(" =\t\n", dashes) - dashes;
             const bool is_short = dashes == en.size() && rest.starts_with(en) && name < 4;  // `-tp`
             result += is_short ? "-" : "--";
@@ -53,7 +58,8 @@ std::string as_typed(std::string_view text) {
 }
 
 /// What a table says of a result, and what the text around the table says of it.
-PublishedResult with_surroundings(const Surroundings& surroundings, PublishedResult result, bool measures_server) {
+PublishedResult with_surroundings(const Surroundings& surroundings, PublishedResult result,
+                                  bool measures_server) {
     PublishedResult around;
     surroundings.describe(around);
     result.sections = std::move(around.sections);
@@ -69,14 +75,17 @@ PublishedResult with_surroundings(const Surroundings& surroundings, PublishedRes
 /// Of a document in which nobody can say whether a command belongs to the block above or below it.
 void take_command(PublishedResult& result) {
     result.not_recognised =
-        "the first result has no command above it and the last has one below, so this may be of either: " + cut_to(result.arguments, 120);
+        "the first result has no command above it and the last has one below, so this may be of "
+        "either: " +
+        cut_to(result.arguments, 120);
     result.arguments.clear();
     result.arguments_unknown = true;
 }
 
 }  // namespace
 
-std::vector<PublishedResult> read_published(std::string_view written, const std::vector<Engine>& engines) {
+std::vector<PublishedResult> read_published(std::string_view written,
+                                            const std::vector<Engine>& engines) {
     constexpr std::string_view marker = "Serving Benchmark Result";
     const std::string typed = as_typed(written);
     const std::string_view text = typed;
@@ -99,8 +108,10 @@ std::vector<PublishedResult> read_published(std::string_view written, const std:
             if (table->begin < after_last) continue;
             const std::string_view between = read_between(table->begin);
             for (PublishedResult& result : table->results) {
-                results.push_back(with_surroundings(surroundings, std::move(result), table->measures_server));
-                if (table->measures_server) results.back().planned_requests = planned.of(results.back().result);
+                results.push_back(
+                    with_surroundings(surroundings, std::move(result), table->measures_server));
+                if (table->measures_server)
+                    results.back().planned_requests = planned.of(results.back().result);
             }
             surroundings.end_result();
             if (table->measures_server && !table->results.empty()) {
@@ -110,7 +121,8 @@ std::vector<PublishedResult> read_published(std::string_view written, const std:
             after_last = table->end;
         }
     };
-    for (std::size_t at = text.find(marker); at != std::string_view::npos; at = text.find(marker, after_last)) {
+    for (std::size_t at = text.find(marker); at != std::string_view::npos;
+         at = text.find(marker, after_last)) {
         read_tables(at);
         if (at < after_last) continue;
         std::size_t begin = at;  // the rule before the title belongs to the block
@@ -118,7 +130,8 @@ std::vector<PublishedResult> read_published(std::string_view written, const std:
         loads.add(read_between(begin));
         std::size_t content = at + marker.size();
         while (content < text.size() && (text[content] == '=' || text[content] == ' ')) ++content;
-        const std::size_t next_table = table == tables.end() ? text.size() : std::max(table->begin, content);
+        const std::size_t next_table =
+            table == tables.end() ? text.size() : std::max(table->begin, content);
         const std::size_t next = std::min(text.find(marker, content), next_table);
         const std::size_t end = content + block_size(text.substr(content, next - content));
         PublishedResult result;
@@ -135,8 +148,10 @@ std::vector<PublishedResult> read_published(std::string_view written, const std:
     if (!results.empty()) {
         surroundings.read(text.substr(after_last));
         // Blocks above their commands: each took that of the block before it.
-        const bool first_has_none = of_server.size() > 1 && results[of_server.front()].arguments_unknown;
-        if (first_has_none && results[of_server.front()].not_recognised.empty() && surroundings.has_command())
+        const bool first_has_none =
+            of_server.size() > 1 && results[of_server.front()].arguments_unknown;
+        if (first_has_none && results[of_server.front()].not_recognised.empty() &&
+            surroundings.has_command())
             for (const std::size_t i : of_server)
                 if (!results[i].arguments_unknown) take_command(results[i]);
     }

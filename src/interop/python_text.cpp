@@ -7,8 +7,10 @@ namespace servetune {
 namespace {
 
 constexpr std::string_view cut_mark = " ... ";
-constexpr std::string_view name_characters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
-constexpr std::string_view word_characters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789.+-";
+constexpr std::string_view name_characters =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+constexpr std::string_view word_characters =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789.+-";
 
 }  // namespace
 
@@ -55,14 +57,16 @@ bool PythonText::next(Item& item) {
             return true;
         }
         if (word_characters.find(c) != std::string_view::npos) {
-            const std::size_t end = std::min(text_.find_first_not_of(name_characters, at_), text_.size());
+            const std::size_t end =
+                std::min(text_.find_first_not_of(name_characters, at_), text_.size());
             const std::string_view word = text_.substr(at_, end - at_);
             if (!word.empty() && end < text_.size() && (text_[end] == '=' || text_[end] == ':')) {
                 item.key = word;
                 at_ = end + 1;
                 continue;
             }
-            const std::size_t stop = std::min(text_.find_first_not_of(word_characters, at_), text_.size());
+            const std::size_t stop =
+                std::min(text_.find_first_not_of(word_characters, at_), text_.size());
             const std::string_view value = text_.substr(at_, stop - at_);
             at_ = stop;
             if (item.key.empty()) continue;

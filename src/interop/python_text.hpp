@@ -13,8 +13,9 @@ public:
     explicit PythonText(std::string_view text) : text_(text) {}
 
     struct Item {
-        std::string_view key{};    ///< in front of it; empty: none
-        std::string_view value{};  ///< a number or a word; of a text what stands between its quotes; of a list of numbers its inside
+        std::string_view key{};  ///< in front of it; empty: none
+        std::string_view
+            value{};  ///< a number or a word; of a text what stands between its quotes; of a list of numbers its inside
         bool is_text = false;
         bool opens = false;  ///< `key` is of a list, an object or a call, whose items come next
         bool cut = false;    ///< ` ... ` follows: only its first half

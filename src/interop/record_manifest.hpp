@@ -18,9 +18,10 @@ struct RecordManifest {
     };
     std::string kind;  ///< `study`, or `result` of one measurement
     std::string name;
-    std::map<std::string, std::string> versions{};  ///< of engine, driver, GPU, kernel and autotune, as far as they are known
-    std::string repeat{};                           ///< the command that measures again
-    std::vector<File> files{};                      ///< by path; all but the manifest itself
+    std::map<std::string, std::string>
+        versions{};  ///< of engine, driver, GPU, kernel and autotune, as far as they are known
+    std::string repeat{};       ///< the command that measures again
+    std::vector<File> files{};  ///< by path; all but the manifest itself
 };
 
 inline constexpr const char* manifest_name = "manifest.json";
@@ -39,6 +40,7 @@ RecordManifest read_manifest(const std::filesystem::path& folder);
 /// What in the folder is not as the manifest says, a line each: a file changed, added or removed, a
 /// symbolic link, what is neither file nor folder, files that are larger than a record's (1 GiB, 4
 /// GiB together). Nothing is opened before all names and sizes are right.
-[[nodiscard]] std::vector<std::string> tampered_files(const std::filesystem::path& folder, const RecordManifest& manifest);
+[[nodiscard]] std::vector<std::string> tampered_files(const std::filesystem::path& folder,
+                                                      const RecordManifest& manifest);
 
 }  // namespace servetune

@@ -50,7 +50,9 @@ std::string line_of(const RequestRecord& record) {
                        {"unread_field", record.unread_field}};
     if (record.estimated_tokens) object["estimated_tokens"] = *record.estimated_tokens;
     OrderedJson& gaps = object["gaps"] = OrderedJson::array();
-    for (const float gap : record.gaps) gaps.push_back(real_of(fmt::format("{}", gap)).value_or(0));  // 0.02, not 0.019999999552965164
+    for (const float gap : record.gaps)
+        gaps.push_back(
+            real_of(fmt::format("{}", gap)).value_or(0));  // 0.02, not 0.019999999552965164
     return object.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
@@ -60,7 +62,9 @@ RequestRecord record_of(const OrderedJson& object) {
     RequestRecord record;
     record.index = object.at("index").get<std::size_t>();
     const auto end = named_in(request_ends, object.at("end").get<std::string>());
-    if (!end) throw ParseError("'" + object.at("end").get<std::string>() + "' is no way for a request to end");
+    if (!end)
+        throw ParseError("'" + object.at("end").get<std::string>() +
+                         "' is no way for a request to end");
     record.end = *end;
     object.at("error").get_to(record.error);
     object.at("http_status").get_to(record.http_status);
@@ -76,12 +80,15 @@ RequestRecord record_of(const OrderedJson& object) {
     read_optional(object, "input_tokens", record.input_tokens);
     read_optional(object, "cached_tokens", record.cached_tokens);
     read_optional(object, "output_tokens", record.output_tokens);
-    record.hidden_tokens = object.value("hidden_tokens", std::int64_t{0});  // files of earlier versions have none
+    record.hidden_tokens =
+        object.value("hidden_tokens", std::int64_t{0});  // files of earlier versions have none
     record.unread_field = object.value("unread_field", "");
-    if (object.contains("estimated_tokens")) record.estimated_tokens = object.at("estimated_tokens").get<double>();
+    if (object.contains("estimated_tokens"))
+        record.estimated_tokens = object.at("estimated_tokens").get<double>();
     for (const OrderedJson& gap : object.at("gaps")) {
         const auto seconds = gap.get<double>();
-        if (!(seconds >= 0 && seconds < longest_gap)) throw ParseError("a gap of " + gap.dump() + " seconds");
+        if (!(seconds >= 0 && seconds < longest_gap))
+            throw ParseError("a gap of " + gap.dump() + " seconds");
         record.gaps.push_back(static_cast<float>(seconds));
     }
     return record;

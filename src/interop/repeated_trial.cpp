@@ -24,13 +24,15 @@ bool figures_agree(double a, double b) {
 
 /// Findings that requests do not tell: of the machine, of the quality gate, of a flag.
 bool is_of_machine(const Finding& finding) {
-    return (is_disturbance(finding) && finding.id != "client_stopped") || finding.id == "not_in_force" || finding.id == "given_up";
+    return (is_disturbance(finding) && finding.id != "client_stopped") ||
+           finding.id == "not_in_force" || finding.id == "given_up";
 }
 
 /// The load tests of a trial, taken one after the other.
 class Repetition {
 public:
-    Repetition(const StudySetup& setup, const Trial& trial, std::vector<KeptLoadTest> tests, RepeatedTrial& result)
+    Repetition(const StudySetup& setup, const Trial& trial, std::vector<KeptLoadTest> tests,
+               RepeatedTrial& result)
         : setup_(setup), trial_(trial), tests_(std::move(tests)), result_(result) {
         add_facts(setup.file, options_);
     }
@@ -40,11 +42,14 @@ public:
         std::vector<WorkloadMetrics> parts;
         Validity validity;
         for (const Workload& workload : workloads()) {
-            const Measurement part = workload.arrival.searched() ? searched(workload) : next(workload, workload.name);
+            const Measurement part =
+                workload.arrival.searched() ? searched(workload) : next(workload, workload.name);
             parts.push_back({workload.name, workload.weight, part.metrics});
             add(validity, part.validity);
         }
-        if (taken_ < tests_.size()) throw ParseError("there are " + std::to_string(tests_.size() - taken_) + " load tests too many");
+        if (taken_ < tests_.size())
+            throw ParseError("there are " + std::to_string(tests_.size() - taken_) +
+                             " load tests too many");
         return {combined(parts), validity};
     }
 
@@ -54,18 +59,22 @@ private:
         std::vector<Workload> result;
         for (const auto* list : {&setup_.file.workloads, &setup_.file.report_workloads})
             for (const Workload& workload : *list)
-                if (trial_.workload.empty() ? list == &setup_.file.workloads : workload.name == trial_.workload)
+                if (trial_.workload.empty() ? list == &setup_.file.workloads
+                                            : workload.name == trial_.workload)
                     result.push_back(at_load_level(workload, trial_.configuration));
         busiest_first(result);
         return result;
     }
 
     Measurement next(const Workload& workload, const std::string& called) {
-        if (taken_ == tests_.size()) throw ParseError("the load test of " + called + " is not there");
+        if (taken_ == tests_.size())
+            throw ParseError("the load test of " + called + " is not there");
         KeptLoadTest& kept = tests_[taken_++];
-        const auto wants = [&](const char* what, const std::string& wanted, const std::string& got) {
+        const auto wants = [&](const char* what, const std::string& wanted,
+                               const std::string& got) {
             if (wanted != got)
-                throw ParseError("load test " + std::to_string(kept.number) + " is of " + what + " " + got + ", not " + wanted);
+                throw ParseError("load test " + std::to_string(kept.number) + " is of " + what +
+                                 " " + got + ", not " + wanted);
         };
         wants("trial", std::to_string(trial_.id), std::to_string(kept.trial));
         wants("load", called, kept.called);
@@ -78,7 +87,8 @@ private:
         test.known.hardware = options_.hardware;
         test.known.served = served_model(kept.model, options_.models);
         test.known.devices = kept.devices;
-        test.known.rate_is_chosen = called != workload.name || trial_.configuration.find(load_request_rate) != nullptr;
+        test.known.rate_is_chosen =
+            called != workload.name || trial_.configuration.find(load_request_rate) != nullptr;
         judge_load_test(test, kept.result);
         result_.requests += kept.result.run.records.size();
         return {metrics_of(kept.result.statistics), kept.result.validity};
@@ -86,14 +96,19 @@ private:
 
     Measurement searched(const Workload& workload) {
         std::size_t point = 0;
-        const MeasureLoad measure = [&](const Workload& at_level) -> std::variant<LoadPoint, Failure> {
+        const MeasureLoad measure =
+            [&](const Workload& at_level) -> std::variant<LoadPoint, Failure> {
             Measurement found = next(at_level, workload.name + ", load " + std::to_string(++point));
-            return LoadPoint{.metrics = std::move(found.metrics), .validity = std::move(found.validity)};
+            return LoadPoint{.metrics = std::move(found.metrics),
+                             .validity = std::move(found.validity)};
         };
-        const std::size_t planned = taken_ < tests_.size() ? tests_[taken_].result.plan.requests.size() : 0;
-        const auto requests = workload.requests ? static_cast<std::size_t>(*workload.requests) : planned;
+        const std::size_t planned =
+            taken_ < tests_.size() ? tests_[taken_].result.plan.requests.size() : 0;
+        const auto requests =
+            workload.requests ? static_cast<std::size_t>(*workload.requests) : planned;
         auto found = find_capacity(workload, requests, options_.limits, measure);
-        if (const auto* failure = std::get_if<Failure>(&found)) throw ParseError("the search for its load fails: " + failure->message);
+        if (const auto* failure = std::get_if<Failure>(&found))
+            throw ParseError("the search for its load fails: " + failure->message);
         return measurement_of(std::get<Capacity>(found), workload.arrival);
     }
 
@@ -106,17 +121,24 @@ private:
 };
 
 /// Of a deployed study, whose devices are known.
-void add_figures_per_device(const StudySetup& setup, const Trial& trial, const Measurement& journal, Metrics& metrics) {
+void add_figures_per_device(const StudySetup& setup, const Trial& trial, const Measurement& journal,
+                            Metrics& metrics) {
     if (!std::holds_alternative<DeployChoice>(setup.file.measuring)) return;
     const auto copies = journal.metrics.find("replicas");
-    const auto count = copies == journal.metrics.end() ? 1 : static_cast<std::int64_t>(copies->second.value);
-    add_per_device(metrics, std::max<std::int64_t>(count, 1) * setup.file.composition->devices_of(trial.configuration),
-                   setup.file.machine.usd_per_device_hour);
+    const auto count =
+        copies == journal.metrics.end() ? 1 : static_cast<std::int64_t>(copies->second.value);
+    add_per_device(
+        metrics,
+        std::max<std::int64_t>(count, 1) * setup.file.composition->devices_of(trial.configuration),
+        setup.file.machine.usd_per_device_hour);
 }
 
-void compare_with_journal(const Measurement& journal, const Measurement& repeated, RepeatedTrial& result) {
-    const auto differs = [&](const std::string& what, const std::string& repeated_text, const std::string& journal_text) {
-        result.differs.push_back(what + ": the requests say " + repeated_text + ", the journal " + journal_text);
+void compare_with_journal(const Measurement& journal, const Measurement& repeated,
+                          RepeatedTrial& result) {
+    const auto differs = [&](const std::string& what, const std::string& repeated_text,
+                             const std::string& journal_text) {
+        result.differs.push_back(what + ": the requests say " + repeated_text + ", the journal " +
+                                 journal_text);
     };
     Measurement whole = journal;
     for (const auto& [name, metric] : repeated.metrics) {
@@ -124,32 +146,42 @@ void compare_with_journal(const Measurement& journal, const Measurement& repeate
         ++result.figures;
         whole.metrics[name] = metric;
         if (kept == journal.metrics.end()) differs(name, text_of(metric.value), "nothing");
-        else if (!figures_agree(metric.value, kept->second.value)) differs(name, text_of(metric.value), text_of(kept->second.value));
-        else if (!figures_agree(metric.standard_error.value_or(0), kept->second.standard_error.value_or(0)))
+        else if (!figures_agree(metric.value, kept->second.value))
+            differs(name, text_of(metric.value), text_of(kept->second.value));
+        else if (!figures_agree(metric.standard_error.value_or(0),
+                                kept->second.standard_error.value_or(0)))
             differs("the standard error of " + name, text_of(metric.standard_error.value_or(0)),
                     text_of(kept->second.standard_error.value_or(0)));
     }
     const auto has = [](const Validity& validity, const Finding& wanted) {
-        return std::any_of(validity.findings.begin(), validity.findings.end(),
-                           [&](const Finding& one) { return one.id == wanted.id && one.left == wanted.left && one.right == wanted.right; });
+        return std::any_of(
+            validity.findings.begin(), validity.findings.end(), [&](const Finding& one) {
+                return one.id == wanted.id && one.left == wanted.left && one.right == wanted.right;
+            });
     };
     for (const Finding& finding : repeated.validity.findings)
         if (!has(journal.validity, finding))
-            differs("the audit", finding.id + " (" + finding.left + "; " + finding.right + ")", "nothing of it");
+            differs("the audit", finding.id + " (" + finding.left + "; " + finding.right + ")",
+                    "nothing of it");
     bool of_machine = false;
     for (const Finding& finding : journal.validity.findings) {
         of_machine = of_machine || is_of_machine(finding);
-        if (!is_of_machine(finding) && !has(repeated.validity, finding)) differs("the audit", "nothing of " + finding.id, "it found it");
+        if (!is_of_machine(finding) && !has(repeated.validity, finding))
+            differs("the audit", "nothing of " + finding.id, "it found it");
     }
-    const auto verdict = [](const Measurement& one) { return std::string(name_in(verdicts, one.validity.verdict)); };
-    if (repeated.validity.verdict > journal.validity.verdict || (!of_machine && repeated.validity.verdict != journal.validity.verdict))
+    const auto verdict = [](const Measurement& one) {
+        return std::string(name_in(verdicts, one.validity.verdict));
+    };
+    if (repeated.validity.verdict > journal.validity.verdict ||
+        (!of_machine && repeated.validity.verdict != journal.validity.verdict))
         differs("the audit's verdict", verdict(repeated), verdict(journal));
     result.measurement = std::move(whole);
 }
 
 }  // namespace
 
-RepeatedTrial repeated_trial(const StudySetup& setup, const Trial& trial, std::vector<KeptLoadTest> tests) {
+RepeatedTrial repeated_trial(const StudySetup& setup, const Trial& trial,
+                             std::vector<KeptLoadTest> tests) {
     RepeatedTrial result;
     const Measurement* journal = trial.measurement();
     if (journal == nullptr) result.why_not = "it has no figures";
@@ -168,7 +200,8 @@ RepeatedTrial repeated_trial(const StudySetup& setup, const Trial& trial, std::v
 }
 
 bool repeats_by_asking(const StudyFile& file) {
-    return std::holds_alternative<ReplayChoice>(file.measuring) || std::holds_alternative<SimulateChoice>(file.measuring);
+    return std::holds_alternative<ReplayChoice>(file.measuring) ||
+           std::holds_alternative<SimulateChoice>(file.measuring);
 }
 
 RepeatedTrial asked_again(StudySetup& setup, const Trial& trial) {
@@ -182,9 +215,11 @@ RepeatedTrial asked_again(StudySetup& setup, const Trial& trial) {
     context.seed = trial.seed;
     context.workload = trial.workload;
     const Outcome outcome = setup.evaluator->evaluate(trial.configuration, context);
-    if (const auto* measured = std::get_if<Measurement>(&outcome)) compare_with_journal(*journal, *measured, result);
+    if (const auto* measured = std::get_if<Measurement>(&outcome))
+        compare_with_journal(*journal, *measured, result);
     else {
-        result.differs.push_back("the table or the model has no figures: " + std::get<Failure>(outcome).message);
+        result.differs.push_back("the table or the model has no figures: " +
+                                 std::get<Failure>(outcome).message);
         result.measurement = *journal;
     }
     return result;

@@ -21,15 +21,18 @@ std::string why_not_one(const std::vector<const PublishedResult*>& blocks) {
     for (const auto& [name, rate] : leading_rates) {
         std::vector<double> values;
         for (const PublishedResult* block : blocks)
-            if (const auto& value = block->result.*rate; value && *value > 0) values.push_back(*value);
+            if (const auto& value = block->result.*rate; value && *value > 0)
+                values.push_back(*value);
         if (values.size() < blocks.size()) continue;
         const auto [least, most] = std::minmax_element(values.begin(), values.end());
         if (*most <= *least * most_between_repeats) return "";
         std::vector<std::size_t> which;
         for (const PublishedResult* block : blocks) which.push_back(block->index);
-        return numbered("block", which) + " have one configuration and one workload, and their " + name + " go from " + rounded(*least) +
-               " to " + rounded(*most) + " (" + rounded(*most / *least) + " times, repeats up to " + text_of(most_between_repeats) +
-               "): something that no command says tells them apart, so they are not averaged; import them apart (files of their own), or "
+        return numbered("block", which) + " have one configuration and one workload, and their " +
+               name + " go from " + rounded(*least) + " to " + rounded(*most) + " (" +
+               rounded(*most / *least) + " times, repeats up to " + text_of(most_between_repeats) +
+               "): something that no command says tells them apart, so they are not averaged; "
+               "import them apart (files of their own), or "
                "say the flag in which they differ (--write-study with --set FILE:NAME=VALUE)";
     }
     return "";
@@ -41,7 +44,8 @@ std::vector<std::vector<std::size_t>> groups_of_repeats(const std::vector<Placed
     std::map<std::pair<std::string, Configuration>, std::size_t> group_of;
     for (std::size_t i = 0; i < results.size(); ++i) {
         if (!results[i].source->failure.empty()) continue;
-        const auto [found, is_new] = group_of.emplace(std::pair{results[i].workload, results[i].configuration}, groups.size());
+        const auto [found, is_new] = group_of.emplace(
+            std::pair{results[i].workload, results[i].configuration}, groups.size());
         if (is_new) groups.emplace_back();
         groups[found->second].push_back(i);
     }
@@ -49,7 +53,8 @@ std::vector<std::vector<std::size_t>> groups_of_repeats(const std::vector<Placed
     return groups;
 }
 
-std::vector<const PublishedResult*> sources(const std::vector<PlacedResult>& results, const std::vector<std::size_t>& which) {
+std::vector<const PublishedResult*> sources(const std::vector<PlacedResult>& results,
+                                            const std::vector<std::size_t>& which) {
     std::vector<const PublishedResult*> blocks;
     for (const std::size_t one : which) blocks.push_back(results[one].source);
     return blocks;
@@ -60,8 +65,10 @@ constexpr std::size_t values_shown = 4;
 /// A word of people: no number, no date and no number of a run, which differ between repeats.
 bool is_word_of_people(const std::string& value) {
     constexpr std::ptrdiff_t most_digits = 5;
-    const auto letters = std::count_if(value.begin(), value.end(), [](unsigned char c) { return std::isalpha(c) != 0; });
-    const auto digits = std::count_if(value.begin(), value.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+    const auto letters = std::count_if(value.begin(), value.end(),
+                                       [](unsigned char c) { return std::isalpha(c) != 0; });
+    const auto digits = std::count_if(value.begin(), value.end(),
+                                      [](unsigned char c) { return std::isdigit(c) != 0; });
     return letters > 1 && digits <= most_digits && value.size() <= 80;
 }
 
@@ -91,21 +98,26 @@ std::vector<std::string> what_repeats_differ_in(const std::vector<PlacedResult>&
         for (const auto& [label, first] : blocks.front()->unread) {
             std::vector<std::string> values;
             for (const PublishedResult* block : blocks)
-                if (const auto found = block->unread.find(label); found != block->unread.end() && is_word_of_people(found->second))
+                if (const auto found = block->unread.find(label);
+                    found != block->unread.end() && is_word_of_people(found->second))
                     values.push_back(found->second);
             if (values.size() < blocks.size()) continue;
             std::sort(values.begin(), values.end());
             values.erase(std::unique(values.begin(), values.end()), values.end());
             if (values.size() < 2) continue;
             differences += (differences.empty() ? "" : "; ") + label + " (";
-            for (std::size_t i = 0; i < std::min(values.size(), values_shown); ++i) differences += (i > 0 ? ", " : "") + values[i];
+            for (std::size_t i = 0; i < std::min(values.size(), values_shown); ++i)
+                differences += (i > 0 ? ", " : "") + values[i];
             differences += values.size() > values_shown ? ", ...)" : ")";
         }
         if (differences.empty()) continue;
         std::vector<std::size_t> which;
         for (const PublishedResult* block : blocks) which.push_back(block->index);
-        remarks.push_back(numbered("block", which) + " are averaged as repeats of one configuration, though they differ in " + differences +
-                          "; where that is what was compared, import them apart (files of their own) or say it as a flag (--set "
+        remarks.push_back(numbered("block", which) +
+                          " are averaged as repeats of one configuration, though they differ in " +
+                          differences +
+                          "; where that is what was compared, import them apart (files of their "
+                          "own) or say it as a flag (--set "
                           "FILE:NAME=VALUE)");
     }
     return remarks;

@@ -17,12 +17,16 @@ bool is_aiperf(const Json& value) {
     bool marked = is_metric(value, "benchmark_duration");
     for (const char* key : {"aiperf_version", "schema_version", "was_cancelled"})
         marked = marked || (value.is_object() && value.contains(key));
-    return marked && (is_metric(value, "request_throughput") || is_metric(value, "error_request_count"));
+    return marked &&
+           (is_metric(value, "request_throughput") || is_metric(value, "error_request_count"));
 }
 
-bool is_genai_perf(const Json& value) { return is_metric(value, "request_throughput") && is_metric(value, "request_latency"); }
+bool is_genai_perf(const Json& value) {
+    return is_metric(value, "request_throughput") && is_metric(value, "request_latency");
+}
 
-std::optional<double> time_at(const Json& value, std::string_view metric, std::string_view statistic) {
+std::optional<double> time_at(const Json& value, std::string_view metric,
+                              std::string_view statistic) {
     const auto exponent = time_exponent_of(text_at(value, {metric, "unit"}));
     return exponent ? figure_at(value, {metric, statistic}, *exponent) : std::nullopt;
 }
@@ -57,7 +61,8 @@ constexpr std::array<std::string_view, 19> metrics_with_figures{"request_count",
 void list_other_metrics(const Json& value, PublishedResult& result) {
     if (!value.is_object()) return;
     for (const auto& [name, metric] : value.items()) {
-        if (std::find(metrics_with_figures.begin(), metrics_with_figures.end(), name) != metrics_with_figures.end() ||
+        if (std::find(metrics_with_figures.begin(), metrics_with_figures.end(), name) !=
+                metrics_with_figures.end() ||
             !is_metric(value, name))
             continue;
         if (const auto average = scalar_text(metric["avg"])) {
@@ -112,9 +117,11 @@ const Json* measured_phase(const Json& value) {
 
 /// The load's setting: where a sweep writes it, then in the configuration, of 2025 (`loadgen`) or
 /// 2026 (`phases`).
-std::optional<double> setting(const Json& value, std::string_view name, std::string_view name_in_phase) {
+std::optional<double> setting(const Json& value, std::string_view name,
+                              std::string_view name_in_phase) {
     const std::string path = "phases.profiling." + std::string(name_in_phase);
-    if (const auto figure = setting_at(value, {"run_info", "variation_values", path})) return figure;
+    if (const auto figure = setting_at(value, {"run_info", "variation_values", path}))
+        return figure;
     if (const auto figure = setting_at(value, {"input_config", "loadgen", name})) return figure;
     const Json* phase = measured_phase(value);
     return phase == nullptr ? std::nullopt : setting_at(*phase, {name_in_phase});
@@ -124,26 +131,33 @@ std::optional<double> setting(const Json& value, std::string_view name, std::str
 void note_newer_schema(const Json& value, PublishedResult& result) {
     const std::string schema = text_at(value, {"schema_version"});
     const auto number = real_of(schema);
-    if (number && *number > 1.5) result.unread["schema_version"] = schema + ": newer than 1.5, read as 1.5";
+    if (number && *number > 1.5)
+        result.unread["schema_version"] = schema + ": newer than 1.5, read as 1.5";
 }
 
 std::vector<PublishedResult> read_aiperf(const Json& value) { return {read_aiperf_metrics(value)}; }
-std::vector<PublishedResult> read_genai_perf(const Json& value) { return {read_genai_perf_metrics(value)}; }
+std::vector<PublishedResult> read_genai_perf(const Json& value) {
+    return {read_genai_perf_metrics(value)};
+}
 
 }  // namespace
 
 bool is_metric(const Json& value, std::string_view name) {
     const Json* metric = node_at(value, {name});
-    return metric != nullptr && metric->is_object() && metric->contains("unit") && metric->contains("avg");
+    return metric != nullptr && metric->is_object() && metric->contains("unit") &&
+           metric->contains("avg");
 }
 
 PublishedResult read_genai_perf_metrics(const Json& value) {
     PublishedResult result = read_common(value);
     result.tool = "genai-perf";
     BenchmarkResult& figures = result.result;
-    figures.goodput_requests_per_second = setting_at(value, {"request_goodput", "avg"});  // -1: without bounds on times
-    figures.maximum_concurrency = figure_at(value, {"input_config", "perf_analyzer", "stimulus", "concurrency"});
-    figures.requested_rate_per_second = figure_at(value, {"input_config", "perf_analyzer", "stimulus", "request_rate"});
+    figures.goodput_requests_per_second =
+        setting_at(value, {"request_goodput", "avg"});  // -1: without bounds on times
+    figures.maximum_concurrency =
+        figure_at(value, {"input_config", "perf_analyzer", "stimulus", "concurrency"});
+    figures.requested_rate_per_second =
+        figure_at(value, {"input_config", "perf_analyzer", "stimulus", "request_rate"});
     return result;
 }
 
@@ -172,15 +186,19 @@ PublishedResult read_aiperf_metrics(const Json& value) {
     figures.total_tokens_per_second = figure_at(value, {"total_token_throughput", "avg"});
     figures.goodput_requests_per_second = figure_at(value, {"goodput", "avg"});
     figures.inter_token_latency = aiperf_times(value, "inter_chunk_latency");
-    if (const Json* cancelled = node_at(value, {"was_cancelled"}); cancelled != nullptr && *cancelled == true)
+    if (const Json* cancelled = node_at(value, {"was_cancelled"});
+        cancelled != nullptr && *cancelled == true)
         result.unread["was_cancelled"] = "true";
     note_newer_schema(value, result);
     return result;
 }
 
-const ResultFormat genai_perf_format{"genai-perf", "request_throughput and request_latency with unit and avg", is_genai_perf,
-                                     read_genai_perf};
-const ResultFormat aiperf_format{"aiperf", "aiperf_version, schema_version or benchmark_duration, and request_throughput with unit and avg",
+const ResultFormat genai_perf_format{"genai-perf",
+                                     "request_throughput and request_latency with unit and avg",
+                                     is_genai_perf, read_genai_perf};
+const ResultFormat aiperf_format{"aiperf",
+                                 "aiperf_version, schema_version or benchmark_duration, and "
+                                 "request_throughput with unit and avg",
                                  is_aiperf, read_aiperf};
 
 }  // namespace servetune

@@ -14,12 +14,14 @@ namespace {
 using Json = nlohmann::json;
 
 bool is_aiperf_runs(const Json& value) {
-    return text_at(value, {"metadata", "aggregation_type"}) == "confidence" && node_at(value, {"metrics"}) != nullptr;
+    return text_at(value, {"metadata", "aggregation_type"}) == "confidence" &&
+           node_at(value, {"metrics"}) != nullptr;
 }
 
 bool is_aiperf_sweep(const Json& value) {
     const Json* combinations = node_at(value, {"per_combination_metrics"});
-    return combinations != nullptr && combinations->is_array() && text_at(value, {"aggregation_type"}) == "sweep";
+    return combinations != nullptr && combinations->is_array() &&
+           text_at(value, {"aggregation_type"}) == "sweep";
 }
 
 /// `{"time_to_first_token_p99": {"mean": 12, "unit": "ms"}}` as the export of one run has it.
@@ -31,7 +33,8 @@ Json as_one_run(const Json& metrics) {
         const std::string unit = text_at(metric, {"unit"});
         if (!mean || unit.empty()) continue;
         std::string tag = name, statistic = "avg";
-        constexpr std::array<std::string_view, 8> statistics{"_avg", "_p50", "_p90", "_p95", "_p99", "_std", "_min", "_max"};
+        constexpr std::array<std::string_view, 8> statistics{"_avg", "_p50", "_p90", "_p95",
+                                                             "_p99", "_std", "_min", "_max"};
         for (const std::string_view ending : statistics)
             if (name.ends_with(ending)) {
                 tag = name.substr(0, name.size() - ending.size());
@@ -65,13 +68,15 @@ std::vector<PublishedResult> read_aiperf_sweep(const Json& value) {
         const Json* metrics = node_at(combination, {"metrics"});
         PublishedResult result = read_means(metrics == nullptr ? nothing : *metrics);
         std::string label;
-        if (const Json* parameters = node_at(combination, {"parameters"}); parameters != nullptr && parameters->is_object())
+        if (const Json* parameters = node_at(combination, {"parameters"});
+            parameters != nullptr && parameters->is_object())
             for (const auto& [path, parameter] : parameters->items()) {
                 // `concurrency`, or its path in the configuration.
                 const std::string leaf = path.substr(path.rfind('.') + 1);
                 const auto number = figure_at(parameter, {});
                 if (leaf == "concurrency" && number) result.result.maximum_concurrency = number;
-                if ((leaf == "request_rate" || leaf == "rate") && number) result.result.requested_rate_per_second = number;
+                if ((leaf == "request_rate" || leaf == "rate") && number)
+                    result.result.requested_rate_per_second = number;
                 if (const auto text = scalar_text(parameter)) {
                     result.unread[one_line(path)] = *text;
                     label.append(label.empty() ? "" : ", ").append(leaf).append("=").append(*text);
@@ -85,7 +90,10 @@ std::vector<PublishedResult> read_aiperf_sweep(const Json& value) {
 
 }  // namespace
 
-const ResultFormat aiperf_runs_format{"aiperf", "metadata.aggregation_type confidence, and metrics", is_aiperf_runs, read_aiperf_runs};
-const ResultFormat aiperf_sweep_format{"aiperf", "aggregation_type sweep, and per_combination_metrics", is_aiperf_sweep, read_aiperf_sweep};
+const ResultFormat aiperf_runs_format{"aiperf", "metadata.aggregation_type confidence, and metrics",
+                                      is_aiperf_runs, read_aiperf_runs};
+const ResultFormat aiperf_sweep_format{"aiperf",
+                                       "aggregation_type sweep, and per_combination_metrics",
+                                       is_aiperf_sweep, read_aiperf_sweep};
 
 }  // namespace servetune

@@ -17,12 +17,15 @@ using OrderedJson = nlohmann::ordered_json;
 using Figure = std::optional<double>;
 
 /// What JSON can hold.
-Figure finite(const Figure& figure) { return figure && std::isfinite(*figure) ? figure : std::nullopt; }
+Figure finite(const Figure& figure) {
+    return figure && std::isfinite(*figure) ? figure : std::nullopt;
+}
 
 /// vLLM's counts are integers in its files; ours may be fractions where a tool gave a mean.
 OrderedJson count_json(double number) {
     constexpr double exact = 9007199254740992.0;  // 2^53: beyond, not every integer is a double
-    if (number == std::floor(number) && std::abs(number) < exact) return static_cast<std::int64_t>(number);
+    if (number == std::floor(number) && std::abs(number) < exact)
+        return static_cast<std::int64_t>(number);
     return number;
 }
 
@@ -34,15 +37,16 @@ struct Family {
 };
 constexpr std::array<Family, 4> families{
     {{"ttft", "TTFT", "Time to First Token", &BenchmarkResult::time_to_first_token},
-     {"tpot", "TPOT", "Time per Output Token (excl. 1st token)", &BenchmarkResult::time_per_output_token},
+     {"tpot", "TPOT", "Time per Output Token (excl. 1st token)",
+      &BenchmarkResult::time_per_output_token},
      {"itl", "ITL", "Inter-token Latency", &BenchmarkResult::inter_token_latency},
      {"e2el", "E2EL", "End-to-end Latency", &BenchmarkResult::latency}}};
 
 /// The arrays of a detailed result in vLLM's order: index = request as issued, seconds, zeros for
 /// what failed.
 void write_records(OrderedJson& json, std::span<const RequestRecord> records) {
-    for (const char* key :
-         {"input_lens", "output_lens", "ttfts", "itls", "latencies", "start_times", "queue_times", "generated_texts", "errors"})
+    for (const char* key : {"input_lens", "output_lens", "ttfts", "itls", "latencies",
+                            "start_times", "queue_times", "generated_texts", "errors"})
         json[key] = OrderedJson::array();
     const std::vector<double> output_tokens = output_tokens_of(records);
     for (std::size_t i = 0; i < records.size(); ++i) {
@@ -50,13 +54,16 @@ void write_records(OrderedJson& json, std::span<const RequestRecord> records) {
         const bool good = record.succeeded();
         json["input_lens"].push_back(record.input_tokens.value_or(0));
         json["output_lens"].push_back(good ? count_json(output_tokens[i]) : OrderedJson(0));
-        json["ttfts"].push_back(good && record.first_token ? *record.first_token - record.sent : 0.0);
+        json["ttfts"].push_back(good && record.first_token ? *record.first_token - record.sent
+                                                           : 0.0);
         OrderedJson gaps = OrderedJson::array();
         if (good)
             for (const float gap : record.gaps)
-                gaps.push_back(real_of(fmt::format("{}", gap)).value_or(0));  // 0.02, not 0.019999999552965164
+                gaps.push_back(
+                    real_of(fmt::format("{}", gap)).value_or(0));  // 0.02, not 0.019999999552965164
         json["itls"].push_back(std::move(gaps));
-        json["latencies"].push_back(good ? record.last_token.value_or(record.done) - record.sent : 0.0);
+        json["latencies"].push_back(good ? record.last_token.value_or(record.done) - record.sent
+                                         : 0.0);
         json["start_times"].push_back(record.sent);
         json["queue_times"].push_back(record.sent - record.scheduled);
         json["generated_texts"].push_back("");
@@ -69,9 +76,12 @@ void write_records(OrderedJson& json, std::span<const RequestRecord> records) {
 
 }  // namespace
 
-std::string vllm_json(const BenchmarkResult& result, const ExportContext& context, std::span<const RequestRecord> records) {
+std::string vllm_json(const BenchmarkResult& result, const ExportContext& context,
+                      std::span<const RequestRecord> records) {
     OrderedJson json;
-    const auto text = [](const std::string& value) { return value.empty() ? OrderedJson() : OrderedJson(value); };
+    const auto text = [](const std::string& value) {
+        return value.empty() ? OrderedJson() : OrderedJson(value);
+    };
     const auto number = [&](const char* key, const Figure& figure) {
         if (const Figure value = finite(figure)) json[key] = *value;
     };
@@ -87,7 +97,9 @@ std::string vllm_json(const BenchmarkResult& result, const ExportContext& contex
     integer("num_prompts", result.requested_requests);
     const Figure rate = finite(result.requested_rate_per_second);
     json["request_rate"] = rate ? OrderedJson(*rate) : OrderedJson("inf");
-    json["burstiness"] = std::isfinite(context.burstiness) ? OrderedJson(context.burstiness) : OrderedJson("inf");  // as of request_rate
+    json["burstiness"] = std::isfinite(context.burstiness)
+                             ? OrderedJson(context.burstiness)
+                             : OrderedJson("inf");  // as of request_rate
     const Figure concurrency = finite(result.maximum_concurrency);
     json["max_concurrency"] = concurrency ? count_json(*concurrency) : OrderedJson();
     number("duration", result.duration_seconds);
@@ -125,15 +137,18 @@ std::string vllm_json(const BenchmarkResult& result, const ExportContext& contex
     for_each_figure(result, [&](const std::string& name, const Figure& figure) {
         if (const Figure value = finite(figure)) ours["figures"][name] = *value;
     });
-    return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);  // an error's text may be any bytes
+    return json.dump(-1, ' ', false,
+                     OrderedJson::error_handler_t::replace);  // an error's text may be any bytes
 }
 
 std::string text_block(const BenchmarkResult& result) {
     constexpr int width = 50;
     std::string block = fmt::format("{:=^{}}\n", " Serving Benchmark Result ", width);
-    const auto row = [&](const std::string& label, const Figure& figure, int decimals, double scale = 1) {
+    const auto row = [&](const std::string& label, const Figure& figure, int decimals,
+                         double scale = 1) {
         if (figure && std::isfinite(*figure * scale))
-            block += fmt::format("{:<40} {:<10}\n", label, fmt::format("{:.{}f}", *figure * scale, decimals));
+            block += fmt::format("{:<40} {:<10}\n", label,
+                                 fmt::format("{:.{}f}", *figure * scale, decimals));
     };
     row("Successful requests:", result.successful_requests, 0);
     row("Failed requests:", result.failed_requests, 0);

@@ -18,8 +18,9 @@ struct ExportContext {
     std::string tokenizer{};
     std::string label{};
     std::string dataset{};
-    std::optional<std::string> arguments{};  ///< the serving command, or its flags; makes `autotune import --study` possible
-    double burstiness = 1;                   ///< shape of the gamma distributed gaps between arrivals; 1: Poisson
+    std::optional<std::string>
+        arguments{};  ///< the serving command, or its flags; makes `autotune import --study` possible
+    double burstiness = 1;  ///< shape of the gamma distributed gaps between arrivals; 1: Poisson
 };
 
 /// One line of JSON, without a line break at the end, as `vllm bench serve --save-result` of 2026
@@ -28,7 +29,8 @@ struct ExportContext {
 /// is left out. With `records` also the arrays of `--save-detailed`, one entry a record: a failed
 /// one has zeros, an empty list and its error; texts are empty, as no answer is kept. Figures that
 /// are not finite are left out.
-std::string vllm_json(const BenchmarkResult& result, const ExportContext& context = {}, std::span<const RequestRecord> records = {});
+std::string vllm_json(const BenchmarkResult& result, const ExportContext& context = {},
+                      std::span<const RequestRecord> records = {});
 
 /// The "Serving Benchmark Result" block that vLLM prints, to two decimals, of the figures that it
 /// has lines for.

@@ -25,14 +25,17 @@ const Json* first_present(std::initializer_list<const Json*> candidates) {
 
 /// A statistic of the successful requests. A distribution of nothing is written as zeros with count
 /// 0.
-std::optional<double> statistic(const Json& metrics, std::string_view metric, JsonPath path, int exponent = 0) {
+std::optional<double> statistic(const Json& metrics, std::string_view metric, JsonPath path,
+                                int exponent = 0) {
     const Json* distribution = node_at(metrics, {metric, "successful"});
     if (distribution == nullptr || figure_at(*distribution, {"count"}) == 0) return std::nullopt;
     return figure_at(*distribution, path, exponent);
 }
 
 TimeSummary guidellm_times(const Json& metrics, std::string_view metric, int exponent) {
-    const auto percentile = [&](std::string_view p) { return statistic(metrics, metric, {"percentiles", p}, exponent); };
+    const auto percentile = [&](std::string_view p) {
+        return statistic(metrics, metric, {"percentiles", p}, exponent);
+    };
     return {statistic(metrics, metric, {"mean"}, exponent),
             statistic(metrics, metric, {"median"}, exponent),
             percentile("p90"),
@@ -42,7 +45,8 @@ TimeSummary guidellm_times(const Json& metrics, std::string_view metric, int exp
 }
 
 /// Tokens of all successes: the sum; GPUStack keeps only the mean.
-std::optional<double> tokens(const Json& metrics, std::string_view metric, const std::optional<double>& successful) {
+std::optional<double> tokens(const Json& metrics, std::string_view metric,
+                             const std::optional<double>& successful) {
     if (const auto sum = statistic(metrics, metric, {"total_sum"})) return sum;
     const auto mean = statistic(metrics, metric, {"mean"});
     return mean && successful ? std::optional(*mean * *successful) : std::nullopt;
@@ -54,8 +58,10 @@ std::string name_of(const Json& strategy) {
     std::string type = text_at(strategy, {"type_"});
     if (type.empty()) type = text_at(strategy, {"kind"});
     const auto with = [&](std::string_view key) { return setting_at(strategy, {key}); };
-    if (const auto streams = with("streams"); streams && type == "concurrent") return type + "@" + text_of(*streams);
-    if (const auto rate = with("rate"); rate && (type == "constant" || type == "poisson")) return fmt::format("{}@{:.2f}", type, *rate);
+    if (const auto streams = with("streams"); streams && type == "concurrent")
+        return type + "@" + text_of(*streams);
+    if (const auto rate = with("rate"); rate && (type == "constant" || type == "poisson"))
+        return fmt::format("{}@{:.2f}", type, *rate);
     const auto most = with("max_concurrency");
     if (type == "throughput") return type + "@" + (most ? text_of(*most) : "unlimited");
     return type;
@@ -73,11 +79,14 @@ PublishedResult read_benchmark(const Json& benchmark) {
     result.tool = "guidellm";
     result.arguments_unknown = true;
     static const Json nothing = Json::object();
-    const auto or_nothing = [](const Json* node) -> const Json& { return node == nullptr ? nothing : *node; };
+    const auto or_nothing = [](const Json* node) -> const Json& {
+        return node == nullptr ? nothing : *node;
+    };
     const Json& metrics = or_nothing(node_at(benchmark, {"metrics"}));
-    const Json& totals = or_nothing(first_present({node_at(metrics, {"request_totals"}), node_at(benchmark, {"request_totals"})}));
-    const Json& strategy =
-        or_nothing(first_present({node_at(benchmark, {"config", "strategy"}), node_at(benchmark, {"args", "strategy"})}));
+    const Json& totals = or_nothing(first_present(
+        {node_at(metrics, {"request_totals"}), node_at(benchmark, {"request_totals"})}));
+    const Json& strategy = or_nothing(first_present(
+        {node_at(benchmark, {"config", "strategy"}), node_at(benchmark, {"args", "strategy"})}));
     BenchmarkResult& figures = result.result;
     figures.successful_requests = figure_at(totals, {"successful"});
     figures.failed_requests = figure_at(totals, {"errored"});
@@ -88,8 +97,11 @@ PublishedResult read_benchmark(const Json& benchmark) {
     if (const std::string name = name_of(strategy); !name.empty()) {
         result.labels.push_back(name);
         if (name == "synchronous") figures.maximum_concurrency = 1;
-        else figures.maximum_concurrency = figure_at(strategy, {name.starts_with("concurrent") ? "streams" : "max_concurrency"});
-        if (name.starts_with("constant") || name.starts_with("poisson")) figures.requested_rate_per_second = figure_at(strategy, {"rate"});
+        else
+            figures.maximum_concurrency = figure_at(
+                strategy, {name.starts_with("concurrent") ? "streams" : "max_concurrency"});
+        if (name.starts_with("constant") || name.starts_with("poisson"))
+            figures.requested_rate_per_second = figure_at(strategy, {"rate"});
     }
     figures.peak_concurrent_requests = statistic(metrics, "request_concurrency", {"max"});
     figures.input_tokens = tokens(metrics, "prompt_token_count", figures.successful_requests);
@@ -112,15 +124,17 @@ PublishedResult read_benchmark(const Json& benchmark) {
     if (const auto start = setting_at(benchmark, {"start_time"})) result.date = utc(*start);
     // Until 0.3.1 a benchmark had `args` where 0.4 has `config`; its time per output token leaves
     // out the first token.
-    result.tool_version = benchmark.contains("run_stats") || benchmark.contains("args") ? "0.3" : "0.4";
+    result.tool_version =
+        benchmark.contains("run_stats") || benchmark.contains("args") ? "0.3" : "0.4";
     return result;
 }
 
 bool is_benchmark(const Json& value) {
     const Json* metrics = node_at(value, {"metrics"});
     return metrics != nullptr && metrics->is_object() &&
-           (metrics->empty() || (node_at(*metrics, {"request_latency", "successful"}) != nullptr &&
-                                 node_at(*metrics, {"time_to_first_token_ms", "successful"}) != nullptr));
+           (metrics->empty() ||
+            (node_at(*metrics, {"request_latency", "successful"}) != nullptr &&
+             node_at(*metrics, {"time_to_first_token_ms", "successful"}) != nullptr));
 }
 
 // -------------------------------------------------------------------------------------------------
@@ -152,8 +166,10 @@ std::vector<PublishedResult> read_guidellm(const Json& value) {
         // 1 since 0.5, 2 since 0.7: its number changes where the format breaks.
         if (const auto schema = figure_at(value, {"metadata", "version"}); schema && *schema > 2)
             result.unread["metadata.version"] = text_of(*schema) + ": newer than 2, read as 2";
-        if (result.model.empty()) result.model = text_at(value, {"config", "spec", "backend", "model"});
-        result.dataset = data_of(first_present({node_at(value, {"config", "spec", "data"}), node_at(value, {"args", "data"}),
+        if (result.model.empty())
+            result.model = text_at(value, {"config", "spec", "backend", "model"});
+        result.dataset = data_of(first_present({node_at(value, {"config", "spec", "data"}),
+                                                node_at(value, {"args", "data"}),
                                                 node_at(benchmark, {"request_loader", "data"})}));
         results.push_back(std::move(result));
     }
@@ -164,13 +180,16 @@ std::vector<PublishedResult> read_guidellm(const Json& value) {
 // GPUStack
 
 bool is_stack_result(const Json& value) {
-    return value.is_object() && value.contains("requests_per_second_mean") && value.contains("request_latency_mean");
+    return value.is_object() && value.contains("requests_per_second_mean") &&
+           value.contains("request_latency_mean");
 }
 
 /// One benchmark of the server, a page of them (`items`), or the list of one benchmark's points.
 bool is_gpustack(const Json& value) {
-    if (const Json* items = node_at(value, {"items"})) return items->is_array() && !items->empty() && is_stack_result(items->front());
-    return is_stack_result(value) || (value.is_array() && !value.empty() && is_stack_result(value.front()));
+    if (const Json* items = node_at(value, {"items"}))
+        return items->is_array() && !items->empty() && is_stack_result(items->front());
+    return is_stack_result(value) ||
+           (value.is_array() && !value.empty() && is_stack_result(value.front()));
 }
 
 /// Without the report: means and two percentiles, no duration, no tokens.
@@ -203,7 +222,8 @@ void read_stack_result(const Json& value, std::vector<PublishedResult>& results)
     std::vector<const Json*> benchmarks;
     const Json* raw = node_at(value, {"raw_metrics"});
     if (raw != nullptr && is_guidellm(*raw))
-        for (const Json& benchmark : *node_at(*raw, {"benchmarks"})) benchmarks.push_back(&benchmark);
+        for (const Json& benchmark : *node_at(*raw, {"benchmarks"}))
+            benchmarks.push_back(&benchmark);
     else if (raw != nullptr && is_benchmark(*raw)) benchmarks.push_back(raw);
     else benchmarks.push_back(nullptr);
 
@@ -213,27 +233,34 @@ void read_stack_result(const Json& value, std::vector<PublishedResult>& results)
         else result.result = read_flat_figures(value);
         if (!has_figures(result.result)) continue;  // one that waits or runs
         result.tool = "gpustack";
-        result.tool_version.clear();  // of GPUStack unknown, and its runner has GuideLLM 0.5 or later
+        result.tool_version
+            .clear();  // of GPUStack unknown, and its runner has GuideLLM 0.5 or later
         if (result.model.empty()) result.model = text_at(value, {"model_name"});
         result.dataset = text_at(value, {"dataset_name"});
         for (const char* name : {"name", "profile", "dataset_name"})
-            if (const std::string label = text_at(value, {name}); !label.empty()) result.labels.push_back(label);
-        if (const std::string created = text_at(value, {"created_at"}); !created.empty()) result.date = created;
-        if (const std::string state = text_at(value, {"state"}); !state.empty() && state != "completed" && state != "stopped")
+            if (const std::string label = text_at(value, {name}); !label.empty())
+                result.labels.push_back(label);
+        if (const std::string created = text_at(value, {"created_at"}); !created.empty())
+            result.date = created;
+        if (const std::string state = text_at(value, {"state"});
+            !state.empty() && state != "completed" && state != "stopped")
             result.unread["state"] = state;
         // The engine that was measured, where there is one: its flags are what a study needs.
         result.arguments_unknown = true;
         const Json* instances = node_at(value, {"snapshot", "instances"});
         if (instances != nullptr && instances->is_object() && instances->size() == 1) {
             const Json& instance = *instances->begin();
-            if (const std::string engine = text_at(instance, {"backend"}); !engine.empty()) result.unread["backend"] = engine;
-            if (const std::string version = text_at(instance, {"backend_version"}); !version.empty())
+            if (const std::string engine = text_at(instance, {"backend"}); !engine.empty())
+                result.unread["backend"] = engine;
+            if (const std::string version = text_at(instance, {"backend_version"});
+                !version.empty())
                 result.unread["backend_version"] = version;
             const Json* parameters = node_at(instance, {"backend_parameters"});
             result.arguments_unknown = parameters == nullptr || !parameters->is_array();
             if (!result.arguments_unknown)
                 for (const Json& parameter : *parameters)
-                    if (const auto word = scalar_text(parameter)) result.arguments += (result.arguments.empty() ? "" : " ") + *word;
+                    if (const auto word = scalar_text(parameter))
+                        result.arguments += (result.arguments.empty() ? "" : " ") + *word;
         }
         results.push_back(std::move(result));
     }
@@ -251,8 +278,10 @@ std::vector<PublishedResult> read_gpustack(const Json& value) {
 
 }  // namespace
 
-const ResultFormat guidellm_format{"guidellm", "benchmarks with metrics.request_latency and metrics.time_to_first_token_ms", is_guidellm,
-                                   read_guidellm};
-const ResultFormat gpustack_format{"gpustack", "requests_per_second_mean and request_latency_mean", is_gpustack, read_gpustack};
+const ResultFormat guidellm_format{
+    "guidellm", "benchmarks with metrics.request_latency and metrics.time_to_first_token_ms",
+    is_guidellm, read_guidellm};
+const ResultFormat gpustack_format{"gpustack", "requests_per_second_mean and request_latency_mean",
+                                   is_gpustack, read_gpustack};
 
 }  // namespace servetune

@@ -18,7 +18,9 @@ bool is_number_at(const Json& value, std::string_view key) {
     return node != nullptr && node->is_number();
 }
 
-bool is_agent_row(const Json& row) { return node_at(row, {"request_metrics", "latency"}) != nullptr; }
+bool is_agent_row(const Json& row) {
+    return node_at(row, {"request_metrics", "latency"}) != nullptr;
+}
 
 bool is_row(const Json& row) {
     const Json* hardware = node_at(row, {"hw"});
@@ -26,14 +28,17 @@ bool is_row(const Json& row) {
            (is_number_at(row, "tput_per_gpu") || is_agent_row(row));
 }
 
-bool is_inferencex(const Json& value) { return is_row(value) || (value.is_array() && !value.empty() && is_row(value.front())); }
+bool is_inferencex(const Json& value) {
+    return is_row(value) || (value.is_array() && !value.empty() && is_row(value.front()));
+}
 
 /// The GPUs that rates of the whole deployment, of its prompts and of its answers were divided by.
 struct Divisors {
     double all, prompts, answers;
 };
 std::optional<Divisors> divisors_of(const Json& row) {
-    const auto prefill = setting_at(row, {"num_prefill_gpu"}), decode = setting_at(row, {"num_decode_gpu"});
+    const auto prefill = setting_at(row, {"num_prefill_gpu"}),
+               decode = setting_at(row, {"num_decode_gpu"});
     const Json* multinode = node_at(row, {"is_multinode"});
     if (multinode != nullptr && *multinode == true) {
         if (!prefill || !decode || *prefill <= 0) return std::nullopt;
@@ -42,7 +47,8 @@ std::optional<Divisors> divisors_of(const Json& row) {
     }
     const auto tensor = setting_at(row, {"tp"});
     if (!tensor || *tensor <= 0) return std::nullopt;
-    const double gpus = *tensor * setting_at(row, {"pp"}).value_or(1) * setting_at(row, {"pcp_size"}).value_or(1);
+    const double gpus =
+        *tensor * setting_at(row, {"pp"}).value_or(1) * setting_at(row, {"pcp_size"}).value_or(1);
     return Divisors{gpus, gpus, gpus};
 }
 
@@ -71,17 +77,20 @@ void describe(ResultFields& fields, const Json& row, PublishedResult& result) {
     result.tool = "inferencex";
     result.arguments_unknown = true;
     result.model = fields.text("model");
-    const std::string framework = fields.text("framework"), hardware = fields.text("hw"), precision = fields.text("precision");
+    const std::string framework = fields.text("framework"), hardware = fields.text("hw"),
+                      precision = fields.text("precision");
     if (framework == "vllm" || framework == "sglang") result.engine = framework;
     std::string label;
     for (const std::string& part : {hardware, framework, precision})
         if (!part.empty()) label += (label.empty() ? "" : " ") + part;
     // Rows of one list are of other loads: what names them says so.
     for (const char* key : {"isl", "osl", "conc"})
-        if (const auto number = setting_at(row, {key})) label += std::string(" ") + key + "=" + text_of(*number);
+        if (const auto number = setting_at(row, {key}))
+            label += std::string(" ") + key + "=" + text_of(*number);
     result.labels.push_back(label);
     result.unread = fields.unread();
-    for (const auto& [key, text] : {std::pair{"hw", hardware}, {"framework", framework}, {"precision", precision}})
+    for (const auto& [key, text] :
+         {std::pair{"hw", hardware}, {"framework", framework}, {"precision", precision}})
         if (!text.empty()) result.unread[key] = text;
 }
 
@@ -101,7 +110,9 @@ PublishedResult read_fixed_row(const Json& row) {
 }
 
 TimeSummary agent_times(const Json& row, std::string_view family) {
-    const auto at = [&](std::string_view statistic) { return figure_at(row, {"request_metrics", "latency", family, statistic}); };
+    const auto at = [&](std::string_view statistic) {
+        return figure_at(row, {"request_metrics", "latency", family, statistic});
+    };
     return {at("mean"), at("p50"), at("p90"), at("p95"), at("p99"), at("std")};
 }
 
@@ -110,14 +121,18 @@ PublishedResult read_agent_row(const Json& row) {
     PublishedResult result;
     BenchmarkResult& figures = result.result;
     figures.successful_requests = fields.figure("num_requests_successful");
-    (void)fields.figure("num_requests_total");  // warm-up too; `conc` counts agents, which may have several in flight
+    (void)fields.figure(
+        "num_requests_total");  // warm-up too; `conc` counts agents, which may have several in flight
     // Of the records that were dropped some are of the warm-up, with and without errors; the others
     // failed.
     const auto dropped = figure_at(row, {"request_accounting", "records_dropped_total"});
     const auto warm_up = figure_at(row, {"request_accounting", "records_warmup_dropped"});
     if (dropped && warm_up && *dropped >= *warm_up) figures.failed_requests = *dropped - *warm_up;
-    const auto throughput = [&](std::string_view of) { return figure_at(row, {"request_metrics", "throughput", of, "tokens_per_second"}); };
-    figures.duration_seconds = figure_at(row, {"request_metrics", "throughput", "duration_seconds"});
+    const auto throughput = [&](std::string_view of) {
+        return figure_at(row, {"request_metrics", "throughput", of, "tokens_per_second"});
+    };
+    figures.duration_seconds =
+        figure_at(row, {"request_metrics", "throughput", "duration_seconds"});
     figures.input_tokens_per_second = throughput("input");
     figures.output_tokens_per_second = throughput("output");
     figures.total_tokens_per_second = throughput("total");
@@ -145,7 +160,8 @@ PublishedResult read_agent_row(const Json& row) {
 }
 
 std::vector<PublishedResult> read_inferencex(const Json& value) {
-    if (!value.is_array()) return {is_agent_row(value) ? read_agent_row(value) : read_fixed_row(value)};
+    if (!value.is_array())
+        return {is_agent_row(value) ? read_agent_row(value) : read_fixed_row(value)};
     std::vector<PublishedResult> results;
     for (const Json& row : value) {
         if (!is_row(row))
@@ -159,6 +175,8 @@ std::vector<PublishedResult> read_inferencex(const Json& value) {
 
 }  // namespace
 
-const ResultFormat inferencex_format{"inferencex", "hw, conc, and tput_per_gpu or request_metrics.latency", is_inferencex, read_inferencex};
+const ResultFormat inferencex_format{"inferencex",
+                                     "hw, conc, and tput_per_gpu or request_metrics.latency",
+                                     is_inferencex, read_inferencex};
 
 }  // namespace servetune

@@ -29,7 +29,10 @@ std::optional<double> figure_at(const nlohmann::json& value, JsonPath path, int 
     const auto power = text.find('e');
     const auto digits = std::string_view(text).substr(0, power);
     const std::int64_t shifted =
-        exponent + (power == std::string::npos ? 0 : integer_of(text.substr(power + (text[power + 1] == '+' ? 2 : 1))).value_or(0));
+        exponent +
+        (power == std::string::npos
+             ? 0
+             : integer_of(text.substr(power + (text[power + 1] == '+' ? 2 : 1))).value_or(0));
     return real_of(std::string(digits) + "e" + std::to_string(shifted));
 }
 
@@ -42,7 +45,9 @@ std::string one_line(std::string_view text) {
     constexpr std::size_t longest = 500;
     std::string result(text.substr(0, longest));
     if (text.size() > longest)  // not in the middle of a character
-        while (!result.empty() && (static_cast<unsigned char>(text[result.size()]) & 0xC0U) == 0x80U) result.pop_back();
+        while (!result.empty() &&
+               (static_cast<unsigned char>(text[result.size()]) & 0xC0U) == 0x80U)
+            result.pop_back();
     for (char& c : result)
         if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = ' ';
     return result;
@@ -50,13 +55,15 @@ std::string one_line(std::string_view text) {
 
 std::string text_at(const nlohmann::json& value, JsonPath path) {
     const auto* node = node_at(value, path);
-    return node != nullptr && node->is_string() ? one_line(node->get_ref<const std::string&>()) : "";
+    return node != nullptr && node->is_string() ? one_line(node->get_ref<const std::string&>())
+                                                : "";
 }
 
 std::optional<std::string> scalar_text(const nlohmann::json& value) {
     if (value.is_string()) return one_line(value.get_ref<const std::string&>());
     if (value.is_boolean()) return value.get<bool>() ? "true" : "false";
-    if (value.is_number()) return value.is_number_float() ? text_of(value.get<double>()) : value.dump();
+    if (value.is_number())
+        return value.is_number_float() ? text_of(value.get<double>()) : value.dump();
     return std::nullopt;
 }
 
@@ -78,8 +85,11 @@ std::string ResultFields::text(const std::string& key) {
     return text_at(object_, {key});
 }
 
-TimeSummary ResultFields::times(const std::string& family, const std::string& suffix, int exponent) {
-    const auto at = [&](const std::string& statistic) { return figure(statistic + family + suffix, exponent); };
+TimeSummary ResultFields::times(const std::string& family, const std::string& suffix,
+                                int exponent) {
+    const auto at = [&](const std::string& statistic) {
+        return figure(statistic + family + suffix, exponent);
+    };
     TimeSummary result{at("mean_"), at("median_"), at("p90_"), at("p95_"), at("p99_"), at("std_")};
     const auto median = at("p50_");  // vLLM writes it beside the median when it is asked for
     if (!result.p50) result.p50 = median;

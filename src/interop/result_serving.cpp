@@ -61,9 +61,11 @@ struct Samples {
 void complete(TimeSummary& times, std::vector<double> values) {
     if (std::all_of(values.begin(), values.end(), [](double value) { return value == 0; })) return;
     const TimeSummary own = summary_of(std::move(values));
-    for (auto figure :
-         {&TimeSummary::mean, &TimeSummary::p50, &TimeSummary::p90, &TimeSummary::p95, &TimeSummary::p99, &TimeSummary::standard_deviation})
-        if (const std::optional<double>& value = own.*figure; !(times.*figure) && value && std::isfinite(*value)) times.*figure = value;
+    for (auto figure : {&TimeSummary::mean, &TimeSummary::p50, &TimeSummary::p90, &TimeSummary::p95,
+                        &TimeSummary::p99, &TimeSummary::standard_deviation})
+        if (const std::optional<double>& value = own.*figure;
+            !(times.*figure) && value && std::isfinite(*value))
+            times.*figure = value;
 }
 
 /// The arrays of `--save-detailed` (vLLM) and `--output-details` (SGLang): counts of requests and
@@ -76,9 +78,12 @@ void read_details(const Json& object, bool latency_is_sum_of_gaps, BenchmarkResu
     if (!marked && !latencies) return;
     const std::size_t issued = marked ? errors->size() : latencies->size();
     std::vector<bool> succeeded(issued);
-    for (std::size_t i = 0; i < issued; ++i) succeeded[i] = marked ? (*errors)[i] == "" : (*latencies)[i] > 0;
-    const auto successes = static_cast<double>(std::count(succeeded.begin(), succeeded.end(), true));
-    if (result.successful_requests && *result.successful_requests != successes) return;  // arrays of something else
+    for (std::size_t i = 0; i < issued; ++i)
+        succeeded[i] = marked ? (*errors)[i] == "" : (*latencies)[i] > 0;
+    const auto successes =
+        static_cast<double>(std::count(succeeded.begin(), succeeded.end(), true));
+    if (result.successful_requests && *result.successful_requests != successes)
+        return;  // arrays of something else
     result.successful_requests = successes;
     if (!result.failed_requests) result.failed_requests = static_cast<double>(issued) - successes;
 
@@ -101,12 +106,15 @@ void read_details(const Json& object, bool latency_is_sum_of_gaps, BenchmarkResu
         std::optional<double> latency;
         if (whole) latency = (*whole)[i];
         if (streamed) {
-            const std::vector<double> of_request = numbers_of(&(*gaps)[i]).value_or(std::vector<double>{});
-            samples.inter_token_latency.insert(samples.inter_token_latency.end(), of_request.begin(), of_request.end());
+            const std::vector<double> of_request =
+                numbers_of(&(*gaps)[i]).value_or(std::vector<double>{});
+            samples.inter_token_latency.insert(samples.inter_token_latency.end(),
+                                               of_request.begin(), of_request.end());
             if (!whole && first && latency_is_sum_of_gaps) latency = (*first)[i] + sum(of_request);
         }
         if (latency) samples.latency.push_back(*latency);
-        if (latency && first && output && (*first)[i] > 0 && *latency >= (*first)[i] && (*output)[i] > 1)
+        if (latency && first && output && (*first)[i] > 0 && *latency >= (*first)[i] &&
+            (*output)[i] > 1)
             samples.time_per_output_token.push_back((*latency - (*first)[i]) / ((*output)[i] - 1));
     }
     complete(result.time_to_first_token, std::move(samples.time_to_first_token));
@@ -114,7 +122,8 @@ void read_details(const Json& object, bool latency_is_sum_of_gaps, BenchmarkResu
     complete(result.inter_token_latency, std::move(samples.inter_token_latency));
     complete(result.latency, std::move(samples.latency));
     // SGLang's runs of several turns write 0.
-    if (input && result.input_tokens.value_or(0) == 0 && input_tokens > 0) result.input_tokens = input_tokens;
+    if (input && result.input_tokens.value_or(0) == 0 && input_tokens > 0)
+        result.input_tokens = input_tokens;
 }
 
 // -------------------------------------------------------------------------------------------------
@@ -133,17 +142,20 @@ PublishedResult read_flat(const Json& object, bool sglang) {
     read_details(object, !sglang, figures);
     const double completed = figures.successful_requests.value_or(0);
     if (completed > 0) {  // 0 of what a success cannot do without: not counted
-        for (auto* figure : {&figures.input_tokens, &figures.peak_concurrent_requests, &figures.peak_output_tokens_per_second})
+        for (auto* figure : {&figures.input_tokens, &figures.peak_concurrent_requests,
+                             &figures.peak_output_tokens_per_second})
             if (*figure == 0) figure->reset();
     } else {
-        for (auto* times : {&figures.time_to_first_token, &figures.time_per_output_token, &figures.inter_token_latency, &figures.latency})
+        for (auto* times : {&figures.time_to_first_token, &figures.time_per_output_token,
+                            &figures.inter_token_latency, &figures.latency})
             *times = {};
     }
     // The argument, not the number issued (a data set may have fewer): taken only where nothing
     // better is known, as then requests that vanished without a line (before 0.11.1) would
     // otherwise go unnoticed.
     const auto asked_for = fields.figure("num_prompts");
-    if (!figures.failed_requests && asked_for >= figures.successful_requests) figures.requested_requests = asked_for;
+    if (!figures.failed_requests && asked_for >= figures.successful_requests)
+        figures.requested_requests = asked_for;
 
     result.model = fields.text("model_id");
     if (result.model.empty()) result.model = text_at(object, {"server_info", "model_path"});
@@ -151,15 +163,18 @@ PublishedResult read_flat(const Json& object, bool sglang) {
     result.date = fields.text("date");
     // `vllm bench sweep` adds its settings under the names that they have in its files, and this
     // name of a combination.
-    for (const std::string& label : {fields.text("_benchmark_name"), fields.text("label"), fields.text("tag"), result.dataset})
+    for (const std::string& label :
+         {fields.text("_benchmark_name"), fields.text("label"), fields.text("tag"), result.dataset})
         if (!label.empty()) result.labels.push_back(label);
-    if (const Json* run = node_at(object, {"run_number"}); run != nullptr && *run == -1) result.labels.emplace_back("warm-up");
+    if (const Json* run = node_at(object, {"run_number"}); run != nullptr && *run == -1)
+        result.labels.emplace_back("warm-up");
     result.arguments_unknown = true;
     if (fields.figure("rtfx") == 0) (void)fields.text("rtfx");
     result.unread = fields.unread();
     // What SGLang's server says of itself; with vLLM's client people write it themselves
     // (`--metadata`).
-    if (const Json* reported = node_at(object, {"server_info"}); reported != nullptr && reported->is_object()) {
+    if (const Json* reported = node_at(object, {"server_info"});
+        reported != nullptr && reported->is_object()) {
         for (const auto& [key, value] : reported->items())
             if (const auto text = scalar_text(value)) result.server_settings[one_line(key)] = *text;
     } else {
@@ -180,7 +195,8 @@ bool has_number(const Json& value, std::string_view key) {
 
 bool is_sglang(const Json& value) {
     return has_number(value, "duration") && has_number(value, "completed") &&
-           (value.contains("total_output_tokens_retokenized") || value.contains("mean_e2e_latency_ms") ||
+           (value.contains("total_output_tokens_retokenized") ||
+            value.contains("mean_e2e_latency_ms") ||
             (value.contains("input_throughput") && value.contains("dataset_name")));
 }
 
@@ -191,7 +207,8 @@ std::vector<PublishedResult> read_sglang(const Json& value) {
 }
 
 bool is_vllm(const Json& value) {
-    return has_number(value, "duration") && has_number(value, "completed") && has_number(value, "request_throughput");
+    return has_number(value, "duration") && has_number(value, "completed") &&
+           has_number(value, "request_throughput");
 }
 
 std::vector<PublishedResult> read_vllm(const Json& value) {
@@ -209,8 +226,8 @@ Validity own_verdict(const Json& value) {
     const Json* findings = node_at(value, {"servetune", "findings"});
     if (findings == nullptr || !findings->is_array()) return result;
     for (const Json& finding : *findings)
-        result.findings.push_back(
-            {text_at(finding, {"id"}), text_at(finding, {"left"}), text_at(finding, {"right"}), text_at(finding, {"cause"})});
+        result.findings.push_back({text_at(finding, {"id"}), text_at(finding, {"left"}),
+                                   text_at(finding, {"right"}), text_at(finding, {"cause"})});
     return result;
 }
 
@@ -231,7 +248,8 @@ std::vector<PublishedResult> read_ours(const Json& value) {
     result.model = text_at(value, {"model_id"});
     result.dataset = text_at(value, {"servetune", "dataset"});
     result.date = text_at(value, {"date"});
-    if (const std::string label = text_at(value, {"label"}); !label.empty()) result.labels.push_back(label);
+    if (const std::string label = text_at(value, {"label"}); !label.empty())
+        result.labels.push_back(label);
     if (!result.dataset.empty()) result.labels.push_back(result.dataset);
     const Json* arguments = node_at(value, {"servetune", "arguments"});
     result.arguments_unknown = arguments == nullptr || !arguments->is_string();
@@ -242,8 +260,11 @@ std::vector<PublishedResult> read_ours(const Json& value) {
 }  // namespace
 
 const ResultFormat servetune_format{"servetune", "servetune.figures", is_ours, read_ours};
-const ResultFormat vllm_format{"vllm", "duration, completed, request_throughput", is_vllm, read_vllm};
-const ResultFormat sglang_format{"sglang", "duration, completed and total_output_tokens_retokenized, mean_e2e_latency_ms or dataset_name",
-                                 is_sglang, read_sglang};
+const ResultFormat vllm_format{"vllm", "duration, completed, request_throughput", is_vllm,
+                               read_vllm};
+const ResultFormat sglang_format{
+    "sglang",
+    "duration, completed and total_output_tokens_retokenized, mean_e2e_latency_ms or dataset_name",
+    is_sglang, read_sglang};
 
 }  // namespace servetune

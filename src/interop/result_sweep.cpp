@@ -28,12 +28,16 @@ const ResultFormat* format_of_run(const Json& run) {
     return nullptr;
 }
 
-bool is_sweep(const Json& value) { return value.is_array() && !value.empty() && format_of_run(value.front()) != nullptr; }
+bool is_sweep(const Json& value) {
+    return value.is_array() && !value.empty() && format_of_run(value.front()) != nullptr;
+}
 
 /// What a client reports is no setting, also where we have no figure for it.
 bool is_reported(const std::string& name) {
-    constexpr std::array<std::string_view, 5> parts{"_ms", "spec_decode_", "diffusion_", "probe_", "rtfx"};
-    return name == "run_number" || std::any_of(parts.begin(), parts.end(), [&](std::string_view part) {
+    constexpr std::array<std::string_view, 5> parts{"_ms", "spec_decode_", "diffusion_", "probe_",
+                                                    "rtfx"};
+    return name == "run_number" ||
+           std::any_of(parts.begin(), parts.end(), [&](std::string_view part) {
                return part == "_ms" ? name.ends_with(part) : name.starts_with(part);
            });
 }
@@ -47,8 +51,10 @@ void label_by_difference(std::vector<PublishedResult>& runs) {
         std::map<std::string, std::string> of_run;
         for (const auto& [name, text] : run.unread)
             if (!is_reported(name)) of_run[name] = text;
-        if (run.result.maximum_concurrency) of_run["max_concurrency"] = text_of(*run.result.maximum_concurrency);
-        if (run.result.requested_rate_per_second) of_run["request_rate"] = text_of(*run.result.requested_rate_per_second);
+        if (run.result.maximum_concurrency)
+            of_run["max_concurrency"] = text_of(*run.result.maximum_concurrency);
+        if (run.result.requested_rate_per_second)
+            of_run["request_rate"] = text_of(*run.result.requested_rate_per_second);
         settings.push_back(std::move(of_run));
     }
     struct Seen {
@@ -67,7 +73,8 @@ void label_by_difference(std::vector<PublishedResult>& runs) {
         std::string label;
         for (const auto& [name, text] : settings[i]) {
             const Seen& one = seen.at(name);
-            if (one.differs || one.runs < runs.size()) label.append(label.empty() ? "" : ", ").append(name).append("=").append(text);
+            if (one.differs || one.runs < runs.size())
+                label.append(label.empty() ? "" : ", ").append(name).append("=").append(text);
         }
         if (label.empty()) continue;
         runs[i].sections = {one_line(label)};  // as a heading: it names a run, not a workload
@@ -80,7 +87,8 @@ std::vector<PublishedResult> read_runs(const Json& runs) {
     for (const Json& run : runs) {
         const ResultFormat* format = format_of_run(run);
         if (format == nullptr)
-            throw ParseError("value " + std::to_string(results.size() + 1) + " of the list is no run: " + std::string(vllm_format.keys) +
+            throw ParseError("value " + std::to_string(results.size() + 1) +
+                             " of the list is no run: " + std::string(vllm_format.keys) +
                              " wanted, as in those before it");
         for (PublishedResult& result : format->read(run)) results.push_back(std::move(result));
     }
@@ -90,7 +98,8 @@ std::vector<PublishedResult> read_runs(const Json& runs) {
 
 bool is_failure(const Json& value) {
     const Json* flags = node_at(value, {"serve_overrides"});
-    return flags != nullptr && flags->is_object() && !text_at(value, {"error_type"}).empty() && node_at(value, {"error"}) != nullptr;
+    return flags != nullptr && flags->is_object() && !text_at(value, {"error_type"}).empty() &&
+           node_at(value, {"error"}) != nullptr;
 }
 
 /// What a sweep sets, by the names without dashes in front and with `_`.
@@ -118,7 +127,9 @@ std::vector<PublishedResult> read_failed_run(const Json& value) {
     result.failure_message = type + ": " + text_at(value, {"error"});
     const Json* run = node_at(value, {"run_number"});
     if (run != nullptr && *run == -1)
-        throw ParseError("the warm-up of a combination of `vllm bench sweep` failed, which is no result: " + result.failure_message);
+        throw ParseError(
+            "the warm-up of a combination of `vllm bench sweep` failed, which is no result: " +
+            result.failure_message);
     const FailureKind kind = run != nullptr           ? FailureKind::load_test_failed
                              : type == "TimeoutError" ? FailureKind::not_ready_in_time
                                                       : FailureKind::other;
@@ -127,14 +138,18 @@ std::vector<PublishedResult> read_failed_run(const Json& value) {
     result.server_settings_are_given = true;
     result.arguments_unknown = true;
     std::string label;
-    for (const auto& [name, text] : result.server_settings) label += (label.empty() ? "" : ", ") + name + "=" + text;
+    for (const auto& [name, text] : result.server_settings)
+        label += (label.empty() ? "" : ", ") + name + "=" + text;
     if (const Json* load = node_at(value, {"bench_overrides"})) {
         result.unread = settings_in(*load);
-        for (const auto& [name, text] : result.unread) label += (label.empty() ? "" : ", ") + name + "=" + text;
+        for (const auto& [name, text] : result.unread)
+            label += (label.empty() ? "" : ", ") + name + "=" + text;
         const auto take = [&](const char* name, std::optional<double>& figure) {
             const auto found = result.unread.find(name);
             if (found == result.unread.end()) return;
-            if (const auto number = real_of(found->second); number && *number >= 0 && std::isfinite(*number)) figure = number;
+            if (const auto number = real_of(found->second);
+                number && *number >= 0 && std::isfinite(*number))
+                figure = number;
             result.unread.erase(found);
         };
         take("max_concurrency", result.result.maximum_concurrency);
@@ -149,8 +164,9 @@ std::vector<PublishedResult> read_failed_run(const Json& value) {
 
 /// Columns that are texts whatever is in them: a model may be called `7e5`.
 bool is_text_column(std::string_view name) {
-    constexpr std::array<std::string_view, 8> names{"date",     "endpoint_type", "backend", "label",
-                                                    "model_id", "tokenizer_id",  "tag",     "_benchmark_name"};
+    constexpr std::array<std::string_view, 8> names{"date",  "endpoint_type",  "backend",
+                                                    "label", "model_id",       "tokenizer_id",
+                                                    "tag",   "_benchmark_name"};
     return std::find(names.begin(), names.end(), name) != names.end();
 }
 
@@ -165,7 +181,8 @@ std::optional<Json> value_of_sweep_cell(std::string_view column, const std::stri
     if (cell.front() != '[' && cell.front() != '{') return Json(cell);
     if (cell.find_first_of("[{", 1) != std::string::npos) return std::nullopt;
     auto list = shallow_json<Json>(cell);
-    return list.is_array() && std::all_of(list.begin(), list.end(), [](const Json& entry) { return entry.is_number(); })
+    return list.is_array() && std::all_of(list.begin(), list.end(),
+                                          [](const Json& entry) { return entry.is_number(); })
                ? std::optional(std::move(list))
                : std::nullopt;  // texts, errors, lists of lists: no figure of a summary
 }
@@ -187,26 +204,31 @@ std::vector<std::string_view> first_cells(std::string_view text) {
 
 bool is_sweep_table(std::string_view text) {
     const std::vector<std::string_view> header = first_cells(text);
-    return std::all_of(sweep_columns.begin(), sweep_columns.end(),
-                       [&](std::string_view wanted) { return std::find(header.begin(), header.end(), wanted) != header.end(); });
+    return std::all_of(sweep_columns.begin(), sweep_columns.end(), [&](std::string_view wanted) {
+        return std::find(header.begin(), header.end(), wanted) != header.end();
+    });
 }
 
 std::vector<PublishedResult> read_sweep_table(std::string_view text, const std::string& name) {
     const std::vector<CsvRow> rows = parse_csv(text, name);
     const std::vector<std::string>& header = rows.front().cells;
-    if (rows.size() > most_results + 1) throw ParseError(name + ": more than " + std::to_string(most_results) + " rows; split it");
+    if (rows.size() > most_results + 1)
+        throw ParseError(name + ": more than " + std::to_string(most_results) + " rows; split it");
     std::vector<PublishedResult> results;
     for (std::size_t r = 1; r < rows.size(); ++r) {
         const std::string where = name + ":" + std::to_string(rows[r].line) + ": ";
         const std::vector<std::string>& cells = rows[r].cells;
         if (cells.size() != header.size())
-            throw ParseError(where + std::to_string(header.size()) + " cells wanted, got " + std::to_string(cells.size()));
+            throw ParseError(where + std::to_string(header.size()) + " cells wanted, got " +
+                             std::to_string(cells.size()));
         Json run = Json::object();
         for (std::size_t i = 0; i < cells.size(); ++i)
-            if (auto value = header[i].empty() ? std::nullopt : value_of_sweep_cell(header[i], cells[i]))
+            if (auto value =
+                    header[i].empty() ? std::nullopt : value_of_sweep_cell(header[i], cells[i]))
                 run[header[i]] = std::move(*value);
         const ResultFormat* format = format_of_run(run);
-        if (format == nullptr) throw ParseError(where + "no run: numbers wanted in " + std::string(vllm_format.keys));
+        if (format == nullptr)
+            throw ParseError(where + "no run: numbers wanted in " + std::string(vllm_format.keys));
         for (PublishedResult& result : format->read(run)) results.push_back(std::move(result));
     }
     if (results.empty()) throw ParseError(name + ": a table of `vllm bench sweep` without a row");
@@ -214,8 +236,10 @@ std::vector<PublishedResult> read_sweep_table(std::string_view text, const std::
     return results;
 }
 
-const ResultFormat sweep_failure_format{"vllm bench sweep", "error_type, error and serve_overrides (*.failure.json, *-failure.json)",
-                                        is_failure, read_failed_run};
-const ResultFormat sweep_format{"vllm bench sweep", "a list of vLLM's or SGLang's results (summary.json)", is_sweep, read_runs};
+const ResultFormat sweep_failure_format{
+    "vllm bench sweep", "error_type, error and serve_overrides (*.failure.json, *-failure.json)",
+    is_failure, read_failed_run};
+const ResultFormat sweep_format{
+    "vllm bench sweep", "a list of vLLM's or SGLang's results (summary.json)", is_sweep, read_runs};
 
 }  // namespace servetune

@@ -12,7 +12,8 @@ namespace servetune {
 
 /// Columns that a sweep's table has (summary.csv of `vllm bench sweep`), in any order, among
 /// others.
-inline constexpr std::array<std::string_view, 3> sweep_columns{"duration", "completed", "request_throughput"};
+inline constexpr std::array<std::string_view, 3> sweep_columns{"duration", "completed",
+                                                               "request_throughput"};
 
 bool is_sweep_table(std::string_view text);
 

@@ -14,8 +14,8 @@ struct PublishedResult;
 
 /// What a text says of the command that starts an engine.
 struct ServingCommand {
-    std::string text{};            ///< its environment and words; flags only where `engine` is empty
-    std::string engine{};          ///< in lower case; empty: flags only, or no command
+    std::string text{};    ///< its environment and words; flags only where `engine` is empty
+    std::string engine{};  ///< in lower case; empty: flags only, or no command
     std::string not_recognised{};  ///< why there is no command, where the text seems to have one
 };
 
@@ -32,9 +32,13 @@ public:
 
     /// The only command of a text. None is taken if there are several, if the text has branches
     /// or loops, if settings are in a file, or if words come from another command.
-    [[nodiscard]] ServingCommand in_output(std::string_view text) const { return in_text(text, false); }
+    [[nodiscard]] ServingCommand in_output(std::string_view text) const {
+        return in_text(text, false);
+    }
     /// The same for a script: every other line must be known to start no server.
-    [[nodiscard]] ServingCommand in_script(std::string_view text) const { return in_text(text, true); }
+    [[nodiscard]] ServingCommand in_script(std::string_view text) const {
+        return in_text(text, true);
+    }
 
     /// The only engine that a heading names, in lower case; empty: none or several.
     [[nodiscard]] std::string engine_named(std::string_view heading) const;
@@ -47,8 +51,10 @@ private:
     [[nodiscard]] ServingCommand in_text(std::string_view text, bool is_script) const;
     void read_line(std::string_view line, Script& script) const;
     void read_segment(std::vector<std::string> words, Script& script) const;
-    [[nodiscard]] ServingCommand launched_by(const std::vector<std::string>& words, const Variables& exported) const;
-    [[nodiscard]] const Engine* launched(const std::vector<std::string>& words, std::size_t at) const;
+    [[nodiscard]] ServingCommand launched_by(const std::vector<std::string>& words,
+                                             const Variables& exported) const;
+    [[nodiscard]] const Engine* launched(const std::vector<std::string>& words,
+                                         std::size_t at) const;
     [[nodiscard]] const Engine* engine_of_image(const std::string& word) const;
 
     std::vector<Engine> engines_;
@@ -57,6 +63,7 @@ private:
 /// Gives `command` to each result that has none, with the result's own settings of the server
 /// behind it (`changing_settings`). A failure gets it only with settings that are all known. Throws
 /// UsageError if the command starts none of `engines`.
-void give_command(std::vector<PublishedResult>& results, const std::string& command, const std::vector<Engine>& engines);
+void give_command(std::vector<PublishedResult>& results, const std::string& command,
+                  const std::vector<Engine>& engines);
 
 }  // namespace servetune

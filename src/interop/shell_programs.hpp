@@ -15,18 +15,24 @@ bool is_one_of(std::string_view word, const std::array<std::string_view, n>& lis
 }
 
 /// Programs that start another one, whose words stand behind theirs.
-constexpr std::array<std::string_view, 29> wrappers{
-    "sudo",    "nohup",      "time",   "env",  "exec",      "uv",          "uvx",     "numactl", "taskset",
-    "setsid",  "stdbuf",     "screen", "tmux", "srun",      "mpirun",      "mpiexec", "poetry",  "conda",
-    "mamba",   "micromamba", "pixi",   "nice", "apptainer", "singularity", "bash",    "sh",      "trtllm-llmapi-launch",
-    "kubectl", "command"};
+constexpr std::array<std::string_view, 29> wrappers{"sudo",    "nohup",      "time",
+                                                    "env",     "exec",       "uv",
+                                                    "uvx",     "numactl",    "taskset",
+                                                    "setsid",  "stdbuf",     "screen",
+                                                    "tmux",    "srun",       "mpirun",
+                                                    "mpiexec", "poetry",     "conda",
+                                                    "mamba",   "micromamba", "pixi",
+                                                    "nice",    "apptainer",  "singularity",
+                                                    "bash",    "sh",         "trtllm-llmapi-launch",
+                                                    "kubectl", "command"};
 
 constexpr std::array<std::string_view, 3> container_programs{"docker", "podman", "nerdctl"};
 
 /// Options of these whose value is a name or a place, never a program: `--name llama-server`.
-constexpr std::array<std::string_view, 18> container_names{"--name",  "--hostname", "-h",    "--network", "--net",     "--network-alias",
-                                                           "--label", "-l",         "-v",    "--volume",  "--mount",   "-w",
-                                                           "--user",  "-u",         "--pod", "-p",        "--publish", "--workdir"};
+constexpr std::array<std::string_view, 18> container_names{
+    "--name",  "--hostname", "-h",    "--network", "--net",     "--network-alias",
+    "--label", "-l",         "-v",    "--volume",  "--mount",   "-w",
+    "--user",  "-u",         "--pod", "-p",        "--publish", "--workdir"};
 
 /// Devices, access to hubs, logging: two commands that differ in these alone are one configuration.
 bool changes_nothing(std::string_view variable);

@@ -34,8 +34,10 @@ public:
     explicit NewFolder(fs::path folder) : folder_(std::move(folder)) {
         std::error_code failed;
         was_there_ = fs::is_directory(folder_, failed);
-        if (fs::exists(fs::symlink_status(folder_, failed)) && (!was_there_ || !fs::is_empty(folder_, failed)))
-            throw UsageError(folder_.string() + " is there already: a record needs a folder that is new or empty");
+        if (fs::exists(fs::symlink_status(folder_, failed)) &&
+            (!was_there_ || !fs::is_empty(folder_, failed)))
+            throw UsageError(folder_.string() +
+                             " is there already: a record needs a folder that is new or empty");
         if (!was_there_ && !fs::create_directories(folder_, failed))
             throw IoError("cannot make " + folder_.string() + ": " + failed.message());
     }
@@ -44,7 +46,8 @@ public:
         std::error_code stays;
         if (!was_there_) fs::remove_all(folder_, stays);
         else
-            for (const fs::directory_entry& entry : fs::directory_iterator(folder_, stays)) fs::remove_all(entry.path(), stays);
+            for (const fs::directory_entry& entry : fs::directory_iterator(folder_, stays))
+                fs::remove_all(entry.path(), stays);
     }
     NewFolder(const NewFolder&) = delete;
     NewFolder& operator=(const NewFolder&) = delete;
@@ -59,9 +62,12 @@ private:
 /// Writes the texts of a record.
 class RecordWriter {
 public:
-    RecordWriter(fs::path folder, const Redactor& secrets) : folder_(std::move(folder)), secrets_(secrets) {}
+    RecordWriter(fs::path folder, const Redactor& secrets)
+        : folder_(std::move(folder)), secrets_(secrets) {}
 
-    [[nodiscard]] std::string clean(std::string_view text) const { return without_token_shapes(secrets_(text)); }
+    [[nodiscard]] std::string clean(std::string_view text) const {
+        return without_token_shapes(secrets_(text));
+    }
 
     void text(const fs::path& path, std::string_view content) const {
         fs::create_directories((folder_ / path).parent_path());
@@ -82,17 +88,22 @@ public:
         std::string end(end_bytes, '\0');
         stream.read(begin.data(), static_cast<std::streamsize>(begin.size()));
         stream.seekg(-static_cast<std::streamoff>(end_bytes), std::ios::end);
-        if (!stream.read(end.data(), static_cast<std::streamsize>(end.size()))) throw IoError("cannot read " + file.string());
-        begin.erase(begin.find_last_of('\n') + 1);  // whole lines: a secret that is cut in two would not be found
+        if (!stream.read(end.data(), static_cast<std::streamsize>(end.size())))
+            throw IoError("cannot read " + file.string());
+        begin.erase(begin.find_last_of('\n') +
+                    1);  // whole lines: a secret that is cut in two would not be found
         end.erase(0, end.find('\n') + 1);
-        text(path, begin + "[... " + std::to_string(bytes - begin.size() - end.size()) + " bytes are left out ...]\n" + end);
+        text(path, begin + "[... " + std::to_string(bytes - begin.size() - end.size()) +
+                       " bytes are left out ...]\n" + end);
     }
 
     /// Throws IoError where a file that cannot be edited holds a secret.
     void check(const fs::path& path) const {
         const std::string bytes = read_file(folder_ / path);
         if (secrets_(bytes) != bytes)
-            throw IoError(path.string() + " holds a secret that this process knows; it cannot be taken out, and no record is written");
+            throw IoError(path.string() +
+                          " holds a secret that this process knows; it cannot be taken out, and no "
+                          "record is written");
     }
 
 private:
@@ -104,7 +115,8 @@ private:
 std::string plain_name(const std::string& name) {
     std::string result;
     for (const char c : name) {
-        const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+        const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                           (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
         result += plain ? c : '_';
     }
     return result.empty() || result.front() == '.' ? "_" + result : result;
@@ -126,27 +138,32 @@ std::map<fs::path, std::string> named_texts(const Texts& texts) {
 }
 
 std::string text_of_definition(const std::map<std::string, std::string>& definition) {
-    return OrderedJson(definition).dump(1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
+    return OrderedJson(definition).dump(1, ' ', false, OrderedJson::error_handler_t::replace) +
+           "\n";
 }
 
 constexpr std::string_view repeat_of_study = "autotune run FOLDER --directory repeated --no-cache";
 
 void write_logs(const RecordWriter& writer, const fs::path& study_folder) {
     std::error_code gone;
-    for (fs::recursive_directory_iterator at(study_folder / "trials", gone), end; !gone && at != end; at.increment(gone)) {
+    for (fs::recursive_directory_iterator at(study_folder / "trials", gone), end;
+         !gone && at != end; at.increment(gone)) {
         if (at->path().extension() != ".log") continue;
         fs::path path = "logs";
-        for (const fs::path& part : at->path().lexically_relative(study_folder / "trials")) path /= plain_name(part.string());
+        for (const fs::path& part : at->path().lexically_relative(study_folder / "trials"))
+            path /= plain_name(part.string());
         writer.log(at->path(), path);
     }
     writer.log(study_folder / "run.log", "run.log");
 }
 
 /// What the figures depend on beside the study, as far as the journal tells.
-std::map<std::string, std::string> versions_in(const std::map<std::string, std::string>& definition, std::span<const Trial> trials) {
+std::map<std::string, std::string> versions_in(const std::map<std::string, std::string>& definition,
+                                               std::span<const Trial> trials) {
     std::map<std::string, std::string> result;
     const auto add = [&](const char* name, const std::string& path) {
-        if (const auto found = definition.find(path); found != definition.end()) result[name] = found->second;
+        if (const auto found = definition.find(path); found != definition.end())
+            result[name] = found->second;
     };
     add("engine", profile_paths + "version");
     add("machine", profile_paths + "machine");
@@ -154,7 +171,9 @@ std::map<std::string, std::string> versions_in(const std::map<std::string, std::
     for (const Trial& trial : trials)
         if (trial.environment)
             for (const char* name : {"driver", "kernel"})
-                if (const auto found = trial.environment->find(name); found != trial.environment->end()) result[name] = found->second;
+                if (const auto found = trial.environment->find(name);
+                    found != trial.environment->end())
+                    result[name] = found->second;
     return result;
 }
 
@@ -164,16 +183,20 @@ std::map<std::string, std::string> versions_in_result(std::string_view text) {
     const auto object = shallow_json<OrderedJson>(text);
     if (!object.is_object()) return result;
     for (const char* name : {"date", "label", "model_id"})
-        if (object.contains(name) && object.at(name).is_string()) result[name] = object.at(name).get<std::string>();
+        if (object.contains(name) && object.at(name).is_string())
+            result[name] = object.at(name).get<std::string>();
     return result;
 }
 
 /// The command that served it; empty: the result does not say.
 std::string serving_command_in(std::string_view text) {
     const auto object = shallow_json<OrderedJson>(text);
-    if (!object.is_object() || !object.contains("servetune") || !object["servetune"].is_object()) return "";
+    if (!object.is_object() || !object.contains("servetune") || !object["servetune"].is_object())
+        return "";
     const OrderedJson& ours = object["servetune"];
-    return ours.contains("arguments") && ours["arguments"].is_string() ? ours["arguments"].get<std::string>() : "";
+    return ours.contains("arguments") && ours["arguments"].is_string()
+               ? ours["arguments"].get<std::string>()
+               : "";
 }
 
 std::string lines_of_versions(const std::map<std::string, std::string>& versions) {
@@ -182,12 +205,19 @@ std::string lines_of_versions(const std::map<std::string, std::string>& versions
     return result;
 }
 
-std::string readme_of(const std::string& name, const std::string& verdict, const RecordManifest& manifest, const char* content) {
-    const std::string again = manifest.repeat.empty() ? "" : "\nTo measure again, with the same versions:\n\n    " + manifest.repeat + "\n";
-    return "Record of " + name + "\n\n" + verdict + "\n\nVersions:\n\n" + lines_of_versions(manifest.versions) + again +
+std::string readme_of(const std::string& name, const std::string& verdict,
+                      const RecordManifest& manifest, const char* content) {
+    const std::string again =
+        manifest.repeat.empty()
+            ? ""
+            : "\nTo measure again, with the same versions:\n\n    " + manifest.repeat + "\n";
+    return "Record of " + name + "\n\n" + verdict + "\n\nVersions:\n\n" +
+           lines_of_versions(manifest.versions) + again +
            "\nTo check it:\n\n    autotune audit FOLDER\n\n"
-           "Each file is compared with its SHA-256 in manifest.json, and what follows from the raw data is\n"
-           "repeated. Hashes show changes; they do not show who made the record. Whoever publishes it signs\n"
+           "Each file is compared with its SHA-256 in manifest.json, and what follows from the raw "
+           "data is\n"
+           "repeated. Hashes show changes; they do not show who made the record. Whoever publishes "
+           "it signs\n"
            "the manifest, and keeps the signature beside the folder:\n\n"
            "    ssh-keygen -Y sign -f KEY -n servetune manifest.json\n" +
            content;
@@ -195,7 +225,8 @@ std::string readme_of(const std::string& name, const std::string& verdict, const
 
 constexpr const char* content_of_study =
     "\nContent:\n\n"
-    "- study.db: the journal; every command reads the study from it, such as 'autotune report FOLDER'\n"
+    "- study.db: the journal; every command reads the study from it, such as 'autotune report "
+    "FOLDER'\n"
     "- study/, definition.json: the study's files, and what they come to\n"
     "- requests/: lengths and times of each request of a load test, no texts\n"
     "- logs/, run.log: of engines and of the run, without secrets\n"
@@ -204,7 +235,8 @@ constexpr const char* content_of_study =
 /// Takes out sentences and commands, whose words another version may choose otherwise.
 void leave_out_words(OrderedJson& value) {
     if (value.is_object())
-        for (const char* words : {"headline", "reason", "cause", "command", "argv", "environment"}) value.erase(words);
+        for (const char* words : {"headline", "reason", "cause", "command", "argv", "environment"})
+            value.erase(words);
     if (value.is_structured())
         for (OrderedJson& child : value) leave_out_words(child);
 }
@@ -212,8 +244,9 @@ void leave_out_words(OrderedJson& value) {
 /// What a report decides, of all that it says. `with_words`: both are of one version.
 OrderedJson decided_by(const OrderedJson& report, bool with_words) {
     OrderedJson result;
-    for (const char* key : {"study", "objective", "verdict", "headline", "default", "recommended", "not_distinguishable", "front",
-                            "closest", "limits", "results", "refused", "audit", "noise"})
+    for (const char* key : {"study", "objective", "verdict", "headline", "default", "recommended",
+                            "not_distinguishable", "front", "closest", "limits", "results",
+                            "refused", "audit", "noise"})
         result[key] = report.contains(key) ? report.at(key) : OrderedJson();
     if (!with_words) leave_out_words(result);
     return result;
@@ -226,15 +259,18 @@ std::string first_difference(const OrderedJson& a, const OrderedJson& b, const s
     if (a.is_number() && b.is_number()) {
         const double x = a.get<double>();
         const double y = b.get<double>();
-        return x == y || std::abs(x - y) <= rounding * std::max(std::abs(x), std::abs(y)) ? ""
-                                                                                          : path + ": " + a.dump() + ", not " + b.dump();
+        return x == y || std::abs(x - y) <= rounding * std::max(std::abs(x), std::abs(y))
+                   ? ""
+                   : path + ": " + a.dump() + ", not " + b.dump();
     }
     if (a.is_structured() && a.type() == b.type() && a.size() == b.size()) {
         for (auto at = a.begin(); at != a.end(); ++at) {
             const std::string key = a.is_object() ? at.key() : std::to_string(at - a.begin());
             if (a.is_object() && !b.contains(key)) return path + "." + key + ": it is missing";
-            const OrderedJson& other = a.is_object() ? b.at(key) : b.at(static_cast<std::size_t>(at - a.begin()));
-            if (std::string found = first_difference(*at, other, path + "." + key); !found.empty()) return found;
+            const OrderedJson& other =
+                a.is_object() ? b.at(key) : b.at(static_cast<std::size_t>(at - a.begin()));
+            if (std::string found = first_difference(*at, other, path + "." + key); !found.empty())
+                return found;
         }
         return "";
     }
@@ -247,12 +283,14 @@ std::string first_difference(const OrderedJson& a, const OrderedJson& b, const s
 /// The trials that the verdict is of: those of the default and of what is recommended.
 bool decides(const Trial& trial, const Recommendation& recommendation) {
     return trial.of_search() && trial.measurement() != nullptr &&
-           (trial.configuration == recommendation.default_configuration || trial.configuration == recommendation.recommended);
+           (trial.configuration == recommendation.default_configuration ||
+            trial.configuration == recommendation.recommended);
 }
 
 }  // namespace
 
-void write_study_record(const StudySetup& setup, std::span<const Trial> trials, const fs::path& study_folder, const fs::path& output,
+void write_study_record(const StudySetup& setup, std::span<const Trial> trials,
+                        const fs::path& study_folder, const fs::path& output,
                         const Redactor& secrets, std::string_view stop_reason) {
     NewFolder made(output);
     const RecordWriter writer(output, secrets);
@@ -260,24 +298,28 @@ void write_study_record(const StudySetup& setup, std::span<const Trial> trials, 
     writer.check("study.db");
     const SqliteJournal journal = SqliteJournal::read(output);
     const auto definition = journal.definition();
-    for (const auto& [path, text] : named_texts(SqliteJournal::texts_of(output))) writer.text(path, text);
+    for (const auto& [path, text] : named_texts(SqliteJournal::texts_of(output)))
+        writer.text(path, text);
     writer.text("definition.json", text_of_definition(definition));
     for (const fs::path& file : kept_load_tests(study_folder)) {
         const auto trial = trial_of_kept(file);
         if (!trial || *trial >= trials.size() || trials[*trial].measurement() == nullptr) continue;
         fs::create_directories(output / kept_requests_folder);
-        write_load_test(output / kept_requests_folder / file.filename(), read_load_test(file), secrets);
+        write_load_test(output / kept_requests_folder / file.filename(), read_load_test(file),
+                        secrets);
     }
     write_logs(writer, study_folder);
     const Reports reports = all_reports(setup, trials, stop_reason);
     writer.text("report.md", reports.markdown);
     writer.text("report.json", reports.json + "\n");
     writer.text("report.html", reports.html);
-    RecordManifest manifest{.kind = "study", .name = setup.file.name, .versions = versions_in(definition, trials)};
+    RecordManifest manifest{
+        .kind = "study", .name = setup.file.name, .versions = versions_in(definition, trials)};
     manifest.versions["autotune"] = std::string(library_version);
     manifest.repeat = repeat_of_study;
     const Headline headline = headline_of(setup, trials);
-    writer.text("README.txt", readme_of(setup.file.name, headline.title + ". " + headline.reason, manifest, content_of_study));
+    writer.text("README.txt", readme_of(setup.file.name, headline.title + ". " + headline.reason,
+                                        manifest, content_of_study));
     write_manifest(output, manifest);
     made.keep();
 }
@@ -291,7 +333,8 @@ void write_result_record(const fs::path& result, const fs::path& output, const R
     manifest.versions = versions_in_result(read_file(output / "results" / name));
     manifest.versions["autotune"] = std::string(library_version);
     manifest.repeat = serving_command_in(read_file(output / "results" / name));
-    constexpr const char* what = "One measured result, not a study: nothing was compared, and there are no raw requests.";
+    constexpr const char* what =
+        "One measured result, not a study: nothing was compared, and there are no raw requests.";
     writer.text("README.txt", readme_of(manifest.name, what, manifest, ""));
     write_manifest(output, manifest);
     made.keep();
@@ -301,8 +344,9 @@ namespace {
 
 /// Texts of a record that follow from others in it. Words of the README are compared where this
 /// version wrote them.
-void compare_texts(const fs::path& record, const RecordManifest& manifest, const std::map<std::string, std::string>& definition,
-                   const std::string& name, const std::string& readme, RecordAudit& result) {
+void compare_texts(const fs::path& record, const RecordManifest& manifest,
+                   const std::map<std::string, std::string>& definition, const std::string& name,
+                   const std::string& readme, RecordAudit& result) {
     const auto differs = [&](const fs::path& path, const std::string& wanted) {
         std::error_code unknown;
         return !fs::is_regular_file(record / path, unknown) || read_file(record / path) != wanted;
@@ -310,11 +354,14 @@ void compare_texts(const fs::path& record, const RecordManifest& manifest, const
     if (differs("definition.json", without_token_shapes(text_of_definition(definition))))
         result.wrong.emplace_back("definition.json is not the definition in the journal");
     for (const auto& [path, text] : named_texts(SqliteJournal::texts_of(record)))
-        if (differs(path, without_token_shapes(text))) result.wrong.push_back(path.generic_string() + " is not the one in the journal");
-    if (manifest.name != name) result.wrong.push_back("manifest.json: the study is '" + name + "', not '" + manifest.name + "'");
+        if (differs(path, without_token_shapes(text)))
+            result.wrong.push_back(path.generic_string() + " is not the one in the journal");
+    if (manifest.name != name)
+        result.wrong.push_back("manifest.json: the study is '" + name + "', not '" + manifest.name +
+                               "'");
     if (manifest.repeat != repeat_of_study)
-        result.wrong.push_back("manifest.json: the command that measures again is '" + std::string(repeat_of_study) + "', not '" +
-                               manifest.repeat + "'");
+        result.wrong.push_back("manifest.json: the command that measures again is '" +
+                               std::string(repeat_of_study) + "', not '" + manifest.repeat + "'");
     if (!readme.empty() && differs("README.txt", without_token_shapes(readme)))
         result.wrong.emplace_back("README.txt does not say what the journal gives");
 }
@@ -334,12 +381,15 @@ RecordAudit audit_result_record(const fs::path& record) {
             if (repeat.empty()) repeat = serving_command_in(text);
         }
     if (manifest.repeat != repeat)
-        result.wrong.push_back("manifest.json: the result was served by '" + repeat + "', not '" + manifest.repeat + "'");
-    if (versions != manifest.versions) result.wrong.emplace_back("manifest.json: its versions are not those of the result");
+        result.wrong.push_back("manifest.json: the result was served by '" + repeat + "', not '" +
+                               manifest.repeat + "'");
+    if (versions != manifest.versions)
+        result.wrong.emplace_back("manifest.json: its versions are not those of the result");
     return result;
 }
 
-RecordAudit audit_study_record(StudySetup& setup, std::span<const Trial> trials, const fs::path& record) {
+RecordAudit audit_study_record(StudySetup& setup, std::span<const Trial> trials,
+                               const fs::path& record) {
     RecordAudit result;
     const auto stated = shallow_json<OrderedJson>(read_file(record / "report.json"));
     if (!stated.is_object()) {
@@ -352,17 +402,23 @@ RecordAudit audit_study_record(StudySetup& setup, std::span<const Trial> trials,
     const auto compare = [&](std::span<const Trial> of, const std::string& what) {
         const auto repeated = OrderedJson::parse(json_report(setup, of, "", false));
         if (const std::string differs =
-                first_difference(decided_by(repeated, same_version), decided_by(stated, same_version), "report.json");
+                first_difference(decided_by(repeated, same_version),
+                                 decided_by(stated, same_version), "report.json");
             !differs.empty())
-            result.wrong.insert(result.wrong.begin(), what + " does not give the verdict that is stated: " + differs);
+            result.wrong.insert(result.wrong.begin(),
+                                what + " does not give the verdict that is stated: " + differs);
     };
     const auto definition = SqliteJournal::definition_of(record);
     versions.erase("autotune");
-    if (versions != versions_in(definition, trials)) result.wrong.emplace_back("manifest.json: its versions are not those in the journal");
+    if (versions != versions_in(definition, trials))
+        result.wrong.emplace_back("manifest.json: its versions are not those in the journal");
     compare(trials, "the journal");
     const Headline said = headline_of(setup, trials);
     compare_texts(record, manifest, definition, setup.file.name,
-                  same_version ? readme_of(setup.file.name, said.title + ". " + said.reason, manifest, content_of_study) : "", result);
+                  same_version ? readme_of(setup.file.name, said.title + ". " + said.reason,
+                                           manifest, content_of_study)
+                               : "",
+                  result);
 
     const bool by_asking = repeats_by_asking(setup.file);
     std::map<std::uint64_t, std::vector<fs::path>> kept;
@@ -372,13 +428,15 @@ RecordAudit audit_study_record(StudySetup& setup, std::span<const Trial> trials,
             result.wrong.push_back(file.filename().string() + " is of a trial that has no figures");
         else kept[trial].push_back(file);
     }
-    const bool load_tested =
-        std::holds_alternative<DeployChoice>(setup.file.measuring) || std::holds_alternative<AttachChoice>(setup.file.measuring);
-    result.source = load_tested                                                  ? "raw requests"
-                    : std::holds_alternative<ReplayChoice>(setup.file.measuring) ? "the study's table"
-                    : by_asking                                                  ? "the cost model"
-                                                                                 : "";
-    const Recommendation recommendation = recommend(*setup.problem, search_history(*setup.problem, trials));
+    const bool load_tested = std::holds_alternative<DeployChoice>(setup.file.measuring) ||
+                             std::holds_alternative<AttachChoice>(setup.file.measuring);
+    result.source = load_tested ? "raw requests"
+                    : std::holds_alternative<ReplayChoice>(setup.file.measuring)
+                        ? "the study's table"
+                    : by_asking ? "the cost model"
+                                : "";
+    const Recommendation recommendation =
+        recommend(*setup.problem, search_history(*setup.problem, trials));
     std::vector<Trial> repeated(trials.begin(), trials.end());
     std::map<std::string, std::vector<std::uint64_t>> reasons;
     for (const Trial& trial : trials) {
@@ -389,7 +447,8 @@ RecordAudit audit_study_record(StudySetup& setup, std::span<const Trial> trials,
         try {
             if (by_asking) one = asked_again(setup, trial);
             else {
-                std::vector<KeptLoadTest> tests;  // of one trial at a time: all together may be large
+                std::vector<KeptLoadTest>
+                    tests;  // of one trial at a time: all together may be large
                 for (const fs::path& file : kept[trial.id]) tests.push_back(read_load_test(file));
                 one = repeated_trial(setup, trial, std::move(tests));
             }
@@ -397,10 +456,12 @@ RecordAudit audit_study_record(StudySetup& setup, std::span<const Trial> trials,
             result.wrong.push_back(name + ": " + error.what());
             continue;
         }
-        for (const std::string& differs : one.differs) result.wrong.push_back(name + ": " + differs);
+        for (const std::string& differs : one.differs)
+            result.wrong.push_back(name + ": " + differs);
         if (!one.why_not.empty()) {
             reasons[one.why_not].push_back(trial.id);
-            if (load_tested && decides(trial, recommendation)) result.missing.push_back(name + ", which decides: " + one.why_not);
+            if (load_tested && decides(trial, recommendation))
+                result.missing.push_back(name + ", which decides: " + one.why_not);
             continue;
         }
         ++result.repeated;
@@ -408,7 +469,8 @@ RecordAudit audit_study_record(StudySetup& setup, std::span<const Trial> trials,
         result.requests += one.requests;
         repeated[trial.id].outcome = Outcome(*one.measurement);
     }
-    for (const auto& [why, of] : reasons) result.not_made.push_back(std::to_string(of.size()) + " not repeated: " + why);
+    for (const auto& [why, of] : reasons)
+        result.not_made.push_back(std::to_string(of.size()) + " not repeated: " + why);
     compare(repeated, result.source.empty() ? "the journal" : "what was repeated");
     result.headline = headline_of(setup, repeated).title;
     return result;

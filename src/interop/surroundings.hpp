@@ -49,7 +49,8 @@ private:
     void read_comment(std::string_view comment);
     /// Whether a text above a result may say something else than its command. A comment of several
     /// words may name a load (`random 4K input`), and `random` is a value of flags, too.
-    [[nodiscard]] bool may_change(std::string_view text, std::string_view command, bool is_box = false) const;
+    [[nodiscard]] bool may_change(std::string_view text, std::string_view command,
+                                  bool is_box = false) const;
     /// Remembers a command, for fences behind it and for messages.
     void note(ServingCommand& found);
     [[nodiscard]] std::string engine_of_headings() const;
@@ -64,13 +65,15 @@ private:
     ServingCommands commands_;
     std::vector<Heading> headings_;
     std::vector<std::string> labels_;
-    std::set<std::string> items_;  ///< those of them that are list items: labels of what follows up to the next heading
-    ServingCommand above_{};       ///< of what stands directly above
-    ServingCommand own_{};         ///< of the fence that is open: its own, or what stands directly above it
-    std::string changes_;          ///< flags of a comment above the result
-    std::string contradiction_;    ///< a comment that may say something else than the command
-    std::string last_;             ///< the last command of the document, wherever it stands
-    std::string environment_;      ///< an export in a fence without a command, for the one that follows
+    std::set<std::string>
+        items_;  ///< those of them that are list items: labels of what follows up to the next heading
+    ServingCommand above_{};  ///< of what stands directly above
+    ServingCommand
+        own_{};            ///< of the fence that is open: its own, or what stands directly above it
+    std::string changes_;  ///< flags of a comment above the result
+    std::string contradiction_;  ///< a comment that may say something else than the command
+    std::string last_;           ///< the last command of the document, wherever it stands
+    std::string environment_;  ///< an export in a fence without a command, for the one that follows
     bool command_here_ = false;
     bool in_fence_ = false;
     bool has_result_ = false;  ///< the open fence

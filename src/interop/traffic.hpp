@@ -37,11 +37,12 @@ struct TrafficCounts {
 struct Traffic {
     std::vector<TrafficRequest> requests;  ///< in the order of their times
     TrafficCounts counts{};
-    double log_seconds = 0;              ///< from the first to the last request of the log
-    double window_seconds = 0;           ///< that were taken of it
-    std::string begins{};                ///< when the window begins, by the clock of the log
-    double shared = 0;                   ///< of the prompts' tokens: those that an earlier prompt begins with too
-    std::size_t conversations = 0;       ///< requests without those that go on with an earlier one; 0: nobody knows
+    double log_seconds = 0;     ///< from the first to the last request of the log
+    double window_seconds = 0;  ///< that were taken of it
+    std::string begins{};       ///< when the window begins, by the clock of the log
+    double shared = 0;  ///< of the prompts' tokens: those that an earlier prompt begins with too
+    std::size_t conversations =
+        0;  ///< requests without those that go on with an earlier one; 0: nobody knows
     std::vector<std::string> remarks{};  ///< what was estimated or assumed, and what is missing
 };
 
@@ -61,7 +62,8 @@ Traffic read_traffic(const std::vector<std::filesystem::path>& files, double win
 /// As a trace file: JSON, a request a line.
 std::string trace_text(const Traffic& traffic);
 /// As the file of a workload that sends this trace.
-std::string workload_text(const Traffic& traffic, const std::string& name, const std::string& trace);
+std::string workload_text(const Traffic& traffic, const std::string& name,
+                          const std::string& trace);
 /// What was read and left out, for people.
 std::vector<std::string> told(const Traffic& traffic);
 

@@ -25,11 +25,12 @@ struct GivenFact {
 struct ResultSource {
     std::vector<PublishedResult> results;  ///< numbered over all files
     std::vector<std::string> files;        ///< of each result
-    std::vector<std::string> texts;        ///< of the files, where they are documents: hardware and versions stand there
+    std::vector<std::string>
+        texts;  ///< of the files, where they are documents: hardware and versions stand there
 };
 
 struct StudyRequest {
-    std::string workload{};          ///< name or label of the one that is searched; empty: the only one
+    std::string workload{};  ///< name or label of the one that is searched; empty: the only one
     std::vector<GivenFact> facts{};  ///< by hand
 };
 
@@ -56,7 +57,7 @@ struct WrittenStudy {
 /// Throws SpaceError where nothing can be replayed: no model, no engine, or several workloads and
 /// none named; the message lists them. Throws UsageError where the study or its table is there
 /// already, IoError and ParseError.
-WrittenStudy write_study(const ResultSource& source, const StudyRequest& request, const std::filesystem::path& file,
-                         const Catalogue& catalogue);
+WrittenStudy write_study(const ResultSource& source, const StudyRequest& request,
+                         const std::filesystem::path& file, const Catalogue& catalogue);
 
 }  // namespace servetune

@@ -16,9 +16,13 @@ using namespace audit_tolerances;
 
 /// Successful answers in which a client that reads every field sees text: one token may be the end
 /// of sequence alone.
-bool should_show_text(const RequestRecord& record) { return record.succeeded() && record.output_tokens.value_or(2) >= 2; }
+bool should_show_text(const RequestRecord& record) {
+    return record.succeeded() && record.output_tokens.value_or(2) >= 2;
+}
 
-bool shows_no_text(const RequestRecord& record) { return !record.last_token || !record.unread_field.empty(); }
+bool shows_no_text(const RequestRecord& record) {
+    return !record.last_token || !record.unread_field.empty();
+}
 
 std::string why_unseen(std::span<const RequestRecord> records) {
     const auto any = [&](const auto& holds) {
@@ -26,12 +30,20 @@ std::string why_unseen(std::span<const RequestRecord> records) {
             return should_show_text(record) && shows_no_text(record) && holds(record);
         });
     };
-    const std::string unknown = "; when tokens came is not known, and rates rest on the server's own count";
-    if (const auto unread = any([](const RequestRecord& record) { return !record.unread_field.empty(); }); unread != records.end())
-        return "the answers have text in the field '" + unread->unread_field.substr(0, 100) + "', which is not read" + unknown;
+    const std::string unknown =
+        "; when tokens came is not known, and rates rest on the server's own count";
+    if (const auto unread =
+            any([](const RequestRecord& record) { return !record.unread_field.empty(); });
+        unread != records.end())
+        return "the answers have text in the field '" + unread->unread_field.substr(0, 100) +
+               "', which is not read" + unknown;
     if (any([](const RequestRecord& record) { return record.hidden_tokens > 0; }) != records.end())
-        return "all their tokens are reasoning, which is counted and not sent: let the answers be longer" + unknown;
-    return "the server counts tokens and sends no text of them: special tokens alone, as a broken model gives" + unknown;
+        return "all their tokens are reasoning, which is counted and not sent: let the answers be "
+               "longer" +
+               unknown;
+    return "the server counts tokens and sends no text of them: special tokens alone, as a broken "
+           "model gives" +
+           unknown;
 }
 
 Validity unseen(std::span<const RequestRecord> records) {
@@ -45,12 +57,17 @@ Validity unseen(std::span<const RequestRecord> records) {
         ++without;
         tokens += static_cast<double>(record.output_tokens.value_or(0));
     }
-    if (static_cast<double>(without) <= (1 - success_wanted) * static_cast<double>(answers)) return {};
+    if (static_cast<double>(without) <= (1 - success_wanted) * static_cast<double>(answers))
+        return {};
     const std::string counted = " answers that count " + figure_shown(tokens) + " tokens";
-    const std::string which = without == answers ? "no token text seen in any of " + figure_shown(static_cast<double>(answers)) + counted
-                                                 : "no token text seen in " + figure_shown(static_cast<double>(without)) + counted;
-    return {Verdict::unsound,
-            {{"unseen", which, "text in all " + figure_shown(static_cast<double>(answers)) + " answers", why_unseen(records)}}};
+    const std::string which =
+        without == answers
+            ? "no token text seen in any of " + figure_shown(static_cast<double>(answers)) + counted
+            : "no token text seen in " + figure_shown(static_cast<double>(without)) + counted;
+    return {
+        Verdict::unsound,
+        {{"unseen", which, "text in all " + figure_shown(static_cast<double>(answers)) + " answers",
+          why_unseen(records)}}};
 }
 
 /// A note: the figures are those of what came.
@@ -64,8 +81,10 @@ Validity hidden(std::span<const RequestRecord> records) {
     }
     if (!(kept > 0)) return {};
     return {Verdict::sound,
-            {{"hidden_tokens", figure_shown(kept) + " tokens were counted and not sent", "output = " + figure_shown(output) + " tokens",
-              "a note: the server keeps its reasoning to itself; TPOT and ITL are those of the tokens that came, TTFT is that of the "
+            {{"hidden_tokens", figure_shown(kept) + " tokens were counted and not sent",
+              "output = " + figure_shown(output) + " tokens",
+              "a note: the server keeps its reasoning to itself; TPOT and ITL are those of the "
+              "tokens that came, TTFT is that of the "
               "first of these, and rates count all"}}};
 }
 
@@ -79,8 +98,11 @@ Validity backwards(std::span<const RequestRecord> records) {
     const auto count = std::count_if(records.begin(), records.end(), runs_backwards);
     if (count == 0) return {};
     return {Verdict::unsound,
-            {{"order", figure_shown(static_cast<double>(count)) + " answers have a token before their request or before an earlier token",
-              "none may", "impossible: the client's time stamps are wrong, and with them all its times"}}};
+            {{"order",
+              figure_shown(static_cast<double>(count)) +
+                  " answers have a token before their request or before an earlier token",
+              "none may",
+              "impossible: the client's time stamps are wrong, and with them all its times"}}};
 }
 
 }  // namespace

@@ -28,13 +28,17 @@ constexpr std::size_t events_of_a_token = 16;
 constexpr std::size_t other_events = 1024;
 constexpr std::size_t bytes_of_a_token = 64U << 10U;
 constexpr std::size_t other_bytes = 16U << 20U;
-constexpr std::size_t most_whole_bytes = 64U << 20U;  ///< of an event, or of an answer that comes whole
-std::size_t tokens_at_most(std::int64_t asked) { return asked > 0 ? static_cast<std::size_t>(asked) : most_asked; }
+constexpr std::size_t most_whole_bytes = 64U
+                                         << 20U;  ///< of an event, or of an answer that comes whole
+std::size_t tokens_at_most(std::int64_t asked) {
+    return asked > 0 ? static_cast<std::size_t>(asked) : most_asked;
+}
 
 /// Fields that hold the text of an answer, in OpenAI's interface and in those made like it. A chunk
 /// carries tokens when one of them holds text: the chunk that only names the role does not.
 constexpr std::array answer_fields{"content"sv, "text"sv};
-constexpr std::array reasoning_fields{"reasoning"sv, "reasoning_content"sv, "reasoning_text"sv, "reasoning_details"sv, "thinking"sv};
+constexpr std::array reasoning_fields{"reasoning"sv, "reasoning_content"sv, "reasoning_text"sv,
+                                      "reasoning_details"sv, "thinking"sv};
 constexpr std::array other_fields{"refusal"sv, "tool_calls"sv, "function_call"sv, "audio"sv};
 /// Fields that stand beside the text and are none.
 constexpr std::array fields_without_text{"role"sv,
@@ -87,16 +91,20 @@ std::string message_in(const dom::element& error) {
 
 /// Whether a string that is not empty is in a value.
 bool has_text(const dom::element& value) {
-    if (std::string_view text; value.get_string().get(text) == simdjson::SUCCESS) return !text.empty();
-    if (dom::array list; value.get_array().get(list) == simdjson::SUCCESS) return std::any_of(list.begin(), list.end(), has_text);
+    if (std::string_view text; value.get_string().get(text) == simdjson::SUCCESS)
+        return !text.empty();
+    if (dom::array list; value.get_array().get(list) == simdjson::SUCCESS)
+        return std::any_of(list.begin(), list.end(), has_text);
     if (dom::object object; value.get_object().get(object) == simdjson::SUCCESS)
-        return std::any_of(object.begin(), object.end(), [](const auto& field) { return has_text(field.value); });
+        return std::any_of(object.begin(), object.end(),
+                           [](const auto& field) { return has_text(field.value); });
     return false;
 }
 
 }  // namespace
 
-AnswerReader::AnswerReader(RequestRecord& record, std::int64_t asked_tokens, Expected expected, dom::parser& parser)
+AnswerReader::AnswerReader(RequestRecord& record, std::int64_t asked_tokens, Expected expected,
+                           dom::parser& parser)
     : record_(record),
       asked_tokens_(asked_tokens),
       expected_(expected),
@@ -108,8 +116,10 @@ AnswerReader::AnswerReader(RequestRecord& record, std::int64_t asked_tokens, Exp
 void AnswerReader::begin(int status, std::string_view content_type) {
     record_.http_status = status;
     is_stream_ = status == 200 && content_type.starts_with("text/event-stream");
-    if (status == 200 && expected_.stream && !is_stream_ && !content_type.starts_with("application/json"))
-        fail(RequestEnd::malformed, "a stream of events wanted, got '" + std::string(content_type.substr(0, 100)) + "'");
+    if (status == 200 && expected_.stream && !is_stream_ &&
+        !content_type.starts_with("application/json"))
+        fail(RequestEnd::malformed,
+             "a stream of events wanted, got '" + std::string(content_type.substr(0, 100)) + "'");
 }
 
 bool AnswerReader::feed(std::string_view bytes, double now, bool same_read) {
@@ -118,15 +128,20 @@ bool AnswerReader::feed(std::string_view bytes, double now, bool same_read) {
     if (goes_on_for_ever(bytes.size())) return false;
     if (failed_) return record_.http_status != 200;
     if (!is_stream_) {
-        const std::size_t most = record_.http_status == 200 ? std::min(most_bytes_, most_whole_bytes) : 16 * most_error_bytes;
+        const std::size_t most = record_.http_status == 200
+                                     ? std::min(most_bytes_, most_whole_bytes)
+                                     : 16 * most_error_bytes;
         body_.append(bytes.substr(0, most - std::min(most, body_.size())));
         if (bytes.find_first_not_of(" \t\r\n") != std::string_view::npos) moved_at_ = now;
         if (record_.http_status == 200 && body_.size() == most)
-            fail(RequestEnd::malformed, "an answer of more than " + std::to_string(most >> 20U) + " MiB");
+            fail(RequestEnd::malformed,
+                 "an answer of more than " + std::to_string(most >> 20U) + " MiB");
         return !failed_;
     }
     if (!events_.feed(bytes, [&](std::string_view data) { read_event(data); }))
-        fail(RequestEnd::malformed, "an event of more than " + std::to_string(std::min(most_bytes_, most_whole_bytes) >> 20U) + " MiB");
+        fail(RequestEnd::malformed,
+             "an event of more than " +
+                 std::to_string(std::min(most_bytes_, most_whole_bytes) >> 20U) + " MiB");
     return !failed_;
 }
 
@@ -135,9 +150,11 @@ bool AnswerReader::goes_on_for_ever(std::size_t bytes) {
     bytes_ += bytes;
     if (bytes_ <= most_bytes_ && count_ <= most_events_) return false;
     if (record_.http_status != 200) read_body();  // what it says is more than that it does not end
-    const std::string asked =
-        asked_tokens_ > 0 ? std::to_string(asked_tokens_) + " tokens were asked for" : "no number of tokens was asked for";
-    fail(RequestEnd::malformed, "the answer does not end: " + std::to_string(count_) + " events and " + std::to_string(bytes_ >> 20U) +
+    const std::string asked = asked_tokens_ > 0
+                                  ? std::to_string(asked_tokens_) + " tokens were asked for"
+                                  : "no number of tokens was asked for";
+    fail(RequestEnd::malformed, "the answer does not end: " + std::to_string(count_) +
+                                    " events and " + std::to_string(bytes_ >> 20U) +
                                     " MiB have come, and " + asked);
     return true;
 }
@@ -155,26 +172,30 @@ void AnswerReader::read_event(std::string_view data) {
     }
     dom::object object;
     if (parser_.parse(data.data(), data.size()).get_object().get(object) != simdjson::SUCCESS)
-        fail(RequestEnd::malformed, "an event that is no JSON object: " + std::string(data.substr(0, 200)));
+        fail(RequestEnd::malformed,
+             "an event that is no JSON object: " + std::string(data.substr(0, 200)));
     else read_object(object, false);
 }
 
 void AnswerReader::read_object(const dom::object& object, bool whole) {
     dom::element error;
-    if (object["error"].get(error) == simdjson::SUCCESS && !error.is_null()) return fail(RequestEnd::error_event, message_in(error));
+    if (object["error"].get(error) == simdjson::SUCCESS && !error.is_null())
+        return fail(RequestEnd::error_event, message_in(error));
     dom::array choices;
     const bool has_choices = object["choices"].get_array().get(choices) == simdjson::SUCCESS;
     dom::object usage;
     const bool has_usage = object["usage"].get_object().get(usage) == simdjson::SUCCESS;
     if (!has_choices && !has_usage)
-        return fail(RequestEnd::malformed, "an object without choices: " + simdjson::minify(object).substr(0, 200));
+        return fail(RequestEnd::malformed,
+                    "an object without choices: " + simdjson::minify(object).substr(0, 200));
     if (has_usage) read_usage(usage);
     if (!has_choices || choices.size() == 0) return;
     bool tokens = false;
     answer_in_chunk_ = false;
     for (const dom::element element : choices) {
         dom::object choice;
-        if (element.get_object().get(choice) != simdjson::SUCCESS) return fail(RequestEnd::malformed, "a choice that is no object");
+        if (element.get_object().get(choice) != simdjson::SUCCESS)
+            return fail(RequestEnd::malformed, "a choice that is no object");
         tokens = read_choice(choice) || tokens;
     }
     if (whole) return;
@@ -195,7 +216,8 @@ void AnswerReader::read_object(const dom::object& object, bool whole) {
 void AnswerReader::read_finish_reason(const dom::object& choice) {
     std::string_view reason = string_in(choice, "finish_reason");
     dom::object object;
-    if (choice["finish_reason"].get_object().get(object) == simdjson::SUCCESS) reason = string_in(object, "type");
+    if (choice["finish_reason"].get_object().get(object) == simdjson::SUCCESS)
+        reason = string_in(object, "type");
     if (reason.empty()) return;
     if (record_.finish_reason.empty() || finish_of(record_.finish_reason) != Finish::broken_off)
         record_.finish_reason = reason.substr(0, most_name_bytes);
@@ -204,12 +226,14 @@ void AnswerReader::read_finish_reason(const dom::object& choice) {
 bool AnswerReader::read_choice(const dom::object& choice) {
     read_finish_reason(choice);
     dom::object fields;
-    if (choice["delta"].get_object().get(fields) != simdjson::SUCCESS && choice["message"].get_object().get(fields) != simdjson::SUCCESS)
+    if (choice["delta"].get_object().get(fields) != simdjson::SUCCESS &&
+        choice["message"].get_object().get(fields) != simdjson::SUCCESS)
         fields = choice;  // completions have the text beside the reason
     bool tokens = false;
     for (const auto& [name, value] : fields) {
         if (is_one_of(answer_fields, name)) tokens = read_text(value, Part::answer) || tokens;
-        else if (is_one_of(reasoning_fields, name)) tokens = read_text(value, Part::reasoning) || tokens;
+        else if (is_one_of(reasoning_fields, name))
+            tokens = read_text(value, Part::reasoning) || tokens;
         else if (is_one_of(other_fields, name)) tokens = read_text(value, Part::other) || tokens;
     }
     if (!tokens) note_unread(fields);
@@ -219,7 +243,9 @@ bool AnswerReader::read_choice(const dom::object& choice) {
 /// Of a choice without text: the field that holds one all the same.
 void AnswerReader::note_unread(const dom::object& fields) {
     for (const auto& [name, value] : fields) {
-        if (is_one_of(answer_fields, name) || is_one_of(reasoning_fields, name) || is_one_of(other_fields, name)) continue;
+        if (is_one_of(answer_fields, name) || is_one_of(reasoning_fields, name) ||
+            is_one_of(other_fields, name))
+            continue;
         if (is_one_of(fields_without_text, name) || !has_text(value)) continue;
         ++unread_chunks_;
         record_.unread_field = name.substr(0, most_name_bytes);
@@ -242,18 +268,24 @@ bool AnswerReader::read_text(const dom::element& value, Part part) {
         for (const dom::element item : list) found = read_text(item, part) || found;
     if (dom::object object; value.get_object().get(object) == simdjson::SUCCESS)
         for (const auto& [name, inner] : object) {
-            if (name == "data") found = (part == Part::other && has_text(inner)) || found;  // sound; encrypted where it is reasoning
+            if (name == "data")
+                found = (part == Part::other && has_text(inner)) ||
+                        found;  // sound; encrypted where it is reasoning
             else if (name == "name" || !is_one_of(fields_without_text, name))
-                found = read_text(inner, is_one_of(reasoning_fields, name) ? Part::reasoning : part) || found;
+                found =
+                    read_text(inner, is_one_of(reasoning_fields, name) ? Part::reasoning : part) ||
+                    found;
         }
     return found;
 }
 
 void AnswerReader::read_usage(const dom::object& usage) {
     const auto count = [](const auto& found, std::optional<std::int64_t>& into) {
-        constexpr std::int64_t most = std::int64_t{1} << 40;  // sums of such counts stay within 64 bits
+        constexpr std::int64_t most = std::int64_t{1}
+                                      << 40;  // sums of such counts stay within 64 bits
         std::int64_t number = 0;
-        if (found.get_int64().get(number) == simdjson::SUCCESS && number >= 0 && number <= most) into = number;
+        if (found.get_int64().get(number) == simdjson::SUCCESS && number >= 0 && number <= most)
+            into = number;
     };
     count(usage["prompt_tokens"], record_.input_tokens);
     count(usage["completion_tokens"], record_.output_tokens);
@@ -271,12 +303,17 @@ void AnswerReader::read_body() {
     if (record_.http_status != 200) {
         dom::element error;
         const bool said = is_object && object["error"].get(error) == simdjson::SUCCESS;
-        fail(RequestEnd::http_error, "status " + std::to_string(record_.http_status) +
-                                         (body_.empty() ? "" : ": " + (said ? message_in(error) : body_.substr(0, most_error_bytes))));
-    } else if (!is_object) fail(RequestEnd::malformed, "an answer that is no JSON object: " + body_.substr(0, 200));
+        fail(RequestEnd::http_error,
+             "status " + std::to_string(record_.http_status) +
+                 (body_.empty()
+                      ? ""
+                      : ": " + (said ? message_in(error) : body_.substr(0, most_error_bytes))));
+    } else if (!is_object)
+        fail(RequestEnd::malformed, "an answer that is no JSON object: " + body_.substr(0, 200));
     else {
         read_object(object, true);
-        if (expected_.stream && !failed_) fail(RequestEnd::malformed, "a stream of events wanted, got one whole answer");
+        if (expected_.stream && !failed_)
+            fail(RequestEnd::malformed, "a stream of events wanted, got one whole answer");
     }
 }
 
@@ -293,14 +330,17 @@ std::int64_t AnswerReader::hidden_tokens() const {
     if (answer_chunks == 0) return 0;  // how many tokens a chunk holds is not known
     const double each = std::max(1.0, static_cast<double>(output - reasoning) / answer_chunks);
     const double came = each * reasoning_chunks_;
-    return static_cast<double>(reasoning) > reasoning_is_hidden * came ? reasoning - static_cast<std::int64_t>(came) : 0;
+    return static_cast<double>(reasoning) > reasoning_is_hidden * came
+               ? reasoning - static_cast<std::int64_t>(came)
+               : 0;
 }
 
 void AnswerReader::fail(RequestEnd end, std::string_view error) {
     if (failed_) return;
     failed_ = true;
     record_.end = end;
-    record_.error = printable_line(error);  // a server's words: no line of them looks like one of ours
+    record_.error =
+        printable_line(error);  // a server's words: no line of them looks like one of ours
 }
 
 void AnswerReader::end(double now, RequestEnd failure, std::string_view error) {
@@ -311,9 +351,12 @@ void AnswerReader::end(double now, RequestEnd failure, std::string_view error) {
     if (!failed_ && !is_stream_) read_body();
     if (failed_) return;
     if (!is_stream_) record_.last_token = now;
-    if (expected_.estimate && !record_.output_tokens) record_.estimated_tokens = estimated_tokens(all_text_);
+    if (expected_.estimate && !record_.output_tokens)
+        record_.estimated_tokens = estimated_tokens(all_text_);
     record_.hidden_tokens = hidden_tokens();
-    if (!is_stream_ || static_cast<double>(unread_chunks_) <= most_unread * (unread_chunks_ + record_.chunks)) record_.unread_field.clear();
+    if (!is_stream_ ||
+        static_cast<double>(unread_chunks_) <= most_unread * (unread_chunks_ + record_.chunks))
+        record_.unread_field.clear();
     judge();
 }
 
@@ -321,15 +364,19 @@ void AnswerReader::end(double now, RequestEnd failure, std::string_view error) {
 void AnswerReader::judge() {
     const std::string& reason = record_.finish_reason;
     const Finish finish = finish_of(reason);
-    if (reason.empty()) return fail(RequestEnd::truncated, "the answer ended without a finish reason");
+    if (reason.empty())
+        return fail(RequestEnd::truncated, "the answer ended without a finish reason");
     if (finish == Finish::broken_off)
-        return fail(RequestEnd::not_finished, "the server broke the answer off: finish reason '" + reason.substr(0, 100) + "'");
-    if (expected_.usage && !record_.output_tokens) return fail(RequestEnd::no_usage, "the answer does not say how many tokens it has");
+        return fail(RequestEnd::not_finished, "the server broke the answer off: finish reason '" +
+                                                  reason.substr(0, 100) + "'");
+    if (expected_.usage && !record_.output_tokens)
+        return fail(RequestEnd::no_usage, "the answer does not say how many tokens it has");
     const std::int64_t got = record_.output_tokens.value_or(asked_tokens_);
     const bool shorter = got < asked_tokens_ && finish == Finish::by_itself;
     if (expected_.exact_length && got != asked_tokens_ && !shorter)
-        return fail(RequestEnd::wrong_length,
-                    "asked for " + std::to_string(asked_tokens_) + " tokens to the end, got " + std::to_string(got) + " (" + reason + ")");
+        return fail(RequestEnd::wrong_length, "asked for " + std::to_string(asked_tokens_) +
+                                                  " tokens to the end, got " + std::to_string(got) +
+                                                  " (" + reason + ")");
     record_.end = RequestEnd::success;
 }
 

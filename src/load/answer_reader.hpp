@@ -28,7 +28,8 @@ public:
     };
 
     /// `parser` is shared by the answers that one thread reads.
-    AnswerReader(RequestRecord& record, std::int64_t asked_tokens, Expected expected, simdjson::dom::parser& parser);
+    AnswerReader(RequestRecord& record, std::int64_t asked_tokens, Expected expected,
+                 simdjson::dom::parser& parser);
 
     /// The status and content type are known; comes before the first `feed`.
     void begin(int status, std::string_view content_type);
@@ -75,12 +76,12 @@ private:
     std::size_t bytes_ = 0;
     std::size_t count_ = 0;  ///< of events
     SseParser events_;
-    std::string body_;                                                 ///< of an answer that is no stream of events
-    std::string text_;                                                 ///< what a later turn repeats
-    std::string all_text_;                                             ///< with the reasoning
+    std::string body_;      ///< of an answer that is no stream of events
+    std::string text_;      ///< what a later turn repeats
+    std::string all_text_;  ///< with the reasoning
     std::optional<std::int64_t> total_tokens_{}, reasoning_tokens_{};  ///< as `usage` has them
-    std::uint32_t reasoning_chunks_ = 0;                               ///< chunks that carried reasoning only
-    std::uint32_t unread_chunks_ = 0;                                  ///< events whose only text is in a field not known
+    std::uint32_t reasoning_chunks_ = 0;  ///< chunks that carried reasoning only
+    std::uint32_t unread_chunks_ = 0;     ///< events whose only text is in a field not known
     bool answer_in_chunk_ = false;
     bool is_stream_ = false;
     bool failed_ = false;

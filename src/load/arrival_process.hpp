@@ -21,11 +21,14 @@ namespace arrival_detail {
 inline std::vector<double> unit_arrivals(std::size_t count, double shape, Rng& rng) {
     std::vector<double> result(count, 0.0);
     double sum = 0;
-    for (std::size_t i = 1; i < count; ++i) result[i] = sum += std::isinf(shape) ? 1 : rng.gamma(shape);
-    if (count > 1 && !(sum > 0))
-        throw UsageError("burstiness " + std::to_string(shape) + " is too small to draw gaps from; use 0.01 or more");
     for (std::size_t i = 1; i < count; ++i)
-        result[i] = i + 1 == count ? static_cast<double>(count - 1) : result[i] / sum * static_cast<double>(count - 1);
+        result[i] = sum += std::isinf(shape) ? 1 : rng.gamma(shape);
+    if (count > 1 && !(sum > 0))
+        throw UsageError("burstiness " + std::to_string(shape) +
+                         " is too small to draw gaps from; use 0.01 or more");
+    for (std::size_t i = 1; i < count; ++i)
+        result[i] = i + 1 == count ? static_cast<double>(count - 1)
+                                   : result[i] / sum * static_cast<double>(count - 1);
     return result;
 }
 
@@ -51,15 +54,17 @@ inline std::vector<double> arrival_times(const Arrival& arrival, std::size_t cou
         arrival.kind == Arrival::Kind::largest_concurrency)
         return std::vector<double>(count, 0.0);
     if (arrival.kind == Arrival::Kind::trace)
-        throw UsageError("arrival: time stamps wanted, and the data set has none; they come with a data set of kind trace");
+        throw UsageError(
+            "arrival: time stamps wanted, and the data set has none; they come with a data set of "
+            "kind trace");
     const bool searched = arrival.kind == Arrival::Kind::largest_rate;
     const double from = searched ? 1 : arrival.requests_per_second;
     const double to = arrival.kind == Arrival::Kind::ramp ? arrival.to_requests_per_second : from;
     check(std::isfinite(from) && from >= 0, "a rate of 0 or more requests per second", from);
     check(std::isfinite(to) && to >= 0, "a rate of 0 or more requests per second", to);
     check(from + to > 0, "a positive rate", from);
-    check(std::max(from, to) >= slowest_rate && std::max(from, to) <= fastest_rate, "a rate of 1e-6 to 1e9 requests per second",
-          std::max(from, to));
+    check(std::max(from, to) >= slowest_rate && std::max(from, to) <= fastest_rate,
+          "a rate of 1e-6 to 1e9 requests per second", std::max(from, to));
     check(arrival.burstiness > 0, "a positive burstiness", arrival.burstiness);
     std::vector<double> times = arrival_detail::unit_arrivals(count, arrival.burstiness, rng);
     if (arrival.kind == Arrival::Kind::rate || searched) {
@@ -70,7 +75,10 @@ inline std::vector<double> arrival_times(const Arrival& arrival, std::size_t cou
     const double end = 2 * static_cast<double>(count - 1) / (from + to);
     const double slope = (to - from) / end;  // of the rate, per second
     // The root of u = r0 t + slope t^2 / 2 in the form that loses no digits for small slopes.
-    for (double& time : times) time = time > 0 ? 2 * time / (from + std::sqrt(std::max(0.0, from * from + 2 * slope * time))) : 0;
+    for (double& time : times)
+        time = time > 0
+                   ? 2 * time / (from + std::sqrt(std::max(0.0, from * from + 2 * slope * time)))
+                   : 0;
     times.back() = end;
     return times;
 }

@@ -47,15 +47,20 @@ std::vector<Validity> audit_together(std::span<const BenchmarkResult> results) {
     const auto compare = [&](const char* what, Amount amount) {
         const double usual = usual_of(amount);
         if (!(usual > 0)) return;
-        const double tolerance = all > 0 && usual < small_part * all ? small_part_tolerance : work_tolerance;
+        const double tolerance =
+            all > 0 && usual < small_part * all ? small_part_tolerance : work_tolerance;
         for (std::size_t i = 0; i < results.size(); ++i) {
             const auto value = amount(results[i]);
             if (!value || std::abs(*value / usual - 1) <= tolerance) continue;
             const std::string requests =
-                results[i].successful_requests ? " in " + figure_shown(*results[i].successful_requests) + " requests" : "";
+                results[i].successful_requests
+                    ? " in " + figure_shown(*results[i].successful_requests) + " requests"
+                    : "";
             add(found[i], {Verdict::suspect,
-                           {{"equal_work", figure_shown(*value) + " " + what + requests, figure_shown(usual) + " in the other runs",
-                             "not comparable: this run did other work than those it is compared with (other requests, or answers "
+                           {{"equal_work", figure_shown(*value) + " " + what + requests,
+                             figure_shown(usual) + " in the other runs",
+                             "not comparable: this run did other work than those it is compared "
+                             "with (other requests, or answers "
                              "that ended by themselves)"}}});
         }
     };

@@ -19,14 +19,19 @@ constexpr std::size_t fewest_words = 64;  ///< with fewer prompts would look too
 /// Prose, a list, numbers and code: what the factor between our estimate and a server's count is
 /// taken from.
 constexpr std::string_view sample_text =
-    "Could you explain why the second query is slower than the first one? I've already added an index on `customer_id`, but "
+    "Could you explain why the second query is slower than the first one? I've already added an "
+    "index on `customer_id`, but "
     "the planner still chooses a sequential scan.\n\n"
     "Certainly! There are several possible reasons:\n\n"
-    "1. **Statistics are outdated.** Run `ANALYZE orders;` and compare the estimated rows (1,250) with the actual rows (98,431).\n"
-    "2. The condition isn't selective; about 40% of the table matches, so reading everything is cheaper.\n\n"
-    "```python\ndef average_latency(values: list[float]) -> float:\n    if not values:\n        return 0.0\n"
+    "1. **Statistics are outdated.** Run `ANALYZE orders;` and compare the estimated rows (1,250) "
+    "with the actual rows (98,431).\n"
+    "2. The condition isn't selective; about 40% of the table matches, so reading everything is "
+    "cheaper.\n\n"
+    "```python\ndef average_latency(values: list[float]) -> float:\n    if not values:\n        "
+    "return 0.0\n"
     "    return sum(values) / len(values)\n```\n\n"
-    "In 2023, researchers at the University of Copenhagen published a comprehensive overview of adaptive optimisation techniques; "
+    "In 2023, researchers at the University of Copenhagen published a comprehensive overview of "
+    "adaptive optimisation techniques; "
     "unfortunately, reproducing their experiments requires considerable infrastructure.";
 
 std::string sentence_of(const std::vector<std::string_view>& words) {
@@ -36,7 +41,8 @@ std::string sentence_of(const std::vector<std::string_view>& words) {
 }
 
 std::vector<std::string_view> words_from(std::size_t begin, std::size_t end) {
-    return {vocabulary_words.begin() + static_cast<std::ptrdiff_t>(begin), vocabulary_words.begin() + static_cast<std::ptrdiff_t>(end)};
+    return {vocabulary_words.begin() + static_cast<std::ptrdiff_t>(begin),
+            vocabulary_words.begin() + static_cast<std::ptrdiff_t>(end)};
 }
 
 /// A server that is asked, and how often.
@@ -44,13 +50,15 @@ class AskedServer {
 public:
     explicit AskedServer(const TokenCount& count) : count_(count) {}
     /// The tokens of the first word and these.
-    std::int64_t operator()(const std::vector<std::string_view>& words) { return text(sentence_of(words)); }
+    std::int64_t operator()(const std::vector<std::string_view>& words) {
+        return text(sentence_of(words));
+    }
     std::int64_t text(const std::string& text) {
         ++questions_;
         const std::int64_t tokens = count_(text);
         if (tokens < 1)
-            throw UsageError("calibration: at least 1 token wanted for '" + text.substr(0, 40) + "...', the server counted " +
-                             std::to_string(tokens));
+            throw UsageError("calibration: at least 1 token wanted for '" + text.substr(0, 40) +
+                             "...', the server counted " + std::to_string(tokens));
         return tokens;
     }
     [[nodiscard]] int questions() const { return questions_; }
@@ -63,8 +71,8 @@ private:
 /// The words from `begin` to `end` that are not one token, by halves: together they are `excess`
 /// tokens more than words. False where there are too many to ask for, or where halves do not add
 /// up.
-bool find_left_out(AskedServer& asked, std::int64_t overhead, std::size_t begin, std::size_t end, std::int64_t excess,
-                   std::vector<std::uint16_t>& left_out) {
+bool find_left_out(AskedServer& asked, std::int64_t overhead, std::size_t begin, std::size_t end,
+                   std::int64_t excess, std::vector<std::uint16_t>& left_out) {
     if (excess == 0) return true;
     if (end - begin == 1) {
         left_out.push_back(static_cast<std::uint16_t>(begin));
@@ -72,7 +80,8 @@ bool find_left_out(AskedServer& asked, std::int64_t overhead, std::size_t begin,
     }
     if (asked.questions() >= most_questions - 2) return false;  // two more come after
     const std::size_t middle = (begin + end) / 2;
-    const std::int64_t left = asked(words_from(begin, middle)) - overhead - 1 - static_cast<std::int64_t>(middle - begin);
+    const std::int64_t left =
+        asked(words_from(begin, middle)) - overhead - 1 - static_cast<std::int64_t>(middle - begin);
     if (left < 0 || left > excess) return false;
     return find_left_out(asked, overhead, begin, middle, left, left_out) &&
            find_left_out(asked, overhead, middle, end, excess - left, left_out);
@@ -80,7 +89,9 @@ bool find_left_out(AskedServer& asked, std::int64_t overhead, std::size_t begin,
 
 bool ascii_letter(unsigned char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool ascii_digit(unsigned char c) { return c >= '0' && c <= '9'; }
-bool ascii_mark(unsigned char c) { return c > ' ' && c < 0x7f && !ascii_letter(c) && !ascii_digit(c); }
+bool ascii_mark(unsigned char c) {
+    return c > ' ' && c < 0x7f && !ascii_letter(c) && !ascii_digit(c);
+}
 bool line_end(unsigned char c) { return c == '\n' || c == '\r' || c == '\t'; }
 
 }  // namespace
@@ -88,9 +99,11 @@ bool line_end(unsigned char c) { return c == '\n' || c == '\r' || c == '\t'; }
 Symbols Symbols::of_words(const Calibration& calibration) {
     Symbols result;
     for (std::size_t i = 0; i < vocabulary_words.size(); ++i)
-        if (std::find(calibration.left_out.begin(), calibration.left_out.end(), i) == calibration.left_out.end())
+        if (std::find(calibration.left_out.begin(), calibration.left_out.end(), i) ==
+            calibration.left_out.end())
             result.words_.push_back(vocabulary_words[i]);
-    if (result.words_.size() < 2) throw UsageError("calibration: at least 2 words wanted that are one token each");
+    if (result.words_.size() < 2)
+        throw UsageError("calibration: at least 2 words wanted that are one token each");
     result.count_ = static_cast<std::uint32_t>(result.words_.size());
     result.digits_ = static_cast<std::size_t>(std::ceil(64 / std::log2(result.count_)));
     return result;
@@ -103,12 +116,15 @@ Symbols Symbols::of_token_ids() {
     return result;
 }
 
-void Symbols::fill(std::vector<std::uint32_t>& symbols, std::size_t from, std::size_t to, Rng rng) const {
-    for (std::size_t i = from; i < to; ++i) symbols[i] = static_cast<std::uint32_t>(rng.index(count_));
+void Symbols::fill(std::vector<std::uint32_t>& symbols, std::size_t from, std::size_t to,
+                   Rng rng) const {
+    for (std::size_t i = from; i < to; ++i)
+        symbols[i] = static_cast<std::uint32_t>(rng.index(count_));
     if (are_words() && from == 0 && to > 0) symbols[0] = 0;
 }
 
-void Symbols::write_key(std::vector<std::uint32_t>& symbols, std::size_t at, std::uint64_t key) const {
+void Symbols::write_key(std::vector<std::uint32_t>& symbols, std::size_t at,
+                        std::uint64_t key) const {
     for (std::size_t i = at; i < std::min(symbols.size(), at + digits_); ++i, key /= count_)
         symbols[i] = static_cast<std::uint32_t>(key % count_);
 }
@@ -125,8 +141,9 @@ std::string Symbols::text(const std::vector<std::uint32_t>& symbols) const {
 
 std::vector<std::int32_t> Symbols::ids(const std::vector<std::uint32_t>& symbols) const {
     std::vector<std::int32_t> result(symbols.size());
-    std::transform(symbols.begin(), symbols.end(), result.begin(),
-                   [](std::uint32_t symbol) { return static_cast<std::int32_t>(first_id + symbol); });
+    std::transform(symbols.begin(), symbols.end(), result.begin(), [](std::uint32_t symbol) {
+        return static_cast<std::int32_t>(first_id + symbol);
+    });
     return result;
 }
 
@@ -144,7 +161,8 @@ Calibration calibrate(const TokenCount& count) {
     const std::int64_t counted = asked(twice) - once;
     if (counted < words)
         throw UsageError("calibration: a text of " + std::to_string(words) +
-                         " more words is at least as many more tokens, the server counted " + std::to_string(counted) +
+                         " more words is at least as many more tokens, the server counted " +
+                         std::to_string(counted) +
                          "; does it report usage.prompt_tokens of the whole prompt?");
     result.overhead_tokens = std::max<std::int64_t>(0, once - counted);
     bool single = counted == words;
@@ -152,7 +170,8 @@ Calibration calibrate(const TokenCount& count) {
         // The first word counts twice in `counted` only where it is more than one token by itself.
         const std::int64_t one = asked({});
         result.overhead_tokens = std::max<std::int64_t>(0, one - 1);
-        single = find_left_out(asked, result.overhead_tokens, 0, vocabulary_words.size(), counted - words, result.left_out) &&
+        single = find_left_out(asked, result.overhead_tokens, 0, vocabulary_words.size(),
+                               counted - words, result.left_out) &&
                  vocabulary_words.size() - result.left_out.size() >= fewest_words;
         if (!single) {
             result.left_out.clear();
@@ -164,16 +183,21 @@ Calibration calibrate(const TokenCount& count) {
         const Symbols symbols = Symbols::of_words(result);
         std::vector<std::uint32_t> some(200);
         symbols.fill(some, 0, some.size(), Rng(1));
-        result.exact = asked.text(symbols.text(some)) == result.overhead_tokens + static_cast<std::int64_t>(some.size());
+        result.exact = asked.text(symbols.text(some)) ==
+                       result.overhead_tokens + static_cast<std::int64_t>(some.size());
     }
     const std::string text(sample_text);
     result.tokens_per_estimated_token =
-        std::max(0.1, static_cast<double>(asked.text(text) - result.overhead_tokens) / estimated_tokens(text));
+        std::max(0.1, static_cast<double>(asked.text(text) - result.overhead_tokens) /
+                          estimated_tokens(text));
     return result;
 }
 
 double estimated_tokens(std::string_view text) {
-    const auto at = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : static_cast<unsigned char>(0); };
+    const auto at = [&](std::size_t i) {
+        return i < text.size() ? static_cast<unsigned char>(text[i])
+                               : static_cast<unsigned char>(0);
+    };
     const auto run = [&](std::size_t i, auto&& of_class) {
         while (i < text.size() && of_class(at(i))) ++i;
         return i;
@@ -196,7 +220,8 @@ double estimated_tokens(std::string_view text) {
             tokens += i > 0 && ascii_mark(at(i - 1)) ? 0 : 1;
         } else if (c < 0x80) {
             end = std::max(end, run(i, ascii_mark));
-            tokens += (end - i == 1 && ascii_letter(at(end)) ? 0.6 : 1) + 0.3 * static_cast<double>(end - i - 1);
+            tokens += (end - i == 1 && ascii_letter(at(end)) ? 0.6 : 1) +
+                      0.3 * static_cast<double>(end - i - 1);
         } else {
             end = i + (c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4);
             tokens += c < 0xe0 ? 0.55 : c < 0xf0 ? 0.8 : 2;

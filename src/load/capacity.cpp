@@ -28,11 +28,14 @@ constexpr double most_log_strain = 2;
 /// keeps.
 constexpr double fell_behind = 1.5;
 bool kept_up(const Validity& validity) {
-    return std::none_of(validity.findings.begin(), validity.findings.end(),
-                        [](const Finding& finding) { return finding.id == "rate" || finding.id == "sent_late"; });
+    return std::none_of(
+        validity.findings.begin(), validity.findings.end(),
+        [](const Finding& finding) { return finding.id == "rate" || finding.id == "sent_late"; });
 }
 
-double strain_with_rate(const LoadPoint& point) { return point.served == Served::yes ? point.strain : std::max(point.strain, fell_behind); }
+double strain_with_rate(const LoadPoint& point) {
+    return point.served == Served::yes ? point.strain : std::max(point.strain, fell_behind);
+}
 
 /// 0 where it is not known.
 double figure_at_load(const LoadPoint& point, std::string_view metric) {
@@ -44,27 +47,36 @@ double requests_at_load(const LoadPoint& point) {
     return figure_at_load(point, "successful_requests") + figure_at_load(point, "failed_requests");
 }
 double arriving_seconds(const LoadPoint& point) { return requests_at_load(point) / point.level; }
-double behind_seconds(const LoadPoint& point) { return figure_at_load(point, "duration_seconds") - arriving_seconds(point); }
+double behind_seconds(const LoadPoint& point) {
+    return figure_at_load(point, "duration_seconds") - arriving_seconds(point);
+}
 
 /// Of a rate above all that the server was seen to end. `below`: the largest rate that it was seen
 /// to end.
 Served served_above(const LoadPoint& point, const LoadPoint* below) {
-    if (!(requests_at_load(point) > 0) || !(figure_at_load(point, "duration_seconds") > 0)) return Served::no;
+    if (!(requests_at_load(point) > 0) || !(figure_at_load(point, "duration_seconds") > 0))
+        return Served::no;
     const double arriving = arriving_seconds(point);
     const double usual = below == nullptr ? arriving : std::max(0.0, behind_seconds(*below));
     if (usual >= arriving) return Served::undecided;
-    return behind_seconds(point) <= usual + (1 - audit_tolerances::rate_reached) * arriving ? Served::yes : Served::no;
+    return behind_seconds(point) <= usual + (1 - audit_tolerances::rate_reached) * arriving
+               ? Served::yes
+               : Served::no;
 }
 
 /// What there is to say of how a load was served; empty: nothing.
 std::string served_text(const Capacity& capacity, double level) {
     for (const LoadPoint& point : capacity.points)
         if (point.level == level && point.served != Served::yes)
-            return point.served == Served::no ? "; the server does not keep up" : "; too few requests to tell whether the server keeps up";
+            return point.served == Served::no
+                       ? "; the server does not keep up"
+                       : "; too few requests to tell whether the server keeps up";
     return "";
 }
 
-std::string level_text(double level) { return std::isinf(level) ? "all at once" : short_number_text(level); }
+std::string level_text(double level) {
+    return std::isinf(level) ? "all at once" : short_number_text(level);
+}
 
 }  // namespace
 
@@ -72,12 +84,14 @@ bool grows_with_load(const Limit& limit) {
     const std::string_view name = MetricKey::of(limit.metric).name;
     if (name == "success_ratio") return limit.at_least;
     if (limit.at_least || !name.ends_with("_seconds")) return false;
-    for (const char* time : {"time_to_first_token_", "time_per_output_token_", "inter_token_latency_", "latency_"})
+    for (const char* time :
+         {"time_to_first_token_", "time_per_output_token_", "inter_token_latency_", "latency_"})
         if (name.starts_with(time)) return true;
     return false;
 }
 
-std::vector<Limit> limits_of_workload(const std::vector<Limit>& limits, const std::string& workload) {
+std::vector<Limit> limits_of_workload(const std::vector<Limit>& limits,
+                                      const std::string& workload) {
     std::vector<Limit> result;
     for (Limit limit : limits) {
         const MetricKey key = MetricKey::of(limit.metric);
@@ -89,7 +103,8 @@ std::vector<Limit> limits_of_workload(const std::vector<Limit>& limits, const st
 }
 
 std::vector<Limit> with_least_success(std::vector<Limit> limits) {
-    if (std::none_of(limits.begin(), limits.end(), [](const Limit& limit) { return limit.metric == "success_ratio"; }))
+    if (std::none_of(limits.begin(), limits.end(),
+                     [](const Limit& limit) { return limit.metric == "success_ratio"; }))
         limits.push_back({"success_ratio", true, least_success});
     return limits;
 }
@@ -112,16 +127,21 @@ void judge(LoadPoint& point, const std::vector<Limit>& limits, const Arrival& at
                   : at.kind == Arrival::Kind::concurrency ? static_cast<double>(at.in_flight)
                                                           : infinite_load;
     point.strain = strain_of(limits, point.metrics).value_or(0);
-    point.served = at.kind != Arrival::Kind::rate || kept_up(point.validity) ? Served::yes : Served::no;
+    point.served =
+        at.kind != Arrival::Kind::rate || kept_up(point.validity) ? Served::yes : Served::no;
 }
 
 void judge_served(std::vector<LoadPoint>& points) {
     double most = 0;
-    for (const LoadPoint& point : points) most = std::max(most, figure_at_load(point, "requests_per_second"));
-    const auto seen = [most](const LoadPoint& point) { return point.level * audit_tolerances::rate_reached <= most; };
+    for (const LoadPoint& point : points)
+        most = std::max(most, figure_at_load(point, "requests_per_second"));
+    const auto seen = [most](const LoadPoint& point) {
+        return point.level * audit_tolerances::rate_reached <= most;
+    };
     const LoadPoint* below = nullptr;
     for (const LoadPoint& point : points)
-        if (seen(point) && kept_up(point.validity) && requests_at_load(point) > 0 && (below == nullptr || point.level > below->level))
+        if (seen(point) && kept_up(point.validity) && requests_at_load(point) > 0 &&
+            (below == nullptr || point.level > below->level))
             below = &point;
     for (LoadPoint& point : points) {
         if (std::isinf(point.level)) continue;
@@ -133,37 +153,51 @@ void judge_served(std::vector<LoadPoint>& points) {
 
 ServiceLimits service_limits(const std::vector<Limit>& limits) {
     ServiceLimits result;
-    const auto tighten = [](std::optional<double>& bound, double value) { bound = std::min(bound.value_or(value), value); };
+    const auto tighten = [](std::optional<double>& bound, double value) {
+        bound = std::min(bound.value_or(value), value);
+    };
     for (const Limit& limit : limits) {
-        if (limit.at_least || !limit.metric.ends_with("_seconds")) continue;  // those of one workload are not of all
+        if (limit.at_least || !limit.metric.ends_with("_seconds"))
+            continue;  // those of one workload are not of all
         if (limit.metric.starts_with("time_to_first_token_from_schedule")) continue;
-        if (limit.metric.starts_with("time_to_first_token_")) tighten(result.time_to_first_token_seconds, limit.bound);
-        else if (limit.metric.starts_with("time_per_output_token_")) tighten(result.time_per_output_token_seconds, limit.bound);
+        if (limit.metric.starts_with("time_to_first_token_"))
+            tighten(result.time_to_first_token_seconds, limit.bound);
+        else if (limit.metric.starts_with("time_per_output_token_"))
+            tighten(result.time_per_output_token_seconds, limit.bound);
         else if (limit.metric.starts_with("latency_")) tighten(result.latency_seconds, limit.bound);
     }
     return result;
 }
 
 std::string_view load_unit(const Arrival& arrival) {
-    return arrival.kind == Arrival::Kind::largest_rate || arrival.kind == Arrival::Kind::rate ? "requests a second" : "requests in flight";
+    return arrival.kind == Arrival::Kind::largest_rate || arrival.kind == Arrival::Kind::rate
+               ? "requests a second"
+               : "requests in flight";
 }
 
 std::string Capacity::text(std::string_view unit) const {
     const std::string in_units = " " + std::string(unit);
     switch (end) {
-        case End::found: return "between " + level_text(low.value_or(0)) + " and " + level_text(high.value_or(0)) + in_units;
+        case End::found:
+            return "between " + level_text(low.value_or(0)) + " and " +
+                   level_text(high.value_or(0)) + in_units;
         case End::fails_at_lowest:
-            return "the lowest load that may be tried, " + level_text(points.front().level) + in_units +
-                   (points.front().strain > 1 ? ", breaks a limit" : ", is not served");
+            return "the lowest load that may be tried, " + level_text(points.front().level) +
+                   in_units + (points.front().strain > 1 ? ", breaks a limit" : ", is not served");
         case End::edge_not_reached:
-            return "the highest load that may be tried (" + level_text(points.back().level) + in_units + ") keeps all limits";
+            return "the highest load that may be tried (" + level_text(points.back().level) +
+                   in_units + ") keeps all limits";
         case End::below_all_tried:
-            return "below " + level_text(high.value_or(0)) + in_units + ": every load that was tried breaks a limit or is not served";
+            return "below " + level_text(high.value_or(0)) + in_units +
+                   ": every load that was tried breaks a limit or is not served";
         case End::above_all_tried:
-            return "above " + level_text(low.value_or(0)) + in_units + ": every load that was tried but all at once keeps the limits";
+            return "above " + level_text(low.value_or(0)) + in_units +
+                   ": every load that was tried but all at once keeps the limits";
         case End::too_few_requests:
-            return (low ? "at least " + level_text(*low) + in_units + ": " : std::string()) + level_text(high.value_or(0)) + in_units +
-                   " keep the limits, but so few requests do not show whether the server serves them for long; use more requests";
+            return (low ? "at least " + level_text(*low) + in_units + ": " : std::string()) +
+                   level_text(high.value_or(0)) + in_units +
+                   " keep the limits, but so few requests do not show whether the server serves "
+                   "them for long; use more requests";
     }
     return "";
 }
@@ -171,12 +205,16 @@ std::string Capacity::text(std::string_view unit) const {
 CapacitySearch::CapacitySearch(const Arrival& arrival, std::size_t requests)
     : arrival_(arrival), requests_(static_cast<double>(std::max<std::size_t>(requests, 1))) {
     const LoadSearch& search = arrival_.search;
-    if (!arrival_.searched()) throw UsageError("a search for the largest load wants the arrival largest_rate or largest_concurrency");
-    if (search.points < 2 || search.points > 50) throw UsageError("a search for the largest load wants 2 to 50 points");
+    if (!arrival_.searched())
+        throw UsageError(
+            "a search for the largest load wants the arrival largest_rate or largest_concurrency");
+    if (search.points < 2 || search.points > 50)
+        throw UsageError("a search for the largest load wants 2 to 50 points");
     if (!(search.within >= 0.001 && search.within <= 0.5))
         throw UsageError("a search for the largest load wants `within` from 0.1 % to 50 %");
     for (const auto& bound : {search.from, search.to})
-        if (bound && !(*bound > 0 && std::isfinite(*bound))) throw UsageError("the bounds of a search for the largest load are above 0");
+        if (bound && !(*bound > 0 && std::isfinite(*bound)))
+            throw UsageError("the bounds of a search for the largest load are above 0");
     if (search.from && *search.from >= highest())
         throw UsageError("a search for the largest load wants `from` below `to`" +
                          (arrival_.kind == Arrival::Kind::largest_concurrency
@@ -190,7 +228,8 @@ double CapacitySearch::rounded(double level) const {
 }
 
 double CapacitySearch::highest() const {
-    if (arrival_.kind == Arrival::Kind::largest_rate) return arrival_.search.to.value_or(infinite_load);
+    if (arrival_.kind == Arrival::Kind::largest_rate)
+        return arrival_.search.to.value_or(infinite_load);
     return std::max(1.0, std::floor(std::min(arrival_.search.to.value_or(requests_), requests_)));
 }
 
@@ -198,8 +237,10 @@ double CapacitySearch::highest() const {
 double CapacitySearch::lowest() const {
     if (arrival_.search.from) return rounded(*arrival_.search.from);
     if (arrival_.kind == Arrival::Kind::largest_concurrency) return 1;
-    const auto served = points_.empty() ? Metrics::const_iterator{} : points_.back().metrics.find("requests_per_second");
-    const bool known = !points_.empty() && served != points_.back().metrics.end() && served->second.value > 0;
+    const auto served = points_.empty() ? Metrics::const_iterator{}
+                                        : points_.back().metrics.find("requests_per_second");
+    const bool known =
+        !points_.empty() && served != points_.back().metrics.end() && served->second.value > 0;
     const double most = known ? served->second.value : std::isinf(highest()) ? 1 : highest();
     return std::min(most, highest()) / 50;
 }
@@ -208,7 +249,9 @@ Arrival CapacitySearch::at(double level) const {
     if (arrival_.kind == Arrival::Kind::largest_concurrency)
         return {.kind = Arrival::Kind::concurrency, .in_flight = static_cast<std::int64_t>(level)};
     if (std::isinf(level)) return {};
-    return {.kind = Arrival::Kind::rate, .requests_per_second = level, .burstiness = arrival_.burstiness};
+    return {.kind = Arrival::Kind::rate,
+            .requests_per_second = level,
+            .burstiness = arrival_.burstiness};
 }
 
 std::size_t CapacitySearch::requests_at(double level) const {
@@ -216,7 +259,9 @@ std::size_t CapacitySearch::requests_at(double level) const {
     constexpr double fewest = 20;
     if (points_.empty() || std::isinf(level)) return static_cast<std::size_t>(requests_);
     const LoadPoint& highest_tried = points_.back();  // the first one
-    const auto rate_of = [](const LoadPoint& point) { return figure_at_load(point, "requests_per_second"); };
+    const auto rate_of = [](const LoadPoint& point) {
+        return figure_at_load(point, "requests_per_second");
+    };
     if (!(rate_of(highest_tried) > 0)) return static_cast<std::size_t>(requests_);
     const double first_seconds = requests_ / rate_of(highest_tried);
     double served = level;
@@ -225,17 +270,20 @@ std::size_t CapacitySearch::requests_at(double level) const {
         served = rate_of(points_.front()) * std::min(1.0, level / points_.front().level);
         least = std::max(fewest, 3 * level);  // every place is taken three times
     }
-    return static_cast<std::size_t>(std::clamp(std::ceil(times_the_first * first_seconds * served), std::min(least, requests_), requests_));
+    return static_cast<std::size_t>(std::clamp(std::ceil(times_the_first * first_seconds * served),
+                                               std::min(least, requests_), requests_));
 }
 
 bool CapacitySearch::tried(double level) const {
-    return std::any_of(points_.begin(), points_.end(), [&](const LoadPoint& point) { return point.level == level; });
+    return std::any_of(points_.begin(), points_.end(),
+                       [&](const LoadPoint& point) { return point.level == level; });
 }
 
 void CapacitySearch::tell(LoadPoint point) {
     if (std::isnan(point.strain)) point.strain = infinite_load;
-    const auto at = std::upper_bound(points_.begin(), points_.end(), point.level,
-                                     [](double level, const LoadPoint& other) { return level < other.level; });
+    const auto at =
+        std::upper_bound(points_.begin(), points_.end(), point.level,
+                         [](double level, const LoadPoint& other) { return level < other.level; });
     points_.insert(at, std::move(point));
     if (arrival_.kind == Arrival::Kind::largest_rate) judge_served(points_);
 }
@@ -250,9 +298,11 @@ std::vector<double> CapacitySearch::smooth_log_strains() const {
     };
     std::vector<Block> blocks;
     for (const LoadPoint& point : points_) {
-        const double strain = std::clamp(std::log(std::max(strain_with_rate(point), 1e-9)), -most_log_strain, most_log_strain);
+        const double strain = std::clamp(std::log(std::max(strain_with_rate(point), 1e-9)),
+                                         -most_log_strain, most_log_strain);
         blocks.push_back({strain, 1});
-        while (blocks.size() > 1 && !std::isinf(point.level) && blocks[blocks.size() - 2].mean() > blocks.back().mean()) {
+        while (blocks.size() > 1 && !std::isinf(point.level) &&
+               blocks[blocks.size() - 2].mean() > blocks.back().mean()) {
             blocks[blocks.size() - 2].sum += blocks.back().sum;
             blocks[blocks.size() - 2].count += blocks.back().count;
             blocks.pop_back();
@@ -279,7 +329,8 @@ std::optional<double> CapacitySearch::most_served() const {
     constexpr double a_little_more = 1.02;
     double most = 0;
     for (const LoadPoint& point : points_)
-        if (const auto served = point.metrics.find("requests_per_second"); served != point.metrics.end())
+        if (const auto served = point.metrics.find("requests_per_second");
+            served != point.metrics.end())
             most = std::max(most, served->second.value);
     return most > 0 ? std::optional<double>(most * a_little_more) : std::nullopt;
 }
@@ -292,18 +343,21 @@ double CapacitySearch::below(std::size_t broken) const {
     if (left == 1) return least;  // what is left to be said: whether the limits can be kept at all
     if (arrival_.kind == Arrival::Kind::largest_concurrency) {
         if (points_.size() > 2) return std::sqrt(point.level * least);
-        return std::clamp(point.level / std::clamp(strain_with_rate(point), 1.1, 1e3), least, point.level);
+        return std::clamp(point.level / std::clamp(strain_with_rate(point), 1.1, 1e3), least,
+                          point.level);
     }
     const std::optional<double> most = most_served();
     if (points_.size() == 1) {
         constexpr double of_what_it_does = 0.85;
         const double at_most = std::min(most.value_or(point.level), point.level);
-        return std::isinf(at_most) ? least : std::clamp(at_most * of_what_it_does, least, point.level);
+        return std::isinf(at_most) ? least
+                                   : std::clamp(at_most * of_what_it_does, least, point.level);
     }
     if (points_.size() > 3 || !most || point.level >= *most) return std::sqrt(point.level * least);
     // As a queue would wait: ln strain falls as much as -ln(1 - rate / most) does.
     const double wanted = -std::log1p(-point.level / *most) - std::log(strain_with_rate(point));
-    const double as_a_queue = std::clamp(-*most * std::expm1(-wanted), 0.2 * point.level, 0.9 * point.level);
+    const double as_a_queue =
+        std::clamp(-*most * std::expm1(-wanted), 0.2 * point.level, 0.9 * point.level);
     return std::max(as_a_queue, least);
 }
 
@@ -316,7 +370,8 @@ double CapacitySearch::between(std::size_t kept, std::size_t broken, double marg
     const std::optional<double> most = most_served();
     const bool as_a_queue = arrival_.kind == Arrival::Kind::largest_rate && most && high < *most;
     if (!as_a_queue) strains[broken] = std::min(strains[broken], 0.5);
-    const double share = std::clamp(-strains[kept] / std::max(strains[broken] - strains[kept], 1e-9), margin, 1 - margin);
+    const double share = std::clamp(
+        -strains[kept] / std::max(strains[broken] - strains[kept], 1e-9), margin, 1 - margin);
     if (!as_a_queue) return low * std::exp(std::log(high / low) * share);
     const double from = -std::log1p(-low / *most);
     const double to = -std::log1p(-high / *most);
@@ -333,16 +388,19 @@ std::optional<double> CapacitySearch::next() const {
         if (points_[*now.broken].level <= lowest()) return std::nullopt;
         level = below(*now.broken);
     } else {
-        if (points_[*now.broken].level <= points_[*now.kept].level * (1 + arrival_.search.within)) return std::nullopt;
+        if (points_[*now.broken].level <= points_[*now.kept].level * (1 + arrival_.search.within))
+            return std::nullopt;
         const double low = points_[*now.kept].level;
         const double high = points_[*now.broken].level;
         const double margin = high > 1.5 * low ? 0.25 : 0.1;
         level = std::isinf(high) ? low * 1.5 : between(*now.kept, *now.broken, margin);
     }
     level = rounded(level);
-    if (arrival_.kind == Arrival::Kind::largest_concurrency && tried(level)) {  // the neighbours, then it is known
+    if (arrival_.kind == Arrival::Kind::largest_concurrency &&
+        tried(level)) {  // the neighbours, then it is known
         for (const double other : {level - 1, level + 1})
-            if (other >= lowest() && other < points_[*now.broken].level && (!now.kept || other > points_[*now.kept].level) && !tried(other))
+            if (other >= lowest() && other < points_[*now.broken].level &&
+                (!now.kept || other > points_[*now.kept].level) && !tried(other))
                 return other;
         return std::nullopt;
     }
@@ -361,7 +419,8 @@ Capacity CapacitySearch::result() const {
     if (now.kept && now.broken) {
         const bool edge = !std::isinf(points_[*now.broken].level);
         const bool whole_numbers = arrival_.kind == Arrival::Kind::largest_concurrency;
-        result.level = edge && !whole_numbers ? between(*now.kept, *now.broken, 0) : points_[*now.kept].level;
+        result.level =
+            edge && !whole_numbers ? between(*now.kept, *now.broken, 0) : points_[*now.kept].level;
         result.end = edge ? Capacity::End::found : Capacity::End::above_all_tried;
     } else if (now.kept) {
         result.end = Capacity::End::edge_not_reached;
@@ -372,29 +431,36 @@ Capacity CapacitySearch::result() const {
         }
     } else {
         result.level = points_.front().level;
-        result.end = result.level <= lowest() ? Capacity::End::fails_at_lowest : Capacity::End::below_all_tried;
+        result.end = result.level <= lowest() ? Capacity::End::fails_at_lowest
+                                              : Capacity::End::below_all_tried;
     }
-    if (now.broken && points_[*now.broken].strain <= 1 && points_[*now.broken].served == Served::undecided) {
+    if (now.broken && points_[*now.broken].strain <= 1 &&
+        points_[*now.broken].served == Served::undecided) {
         result.end = Capacity::End::too_few_requests;
         result.level = points_[result.shown].level;
     }
     return result;
 }
 
-std::variant<Capacity, Failure> find_capacity(const Workload& workload, std::size_t requests, const std::vector<Limit>& limits,
-                                              const MeasureLoad& measure, const std::function<void(const std::string&)>& said) {
+std::variant<Capacity, Failure> find_capacity(const Workload& workload, std::size_t requests,
+                                              const std::vector<Limit>& limits,
+                                              const MeasureLoad& measure,
+                                              const std::function<void(const std::string&)>& said) {
     if (workload.dataset.kind == Dataset::Kind::multi_turn)
         throw UsageError("'" + workload.name +
-                         "' has conversations, whose turns wait for answers, so that a load that is asked for is not reached; the largest "
+                         "' has conversations, whose turns wait for answers, so that a load that "
+                         "is asked for is not reached; the largest "
                          "load wants another dataset");
     CapacitySearch search(workload.arrival, requests);
     const std::vector<Limit> all = with_least_success(limits_of_workload(limits, workload.name));
     while (const auto level = search.next()) {
         Workload at_level = workload;
         at_level.arrival = search.at(*level);
-        if (const std::size_t sent = search.requests_at(*level); sent < requests) at_level.requests = static_cast<std::int64_t>(sent);
+        if (const std::size_t sent = search.requests_at(*level); sent < requests)
+            at_level.requests = static_cast<std::int64_t>(sent);
         auto measured = measure(at_level);
-        if (const auto* once = std::get_if<LoadPoint>(&measured); once != nullptr && once->validity.disturbed()) {
+        if (const auto* once = std::get_if<LoadPoint>(&measured);
+            once != nullptr && once->validity.disturbed()) {
             if (said) said(level_text(*level) + ": measured once more, it was disturbed");
             measured = measure(at_level);
         }
@@ -402,17 +468,24 @@ std::variant<Capacity, Failure> find_capacity(const Workload& workload, std::siz
         auto& point = std::get<LoadPoint>(measured);
         judge(point, all, at_level.arrival);
         for (const Limit& limit : all)
-            if (grows_with_load(limit) && !std::isinf(point.strain) && limit.figures(point.metrics).empty())
+            if (grows_with_load(limit) && !std::isinf(point.strain) &&
+                limit.figures(point.metrics).empty())
                 return Failure{FailureKind::load_test_failed,
-                               "the largest load cannot be looked for: the load test has no figure for the limit " + limit.readable()};
+                               "the largest load cannot be looked for: the load test has no figure "
+                               "for the limit " +
+                                   limit.readable()};
         std::string broken;
         for (const Limit& limit : all)
-            if (const std::string text = grows_with_load(limit) ? limit.broken_text(point.metrics) : ""; !text.empty())
+            if (const std::string text =
+                    grows_with_load(limit) ? limit.broken_text(point.metrics) : "";
+                !text.empty())
                 broken += (broken.empty() ? "" : "; ") + text;
         search.tell(std::move(point));
         if (said)
-            said(level_text(*level) + (std::isinf(*level) ? "" : " " + std::string(load_unit(workload.arrival))) + ": " +
-                 (broken.empty() ? "keeps the limits" : broken) + served_text(search.result(), *level));
+            said(level_text(*level) +
+                 (std::isinf(*level) ? "" : " " + std::string(load_unit(workload.arrival))) + ": " +
+                 (broken.empty() ? "keeps the limits" : broken) +
+                 served_text(search.result(), *level));
     }
     return search.result();
 }
@@ -421,16 +494,21 @@ Measurement measurement_of(const Capacity& capacity, const Arrival& arrival) {
     const LoadPoint& shown = capacity.points[capacity.shown];
     Measurement result{shown.metrics, shown.validity};
     const bool rate = arrival.kind == Arrival::Kind::largest_rate;
-    Metric& load = result.metrics[std::string(rate ? sustained_requests_per_second : sustained_concurrency)] = Metric{capacity.level};
+    Metric& load =
+        result.metrics[std::string(rate ? sustained_requests_per_second : sustained_concurrency)] =
+            Metric{capacity.level};
     if (capacity.end == Capacity::End::found && rate) {
         const double low = capacity.low.value_or(capacity.level);
-        load.standard_error = (capacity.high.value_or(capacity.level) - low) / 4;  // half of the half: as two standard errors
+        load.standard_error = (capacity.high.value_or(capacity.level) - low) /
+                              4;  // half of the half: as two standard errors
     }
     for (const LoadPoint& point : capacity.points)  // each of them decided where the next one was
         for (const Finding& finding : point.validity.findings)
-            if (&point != &shown && is_disturbance(finding)) add(result.validity, {Verdict::suspect, {finding}});
+            if (&point != &shown && is_disturbance(finding))
+                add(result.validity, {Verdict::suspect, {finding}});
     if (capacity.end != Capacity::End::found)
-        add(result.validity, {Verdict::suspect, {{"capacity", "", "", capacity.text(load_unit(arrival))}}});
+        add(result.validity,
+            {Verdict::suspect, {{"capacity", "", "", capacity.text(load_unit(arrival))}}});
     return result;
 }
 

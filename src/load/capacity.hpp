@@ -27,7 +27,8 @@ inline constexpr std::string_view sustained_concurrency = "sustained_concurrency
 
 /// The limits that a workload has to keep: those of all workloads, and its own (`ttft_p95@chat`)
 /// without its name.
-[[nodiscard]] std::vector<Limit> limits_of_workload(const std::vector<Limit>& limits, const std::string& workload);
+[[nodiscard]] std::vector<Limit> limits_of_workload(const std::vector<Limit>& limits,
+                                                    const std::string& workload);
 
 /// The same and, where they say nothing of failures, `success_ratio >= 0.99`: a request that fails
 /// keeps no limit.
@@ -36,7 +37,8 @@ inline constexpr std::string_view sustained_concurrency = "sustained_concurrency
 /// How near a server is to the first limit that breaks: value / bound of the worst of those that
 /// grow with load, above 1 is broken. A kept `success_ratio` says nothing, a broken one infinity.
 /// Nothing where none can be judged.
-[[nodiscard]] std::optional<double> strain_of(const std::vector<Limit>& limits, const Metrics& metrics);
+[[nodiscard]] std::optional<double> strain_of(const std::vector<Limit>& limits,
+                                              const Metrics& metrics);
 
 /// What a request must keep to be good where the objective's limits say so for most of them: of
 /// each time the tightest bound of any of its statistics.
@@ -79,16 +81,18 @@ struct Capacity {
         found,             ///< between a load that keeps the limits and one that breaks them
         fails_at_lowest,   ///< the lowest load that may be tried breaks a limit
         edge_not_reached,  ///< the highest load that may be tried keeps them all
-        below_all_tried,   ///< every load that was tried breaks a limit, and more points were not allowed
-        above_all_tried,   ///< every finite load that was tried keeps them, and more points were not allowed
+        below_all_tried,  ///< every load that was tried breaks a limit, and more points were not allowed
+        above_all_tried,  ///< every finite load that was tried keeps them, and more points were not allowed
         too_few_requests,  ///< the next load keeps them, but whether the server serves it is undecided
     };
     End end = End::found;
-    double level = 0;                 ///< the largest load, as far as it is known: a bound of it where it was not found
+    double level =
+        0;  ///< the largest load, as far as it is known: a bound of it where it was not found
     std::optional<double> low{};      ///< the largest load that keeps the limits
     std::optional<double> high{};     ///< the smallest that breaks them; infinite: all at once
     std::vector<LoadPoint> points{};  ///< by level
-    std::size_t shown = 0;            ///< the point whose figures are the workload's: that of `low`, else the lowest
+    std::size_t shown =
+        0;  ///< the point whose figures are the workload's: that of `low`, else the lowest
 
     /// In words: `between 3.1 and 3.2 requests a second`, or why there is no such edge. `unit`: as
     /// `load_unit`.
@@ -132,7 +136,8 @@ public:
 
 private:
     struct Bracket {
-        std::optional<std::size_t> kept{};    ///< index in points_ of the largest that keeps the limits
+        std::optional<std::size_t>
+            kept{};  ///< index in points_ of the largest that keeps the limits
         std::optional<std::size_t> broken{};  ///< of the smallest that breaks them
     };
     [[nodiscard]] Bracket bracket() const;
@@ -157,8 +162,9 @@ using MeasureLoad = std::function<std::variant<LoadPoint, Failure>(const Workloa
 /// A load that would take more than four times as long as the first one gets fewer requests, 20 at
 /// least. A failure of one load test is that of the whole, and so is a limit that it has no figure
 /// for. `said`: a line for each point, where wanted.
-std::variant<Capacity, Failure> find_capacity(const Workload& workload, std::size_t requests, const std::vector<Limit>& limits,
-                                              const MeasureLoad& measure, const std::function<void(const std::string&)>& said = {});
+std::variant<Capacity, Failure> find_capacity(
+    const Workload& workload, std::size_t requests, const std::vector<Limit>& limits,
+    const MeasureLoad& measure, const std::function<void(const std::string&)>& said = {});
 
 /// A capacity as the outcome of a workload: the figures at the largest load that keeps the limits,
 /// and the load (`sustained_requests_per_second` or `sustained_concurrency`) with half of what is

@@ -25,12 +25,14 @@ constexpr std::array bundles{
 
 }  // namespace
 
-CertificateAuthorities certificate_authorities(const std::function<std::optional<std::string>(const char*)>& variable,
-                                               const std::function<bool(const std::string&)>& exists, const std::string& built_in) {
+CertificateAuthorities certificate_authorities(
+    const std::function<std::optional<std::string>(const char*)>& variable,
+    const std::function<bool(const std::string&)>& exists, const std::string& built_in) {
     const auto given = [&](const char* name) { return variable(name).value_or(""); };
     if (std::string file = given("CURL_CA_BUNDLE"); !file.empty()) return {.file = std::move(file)};
     CertificateAuthorities result{.file = given("SSL_CERT_FILE"), .folder = given("SSL_CERT_DIR")};
-    if (!result.file.empty() || !result.folder.empty() || (!built_in.empty() && exists(built_in))) return result;
+    if (!result.file.empty() || !result.folder.empty() || (!built_in.empty() && exists(built_in)))
+        return result;
     for (const char* bundle : bundles)
         if (exists(bundle)) return {.file = bundle};
     return result;

@@ -20,8 +20,9 @@ struct CertificateAuthorities {
 /// `built_in` and the places that distributions use. `variable` gives an environment variable,
 /// `exists` tells whether a file is there. A file that a variable names need not exist: libcurl
 /// then says that it does not.
-CertificateAuthorities certificate_authorities(const std::function<std::optional<std::string>(const char*)>& variable,
-                                               const std::function<bool(const std::string&)>& exists, const std::string& built_in);
+CertificateAuthorities certificate_authorities(
+    const std::function<std::optional<std::string>(const char*)>& variable,
+    const std::function<bool(const std::string&)>& exists, const std::string& built_in);
 
 /// The same for this process and its libcurl.
 CertificateAuthorities certificate_authorities();

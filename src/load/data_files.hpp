@@ -36,13 +36,16 @@ struct TraceRow {
     std::optional<double> seconds{};  ///< since the first row
     std::int64_t input_tokens = 0;
     std::int64_t output_tokens = 0;
-    std::vector<std::uint64_t> blocks{};  ///< names of the blocks that the prompt begins with, where the trace has them
-    std::int64_t block_tokens = 512;      ///< of each (Mooncake, "Kimi's KVCache-centric architecture", 2024, trace format)
+    std::vector<std::uint64_t>
+        blocks{};  ///< names of the blocks that the prompt begins with, where the trace has them
+    std::int64_t block_tokens =
+        512;  ///< of each (Mooncake, "Kimi's KVCache-centric architecture", 2024, trace format)
 };
 
 /// `count` conversations of a ShareGPT file that pass the data set's filters, drawn by the seed
 /// (Dataset::Kind::sharegpt). `scale`: true tokens per estimated one.
-FilePrompts read_conversations(const std::string& file, const Dataset& dataset, std::size_t count, std::uint64_t seed, double scale);
+FilePrompts read_conversations(const std::string& file, const Dataset& dataset, std::size_t count,
+                               std::uint64_t seed, double scale);
 /// The first `most` prompts of a JSONL file.
 FilePrompts read_prompts(const std::string& file, std::size_t most, double scale);
 /// The first `most` rows of a trace.

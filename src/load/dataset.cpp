@@ -28,7 +28,8 @@ public:
         : workload_(workload),
           dataset_(workload.dataset),
           options_(options),
-          symbols_(options.token_ids ? Symbols::of_token_ids() : Symbols::of_words(options.calibration)),
+          symbols_(options.token_ids ? Symbols::of_token_ids()
+                                     : Symbols::of_words(options.calibration)),
           overhead_(options.token_ids ? 0 : options.calibration.overhead_tokens),
           per_word_(options.token_ids ? 1 : options.calibration.tokens_per_word) {
         plan_.lengths_exact = options.token_ids || options.calibration.exact;
@@ -43,8 +44,10 @@ public:
             case Dataset::Kind::shared_prefix: shared_prefix(); break;
             case Dataset::Kind::multi_turn: multi_turn(); break;
         }
-        if (!(dataset_.kind == Dataset::Kind::trace && workload_.arrival.kind == Arrival::Kind::trace)) {
-            const std::vector<double> times = arrival_times(workload_.arrival, plan_.requests.size(), Rng(seed(arrivals)));
+        if (!(dataset_.kind == Dataset::Kind::trace &&
+              workload_.arrival.kind == Arrival::Kind::trace)) {
+            const std::vector<double> times =
+                arrival_times(workload_.arrival, plan_.requests.size(), Rng(seed(arrivals)));
             for (std::size_t i = 0; i < times.size(); ++i) plan_.requests[i].at_seconds = times[i];
         }
         finish();
@@ -52,16 +55,22 @@ public:
     }
 
 private:
-    [[nodiscard]] std::uint64_t seed(Stream stream) const { return derive_seed(workload_.seed, stream); }
-    [[nodiscard]] std::uint64_t salted(std::uint64_t name) const { return derive_seed(options_.salt.value_or(0), name); }
+    [[nodiscard]] std::uint64_t seed(Stream stream) const {
+        return derive_seed(workload_.seed, stream);
+    }
+    [[nodiscard]] std::uint64_t salted(std::uint64_t name) const {
+        return derive_seed(options_.salt.value_or(0), name);
+    }
 
-    [[noreturn]] void fail(const std::string& message) const { throw UsageError("workload '" + workload_.name + "': " + message); }
+    [[noreturn]] void fail(const std::string& message) const {
+        throw UsageError("workload '" + workload_.name + "': " + message);
+    }
 
     std::int64_t needed(const std::optional<std::int64_t>& value, const char* name) const {
         if (!value) fail("a data set of this kind needs " + std::string(name));
         if (*value < 1 || *value > most_length_tokens)
-            fail(std::string(name) + ": an integer in [1, " + std::to_string(most_length_tokens) + "] wanted, got " +
-                 std::to_string(*value));
+            fail(std::string(name) + ": an integer in [1, " + std::to_string(most_length_tokens) +
+                 "] wanted, got " + std::to_string(*value));
         return *value;
     }
     std::size_t count() const {
@@ -70,11 +79,14 @@ private:
     }
     std::size_t checked_count(std::int64_t requests) const {
         if (requests < 1 || requests > most_requests)
-            fail("'requests': an integer in [1, " + std::to_string(most_requests) + "] wanted, got " + std::to_string(requests));
+            fail("'requests': an integer in [1, " + std::to_string(most_requests) +
+                 "] wanted, got " + std::to_string(requests));
         return static_cast<std::size_t>(requests);
     }
     /// For kinds whose file ends somewhere.
-    std::size_t at_most() const { return workload_.requests ? count() : static_cast<std::size_t>(most_requests); }
+    std::size_t at_most() const {
+        return workload_.requests ? count() : static_cast<std::size_t>(most_requests);
+    }
 
     std::string path() const {
         if (dataset_.path.empty()) fail("a data set of this kind needs a path");
@@ -99,7 +111,8 @@ private:
 
     /// Adds a request of these symbols. Its header is written last, by what the salt and `name`
     /// say; the fingerprint knows only what comes after it.
-    void add(std::vector<std::uint32_t>& symbols, std::uint64_t name, bool header, PlannedRequest request) {
+    void add(std::vector<std::uint32_t>& symbols, std::uint64_t name, bool header,
+             PlannedRequest request) {
         const std::size_t from = header ? std::min(symbols.size(), symbols_.header_end()) : 0;
         note("sym", symbols.size());
         for (std::size_t i = from; i < symbols.size(); ++i) mix(symbols[i]);
@@ -131,7 +144,9 @@ private:
         note("after", request.follows ? *request.follows + 1 : 0);
         plan_.requests.push_back(std::move(request));
     }
-    void mix(std::uint64_t value) { plan_.fingerprint.bits = mix64(plan_.fingerprint.bits ^ value); }
+    void mix(std::uint64_t value) {
+        plan_.fingerprint.bits = mix64(plan_.fingerprint.bits ^ value);
+    }
     void note(std::string_view what, std::uint64_t value) {
         mix(fingerprint_of(what).bits);
         mix(value);
@@ -141,18 +156,25 @@ private:
         const std::size_t n = count();
         const std::int64_t input = needed(dataset_.input_tokens, "input_tokens");
         const std::int64_t output = needed(dataset_.output_tokens, "output_tokens");
-        if (!(dataset_.range_ratio >= 0 && dataset_.range_ratio <= 1)) fail("range_ratio: a number in [0, 1] wanted");
+        if (!(dataset_.range_ratio >= 0 && dataset_.range_ratio <= 1))
+            fail("range_ratio: a number in [0, 1] wanted");
         Rng rng(seed(lengths));
         const auto drawn = [&](std::int64_t around) {
-            const auto low = std::max<std::int64_t>(1, std::llround(std::floor(static_cast<double>(around) * (1 - dataset_.range_ratio))));
-            const auto high =
-                std::max(low, static_cast<std::int64_t>(std::llround(std::ceil(static_cast<double>(around) * (1 + dataset_.range_ratio)))));
-            return low + static_cast<std::int64_t>(rng.index(static_cast<std::size_t>(high - low) + 1));
+            const auto low = std::max<std::int64_t>(
+                1,
+                std::llround(std::floor(static_cast<double>(around) * (1 - dataset_.range_ratio))));
+            const auto high = std::max(
+                low, static_cast<std::int64_t>(std::llround(
+                         std::ceil(static_cast<double>(around) * (1 + dataset_.range_ratio)))));
+            return low +
+                   static_cast<std::int64_t>(rng.index(static_cast<std::size_t>(high - low) + 1));
         };
         if (input <= overhead_)
-            fail("input_tokens " + std::to_string(input) + ": the server counts " + std::to_string(overhead_) +
-                 " tokens around any text, so at least " + std::to_string(overhead_ + 1) + " wanted");
-        check_total(static_cast<double>(n) * static_cast<double>(input) * (1 + dataset_.range_ratio));
+            fail("input_tokens " + std::to_string(input) + ": the server counts " +
+                 std::to_string(overhead_) + " tokens around any text, so at least " +
+                 std::to_string(overhead_ + 1) + " wanted");
+        check_total(static_cast<double>(n) * static_cast<double>(input) *
+                    (1 + dataset_.range_ratio));
         for (std::size_t i = 0; i < n; ++i) {
             const std::int64_t length = drawn(input);
             add_random(i, length, drawn(output));
@@ -171,62 +193,77 @@ private:
     void sharegpt() {
         refuse_ids();
         const std::size_t n = count();
-        const FilePrompts read = read_conversations(path(), dataset_, n, seed(samples), options_.calibration.tokens_per_estimated_token);
+        const FilePrompts read = read_conversations(
+            path(), dataset_, n, seed(samples), options_.calibration.tokens_per_estimated_token);
         double total = 0;
         for (const FilePrompt& prompt : read.prompts) total += prompt.tokens;
         check_total(total);
         for (const FilePrompt& prompt : read.prompts) add_text(prompt, prompt.output_tokens);
         plan_.lengths_exact = false;
-        describe((read.kept < n ? std::to_string(n) + " requests of the " + std::to_string(read.kept) + " conversations of fitting length"
+        describe((read.kept < n ? std::to_string(n) + " requests of the " +
+                                      std::to_string(read.kept) + " conversations of fitting length"
                                 : std::to_string(n) + " conversations of fitting length") +
                  " of " + std::to_string(read.read) + " in " + dataset_.path);
     }
 
     void prompts() {
         refuse_ids();
-        const FilePrompts read = read_prompts(path(), at_most(), options_.calibration.tokens_per_estimated_token);
+        const FilePrompts read =
+            read_prompts(path(), at_most(), options_.calibration.tokens_per_estimated_token);
         const std::size_t n = workload_.requests ? count() : read.prompts.size();
         double total = 0;
         for (std::size_t i = 0; i < n; ++i) total += read.prompts[i % read.prompts.size()].tokens;
         check_total(total);
         for (std::size_t i = 0; i < n; ++i) {
             const FilePrompt& prompt = read.prompts[i % read.prompts.size()];
-            add_text(prompt, dataset_.output_tokens ? needed(dataset_.output_tokens, "output_tokens") : prompt.output_tokens);
+            add_text(prompt, dataset_.output_tokens
+                                 ? needed(dataset_.output_tokens, "output_tokens")
+                                 : prompt.output_tokens);
         }
         plan_.lengths_exact = false;
         describe(std::to_string(std::min(n, read.prompts.size())) + " prompts of " + dataset_.path);
     }
     void refuse_ids() const {
-        if (options_.token_ids) fail("prompts of a file are texts and cannot be sent as token ids; send them as they are");
+        if (options_.token_ids)
+            fail(
+                "prompts of a file are texts and cannot be sent as token ids; send them as they "
+                "are");
     }
 
     void trace() {
         const std::vector<TraceRow> rows = read_trace(path(), at_most());
         if (workload_.requests && rows.size() < count())
-            fail("'requests': " + std::to_string(count()) + " wanted, " + dataset_.path + " has " + std::to_string(rows.size()) +
-                 "; ask for as many, or leave it out");
+            fail("'requests': " + std::to_string(count()) + " wanted, " + dataset_.path + " has " +
+                 std::to_string(rows.size()) + "; ask for as many, or leave it out");
         double total = 0;
         for (const TraceRow& row : rows) total += static_cast<double>(row.input_tokens);
         check_total(total);
         const bool timed = workload_.arrival.kind == Arrival::Kind::trace;
-        if (timed && !rows.front().seconds) fail("arrival {rate: timestamps}: " + dataset_.path + " has no time stamps");
+        if (timed && !rows.front().seconds)
+            fail("arrival {rate: timestamps}: " + dataset_.path + " has no time stamps");
         for (std::size_t i = 0; i < rows.size(); ++i) {
             const TraceRow& row = rows[i];
-            const std::int64_t output = dataset_.output_tokens ? needed(dataset_.output_tokens, "output_tokens") : row.output_tokens;
+            const std::int64_t output = dataset_.output_tokens
+                                            ? needed(dataset_.output_tokens, "output_tokens")
+                                            : row.output_tokens;
             if (row.blocks.empty()) add_random(i, row.input_tokens, output);
             else add_blocks(i, row, output);
-            if (timed) plan_.requests.back().at_seconds = present(row.seconds) / workload_.arrival.speed;
+            if (timed)
+                plan_.requests.back().at_seconds = present(row.seconds) / workload_.arrival.speed;
         }
-        describe(std::to_string(rows.size()) + " requests of " + dataset_.path + ", their texts random words");
+        describe(std::to_string(rows.size()) + " requests of " + dataset_.path +
+                 ", their texts random words");
     }
     /// A prompt of named blocks: equal names, equal text, so that requests share what they shared
     /// in the trace.
     void add_blocks(std::size_t i, const TraceRow& row, std::int64_t output) {
         std::vector<std::uint32_t> symbols(symbols_for(row.input_tokens));
-        const auto block = static_cast<std::size_t>(std::max(1.0, std::floor(static_cast<double>(row.block_tokens) / per_word_)));
+        const auto block = static_cast<std::size_t>(
+            std::max(1.0, std::floor(static_cast<double>(row.block_tokens) / per_word_)));
         for (std::size_t at = 0, k = 0; at < symbols.size(); at += block, ++k) {
             const bool named = k < row.blocks.size();
-            const std::uint64_t name = named ? derive_seed(seed(blocks), row.blocks[k]) : derive_seed(derive_seed(seed(own_parts), i), k);
+            const std::uint64_t name = named ? derive_seed(seed(blocks), row.blocks[k])
+                                             : derive_seed(derive_seed(seed(own_parts), i), k);
             symbols_.fill(symbols, at, std::min(symbols.size(), at + block), Rng(name));
         }
         PlannedRequest request;
@@ -240,25 +277,29 @@ private:
         const std::int64_t prefix = needed(dataset_.prefix_tokens, "prefix_tokens");
         const std::int64_t own = needed(dataset_.input_tokens, "input_tokens");
         const std::int64_t output = needed(dataset_.output_tokens, "output_tokens");
-        const auto group_count = static_cast<std::size_t>(needed(dataset_.prefix_groups.value_or(1), "prefix_groups"));
+        const auto group_count =
+            static_cast<std::size_t>(needed(dataset_.prefix_groups.value_or(1), "prefix_groups"));
         check_total(static_cast<double>(n) * static_cast<double>(prefix + own));
         std::vector<std::size_t> group(n);  // evenly many of each, in random order
         for (std::size_t i = 0; i < n; ++i) group[i] = i % group_count;
         Rng rng(seed(groups));
         for (std::size_t i = n; i > 1; --i) std::swap(group[i - 1], group[rng.index(i)]);
-        const auto prefix_symbols = static_cast<std::size_t>(std::max(1.0, std::floor(static_cast<double>(prefix) / per_word_)));
+        const auto prefix_symbols = static_cast<std::size_t>(
+            std::max(1.0, std::floor(static_cast<double>(prefix) / per_word_)));
         for (std::size_t i = 0; i < n; ++i) {
-            std::vector<std::uint32_t> symbols(std::max(prefix_symbols + 1, symbols_for(prefix + own)));
+            std::vector<std::uint32_t> symbols(
+                std::max(prefix_symbols + 1, symbols_for(prefix + own)));
             symbols_.fill(symbols, 0, prefix_symbols, Rng(derive_seed(seed(bodies), group[i])));
-            symbols_.fill(symbols, prefix_symbols, symbols.size(), Rng(derive_seed(seed(own_parts), i)));
+            symbols_.fill(symbols, prefix_symbols, symbols.size(),
+                          Rng(derive_seed(seed(own_parts), i)));
             symbols_.write_key(symbols, prefix_symbols, derive_seed(seed(own_parts), i));
             PlannedRequest request;
             request.input_tokens = tokens_of(symbols.size());
             request.output_tokens = output;
             add(symbols, group[i], true, std::move(request));
         }
-        describe("random words behind " + std::to_string(std::min(n, group_count)) + " shared prefixes of " + std::to_string(prefix) +
-                 " tokens");
+        describe("random words behind " + std::to_string(std::min(n, group_count)) +
+                 " shared prefixes of " + std::to_string(prefix) + " tokens");
     }
 
     void multi_turn() {
@@ -268,21 +309,26 @@ private:
         const auto turns = static_cast<std::size_t>(needed(dataset_.turns, "turns"));
         check_total(static_cast<double>(n) * static_cast<double>(input));
         const std::size_t conversations = (n + turns - 1) / turns;
-        const bool closed = workload_.arrival.kind == Arrival::Kind::concurrency && workload_.arrival.in_flight > 0;
+        const bool closed =
+            workload_.arrival.kind == Arrival::Kind::concurrency && workload_.arrival.in_flight > 0;
         const std::size_t at_a_time =
-            closed ? std::min(conversations, static_cast<std::size_t>(workload_.arrival.in_flight)) : conversations;
+            closed ? std::min(conversations, static_cast<std::size_t>(workload_.arrival.in_flight))
+                   : conversations;
         for (std::size_t first = 0; first < conversations; first += at_a_time) {
             const std::size_t together = std::min(at_a_time, conversations - first);
             for (std::size_t turn = 0; turn < turns; ++turn)
                 for (std::size_t c = first; c < first + together && plan_.requests.size() < n; ++c)
                     add_turn(c, turn, together, input, output);
         }
-        describe(std::to_string(conversations) + " conversations of " + std::to_string(turns) + " turns of random words");
+        describe(std::to_string(conversations) + " conversations of " + std::to_string(turns) +
+                 " turns of random words");
     }
-    void add_turn(std::size_t conversation, std::size_t turn, std::size_t together, std::int64_t input, std::int64_t output) {
+    void add_turn(std::size_t conversation, std::size_t turn, std::size_t together,
+                  std::int64_t input, std::int64_t output) {
         const std::size_t index = plan_.requests.size();
         std::vector<std::uint32_t> symbols(symbols_for(input));
-        symbols_.fill(symbols, 0, symbols.size(), Rng(derive_seed(derive_seed(seed(bodies), conversation), turn)));
+        symbols_.fill(symbols, 0, symbols.size(),
+                      Rng(derive_seed(derive_seed(seed(bodies), conversation), turn)));
         PlannedRequest request;
         // What the server counts for a later turn includes the answers before it: not known.
         request.input_tokens = turn == 0 ? tokens_of(symbols.size()) : 0;
@@ -292,12 +338,15 @@ private:
     }
 
     void describe(const std::string& what) {
-        const bool asked = options_.calibration.exact || options_.calibration.tokens_per_estimated_token != 1;
-        plan_.description = what + (plan_.lengths_exact ? "; lengths as the server counts them"
-                                    : asked             ? "; lengths estimated, " + scale() + " tokens for one of the estimate"
-                                                        : "; lengths estimated, the server was not asked");
+        const bool asked =
+            options_.calibration.exact || options_.calibration.tokens_per_estimated_token != 1;
+        plan_.description =
+            what + (plan_.lengths_exact ? "; lengths as the server counts them"
+                    : asked ? "; lengths estimated, " + scale() + " tokens for one of the estimate"
+                            : "; lengths estimated, the server was not asked");
         if (longer_than_asked_ > 0)
-            plan_.description += "; " + std::to_string(longer_than_asked_) + " prompts are longer than asked, for the server counts " +
+            plan_.description += "; " + std::to_string(longer_than_asked_) +
+                                 " prompts are longer than asked, for the server counts " +
                                  std::to_string(overhead_) + " tokens around any text";
     }
     [[nodiscard]] std::string scale() const {
@@ -338,6 +387,8 @@ std::filesystem::path file_of(const Dataset& dataset) {
     return std::filesystem::exists(beside, unknown) ? beside : std::filesystem::path(dataset.path);
 }
 
-Plan plan_requests(const Workload& workload, const PlanOptions& options) { return Planner(workload, options).plan(); }
+Plan plan_requests(const Workload& workload, const PlanOptions& options) {
+    return Planner(workload, options).plan();
+}
 
 }  // namespace servetune

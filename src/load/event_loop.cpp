@@ -47,16 +47,22 @@ void arm(int timer, double at, double interval = 0) {
 }
 
 Descriptor opened(int descriptor, const char* what) {
-    if (descriptor < 0) throw IoError(std::string("a load test cannot open ") + what + ": " + std::generic_category().message(errno));
+    if (descriptor < 0)
+        throw IoError(std::string("a load test cannot open ") + what + ": " +
+                      std::generic_category().message(errno));
     return Descriptor(descriptor);
 }
 
-Descriptor opened_timer() { return opened(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC), "a timer"); }
+Descriptor opened_timer() {
+    return opened(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC), "a timer");
+}
 
 double processor_seconds_of_thread() {
     rusage usage{};
     getrusage(RUSAGE_THREAD, &usage);
-    const auto seconds = [](const timeval& time) { return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6; };
+    const auto seconds = [](const timeval& time) {
+        return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+    };
     return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
@@ -108,20 +114,24 @@ EventLoop::EventLoop(LoadTask& task, const std::vector<std::size_t>& mine, std::
       exact_length_(task.options.ignore_eos && takes_field(task.endpoint, "ignore_eos")),
       curl_due_(never),
       curl_armed_(never) {
-    if (!multi_) throw IoError("a load test cannot open connections: libcurl gives no multi handle");
-    for (const Descriptor* descriptor : {&curl_timer_, &schedule_timer_, &tick_timer_, &stop_event_}) {
+    if (!multi_)
+        throw IoError("a load test cannot open connections: libcurl gives no multi handle");
+    for (const Descriptor* descriptor :
+         {&curl_timer_, &schedule_timer_, &tick_timer_, &stop_event_}) {
         epoll_event event{};
         event.events = EPOLLIN;
         event.data.fd = descriptor->id();
         if (epoll_ctl(epoll_.id(), EPOLL_CTL_ADD, descriptor->id(), &event) != 0)
-            throw IoError("a load test cannot watch its timers: " + std::generic_category().message(errno));
+            throw IoError("a load test cannot watch its timers: " +
+                          std::generic_category().message(errno));
     }
     curl_multi_setopt(multi_.get(), CURLMOPT_SOCKETFUNCTION, &EventLoop::on_socket);
     curl_multi_setopt(multi_.get(), CURLMOPT_SOCKETDATA, this);
     curl_multi_setopt(multi_.get(), CURLMOPT_TIMERFUNCTION, &EventLoop::on_timer);
     curl_multi_setopt(multi_.get(), CURLMOPT_TIMERDATA, this);
     // By itself libcurl forgets warm connections when fewer transfers are under way.
-    curl_multi_setopt(multi_.get(), CURLMOPT_MAXCONNECTS, static_cast<long>(std::min(places, mine.size()) + 16));
+    curl_multi_setopt(multi_.get(), CURLMOPT_MAXCONNECTS,
+                      static_cast<long>(std::min(places, mine.size()) + 16));
     for (const std::size_t index : mine) {
         const PlannedRequest& request = task.plan[index];
         if (request.follows) successors_[*request.follows] = index;
@@ -164,9 +174,12 @@ int EventLoop::on_socket(CURL*, curl_socket_t socket, int what, void* loop, void
         return 0;
     }
     epoll_event event{};
-    event.events = ((what & CURL_POLL_IN) != 0 ? EPOLLIN : 0U) | ((what & CURL_POLL_OUT) != 0 ? EPOLLOUT : 0U);
+    event.events =
+        ((what & CURL_POLL_IN) != 0 ? EPOLLIN : 0U) | ((what & CURL_POLL_OUT) != 0 ? EPOLLOUT : 0U);
     event.data.fd = socket;
-    if (epoll_ctl(self->epoll_.id(), known != nullptr ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, socket, &event) < 0 && errno == EEXIST)
+    if (epoll_ctl(self->epoll_.id(), known != nullptr ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, socket,
+                  &event) < 0 &&
+        errno == EEXIST)
         epoll_ctl(self->epoll_.id(), EPOLL_CTL_MOD, socket, &event);
     curl_multi_assign(self->multi_.get(), socket, self);
     return 0;
@@ -174,7 +187,8 @@ int EventLoop::on_socket(CURL*, curl_socket_t socket, int what, void* loop, void
 
 int EventLoop::on_timer(CURLM*, long milliseconds, void* loop) {
     auto* self = static_cast<EventLoop*>(loop);
-    self->curl_due_ = milliseconds < 0 ? never : self->now() + static_cast<double>(milliseconds) * 1e-3;
+    self->curl_due_ =
+        milliseconds < 0 ? never : self->now() + static_cast<double>(milliseconds) * 1e-3;
     return 0;
 }
 
@@ -199,7 +213,8 @@ std::size_t EventLoop::on_body(char* bytes, std::size_t size, std::size_t count,
     // Stamped after the read. An earlier stamp would be older than what was read, and older than
     // the request where libcurl sends and reads in one turn.
     const bool same_read = self->last_read == loop.read_number_;
-    if (const double time = loop.now(); !same_read || time - self->last_byte > one_read_seconds) self->last_byte = time;
+    if (const double time = loop.now(); !same_read || time - self->last_byte > one_read_seconds)
+        self->last_byte = time;
     self->last_read = loop.read_number_;
     const bool reads_on = self->answer().feed({bytes, size * count}, self->last_byte, same_read);
     if (self->answer().complete() && !self->ending) {
@@ -244,9 +259,10 @@ void EventLoop::wait_for_events() {
         } else if (descriptor == stop_event_.id()) {
             if (::read(descriptor, &expirations, sizeof expirations) > 0) stopping_ = true;
         } else
-            act(descriptor, ((event.events & EPOLLIN) != 0 ? CURL_CSELECT_IN : 0) |
-                                ((event.events & EPOLLOUT) != 0 ? CURL_CSELECT_OUT : 0) |
-                                ((event.events & (EPOLLERR | EPOLLHUP)) != 0 ? CURL_CSELECT_ERR : 0));
+            act(descriptor,
+                ((event.events & EPOLLIN) != 0 ? CURL_CSELECT_IN : 0) |
+                    ((event.events & EPOLLOUT) != 0 ? CURL_CSELECT_OUT : 0) |
+                    ((event.events & (EPOLLERR | EPOLLHUP)) != 0 ? CURL_CSELECT_ERR : 0));
     }
 }
 
@@ -255,18 +271,22 @@ void EventLoop::warm(std::size_t connections) {
     for (std::size_t i = 0; i < connections; ++i) {
         handles.push_back(handle_for(task_.endpoint, "/v1/models", headers_));
         CURL* easy = handles.back().get();
-        curl_easy_setopt(easy, CURLOPT_URL, (task_.bases[i % task_.bases.size()] + "/v1/models").c_str());
+        curl_easy_setopt(easy, CURLOPT_URL,
+                         (task_.bases[i % task_.bases.size()] + "/v1/models").c_str());
         curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
         curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, 10'000L);
         curl_easy_setopt(
-            easy, CURLOPT_WRITEFUNCTION, +[](char*, std::size_t size, std::size_t count, void*) { return size * count; });
+            easy, CURLOPT_WRITEFUNCTION,
+            +[](char*, std::size_t size, std::size_t count, void*) { return size * count; });
         if (const CURLMcode code = curl_multi_add_handle(multi_.get(), easy); code != CURLM_OK)
-            throw IoError(std::string("a load test cannot open connections: ") + curl_multi_strerror(code));
+            throw IoError(std::string("a load test cannot open connections: ") +
+                          curl_multi_strerror(code));
     }
     act(CURL_SOCKET_TIMEOUT, 0);
     for (std::size_t open = connections; open > 0 && !stopping_;) {
         int queued = 0;
-        while (const CURLMsg* message = curl_multi_info_read(multi_.get(), &queued)) open -= message->msg == CURLMSG_DONE ? 1 : 0;
+        while (const CURLMsg* message = curl_multi_info_read(multi_.get(), &queued))
+            open -= message->msg == CURLMSG_DONE ? 1 : 0;
         if (open > 0) wait_for_events();
     }
     for (const EasyHandle& easy : handles) curl_multi_remove_handle(multi_.get(), easy.get());
@@ -316,7 +336,8 @@ void EventLoop::fill_places() {
 }
 
 std::size_t EventLoop::server_for(const PlannedRequest& request) {
-    if (const auto before = request.follows ? server_of_turn_.find(*request.follows) : server_of_turn_.end();
+    if (const auto before =
+            request.follows ? server_of_turn_.find(*request.follows) : server_of_turn_.end();
         before != server_of_turn_.end())
         return server_of_turn_.extract(before).mapped();
     std::size_t least = task_.first_looked_at++ % task_.bases.size();
@@ -339,24 +360,28 @@ void EventLoop::start(std::size_t index, double scheduled) {
     transfer.error.front() = '\0';
     const std::string* body = &task_.bodies[index];
     if (request.follows) {
-        transfer.body = request_body(task_.endpoint, request, turns_.at(*request.follows), task_.options.ignore_eos);
+        transfer.body = request_body(task_.endpoint, request, turns_.at(*request.follows),
+                                     task_.options.ignore_eos);
         body = &transfer.body;
     }
-    transfer.reader.emplace(record, request.output_tokens,
-                            AnswerReader::Expected{.stream = task_.endpoint.stream,
-                                                   .usage = task_.endpoint.usage,
-                                                   .exact_length = exact_length_ && request.output_tokens > 0,
-                                                   .keep_text = successors_.contains(index),
-                                                   .estimate = !task_.endpoint.usage},
-                            parser_);
+    transfer.reader.emplace(
+        record, request.output_tokens,
+        AnswerReader::Expected{.stream = task_.endpoint.stream,
+                               .usage = task_.endpoint.usage,
+                               .exact_length = exact_length_ && request.output_tokens > 0,
+                               .keep_text = successors_.contains(index),
+                               .estimate = !task_.endpoint.usage},
+        parser_);
     CURL* easy = transfer.easy.get();
     transfer.server = server_for(request);
-    if (task_.bases.size() > 1) curl_easy_setopt(easy, CURLOPT_URL, (task_.bases[transfer.server] + task_.path).c_str());
+    if (task_.bases.size() > 1)
+        curl_easy_setopt(easy, CURLOPT_URL, (task_.bases[transfer.server] + task_.path).c_str());
     curl_easy_setopt(easy, CURLOPT_POSTFIELDS, body->data());
     curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body->size()));
     // Without memory: as an exception, since a request that libcurl does not know would never end.
     if (const CURLMcode code = curl_multi_add_handle(multi_.get(), easy); code != CURLM_OK)
-        throw IoError(std::string("a load test cannot send a request: ") + curl_multi_strerror(code));
+        throw IoError(std::string("a load test cannot send a request: ") +
+                      curl_multi_strerror(code));
     transfer.busy = true;
     ++task_.in_flight[transfer.server];
     ++task_.sent;
@@ -386,7 +411,8 @@ void EventLoop::finish(Transfer& transfer, CURLcode code) {
     long connects = 0;
     curl_easy_getinfo(easy, CURLINFO_NUM_CONNECTS, &connects);
     connects_ += connects;
-    const std::string error = code == CURLE_OK ? "" : transfer_error_text(easy, code, transfer.error.data());
+    const std::string error =
+        code == CURLE_OK ? "" : transfer_error_text(easy, code, transfer.error.data());
     transfer.answer().end(now(), end_of(code, transfer.request_sent), error);
     curl_multi_remove_handle(multi_.get(), easy);
     transfer.busy = false;
@@ -442,9 +468,11 @@ void EventLoop::tick() {
     longest_stop_ = std::max(longest_stop_, stop);
     if (stop > client_stops_at) resumed_at_ = now();
     for (; expirations > 0; --expirations, next_tick_ += tick_seconds) {
-        if (lag_count_++ % lag_stride_ == 0) lags_.push_back(static_cast<float>(std::max(0.0, time - next_tick_)));
+        if (lag_count_++ % lag_stride_ == 0)
+            lags_.push_back(static_cast<float>(std::max(0.0, time - next_tick_)));
         if (lags_.size() < most_lags) continue;
-        for (std::size_t i = 0; 2 * i < lags_.size(); ++i) lags_[i] = lags_[2 * i];  // a long run: every second one is enough
+        for (std::size_t i = 0; 2 * i < lags_.size(); ++i)
+            lags_[i] = lags_[2 * i];  // a long run: every second one is enough
         lags_.resize(lags_.size() / 2);
         lag_stride_ *= 2;
     }
@@ -458,11 +486,14 @@ void EventLoop::abort_late() {
     for (const auto& transfer : transfers_) {
         if (!transfer->busy) continue;
         const auto since = [&](double then) { return time - std::max(then, resumed_at_); };
-        const bool late = since(task_.records[transfer->index].sent) > task_.options.request_timeout_seconds;
-        const bool stalled = since(std::max(transfer->sent, transfer->answer().moved_at())) > task_.options.stall_timeout_seconds;
+        const bool late =
+            since(task_.records[transfer->index].sent) > task_.options.request_timeout_seconds;
+        const bool stalled = since(std::max(transfer->sent, transfer->answer().moved_at())) >
+                             task_.options.stall_timeout_seconds;
         if (!late && !stalled) continue;
-        transfer->answer().end(time, late ? RequestEnd::timed_out : RequestEnd::stalled,
-                               late ? "no end of the answer in time" : "nothing of the answer for too long");
+        transfer->answer().end(
+            time, late ? RequestEnd::timed_out : RequestEnd::stalled,
+            late ? "no end of the answer in time" : "nothing of the answer for too long");
         finish(*transfer, CURLE_OPERATION_TIMEDOUT);
     }
 }

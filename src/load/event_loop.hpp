@@ -26,12 +26,12 @@ struct LoadTask {
     std::span<const PlannedRequest> plan;
     const LoadOptions& options;
     bool closed_loop = false;
-    std::string path{};                                 ///< of the interface
-    std::vector<std::string> bodies{};                  ///< of the requests that follow none, ready to send
-    std::vector<RequestRecord>& records;                ///< each written by the one loop that has its request
-    std::vector<std::string> bases{};                   ///< of the servers, before any path
+    std::string path{};                   ///< of the interface
+    std::vector<std::string> bodies{};    ///< of the requests that follow none, ready to send
+    std::vector<RequestRecord>& records;  ///< each written by the one loop that has its request
+    std::vector<std::string> bases{};     ///< of the servers, before any path
     std::vector<std::atomic<std::size_t>> in_flight{};  ///< of each server
-    std::atomic<std::size_t> first_looked_at{0};        ///< of servers that are equally busy the next one
+    std::atomic<std::size_t> first_looked_at{0};  ///< of servers that are equally busy the next one
     std::atomic<std::size_t> sent{0}, ended{0}, failed{0};
     std::atomic<std::uint64_t> token_chunks{0};
 };
@@ -69,7 +69,9 @@ private:
     struct Due {
         double at;
         std::size_t index;
-        bool operator>(const Due& other) const { return at != other.at ? at > other.at : index > other.index; }
+        bool operator>(const Due& other) const {
+            return at != other.at ? at > other.at : index > other.index;
+        }
     };
     struct MultiDeleter {
         void operator()(CURLM* multi) const { curl_multi_cleanup(multi); }
@@ -100,15 +102,17 @@ private:
     LoadTask& task_;
     const Redactor secrets_;  ///< of the endpoint: in no record
     HeaderList headers_;
-    Descriptor epoll_, curl_timer_, schedule_timer_, tick_timer_, stop_event_;  // closed after the connections that epoll watches
+    Descriptor epoll_, curl_timer_, schedule_timer_, tick_timer_,
+        stop_event_;  // closed after the connections that epoll watches
     std::unique_ptr<CURLM, MultiDeleter> multi_;
     simdjson::dom::parser parser_;
 
     std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;  ///< open loop: by time
-    std::deque<std::pair<std::size_t, double>> waiting_;              ///< due (index, scheduled), no place free
-    std::map<std::size_t, std::size_t> successors_;                   ///< request -> the turn that follows it
-    std::map<std::size_t, std::vector<std::string>> turns_;           ///< conversations under way: last request -> what was said
-    std::map<std::size_t, std::size_t> server_of_turn_;               ///< the same: last request -> its server
+    std::deque<std::pair<std::size_t, double>> waiting_;  ///< due (index, scheduled), no place free
+    std::map<std::size_t, std::size_t> successors_;       ///< request -> the turn that follows it
+    std::map<std::size_t, std::vector<std::string>>
+        turns_;  ///< conversations under way: last request -> what was said
+    std::map<std::size_t, std::size_t> server_of_turn_;  ///< the same: last request -> its server
     std::vector<std::unique_ptr<Transfer>> transfers_;
     std::vector<Transfer*> idle_;
     std::vector<Transfer*> ending_;  ///< `[DONE]` has come, the end of the answer has not
@@ -117,7 +121,8 @@ private:
     std::atomic<bool> stopping_{false};
 
     double epoch_ = 0;
-    double curl_due_, curl_armed_;   ///< when libcurl wants to be called, when its timer goes off; both since `epoch_`
+    double curl_due_,
+        curl_armed_;  ///< when libcurl wants to be called, when its timer goes off; both since `epoch_`
     std::uint64_t read_number_ = 0;  ///< turns of libcurl; one reads a connection once
     double next_tick_ = 0;
     std::vector<float> lags_;

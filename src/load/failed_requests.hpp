@@ -15,7 +15,8 @@ namespace servetune {
 
 /// Failed requests of one kind.
 struct FailedRequests {
-    std::string kind;  ///< `timed_out`; of answers that were broken off with their finish reason: `not_finished (abort)`
+    std::string
+        kind;  ///< `timed_out`; of answers that were broken off with their finish reason: `not_finished (abort)`
     std::size_t count = 0;
     std::string error;  ///< of the first one
 };
@@ -25,10 +26,12 @@ inline std::vector<FailedRequests> failed_requests(std::span<const RequestRecord
     std::map<std::pair<RequestEnd, std::string>, FailedRequests> kinds;
     for (const RequestRecord& record : records) {
         if (record.succeeded()) continue;
-        const std::string reason = record.end == RequestEnd::not_finished ? record.finish_reason.substr(0, 100) : "";
+        const std::string reason =
+            record.end == RequestEnd::not_finished ? record.finish_reason.substr(0, 100) : "";
         FailedRequests& kind = kinds[{record.end, reason}];
         if (kind.count++ > 0) continue;
-        kind.kind = std::string(name_in(request_ends, record.end)) + (reason.empty() ? "" : " (" + reason + ")");
+        kind.kind = std::string(name_in(request_ends, record.end)) +
+                    (reason.empty() ? "" : " (" + reason + ")");
         kind.error = record.error;
     }
     std::vector<FailedRequests> result;
@@ -43,9 +46,12 @@ inline std::string failed_requests_text(std::span<const RequestRecord> records) 
     std::string text;
     for (const FailedRequests& kind : failed_requests(records)) {
         failed += kind.count;
-        text.append(text.empty() ? "" : "; ").append(std::to_string(kind.count) + " " + kind.kind + ": " + kind.error);
+        text.append(text.empty() ? "" : "; ")
+            .append(std::to_string(kind.count) + " " + kind.kind + ": " + kind.error);
     }
-    return failed == 0 ? "" : std::to_string(failed) + " of " + std::to_string(records.size()) + " requests failed: " + text;
+    return failed == 0 ? ""
+                       : std::to_string(failed) + " of " + std::to_string(records.size()) +
+                             " requests failed: " + text;
 }
 
 }  // namespace servetune

@@ -43,10 +43,13 @@ inline constexpr std::array<std::pair<std::string_view, Finish>, 13> whole_answe
 /// `STOP` and `tool-calls` are read as `stop` and `tool_calls`.
 inline Finish finish_of(std::string_view reason) {
     const auto same = [&](const auto& known) {
-        return std::equal(reason.begin(), reason.end(), known.first.begin(), known.first.end(), [](char said, char wanted) {
-            const char lower = said >= 'A' && said <= 'Z' ? static_cast<char>(said - 'A' + 'a') : said;
-            return (lower == '-' ? '_' : lower) == wanted;
-        });
+        return std::equal(reason.begin(), reason.end(), known.first.begin(), known.first.end(),
+                          [](char said, char wanted) {
+                              const char lower = said >= 'A' && said <= 'Z'
+                                                     ? static_cast<char>(said - 'A' + 'a')
+                                                     : said;
+                              return (lower == '-' ? '_' : lower) == wanted;
+                          });
     };
     const auto& known = finish_reason_detail::whole_answers;
     const auto found = std::find_if(known.begin(), known.end(), same);

@@ -50,27 +50,34 @@ CURLcode perform_until(CURL* easy, const GiveUp& give_up) {
         if (curl_multi_perform(multi.get(), &running) != CURLM_OK) break;
         int messages = 0;
         if (running > 0) curl_multi_poll(multi.get(), nullptr, 0, 20, nullptr);
-        else if (const CURLMsg* message = curl_multi_info_read(multi.get(), &messages)) result = message->data.result;
+        else if (const CURLMsg* message = curl_multi_info_read(multi.get(), &messages))
+            result = message->data.result;
     }
     curl_multi_remove_handle(multi.get(), easy);
     return result;
 }
 
-Reply perform(const Endpoint& endpoint, const EasyHandle& easy, double timeout_seconds, const GiveUp& give_up) {
+Reply perform(const Endpoint& endpoint, const EasyHandle& easy, double timeout_seconds,
+              const GiveUp& give_up) {
     Reply reply;
     std::array<char, CURL_ERROR_SIZE> words{};
     curl_easy_setopt(easy.get(), CURLOPT_ERRORBUFFER, words.data());
     curl_easy_setopt(easy.get(), CURLOPT_WRITEFUNCTION, write_to_string);
     curl_easy_setopt(easy.get(), CURLOPT_WRITEDATA, &reply.body);
     curl_easy_setopt(easy.get(), CURLOPT_TIMEOUT_MS, static_cast<long>(timeout_seconds * 1000));
-    const CURLcode code = give_up ? perform_until(easy.get(), give_up) : curl_easy_perform(easy.get());
+    const CURLcode code =
+        give_up ? perform_until(easy.get(), give_up) : curl_easy_perform(easy.get());
     const Redactor secrets = secrets_of(endpoint);
-    if (code != CURLE_OK) reply.error = secrets(transfer_error_text(easy.get(), code, words.data()));
-    if (code == CURLE_WRITE_ERROR) reply.error = "its answer has more than " + std::to_string(most_reply_bytes >> 20U) + " MiB";
+    if (code != CURLE_OK)
+        reply.error = secrets(transfer_error_text(easy.get(), code, words.data()));
+    if (code == CURLE_WRITE_ERROR)
+        reply.error =
+            "its answer has more than " + std::to_string(most_reply_bytes >> 20U) + " MiB";
     curl_easy_setopt(easy.get(), CURLOPT_ERRORBUFFER, nullptr);
     curl_easy_getinfo(easy.get(), CURLINFO_RESPONSE_CODE, &reply.status);
     const char* redirect = nullptr;
-    if (curl_easy_getinfo(easy.get(), CURLINFO_REDIRECT_URL, &redirect) == CURLE_OK && redirect != nullptr)
+    if (curl_easy_getinfo(easy.get(), CURLINFO_REDIRECT_URL, &redirect) == CURLE_OK &&
+        redirect != nullptr)
         reply.redirect = secrets(redirect);
     if (!secrets.empty()) reply.body = secrets(reply.body);
     return reply;
@@ -100,44 +107,54 @@ std::string_view meaning_of(const Reply& reply) {
 
 void trust_authorities(CURL* easy, const Endpoint& endpoint) {
     const CertificateAuthorities trusted =
-        endpoint.certificates.empty() ? certificate_authorities() : CertificateAuthorities{.file = endpoint.certificates};
+        endpoint.certificates.empty() ? certificate_authorities()
+                                      : CertificateAuthorities{.file = endpoint.certificates};
     if (!trusted.file.empty()) curl_easy_setopt(easy, CURLOPT_CAINFO, trusted.file.c_str());
     if (!trusted.folder.empty()) curl_easy_setopt(easy, CURLOPT_CAPATH, trusted.folder.c_str());
 }
 
-constexpr std::array<std::pair<std::string_view, std::optional<double> ServerCounters::*>, 7> counter_fields{
-    {{"prompt_tokens", &ServerCounters::input_tokens},
-     {"generated_tokens", &ServerCounters::output_tokens},
-     {"prefix_hit_tokens", &ServerCounters::prefix_hit_tokens},
-     {"requests", &ServerCounters::requests},
-     {"preemptions", &ServerCounters::preemptions},
-     {"drafted_tokens", &ServerCounters::drafted_tokens},
-     {"accepted_tokens", &ServerCounters::accepted_tokens}}};
+constexpr std::array<std::pair<std::string_view, std::optional<double> ServerCounters::*>, 7>
+    counter_fields{{{"prompt_tokens", &ServerCounters::input_tokens},
+                    {"generated_tokens", &ServerCounters::output_tokens},
+                    {"prefix_hit_tokens", &ServerCounters::prefix_hit_tokens},
+                    {"requests", &ServerCounters::requests},
+                    {"preemptions", &ServerCounters::preemptions},
+                    {"drafted_tokens", &ServerCounters::drafted_tokens},
+                    {"accepted_tokens", &ServerCounters::accepted_tokens}}};
 
 }  // namespace
 
 std::string transfer_error_text(CURL* easy, CURLcode code, const char* buffer) {
     std::string text = buffer != nullptr && *buffer != '\0' ? buffer : curl_easy_strerror(code);
-    const auto says = [&](const char* words) { return text.find(words) != std::string::npos; };  // OpenSSL's, Mbed TLS's
-    if (says("wrong version number") || says("invalid SSL record")) text += " (TLS asked a server that speaks http: write http://)";
+    const auto says = [&](const char* words) {
+        return text.find(words) != std::string::npos;
+    };  // OpenSSL's, Mbed TLS's
+    if (says("wrong version number") || says("invalid SSL record"))
+        text += " (TLS asked a server that speaks http: write http://)";
     long system = 0;
-    const bool known = curl_easy_getinfo(easy, CURLINFO_OS_ERRNO, &system) == CURLE_OK && system != 0;
-    if (known && code == CURLE_COULDNT_CONNECT) text += " (" + std::generic_category().message(static_cast<int>(system)) + ")";
+    const bool known =
+        curl_easy_getinfo(easy, CURLINFO_OS_ERRNO, &system) == CURLE_OK && system != 0;
+    if (known && code == CURLE_COULDNT_CONNECT)
+        text += " (" + std::generic_category().message(static_cast<int>(system)) + ")";
     return text;
 }
 
 std::string trouble_text(const Reply& reply) {
     if (!reply.error.empty()) return ": " + reply.error;
     std::string text = " answers " + std::to_string(reply.status) + std::string(meaning_of(reply));
-    if (!reply.redirect.empty()) return text + ": a redirect to " + reply.redirect + ", which is not followed: give that address instead";
+    if (!reply.redirect.empty())
+        return text + ": a redirect to " + reply.redirect +
+               ", which is not followed: give that address instead";
     const std::string message = message_of_body(reply.body);
     return text + (message.empty() ? "" : ": " + message);
 }
 
 std::string server_url(const std::string& address) {
     if (!address.starts_with("http://") && !address.starts_with("https://"))
-        throw UsageError("a server's address begins with http:// or https://, such as http://127.0.0.1:8000, got '" +
-                         without_user_info(address) + "'");
+        throw UsageError(
+            "a server's address begins with http:// or https://, such as http://127.0.0.1:8000, "
+            "got '" +
+            without_user_info(address) + "'");
     std::string url = address;
     const auto without_slashes = [&] {
         while (url.ends_with('/')) url.pop_back();
@@ -167,7 +184,8 @@ HeaderList headers_for(const Endpoint& endpoint) {
     return list;
 }
 
-EasyHandle handle_for(const Endpoint& endpoint, const std::string& path, const HeaderList& headers) {
+EasyHandle handle_for(const Endpoint& endpoint, const std::string& path,
+                      const HeaderList& headers) {
     static std::once_flag once;
     std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
     EasyHandle easy(curl_easy_init());
@@ -176,27 +194,32 @@ EasyHandle handle_for(const Endpoint& endpoint, const std::string& path, const H
     CURL* handle = easy.get();
     curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(handle, CURLOPT_URL, (base + path).c_str());
-    curl_easy_setopt(handle, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);  // HTTP/2 would put all streams on one connection
+    curl_easy_setopt(handle, CURLOPT_HTTP_VERSION,
+                     CURL_HTTP_VERSION_1_1);  // HTTP/2 would put all streams on one connection
     curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(handle, CURLOPT_PROXY, "");
     curl_easy_setopt(handle, CURLOPT_HTTPHEADER, headers.get());
     curl_easy_setopt(handle, CURLOPT_TCP_KEEPALIVE, 1L);
     curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, 30'000L);
-    curl_easy_setopt(handle, CURLOPT_BUFFERSIZE, 8192L);  // of each connection; an event has some hundred bytes
+    curl_easy_setopt(handle, CURLOPT_BUFFERSIZE,
+                     8192L);  // of each connection; an event has some hundred bytes
     curl_easy_setopt(handle, CURLOPT_SSL_VERIFYPEER, endpoint.verify_certificate ? 1L : 0L);
     curl_easy_setopt(handle, CURLOPT_SSL_VERIFYHOST, endpoint.verify_certificate ? 2L : 0L);
     trust_authorities(handle, endpoint);
     return easy;
 }
 
-Reply get(const Endpoint& endpoint, const std::string& path, double timeout_seconds, const GiveUp& give_up) {
+Reply get(const Endpoint& endpoint, const std::string& path, double timeout_seconds,
+          const GiveUp& give_up) {
     const HeaderList headers = headers_for(endpoint);
     const EasyHandle easy = handle_for(endpoint, path, headers);
-    curl_easy_setopt(easy.get(), CURLOPT_ACCEPT_ENCODING, "");  // what it can unpack; the bound is on what comes out
+    curl_easy_setopt(easy.get(), CURLOPT_ACCEPT_ENCODING,
+                     "");  // what it can unpack; the bound is on what comes out
     return perform(endpoint, easy, timeout_seconds, give_up);
 }
 
-Reply post(const Endpoint& endpoint, const std::string& path, const std::string& body, double timeout_seconds, const GiveUp& give_up) {
+Reply post(const Endpoint& endpoint, const std::string& path, const std::string& body,
+           double timeout_seconds, const GiveUp& give_up) {
     const HeaderList headers = headers_for(endpoint);
     const EasyHandle easy = handle_for(endpoint, path, headers);
     curl_easy_setopt(easy.get(), CURLOPT_POSTFIELDS, body.data());
@@ -216,7 +239,8 @@ Redactor secrets_of(const Endpoint& endpoint) {
     result.add(endpoint.api_key);
     for (const auto& [name, value] : endpoint.headers) {
         result.add(value);
-        result.add(value.substr(std::min(value.size(), value.find(' ') + 1)));  // `Bearer KEY`: the key by itself too
+        result.add(value.substr(
+            std::min(value.size(), value.find(' ') + 1)));  // `Bearer KEY`: the key by itself too
     }
     add_user_info(result, endpoint.url);
     for (const auto* urls : {&endpoint.replicas, &endpoint.counted})
@@ -231,11 +255,15 @@ std::vector<std::string> bases_of(const Endpoint& endpoint) {
 }
 
 void check_header_text(const std::string& what, std::string_view text) {
-    const auto control = std::find_if(text.begin(), text.end(), [](char c) { return (c >= 0 && c < ' ' && c != '\t') || c == '\x7F'; });
+    const auto control = std::find_if(text.begin(), text.end(), [](char c) {
+        return (c >= 0 && c < ' ' && c != '\t') || c == '\x7F';
+    });
     if (control == text.end()) return;
-    throw UsageError(what + ": text without control characters wanted, got byte " + std::to_string(static_cast<int>(*control)) +
-                     " at place " + std::to_string(control - text.begin() + 1) + " of " + std::to_string(text.size()) +
-                     (*control == '\n' || *control == '\r' ? " (a line end; was it read from a file?)" : ""));
+    throw UsageError(
+        what + ": text without control characters wanted, got byte " +
+        std::to_string(static_cast<int>(*control)) + " at place " +
+        std::to_string(control - text.begin() + 1) + " of " + std::to_string(text.size()) +
+        (*control == '\n' || *control == '\r' ? " (a line end; was it read from a file?)" : ""));
 }
 
 namespace {
@@ -266,8 +294,11 @@ ServerCounters read_counters(const Endpoint& endpoint) {
         const ServerCounters more = counters_of_one(one);
         if (!result) result = more;
         else
-            for (const auto& [name, field] : counter_fields)  // of a part of the servers a sum says nothing
-                (*result).*field = (*result).*field && more.*field ? std::optional(*((*result).*field) + *(more.*field)) : std::nullopt;
+            for (const auto& [name, field] :
+                 counter_fields)  // of a part of the servers a sum says nothing
+                (*result).*field = (*result).*field && more.*field
+                                       ? std::optional(*((*result).*field) + *(more.*field))
+                                       : std::nullopt;
     }
     return result.value_or(ServerCounters{});
 }
@@ -275,7 +306,8 @@ ServerCounters read_counters(const Endpoint& endpoint) {
 ServerCounters difference(const ServerCounters& after, const ServerCounters& before) {
     ServerCounters result;
     for (const auto& [name, field] : counter_fields)
-        if (const auto& now = after.*field, &then = before.*field; now && then) result.*field = *now - *then;
+        if (const auto& now = after.*field, &then = before.*field; now && then)
+            result.*field = *now - *then;
     return result;
 }
 

@@ -49,8 +49,10 @@ struct Reply {
 std::string trouble_text(const Reply& reply);
 /// Asked some fifty times a second while an answer is waited for: true ends the waiting.
 using GiveUp = std::function<bool()>;
-Reply get(const Endpoint& endpoint, const std::string& path, double timeout_seconds, const GiveUp& give_up = {});
-Reply post(const Endpoint& endpoint, const std::string& path, const std::string& body, double timeout_seconds, const GiveUp& give_up = {});
+Reply get(const Endpoint& endpoint, const std::string& path, double timeout_seconds,
+          const GiveUp& give_up = {});
+Reply post(const Endpoint& endpoint, const std::string& path, const std::string& body,
+           double timeout_seconds, const GiveUp& give_up = {});
 /// DELETE.
 Reply delete_at(const Endpoint& endpoint, const std::string& path, double timeout_seconds);
 

@@ -14,7 +14,8 @@ namespace servetune {
 
 /// The JSON in a line of a file. Throws ParseError `file:line:` where it is none, or nests too
 /// deep.
-inline nlohmann::json json_of_line(const TextStream& stream, std::size_t line, const std::string& text) {
+inline nlohmann::json json_of_line(const TextStream& stream, std::size_t line,
+                                   const std::string& text) {
     try {
         return nlohmann::json::parse(text, RefuseDeep());
     } catch (const nlohmann::json::exception& error) {

@@ -24,7 +24,8 @@ namespace {
 
 constexpr double progress_seconds = 0.5;
 
-void check_load(const Endpoint& endpoint, std::span<const PlannedRequest> plan, const Arrival& arrival, const LoadOptions& options) {
+void check_load(const Endpoint& endpoint, std::span<const PlannedRequest> plan,
+                const Arrival& arrival, const LoadOptions& options) {
     if (plan.empty()) throw UsageError("a load test needs at least one request");
     (void)bases_of(endpoint);
     check_options("the load test", options.why_invalid());
@@ -34,13 +35,17 @@ void check_load(const Endpoint& endpoint, std::span<const PlannedRequest> plan, 
     for (std::size_t i = 0; i < plan.size(); ++i) {
         const std::optional<std::size_t>& follows = plan[i].follows;
         if (!follows) continue;
-        if (*follows >= i) throw UsageError("request " + std::to_string(i) + " follows one that is not before it");
-        if (followed[*follows]) throw UsageError("two requests follow request " + std::to_string(*follows));
+        if (*follows >= i)
+            throw UsageError("request " + std::to_string(i) + " follows one that is not before it");
+        if (followed[*follows])
+            throw UsageError("two requests follow request " + std::to_string(*follows));
         followed[*follows] = true;
-        if (!plan[i].token_ids.empty()) throw UsageError("a turn of a conversation is text, not token ids");
+        if (!plan[i].token_ids.empty())
+            throw UsageError("a turn of a conversation is text, not token ids");
     }
     if (endpoint.api == Endpoint::Api::chat &&
-        std::any_of(plan.begin(), plan.end(), [](const PlannedRequest& request) { return !request.token_ids.empty(); }))
+        std::any_of(plan.begin(), plan.end(),
+                    [](const PlannedRequest& request) { return !request.token_ids.empty(); }))
         throw UsageError("token ids can be sent to the completions interface only");
 }
 
@@ -48,14 +53,17 @@ void check_load(const Endpoint& endpoint, std::span<const PlannedRequest> plan, 
 std::size_t open_descriptors() {
     std::error_code none;
     std::size_t count = 0;
-    for (std::filesystem::directory_iterator it("/proc/self/fd", none), end; it != end; it.increment(none)) ++count;
+    for (std::filesystem::directory_iterator it("/proc/self/fd", none), end; it != end;
+         it.increment(none))
+        ++count;
     return count;
 }
 
 /// Raises the soft limit of open files as far as the hard one allows. Throws UsageError when that
 /// is not enough.
 void allow_connections(std::size_t connections) {
-    constexpr rlim_t comfort = 256;  // files, look-ups of names, whatever else the program does meanwhile
+    constexpr rlim_t comfort =
+        256;  // files, look-ups of names, whatever else the program does meanwhile
     constexpr rlim_t at_least = 64;  // a loop has five of its own, and there are few loops
     rlimit limit{};
     getrlimit(RLIMIT_NOFILE, &limit);
@@ -63,8 +71,9 @@ void allow_connections(std::size_t connections) {
     limit.rlim_cur = std::min(std::max(connections + comfort, limit.rlim_cur), limit.rlim_max);
     const rlim_t needed = connections + open_descriptors() + at_least;
     if (limit.rlim_cur < needed || setrlimit(RLIMIT_NOFILE, &limit) != 0)
-        throw UsageError(std::to_string(connections) + " requests in flight need " + std::to_string(needed) +
-                         " open files, the system allows " + std::to_string(limit.rlim_max) + " (ulimit -n)");
+        throw UsageError(std::to_string(connections) + " requests in flight need " +
+                         std::to_string(needed) + " open files, the system allows " +
+                         std::to_string(limit.rlim_max) + " (ulimit -n)");
 }
 
 /// Requests in flight at once that the arrival process may lead to; how many of them to connect
@@ -73,7 +82,8 @@ struct Places {
     std::size_t most = 1;
     std::size_t warm = 1;
 };
-Places places_for(std::span<const PlannedRequest> plan, const Arrival& arrival, const LoadOptions& options) {
+Places places_for(std::span<const PlannedRequest> plan, const Arrival& arrival,
+                  const LoadOptions& options) {
     if (arrival.kind == Arrival::Kind::concurrency) {
         const std::size_t most = std::min(static_cast<std::size_t>(arrival.in_flight), plan.size());
         return {most, most};
@@ -82,12 +92,14 @@ Places places_for(std::span<const PlannedRequest> plan, const Arrival& arrival, 
     // Those of the first second: a burst finds its connections, and a slow rate does not open
     // thousands that it never needs.
     const auto first_second = static_cast<std::size_t>(
-        std::count_if(plan.begin(), plan.end(), [](const PlannedRequest& r) { return !r.follows && r.at_seconds < 1; }));
+        std::count_if(plan.begin(), plan.end(),
+                      [](const PlannedRequest& r) { return !r.follows && r.at_seconds < 1; }));
     return {most, std::min(most, std::max<std::size_t>(first_second, 16))};
 }
 
 /// Conversations whole, dealt one by one to the loops.
-std::vector<std::vector<std::size_t>> shares(std::span<const PlannedRequest> plan, std::size_t loops) {
+std::vector<std::vector<std::size_t>> shares(std::span<const PlannedRequest> plan,
+                                             std::size_t loops) {
     std::vector<std::vector<std::size_t>> result(loops);
     std::vector<std::size_t> owner(plan.size());
     std::size_t conversations = 0;
@@ -99,7 +111,8 @@ std::vector<std::vector<std::size_t>> shares(std::span<const PlannedRequest> pla
     return result;
 }
 
-ClientHealth health_of(const std::vector<std::unique_ptr<EventLoop>>& loops, const std::vector<RequestRecord>& records, double seconds) {
+ClientHealth health_of(const std::vector<std::unique_ptr<EventLoop>>& loops,
+                       const std::vector<RequestRecord>& records, double seconds) {
     ClientHealth result;
     std::vector<double> lags;
     double busiest = 0;
@@ -141,7 +154,9 @@ ServerCounters settled_counters(const Endpoint& endpoint) {
     for (int i = 0; i < 10 && last.output_tokens; ++i) {
         std::this_thread::sleep_for(std::chrono::milliseconds(100));
         ServerCounters next = read_counters(endpoint);
-        if (next.output_tokens == last.output_tokens && next.input_tokens == last.input_tokens && i > 0) return next;
+        if (next.output_tokens == last.output_tokens && next.input_tokens == last.input_tokens &&
+            i > 0)
+            return next;
         last = next;
     }
     return last;
@@ -149,7 +164,8 @@ ServerCounters settled_counters(const Endpoint& endpoint) {
 
 }  // namespace
 
-LoadRun generate_load(const Endpoint& endpoint, std::span<const PlannedRequest> plan, const Arrival& arrival, const LoadOptions& options,
+LoadRun generate_load(const Endpoint& endpoint, std::span<const PlannedRequest> plan,
+                      const Arrival& arrival, const LoadOptions& options,
                       const std::stop_token& stop) {
     check_load(endpoint, plan, arrival, options);
     const Places places = places_for(plan, arrival, options);
@@ -166,13 +182,16 @@ LoadRun generate_load(const Endpoint& endpoint, std::span<const PlannedRequest> 
     task.in_flight = std::vector<std::atomic<std::size_t>>(task.bases.size());
     task.bodies.resize(plan.size());
     for (std::size_t i = 0; i < plan.size(); ++i)
-        if (!plan[i].follows) task.bodies[i] = request_body(endpoint, plan[i], {}, options.ignore_eos);
+        if (!plan[i].follows)
+            task.bodies[i] = request_body(endpoint, plan[i], {}, options.ignore_eos);
 
     const std::size_t count = std::min(options.loops, places.most);
     std::vector<std::unique_ptr<EventLoop>> loops;
     const auto parts = shares(plan, count);
     for (std::size_t i = 0; i < count; ++i) {
-        const auto part_of = [&](std::size_t whole) { return whole / count + (i < whole % count ? 1 : 0); };
+        const auto part_of = [&](std::size_t whole) {
+            return whole / count + (i < whole % count ? 1 : 0);
+        };
         loops.push_back(std::make_unique<EventLoop>(task, parts[i], part_of(places.most)));
     }
     const ServerCounters before = read_counters(endpoint);
@@ -189,7 +208,8 @@ LoadRun generate_load(const Endpoint& endpoint, std::span<const PlannedRequest> 
         for (std::size_t i = 0; i < count; ++i)
             threads.emplace_back([&, i] {
                 try {
-                    if (options.warm_connections) loops[i]->warm(places.warm / count + (i < places.warm % count ? 1 : 0));
+                    if (options.warm_connections)
+                        loops[i]->warm(places.warm / count + (i < places.warm % count ? 1 : 0));
                 } catch (...) {
                     const std::lock_guard lock(mutex);
                     failure = std::current_exception();
@@ -213,9 +233,11 @@ LoadRun generate_load(const Endpoint& endpoint, std::span<const PlannedRequest> 
         epoch = monotonic_seconds() + 0.005;  // all threads are awake by then
         started.count_down();
         std::unique_lock lock(mutex);
-        while (!all_ended.wait_for(lock, std::chrono::duration<double>(progress_seconds), [&] { return running == 0; }))
+        while (!all_ended.wait_for(lock, std::chrono::duration<double>(progress_seconds),
+                                   [&] { return running == 0; }))
             if (options.progress)
-                options.progress({monotonic_seconds() - epoch, task.sent, task.ended, task.failed, plan.size(), task.token_chunks});
+                options.progress({monotonic_seconds() - epoch, task.sent, task.ended, task.failed,
+                                  plan.size(), task.token_chunks});
     }
     if (failure) std::rethrow_exception(failure);
 

@@ -64,12 +64,14 @@ std::optional<PageSample> sample_of(std::string_view line) {
     std::string_view rest = without_blanks_before(line.substr(name_end));
     if (!rest.empty() && rest.front() == '{' && !read_labels(rest, sample.le)) return std::nullopt;
     rest = without_blanks_before(rest);
-    sample.value = real_of(rest.substr(0, rest.find_first_of(blanks_in_a_line)));  // a time stamp may follow
+    sample.value =
+        real_of(rest.substr(0, rest.find_first_of(blanks_in_a_line)));  // a time stamp may follow
     return sample;
 }
 
 /// Every sample whose name begins with `metric`. Lines of other names are not read.
-void for_samples(std::string_view page, std::string_view metric, const std::function<void(const PageSample&)>& visit) {
+void for_samples(std::string_view page, std::string_view metric,
+                 const std::function<void(const PageSample&)>& visit) {
     while (!page.empty()) {
         const std::string_view line = page.substr(0, page.find('\n'));
         page.remove_prefix(std::min(page.size(), line.size() + 1));
@@ -141,7 +143,8 @@ std::optional<Histogram> histogram_in(std::string_view page, std::string_view me
             return;
         }
         const bool last = sample.le == "+Inf" || sample.le == "Inf";
-        const auto bound = last ? std::optional(std::numeric_limits<double>::infinity()) : real_of(sample.le);
+        const auto bound =
+            last ? std::optional(std::numeric_limits<double>::infinity()) : real_of(sample.le);
         if (!bound || (by_bound.size() >= most_buckets && !by_bound.contains(*bound))) {
             possible = false;
             return;
@@ -150,23 +153,27 @@ std::optional<Histogram> histogram_in(std::string_view page, std::string_view me
         bucket.cumulative += *sample.value;
         ++bucket.series;
     });
-    if (!possible || !sum || !count || by_bound.size() < 2 || !std::isinf(by_bound.rbegin()->first)) return std::nullopt;
+    if (!possible || !sum || !count || by_bound.size() < 2 || !std::isinf(by_bound.rbegin()->first))
+        return std::nullopt;
     Histogram result;
     result.count = *count;
     result.sum = *sum;
     double before = 0;
     for (const auto& [bound, bucket] : by_bound) {
-        if (bucket.series != by_bound.begin()->second.series || bucket.cumulative < before) return std::nullopt;
+        if (bucket.series != by_bound.begin()->second.series || bucket.cumulative < before)
+            return std::nullopt;
         if (std::isfinite(bound)) result.bounds.push_back(bound);
         result.counts.push_back(bucket.cumulative - before);
         before = bucket.cumulative;
     }
-    if (!(std::abs(before - result.count) <= 1e-9 * result.count) || !std::isfinite(result.sum)) return std::nullopt;
+    if (!(std::abs(before - result.count) <= 1e-9 * result.count) || !std::isfinite(result.sum))
+        return std::nullopt;
     return result;
 }
 
 std::optional<Histogram> difference(const Histogram& after, const Histogram& before) {
-    if (after.bounds != before.bounds || after.count < before.count || after.sum < before.sum) return std::nullopt;
+    if (after.bounds != before.bounds || after.count < before.count || after.sum < before.sum)
+        return std::nullopt;
     Histogram result = after;
     result.count -= before.count;
     result.sum -= before.sum;
@@ -185,7 +192,8 @@ std::optional<BucketQuantile> quantile_of(const Histogram& histogram, double q) 
     for (std::size_t i = 0; i < histogram.bounds.size(); ++i) {
         const double here = histogram.counts[i];
         if (here > 0 && below + here >= wanted)
-            return BucketQuantile{low + (histogram.bounds[i] - low) * (wanted - below) / here, low, histogram.bounds[i]};
+            return BucketQuantile{low + (histogram.bounds[i] - low) * (wanted - below) / here, low,
+                                  histogram.bounds[i]};
         below += here;
         low = histogram.bounds[i];
     }

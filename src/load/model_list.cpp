@@ -22,7 +22,8 @@ ModelList ask_for_models(const Endpoint& endpoint, double timeout_seconds, const
     if (!object.is_object() || data == object.end() || !data->is_array()) return result;
     result.state = State::listed;
     for (const auto& model : *data)
-        if (const auto id = model.is_object() ? model.find("id") : model.end(); model.is_object() && id != model.end() && id->is_string())
+        if (const auto id = model.is_object() ? model.find("id") : model.end();
+            model.is_object() && id != model.end() && id->is_string())
             result.names.push_back(id->get<std::string>());
     return result;
 }

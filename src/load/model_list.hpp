@@ -22,6 +22,7 @@ struct ModelList {
 };
 
 /// Asks for the list once and waits `timeout_seconds` at most.
-ModelList ask_for_models(const Endpoint& endpoint, double timeout_seconds, const GiveUp& give_up = {});
+ModelList ask_for_models(const Endpoint& endpoint, double timeout_seconds,
+                         const GiveUp& give_up = {});
 
 }  // namespace servetune

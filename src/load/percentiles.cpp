@@ -25,8 +25,12 @@ std::optional<Ranks> percentile_ranks(std::size_t n, double q) {
     // How many of n lie below the quantile is binomial: X(l) <= x_q <= X(h) unless it is below l or
     // at least h.
     const boost::math::binomial below(static_cast<double>(n), q);
-    const auto at_most = [&](std::size_t k) { return boost::math::cdf(below, static_cast<double>(k)); };
-    const auto at_least = [&](std::size_t k) { return boost::math::cdf(boost::math::complement(below, static_cast<double>(k - 1))); };
+    const auto at_most = [&](std::size_t k) {
+        return boost::math::cdf(below, static_cast<double>(k));
+    };
+    const auto at_least = [&](std::size_t k) {
+        return boost::math::cdf(boost::math::complement(below, static_cast<double>(k - 1)));
+    };
     const auto lowest = [&](double tail) {  // the largest l with P(B <= l - 1) <= tail; 0: none
         std::size_t low = 0;
         std::size_t high = n;

@@ -20,7 +20,9 @@ namespace {
 
 constexpr double patience_seconds = 120;  // for one token; a server under load may take its time
 
-std::string address_of(const Endpoint& endpoint) { return without_user_info(server_url(endpoint.url)) + path_of(endpoint); }
+std::string address_of(const Endpoint& endpoint) {
+    return without_user_info(server_url(endpoint.url)) + path_of(endpoint);
+}
 
 /// `usage.prompt_tokens` of the answer to a request for one token, where it has that.
 std::optional<std::int64_t> prompt_tokens_in(const Reply& reply) {
@@ -28,8 +30,10 @@ std::optional<std::int64_t> prompt_tokens_in(const Reply& reply) {
     const auto usage = object.is_object() ? object.find("usage") : object.end();
     if (!object.is_object() || usage == object.end() || !usage->is_object()) return std::nullopt;
     const auto count = usage->find("prompt_tokens");
-    constexpr std::uint64_t most = std::uint64_t{1} << 40;  // sums of such counts stay within 64 bits
-    if (count == usage->end() || !count->is_number_unsigned() || count->get<std::uint64_t>() > most) return std::nullopt;
+    constexpr std::uint64_t most = std::uint64_t{1}
+                                   << 40;  // sums of such counts stay within 64 bits
+    if (count == usage->end() || !count->is_number_unsigned() || count->get<std::uint64_t>() > most)
+        return std::nullopt;
     return count->get<std::int64_t>();
 }
 
@@ -37,8 +41,11 @@ std::optional<std::int64_t> prompt_tokens_in(const Reply& reply) {
 Reply asked_for_one_token(const Endpoint& endpoint, const std::string& text) {
     Endpoint whole = endpoint;
     whole.stream = false;
-    Reply reply = post(endpoint, path_of(endpoint), request_body(whole, {.text = text, .output_tokens = 1}, {}, false), patience_seconds);
-    if (!reply.error.empty() || reply.status != 200) throw IoError(address_of(endpoint) + trouble_text(reply));
+    Reply reply =
+        post(endpoint, path_of(endpoint),
+             request_body(whole, {.text = text, .output_tokens = 1}, {}, false), patience_seconds);
+    if (!reply.error.empty() || reply.status != 200)
+        throw IoError(address_of(endpoint) + trouble_text(reply));
     return reply;
 }
 
@@ -47,12 +54,15 @@ Reply asked_for_one_token(const Endpoint& endpoint, const std::string& text) {
 
 /// Statuses by which servers refuse a request that they do not understand: FastAPI's and
 /// transformers' 422, hosted interfaces' 400.
-bool refuses_fields(const RequestRecord& record) { return record.http_status == 400 || record.http_status == 422; }
+bool refuses_fields(const RequestRecord& record) {
+    return record.http_status == 400 || record.http_status == 422;
+}
 
 /// One request of the load test's kind, sent and read as the load test does it.
 class TriedRequest {
 public:
-    TriedRequest(const Endpoint& endpoint, bool ignore_eos, bool token_ids, const std::stop_token& stop)
+    TriedRequest(const Endpoint& endpoint, bool ignore_eos, bool token_ids,
+                 const std::stop_token& stop)
         : endpoint_(endpoint), ignore_eos_(ignore_eos), stop_(stop) {
         endpoint_.metrics_path.clear();
         request_.output_tokens = 1;
@@ -102,8 +112,9 @@ RequestRecord find_refused(TriedRequest& request, RequestRecord record, Handshak
         std::erase(left, field);
     };
     while (refuses_fields(record) && !left.empty()) {
-        const auto named =
-            std::find_if(left.begin(), left.end(), [&](const std::string& field) { return record.error.find(field) != std::string::npos; });
+        const auto named = std::find_if(left.begin(), left.end(), [&](const std::string& field) {
+            return record.error.find(field) != std::string::npos;
+        });
         if (named != left.end()) {
             refuse(std::string(*named));
             record = request.without(result.refused_fields);
@@ -124,29 +135,38 @@ RequestRecord find_refused(TriedRequest& request, RequestRecord record, Handshak
 
 }  // namespace
 
-Handshake try_request(const Endpoint& endpoint, bool ignore_eos, bool token_ids, const std::stop_token& stop) {
+Handshake try_request(const Endpoint& endpoint, bool ignore_eos, bool token_ids,
+                      const std::stop_token& stop) {
     TriedRequest request(endpoint, ignore_eos, token_ids, stop);
     const RequestRecord first = request.without({});
     RequestRecord record = first;
     Handshake result;
     if (refuses_fields(first)) {
         record = find_refused(request, first, result);
-        if (refuses_fields(record)) throw IoError(address_of(endpoint) + " refuses the load test's requests: " + first.error);
+        if (refuses_fields(record))
+            throw IoError(address_of(endpoint) +
+                          " refuses the load test's requests: " + first.error);
         // A message may name fields that are welcome, as when it repeats the whole request.
-        for (std::size_t i = 0; result.refused_fields.size() > 1 && i < result.refused_fields.size();) {
-            RequestRecord again = request.without(without_field(result.refused_fields, result.refused_fields[i]));
+        for (std::size_t i = 0;
+             result.refused_fields.size() > 1 && i < result.refused_fields.size();) {
+            RequestRecord again =
+                request.without(without_field(result.refused_fields, result.refused_fields[i]));
             if (refuses_fields(again)) {
                 ++i;
                 continue;
             }
             record = std::move(again);
-            result.refused_fields.erase(result.refused_fields.begin() + static_cast<std::ptrdiff_t>(i));
+            result.refused_fields.erase(result.refused_fields.begin() +
+                                        static_cast<std::ptrdiff_t>(i));
             result.reasons.erase(result.reasons.begin() + static_cast<std::ptrdiff_t>(i));
         }
     }
-    const bool passes_by = record.http_status == 408 || record.http_status == 429 || record.http_status >= 500;
-    if (record.end == RequestEnd::http_error && !passes_by) (void)asked_for_one_token(as_agreed(endpoint, result), "Hello");  // says more
-    if (record.end == RequestEnd::not_connected || (record.end == RequestEnd::http_error && !passes_by))
+    const bool passes_by =
+        record.http_status == 408 || record.http_status == 429 || record.http_status >= 500;
+    if (record.end == RequestEnd::http_error && !passes_by)
+        (void)asked_for_one_token(as_agreed(endpoint, result), "Hello");  // says more
+    if (record.end == RequestEnd::not_connected ||
+        (record.end == RequestEnd::http_error && !passes_by))
         throw IoError(address_of(endpoint) + ": " + record.error);
     result.counts_tokens = record.end != RequestEnd::no_usage;
     return result;
@@ -165,7 +185,8 @@ std::int64_t count_prompt_tokens(const Endpoint& endpoint, const std::string& te
     const Reply reply = asked_for_one_token(endpoint, text);
     if (const auto count = prompt_tokens_in(reply)) return *count;
     throw IoError(address_of(endpoint) +
-                  " does not say how many tokens a prompt has (usage.prompt_tokens): " + printable_line(reply.body.substr(0, 200)));
+                  " does not say how many tokens a prompt has (usage.prompt_tokens): " +
+                  printable_line(reply.body.substr(0, 200)));
 }
 
 std::optional<Calibration> calibrated(const Endpoint& endpoint, const TokenCount& count) {
@@ -177,7 +198,8 @@ std::optional<Calibration> calibrated(const Endpoint& endpoint, const TokenCount
 std::vector<std::string> served_models(const Endpoint& endpoint) {
     const ModelList list = ask_for_models(endpoint, 10);
     if (list.state == ModelList::State::no_answer)
-        throw IoError("GET " + without_user_info(server_url(endpoint.url)) + endpoint.models_path + trouble_text(list.reply));
+        throw IoError("GET " + without_user_info(server_url(endpoint.url)) + endpoint.models_path +
+                      trouble_text(list.reply));
     return list.names;
 }
 

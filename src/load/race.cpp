@@ -58,7 +58,8 @@ double output_done(const std::vector<RequestRecord>& records) {
 std::optional<double> lost_after_seconds(const RateToReach& wanted, const Plan& plan) {
     const CountedWork counted = counted_by(wanted.metric);
     if (counted.none() || !(wanted.least > 0)) return std::nullopt;
-    if (counted.input && !plan.lengths_exact) return std::nullopt;  // the server may count more than was planned
+    if (counted.input && !plan.lengths_exact)
+        return std::nullopt;  // the server may count more than was planned
     const double work = planned_work(counted, plan);
     if (!(work > 0)) return std::nullopt;
     return work / wanted.least;
@@ -73,13 +74,15 @@ GivenUp given_up(const RateToReach& wanted, const Plan& plan, const LoadRun& run
         result.seconds = std::max(result.seconds, record.done);
         if (counted.requests) done += record.succeeded() ? 1 : 0;
         if (counted.input && record.first_token && i < plan.requests.size())
-            done += static_cast<double>(record.input_tokens.value_or(plan.requests[i].input_tokens));
+            done +=
+                static_cast<double>(record.input_tokens.value_or(plan.requests[i].input_tokens));
     }
     if (counted.output) done += output_done(run.records);
     const double planned = planned_work(counted, plan);
     const double share = planned > 0 ? std::clamp(done / planned, 0.0, 1.0) : 0;
     if (!(result.seconds > 0)) return result;
-    result.value = std::max(done, 0.5) / result.seconds;  // a rate is above 0, also where nothing came yet
+    result.value =
+        std::max(done, 0.5) / result.seconds;  // a rate is above 0, also where nothing came yet
     result.standard_error = result.value * (1 - share) / 2;
     result.saved_seconds = share > 0 ? result.seconds * (1 - share) / share : 0;
     return result;

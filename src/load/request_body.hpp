@@ -17,6 +17,7 @@ bool takes_field(const Endpoint& endpoint, const std::string& field);
 
 /// The JSON that asks for `request`; `turns` is what its conversation has said before it: user,
 /// answer, user, answer, ...
-std::string request_body(const Endpoint& endpoint, const PlannedRequest& request, const std::vector<std::string>& turns, bool ignore_eos);
+std::string request_body(const Endpoint& endpoint, const PlannedRequest& request,
+                         const std::vector<std::string>& turns, bool ignore_eos);
 
 }  // namespace servetune

@@ -40,14 +40,19 @@ constexpr double same_start_seconds = 1;
 
 }  // namespace
 
-ServerReading ServerReading::of(std::string_view page, const std::map<std::string, std::string>& names, double at_seconds) {
+ServerReading ServerReading::of(std::string_view page,
+                                const std::map<std::string, std::string>& names,
+                                double at_seconds) {
     ServerReading result;
     result.at_seconds = at_seconds;
     result.server_started_at = metric_in(page, "process_start_time_seconds");
-    const auto is_in = [](const auto& list, std::string_view name) { return std::find(list.begin(), list.end(), name) != list.end(); };
+    const auto is_in = [](const auto& list, std::string_view name) {
+        return std::find(list.begin(), list.end(), name) != list.end();
+    };
     for (const auto& [ours, theirs] : names) {
         if (is_in(watched_histograms, ours)) {
-            if (auto found = histogram_in(page, theirs)) result.histograms[ours] = std::move(*found);
+            if (auto found = histogram_in(page, theirs))
+                result.histograms[ours] = std::move(*found);
         } else if (is_in(watched_counters, ours)) {
             if (const auto found = named_samples(page, theirs)) result.counters[ours] = found->sum;
         } else if (is_in(watched_gauges, ours)) {
@@ -59,7 +64,8 @@ ServerReading ServerReading::of(std::string_view page, const std::map<std::strin
     return result;
 }
 
-std::optional<ServerWindow> ServerWindow::between(const ServerReading& before, const ServerReading& after) {
+std::optional<ServerWindow> ServerWindow::between(const ServerReading& before,
+                                                  const ServerReading& after) {
     if (!(after.at_seconds > before.at_seconds)) return std::nullopt;
     if (before.server_started_at && after.server_started_at &&
         std::abs(*after.server_started_at - *before.server_started_at) > same_start_seconds)
@@ -80,7 +86,8 @@ std::optional<ServerWindow> ServerWindow::between(const ServerReading& before, c
         result.histograms[name] = *grown;
     }
     for (const auto& [name, now] : after.gauges)
-        if (const auto then = value_in(before.gauges, name)) result.gauges[name] = (now + *then) / 2;
+        if (const auto then = value_in(before.gauges, name))
+            result.gauges[name] = (now + *then) / 2;
     return result;
 }
 
@@ -88,14 +95,21 @@ ServerWindow& ServerWindow::operator+=(const ServerWindow& more) {
     if (!(seconds > 0)) return *this = more;
     const double whole = seconds + more.seconds;
     merge_known(counters, more.counters, [](double& sum, double one) { sum += one; });
-    merge_known(gauges, more.gauges, [&](double& mean, double one) { mean = (mean * seconds + one * more.seconds) / whole; });
-    merge_known(histograms, more.histograms, [](Histogram& sum, const Histogram& one) { sum += one; });
+    merge_known(gauges, more.gauges, [&](double& mean, double one) {
+        mean = (mean * seconds + one * more.seconds) / whole;
+    });
+    merge_known(histograms, more.histograms,
+                [](Histogram& sum, const Histogram& one) { sum += one; });
     seconds = whole;
     return *this;
 }
 
-std::optional<double> ServerWindow::counter(std::string_view name) const { return value_in(counters, name); }
-std::optional<double> ServerWindow::gauge(std::string_view name) const { return value_in(gauges, name); }
+std::optional<double> ServerWindow::counter(std::string_view name) const {
+    return value_in(counters, name);
+}
+std::optional<double> ServerWindow::gauge(std::string_view name) const {
+    return value_in(gauges, name);
+}
 
 const Histogram* ServerWindow::histogram(std::string_view name) const {
     const auto found = histograms.find(name);
@@ -103,8 +117,10 @@ const Histogram* ServerWindow::histogram(std::string_view name) const {
 }
 
 std::optional<double> ServerWindow::requests() const {
-    for (const char* name : {"latency_seconds", "request_prompt_tokens", "request_generated_tokens"})
-        if (const auto found = histograms.find(std::string_view(name)); found != histograms.end()) return found->second.count;
+    for (const char* name :
+         {"latency_seconds", "request_prompt_tokens", "request_generated_tokens"})
+        if (const auto found = histograms.find(std::string_view(name)); found != histograms.end())
+            return found->second.count;
     return std::nullopt;
 }
 
@@ -122,7 +138,8 @@ std::optional<double> ServerWindow::in_flight() const {
 
 std::optional<double> ServerWindow::hit_share() const {
     const auto hits = counter("prefix_hit_tokens");
-    const auto asked = counters.contains("prefix_queried_tokens") ? counter("prefix_queried_tokens") : counter("prompt_tokens");
+    const auto asked = counters.contains("prefix_queried_tokens") ? counter("prefix_queried_tokens")
+                                                                  : counter("prompt_tokens");
     if (!hits || !asked || !(*asked > 0)) return std::nullopt;
     return std::min(1.0, *hits / *asked);
 }

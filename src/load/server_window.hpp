@@ -15,11 +15,13 @@ namespace servetune {
 /// What `autotune watch` reads of a server, by the names of an engine file's `counters`. Counters
 /// only grow, gauges say what is now, histograms count since the server began.
 inline constexpr std::array<std::string_view, 7> watched_counters{
-    "prompt_tokens", "generated_tokens", "prefix_queried_tokens", "prefix_hit_tokens", "preemptions", "drafted_tokens", "accepted_tokens"};
-inline constexpr std::array<std::string_view, 3> watched_gauges{"running_requests", "waiting_requests", "cache_used_share"};
-inline constexpr std::array<std::string_view, 6> watched_histograms{"request_prompt_tokens", "request_generated_tokens",
-                                                                    "first_token_seconds",   "token_gap_seconds",
-                                                                    "per_token_seconds",     "latency_seconds"};
+    "prompt_tokens", "generated_tokens", "prefix_queried_tokens", "prefix_hit_tokens",
+    "preemptions",   "drafted_tokens",   "accepted_tokens"};
+inline constexpr std::array<std::string_view, 3> watched_gauges{
+    "running_requests", "waiting_requests", "cache_used_share"};
+inline constexpr std::array<std::string_view, 6> watched_histograms{
+    "request_prompt_tokens", "request_generated_tokens", "first_token_seconds",
+    "token_gap_seconds",     "per_token_seconds",        "latency_seconds"};
 
 /// A page of metrics at one moment. What the page does not have is absent.
 struct ServerReading {
@@ -30,8 +32,11 @@ struct ServerReading {
     std::optional<double> server_started_at{};  ///< seconds since 1970
 
     /// `names`: an engine file's `counters`; a name of the engine may be a sum, `a + b`.
-    static ServerReading of(std::string_view page, const std::map<std::string, std::string>& names, double at_seconds);
-    [[nodiscard]] bool empty() const { return counters.empty() && gauges.empty() && histograms.empty(); }
+    static ServerReading of(std::string_view page, const std::map<std::string, std::string>& names,
+                            double at_seconds);
+    [[nodiscard]] bool empty() const {
+        return counters.empty() && gauges.empty() && histograms.empty();
+    }
 };
 
 /// What a server did between two readings, or in several such times together.
@@ -42,7 +47,8 @@ struct ServerWindow {
     std::map<std::string, Histogram, std::less<>> histograms{};
 
     /// Nothing when the server restarted in between: a counter fell, or it has another start time.
-    static std::optional<ServerWindow> between(const ServerReading& before, const ServerReading& after);
+    static std::optional<ServerWindow> between(const ServerReading& before,
+                                               const ServerReading& after);
     /// What one of them lacks, both lack.
     ServerWindow& operator+=(const ServerWindow& more);
 

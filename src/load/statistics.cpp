@@ -16,8 +16,12 @@ constexpr std::size_t most_batches = 20;
 constexpr std::size_t fewest_batches = 4;
 constexpr double most_correlation = 0.2;
 
-double sum_of(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
-double mean_of(const std::vector<double>& values) { return sum_of(values) / static_cast<double>(values.size()); }
+double sum_of(const std::vector<double>& values) {
+    return std::accumulate(values.begin(), values.end(), 0.0);
+}
+double mean_of(const std::vector<double>& values) {
+    return sum_of(values) / static_cast<double>(values.size());
+}
 
 /// Sum of squared distances from the mean.
 double squares_of(const std::vector<double>& values, double mean) {
@@ -31,7 +35,8 @@ double lag_one_correlation(const std::vector<double>& values) {
     const double squares = squares_of(values, mean);
     if (!(squares > 0)) return 0;
     double sum = 0;
-    for (std::size_t i = 1; i < values.size(); ++i) sum += (values[i] - mean) * (values[i - 1] - mean);
+    for (std::size_t i = 1; i < values.size(); ++i)
+        sum += (values[i] - mean) * (values[i - 1] - mean);
     return sum / squares;
 }
 
@@ -51,12 +56,14 @@ Uncounted uncounted_by(const std::vector<const RequestRecord*>& successes) {
         pieces += record->chunks;
         text += *record->estimated_tokens;
     }
-    return text > 0 && text >= several_tokens_a_piece * pieces ? Uncounted::text : Uncounted::pieces;
+    return text > 0 && text >= several_tokens_a_piece * pieces ? Uncounted::text
+                                                               : Uncounted::pieces;
 }
 
 double counted_tokens(const RequestRecord& record, Uncounted uncounted) {
     if (record.output_tokens) return static_cast<double>(*record.output_tokens);
-    if (uncounted == Uncounted::text && record.estimated_tokens) return std::max(1.0, std::round(*record.estimated_tokens));
+    if (uncounted == Uncounted::text && record.estimated_tokens)
+        return std::max(1.0, std::round(*record.estimated_tokens));
     return record.chunks;
 }
 
@@ -66,13 +73,15 @@ struct Times {
 };
 Times seen_times(const RequestRecord& record, double tokens) {
     Times times;
-    if (!record.unread_field.empty()) return times;  // its first token, and its last one, may be where nothing is read
+    if (!record.unread_field.empty())
+        return times;  // its first token, and its last one, may be where nothing is read
     if (record.first_token) {
         times.first = *record.first_token - record.sent;
         times.first_from_schedule = *record.first_token - record.scheduled;
     }
     if (record.last_token) times.latency = *record.last_token - record.sent;
-    if (times.first && times.latency && tokens > 1 && record.chunks > 1) times.per_token = (*times.latency - *times.first) / (tokens - 1);
+    if (times.first && times.latency && tokens > 1 && record.chunks > 1)
+        times.per_token = (*times.latency - *times.first) / (tokens - 1);
     return times;
 }
 
@@ -87,7 +96,8 @@ public:
     Summary(const LoadRun& run, const Asked& asked) : run_(run), asked_(asked) {
         for (const RequestRecord& record : run.records)
             if (record.succeeded()) successes_.push_back(&record);
-        std::stable_sort(successes_.begin(), successes_.end(), [](const auto* a, const auto* b) { return a->sent < b->sent; });
+        std::stable_sort(successes_.begin(), successes_.end(),
+                         [](const auto* a, const auto* b) { return a->sent < b->sent; });
         uncounted_ = uncounted_by(successes_);
     }
 
@@ -111,19 +121,28 @@ private:
         if (!amount || !(run_.duration_seconds > 0)) return std::nullopt;
         return *amount / run_.duration_seconds;
     }
-    [[nodiscard]] double output_tokens_of(const RequestRecord& record) const { return counted_tokens(record, uncounted_); }
+    [[nodiscard]] double output_tokens_of(const RequestRecord& record) const {
+        return counted_tokens(record, uncounted_);
+    }
     [[nodiscard]] std::optional<double> input_tokens_of(const RequestRecord& record) const {
         if (record.input_tokens) return static_cast<double>(*record.input_tokens);
-        if (record.index >= asked_.plan.size() || asked_.plan[record.index].input_tokens <= 0) return std::nullopt;
+        if (record.index >= asked_.plan.size() || asked_.plan[record.index].input_tokens <= 0)
+            return std::nullopt;
         return static_cast<double>(asked_.plan[record.index].input_tokens);
     }
     /// Output tokens whose text came.
     [[nodiscard]] double seen_tokens_of(const RequestRecord& record) const {
         return output_tokens_of(record) - static_cast<double>(record.hidden_tokens);
     }
-    [[nodiscard]] Times times_of(const RequestRecord& record) const { return seen_times(record, seen_tokens_of(record)); }
-    [[nodiscard]] bool closed_loop() const { return asked_.arrival.kind == Arrival::Kind::concurrency && asked_.arrival.in_flight > 0; }
-    [[nodiscard]] std::size_t places() const { return static_cast<std::size_t>(asked_.arrival.in_flight); }
+    [[nodiscard]] Times times_of(const RequestRecord& record) const {
+        return seen_times(record, seen_tokens_of(record));
+    }
+    [[nodiscard]] bool closed_loop() const {
+        return asked_.arrival.kind == Arrival::Kind::concurrency && asked_.arrival.in_flight > 0;
+    }
+    [[nodiscard]] std::size_t places() const {
+        return static_cast<std::size_t>(asked_.arrival.in_flight);
+    }
 
     void counts() {
         result().requested_requests = static_cast<double>(asked_.requests);
@@ -131,8 +150,10 @@ private:
         result().failed_requests = static_cast<double>(run_.records.size() - successes_.size());
         result().duration_seconds = run_.duration_seconds;
         result().requests_per_second = per_second(result().successful_requests);
-        if (closed_loop()) result().maximum_concurrency = static_cast<double>(asked_.arrival.in_flight);
-        if (asked_.arrival.kind == Arrival::Kind::rate) result().requested_rate_per_second = asked_.arrival.requests_per_second;
+        if (closed_loop())
+            result().maximum_concurrency = static_cast<double>(asked_.arrival.in_flight);
+        if (asked_.arrival.kind == Arrival::Kind::rate)
+            result().requested_rate_per_second = asked_.arrival.requests_per_second;
         if (run_.stopped) note("the run was stopped before its end");
     }
 
@@ -148,7 +169,8 @@ private:
             add(scheduled, times.first_from_schedule);
             add(per_token, times.per_token);
             add(latency, times.latency);
-            if (record->unread_field.empty()) gaps.insert(gaps.end(), record->gaps.begin(), record->gaps.end());
+            if (record->unread_field.empty())
+                gaps.insert(gaps.end(), record->gaps.begin(), record->gaps.end());
             one_piece += record->chunks == 1 && seen_tokens_of(*record) > 1 ? 1 : 0;
         }
         result().time_to_first_token = summary_of(std::move(first));
@@ -158,14 +180,17 @@ private:
         result().inter_token_latency = summary_of(std::move(gaps));
         if (one_piece > 0)
             note(std::to_string(one_piece) +
-                 " answers came in one piece: their first token is the whole answer, their time per output token is not known");
+                 " answers came in one piece: their first token is the whole answer, their time "
+                 "per output token is not known");
     }
 
     /// What a total would vary by with other requests of this kind, sqrt(n) s: whether two runs did
     /// the same work.
     void add_error_of_total(const std::string& name, const std::vector<double>& lengths) {
         const auto n = static_cast<double>(lengths.size());
-        if (n > 1) statistics_.standard_errors[name] = std::sqrt(n * squares_of(lengths, mean_of(lengths)) / (n - 1));
+        if (n > 1)
+            statistics_.standard_errors[name] =
+                std::sqrt(n * squares_of(lengths, mean_of(lengths)) / (n - 1));
     }
 
     void tokens() {
@@ -197,13 +222,16 @@ private:
         if (input) result().total_tokens_per_second = per_second(*input + output);
         if (uncounted > 0)
             note("the server gave no token count for " + std::to_string(uncounted) + " answers: " +
-                 (uncounted_ == Uncounted::text ? "they are estimated from their text"
-                                                : "their pieces are counted instead, and one may hold several tokens"));
+                 (uncounted_ == Uncounted::text
+                      ? "they are estimated from their text"
+                      : "their pieces are counted instead, and one may hold several tokens"));
         if (planned > 0)
-            note("the server gave no token count for " + std::to_string(planned) + " prompts: their planned lengths are counted instead");
+            note("the server gave no token count for " + std::to_string(planned) +
+                 " prompts: their planned lengths are counted instead");
         if (run_.left_open > 0)
             note("the server did not end " + std::to_string(run_.left_open) +
-                 " answers after [DONE]: their connections were dropped 0.25 s later, and their places were taken so long");
+                 " answers after [DONE]: their connections were dropped 0.25 s later, and their "
+                 "places were taken so long");
     }
 
     /// When output tokens came; each piece holds as many as the others of its request.
@@ -211,23 +239,29 @@ private:
         std::vector<Arrived> result;
         for (const RequestRecord* record : successes_) {
             if (!record->first_token) continue;
-            const double each = output_tokens_of(*record) / static_cast<double>(record->gaps.size() + 1);
+            const double each =
+                output_tokens_of(*record) / static_cast<double>(record->gaps.size() + 1);
             double at = *record->first_token;
             result.push_back({at, each});
-            for (const float gap : record->gaps) result.push_back({at += static_cast<double>(gap), each});
+            for (const float gap : record->gaps)
+                result.push_back({at += static_cast<double>(gap), each});
         }
-        std::sort(result.begin(), result.end(), [](const Arrived& a, const Arrived& b) { return a.at < b.at; });
+        std::sort(result.begin(), result.end(),
+                  [](const Arrived& a, const Arrived& b) { return a.at < b.at; });
         return result;
     }
 
     void peak() {
         // When hidden tokens were made is not known.
-        const bool hidden = std::any_of(successes_.begin(), successes_.end(), [](const auto* record) { return record->hidden_tokens > 0; });
+        const bool hidden =
+            std::any_of(successes_.begin(), successes_.end(),
+                        [](const auto* record) { return record->hidden_tokens > 0; });
         if (run_.duration_seconds < 1 || hidden) return;
         const std::vector<Arrived> tokens = arrived();
         double inside = 0;
         double most = 0;
-        for (std::size_t begin = 0, end = 0; end < tokens.size(); ++end) {  // windows [t, t + 1) that end with a piece
+        for (std::size_t begin = 0, end = 0; end < tokens.size();
+             ++end) {  // windows [t, t + 1) that end with a piece
             inside += tokens[end].tokens;
             while (tokens[end].at - tokens[begin].at >= 1) inside -= tokens[begin++].tokens;
             most = std::max(most, inside);
@@ -239,7 +273,8 @@ private:
         std::vector<std::pair<double, int>> changes;
         double together = 0;
         for (const RequestRecord& record : run_.records) {
-            if (record.end == RequestEnd::not_connected || !(record.done > record.sent)) continue;  // never was with the server
+            if (record.end == RequestEnd::not_connected || !(record.done > record.sent))
+                continue;  // never was with the server
             changes.emplace_back(record.sent, 1);
             changes.emplace_back(record.done, -1);
             together += record.done - record.sent;
@@ -255,31 +290,39 @@ private:
 
     void goodput() {
         const ServiceLimits& limits = asked_.limits;
-        if (!limits.time_to_first_token_seconds && !limits.time_per_output_token_seconds && !limits.latency_seconds) return;
+        if (!limits.time_to_first_token_seconds && !limits.time_per_output_token_seconds &&
+            !limits.latency_seconds)
+            return;
         std::size_t good = 0;
         std::size_t unknown = 0;
         for (const RequestRecord* record : successes_) {
             const Times times = times_of(*record);
             bool kept = true;
             bool known = true;
-            const auto keeps = [&](const std::optional<double>& limit, const std::optional<double>& value) {
+            const auto keeps = [&](const std::optional<double>& limit,
+                                   const std::optional<double>& value) {
                 if (!limit) return;
                 if (!value) known = false;
                 else if (*value > *limit) kept = false;
             };
             keeps(limits.time_to_first_token_seconds, times.first);
             keeps(limits.latency_seconds, times.latency);
-            if (seen_tokens_of(*record) > 1) keeps(limits.time_per_output_token_seconds, times.per_token);
+            if (seen_tokens_of(*record) > 1)
+                keeps(limits.time_per_output_token_seconds, times.per_token);
             good += kept && known ? 1 : 0;
             unknown += kept && !known ? 1 : 0;
         }
-        if (unknown == 0) result().goodput_requests_per_second = per_second(static_cast<double>(good));
-        else note("no goodput: of " + std::to_string(unknown) + " requests it is not known whether they kept the limits");
+        if (unknown == 0)
+            result().goodput_requests_per_second = per_second(static_cast<double>(good));
+        else
+            note("no goodput: of " + std::to_string(unknown) +
+                 " requests it is not known whether they kept the limits");
     }
 
     void uncertainty() {
         if (!closed_loop() && asked_.arrival.kind != Arrival::Kind::rate) {
-            note("no intervals: " + std::string(name_in(arrival_kinds, asked_.arrival.kind)) + " has no steady state; repeated runs tell");
+            note("no intervals: " + std::string(name_in(arrival_kinds, asked_.arrival.kind)) +
+                 " has no steady state; repeated runs tell");
             return;
         }
         const std::size_t skipped = closed_loop() ? std::min(places(), successes_.size()) : 0;
@@ -308,39 +351,46 @@ private:
         const double effective = n * (1 - r) / (1 + r);
         if (effective >= 2) {
             const double error = std::sqrt(squares_of(values, mean) / (n - 1) / effective);
-            const double t = boost::math::quantile(boost::math::students_t(effective - 1), 1 - alpha / 2);
+            const double t =
+                boost::math::quantile(boost::math::students_t(effective - 1), 1 - alpha / 2);
             statistics_.standard_errors[family + "_mean_seconds"] = error;
             interval(family + "_mean_seconds", mean, t * error);
         }
         std::sort(values.begin(), values.end());
         const auto independent = static_cast<std::size_t>(effective);
-        for (const auto& [name, q] :
-             {std::pair{"_p50_seconds", 0.50}, {"_p90_seconds", 0.90}, {"_p95_seconds", 0.95}, {"_p99_seconds", 0.99}}) {
+        for (const auto& [name, q] : {std::pair{"_p50_seconds", 0.50},
+                                      {"_p90_seconds", 0.90},
+                                      {"_p95_seconds", 0.95},
+                                      {"_p99_seconds", 0.99}}) {
             const auto ranks = percentile_ranks(independent, q);
             if (!ranks) {
-                note("no interval of " + family + name + ": " + std::to_string(independent) + " independent requests are too few");
+                note("no interval of " + family + name + ": " + std::to_string(independent) +
+                     " independent requests are too few");
                 continue;
             }
             // Ranks among the independent ones, stretched over all.
             const double stretch = n / static_cast<double>(independent);
             const double low = std::floor(static_cast<double>(ranks->low) * stretch);
             const double high = std::ceil(static_cast<double>(ranks->high) * stretch);
-            statistics_.intervals[family + name] = {values[static_cast<std::size_t>(std::max(low, 1.0)) - 1],
-                                                    values[static_cast<std::size_t>(std::min(high, n)) - 1]};
+            statistics_.intervals[family + name] = {
+                values[static_cast<std::size_t>(std::max(low, 1.0)) - 1],
+                values[static_cast<std::size_t>(std::min(high, n)) - 1]};
         }
     }
 
     /// Of a positive quantity, symmetric on a logarithmic scale.
     void interval(const std::string& metric, double mean, double half_width) {
         const double factor = mean > 0 ? std::exp(half_width / mean) : widest_factor;
-        if (mean > 0 && factor < widest_factor) statistics_.intervals[metric] = {mean / factor, mean * factor};
+        if (mean > 0 && factor < widest_factor)
+            statistics_.intervals[metric] = {mean / factor, mean * factor};
         else note("no interval of " + metric + ": the values differ too much");
     }
 
     void steady_state() {
         if (asked_.requests < requests_per_place * places()) {
-            note("no interval of the throughput: a closed loop of " + std::to_string(places()) + " places needs at least " +
-                 std::to_string(requests_per_place * places()) + " requests to have a steady state");
+            note("no interval of the throughput: a closed loop of " + std::to_string(places()) +
+                 " places needs at least " + std::to_string(requests_per_place * places()) +
+                 " requests to have a steady state");
             return;
         }
         std::vector<double> ends;
@@ -357,10 +407,13 @@ private:
         steady.begin_seconds = ends[places() - 1];
         steady.end_seconds = last_sent;
         const double length = steady.end_seconds - steady.begin_seconds;
-        steady.batches = length > 0 ? static_cast<std::size_t>(std::min(static_cast<double>(most_batches), length / *mean_latency)) : 0;
+        steady.batches = length > 0
+                             ? static_cast<std::size_t>(std::min(static_cast<double>(most_batches),
+                                                                 length / *mean_latency))
+                             : 0;
         if (steady.batches < fewest_batches) {
-            note("no interval of the throughput: the steady state is too short for " + std::to_string(fewest_batches) +
-                 " batches as long as a mean latency");
+            note("no interval of the throughput: the steady state is too short for " +
+                 std::to_string(fewest_batches) + " batches as long as a mean latency");
             return;
         }
         batch_means(steady);
@@ -376,15 +429,19 @@ private:
             ended.push_back({record->done, 1});
         }
         const auto rates = [&](const std::vector<Arrived>& events) {
-            const double width = (steady.end_seconds - steady.begin_seconds) / static_cast<double>(steady.batches);
+            const double width =
+                (steady.end_seconds - steady.begin_seconds) / static_cast<double>(steady.batches);
             std::vector<double> rate(steady.batches, 0.0);
             for (const Arrived& event : events)
                 if (event.at >= steady.begin_seconds && event.at < steady.end_seconds)
-                    rate[std::min(steady.batches - 1, static_cast<std::size_t>((event.at - steady.begin_seconds) / width))] +=
-                        event.tokens / width;
+                    rate[std::min(steady.batches - 1,
+                                  static_cast<std::size_t>((event.at - steady.begin_seconds) /
+                                                           width))] += event.tokens / width;
             return rate;
         };
-        while (steady.batches >= 2 * fewest_batches && lag_one_correlation(rates(output)) > most_correlation) steady.batches /= 2;
+        while (steady.batches >= 2 * fewest_batches &&
+               lag_one_correlation(rates(output)) > most_correlation)
+            steady.batches /= 2;
         steady.lag_one_correlation = lag_one_correlation(rates(output));
         const auto rate = [&](const std::string& metric, const std::vector<double>& batches) {
             const double mean = mean_of(batches);
@@ -413,7 +470,9 @@ private:
 
 }  // namespace
 
-LoadStatistics statistics_of(const LoadRun& run, const Asked& asked) { return Summary(run, asked).statistics(); }
+LoadStatistics statistics_of(const LoadRun& run, const Asked& asked) {
+    return Summary(run, asked).statistics();
+}
 
 std::vector<double> output_tokens_of(std::span<const RequestRecord> records) {
     std::vector<const RequestRecord*> successes;
@@ -429,7 +488,8 @@ TimeSummary summary_of(std::vector<double> values) {
     TimeSummary result;
     if (values.empty()) return result;
     result.mean = mean_of(values);
-    result.standard_deviation = std::sqrt(squares_of(values, *result.mean) / static_cast<double>(values.size()));
+    result.standard_deviation =
+        std::sqrt(squares_of(values, *result.mean) / static_cast<double>(values.size()));
     std::sort(values.begin(), values.end());
     result.p50 = percentile(values, 0.50);
     result.p90 = percentile(values, 0.90);
@@ -453,10 +513,12 @@ Metrics metrics_of(const BenchmarkResult& result) {
 
 Metrics metrics_of(const LoadStatistics& statistics) {
     Metrics metrics = metrics_of(statistics.result);
-    if (const auto& per_token = statistics.result.time_per_output_token.mean; per_token && *per_token > 0)
+    if (const auto& per_token = statistics.result.time_per_output_token.mean;
+        per_token && *per_token > 0)
         metrics[std::string(tokens_per_second_per_user)] = Metric{1 / *per_token};
     for (const auto& [name, error] : statistics.standard_errors)
-        if (const auto found = metrics.find(name); found != metrics.end()) found->second.standard_error = error;
+        if (const auto found = metrics.find(name); found != metrics.end())
+            found->second.standard_error = error;
     return metrics;
 }
 

@@ -39,8 +39,10 @@ struct Series {
 /// 99.5 % of rows without a step (40 000 rows each). `rounds`: blocks are whole rounds of a closed
 /// loop, taken as correlated by 0.5 from one to the next; else by 0.75.
 double critical(std::size_t blocks, bool rounds) {
-    constexpr std::array<double, 13> of_rounds{8.20, 7.23, 6.47, 5.84, 5.60, 5.21, 4.93, 4.74, 4.54, 4.37, 4.17, 4.16, 4.02};
-    constexpr std::array<double, 13> of_others{10.18, 9.09, 8.36, 7.66, 7.26, 6.95, 6.56, 6.37, 6.16, 5.91, 5.82, 5.63, 5.52};
+    constexpr std::array<double, 13> of_rounds{8.20, 7.23, 6.47, 5.84, 5.60, 5.21, 4.93,
+                                               4.74, 4.54, 4.37, 4.17, 4.16, 4.02};
+    constexpr std::array<double, 13> of_others{10.18, 9.09, 8.36, 7.66, 7.26, 6.95, 6.56,
+                                               6.37,  6.16, 5.91, 5.82, 5.63, 5.52};
     return (rounds ? of_rounds : of_others)[std::min(blocks, most_blocks) - fewest_blocks];
 }
 
@@ -64,7 +66,8 @@ std::vector<double> without_line(std::vector<double> values, const std::vector<d
 }
 
 /// Means of blocks that follow each other; each block has as many values, but for some at the end.
-std::vector<double> blocks_of(const std::vector<double>& values, std::size_t count, std::size_t size) {
+std::vector<double> blocks_of(const std::vector<double>& values, std::size_t count,
+                              std::size_t size) {
     std::vector<double> blocks;
     for (std::size_t i = 0; i < count; ++i) {
         const std::size_t end = i + 1 == count ? values.size() : (i + 1) * size;
@@ -74,8 +77,10 @@ std::vector<double> blocks_of(const std::vector<double>& values, std::size_t cou
 }
 
 /// Means of the values before an index, and from another one on.
-std::pair<double, double> means(const std::vector<double>& values, std::size_t until, std::size_t from) {
-    return {average_of(std::span(values).first(until)), average_of(std::span(values).subspan(from))};
+std::pair<double, double> means(const std::vector<double>& values, std::size_t until,
+                                std::size_t from) {
+    return {average_of(std::span(values).first(until)),
+            average_of(std::span(values).subspan(from))};
 }
 
 std::string in_milliseconds_shown(double seconds) { return figure_shown(seconds * 1e3) + " ms"; }
@@ -93,14 +98,19 @@ Split split_at(std::size_t at, std::vector<double> blocks, std::vector<double> b
     const auto centered = [at](std::vector<double>& values) {
         const double first = average_of(std::span(values).first(at));
         const double second = average_of(std::span(values).subspan(at + 1));
-        for (std::size_t i = 0; i < values.size(); ++i) values[i] = i == at ? 0 : values[i] - (i < at ? first : second);
+        for (std::size_t i = 0; i < values.size(); ++i)
+            values[i] = i == at ? 0 : values[i] - (i < at ? first : second);
         return first - second;
     };
     Split result{at, centered(blocks)};
     if (!beside.empty()) {
         const double distance = centered(beside);
-        const double squares = std::inner_product(beside.begin(), beside.end(), beside.begin(), 0.0);
-        const double slope = squares > 0 ? std::inner_product(beside.begin(), beside.end(), blocks.begin(), 0.0) / squares : 0;
+        const double squares =
+            std::inner_product(beside.begin(), beside.end(), beside.begin(), 0.0);
+        const double slope =
+            squares > 0
+                ? std::inner_product(beside.begin(), beside.end(), blocks.begin(), 0.0) / squares
+                : 0;
         for (std::size_t i = 0; i < blocks.size(); ++i) blocks[i] -= slope * beside[i];
         result.difference -= slope * distance;
     }
@@ -130,7 +140,9 @@ public:
         }
     }
 
-    [[nodiscard]] double mean(double from, double to) const { return (until(to) - until(from)) / (to - from); }
+    [[nodiscard]] double mean(double from, double to) const {
+        return (until(to) - until(from)) / (to - from);
+    }
 
 private:
     struct Point {
@@ -140,7 +152,8 @@ private:
     };
     [[nodiscard]] double until(double at) const {
         auto after =
-            std::upper_bound(points_.begin(), points_.end(), at, [](double value, const Point& point) { return value < point.at; });
+            std::upper_bound(points_.begin(), points_.end(), at,
+                             [](double value, const Point& point) { return value < point.at; });
         if (after == points_.begin()) return 0;
         --after;
         return after->together + after->now * (at - after->at);
@@ -153,7 +166,8 @@ public:
     Comparison(const LoadRun& run, const Arrival& arrival) : arrival_(arrival) {
         for (const RequestRecord& record : run.records)
             if (record.succeeded()) requests_.push_back(&record);
-        std::stable_sort(requests_.begin(), requests_.end(), [](const auto* a, const auto* b) { return a->sent < b->sent; });
+        std::stable_sort(requests_.begin(), requests_.end(),
+                         [](const auto* a, const auto* b) { return a->sent < b->sent; });
         const std::vector<double> all = output_tokens_of(run.records);
         for (std::size_t i = 0; i < run.records.size(); ++i) tokens_[&run.records[i]] = all[i];
         if (arrival.kind == Arrival::Kind::rate) beside_.emplace(run.records);
@@ -162,18 +176,23 @@ public:
     Steadiness result() {
         const bool closed = arrival_.kind == Arrival::Kind::concurrency;
         if (!closed && arrival_.kind != Arrival::Kind::rate)
-            return missing(std::string(name_in(arrival_kinds, arrival_.kind)) + " has no steady state");
+            return missing(std::string(name_in(arrival_kinds, arrival_.kind)) +
+                           " has no steady state");
         leave_out_start_and_end(closed);
-        if (requests_.empty() || requests_.back()->done - requests_.front()->sent < shortest_seconds)
-            return missing("less than " + short_number_text(shortest_seconds) + " s between the start and the end of the run");
+        if (requests_.empty() ||
+            requests_.back()->done - requests_.front()->sent < shortest_seconds)
+            return missing("less than " + short_number_text(shortest_seconds) +
+                           " s between the start and the end of the run");
         std::vector<Series> all;
-        if (Series times = per_token(); 2 * times.seconds.size() >= requests_.size()) all.push_back(std::move(times));
+        if (Series times = per_token(); 2 * times.seconds.size() >= requests_.size())
+            all.push_back(std::move(times));
         if (closed || all.empty()) all.push_back(latencies());
         Steadiness result;
         for (const Series& series : all) {
             const Blocks blocks = blocks_for(series.seconds.size());
             if (blocks.count < fewest_blocks)
-                return missing("too few requests between the start and the end of the run (" + std::to_string(series.seconds.size()) + ")");
+                return missing("too few requests between the start and the end of the run (" +
+                               std::to_string(series.seconds.size()) + ")");
             result.finding = difference_of(series, blocks);
             if (result.finding) break;
         }
@@ -181,7 +200,9 @@ public:
     }
 
 private:
-    static Steadiness missing(std::string why) { return {std::nullopt, NotChecked{"steady", std::move(why)}}; }
+    static Steadiness missing(std::string why) {
+        return {std::nullopt, NotChecked{"steady", std::move(why)}};
+    }
 
     /// While the loop fills and drains, fewer requests share the engine: a closed loop's first and
     /// last ones, one for each place; at a rate those sent before the first answer and answered
@@ -192,18 +213,23 @@ private:
             const auto places = static_cast<std::size_t>(arrival_.in_flight);
             if (requests_.size() <= 2 * places) return requests_.clear();
             requests_.erase(requests_.end() - static_cast<std::ptrdiff_t>(places), requests_.end());
-            requests_.erase(requests_.begin(), requests_.begin() + static_cast<std::ptrdiff_t>(places));
+            requests_.erase(requests_.begin(),
+                            requests_.begin() + static_cast<std::ptrdiff_t>(places));
             return;
         }
         double first_done = requests_.front()->done;
-        for (const RequestRecord* request : requests_) first_done = std::min(first_done, request->done);
+        for (const RequestRecord* request : requests_)
+            first_done = std::min(first_done, request->done);
         const double last_sent = requests_.back()->sent;
-        std::erase_if(requests_, [&](const RequestRecord* request) { return request->sent < first_done || request->done > last_sent; });
+        std::erase_if(requests_, [&](const RequestRecord* request) {
+            return request->sent < first_done || request->done > last_sent;
+        });
     }
 
     void add(const RequestRecord& request, double seconds, Series& to) const {
         to.seconds.push_back(seconds);
-        to.prompts.push_back(std::log(std::max(1.0, static_cast<double>(request.input_tokens.value_or(0)))));
+        to.prompts.push_back(
+            std::log(std::max(1.0, static_cast<double>(request.input_tokens.value_or(0)))));
         to.answers.push_back(std::log(std::max(1.0, tokens_.at(&request))));
         if (beside_) to.in_flight.push_back(std::log(beside_->mean(request.sent, request.done)));
     }
@@ -212,7 +238,9 @@ private:
         Series result{"TPOT"};
         for (const RequestRecord* request : requests_) {
             const double tokens = tokens_.at(request);
-            if (!request->first_token || !request->last_token || request->chunks < 2 || !(tokens > 1)) continue;
+            if (!request->first_token || !request->last_token || request->chunks < 2 ||
+                !(tokens > 1))
+                continue;
             const double each = (*request->last_token - *request->first_token) / (tokens - 1);
             if (!(each > 0)) continue;
             add(*request, each, result);
@@ -240,7 +268,8 @@ private:
         Blocks result;
         std::size_t unit = 1;
         if (arrival_.kind == Arrival::Kind::concurrency) {
-            const auto places = static_cast<std::size_t>(std::max<std::int64_t>(1, arrival_.in_flight));
+            const auto places =
+                static_cast<std::size_t>(std::max<std::int64_t>(1, arrival_.in_flight));
             result.rounds = values / places >= fewest_blocks;
             if (result.rounds) unit = places;
         }
@@ -254,7 +283,8 @@ private:
     static std::optional<Finding> difference_of(const Series& series, const Blocks& kind) {
         const auto [count, size, rounds] = kind;
         std::vector<double> logs(series.seconds.size());
-        std::transform(series.seconds.begin(), series.seconds.end(), logs.begin(), [](double value) { return std::log(value); });
+        std::transform(series.seconds.begin(), series.seconds.end(), logs.begin(),
+                       [](double value) { return std::log(value); });
         logs = without_line(without_line(std::move(logs), series.prompts), series.answers);
         const std::vector<double> blocks = blocks_of(logs, count, size);
         std::vector<double> beside;
@@ -262,21 +292,34 @@ private:
         const std::size_t least = std::max<std::size_t>(fewest_blocks_of_part, count / 8);
         Split best;
         for (std::size_t at = least; at + 1 + least <= count; ++at)
-            if (const Split split = split_at(at, blocks, beside); best.at == 0 || split.left < best.left) best = split;
+            if (const Split split = split_at(at, blocks, beside);
+                best.at == 0 || split.left < best.left)
+                best = split;
         const double spread = std::sqrt(best.left / static_cast<double>(count - 3));
-        const double part = static_cast<double>(std::min(best.at, count - 1 - best.at)) / static_cast<double>(count - 1);
+        const double part = static_cast<double>(std::min(best.at, count - 1 - best.at)) /
+                            static_cast<double>(count - 1);
         const double shift = std::abs(best.difference) * part;
-        if (std::abs(best.difference) < critical(count, rounds) * spread || shift <= std::log1p(least_shift)) return std::nullopt;
+        if (std::abs(best.difference) < critical(count, rounds) * spread ||
+            shift <= std::log1p(least_shift))
+            return std::nullopt;
         const auto [first, rest] = means(series.seconds, best.at * size, (best.at + 1) * size);
         const bool was_cold = best.difference > 0;
         const std::string share =
-            "the first " + percent_text(static_cast<double>(best.at * size) / static_cast<double>(series.seconds.size()), 0);
-        return Finding{"steady", std::string("mean ") + series.name + " of " + share + " = " + in_milliseconds_shown(first),
-                       "of the rest = " + in_milliseconds_shown(rest),
-                       "not steady: " + share + " of the run was " + significant_text(std::max(first / rest, rest / first), 3) + " times " +
-                           (was_cold ? "slower" : "faster") + " than the rest, so the run's figures are a mixture of two states; " +
-                           (was_cold ? "the engine was still cold: measure once more, or warm it up longer"
-                                     : "the engine or its machine became slower: find the cause, and measure once more")};
+            "the first " + percent_text(static_cast<double>(best.at * size) /
+                                            static_cast<double>(series.seconds.size()),
+                                        0);
+        return Finding{
+            "steady",
+            std::string("mean ") + series.name + " of " + share + " = " +
+                in_milliseconds_shown(first),
+            "of the rest = " + in_milliseconds_shown(rest),
+            "not steady: " + share + " of the run was " +
+                significant_text(std::max(first / rest, rest / first), 3) + " times " +
+                (was_cold ? "slower" : "faster") +
+                " than the rest, so the run's figures are a mixture of two states; " +
+                (was_cold ? "the engine was still cold: measure once more, or warm it up longer"
+                          : "the engine or its machine became slower: find the cause, and measure "
+                            "once more")};
     }
 
     const Arrival& arrival_;
@@ -287,6 +330,8 @@ private:
 
 }  // namespace
 
-Steadiness steadiness_of(const LoadRun& run, const Arrival& arrival) { return Comparison(run, arrival).result(); }
+Steadiness steadiness_of(const LoadRun& run, const Arrival& arrival) {
+    return Comparison(run, arrival).result();
+}
 
 }  // namespace servetune

@@ -12,9 +12,11 @@ namespace servetune {
 
 TextStream::TextStream(std::string file) : file_(std::move(file)), buffer_(std::size_t{1} << 20U) {
     std::error_code unknown;  // then opening it says what is wrong
-    if (std::filesystem::is_directory(file_, unknown)) throw IoError("cannot read " + file_ + ": it is a folder");
+    if (std::filesystem::is_directory(file_, unknown))
+        throw IoError("cannot read " + file_ + ": it is a folder");
     stream_.open(file_, std::ios::binary);
-    if (!stream_) throw IoError("cannot read " + file_ + ": " + std::generic_category().message(errno));
+    if (!stream_)
+        throw IoError("cannot read " + file_ + ": " + std::generic_category().message(errno));
     if (peek() == 0xEF) {  // a byte order mark
         for (const int wanted : {0xEF, 0xBB, 0xBF})
             if (next() != wanted) fail(1, "text in UTF-8 wanted");
@@ -32,8 +34,8 @@ bool TextStream::refill() {
 std::string_view TextStream::before(char one, char other) {
     if (peek() < 0) return {};
     const auto begin = buffer_.begin() + static_cast<std::ptrdiff_t>(at_);
-    const auto stop =
-        std::find_if(begin, buffer_.begin() + static_cast<std::ptrdiff_t>(end_), [&](char c) { return c == one || c == other; });
+    const auto stop = std::find_if(begin, buffer_.begin() + static_cast<std::ptrdiff_t>(end_),
+                                   [&](char c) { return c == one || c == other; });
     line_ += static_cast<std::size_t>(std::count(begin, stop, '\n'));
     const std::string_view result(buffer_.data() + at_, static_cast<std::size_t>(stop - begin));
     at_ += result.size();
@@ -47,7 +49,8 @@ bool TextStream::line(std::string& into, std::size_t most) {
     while (peek() >= 0) {
         const std::string_view rest(buffer_.data() + at_, end_ - at_);
         const std::size_t stop = std::min(rest.find('\n'), rest.size());
-        if (into.size() + stop > most) fail(start, "a line of at most " + std::to_string(most >> 20U) + " MiB wanted");
+        if (into.size() + stop > most)
+            fail(start, "a line of at most " + std::to_string(most >> 20U) + " MiB wanted");
         into.append(rest.substr(0, stop));
         at_ += stop;
         if (stop < rest.size()) {
@@ -59,6 +62,8 @@ bool TextStream::line(std::string& into, std::size_t most) {
     return true;
 }
 
-void TextStream::fail(std::size_t line, const std::string& message) const { throw ParseError(place(line) + ": " + message); }
+void TextStream::fail(std::size_t line, const std::string& message) const {
+    throw ParseError(place(line) + ": " + message);
+}
 
 }  // namespace servetune

@@ -37,7 +37,9 @@ public:
 
     [[nodiscard]] std::size_t line_number() const { return line_; }  ///< of the next byte, from 1
     /// `file:line`.
-    [[nodiscard]] std::string place(std::size_t line) const { return file_ + ":" + std::to_string(line); }
+    [[nodiscard]] std::string place(std::size_t line) const {
+        return file_ + ":" + std::to_string(line);
+    }
     [[nodiscard]] const std::string& file() const { return file_; }
     [[noreturn]] void fail(std::size_t line, const std::string& message) const;
 

@@ -19,17 +19,20 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t most_row_bytes = std::size_t{16} << 20U;  ///< of a line; 10 million tokens have 20 000 hash ids of at most 20 digits
+constexpr std::size_t most_row_bytes =
+    std::size_t{16}
+    << 20U;  ///< of a line; 10 million tokens have 20 000 hash ids of at most 20 digits
 
 /// Which column is what, in the order of preference.
 struct Columns {
     std::array<std::string_view, 7> names;
 };
-constexpr Columns input_names{
-    {"input_tokens", "input_length", "ContextTokens", "prompt_tokens", "Request tokens", "num_prefill_tokens", ""}};
-constexpr Columns output_names{
-    {"output_tokens", "output_length", "GeneratedTokens", "completion_tokens", "Response tokens", "num_decode_tokens", ""}};
-constexpr Columns time_names{{"timestamp_seconds", "timestamp_milliseconds", "timestamp", "TIMESTAMP", "Timestamp", "arrived_at", ""}};
+constexpr Columns input_names{{"input_tokens", "input_length", "ContextTokens", "prompt_tokens",
+                               "Request tokens", "num_prefill_tokens", ""}};
+constexpr Columns output_names{{"output_tokens", "output_length", "GeneratedTokens",
+                                "completion_tokens", "Response tokens", "num_decode_tokens", ""}};
+constexpr Columns time_names{{"timestamp_seconds", "timestamp_milliseconds", "timestamp",
+                              "TIMESTAMP", "Timestamp", "arrived_at", ""}};
 
 template <class Has>
 std::string_view first_column(const Columns& columns, const Has& has) {
@@ -52,14 +55,17 @@ std::int64_t days_from_civil(std::int64_t year, int month, int day) {
     const std::int64_t era = (year >= 0 ? year : year - 399) / 400;
     const std::int64_t year_of_era = year - era * 400;
     const std::int64_t day_of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
-    return era * 146'097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719'468;
+    return era * 146'097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year -
+           719'468;
 }
 
 /// A moment as whole seconds and their fraction: a double alone keeps no microseconds of a date.
 struct Moment {
     std::int64_t whole = 0;
     double fraction = 0;
-    [[nodiscard]] double since(const Moment& other) const { return static_cast<double>(whole - other.whole) + (fraction - other.fraction); }
+    [[nodiscard]] double since(const Moment& other) const {
+        return static_cast<double>(whole - other.whole) + (fraction - other.fraction);
+    }
 };
 
 /// `2023-11-16 18:17:03.9799600`, also with T, Z or +hh:mm; or a number.
@@ -75,7 +81,10 @@ std::optional<Moment> moment_of(std::string_view text) {
     if (text.size() < pattern.size()) return std::nullopt;
     for (std::size_t i = 0; i < pattern.size(); ++i) {
         const bool digit = text[i] >= '0' && text[i] <= '9';
-        if (pattern[i] == 'd' ? !digit : pattern[i] == '?' ? text[i] != ' ' && text[i] != 'T' : text[i] != pattern[i]) return std::nullopt;
+        if (pattern[i] == 'd'   ? !digit
+            : pattern[i] == '?' ? text[i] != ' ' && text[i] != 'T'
+                                : text[i] != pattern[i])
+            return std::nullopt;
     }
     const auto digits = [&](std::size_t from, std::size_t count) {
         int value = 0;
@@ -84,20 +93,24 @@ std::optional<Moment> moment_of(std::string_view text) {
     };
     const int month = digits(5, 2);
     const int day = digits(8, 2);
-    if (month < 1 || month > 12 || day < 1 || day > 31 || digits(11, 2) > 23 || digits(14, 2) > 59 || digits(17, 2) > 60)
+    if (month < 1 || month > 12 || day < 1 || day > 31 || digits(11, 2) > 23 ||
+        digits(14, 2) > 59 || digits(17, 2) > 60)
         return std::nullopt;
-    Moment result{days_from_civil(digits(0, 4), month, day) * 86'400 + digits(11, 2) * 3600L + digits(14, 2) * 60L + digits(17, 2), 0};
+    Moment result{days_from_civil(digits(0, 4), month, day) * 86'400 + digits(11, 2) * 3600L +
+                      digits(14, 2) * 60L + digits(17, 2),
+                  0};
     std::size_t at = pattern.size();
     if (at < text.size() && text[at] == '.') {
         ++at;
-        for (double unit = 0.1; at < text.size() && text[at] >= '0' && text[at] <= '9'; ++at, unit /= 10)
+        for (double unit = 0.1; at < text.size() && text[at] >= '0' && text[at] <= '9';
+             ++at, unit /= 10)
             result.fraction += unit * (text[at] - '0');
     }
     const std::string_view zone = text.substr(at);
     if (zone.empty() || zone == "Z" || zone == "z") return result;
     const auto is_digit = [&](std::size_t i) { return zone[i] >= '0' && zone[i] <= '9'; };
-    if (zone.size() != 6 || (zone[0] != '+' && zone[0] != '-') || zone[3] != ':' || !is_digit(1) || !is_digit(2) || !is_digit(4) ||
-        !is_digit(5))
+    if (zone.size() != 6 || (zone[0] != '+' && zone[0] != '-') || zone[3] != ':' || !is_digit(1) ||
+        !is_digit(2) || !is_digit(4) || !is_digit(5))
         return std::nullopt;
     const int offset = digits(at + 1, 2) * 3600 + digits(at + 4, 2) * 60;
     result.whole += zone[0] == '+' ? -offset : offset;
@@ -110,21 +123,27 @@ struct RawRow {
     std::optional<Moment> moment{};
 };
 
-std::int64_t length_of(const TextStream& stream, std::size_t line, std::string_view column, std::string_view text) {
+std::int64_t length_of(const TextStream& stream, std::size_t line, std::string_view column,
+                       std::string_view text) {
     double value = 0;  // some traces write 374.0
     const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || stop != text.data() + text.size() || !(value >= 0 && value <= static_cast<double>(most_length_tokens)) ||
+    if (error != std::errc() || stop != text.data() + text.size() ||
+        !(value >= 0 && value <= static_cast<double>(most_length_tokens)) ||
         value != std::floor(value))
-        stream.fail(line, "'" + std::string(column) + "': a number of tokens in [0, " + std::to_string(most_length_tokens) +
-                              "] wanted, got '" + std::string(text.substr(0, 40)) + "'");
+        stream.fail(line, "'" + std::string(column) + "': a number of tokens in [0, " +
+                              std::to_string(most_length_tokens) + "] wanted, got '" +
+                              std::string(text.substr(0, 40)) + "'");
     return static_cast<std::int64_t>(value);
 }
 
-Moment moment_at(const TextStream& stream, std::size_t line, std::string_view column, std::string_view text, bool milliseconds) {
+Moment moment_at(const TextStream& stream, std::size_t line, std::string_view column,
+                 std::string_view text, bool milliseconds) {
     auto result = moment_of(text);
     if (!result)
-        stream.fail(line, "'" + std::string(column) + "': seconds or a date and time (2023-11-16 18:17:03.97) wanted, got '" +
-                              std::string(text.substr(0, 40)) + "'");
+        stream.fail(line,
+                    "'" + std::string(column) +
+                        "': seconds or a date and time (2023-11-16 18:17:03.97) wanted, got '" +
+                        std::string(text.substr(0, 40)) + "'");
     if (milliseconds) {
         const double all = static_cast<double>(result->whole % 1000) + result->fraction;
         const std::int64_t seconds = result->whole / 1000;
@@ -152,26 +171,40 @@ public:
     CsvTrace(const TextStream& stream, std::size_t line, std::string_view header) {
         const std::vector<std::string_view> names = cells_of(header);
         const auto column = [&](const Columns& columns) {
-            const std::string_view name = first_column(
-                columns, [&](std::string_view wanted) { return std::find(names.begin(), names.end(), wanted) != names.end(); });
-            return std::pair{std::string(name), name.empty() ? -1 : std::find(names.begin(), names.end(), name) - names.begin()};
+            const std::string_view name = first_column(columns, [&](std::string_view wanted) {
+                return std::find(names.begin(), names.end(), wanted) != names.end();
+            });
+            return std::pair{
+                std::string(name),
+                name.empty() ? -1 : std::find(names.begin(), names.end(), name) - names.begin()};
         };
         count_ = names.size();
         input_ = column(input_names);
         output_ = column(output_names);
         time_ = column(time_names);
-        if (input_.second < 0) stream.fail(line, "a column with the prompts' lengths wanted, one of: " + names_of(input_names));
-        if (output_.second < 0) stream.fail(line, "a column with the answers' lengths wanted, one of: " + names_of(output_names));
+        if (input_.second < 0)
+            stream.fail(line, "a column with the prompts' lengths wanted, one of: " +
+                                  names_of(input_names));
+        if (output_.second < 0)
+            stream.fail(line, "a column with the answers' lengths wanted, one of: " +
+                                  names_of(output_names));
     }
 
-    [[nodiscard]] RawRow row(const TextStream& stream, std::size_t line, std::string_view text) const {
+    [[nodiscard]] RawRow row(const TextStream& stream, std::size_t line,
+                             std::string_view text) const {
         const std::vector<std::string_view> cells = cells_of(text);
-        if (cells.size() != count_) stream.fail(line, std::to_string(count_) + " cells wanted, got " + std::to_string(cells.size()));
-        const auto cell = [&](const auto& column) { return cells[static_cast<std::size_t>(column.second)]; };
+        if (cells.size() != count_)
+            stream.fail(line, std::to_string(count_) + " cells wanted, got " +
+                                  std::to_string(cells.size()));
+        const auto cell = [&](const auto& column) {
+            return cells[static_cast<std::size_t>(column.second)];
+        };
         RawRow result;
         result.row.input_tokens = length_of(stream, line, input_.first, cell(input_));
         result.row.output_tokens = length_of(stream, line, output_.first, cell(output_));
-        if (time_.second >= 0) result.moment = moment_at(stream, line, time_.first, cell(time_), time_.first == "timestamp_milliseconds");
+        if (time_.second >= 0)
+            result.moment = moment_at(stream, line, time_.first, cell(time_),
+                                      time_.first == "timestamp_milliseconds");
         return result;
     }
 
@@ -181,11 +214,14 @@ private:
 };
 
 /// Of a list or an object its kind only: printing one takes a stack as deep as it nests.
-std::string text_of_cell(const Json& value) { return value.is_structured() ? value.type_name() : value.dump(); }
+std::string text_of_cell(const Json& value) {
+    return value.is_structured() ? value.type_name() : value.dump();
+}
 
 RawRow json_row(const TextStream& stream, std::size_t line, const std::string& text) {
     Json object = json_of_line(stream, line, text);
-    if (!object.is_object()) stream.fail(line, "an object wanted, got " + std::string(object.type_name()));
+    if (!object.is_object())
+        stream.fail(line, "an object wanted, got " + std::string(object.type_name()));
     const auto has = [&](std::string_view name) { return object.contains(std::string(name)); };
     const auto plain = [&](std::string_view name) {
         const Json& value = object[std::string(name)];
@@ -194,22 +230,29 @@ RawRow json_row(const TextStream& stream, std::size_t line, const std::string& t
     const std::string_view input = first_column(input_names, has);
     const std::string_view output = first_column(output_names, has);
     const std::string_view time = first_column(time_names, has);
-    if (input.empty()) stream.fail(line, "the prompt's length wanted, one of: " + names_of(input_names));
-    if (output.empty()) stream.fail(line, "the answer's length wanted, one of: " + names_of(output_names));
+    if (input.empty())
+        stream.fail(line, "the prompt's length wanted, one of: " + names_of(input_names));
+    if (output.empty())
+        stream.fail(line, "the answer's length wanted, one of: " + names_of(output_names));
     RawRow result;
     result.row.input_tokens = length_of(stream, line, input, plain(input));
     result.row.output_tokens = length_of(stream, line, output, plain(output));
     // Mooncake's `timestamp` is in milliseconds; its other names tell it.
-    const bool milliseconds = time == "timestamp_milliseconds" || (time == "timestamp" && (input == "input_length" || has("hash_ids")));
+    const bool milliseconds = time == "timestamp_milliseconds" ||
+                              (time == "timestamp" && (input == "input_length" || has("hash_ids")));
     if (!time.empty()) result.moment = moment_at(stream, line, time, plain(time), milliseconds);
     if (const auto tokens = object.find("block_tokens"); tokens != object.end()) {
         result.row.block_tokens = length_of(stream, line, "block_tokens", text_of_cell(*tokens));
-        if (result.row.block_tokens < 1) stream.fail(line, "'block_tokens': at least 1 wanted, got 0");
+        if (result.row.block_tokens < 1)
+            stream.fail(line, "'block_tokens': at least 1 wanted, got 0");
     }
     if (const auto ids = object.find("hash_ids"); ids != object.end()) {
-        if (!ids->is_array()) stream.fail(line, "'hash_ids': a list of integers wanted, got " + std::string(ids->type_name()));
+        if (!ids->is_array())
+            stream.fail(line, "'hash_ids': a list of integers wanted, got " +
+                                  std::string(ids->type_name()));
         for (const Json& id : *ids) {
-            if (!id.is_number_integer()) stream.fail(line, "'hash_ids': a list of integers wanted, got " + text_of_cell(id));
+            if (!id.is_number_integer())
+                stream.fail(line, "'hash_ids': a list of integers wanted, got " + text_of_cell(id));
             result.row.blocks.push_back(id.get<std::uint64_t>());
         }
     }
@@ -224,7 +267,8 @@ std::vector<TraceRow> read_trace(const std::string& file, std::size_t most) {
     std::optional<CsvTrace> csv;
     std::optional<Moment> first;
     std::string text;
-    for (std::size_t line = stream.line_number(); result.size() < most && stream.line(text, most_row_bytes); line = stream.line_number()) {
+    for (std::size_t line = stream.line_number();
+         result.size() < most && stream.line(text, most_row_bytes); line = stream.line_number()) {
         if (text.find_first_not_of(" \t") == std::string::npos) continue;
         const bool json = text[text.find_first_not_of(" \t")] == '{';
         if (!csv && !json) {
@@ -233,7 +277,9 @@ std::vector<TraceRow> read_trace(const std::string& file, std::size_t most) {
             continue;
         }
         RawRow row = csv ? csv->row(stream, line, text) : json_row(stream, line, text);
-        if (row.row.output_tokens < 1) row.row.output_tokens = 1;  // Azure's have answers of 0 tokens; an engine cannot be asked for that
+        if (row.row.output_tokens < 1)
+            row.row.output_tokens =
+                1;  // Azure's have answers of 0 tokens; an engine cannot be asked for that
         if (row.moment) {
             if (!first) first = row.moment;
             row.row.seconds = row.moment->since(*first);
@@ -244,7 +290,8 @@ std::vector<TraceRow> read_trace(const std::string& file, std::size_t most) {
             stream.fail(line, "a time stamp on every row wanted, or on none");
         result.push_back(std::move(row.row));
     }
-    if (result.empty()) throw ParseError(file + ": at least one request wanted, the trace has none");
+    if (result.empty())
+        throw ParseError(file + ": at least one request wanted, the trace has none");
     return result;
 }
 

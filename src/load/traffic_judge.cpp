@@ -34,20 +34,23 @@ MeanInterval interval_of(const std::vector<double>& values, double more_error = 
         squares += (values[i] - mean) * (values[i] - mean);
         if (i > 0) following += (values[i] - mean) * (values[i - 1] - mean);
     }
-    const double correlation = squares > 0 ? std::clamp(following / squares, 0.0, most_correlation_of_batches) : 0;
+    const double correlation =
+        squares > 0 ? std::clamp(following / squares, 0.0, most_correlation_of_batches) : 0;
     const double effective = n * (1 - correlation) / (1 + correlation);
     const double error = std::sqrt(squares / (n - 1) / effective + more_error * more_error);
     const double reach = student_quantile(alpha_of_change, values.size() - 1) * error;
     return {mean, mean - reach, mean + reach};
 }
 
-Likeness judged_interval(const MeanInterval& found, const std::vector<double>& values, double margin) {
+Likeness judged_interval(const MeanInterval& found, const std::vector<double>& values,
+                         double margin) {
     if (found.low > -margin && found.high < margin) return Likeness::same;
     const bool above = found.low > margin;
     if (!above && !(found.high < -margin)) return Likeness::undecided;
     const auto last = std::min(values.size(), TrafficJudge::lasting_batches);
-    const bool lasts = std::all_of(values.end() - static_cast<std::ptrdiff_t>(last), values.end(),
-                                   [&](double value) { return above ? value > margin : value < -margin; });
+    const bool lasts =
+        std::all_of(values.end() - static_cast<std::ptrdiff_t>(last), values.end(),
+                    [&](double value) { return above ? value > margin : value < -margin; });
     return lasts ? Likeness::changed : Likeness::undecided;
 }
 
@@ -55,8 +58,8 @@ using OfBatch = std::function<std::optional<double>(const ServerWindow&)>;
 
 /// `margin`: of ln(now / study), or without `ratio` of now - study. Gives the values that were
 /// compared.
-std::vector<double> judge_mean(JudgedTrait& trait, const std::deque<ServerWindow>& batches, const OfBatch& of, double margin,
-                               bool ratio = true) {
+std::vector<double> judge_mean(JudgedTrait& trait, const std::deque<ServerWindow>& batches,
+                               const OfBatch& of, double margin, bool ratio = true) {
     std::vector<double> values;
     std::vector<double> seen;
     for (const ServerWindow& batch : batches)
@@ -68,24 +71,29 @@ std::vector<double> judge_mean(JudgedTrait& trait, const std::deque<ServerWindow
         trait.because = "the page does not have it";
         return values;
     }
-    if (!values.empty()) trait.now = std::accumulate(seen.begin(), seen.end(), 0.0) / static_cast<double>(seen.size());
+    if (!values.empty())
+        trait.now =
+            std::accumulate(seen.begin(), seen.end(), 0.0) / static_cast<double>(seen.size());
     if (values.size() < TrafficJudge::fewest_batches) {
         trait.likeness = Likeness::undecided;
-        trait.because =
-            std::to_string(values.size()) + " of the " + std::to_string(TrafficJudge::fewest_batches) + " batches that it takes";
+        trait.because = std::to_string(values.size()) + " of the " +
+                        std::to_string(TrafficJudge::fewest_batches) + " batches that it takes";
         return values;
     }
     const MeanInterval found = interval_of(values);
     trait.likeness = judged_interval(found, values, margin);
     const auto shown = [&](double value) {
-        return ratio ? std::exp(std::clamp(value, -std::log(widest_ratio), std::log(widest_ratio))) : value;
+        return ratio ? std::exp(std::clamp(value, -std::log(widest_ratio), std::log(widest_ratio)))
+                     : value;
     };
     trait.low = shown(found.low);
     trait.high = shown(found.high);
     const std::string over = " over " + std::to_string(values.size()) + " batches";
     switch (trait.likeness) {
         case Likeness::same: trait.because = "within the margin" + over; break;
-        case Likeness::changed: trait.because = "outside the margin" + over + " and in each of the last"; break;
+        case Likeness::changed:
+            trait.because = "outside the margin" + over + " and in each of the last";
+            break;
         default: trait.because = "the interval reaches over the margin" + over; break;
     }
     return values;
@@ -97,14 +105,17 @@ void TrafficJudge::add(const ServerWindow& window) {
     seen_seconds_ += window.seconds;
     open_ += window;
     const auto ended = open_.requests();
-    const bool full = ended ? *ended >= requests_in_batch : open_.counter("generated_tokens").value_or(0) > 0;
+    const bool full =
+        ended ? *ended >= requests_in_batch : open_.counter("generated_tokens").value_or(0) > 0;
     if (!full) return;
     batches_.push_back(std::exchange(open_, {}));
     if (batches_.size() > most_batches) batches_.pop_front();
     if (batches_.size() < fewest_batches) return;
     const ServerWindow all = recent();
     const auto load = expected_.requests_per_second ? all.requests() : all.in_flight();
-    if (load) most_load_ = std::max(most_load_, expected_.requests_per_second ? *load / all.seconds : *load);
+    if (load)
+        most_load_ =
+            std::max(most_load_, expected_.requests_per_second ? *load / all.seconds : *load);
 }
 
 ServerWindow TrafficJudge::recent() const {
@@ -131,14 +142,17 @@ JudgedTrait TrafficJudge::load() const {
         },
         std::log1p(load_margin));
     if (trait.likeness != Likeness::changed || *trait.high > 1) return trait;
-    const bool whole_day = seen_seconds_ >= less_load_is_change_seconds && most_load_ * (1 + load_margin) < *trait.study;
+    const bool whole_day = seen_seconds_ >= less_load_is_change_seconds &&
+                           most_load_ * (1 + load_margin) < *trait.study;
     trait.likeness = whole_day ? Likeness::changed : Likeness::less_load;
     trait.because = whole_day ? "the busiest time of a day or more is below the study's load"
-                              : "below the study's load, which is for its busy times: a day of this would be a change";
+                              : "below the study's load, which is for its busy times: a day of "
+                                "this would be a change";
     return trait;
 }
 
-JudgedTrait TrafficJudge::lengths(const std::string& name, const std::string& histogram, const ExpectedTraffic::Lengths& study) const {
+JudgedTrait TrafficJudge::lengths(const std::string& name, const std::string& histogram,
+                                  const ExpectedTraffic::Lengths& study) const {
     JudgedTrait trait;
     trait.name = name;
     trait.study = study.mean;
@@ -158,17 +172,21 @@ JudgedTrait TrafficJudge::lengths(const std::string& name, const std::string& hi
 }
 
 /// A mean that has changed stays so; one that is the same needs a shape that is the same too.
-void TrafficJudge::judge_shape(JudgedTrait& trait, const std::string& histogram, const ExpectedTraffic::Lengths& study) const {
+void TrafficJudge::judge_shape(JudgedTrait& trait, const std::string& histogram,
+                               const ExpectedTraffic::Lengths& study) const {
     const ServerWindow all = recent();
     const Histogram* seen = all.histogram(histogram);
     if (seen == nullptr || trait.likeness == Likeness::changed) return;
     const ShapeDistance found = shape_distance(*seen, study.each);
-    const double reach =
-        std::sqrt((static_cast<double>(found.buckets) * std::numbers::ln2 - std::log(alpha_of_change)) / (2 * seen->count));
-    const std::string text = "the buckets differ by " + percent_text(found.distance, 0) + " of the requests (+- " + percent_text(reach, 0) +
-                             ", margin " + percent_text(shape_margin, 0) + ")";
+    const double reach = std::sqrt(
+        (static_cast<double>(found.buckets) * std::numbers::ln2 - std::log(alpha_of_change)) /
+        (2 * seen->count));
+    const std::string text = "the buckets differ by " + percent_text(found.distance, 0) +
+                             " of the requests (+- " + percent_text(reach, 0) + ", margin " +
+                             percent_text(shape_margin, 0) + ")";
     bool lasts = true;
-    for (std::size_t i = batches_.size() - std::min(batches_.size(), lasting_batches); i < batches_.size(); ++i) {
+    for (std::size_t i = batches_.size() - std::min(batches_.size(), lasting_batches);
+         i < batches_.size(); ++i) {
         const Histogram* one = batches_[i].histogram(histogram);
         lasts = lasts && one != nullptr && shape_distance(*one, study.each).distance > shape_margin;
     }
@@ -192,7 +210,8 @@ JudgedTrait TrafficJudge::hits() const {
         return trait;
     }
     judge_mean(
-        trait, batches_, [](const ServerWindow& batch) { return batch.hit_share(); }, share_margin, false);
+        trait, batches_, [](const ServerWindow& batch) { return batch.hit_share(); }, share_margin,
+        false);
     return trait;
 }
 
@@ -207,19 +226,23 @@ JudgedTrait TrafficJudge::tokens_ratio() const {
     judge_mean(
         trait, batches_,
         [](const ServerWindow& batch) -> std::optional<double> {
-            const auto prompts =
-                batch.counter(batch.counters.contains("prefix_queried_tokens") ? "prefix_queried_tokens" : "prompt_tokens");
+            const auto prompts = batch.counter(batch.counters.contains("prefix_queried_tokens")
+                                                   ? "prefix_queried_tokens"
+                                                   : "prompt_tokens");
             const auto outputs = batch.counter("generated_tokens");
-            return prompts && outputs && *outputs > 0 ? std::optional(*prompts / *outputs) : std::nullopt;
+            return prompts && outputs && *outputs > 0 ? std::optional(*prompts / *outputs)
+                                                      : std::nullopt;
         },
         std::log1p(margin));
     return trait;
 }
 
 std::vector<JudgedTrait> TrafficJudge::traffic() const {
-    std::vector<JudgedTrait> result{load(), lengths("prompt tokens", "request_prompt_tokens", expected_.prompt),
-                                    lengths("output tokens", "request_generated_tokens", expected_.output), hits()};
-    const bool says_lengths = batches_.empty() || batches_.back().histogram("request_prompt_tokens") != nullptr;
+    std::vector<JudgedTrait> result{
+        load(), lengths("prompt tokens", "request_prompt_tokens", expected_.prompt),
+        lengths("output tokens", "request_generated_tokens", expected_.output), hits()};
+    const bool says_lengths =
+        batches_.empty() || batches_.back().histogram("request_prompt_tokens") != nullptr;
     if (!says_lengths) result.push_back(tokens_ratio());
     return result;
 }
@@ -234,7 +257,8 @@ JudgedTrait TrafficJudge::speed() const {
     }
     for (const JudgedTrait& one : traffic())
         if (one.likeness == Likeness::changed) {
-            trait.because = "the traffic is another one (" + one.name + "), so its speed cannot be compared";
+            trait.because =
+                "the traffic is another one (" + one.name + "), so its speed cannot be compared";
             return trait;
         }
     const std::vector<double> values = judge_mean(
@@ -259,7 +283,8 @@ JudgedTrait TrafficJudge::speed() const {
 
 Likeness likeness_of(const std::vector<JudgedTrait>& traits) {
     const auto any = [&](Likeness likeness) {
-        return std::any_of(traits.begin(), traits.end(), [&](const JudgedTrait& trait) { return trait.likeness == likeness; });
+        return std::any_of(traits.begin(), traits.end(),
+                           [&](const JudgedTrait& trait) { return trait.likeness == likeness; });
     };
     if (any(Likeness::changed)) return Likeness::changed;
     if (any(Likeness::undecided)) return Likeness::undecided;
@@ -274,8 +299,11 @@ ShapeDistance shape_distance(const Histogram& seen, const std::vector<double>& l
         ShapeDistance one;
         auto begin = lengths.begin();
         for (std::size_t i = 0; i < seen.counts.size(); ++i) {
-            const auto end = i < seen.bounds.size() ? std::upper_bound(begin, lengths.end(), seen.bounds[i] / factor) : lengths.end();
-            const double expected = static_cast<double>(end - begin) / static_cast<double>(lengths.size());
+            const auto end = i < seen.bounds.size()
+                                 ? std::upper_bound(begin, lengths.end(), seen.bounds[i] / factor)
+                                 : lengths.end();
+            const double expected =
+                static_cast<double>(end - begin) / static_cast<double>(lengths.size());
             one.distance += std::abs(seen.counts[i] / seen.count - expected) / 2;
             one.buckets += seen.counts[i] > 0 || expected > 0 ? 1 : 0;
             begin = end;

@@ -42,11 +42,12 @@ enum class Likeness {
     undecided,  ///< more has to be seen
     not_known   ///< the study or the page does not say it
 };
-inline constexpr std::array<std::pair<Likeness, std::string_view>, 5> likenesses{{{Likeness::same, "same"},
-                                                                                  {Likeness::changed, "changed"},
-                                                                                  {Likeness::less_load, "less_load"},
-                                                                                  {Likeness::undecided, "undecided"},
-                                                                                  {Likeness::not_known, "not_known"}}};
+inline constexpr std::array<std::pair<Likeness, std::string_view>, 5> likenesses{
+    {{Likeness::same, "same"},
+     {Likeness::changed, "changed"},
+     {Likeness::less_load, "less_load"},
+     {Likeness::undecided, "undecided"},
+     {Likeness::not_known, "not_known"}}};
 
 /// One trait, judged.
 struct JudgedTrait {
@@ -85,7 +86,8 @@ public:
     static constexpr std::size_t most_batches = 10;
     static constexpr std::size_t fewest_batches = 5;
     static constexpr std::size_t lasting_batches = 5;
-    static constexpr double less_load_is_change_seconds = 86400;  ///< a day's busiest hour is below the study's
+    static constexpr double less_load_is_change_seconds =
+        86400;  ///< a day's busiest hour is below the study's
 
     explicit TrafficJudge(ExpectedTraffic expected) : expected_(std::move(expected)) {}
 
@@ -106,10 +108,12 @@ public:
 
 private:
     [[nodiscard]] JudgedTrait load() const;
-    [[nodiscard]] JudgedTrait lengths(const std::string& name, const std::string& histogram, const ExpectedTraffic::Lengths& study) const;
+    [[nodiscard]] JudgedTrait lengths(const std::string& name, const std::string& histogram,
+                                      const ExpectedTraffic::Lengths& study) const;
     [[nodiscard]] JudgedTrait hits() const;
     [[nodiscard]] JudgedTrait tokens_ratio() const;
-    void judge_shape(JudgedTrait& trait, const std::string& histogram, const ExpectedTraffic::Lengths& study) const;
+    void judge_shape(JudgedTrait& trait, const std::string& histogram,
+                     const ExpectedTraffic::Lengths& study) const;
 
     ExpectedTraffic expected_;
     ServerWindow open_{};

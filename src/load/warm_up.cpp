@@ -11,7 +11,8 @@
 namespace servetune {
 namespace {
 
-constexpr double no_faster = 1.05;            ///< than the best round before: rounds of a steady server differ by so much
+constexpr double no_faster =
+    1.05;  ///< than the best round before: rounds of a steady server differ by so much
 constexpr std::size_t fewest_of_round = 4;    ///< requests: one alone has no rate
 constexpr std::size_t rounds_of_a_burst = 4;  ///< that all its requests would make
 
@@ -21,8 +22,9 @@ public:
         : test_(test), least_(least * (1 + test.endpoint.replicas.size())), stop_(stop) {
         agree();
         const auto& requests = test_.workload.requests;
-        most_ =
-            std::max(least_, requests ? static_cast<std::size_t>(*requests) : plan_requests(test_.workload, options_of(0)).requests.size());
+        most_ = std::max(least_,
+                         requests ? static_cast<std::size_t>(*requests)
+                                  : plan_requests(test_.workload, options_of(0)).requests.size());
     }
 
     WarmUp result() {
@@ -37,9 +39,11 @@ public:
             best_rate_.reset();  // of another load
             first_rate_.reset();
             best_per_token_.reset();
-            const double in_flight = std::clamp(std::round(arrival.requests_per_second * *latency_), 1.0, static_cast<double>(most_));
+            const double in_flight = std::clamp(std::round(arrival.requests_per_second * *latency_),
+                                                1.0, static_cast<double>(most_));
             until_steady(std::max(static_cast<std::size_t>(in_flight), fewest_of_round),
-                         {.kind = Arrival::Kind::concurrency, .in_flight = static_cast<std::int64_t>(in_flight)});
+                         {.kind = Arrival::Kind::concurrency,
+                          .in_flight = static_cast<std::int64_t>(in_flight)});
         } else {
             until_steady(std::max(most_ / rounds_of_a_burst, half), {});
         }
@@ -49,13 +53,17 @@ public:
 private:
     /// What the server accepts and how it counts.
     void agree() {
-        if (!test_.handshake) test_.handshake = try_request(test_.endpoint, test_.workload.ignore_eos, test_.token_ids, stop_);
+        if (!test_.handshake)
+            test_.handshake =
+                try_request(test_.endpoint, test_.workload.ignore_eos, test_.token_ids, stop_);
         if (!test_.calibration && !test_.token_ids && !stop_.stop_requested())
-            test_.calibration = calibrated(as_agreed(test_.endpoint, *test_.handshake)).value_or(Calibration{});
+            test_.calibration =
+                calibrated(as_agreed(test_.endpoint, *test_.handshake)).value_or(Calibration{});
     }
 
     [[nodiscard]] PlanOptions options_of(std::size_t round) const {
-        return {derive_seed(test_.salt.value_or(0), round + 1), test_.calibration.value_or(Calibration{}), test_.token_ids};
+        return {derive_seed(test_.salt.value_or(0), round + 1),
+                test_.calibration.value_or(Calibration{}), test_.token_ids};
     }
 
     void until_steady(std::size_t size, const Arrival& arrival) {
@@ -74,15 +82,18 @@ private:
         LoadOptions options = test_.options;
         options.ignore_eos = few.ignore_eos;
         const Plan plan = plan_requests(few, options_of(++found_.rounds));
-        const LoadRun run = generate_load(as_agreed(test_.endpoint, present(test_.handshake)), plan.requests, arrival, options, stop_);
+        const LoadRun run = generate_load(as_agreed(test_.endpoint, present(test_.handshake)),
+                                          plan.requests, arrival, options, stop_);
         found_.requests += plan.requests.size();
         found_.stopped = run.stopped;
-        const BenchmarkResult round = statistics_of(run, {plan.requests.size(), arrival, {}, plan.requests}).result;
+        const BenchmarkResult round =
+            statistics_of(run, {plan.requests.size(), arrival, {}, plan.requests}).result;
         found_.successes = static_cast<std::size_t>(round.successful_requests.value_or(0));
         found_.requests_per_second = round.requests_per_second;
         if (found_.successes == 0 && !run.records.empty()) found_.error = run.records.front().error;
         latency_ = round.latency.mean;
-        compare(round.output_tokens.value_or(0) > 0 ? round.output_tokens_per_second : round.requests_per_second,
+        compare(round.output_tokens.value_or(0) > 0 ? round.output_tokens_per_second
+                                                    : round.requests_per_second,
                 round.time_per_output_token.mean);
     }
 
@@ -97,12 +108,16 @@ private:
 
     WarmUp end() {
         found_.steady = warm_.steady;
-        found_.text = "warm-up: " + counted_text(found_.requests, "request") + " in " + counted_text(found_.rounds, "round");
+        found_.text = "warm-up: " + counted_text(found_.requests, "request") + " in " +
+                      counted_text(found_.rounds, "round");
         if (first_rate_ && best_rate_ && *first_rate_ > 0 && *best_rate_ > *first_rate_ * no_faster)
-            found_.text += ", the first " + significant_text(*best_rate_ / *first_rate_, 3) + " times slower than the best";
+            found_.text += ", the first " + significant_text(*best_rate_ / *first_rate_, 3) +
+                           " times slower than the best";
         if (found_.steady) found_.text += "; the server is steady";
         else if (!found_.stopped && found_.successes > 0)
-            found_.text += "; whether the server is steady is not known: no more are sent than the load test has";
+            found_.text +=
+                "; whether the server is steady is not known: no more are sent than the load test "
+                "has";
         return std::move(found_);
     }
 
@@ -126,6 +141,8 @@ private:
 
 }  // namespace
 
-WarmUp warm_up(LoadTest& test, std::size_t least, const std::stop_token& stop) { return Rounds(test, least, stop).result(); }
+WarmUp warm_up(LoadTest& test, std::size_t least, const std::stop_token& stop) {
+    return Rounds(test, least, stop).result();
+}
 
 }  // namespace servetune

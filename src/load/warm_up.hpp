@@ -14,11 +14,11 @@ namespace servetune {
 struct WarmUp {
     std::size_t requests = 0;
     std::size_t rounds = 0;
-    bool steady = false;                          ///< the last round was not faster than an earlier one
-    bool stopped = false;                         ///< by the stop token
-    std::size_t successes = 0;                    ///< of the last round
+    bool steady = false;        ///< the last round was not faster than an earlier one
+    bool stopped = false;       ///< by the stop token
+    std::size_t successes = 0;  ///< of the last round
     std::optional<double> requests_per_second{};  ///< of the last round
-    std::string error{};                          ///< of a request, where none of the last round succeeded
+    std::string error{};  ///< of a request, where none of the last round succeeded
 
     /// One line for people: how many requests, whether the server is steady, and by how much it
     /// became faster.

@@ -5,7 +5,8 @@
 
 namespace servetune {
 
-BlockPool::BlockPool(std::int64_t blocks, std::int64_t unit_blocks) : blocks_(blocks), unit_blocks_(unit_blocks), used_(blocks) {
+BlockPool::BlockPool(std::int64_t blocks, std::int64_t unit_blocks)
+    : blocks_(blocks), unit_blocks_(unit_blocks), used_(blocks) {
     give_back(blocks);
 }
 

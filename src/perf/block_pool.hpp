@@ -22,7 +22,9 @@ public:
     BlockPool(std::int64_t blocks, std::int64_t unit_blocks);
 
     [[nodiscard]] std::int64_t blocks() const { return blocks_; }
-    [[nodiscard]] std::int64_t available() const { return blocks_ - used_; }  ///< used by nobody, with a name or without
+    [[nodiscard]] std::int64_t available() const {
+        return blocks_ - used_;
+    }  ///< used by nobody, with a name or without
     [[nodiscard]] std::int64_t used() const { return used_; }
 
     /// Blocks without a name; false, and nothing taken, when fewer are available. Units that nobody
@@ -63,7 +65,8 @@ private:
     std::vector<Node> nodes_;
     std::vector<Unit> spare_;  ///< nodes that hold nothing
     Unit first_ = none, last_ = none;
-    std::unordered_map<std::uint64_t, Unit> index_;  ///< asked, never walked through: its order is no part of any result
+    std::unordered_map<std::uint64_t, Unit>
+        index_;  ///< asked, never walked through: its order is no part of any result
 };
 
 }  // namespace servetune

@@ -20,17 +20,21 @@ constexpr double bytes_16bit = 2;
 
 void check_positive(double value, const char* name) {
     if (!(value > 0) || !std::isfinite(value))
-        throw UsageError(std::string(name) + " must be a positive number, got " + std::to_string(value));
+        throw UsageError(std::string(name) + " must be a positive number, got " +
+                         std::to_string(value));
 }
 /// Beyond these a command is mistaken, and products of such numbers leave 64 bits.
 constexpr std::int64_t most_tokens = std::int64_t{1} << 40;
 constexpr std::int64_t most_copies = std::int64_t{1} << 20;
 
 void check_not_negative(double value, const char* name) {
-    if (!(value >= 0) || !std::isfinite(value)) throw UsageError(std::string(name) + " must be 0 or more, got " + std::to_string(value));
+    if (!(value >= 0) || !std::isfinite(value))
+        throw UsageError(std::string(name) + " must be 0 or more, got " + std::to_string(value));
 }
 void check_at_most(std::int64_t value, std::int64_t most, const char* name) {
-    if (value > most) throw UsageError(std::string(name) + " must be at most " + std::to_string(most) + ", got " + std::to_string(value));
+    if (value > most)
+        throw UsageError(std::string(name) + " must be at most " + std::to_string(most) + ", got " +
+                         std::to_string(value));
 }
 void check_count(std::int64_t value, std::int64_t most, const char* name) {
     check_positive(static_cast<double>(value), name);
@@ -40,7 +44,8 @@ void check_count(std::int64_t value, std::int64_t most, const char* name) {
 void check_target(const ServingTarget& target, const ServingSettings& settings) {
     check_positive(settings.memory_fraction, "memory_fraction");
     if (settings.memory_fraction > 1)
-        throw UsageError("memory_fraction must be at most 1, got " + std::to_string(settings.memory_fraction));
+        throw UsageError("memory_fraction must be at most 1, got " +
+                         std::to_string(settings.memory_fraction));
     check_positive(settings.cache_bits, "cache_bits");
     for (const auto& [value, name] : {std::pair{settings.max_sequences, "max_sequences"},
                                       {settings.max_batched_tokens, "max_batched_tokens"},
@@ -63,17 +68,22 @@ void check_target(const ServingTarget& target, const ServingSettings& settings) 
     check_not_negative(settings.cache_bytes.value_or(0), "cache_bytes");
     check_not_negative(static_cast<double>(settings.cache_tokens.value_or(0)), "cache_tokens");
     check_positive(target.hardware.memory_bytes, "the device's memory_bytes");
-    check_positive(target.hardware.memory_bandwidth_bytes_per_second, "the device's memory_bandwidth_bytes_per_second");
+    check_positive(target.hardware.memory_bandwidth_bytes_per_second,
+                   "the device's memory_bandwidth_bytes_per_second");
     check_positive(target.traits.bandwidth_efficiency, "bandwidth_efficiency");
     if (settings.devices() > 1 && !target.hardware.link_bytes_per_second)
-        throw UsageError("how several " + target.hardware.name + " are linked is not known (link_bytes_per_second): one device only");
+        throw UsageError("how several " + target.hardware.name +
+                         " are linked is not known (link_bytes_per_second): one device only");
     if (settings.devices() > 1) check_positive(target.traits.link_efficiency, "link_efficiency");
-    if ((settings.weight_offload_bytes > 0) && !target.hardware.link_bytes_per_second && !target.hardware.shared_memory)
-        throw UsageError("the link of " + target.hardware.name + " to the host's memory is not known: no weights can be offloaded");
+    if ((settings.weight_offload_bytes > 0) && !target.hardware.link_bytes_per_second &&
+        !target.hardware.shared_memory)
+        throw UsageError("the link of " + target.hardware.name +
+                         " to the host's memory is not known: no weights can be offloaded");
 }
 
 const ModelWeights& weights_of(const ModelSpec& model, const std::string& quantization) {
-    if (const auto found = model.weights.find(quantization); found != model.weights.end()) return found->second;
+    if (const auto found = model.weights.find(quantization); found != model.weights.end())
+        return found->second;
     std::vector<std::string> known;
     for (const auto& [name, weights] : model.weights) known.push_back(name);
     throw UsageError("the bytes of " + model.name + " as '" + quantization +
@@ -82,7 +92,8 @@ const ModelWeights& weights_of(const ModelSpec& model, const std::string& quanti
 
 const AttentionTraits& attention_of(const EngineTraits& traits, const std::string& named) {
     const std::string& name = named.empty() ? traits.default_attention : named;
-    if (const auto found = traits.attention.find(name); found != traits.attention.end()) return found->second;
+    if (const auto found = traits.attention.find(name); found != traits.attention.end())
+        return found->second;
     std::vector<std::string> known;
     for (const auto& [key, attention] : traits.attention) known.push_back(key);
     throw UsageError("how fast attention is in " + traits.engine + " with '" + name +
@@ -94,29 +105,38 @@ const AttentionTraits& attention_of(const EngineTraits& traits, const std::strin
 double graph_sizes(std::int64_t most) {
     if (most <= 0) return 0;
     const auto m = static_cast<double>(most);
-    return std::min(3.0, std::floor(std::log2(m)) + 1) + std::floor(std::min(m, 256.0) / 8) + std::floor(std::max(0.0, m - 256) / 16);
+    return std::min(3.0, std::floor(std::log2(m)) + 1) + std::floor(std::min(m, 256.0) / 8) +
+           std::floor(std::max(0.0, m - 256) / 16);
 }
 
 /// Whether keys and values are kept in a compressed form that all heads share (MLA): then devices
 /// cannot share them out.
 bool latent_cache(const ModelSpec& model) {
-    const auto whole = static_cast<double>(2 * model.attention_layers * model.kv_heads * model.head_dim) * bytes_16bit;
+    const auto whole =
+        static_cast<double>(2 * model.attention_layers * model.kv_heads * model.head_dim) *
+        bytes_16bit;
     return model.kv_bytes_per_token_16bit < 0.99 * whole;
 }
 
-double bytes_for_one_token(const ModelSpec& model, const ServingSettings& settings, std::int64_t context) {
+double bytes_for_one_token(const ModelSpec& model, const ServingSettings& settings,
+                           std::int64_t context) {
     const auto layers = static_cast<double>(model.attention_layers);
     const auto sliding = static_cast<double>(model.sliding_layers);
-    const double kept =
-        model.sliding_window > 0 ? std::min(1.0, static_cast<double>(model.sliding_window) / static_cast<double>(context)) : 1;
+    const double kept = model.sliding_window > 0
+                            ? std::min(1.0, static_cast<double>(model.sliding_window) /
+                                                static_cast<double>(context))
+                            : 1;
     const double layers_kept = (layers - sliding + sliding * kept) / layers;
-    const std::int64_t cut = latent_cache(model) ? 1 : std::min(settings.tensor_parallel, model.kv_heads);
-    return model.kv_bytes_per_token_16bit * layers_kept * settings.cache_bits / 16 / static_cast<double>(cut * settings.pipeline_parallel);
+    const std::int64_t cut =
+        latent_cache(model) ? 1 : std::min(settings.tensor_parallel, model.kv_heads);
+    return model.kv_bytes_per_token_16bit * layers_kept * settings.cache_bits / 16 /
+           static_cast<double>(cut * settings.pipeline_parallel);
 }
 
 }  // namespace
 
-CostModel::CostModel(const ServingTarget& target, const ServingSettings& settings) : target_(target), settings_(settings) {
+CostModel::CostModel(const ServingTarget& target, const ServingSettings& settings)
+    : target_(target), settings_(settings) {
     check_target(target_, settings_);
     const ModelSpec& model = target_.model;
     weights_ = weights_of(model, settings_.quantization);
@@ -127,23 +147,32 @@ CostModel::CostModel(const ServingTarget& target, const ServingSettings& setting
     // A step reads each expert that one of its tokens chose; the rest of the weights it reads
     // whole. Both follow from what one token reads (per_token = shared + experts k/E) and what all
     // tokens read (all = shared + experts).
-    const double embedding = model.tied_embeddings ? 0 : static_cast<double>(model.vocabulary * model.hidden_size) * bytes_16bit;
+    const double embedding =
+        model.tied_embeddings
+            ? 0
+            : static_cast<double>(model.vocabulary * model.hidden_size) * bytes_16bit;
     const double all = std::max(weights_.bytes - embedding, weights_.per_token);
-    const double chosen = model.experts > 0 ? static_cast<double>(model.experts_per_token) / static_cast<double>(model.experts) : 1;
+    const double chosen = model.experts > 0 ? static_cast<double>(model.experts_per_token) /
+                                                  static_cast<double>(model.experts)
+                                            : 1;
     expert_bytes_ = chosen < 1 ? (all - weights_.per_token) / (1 - chosen) : 0;
     shared_bytes_ = weights_.per_token - expert_bytes_ * (chosen < 1 ? chosen : 0);
 
     flops_per_token_ = 2 * (model.parameters_active - model.parameters_embedding);
     head_flops_ = 2 * static_cast<double>(model.vocabulary * model.hidden_size);
-    bandwidth_ = target_.hardware.memory_bandwidth_bytes_per_second * target_.traits.bandwidth_efficiency;
+    bandwidth_ =
+        target_.hardware.memory_bandwidth_bytes_per_second * target_.traits.bandwidth_efficiency;
     const auto flops = target_.hardware.flops(weights_.computes_in);
-    if (!flops) throw UsageError("the FLOP/s of " + target_.hardware.name + " in " + weights_.computes_in + " are not known");
+    if (!flops)
+        throw UsageError("the FLOP/s of " + target_.hardware.name + " in " + weights_.computes_in +
+                         " are not known");
     check_positive(*flops, "the device's FLOP/s");
     compute_ = *flops * target_.traits.compute(weights_.computes_in);
     check_positive(compute_, "compute_efficiency");
     plan_memory();
     if (settings_.devices() == 1) return;
-    const std::int64_t group = settings_.tensor_parallel * settings_.pipeline_parallel;  // which exchange in each step
+    const std::int64_t group =
+        settings_.tensor_parallel * settings_.pipeline_parallel;  // which exchange in each step
     (void)link(settings_.expert_parallel ? settings_.devices() : group);
 }
 
@@ -155,24 +184,33 @@ std::int64_t CostModel::max_context_tokens() const {
 
 double CostModel::activation_bytes(std::int64_t tokens, std::int64_t sequences) const {
     const EngineTraits& traits = target_.traits;
-    return traits.activation_bytes_per_token_and_width * static_cast<double>(tokens * target_.model.hidden_size) +
-           traits.logits_bytes_per_entry * static_cast<double>(sequences * target_.model.vocabulary) /
+    return traits.activation_bytes_per_token_and_width *
+               static_cast<double>(tokens * target_.model.hidden_size) +
+           traits.logits_bytes_per_entry *
+               static_cast<double>(sequences * target_.model.vocabulary) /
                static_cast<double>(settings_.tensor_parallel);
 }
 
 void CostModel::plan_memory() {
     const EngineTraits& traits = target_.traits;
     const std::int64_t group = settings_.tensor_parallel * settings_.pipeline_parallel;
-    const double experts_cut = static_cast<double>(settings_.expert_parallel ? settings_.devices() : group);
+    const double experts_cut =
+        static_cast<double>(settings_.expert_parallel ? settings_.devices() : group);
     MemoryPlan& plan = memory_;
     plan.device_bytes = target_.hardware.memory_bytes;
     plan.context_bytes = traits.context_bytes;
-    plan.weights_bytes = std::max(0.0, (weights_.bytes - expert_bytes_) / static_cast<double>(group) + expert_bytes_ / experts_cut +
-                                           settings_.speculation.draft_bytes / static_cast<double>(group) - settings_.weight_offload_bytes);
+    plan.weights_bytes =
+        std::max(0.0, (weights_.bytes - expert_bytes_) / static_cast<double>(group) +
+                          expert_bytes_ / experts_cut +
+                          settings_.speculation.draft_bytes / static_cast<double>(group) -
+                          settings_.weight_offload_bytes);
     plan.activation_bytes = activation_bytes(settings_.max_batched_tokens, settings_.max_sequences);
-    plan.graph_bytes =
-        settings_.graph_max_tokens > 0 ? traits.graph_bytes + traits.graph_bytes_per_size * graph_sizes(settings_.graph_max_tokens) : 0;
-    plan.cache_bytes_per_token = bytes_for_one_token(target_.model, settings_, std::max<std::int64_t>(1, max_context_tokens()));
+    plan.graph_bytes = settings_.graph_max_tokens > 0
+                           ? traits.graph_bytes + traits.graph_bytes_per_size *
+                                                      graph_sizes(settings_.graph_max_tokens)
+                           : 0;
+    plan.cache_bytes_per_token = bytes_for_one_token(
+        target_.model, settings_, std::max<std::int64_t>(1, max_context_tokens()));
 
     const double fraction = settings_.memory_fraction;
     const double loaded = plan.context_bytes + plan.weights_bytes;
@@ -183,7 +221,8 @@ void CostModel::plan_memory() {
             cache = plan.usable_bytes - loaded - plan.activation_bytes;
             break;
         case EngineTraits::FractionOf::weights_cache:
-            plan.usable_bytes = fraction * (plan.device_bytes - plan.context_bytes) + plan.context_bytes;
+            plan.usable_bytes =
+                fraction * (plan.device_bytes - plan.context_bytes) + plan.context_bytes;
             cache = plan.usable_bytes - loaded;
             break;
         case EngineTraits::FractionOf::free:
@@ -201,30 +240,40 @@ void CostModel::plan_memory() {
     plan.cache_blocks = whole_number_within(cache / block, 0, most_tokens / settings_.block_tokens);
     if (settings_.cache_tokens) {
         const std::int64_t asked = *settings_.cache_tokens / settings_.block_tokens;
-        plan.cache_blocks = traits.fraction_of == EngineTraits::FractionOf::none ? asked : std::min(plan.cache_blocks, asked);
+        plan.cache_blocks = traits.fraction_of == EngineTraits::FractionOf::none
+                                ? asked
+                                : std::min(plan.cache_blocks, asked);
     }
     plan.cache_tokens = plan.cache_blocks * settings_.block_tokens;
     plan.cache_bytes = static_cast<double>(plan.cache_blocks) * block;
-    plan.free_bytes = plan.device_bytes - loaded - plan.activation_bytes - plan.graph_bytes - plan.cache_bytes;
+    plan.free_bytes =
+        plan.device_bytes - loaded - plan.activation_bytes - plan.graph_bytes - plan.cache_bytes;
 }
 
 double CostModel::linear_seconds(double tokens, double sampled) const {
     const ModelSpec& model = target_.model;
     const auto tensor = static_cast<double>(settings_.tensor_parallel);
-    const double passes = settings_.micro_batch_tokens > 0 ? std::ceil(tokens / static_cast<double>(settings_.micro_batch_tokens)) : 1;
+    const double passes =
+        settings_.micro_batch_tokens > 0
+            ? std::ceil(tokens / static_cast<double>(settings_.micro_batch_tokens))
+            : 1;
     double bytes = shared_bytes_ / tensor;
     if (expert_bytes_ > 0) {
         // A token chooses k of E experts; the share of all that n tokens choose, evenly: 1 - (1 -
         // k/E)^n.
-        const double replicas = settings_.expert_parallel ? static_cast<double>(settings_.data_parallel) : 1;
-        const double missed = 1 - static_cast<double>(model.experts_per_token) / static_cast<double>(model.experts);
-        bytes += expert_bytes_ / (tensor * replicas) * (1 - std::pow(missed, tokens / passes * replicas));
+        const double replicas =
+            settings_.expert_parallel ? static_cast<double>(settings_.data_parallel) : 1;
+        const double missed =
+            1 - static_cast<double>(model.experts_per_token) / static_cast<double>(model.experts);
+        bytes += expert_bytes_ / (tensor * replicas) *
+                 (1 - std::pow(missed, tokens / passes * replicas));
     }
     const double memory = passes * bytes / bandwidth_;
     const double compute = (tokens * flops_per_token_ + sampled * head_flops_) / tensor / compute_;
     double seconds = std::max(memory, compute);
     if (settings_.weight_offload_bytes > 0 && target_.hardware.link_bytes_per_second)
-        seconds = std::max(seconds, passes * settings_.weight_offload_bytes / (present(target_.hardware.link_bytes_per_second) / 2));
+        seconds = std::max(seconds, passes * settings_.weight_offload_bytes /
+                                        (present(target_.hardware.link_bytes_per_second) / 2));
     return seconds;
 }
 
@@ -232,35 +281,49 @@ double CostModel::attention_seconds(const StepWork& work, double checked) const 
     const ModelSpec& model = target_.model;
     const auto layers = static_cast<double>(model.attention_layers);
     const double sliding = static_cast<double>(model.sliding_layers) / layers;
-    const auto weighted = [&](double full, double windowed) { return full * (1 - sliding) + windowed * sliding; };
+    const auto weighted = [&](double full, double windowed) {
+        return full * (1 - sliding) + windowed * sliding;
+    };
     const auto tensor = static_cast<double>(settings_.tensor_parallel);
-    const double flops_per_pair = 4 * static_cast<double>(model.attention_heads * model.head_dim) * layers / tensor;
-    const double cut = latent_cache(model) ? 1 : static_cast<double>(std::min(settings_.tensor_parallel, model.kv_heads));
+    const double flops_per_pair =
+        4 * static_cast<double>(model.attention_heads * model.head_dim) * layers / tensor;
+    const double cut =
+        latent_cache(model)
+            ? 1
+            : static_cast<double>(std::min(settings_.tensor_parallel, model.kv_heads));
     const double cache_bytes = model.kv_bytes_per_token_16bit * settings_.cache_bits / 16 / cut;
-    const double multiplying = target_.hardware.flops("bf16").value_or(compute_) * attention_.prefill_efficiency;
-    const double reading = target_.hardware.memory_bandwidth_bytes_per_second * attention_.decode_efficiency;
+    const double multiplying =
+        target_.hardware.flops("bf16").value_or(compute_) * attention_.prefill_efficiency;
+    const double reading =
+        target_.hardware.memory_bandwidth_bytes_per_second * attention_.decode_efficiency;
     const double pairs = weighted(work.prefill_pairs, work.prefill_windowed_pairs);
-    const double context = weighted(work.decode_context_tokens, work.decode_windowed_context_tokens);
-    return std::max(pairs * flops_per_pair / multiplying, work.prefill_context_tokens * cache_bytes / reading) +
-           std::max(context * checked * flops_per_pair / multiplying, context * cache_bytes / reading);
+    const double context =
+        weighted(work.decode_context_tokens, work.decode_windowed_context_tokens);
+    return std::max(pairs * flops_per_pair / multiplying,
+                    work.prefill_context_tokens * cache_bytes / reading) +
+           std::max(context * checked * flops_per_pair / multiplying,
+                    context * cache_bytes / reading);
 }
 
 double CostModel::cache_bytes(std::int64_t tokens) const {
     ServingSettings whole = settings_;
     whole.tensor_parallel = whole.pipeline_parallel = 1;
-    return static_cast<double>(tokens) * bytes_for_one_token(target_.model, whole, std::max<std::int64_t>(1, tokens));
+    return static_cast<double>(tokens) *
+           bytes_for_one_token(target_.model, whole, std::max<std::int64_t>(1, tokens));
 }
 
 double CostModel::link(std::int64_t devices) const {
     const HardwareSpec& hardware = target_.hardware;
     const bool one_node = !hardware.devices_per_node || devices <= *hardware.devices_per_node;
     if (!one_node && !hardware.network_bytes_per_second)
-        throw UsageError(std::to_string(devices) + " devices are more than a node of " + hardware.name +
-                         " has, and what they send between nodes is not known (network_bytes_per_second)");
+        throw UsageError(
+            std::to_string(devices) + " devices are more than a node of " + hardware.name +
+            " has, and what they send between nodes is not known (network_bytes_per_second)");
     if (one_node && !hardware.link_bytes_per_second)
         throw UsageError(std::to_string(devices) + " devices: how fast those of " + hardware.name +
                          " talk to each other is not known (link_bytes_per_second)");
-    const double one_direction = one_node ? *hardware.link_bytes_per_second / 2 : *hardware.network_bytes_per_second;
+    const double one_direction =
+        one_node ? *hardware.link_bytes_per_second / 2 : *hardware.network_bytes_per_second;
     return one_direction * target_.traits.link_efficiency;
 }
 
@@ -268,15 +331,22 @@ double CostModel::communication_seconds(double tokens) const {
     if (settings_.devices() == 1) return 0;
     const ModelSpec& model = target_.model;
     const double sent = tokens * static_cast<double>(model.hidden_size) * bytes_16bit;
-    const auto exchange = [&](double bytes, double link_of) { return target_.traits.all_reduce_seconds + bytes / link_of; };
+    const auto exchange = [&](double bytes, double link_of) {
+        return target_.traits.all_reduce_seconds + bytes / link_of;
+    };
     const auto tensor = static_cast<double>(settings_.tensor_parallel);
-    const double group = tensor * static_cast<double>(settings_.expert_parallel ? settings_.data_parallel : 1);
+    const double group =
+        tensor * static_cast<double>(settings_.expert_parallel ? settings_.data_parallel : 1);
     const double twice_a_layer = 2 * static_cast<double>(model.layers);
     const std::int64_t stages = settings_.tensor_parallel * settings_.pipeline_parallel;
-    double seconds = static_cast<double>(settings_.pipeline_parallel - 1) * exchange(sent, link(stages));
-    if (tensor > 1) seconds += twice_a_layer * exchange(sent * 2 * (tensor - 1) / tensor, link(settings_.tensor_parallel));
+    double seconds =
+        static_cast<double>(settings_.pipeline_parallel - 1) * exchange(sent, link(stages));
+    if (tensor > 1)
+        seconds += twice_a_layer *
+                   exchange(sent * 2 * (tensor - 1) / tensor, link(settings_.tensor_parallel));
     if (settings_.expert_parallel && model.experts > 0 && group > 1)
-        seconds += twice_a_layer * exchange(sent * static_cast<double>(model.experts_per_token) * (group - 1) / group,
+        seconds += twice_a_layer * exchange(sent * static_cast<double>(model.experts_per_token) *
+                                                (group - 1) / group,
                                             link(static_cast<std::int64_t>(group)));
     return seconds;
 }
@@ -286,11 +356,13 @@ double CostModel::draft_seconds(double sequences) const {
     const ModelSpec& model = target_.model;
     const double head = static_cast<double>(model.vocabulary * model.hidden_size) * bytes_16bit;
     const double one_layer = shared_bytes_ / static_cast<double>(model.layers) + head;
-    const double bytes = settings_.speculation.draft_bytes > 0 ? settings_.speculation.draft_bytes : one_layer;
+    const double bytes =
+        settings_.speculation.draft_bytes > 0 ? settings_.speculation.draft_bytes : one_layer;
     const double operations = bytes;  // two for each weight of two bytes
     const auto tensor = static_cast<double>(settings_.tensor_parallel);
     return static_cast<double>(settings_.speculation.tokens) *
-           (std::max(bytes / bandwidth_, sequences * operations / compute_) / tensor + target_.traits.eager_layer_seconds);
+           (std::max(bytes / bandwidth_, sequences * operations / compute_) / tensor +
+            target_.traits.eager_layer_seconds);
 }
 
 StepTime CostModel::step(const StepWork& work) const {
@@ -305,24 +377,28 @@ StepTime CostModel::step(const StepWork& work) const {
     // batches pass through all stages.
     const double streams = static_cast<double>(std::min(settings_.pipeline_parallel, sequences));
     const double tokens = (decoding * checked + static_cast<double>(work.prefill_tokens)) / streams;
-    const double sampled = (decoding * checked + static_cast<double>(work.prefill_finished)) / streams;
+    const double sampled =
+        (decoding * checked + static_cast<double>(work.prefill_finished)) / streams;
     time.linear = linear_seconds(tokens, sampled);
     time.attention = attention_seconds(work, checked) / streams;
     time.communication = communication_seconds(tokens);
     time.draft = draft_seconds(decoding);
-    time.device =
-        time.linear + time.attention + time.communication + time.draft + traits.layer_seconds * static_cast<double>(target_.model.layers);
+    time.device = time.linear + time.attention + time.communication + time.draft +
+                  traits.layer_seconds * static_cast<double>(target_.model.layers);
     if (!settings_.compiled) time.device *= traits.uncompiled_factor;
     if (tokens > static_cast<double>(settings_.graph_max_tokens))
-        time.device = std::max(time.device, static_cast<double>(target_.model.layers) * traits.eager_layer_seconds);
-    time.host = traits.step_overhead_seconds + traits.sequence_overhead_seconds * static_cast<double>(sequences);
+        time.device = std::max(
+            time.device, static_cast<double>(target_.model.layers) * traits.eager_layer_seconds);
+    time.host = traits.step_overhead_seconds +
+                traits.sequence_overhead_seconds * static_cast<double>(sequences);
     time.total = settings_.overlap ? std::max(time.device, time.host) : time.device + time.host;
     return time;
 }
 
 double CostModel::start_seconds() const {
     const EngineTraits& traits = target_.traits;
-    return traits.start_seconds + memory_.weights_bytes / traits.load_bytes_per_second + (settings_.compiled ? traits.compile_seconds : 0) +
+    return traits.start_seconds + memory_.weights_bytes / traits.load_bytes_per_second +
+           (settings_.compiled ? traits.compile_seconds : 0) +
            graph_sizes(settings_.graph_max_tokens) * traits.graph_seconds_per_size;
 }
 
@@ -331,8 +407,10 @@ double CostModel::tokens_per_step() const {
     if (speculation.tokens == 0) return 1;
     const auto found = target_.traits.acceptance.find(speculation.method);
     if (found == target_.traits.acceptance.end())
-        throw UsageError("how often guesses of '" + speculation.method + "' are right in " + target_.traits.engine + " is not known");
-    return (1 - std::pow(found->second, static_cast<double>(speculation.tokens + 1))) / (1 - found->second);
+        throw UsageError("how often guesses of '" + speculation.method + "' are right in " +
+                         target_.traits.engine + " is not known");
+    return (1 - std::pow(found->second, static_cast<double>(speculation.tokens + 1))) /
+           (1 - found->second);
 }
 
 std::string MemoryPlan::text() const {
@@ -351,7 +429,8 @@ std::string MemoryPlan::text() const {
     row("cache", cache_bytes);
     if (missing_bytes > 0) row("missing", missing_bytes);
     row("left", free_bytes);
-    result += "  cache: " + std::to_string(cache_tokens) + " tokens in " + std::to_string(cache_blocks) + " blocks\n";
+    result += "  cache: " + std::to_string(cache_tokens) + " tokens in " +
+              std::to_string(cache_blocks) + " blocks\n";
     return result;
 }
 

@@ -25,23 +25,31 @@ enum NoiseStream : std::uint64_t { of_run, of_steps, of_guesses };
 double log_deviation(double cv) { return std::sqrt(std::log1p(cv * cv)); }
 
 /// A lognormal factor with mean 1.
-double factor(double deviation, Rng& rng) { return deviation > 0 ? std::exp(deviation * rng.normal() - deviation * deviation / 2) : 1; }
+double factor(double deviation, Rng& rng) {
+    return deviation > 0 ? std::exp(deviation * rng.normal() - deviation * deviation / 2) : 1;
+}
 
 /// Tokens `from + 1 ... from + count`, each attending to at most `window` tokens (0: no limit).
 double attended(std::int64_t from, std::int64_t count, std::int64_t window) {
-    const auto triangle = [](std::int64_t first, std::int64_t n) {  // first + (first + 1) + ..., n terms
-        return static_cast<double>(n) * (static_cast<double>(first) + static_cast<double>(n - 1) / 2);
+    const auto triangle = [](std::int64_t first,
+                             std::int64_t n) {  // first + (first + 1) + ..., n terms
+        return static_cast<double>(n) *
+               (static_cast<double>(first) + static_cast<double>(n - 1) / 2);
     };
     if (window == 0) return triangle(from + 1, count);
     const std::int64_t rising = std::clamp<std::int64_t>(window - from, 0, count);
-    return triangle(from + 1, rising) + static_cast<double>(count - rising) * static_cast<double>(window);
+    return triangle(from + 1, rising) +
+           static_cast<double>(count - rising) * static_cast<double>(window);
 }
 
 void check_noise(const StepNoise& noise) {
     for (const double cv : {noise.run_cv, noise.step_cv, noise.drift_cv})
-        if (!(cv >= 0 && cv <= 0.5)) throw UsageError("noise: a coefficient of variation in [0, 0.5] wanted, got " + std::to_string(cv));
+        if (!(cv >= 0 && cv <= 0.5))
+            throw UsageError("noise: a coefficient of variation in [0, 0.5] wanted, got " +
+                             std::to_string(cv));
     if (!(noise.drift_period_seconds > 0))
-        throw UsageError("noise: a drift period of more than 0 seconds wanted, got " + std::to_string(noise.drift_period_seconds));
+        throw UsageError("noise: a drift period of more than 0 seconds wanted, got " +
+                         std::to_string(noise.drift_period_seconds));
 }
 
 }  // namespace
@@ -56,26 +64,31 @@ struct EngineCore::State {
         std::int64_t input_tokens = 0;
         std::int64_t output_tokens = 0;
         std::int64_t generated = 0;
-        std::int64_t prompt = 0;                ///< tokens to compute before the next one is made: after a preemption the answer so far too
-        std::int64_t computed = 0;              ///< tokens whose keys and values are in the cache
-        std::int64_t capacity = 0;              ///< tokens that its blocks hold
-        std::int64_t unnamed_blocks = 0;        ///< of these blocks, those in no unit
-        std::int64_t names_next_at = no_token;  ///< so many computed tokens complete the next unit that has a name
-        std::int64_t cached = 0;                ///< of the prompt, found in the cache when it was first admitted
-        std::size_t seen_units = 0;             ///< from its beginning: found or named
-        bool restarted = false;                 ///< was preempted
-        bool arrives = false;                   ///< EngineRequest::prompt_is_computed
+        std::int64_t prompt =
+            0;  ///< tokens to compute before the next one is made: after a preemption the answer so far too
+        std::int64_t computed = 0;        ///< tokens whose keys and values are in the cache
+        std::int64_t capacity = 0;        ///< tokens that its blocks hold
+        std::int64_t unnamed_blocks = 0;  ///< of these blocks, those in no unit
+        std::int64_t names_next_at =
+            no_token;  ///< so many computed tokens complete the next unit that has a name
+        std::int64_t cached = 0;  ///< of the prompt, found in the cache when it was first admitted
+        std::size_t seen_units = 0;  ///< from its beginning: found or named
+        bool restarted = false;      ///< was preempted
+        bool arrives = false;        ///< EngineRequest::prompt_is_computed
         std::vector<BlockPool::Unit> units{};
         std::vector<std::uint64_t> pieces{};
 
         [[nodiscard]] bool decodes() const { return computed >= prompt; }
         [[nodiscard]] bool finished() const { return generated >= output_tokens; }
-        [[nodiscard]] std::int64_t final_tokens() const { return input_tokens + output_tokens - 1; }  ///< the last is never computed
+        [[nodiscard]] std::int64_t final_tokens() const {
+            return input_tokens + output_tokens - 1;
+        }  ///< the last is never computed
     };
 
     State(CostModel model, std::uint64_t seed, const StepNoise& variation);
 
-    [[nodiscard]] std::string refusal(std::int64_t input_tokens, std::int64_t output_tokens, bool prompt_is_computed) const;
+    [[nodiscard]] std::string refusal(std::int64_t input_tokens, std::int64_t output_tokens,
+                                      bool prompt_is_computed) const;
     void add(EngineRequest request);
     void cancel(std::size_t id);
     EngineStep step();
@@ -104,10 +117,12 @@ private:
     }
     [[nodiscard]] std::int64_t promised_blocks(const Sequence& sequence) const;
     [[nodiscard]] std::uint64_t unit_name(const Sequence& sequence, std::size_t unit) const {
-        return sequence.pieces[(unit + 1) * static_cast<std::size_t>(unit_tokens / prefix_piece_tokens) - 1];
+        return sequence
+            .pieces[(unit + 1) * static_cast<std::size_t>(unit_tokens / prefix_piece_tokens) - 1];
     }
     [[nodiscard]] std::int64_t named_units(const Sequence& sequence) const {
-        return static_cast<std::int64_t>(sequence.pieces.size()) * prefix_piece_tokens / unit_tokens;
+        return static_cast<std::int64_t>(sequence.pieces.size()) * prefix_piece_tokens /
+               unit_tokens;
     }
     void plan_naming(Sequence& sequence) const;
     void name_units(Sequence& sequence);
@@ -129,7 +144,8 @@ private:
 
     std::vector<Sequence> sequences{};
     std::vector<Slot> spare{};
-    std::unordered_map<std::size_t, Slot> slots{};  ///< by the caller's id; asked, never walked through
+    std::unordered_map<std::size_t, Slot>
+        slots{};  ///< by the caller's id; asked, never walked through
     std::uint64_t added = 0;
 
     // Of the step that is being planned.
@@ -145,7 +161,8 @@ EngineCore::State::State(CostModel model, std::uint64_t seed, const StepNoise& v
     : cost(std::move(model)),
       settings(cost.settings()),
       noise(variation),
-      pool(cost.memory().cache_blocks, std::lcm(settings.block_tokens, prefix_piece_tokens) / settings.block_tokens),
+      pool(cost.memory().cache_blocks,
+           std::lcm(settings.block_tokens, prefix_piece_tokens) / settings.block_tokens),
       unit_tokens(std::lcm(settings.block_tokens, prefix_piece_tokens)),
       unit_blocks(unit_tokens / settings.block_tokens),
       window(cost.target().model.sliding_window),
@@ -161,33 +178,43 @@ EngineCore::State::State(CostModel model, std::uint64_t seed, const StepNoise& v
     const auto& acceptance = cost.target().traits.acceptance;
     const auto found = acceptance.find(speculation.method);
     if (found == acceptance.end())
-        throw UsageError("how often guesses of '" + speculation.method + "' are right in " + cost.target().traits.engine + " is not known");
+        throw UsageError("how often guesses of '" + speculation.method + "' are right in " +
+                         cost.target().traits.engine + " is not known");
     double chance = 1;
-    for (std::int64_t i = 0; i < speculation.tokens; ++i) chances.push_back(chance *= found->second);
+    for (std::int64_t i = 0; i < speculation.tokens; ++i)
+        chances.push_back(chance *= found->second);
 }
 
-std::string EngineCore::State::refusal(std::int64_t input_tokens, std::int64_t output_tokens, bool prompt_is_computed) const {
+std::string EngineCore::State::refusal(std::int64_t input_tokens, std::int64_t output_tokens,
+                                       bool prompt_is_computed) const {
     const auto told = [&](const std::string& limit, std::int64_t most) {
-        return "the request has " + std::to_string(input_tokens + output_tokens) + " tokens (" + std::to_string(input_tokens) +
-               " of the prompt, " + std::to_string(output_tokens) + " of the answer), " + limit + std::to_string(most);
+        return "the request has " + std::to_string(input_tokens + output_tokens) + " tokens (" +
+               std::to_string(input_tokens) + " of the prompt, " + std::to_string(output_tokens) +
+               " of the answer), " + limit + std::to_string(most);
     };
     if (input_tokens < 1 || output_tokens < 1)
-        return "a prompt and an answer of at least one token each wanted, got " + std::to_string(input_tokens) + " and " +
-               std::to_string(output_tokens);
+        return "a prompt and an answer of at least one token each wanted, got " +
+               std::to_string(input_tokens) + " and " + std::to_string(output_tokens);
     const std::int64_t total = input_tokens + output_tokens;
-    if (const std::int64_t most = cost.max_context_tokens(); most > 0 && total > most) return told("the longest context is ", most);
+    if (const std::int64_t most = cost.max_context_tokens(); most > 0 && total > most)
+        return told("the longest context is ", most);
     if (const std::int64_t most = cost.memory().cache_blocks * settings.block_tokens; total > most)
         return told("the whole cache holds ", most);
-    if (!settings.chunked_prefill && input_tokens > settings.max_batched_tokens && !prompt_is_computed)
-        return "the prompt has " + std::to_string(input_tokens) + " tokens, a step at most " + std::to_string(settings.max_batched_tokens) +
+    if (!settings.chunked_prefill && input_tokens > settings.max_batched_tokens &&
+        !prompt_is_computed)
+        return "the prompt has " + std::to_string(input_tokens) + " tokens, a step at most " +
+               std::to_string(settings.max_batched_tokens) +
                ", and prompts are not cut (chunked prefill is off)";
     return {};
 }
 
 void EngineCore::State::add(EngineRequest request) {
-    if (const std::string why = refusal(request.input_tokens, request.output_tokens, request.prompt_is_computed); !why.empty())
+    if (const std::string why =
+            refusal(request.input_tokens, request.output_tokens, request.prompt_is_computed);
+        !why.empty())
         throw UsageError(why);
-    if (slots.contains(request.id)) throw UsageError("request " + std::to_string(request.id) + " is already in the engine");
+    if (slots.contains(request.id))
+        throw UsageError("request " + std::to_string(request.id) + " is already in the engine");
     if (spare.empty()) {
         spare.push_back(static_cast<Slot>(sequences.size()));
         sequences.emplace_back();
@@ -217,7 +244,8 @@ void EngineCore::State::cancel(std::size_t id) {
 }
 
 EngineStep EngineCore::State::step() {
-    if (running.empty() && waiting.empty()) throw UsageError("an engine with nothing to do has no next step");
+    if (running.empty() && waiting.empty())
+        throw UsageError("an engine with nothing to do has no next step");
     work = {};
     events.clear();
     budget = settings.max_batched_tokens;
@@ -226,21 +254,28 @@ EngineStep EngineCore::State::step() {
     finished = 0;
     if (settings.mixed_steps) decode();
     go_on_with_prompts();
-    if (!preempted) admit_waiting();  // what was just taken from a sequence is not given to another at once
+    if (!preempted)
+        admit_waiting();  // what was just taken from a sequence is not given to another at once
     if (!settings.mixed_steps && work.prefill_sequences == 0) decode();
 
     EngineStep result;
     result.work = work;
     result.time = cost.step(work);
     result.seconds = result.time.total * noise_factor();
-    result.cache_use = pool.blocks() > 0 ? static_cast<double>(pool.used()) / static_cast<double>(pool.blocks()) : 0;
+    result.cache_use = pool.blocks() > 0
+                           ? static_cast<double>(pool.used()) / static_cast<double>(pool.blocks())
+                           : 0;
     const MemoryPlan& memory = cost.memory();
-    const double needed = cost.activation_bytes(step_tokens, work.decode_sequences + work.prefill_sequences);
-    result.out_of_memory = needed > memory.activation_bytes + memory.free_bytes;  // less than planned where the cache took too much
+    const double needed =
+        cost.activation_bytes(step_tokens, work.decode_sequences + work.prefill_sequences);
+    result.out_of_memory =
+        needed > memory.activation_bytes +
+                     memory.free_bytes;  // less than planned where the cache took too much
     ++counters.steps;
     counters.busy_seconds += result.seconds;
     if (result.out_of_memory) return result;  // nobody will get these tokens
-    for (const TokenEvent& event : events) counters.generated_tokens += static_cast<std::uint64_t>(event.tokens);
+    for (const TokenEvent& event : events)
+        counters.generated_tokens += static_cast<std::uint64_t>(event.tokens);
     result.tokens = events;
     if (finished > 0) collect_finished();
     return result;
@@ -257,7 +292,8 @@ void EngineCore::State::decode() {
         if (!sequence.decodes()) continue;
         const std::int64_t taken = std::min(wanted, budget);
         const std::int64_t needed = std::min(sequence.computed + taken, sequence.final_tokens());
-        if (needed > sequence.capacity && !make_room(slot, needed)) break;  // it was the youngest itself
+        if (needed > sequence.capacity && !make_room(slot, needed))
+            break;  // it was the youngest itself
         budget -= taken;
         step_tokens += taken;
         advance(sequence, taken);
@@ -281,9 +317,12 @@ bool EngineCore::State::make_room(Slot slot, std::int64_t tokens) {
 void EngineCore::State::advance(Sequence& sequence, std::int64_t taken) {
     ++work.decode_sequences;
     work.decode_context_tokens += static_cast<double>(sequence.computed);
-    work.decode_windowed_context_tokens += static_cast<double>(window > 0 ? std::min(window, sequence.computed) : sequence.computed);
-    const std::int64_t most_right = std::min(taken, sequence.output_tokens - sequence.generated) - 1;
-    const std::int64_t tokens = 1 + (chances.empty() ? 0 : std::min(accepted_guesses(), most_right));
+    work.decode_windowed_context_tokens +=
+        static_cast<double>(window > 0 ? std::min(window, sequence.computed) : sequence.computed);
+    const std::int64_t most_right =
+        std::min(taken, sequence.output_tokens - sequence.generated) - 1;
+    const std::int64_t tokens =
+        1 + (chances.empty() ? 0 : std::min(accepted_guesses(), most_right));
     counters.drafted_tokens += static_cast<std::uint64_t>(taken - 1);
     counters.accepted_tokens += static_cast<std::uint64_t>(tokens - 1);
     sequence.computed += tokens;
@@ -302,7 +341,8 @@ void EngineCore::State::go_on_with_prompts() {
 }
 
 void EngineCore::State::admit_waiting() {
-    while (!waiting.empty() && budget > 0 && static_cast<std::int64_t>(running.size()) < settings.max_sequences) {
+    while (!waiting.empty() && budget > 0 &&
+           static_cast<std::int64_t>(running.size()) < settings.max_sequences) {
         const Slot slot = waiting.front();
         if (!admit(sequences[slot])) return;  // first come, first served: nobody overtakes
         waiting.pop_front();
@@ -313,19 +353,23 @@ void EngineCore::State::admit_waiting() {
 
 /// Blocks that a sequence was promised when it was admitted and has not taken yet.
 std::int64_t EngineCore::State::promised_blocks(const Sequence& sequence) const {
-    const double left = std::ceil(settings.reserved_share * static_cast<double>(sequence.output_tokens - sequence.generated));
-    const std::int64_t tokens =
-        sequence.input_tokens + sequence.generated + static_cast<std::int64_t>(left) - 1;  // the last is not computed
-    return std::max<std::int64_t>(0, blocks_for(tokens) - sequence.capacity / settings.block_tokens);
+    const double left = std::ceil(settings.reserved_share *
+                                  static_cast<double>(sequence.output_tokens - sequence.generated));
+    const std::int64_t tokens = sequence.input_tokens + sequence.generated +
+                                static_cast<std::int64_t>(left) - 1;  // the last is not computed
+    return std::max<std::int64_t>(0,
+                                  blocks_for(tokens) - sequence.capacity / settings.block_tokens);
 }
 
 /// Gives a waiting sequence the blocks of its whole prompt, cached ones included. False when there
 /// are too few, or when the prompt must not be cut and is longer than what is left of the step.
 bool EngineCore::State::admit(Sequence& sequence) {
     // The last token of a prompt is computed in any case: the next one follows from it.
-    const std::int64_t most_found = std::min(named_units(sequence), (sequence.prompt - 1) / unit_tokens);
+    const std::int64_t most_found =
+        std::min(named_units(sequence), (sequence.prompt - 1) / unit_tokens);
     std::int64_t free = pool.available() - (blocks_for(sequence.prompt) - most_found * unit_blocks);
-    if (free < 0) return false;  // not even when all that can be found is found, and in use by others
+    if (free < 0)
+        return false;  // not even when all that can be found is found, and in use by others
     std::int64_t found = 0;
     sequence.units.clear();
     for (; found < most_found; ++found) {
@@ -335,9 +379,11 @@ bool EngineCore::State::admit(Sequence& sequence) {
         free -= pool.in_use(*unit) ? 0 : unit_blocks;
     }
     free -= (most_found - found) * unit_blocks;
-    const bool arrives = sequence.arrives && !sequence.restarted;  // what was preempted is computed here
+    const bool arrives =
+        sequence.arrives && !sequence.restarted;  // what was preempted is computed here
     // A sequence that starts again may have grown longer than a step. Uncut it would never run.
-    const bool whole = !settings.chunked_prefill && !arrives && !(sequence.restarted && sequence.prompt > settings.max_batched_tokens);
+    const bool whole = !settings.chunked_prefill && !arrives &&
+                       !(sequence.restarted && sequence.prompt > settings.max_batched_tokens);
     if (whole && sequence.prompt - found * unit_tokens > budget) return false;
     if (settings.reserved_share > 0) {
         sequence.capacity = blocks_for(sequence.prompt) * settings.block_tokens;
@@ -354,9 +400,11 @@ bool EngineCore::State::admit(Sequence& sequence) {
     sequence.seen_units = static_cast<std::size_t>(found);
     plan_naming(sequence);
     if (arrives) sequence.computed = sequence.prompt - 1;
-    else if (!sequence.restarted && !sequence.arrives) {  // a second start says nothing about the traffic
+    else if (!sequence.restarted &&
+             !sequence.arrives) {  // a second start says nothing about the traffic
         sequence.cached = sequence.computed;
-        counters.prefix_queried_tokens += settings.prefix_cache ? static_cast<std::uint64_t>(sequence.input_tokens) : 0;
+        counters.prefix_queried_tokens +=
+            settings.prefix_cache ? static_cast<std::uint64_t>(sequence.input_tokens) : 0;
         counters.prefix_hit_tokens += static_cast<std::uint64_t>(sequence.cached);
     }
     return true;
@@ -377,10 +425,15 @@ void EngineCore::State::prefill(Sequence& sequence) {
     if (!sequence.decodes()) return;
     ++work.prefill_finished;
     const bool first = sequence.generated++ == 0;
-    if (first && !sequence.arrives) counters.prompt_tokens += static_cast<std::uint64_t>(sequence.input_tokens);
+    if (first && !sequence.arrives)
+        counters.prompt_tokens += static_cast<std::uint64_t>(sequence.input_tokens);
     const bool last = sequence.finished();
     finished += last ? 1 : 0;
-    events.push_back({.id = sequence.id, .tokens = 1, .cached_tokens = first ? sequence.cached : 0, .first = first, .finished = last});
+    events.push_back({.id = sequence.id,
+                      .tokens = 1,
+                      .cached_tokens = first ? sequence.cached : 0,
+                      .first = first,
+                      .finished = last});
 }
 
 void EngineCore::State::preempt_youngest() {
@@ -434,7 +487,8 @@ void EngineCore::State::name_units(Sequence& sequence) {
 /// have taken the blocks. Its pieces beyond those that others know get names that nobody else has.
 void EngineCore::State::name_the_rest(Sequence& sequence) {
     const std::uint64_t own = mix64(~sequence.serial);
-    while (static_cast<std::int64_t>(sequence.pieces.size() + 1) * prefix_piece_tokens <= sequence.computed)
+    while (static_cast<std::int64_t>(sequence.pieces.size() + 1) * prefix_piece_tokens <=
+           sequence.computed)
         sequence.pieces.push_back(derive_seed(own, sequence.pieces.size()));
     plan_naming(sequence);
     name_units(sequence);
@@ -443,7 +497,8 @@ void EngineCore::State::name_the_rest(Sequence& sequence) {
 /// Gives the blocks back, the end of the sequence first: its beginning may be shared.
 void EngineCore::State::release(Sequence& sequence) {
     pool.give_back(sequence.unnamed_blocks);
-    for (auto unit = sequence.units.rbegin(); unit != sequence.units.rend(); ++unit) pool.release(*unit);
+    for (auto unit = sequence.units.rbegin(); unit != sequence.units.rend(); ++unit)
+        pool.release(*unit);
     sequence.units.clear();
     sequence.unnamed_blocks = sequence.capacity = sequence.computed = 0;
     sequence.names_next_at = no_token;
@@ -469,8 +524,10 @@ std::int64_t EngineCore::State::accepted_guesses() {
 }
 
 double EngineCore::State::noise_factor() {
-    const double wave = std::sin(2 * std::numbers::pi * counters.busy_seconds / noise.drift_period_seconds + drift_phase);
-    const double drift = 1 + noise.drift_cv * std::numbers::sqrt2 * wave;  // a sine's deviation is its height / sqrt 2
+    const double wave = std::sin(
+        2 * std::numbers::pi * counters.busy_seconds / noise.drift_period_seconds + drift_phase);
+    const double drift = 1 + noise.drift_cv * std::numbers::sqrt2 *
+                                 wave;  // a sine's deviation is its height / sqrt 2
     return run_factor * factor(step_deviation, step_rng) * drift;
 }
 
@@ -480,7 +537,8 @@ EngineCore::EngineCore(EngineCore&&) noexcept = default;
 EngineCore& EngineCore::operator=(EngineCore&&) noexcept = default;
 EngineCore::~EngineCore() = default;
 
-std::string EngineCore::refusal(std::int64_t input_tokens, std::int64_t output_tokens, bool prompt_is_computed) const {
+std::string EngineCore::refusal(std::int64_t input_tokens, std::int64_t output_tokens,
+                                bool prompt_is_computed) const {
     return state_->refusal(input_tokens, output_tokens, prompt_is_computed);
 }
 void EngineCore::add(EngineRequest request) { state_->add(std::move(request)); }
@@ -492,7 +550,8 @@ std::size_t EngineCore::running() const { return state_->running.size(); }
 std::size_t EngineCore::waiting() const { return state_->waiting.size(); }
 double EngineCore::cache_use() const {
     const BlockPool& pool = state_->pool;
-    return pool.blocks() > 0 ? static_cast<double>(pool.used()) / static_cast<double>(pool.blocks()) : 0;
+    return pool.blocks() > 0 ? static_cast<double>(pool.used()) / static_cast<double>(pool.blocks())
+                             : 0;
 }
 const EngineCounters& EngineCore::counters() const { return state_->counters; }
 const CostModel& EngineCore::cost() const { return state_->cost; }

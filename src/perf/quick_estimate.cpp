@@ -19,8 +19,10 @@ struct Steady {
 
 class Replica {
 public:
-    Replica(const CostModel& cost, const TrafficMeans& traffic) : cost_(cost), settings_(cost.settings()), traffic_(traffic) {
-        fresh_ = std::max(1.0, traffic.prompt_tokens - (settings_.prefix_cache ? traffic.repeated_tokens : 0));
+    Replica(const CostModel& cost, const TrafficMeans& traffic)
+        : cost_(cost), settings_(cost.settings()), traffic_(traffic) {
+        fresh_ = std::max(
+            1.0, traffic.prompt_tokens - (settings_.prefix_cache ? traffic.repeated_tokens : 0));
         decode_steps_ = std::max(0.0, traffic.output_tokens - 1) / cost.tokens_per_step();
         context_ = traffic.prompt_tokens + traffic.output_tokens / 2;
         checked_ = 1 + static_cast<double>(settings_.speculation.tokens);
@@ -29,16 +31,21 @@ public:
     [[nodiscard]] double decode_steps() const { return decode_steps_; }
     /// Sequences that sequences of a step and cache allow; at least 1.
     [[nodiscard]] double places() const {
-        const double held = traffic_.prompt_tokens + traffic_.output_tokens * (0.5 + 0.5 * std::min(settings_.reserved_share, 1.0));
-        const double by_cache = static_cast<double>(cost_.memory().cache_tokens) / std::max(held, 1.0);
+        const double held =
+            traffic_.prompt_tokens +
+            traffic_.output_tokens * (0.5 + 0.5 * std::min(settings_.reserved_share, 1.0));
+        const double by_cache =
+            static_cast<double>(cost_.memory().cache_tokens) / std::max(held, 1.0);
         return std::max(1.0, std::min(static_cast<double>(settings_.max_sequences), by_cache));
     }
 
     [[nodiscard]] Steady at(double places) const {
         const auto budget = static_cast<double>(settings_.max_batched_tokens);
         Steady result;
-        result.prompt_steps = std::max(1.0, fresh_ / std::max(1.0, budget - std::min(places, budget - 1) * checked_));
-        result.requests_per_step = std::min(places / (decode_steps_ + result.prompt_steps), budget / (fresh_ + decode_steps_ * checked_));
+        result.prompt_steps =
+            std::max(1.0, fresh_ / std::max(1.0, budget - std::min(places, budget - 1) * checked_));
+        result.requests_per_step = std::min(places / (decode_steps_ + result.prompt_steps),
+                                            budget / (fresh_ + decode_steps_ * checked_));
         const double decoding = result.requests_per_step * decode_steps_;
         const double flow = result.requests_per_step * fresh_;
         const double chunk = std::clamp(fresh_, 1.0, std::max(1.0, budget - decoding * checked_));
@@ -46,9 +53,11 @@ public:
         const double prompts = flow / share;  // tokens in a step that has some
         const StepWork plain = decode_work(decoding);
         if (settings_.mixed_steps)
+            result.step_seconds = share * cost_.step(with_prompts(plain, prompts)).total +
+                                  (share < 1 ? (1 - share) * cost_.step(plain).total : 0);
+        else
             result.step_seconds =
-                share * cost_.step(with_prompts(plain, prompts)).total + (share < 1 ? (1 - share) * cost_.step(plain).total : 0);
-        else result.step_seconds = cost_.step(plain).total + share * cost_.step(with_prompts({}, prompts)).total;
+                cost_.step(plain).total + share * cost_.step(with_prompts({}, prompts)).total;
         return result;
     }
 
@@ -90,9 +99,11 @@ private:
 std::optional<double> rate_of(const Arrival& arrival, const TrafficMeans& traffic) {
     switch (arrival.kind) {
         case Arrival::Kind::rate: return arrival.requests_per_second;
-        case Arrival::Kind::ramp: return (arrival.requests_per_second + arrival.to_requests_per_second) / 2;
+        case Arrival::Kind::ramp:
+            return (arrival.requests_per_second + arrival.to_requests_per_second) / 2;
         case Arrival::Kind::trace:
-            if (traffic.last_at_seconds > 0) return static_cast<double>(traffic.requests) / traffic.last_at_seconds;
+            if (traffic.last_at_seconds > 0)
+                return static_cast<double>(traffic.requests) / traffic.last_at_seconds;
             return std::nullopt;
         case Arrival::Kind::all_at_once:
         case Arrival::Kind::concurrency:
@@ -109,15 +120,18 @@ TrafficMeans TrafficMeans::of(const SimulatedTraffic& traffic) {
     std::vector<double> said;
     std::unordered_set<std::uint64_t> known;
     for (const SimulatedTraffic::Request& request : traffic.requests()) {
-        const double prompt = static_cast<double>(request.input_tokens) + (request.follows ? said[*request.follows] : 0);
+        const double prompt = static_cast<double>(request.input_tokens) +
+                              (request.follows ? said[*request.follows] : 0);
         said.push_back(prompt + static_cast<double>(request.output_tokens));
         std::size_t repeated = 0;
-        while (repeated < request.pieces.size() && known.contains(request.pieces[repeated])) ++repeated;
+        while (repeated < request.pieces.size() && known.contains(request.pieces[repeated]))
+            ++repeated;
         known.insert(request.pieces.begin(), request.pieces.end());
         result.prompt_tokens += prompt;
         result.output_tokens += static_cast<double>(request.output_tokens);
         result.repeated_tokens +=
-            std::min(prompt - 1, static_cast<double>(repeated) * static_cast<double>(EngineCore::prefix_piece_tokens));
+            std::min(prompt - 1, static_cast<double>(repeated) *
+                                     static_cast<double>(EngineCore::prefix_piece_tokens));
         result.last_at_seconds = std::max(result.last_at_seconds, request.at_seconds);
     }
     result.requests = traffic.requests().size();
@@ -128,23 +142,31 @@ TrafficMeans TrafficMeans::of(const SimulatedTraffic& traffic) {
     return result;
 }
 
-QuickEstimate quick_estimate(const CostModel& cost, const TrafficMeans& traffic, const Arrival& arrival) {
+QuickEstimate quick_estimate(const CostModel& cost, const TrafficMeans& traffic,
+                             const Arrival& arrival) {
     const ServingSettings& settings = cost.settings();
     const EngineTraits& traits = cost.target().traits;
     const Replica replica(cost, traffic);
     const auto replicas = static_cast<double>(settings.data_parallel);
     const auto requests = static_cast<double>(traffic.requests);
-    const double in_flight =
-        arrival.kind == Arrival::Kind::concurrency ? std::min(static_cast<double>(arrival.in_flight), requests) : requests;
+    const double in_flight = arrival.kind == Arrival::Kind::concurrency
+                                 ? std::min(static_cast<double>(arrival.in_flight), requests)
+                                 : requests;
     const double most = std::min(replica.places(), std::max(1.0, in_flight / replicas));
-    const double events = 1 + replica.decode_steps() / static_cast<double>(settings.stream_interval);
-    const double front_seconds = traits.request_overhead_seconds + events * traits.chunk_overhead_seconds;
-    const double front_most =
-        front_seconds > 0 ? static_cast<double>(settings.front_ends) / front_seconds : std::numeric_limits<double>::infinity();
+    const double events =
+        1 + replica.decode_steps() / static_cast<double>(settings.stream_interval);
+    const double front_seconds =
+        traits.request_overhead_seconds + events * traits.chunk_overhead_seconds;
+    const double front_most = front_seconds > 0
+                                  ? static_cast<double>(settings.front_ends) / front_seconds
+                                  : std::numeric_limits<double>::infinity();
 
     Steady steady = replica.at(most);
-    const auto inside_seconds = [&] { return (replica.decode_steps() + steady.prompt_steps) * steady.step_seconds; };
-    const double capacity = std::min(front_most, replicas * steady.requests_per_step / steady.step_seconds);
+    const auto inside_seconds = [&] {
+        return (replica.decode_steps() + steady.prompt_steps) * steady.step_seconds;
+    };
+    const double capacity =
+        std::min(front_most, replicas * steady.requests_per_step / steady.step_seconds);
     double rate = capacity;
     double waiting = 0;
     const std::optional<double> arriving = rate_of(arrival, traffic);
@@ -157,15 +179,19 @@ QuickEstimate quick_estimate(const CostModel& cost, const TrafficMeans& traffic,
             places = 0.5 * places + 0.5 * std::min(most, rate / replicas * inside_seconds());
         }
     } else if (arriving) waiting = 0.5 * requests * (1 / capacity - 1 / *arriving);
-    else if (arrival.kind == Arrival::Kind::concurrency) waiting = std::max(0.0, in_flight / capacity - inside_seconds());
+    else if (arrival.kind == Arrival::Kind::concurrency)
+        waiting = std::max(0.0, in_flight / capacity - inside_seconds());
     else waiting = std::max(0.0, 0.5 * (requests / capacity - inside_seconds()));
 
     QuickEstimate result;
     const double decoding_seconds = replica.decode_steps() * steady.step_seconds;
-    result.time_to_first_token_seconds = traits.request_overhead_seconds + waiting + (0.5 + steady.prompt_steps) * steady.step_seconds;
+    result.time_to_first_token_seconds = traits.request_overhead_seconds + waiting +
+                                         (0.5 + steady.prompt_steps) * steady.step_seconds;
     result.latency_seconds = result.time_to_first_token_seconds + decoding_seconds;
-    if (traffic.output_tokens > 1) result.time_per_output_token_seconds = decoding_seconds / (traffic.output_tokens - 1);
-    result.inter_token_latency_seconds = steady.step_seconds * static_cast<double>(settings.stream_interval);
+    if (traffic.output_tokens > 1)
+        result.time_per_output_token_seconds = decoding_seconds / (traffic.output_tokens - 1);
+    result.inter_token_latency_seconds =
+        steady.step_seconds * static_cast<double>(settings.stream_interval);
     const double duration = requests / rate + 0.5 * inside_seconds();
     result.requests_per_second = requests / duration;
     result.input_tokens_per_second = result.requests_per_second * traffic.prompt_tokens;
@@ -173,11 +199,13 @@ QuickEstimate quick_estimate(const CostModel& cost, const TrafficMeans& traffic,
     return result;
 }
 
-QuickEstimate quick_estimate(const RolesApart& roles, const TrafficMeans& traffic, const Arrival& arrival) {
+QuickEstimate quick_estimate(const RolesApart& roles, const TrafficMeans& traffic,
+                             const Arrival& arrival) {
     const auto prefill_servers = static_cast<double>(roles.prefill_servers);
     const auto decode_servers = static_cast<double>(roles.decode_servers);
     const auto of_one = [&](TrafficMeans all, double servers) {
-        all.requests = static_cast<std::size_t>(std::ceil(static_cast<double>(all.requests) / servers));
+        all.requests =
+            static_cast<std::size_t>(std::ceil(static_cast<double>(all.requests) / servers));
         return all;
     };
     TrafficMeans prompts = of_one(traffic, prefill_servers);
@@ -194,7 +222,8 @@ QuickEstimate quick_estimate(const RolesApart& roles, const TrafficMeans& traffi
     QuickEstimate answer;
     QuickEstimate result;
     if (arrival.kind == Arrival::Kind::concurrency) {
-        const auto in_flight = std::min(static_cast<double>(arrival.in_flight), static_cast<double>(traffic.requests));
+        const auto in_flight =
+            std::min(static_cast<double>(arrival.in_flight), static_cast<double>(traffic.requests));
         const auto some = [&](double count, double servers) {
             Arrival one = arrival;
             one.in_flight = std::max<std::int64_t>(1, std::llround(count / servers));
@@ -210,7 +239,8 @@ QuickEstimate quick_estimate(const RolesApart& roles, const TrafficMeans& traffi
             with_prompts = 0.5 * (with_prompts + in_flight * prompt.latency_seconds / whole);
             with_answers = 0.5 * (with_answers + in_flight * answer.latency_seconds / whole);
         }
-        result.requests_per_second = std::min(in_flight / (prompt.latency_seconds + move + answer.latency_seconds), moved);
+        result.requests_per_second =
+            std::min(in_flight / (prompt.latency_seconds + move + answer.latency_seconds), moved);
     } else {
         const auto part = [](Arrival one, double servers) {
             one.requests_per_second /= servers;
@@ -223,9 +253,11 @@ QuickEstimate quick_estimate(const RolesApart& roles, const TrafficMeans& traffi
         behind.kind = Arrival::Kind::rate;
         behind.requests_per_second = computed;
         answer = quick_estimate(decode, answers, part(behind, decode_servers));
-        result.requests_per_second = std::min(computed, answer.requests_per_second * decode_servers);
+        result.requests_per_second =
+            std::min(computed, answer.requests_per_second * decode_servers);
     }
-    result.time_to_first_token_seconds = prompt.latency_seconds + move + answer.time_to_first_token_seconds;
+    result.time_to_first_token_seconds =
+        prompt.latency_seconds + move + answer.time_to_first_token_seconds;
     result.latency_seconds = prompt.latency_seconds + move + answer.latency_seconds;
     result.time_per_output_token_seconds = answer.time_per_output_token_seconds;
     result.inter_token_latency_seconds = answer.inter_token_latency_seconds;
@@ -238,17 +270,19 @@ std::optional<double> QuickEstimate::metric(std::string_view name) const {
     if (name == "requests_per_second") return requests_per_second;
     if (name == "input_tokens_per_second") return input_tokens_per_second;
     if (name == "output_tokens_per_second") return output_tokens_per_second;
-    if (name == "total_tokens_per_second") return input_tokens_per_second + output_tokens_per_second;
+    if (name == "total_tokens_per_second")
+        return input_tokens_per_second + output_tokens_per_second;
     const auto statistic = [&](std::string_view family) {
         if (!name.starts_with(family)) return false;
         const std::string_view rest = name.substr(family.size());
-        return rest == "_mean_seconds" || rest == "_p50_seconds" || rest == "_p90_seconds" || rest == "_p95_seconds" ||
-               rest == "_p99_seconds";
+        return rest == "_mean_seconds" || rest == "_p50_seconds" || rest == "_p90_seconds" ||
+               rest == "_p95_seconds" || rest == "_p99_seconds";
     };
     if (statistic("time_to_first_token")) return time_to_first_token_seconds;
     if (statistic("inter_token_latency")) return inter_token_latency_seconds;
     if (statistic("latency")) return latency_seconds;
-    if (statistic("time_per_output_token") && time_per_output_token_seconds > 0) return time_per_output_token_seconds;
+    if (statistic("time_per_output_token") && time_per_output_token_seconds > 0)
+        return time_per_output_token_seconds;
     return std::nullopt;
 }
 

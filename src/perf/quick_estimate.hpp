@@ -13,8 +13,9 @@ namespace servetune {
 /// What a quick estimate has to know of a workload's requests: their means.
 struct TrafficMeans {
     std::size_t requests = 0;
-    double prompt_tokens = 0;    ///< the whole prompt, what was said before included
-    double repeated_tokens = 0;  ///< of these, what an earlier request has begun with: a prefix cache has them
+    double prompt_tokens = 0;  ///< the whole prompt, what was said before included
+    double repeated_tokens =
+        0;  ///< of these, what an earlier request has begun with: a prefix cache has them
     double output_tokens = 0;
     double last_at_seconds = 0;  ///< of the last arrival, where the requests have times
 
@@ -27,10 +28,11 @@ struct QuickEstimate {
     double requests_per_second = 0;
     double input_tokens_per_second = 0;
     double output_tokens_per_second = 0;
-    double time_to_first_token_seconds = 0;    ///< mean
-    double time_per_output_token_seconds = 0;  ///< mean, without the first; 0 where answers have one token
-    double inter_token_latency_seconds = 0;    ///< mean, between two events
-    double latency_seconds = 0;                ///< mean, of whole answers
+    double time_to_first_token_seconds = 0;  ///< mean
+    double time_per_output_token_seconds =
+        0;  ///< mean, without the first; 0 where answers have one token
+    double inter_token_latency_seconds = 0;  ///< mean, between two events
+    double latency_seconds = 0;              ///< mean, of whole answers
 
     /// By the name of a metric: rates, and of times every statistic as its mean (a factor that
     /// hardly depends on the flags). Nothing for what it does not estimate.
@@ -50,11 +52,13 @@ struct QuickEstimate {
 /// arrivals x time in the engine. A limited number of requests ends with half an answer's time in
 /// which places stay empty. tests/search/knowledge_test.cpp compares it with the simulator. O(1).
 /// Throws UsageError where the chance of a guess is not known.
-QuickEstimate quick_estimate(const CostModel& cost, const TrafficMeans& traffic, const Arrival& arrival);
+QuickEstimate quick_estimate(const CostModel& cost, const TrafficMeans& traffic,
+                             const Arrival& arrival);
 
 /// The same of prefill and decode apart: prompts with one token each, the move of their caches,
 /// answers behind prompts that are computed. What is in flight is where it takes the most time
 /// (Little's law).
-QuickEstimate quick_estimate(const RolesApart& roles, const TrafficMeans& traffic, const Arrival& arrival);
+QuickEstimate quick_estimate(const RolesApart& roles, const TrafficMeans& traffic,
+                             const Arrival& arrival);
 
 }  // namespace servetune

@@ -54,11 +54,16 @@ void check_traffic(const std::vector<SimulatedTraffic::Request>& requests, const
     for (std::size_t i = 0; i < requests.size(); ++i) {
         const SimulatedTraffic::Request& request = requests[i];
         const std::string name = "request " + std::to_string(i);
-        if (request.input_tokens < 1) throw UsageError(name + ": how many tokens its prompt has is not known, and a simulation needs to");
-        if (request.output_tokens < 1) throw UsageError(name + ": how many tokens to answer is not known, and a simulation needs to");
+        if (request.input_tokens < 1)
+            throw UsageError(
+                name + ": how many tokens its prompt has is not known, and a simulation needs to");
+        if (request.output_tokens < 1)
+            throw UsageError(name +
+                             ": how many tokens to answer is not known, and a simulation needs to");
         if (!request.follows) continue;
         if (*request.follows >= i) throw UsageError(name + " follows one that is not before it");
-        if (followed[*request.follows]) throw UsageError("two requests follow request " + std::to_string(*request.follows));
+        if (followed[*request.follows])
+            throw UsageError("two requests follow request " + std::to_string(*request.follows));
         followed[*request.follows] = true;
     }
 }
@@ -73,12 +78,14 @@ void name_conversations(std::vector<SimulatedTraffic::Request>& requests) {
         if (request.follows) followed[*request.follows] = true;
     for (std::size_t i = 0; i < requests.size(); ++i) {
         SimulatedTraffic::Request& request = requests[i];
-        said[i] = request.input_tokens + request.output_tokens + (request.follows ? said[*request.follows] : 0);
+        said[i] = request.input_tokens + request.output_tokens +
+                  (request.follows ? said[*request.follows] : 0);
         root[i] = request.follows ? root[*request.follows] : i;
         if (!request.follows && !followed[i]) continue;
         if (request.follows) request.pieces = requests[*request.follows].pieces;
         while (request.pieces.size() < static_cast<std::size_t>(said[i]) / piece_tokens)
-            request.pieces.push_back(derive_seed(request.pieces.empty() ? no_text : request.pieces.back(), root[i]));
+            request.pieces.push_back(
+                derive_seed(request.pieces.empty() ? no_text : request.pieces.back(), root[i]));
     }
 }
 
@@ -88,8 +95,8 @@ void keep_shared(std::vector<SimulatedTraffic::Request>& requests) {
     for (const SimulatedTraffic::Request& request : requests)
         for (const std::uint64_t name : request.pieces) ++count[name];
     for (SimulatedTraffic::Request& request : requests) {
-        const auto alone =
-            std::find_if(request.pieces.begin(), request.pieces.end(), [&](std::uint64_t name) { return count.at(name) == 1; });
+        const auto alone = std::find_if(request.pieces.begin(), request.pieces.end(),
+                                        [&](std::uint64_t name) { return count.at(name) == 1; });
         request.pieces.erase(alone, request.pieces.end());
         request.pieces.shrink_to_fit();
     }
@@ -105,8 +112,11 @@ std::vector<SimulatedTraffic::Request> requests_of(const std::vector<PlannedRequ
                                           .at_seconds = planned.at_seconds,
                                           .follows = planned.follows};
         if (!planned.follows)
-            request.pieces = planned.token_ids.empty() ? prefix_pieces(planned.text, length) : pieces_of(planned.token_ids);
-        const auto whole = static_cast<std::size_t>(std::max<std::int64_t>(planned.input_tokens, 0)) / piece_tokens;
+            request.pieces = planned.token_ids.empty() ? prefix_pieces(planned.text, length)
+                                                       : pieces_of(planned.token_ids);
+        const auto whole =
+            static_cast<std::size_t>(std::max<std::int64_t>(planned.input_tokens, 0)) /
+            piece_tokens;
         if (request.pieces.size() > whole) request.pieces.resize(whole);
         requests.push_back(std::move(request));
     }
@@ -117,14 +127,17 @@ std::vector<SimulatedTraffic::Request> requests_of(const std::vector<PlannedRequ
 
 std::vector<std::uint64_t> prefix_pieces(std::string_view text, double bytes_per_token) {
     const double length = bytes_per_token * static_cast<double>(piece_tokens);
-    if (!(length >= 1)) throw UsageError("pieces of at least one byte wanted, got " + std::to_string(bytes_per_token) + " bytes per token");
+    if (!(length >= 1))
+        throw UsageError("pieces of at least one byte wanted, got " +
+                         std::to_string(bytes_per_token) + " bytes per token");
     std::vector<std::uint64_t> names;
     Chain chain;
     const auto whole = static_cast<std::size_t>(static_cast<double>(text.size()) / length);
     std::size_t done = 0;
     while (names.size() < whole) {
         const auto end = static_cast<std::size_t>(static_cast<double>(names.size() + 1) * length);
-        for (; done < std::min(end, text.size()); ++done) chain.add(static_cast<unsigned char>(text[done]));
+        for (; done < std::min(end, text.size()); ++done)
+            chain.add(static_cast<unsigned char>(text[done]));
         names.push_back(chain.name());
     }
     return names;
@@ -137,7 +150,8 @@ SimulatedTraffic::SimulatedTraffic(const std::vector<PlannedRequest>& plan, Arri
     keep_shared(requests_);
 }
 
-SimulatedTraffic::SimulatedTraffic(std::vector<Request> requests, Arrival arrival) : requests_(std::move(requests)), arrival_(arrival) {
+SimulatedTraffic::SimulatedTraffic(std::vector<Request> requests, Arrival arrival)
+    : requests_(std::move(requests)), arrival_(arrival) {
     check_traffic(requests_, arrival_);
 }
 
@@ -145,8 +159,11 @@ SimulatedTraffic SimulatedTraffic::under(const Arrival& arrival, std::size_t cou
     SimulatedTraffic result = *this;
     result.arrival_ = arrival;
     if (count < result.requests_.size())
-        result.requests_.erase(result.requests_.begin() + static_cast<std::ptrdiff_t>(count), result.requests_.end());
-    const double rate = arrival.kind == Arrival::Kind::rate ? arrival.requests_per_second : std::numeric_limits<double>::infinity();
+        result.requests_.erase(result.requests_.begin() + static_cast<std::ptrdiff_t>(count),
+                               result.requests_.end());
+    const double rate = arrival.kind == Arrival::Kind::rate
+                            ? arrival.requests_per_second
+                            : std::numeric_limits<double>::infinity();
     for (Request& request : result.requests_) request.at_seconds /= rate;
     check_traffic(result.requests_, arrival);
     return result;

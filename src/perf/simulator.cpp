@@ -26,7 +26,9 @@ struct Event {
     Kind kind;
     std::size_t index;  ///< of the request or the replica
 
-    friend bool operator>(const Event& a, const Event& b) { return a.at != b.at ? a.at > b.at : a.order > b.order; }
+    friend bool operator>(const Event& a, const Event& b) {
+        return a.at != b.at ? a.at > b.at : a.order > b.order;
+    }
 };
 
 struct SimulatedReplica {
@@ -74,14 +76,16 @@ struct Flight {
 class Simulation {
 public:
     /// `apart`: null where one kind of server does both.
-    Simulation(const CostModel& answering, std::int64_t servers, const RolesApart* apart, const SimulatedTraffic& traffic,
-               const SimulationOptions& options);
+    Simulation(const CostModel& answering, std::int64_t servers, const RolesApart* apart,
+               const SimulatedTraffic& traffic, const SimulationOptions& options);
     SimulatedRun run();
 
 private:
     using Kind = Event::Kind;
 
-    void push(double at, Kind kind, std::size_t index) { events_.push({at, order_++, kind, index}); }
+    void push(double at, Kind kind, std::size_t index) {
+        events_.push({at, order_++, kind, index});
+    }
     void happen(const Event& event);
     void plan_arrivals();
     void fill_places();
@@ -99,7 +103,9 @@ private:
     void cut_off(std::size_t index);
     SimulatedRun result();
 
-    [[nodiscard]] bool closed_loop() const { return traffic_.arrival().kind == Arrival::Kind::concurrency; }
+    [[nodiscard]] bool closed_loop() const {
+        return traffic_.arrival().kind == Arrival::Kind::concurrency;
+    }
     [[nodiscard]] double first_arrival() const;
 
     void add_replicas(const CostModel& cost, std::int64_t servers, bool prefill);
@@ -111,7 +117,8 @@ private:
     std::vector<SimulatedReplica> replicas_;
     SimulatedFrontEnds answering_;  ///< of the servers that answer
     std::optional<SimulatedFrontEnds> prefilling_{};
-    std::vector<double> sends_until_{}, receives_until_{};  ///< of each prefill and decode server: the cache that is moved last
+    std::vector<double> sends_until_{},
+        receives_until_{};  ///< of each prefill and decode server: the cache that is moved last
     std::vector<Flight> flights_;
     std::size_t left_;                  ///< requests that have not ended
     std::vector<std::size_t> queue_{};  ///< closed loop: first requests, in order
@@ -126,8 +133,8 @@ private:
     SimulatedRun run_{};
 };
 
-Simulation::Simulation(const CostModel& answering, std::int64_t servers, const RolesApart* apart, const SimulatedTraffic& traffic,
-                       const SimulationOptions& options)
+Simulation::Simulation(const CostModel& answering, std::int64_t servers, const RolesApart* apart,
+                       const SimulatedTraffic& traffic, const SimulationOptions& options)
     : apart_(apart),
       traffic_(traffic),
       options_(options),
@@ -152,9 +159,10 @@ Simulation::Simulation(const CostModel& answering, std::int64_t servers, const R
 
 void Simulation::add_replicas(const CostModel& cost, std::int64_t servers, bool prefill) {
     for (std::int64_t i = 0; i < servers * cost.settings().data_parallel; ++i)
-        replicas_.push_back({.core = EngineCore(cost, derive_seed(options_.seed, replicas_.size()), options_.noise),
-                             .prefill = prefill,
-                             .server = static_cast<std::size_t>(i / cost.settings().data_parallel)});
+        replicas_.push_back(
+            {.core = EngineCore(cost, derive_seed(options_.seed, replicas_.size()), options_.noise),
+             .prefill = prefill,
+             .server = static_cast<std::size_t>(i / cost.settings().data_parallel)});
 }
 
 SimulatedRun Simulation::run() {
@@ -180,17 +188,20 @@ void Simulation::happen(const Event& event) {
         case Kind::moved: {
             if (dead_) return;
             const SimulatedTraffic::Request& request = traffic_.requests()[event.index];
-            return replicas_[flights_[event.index].replica].core.add({.id = event.index,
-                                                                      .input_tokens = flights_[event.index].input_tokens,
-                                                                      .output_tokens = request.output_tokens,
-                                                                      .prompt_is_computed = true});
+            return replicas_[flights_[event.index].replica].core.add(
+                {.id = event.index,
+                 .input_tokens = flights_[event.index].input_tokens,
+                 .output_tokens = request.output_tokens,
+                 .prompt_is_computed = true});
         }
         case Kind::step_end: return end_step(replicas_[event.index]);
         case Kind::answered: return answered(event.index);
-        case Kind::give_up: return end(event.index, RequestEnd::stalled, "no byte of the answer for too long");
+        case Kind::give_up:
+            return end(event.index, RequestEnd::stalled, "no byte of the answer for too long");
         case Kind::death: {
             if (dead_) return;
-            return die((options_.hangs ? "hung " : "ended ") + text_of(present(options_.dies_after_seconds)) + " s into the load",
+            return die((options_.hangs ? "hung " : "ended ") +
+                           text_of(present(options_.dies_after_seconds)) + " s into the load",
                        options_.hangs);
         }
     }
@@ -219,7 +230,8 @@ void Simulation::plan_arrivals() {
 }
 
 void Simulation::fill_places() {
-    for (; places_ > 0 && next_in_queue_ < queue_.size(); --places_) push(now_, Kind::send, queue_[next_in_queue_++]);
+    for (; places_ > 0 && next_in_queue_ < queue_.size(); --places_)
+        push(now_, Kind::send, queue_[next_in_queue_++]);
 }
 
 void Simulation::send(std::size_t index, double scheduled) {
@@ -230,10 +242,13 @@ void Simulation::send(std::size_t index, double scheduled) {
     record.sent = now_;
     flight.sent = true;
     if (dead_ && !hung_) return end(index, RequestEnd::not_connected, "connection refused");
-    if (dead_) return push(now_ + options_.stall_timeout_seconds, Kind::give_up, index);  // the system still accepts the connection
+    if (dead_)
+        return push(now_ + options_.stall_timeout_seconds, Kind::give_up,
+                    index);  // the system still accepts the connection
     flight.input_tokens = request.input_tokens;
     if (request.follows)
-        flight.input_tokens += flights_[*request.follows].input_tokens + traffic_.requests()[*request.follows].output_tokens;
+        flight.input_tokens += flights_[*request.follows].input_tokens +
+                               traffic_.requests()[*request.follows].output_tokens;
     double taken_at = 0;
     std::tie(flight.front_end, taken_at) = (prefilling_ ? *prefilling_ : answering_).take(now_);
     push(taken_at, Kind::enter, index);
@@ -275,7 +290,8 @@ void Simulation::end(std::size_t index, RequestEnd how, std::string error) {
 /// The next turn of a conversation: in the place of the one before it, or when it is scheduled and
 /// that one was answered.
 void Simulation::follow(std::size_t index) {
-    push(closed_loop() ? now_ : std::max(traffic_.requests()[index].at_seconds, now_), Kind::send, index);
+    push(closed_loop() ? now_ : std::max(traffic_.requests()[index].at_seconds, now_), Kind::send,
+         index);
 }
 
 // -------------------------------------------------------------------------------------------------
@@ -286,7 +302,8 @@ void Simulation::enter(std::size_t index) {
     if (dead_) return;
     const SimulatedTraffic::Request& request = traffic_.requests()[index];
     const bool apart = apart_ != nullptr;
-    std::string why = replicas_.front().core.refusal(flight.input_tokens, request.output_tokens, apart);
+    std::string why =
+        replicas_.front().core.refusal(flight.input_tokens, request.output_tokens, apart);
     if (why.empty() && apart) why = replicas_.back().core.refusal(flight.input_tokens, 1);
     if (!why.empty()) {
         run_.records[index].http_status = 400;
@@ -294,14 +311,18 @@ void Simulation::enter(std::size_t index) {
     }
     flight.replica = with_fewest(apart);
     ++replicas_[flight.replica].requests;
-    replicas_[flight.replica].core.add(
-        {.id = index, .input_tokens = flight.input_tokens, .output_tokens = apart ? 1 : request.output_tokens, .pieces = request.pieces});
+    replicas_[flight.replica].core.add({.id = index,
+                                        .input_tokens = flight.input_tokens,
+                                        .output_tokens = apart ? 1 : request.output_tokens,
+                                        .pieces = request.pieces});
 }
 
 std::size_t Simulation::with_fewest(bool prefill) const {
     std::size_t best = nobody;
     for (std::size_t i = 0; i < replicas_.size(); ++i)
-        if (replicas_[i].prefill == prefill && (best == nobody || replicas_[i].requests < replicas_[best].requests)) best = i;
+        if (replicas_[i].prefill == prefill &&
+            (best == nobody || replicas_[i].requests < replicas_[best].requests))
+            best = i;
     return best;
 }
 
@@ -330,7 +351,8 @@ void Simulation::start_steps() {
         if (replica.busy || replica.core.idle()) continue;
         replica.step = replica.core.step();
         replica.busy = true;
-        running_sum_ += static_cast<double>(replica.step.work.decode_sequences + replica.step.work.prefill_sequences);
+        running_sum_ += static_cast<double>(replica.step.work.decode_sequences +
+                                            replica.step.work.prefill_sequences);
         run_.peak_cache_use = std::max(run_.peak_cache_use, replica.step.cache_use);
         push(now_ + replica.step.seconds, Kind::step_end, i);
     }
@@ -341,8 +363,9 @@ void Simulation::end_step(SimulatedReplica& replica) {
     replica.busy = false;
     if (replica.step.out_of_memory) {
         const StepWork& work = replica.step.work;
-        return die("out of memory in a step of " + std::to_string(work.prefill_tokens) + " prompt tokens and " +
-                       std::to_string(work.decode_sequences) + " decoding sequences",
+        return die("out of memory in a step of " + std::to_string(work.prefill_tokens) +
+                       " prompt tokens and " + std::to_string(work.decode_sequences) +
+                       " decoding sequences",
                    false);
     }
     for (const TokenEvent& event : replica.step.tokens) {
@@ -366,7 +389,8 @@ void Simulation::deliver(const TokenEvent& event) {
     if (record.last_token) record.gaps.push_back(static_cast<float>(free_at - *record.last_token));
     else {
         record.first_token = free_at;
-        record.gaps.reserve(static_cast<std::size_t>(traffic_.requests()[event.id].output_tokens - 1));
+        record.gaps.reserve(
+            static_cast<std::size_t>(traffic_.requests()[event.id].output_tokens - 1));
     }
     record.last_token = free_at;
     ++record.chunks;
@@ -385,7 +409,10 @@ void Simulation::die(std::string cause, bool hangs) {
         if (!flights_[i].sent || flights_[i].ended) continue;
         cut_off(i);
         const RequestRecord& record = run_.records[i];
-        if (hung_) push(std::max(record.last_token.value_or(record.sent) + options_.stall_timeout_seconds, now_), Kind::give_up, i);
+        if (hung_)
+            push(std::max(record.last_token.value_or(record.sent) + options_.stall_timeout_seconds,
+                          now_),
+                 Kind::give_up, i);
         else end(i, RequestEnd::reset, "the connection ended before the answer did");
     }
 }
@@ -398,7 +425,8 @@ void Simulation::cut_off(std::size_t index) {
     if (present(record.last_token) <= now_) return;
     std::size_t kept = 0;
     double last = *record.first_token;
-    for (; kept < record.gaps.size() && last + static_cast<double>(record.gaps[kept]) <= now_; ++kept)
+    for (; kept < record.gaps.size() && last + static_cast<double>(record.gaps[kept]) <= now_;
+         ++kept)
         last += static_cast<double>(record.gaps[kept]);
     record.gaps.resize(kept);
     record.chunks = static_cast<std::uint32_t>(kept + 1);
@@ -421,7 +449,8 @@ SimulatedRun Simulation::result() {
     for (const SimulatedReplica& replica : replicas_) {
         EngineCounters one = replica.core.counters();
         if (replica.prefill)
-            one.requests_finished = one.generated_tokens = 0;  // the token behind a prompt is made again where it is answered
+            one.requests_finished = one.generated_tokens =
+                0;  // the token behind a prompt is made again where it is answered
         all += one;
     }
     run_.mean_running = all.steps > 0 ? running_sum_ / static_cast<double>(all.steps) : 0;
@@ -437,24 +466,34 @@ SimulatedRun Simulation::result() {
 
 }  // namespace
 
-SimulatedRun simulate(const CostModel& cost, const SimulatedTraffic& traffic, const SimulationOptions& options) {
+SimulatedRun simulate(const CostModel& cost, const SimulatedTraffic& traffic,
+                      const SimulationOptions& options) {
     check_options("the simulation", options.why_invalid());
     return Simulation(cost, 1, nullptr, traffic, options).run();
 }
 
-RolesApart RolesApart::joined(CostModel prefill, std::int64_t prefill_servers, CostModel decode, std::int64_t decode_servers) {
-    const std::int64_t pairs = std::min(prefill.settings().tensor_parallel * prefill.settings().pipeline_parallel,
-                                        decode.settings().tensor_parallel * decode.settings().pipeline_parallel);
-    const double begins = prefill.target().traits.all_reduce_seconds;  // one exchange between devices
-    RolesApart result{std::move(prefill), prefill_servers, std::move(decode), decode_servers, 0, begins};
-    result.transfer_bytes_per_second = result.prefill.link(result.devices()) * static_cast<double>(pairs);
+RolesApart RolesApart::joined(CostModel prefill, std::int64_t prefill_servers, CostModel decode,
+                              std::int64_t decode_servers) {
+    const std::int64_t pairs =
+        std::min(prefill.settings().tensor_parallel * prefill.settings().pipeline_parallel,
+                 decode.settings().tensor_parallel * decode.settings().pipeline_parallel);
+    const double begins =
+        prefill.target().traits.all_reduce_seconds;  // one exchange between devices
+    RolesApart result{
+        std::move(prefill), prefill_servers, std::move(decode), decode_servers, 0, begins};
+    result.transfer_bytes_per_second =
+        result.prefill.link(result.devices()) * static_cast<double>(pairs);
     return result;
 }
 
-SimulatedRun simulate(const RolesApart& roles, const SimulatedTraffic& traffic, const SimulationOptions& options) {
+SimulatedRun simulate(const RolesApart& roles, const SimulatedTraffic& traffic,
+                      const SimulationOptions& options) {
     check_options("the simulation", options.why_invalid());
-    if (!(roles.transfer_bytes_per_second > 0) || !(roles.transfer_seconds >= 0) || roles.prefill_servers < 1 || roles.decode_servers < 1)
-        throw UsageError("roles apart: at least one server of each, a speed of more than 0 bytes a second and no negative time wanted");
+    if (!(roles.transfer_bytes_per_second > 0) || !(roles.transfer_seconds >= 0) ||
+        roles.prefill_servers < 1 || roles.decode_servers < 1)
+        throw UsageError(
+            "roles apart: at least one server of each, a speed of more than 0 bytes a second and "
+            "no negative time wanted");
     return Simulation(roles.decode, roles.decode_servers, &roles, traffic, options).run();
 }
 

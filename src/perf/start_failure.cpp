@@ -21,37 +21,41 @@ std::vector<std::pair<std::string, std::string>> cost_figures(const CostModel& c
     const MemoryPlan& plan = cost.memory();
     const ServingSettings& settings = cost.settings();
     const EngineTraits& traits = cost.target().traits;
-    const double context_bytes = static_cast<double>(cost.max_context_tokens()) * plan.cache_bytes_per_token;
+    const double context_bytes =
+        static_cast<double>(cost.max_context_tokens()) * plan.cache_bytes_per_token;
     const double available = plan.missing_bytes > 0 ? -plan.missing_bytes : plan.cache_bytes;
     const auto tokens = static_cast<double>(plan.cache_tokens);
-    return {{"model", cost.target().model.name},
-            {"device_gib", two_digits(plan.device_bytes / gib)},
-            {"weights_gib", two_digits(plan.weights_bytes / gib)},
-            {"load_seconds", two_digits(plan.weights_bytes / traits.load_bytes_per_second)},
-            {"activation_gib", two_digits(plan.activation_bytes / gib)},
-            {"graph_gib", two_digits(plan.graph_bytes / gib)},
-            {"cache_gib", two_digits(available / gib)},
-            {"half_cache_gib", two_digits(available / gib / 2)},
-            {"cache_tokens", std::to_string(plan.cache_tokens)},
-            {"cache_blocks", std::to_string(plan.cache_blocks)},
-            {"left_gib", two_digits(std::max(0.0, plan.free_bytes) / gib)},
-            {"context", std::to_string(cost.max_context_tokens())},
-            {"context_gib", two_digits(context_bytes / gib)},
-            {"concurrency", two_digits(tokens / static_cast<double>(std::max<std::int64_t>(1, cost.max_context_tokens())))},
-            {"fraction", two_digits(settings.memory_fraction)},
-            {"backend", backend_of(cost)},
-            {"cache_type", settings.cache_type},
-            {"sequences", std::to_string(settings.max_sequences)},
-            {"batched_tokens", std::to_string(settings.max_batched_tokens)},
-            {"chunk", std::to_string(settings.chunked_prefill ? settings.max_batched_tokens : -1)},
-            {"missing_mib", two_digits(std::max(plan.missing_bytes, -plan.free_bytes) / gib * 1024)}};
+    return {
+        {"model", cost.target().model.name},
+        {"device_gib", two_digits(plan.device_bytes / gib)},
+        {"weights_gib", two_digits(plan.weights_bytes / gib)},
+        {"load_seconds", two_digits(plan.weights_bytes / traits.load_bytes_per_second)},
+        {"activation_gib", two_digits(plan.activation_bytes / gib)},
+        {"graph_gib", two_digits(plan.graph_bytes / gib)},
+        {"cache_gib", two_digits(available / gib)},
+        {"half_cache_gib", two_digits(available / gib / 2)},
+        {"cache_tokens", std::to_string(plan.cache_tokens)},
+        {"cache_blocks", std::to_string(plan.cache_blocks)},
+        {"left_gib", two_digits(std::max(0.0, plan.free_bytes) / gib)},
+        {"context", std::to_string(cost.max_context_tokens())},
+        {"context_gib", two_digits(context_bytes / gib)},
+        {"concurrency", two_digits(tokens / static_cast<double>(std::max<std::int64_t>(
+                                                1, cost.max_context_tokens())))},
+        {"fraction", two_digits(settings.memory_fraction)},
+        {"backend", backend_of(cost)},
+        {"cache_type", settings.cache_type},
+        {"sequences", std::to_string(settings.max_sequences)},
+        {"batched_tokens", std::to_string(settings.max_batched_tokens)},
+        {"chunk", std::to_string(settings.chunked_prefill ? settings.max_batched_tokens : -1)},
+        {"missing_mib", two_digits(std::max(plan.missing_bytes, -plan.free_bytes) / gib * 1024)}};
 }
 
 std::vector<std::string> lines(const CostModel& cost, const char* event) {
     std::vector<std::string> result;
     const auto& log = cost.target().traits.log;
     if (const auto found = log.find(event); found != log.end())
-        for (const std::string& line : found->second) result.push_back(filled(line, cost_figures(cost)));
+        for (const std::string& line : found->second)
+            result.push_back(filled(line, cost_figures(cost)));
     return result;
 }
 
@@ -77,8 +81,10 @@ std::string unsupported(const CostModel& cost) {
     if (!types.empty() && std::find(types.begin(), types.end(), settings.cache_type) == types.end())
         return backend + " has no kernels for a cache of " + settings.cache_type;
     const auto& chips = attention.architectures;
-    if (!chips.empty() && std::find(chips.begin(), chips.end(), target.hardware.architecture) == chips.end())
-        return backend + " is not for " + target.hardware.name + " (" + target.hardware.architecture + ")";
+    if (!chips.empty() &&
+        std::find(chips.begin(), chips.end(), target.hardware.architecture) == chips.end())
+        return backend + " is not for " + target.hardware.name + " (" +
+               target.hardware.architecture + ")";
     return "";
 }
 
@@ -89,31 +95,38 @@ std::optional<StartResult> out_of_memory(const CostModel& cost) {
     const double loaded = traits.start_seconds + plan.weights_bytes / traits.load_bytes_per_second;
     const double needed = plan.context_bytes + plan.weights_bytes;
     if (needed > plan.device_bytes)
-        return exits(
-            cost, "weights", traits.start_seconds,
-            "weights and libraries need " + two_digits(needed / gib) + " GiB, the device has " + two_digits(plan.device_bytes / gib));
+        return exits(cost, "weights", traits.start_seconds,
+                     "weights and libraries need " + two_digits(needed / gib) +
+                         " GiB, the device has " + two_digits(plan.device_bytes / gib));
     if (plan.missing_bytes > 0 || plan.cache_blocks < 1)
-        return exits(cost, "no_cache", loaded, "no memory is left for the cache: " + two_digits(plan.missing_bytes / gib) + " GiB short");
+        return exits(cost, "no_cache", loaded,
+                     "no memory is left for the cache: " + two_digits(plan.missing_bytes / gib) +
+                         " GiB short");
     if (traits.checks_context && cost.max_context_tokens() > plan.cache_tokens)
         return exits(cost, "context", loaded,
-                     "one request of " + std::to_string(cost.max_context_tokens()) + " tokens does not fit the cache of " +
-                         std::to_string(plan.cache_tokens));
+                     "one request of " + std::to_string(cost.max_context_tokens()) +
+                         " tokens does not fit the cache of " + std::to_string(plan.cache_tokens));
     // Activations were seen in a trial step, except where the share is of weights and cache alone:
     // there only the load finds out.
     const bool tried = traits.fraction_of != EngineTraits::FractionOf::weights_cache;
     const double left = plan.free_bytes + (tried ? 0 : plan.activation_bytes);
     if (left < 0)
-        return exits(cost, plan.graph_bytes > 0 && left + plan.graph_bytes >= 0 ? "graphs" : "activations", cost.start_seconds(),
-                     "beside weights and cache " + two_digits(-left / gib) + " GiB are missing for graphs and activations");
+        return exits(
+            cost, plan.graph_bytes > 0 && left + plan.graph_bytes >= 0 ? "graphs" : "activations",
+            cost.start_seconds(),
+            "beside weights and cache " + two_digits(-left / gib) +
+                " GiB are missing for graphs and activations");
     return std::nullopt;
 }
 
 }  // namespace
 
-std::string filled(std::string line, const std::vector<std::pair<std::string, std::string>>& values) {
+std::string filled(std::string line,
+                   const std::vector<std::pair<std::string, std::string>>& values) {
     for (const auto& [name, value] : values) {
         const std::string place = "{" + name + "}";
-        for (auto at = line.find(place); at != std::string::npos; at = line.find(place, at + value.size()))
+        for (auto at = line.find(place); at != std::string::npos;
+             at = line.find(place, at + value.size()))
             line.replace(at, place.size(), value);
     }
     return line;
@@ -121,7 +134,8 @@ std::string filled(std::string line, const std::vector<std::pair<std::string, st
 
 StartResult start(const CostModel& cost, const Assignment& parameters) {
     const EngineTraits& traits = cost.target().traits;
-    if (const std::string why = unsupported(cost); !why.empty()) return exits(cost, "unsupported_attention", traits.start_seconds, why);
+    if (const std::string why = unsupported(cost); !why.empty())
+        return exits(cost, "unsupported_attention", traits.start_seconds, why);
     if (auto failed = out_of_memory(cost)) return *failed;
 
     StartResult result;
@@ -143,8 +157,11 @@ StartResult start(const CostModel& cost, const Assignment& parameters) {
 
 std::optional<LoadDefect> load_defect(const EngineTraits& traits, const Assignment& parameters) {
     for (const Defect& defect : traits.defects) {
-        if ((defect.kind != "hang_under_load" && defect.kind != "crash_under_load") || !holds(defect, parameters)) continue;
-        return LoadDefect{defect.kind == "hang_under_load", defect.seconds, 1, defect.because, defect.lines};
+        if ((defect.kind != "hang_under_load" && defect.kind != "crash_under_load") ||
+            !holds(defect, parameters))
+            continue;
+        return LoadDefect{defect.kind == "hang_under_load", defect.seconds, 1, defect.because,
+                          defect.lines};
     }
     return std::nullopt;
 }

@@ -22,7 +22,8 @@ struct ResourceGain {
 /// memory bandwidth, compute, memory for the cache, links between devices, the host's work. All 0:
 /// what arrives is all that is served. Empty: the configuration does not start, has roles apart, or
 /// the model does not estimate this metric. `weights`: of the workloads.
-std::vector<ResourceGain> resource_gains(const SimulateEvaluator& evaluator, const Configuration& configuration, const Goal& goal,
-                                         const std::vector<std::pair<std::string, double>>& weights);
+std::vector<ResourceGain> resource_gains(
+    const SimulateEvaluator& evaluator, const Configuration& configuration, const Goal& goal,
+    const std::vector<std::pair<std::string, double>>& weights);
 
 }  // namespace servetune

@@ -18,14 +18,18 @@ constexpr double surely = 3;  ///< standard deviations: as far as a margin goes
 /// The largest load that keeps the limits goes with what the engine does at most; a prior mean's
 /// level is learned.
 std::string believed(std::string metric) {
-    return metric == sustained_requests_per_second || metric == "goodput_requests_per_second" ? "requests_per_second" : std::move(metric);
+    return metric == sustained_requests_per_second || metric == "goodput_requests_per_second"
+               ? "requests_per_second"
+               : std::move(metric);
 }
 
 }  // namespace
 
 double memory_margin(const MemoryPlan& plan, double least_tokens) {
     const double tenth = 0.1 * plan.device_bytes;
-    const double cache = plan.missing_bytes > 0 ? -plan.missing_bytes : plan.cache_bytes - least_tokens * plan.cache_bytes_per_token;
+    const double cache = plan.missing_bytes > 0
+                             ? -plan.missing_bytes
+                             : plan.cache_bytes - least_tokens * plan.cache_bytes_per_token;
     return std::clamp(std::min(cache, plan.free_bytes) / tenth, -surely, surely);
 }
 
@@ -33,11 +37,14 @@ double memory_margin(const MemoryPlan& plan, double least_tokens) {
 /// under all factors.
 class CostBelief::Plans {
 public:
-    Plans(std::unique_ptr<SimulateEvaluator> evaluator, std::string metric, const std::vector<std::pair<std::string, double>>& weights)
+    Plans(std::unique_ptr<SimulateEvaluator> evaluator, std::string metric,
+          const std::vector<std::pair<std::string, double>>& weights)
         : evaluator_(std::move(evaluator)), metric_(believed(std::move(metric))) {
         for (const auto& [name, weight] : weights)
             for (const SimulatedWorkload& workload : evaluator_->workloads())
-                if (workload.workload.name == name) loads_.push_back({workload.workload, TrafficMeans::of(workload.traffic), weight});
+                if (workload.workload.name == name)
+                    loads_.push_back(
+                        {workload.workload, TrafficMeans::of(workload.traffic), weight});
     }
 
     [[nodiscard]] const SimulateEvaluator& evaluator() const { return *evaluator_; }
@@ -47,7 +54,8 @@ public:
         return names;
     }
 
-    [[nodiscard]] PriorBelief belief(const Configuration& configuration, const SpeedFactors& factors) {
+    [[nodiscard]] PriorBelief belief(const Configuration& configuration,
+                                     const SpeedFactors& factors) {
         const std::shared_ptr<const Plan> plan = plan_of(configuration);
         PriorBelief result{std::nullopt, plan->margin};
         if (!plan->serves) return result;
@@ -56,13 +64,15 @@ public:
         const CostModel cost(target, plan->settings);
         std::optional<RolesApart> apart;
         if (plan->apart)
-            apart = RolesApart::joined(CostModel(target, plan->apart->prefill), plan->apart->prefill_servers,
-                                       CostModel(target, plan->apart->decode), plan->apart->decode_servers);
+            apart = RolesApart::joined(
+                CostModel(target, plan->apart->prefill), plan->apart->prefill_servers,
+                CostModel(target, plan->apart->decode), plan->apart->decode_servers);
         double logs = 0;
         double weights = 0;
         for (const Load& load : loads_) {
             const Arrival arrival = at_load_level(load.workload, configuration).arrival;
-            const QuickEstimate estimate = apart ? quick_estimate(*apart, load.means, arrival) : quick_estimate(cost, load.means, arrival);
+            const QuickEstimate estimate = apart ? quick_estimate(*apart, load.means, arrival)
+                                                 : quick_estimate(cost, load.means, arrival);
             const auto value = estimate.metric(metric_);
             if (!value || !(*value > 0) || !std::isfinite(*value)) return result;
             logs += load.weight * std::log(*value);
@@ -107,12 +117,15 @@ private:
     [[nodiscard]] Plan read(const Configuration& configuration) {
         const SimulateEvaluator::Started started = evaluator_->started(configuration);
         const bool refused = started.start.end != StartResult::End::serves;
-        if (started.failure && !refused && started.failure->kind == FailureKind::unsupported) return {};  // a figure that is not known
+        if (started.failure && !refused && started.failure->kind == FailureKind::unsupported)
+            return {};  // a figure that is not known
         if (!started.cost) return {-surely};
         const CostModel& cost = *started.cost;
         double longest = 0;  // a cache without room for one request serves none
-        for (const Load& load : loads_) longest = std::max(longest, load.means.prompt_tokens + load.means.output_tokens);
-        if (cost.target().traits.checks_context) longest = std::max(longest, static_cast<double>(cost.max_context_tokens()));
+        for (const Load& load : loads_)
+            longest = std::max(longest, load.means.prompt_tokens + load.means.output_tokens);
+        if (cost.target().traits.checks_context)
+            longest = std::max(longest, static_cast<double>(cost.max_context_tokens()));
         double margin = memory_margin(cost.memory(), longest);
         if (!started.serving.unknown.empty()) margin /= 2;
         if (started.failure && margin >= 0) margin = -surely;  // it is not memory that it fails for
@@ -120,15 +133,18 @@ private:
         Plan plan{margin, true, shared(cost.target()), cost.settings()};
         if (const auto& roles = started.apart)
             plan.apart = std::make_shared<const PlanApart>(
-                PlanApart{roles->prefill.settings(), roles->decode.settings(), roles->prefill_servers, roles->decode_servers});
+                PlanApart{roles->prefill.settings(), roles->decode.settings(),
+                          roles->prefill_servers, roles->decode_servers});
         return plan;
     }
 
     /// Most configurations have the same target.
     [[nodiscard]] std::shared_ptr<const ServingTarget> shared(const ServingTarget& target) {
         const std::lock_guard lock(guard_);
-        std::shared_ptr<const ServingTarget>& kept = targets_[target.traits.engine + " " + target.model.name];
-        if (kept && kept->model.weights.size() == target.model.weights.size()) return kept;  // 32-bit weights are one entry more
+        std::shared_ptr<const ServingTarget>& kept =
+            targets_[target.traits.engine + " " + target.model.name];
+        if (kept && kept->model.weights.size() == target.model.weights.size())
+            return kept;  // 32-bit weights are one entry more
         ServingTarget lean = target;
         lean.traits.log.clear();
         lean.traits.defects.clear();
@@ -147,7 +163,8 @@ CostBelief::CostBelief(std::unique_ptr<SimulateEvaluator> evaluator, std::string
                        const std::vector<std::pair<std::string, double>>& weights)
     : plans_(std::make_shared<Plans>(std::move(evaluator), std::move(metric), weights)) {}
 
-CostBelief::CostBelief(std::shared_ptr<Plans> plans, const SpeedFactors& factors, std::size_t configurations)
+CostBelief::CostBelief(std::shared_ptr<Plans> plans, const SpeedFactors& factors,
+                       std::size_t configurations)
     : plans_(std::move(plans)), factors_(factors), fitted_configurations_(configurations) {}
 
 CostBelief::~CostBelief() = default;
@@ -155,12 +172,16 @@ CostBelief::~CostBelief() = default;
 std::string CostBelief::name() const {
     if (fitted_configurations_ == 0) return "the cost model";
     return "the cost model fitted to " + std::to_string(fitted_configurations_) +
-           (fitted_configurations_ == 1 ? " configuration (" : " configurations (") + factors_.text() + ")";
+           (fitted_configurations_ == 1 ? " configuration (" : " configurations (") +
+           factors_.text() + ")";
 }
 
-PriorBelief CostBelief::belief(const Configuration& configuration) const { return plans_->belief(configuration, factors_); }
+PriorBelief CostBelief::belief(const Configuration& configuration) const {
+    return plans_->belief(configuration, factors_);
+}
 
-std::shared_ptr<const PriorMean> CostBelief::fitted_to(std::span<const Trial> history, const Decision& decision) const {
+std::shared_ptr<const PriorMean> CostBelief::fitted_to(std::span<const Trial> history,
+                                                       const Decision& decision) const {
     if (fitted_configurations_ > 0) return nullptr;
     std::vector<MeasuredSpeed> measured = measured_speeds(history, decision, plans_->workloads());
     measured.resize(fitted_after(measured.size()));

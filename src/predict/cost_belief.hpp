@@ -36,13 +36,16 @@ public:
 
     [[nodiscard]] std::string name() const override;
     [[nodiscard]] PriorBelief belief(const Configuration& configuration) const override;
-    [[nodiscard]] std::shared_ptr<const PriorMean> fitted_to(std::span<const Trial> history, const Decision& decision) const override;
+    [[nodiscard]] std::shared_ptr<const PriorMean> fitted_to(
+        std::span<const Trial> history, const Decision& decision) const override;
 
 private:
     class Plans;
-    CostBelief(std::shared_ptr<Plans> plans, const SpeedFactors& factors, std::size_t configurations);
+    CostBelief(std::shared_ptr<Plans> plans, const SpeedFactors& factors,
+               std::size_t configurations);
 
-    std::shared_ptr<Plans> plans_;  ///< of the shipped belief and of all that are fitted to something
+    std::shared_ptr<Plans>
+        plans_;  ///< of the shipped belief and of all that are fitted to something
     SpeedFactors factors_{};
     std::size_t fitted_configurations_ = 0;
     mutable std::mutex guard_{};  ///< of what follows: the last answer of `fitted_to`

@@ -24,10 +24,14 @@ double factor_of(const EngineTraits& traits, const std::string& factor) {
     if (factor == "request_overhead_seconds") return traits.request_overhead_seconds;
     if (factor == "chunk_overhead_seconds") return traits.chunk_overhead_seconds;
     if (factor == "compute_efficiency") return traits.compute_efficiency.begin()->second;
-    if (factor.starts_with("compute_efficiency.")) return traits.compute(factor.substr(factor.find('.') + 1));
-    const std::vector<std::string> known{"bandwidth_efficiency",     "step_overhead_seconds",  "sequence_overhead_seconds", "layer_seconds",
-                                         "request_overhead_seconds", "chunk_overhead_seconds", "compute_efficiency"};
-    throw UsageError("'" + factor + "' is no factor that can be fitted; known: " + listed(nearest_first(factor, known)));
+    if (factor.starts_with("compute_efficiency."))
+        return traits.compute(factor.substr(factor.find('.') + 1));
+    const std::vector<std::string> known{"bandwidth_efficiency",      "step_overhead_seconds",
+                                         "sequence_overhead_seconds", "layer_seconds",
+                                         "request_overhead_seconds",  "chunk_overhead_seconds",
+                                         "compute_efficiency"};
+    throw UsageError("'" + factor + "' is no factor that can be fitted; known: " +
+                     listed(nearest_first(factor, known)));
 }
 
 namespace {
@@ -42,18 +46,21 @@ void set(EngineTraits& traits, const std::string& factor, double value) {
     else if (factor == "chunk_overhead_seconds") traits.chunk_overhead_seconds = value;
     else if (factor == "compute_efficiency") {
         const double ratio = value / traits.compute_efficiency.begin()->second;
-        for (auto& [type, efficiency] : traits.compute_efficiency) efficiency = share(efficiency * ratio);
+        for (auto& [type, efficiency] : traits.compute_efficiency)
+            efficiency = share(efficiency * ratio);
     } else traits.compute_efficiency[factor.substr(factor.find('.') + 1)] = share(value);
 }
 
 }  // namespace
 
-EngineTraits with_factors(EngineTraits traits, const std::vector<std::string>& factors, const std::vector<double>& logs) {
+EngineTraits with_factors(EngineTraits traits, const std::vector<std::string>& factors,
+                          const std::vector<double>& logs) {
     for (std::size_t i = 0; i < factors.size(); ++i) set(traits, factors[i], std::exp(logs[i]));
     return traits;
 }
 
-Point minimised(const std::function<double(const Point&)>& cost, const Point& start, std::size_t evaluations) {
+Point minimised(const std::function<double(const Point&)>& cost, const Point& start,
+                std::size_t evaluations) {
     struct Vertex {
         Point at;
         double cost;
@@ -70,10 +77,12 @@ Point minimised(const std::function<double(const Point&)>& cost, const Point& st
         if (simplex.back().cost - simplex.front().cost < 1e-9) break;
         Point centre(start.size(), 0);
         for (std::size_t v = 0; v + 1 < simplex.size(); ++v)
-            for (std::size_t i = 0; i < centre.size(); ++i) centre[i] += simplex[v].at[i] / static_cast<double>(start.size());
+            for (std::size_t i = 0; i < centre.size(); ++i)
+                centre[i] += simplex[v].at[i] / static_cast<double>(start.size());
         const auto tried = [&](double coefficient) {
             Point at = centre;
-            for (std::size_t i = 0; i < at.size(); ++i) at[i] += coefficient * (simplex.back().at[i] - centre[i]);
+            for (std::size_t i = 0; i < at.size(); ++i)
+                at[i] += coefficient * (simplex.back().at[i] - centre[i]);
             ++used;
             return Vertex{at, cost(at)};
         };
@@ -87,7 +96,8 @@ Point minimised(const std::function<double(const Point&)>& cost, const Point& st
             if (lower(contracted, simplex.back())) simplex.back() = contracted;
             else
                 for (std::size_t v = 1; v < simplex.size(); ++v) {
-                    for (std::size_t i = 0; i < start.size(); ++i) simplex[v].at[i] = (simplex[v].at[i] + simplex.front().at[i]) / 2;
+                    for (std::size_t i = 0; i < start.size(); ++i)
+                        simplex[v].at[i] = (simplex[v].at[i] + simplex.front().at[i]) / 2;
                     simplex[v].cost = cost(simplex[v].at);
                     ++used;
                 }
@@ -105,10 +115,12 @@ Metrics predicted(const FitRow& row, const EngineTraits& traits) {
     LoadRun load;
     load.records = std::move(run.records);
     load.duration_seconds = run.duration_seconds;
-    return metrics_of(statistics_of(load, {row.traffic.requests().size(), row.traffic.arrival(), {}}));
+    return metrics_of(
+        statistics_of(load, {row.traffic.requests().size(), row.traffic.arrival(), {}}));
 }
 
-Point fitted(const std::vector<const FitRow*>& rows, const EngineTraits& shipped, const FitOptions& options, const Point& start) {
+Point fitted(const std::vector<const FitRow*>& rows, const EngineTraits& shipped,
+             const FitOptions& options, const Point& start) {
     constexpr double pull = 0.001;  // (3 %)^2
     const auto cost = [&](const Point& logs) {
         const EngineTraits traits = with_factors(shipped, options.factors, logs);
@@ -118,12 +130,15 @@ Point fitted(const std::vector<const FitRow*>& rows, const EngineTraits& shipped
             for (const std::string& metric : options.metrics) {
                 const auto measured = row->measured.find(metric);
                 const auto found = metrics.find(metric);
-                if (measured == row->measured.end() || found == metrics.end() || !(found->second.value > 0)) continue;
+                if (measured == row->measured.end() || found == metrics.end() ||
+                    !(found->second.value > 0))
+                    continue;
                 const double error = std::log(found->second.value / measured->second);
                 sum += error * error;
             }
         }
-        for (std::size_t i = 0; i < logs.size(); ++i) sum += pull * (logs[i] - start[i]) * (logs[i] - start[i]);
+        for (std::size_t i = 0; i < logs.size(); ++i)
+            sum += pull * (logs[i] - start[i]) * (logs[i] - start[i]);
         return sum;
     };
     return minimised(cost, start, options.evaluations);
@@ -153,12 +168,14 @@ Fit fit(const std::vector<FitRow>& rows, const FitOptions& options) {
     if (rows.empty()) throw UsageError("there is no sound row to fit to");
     const EngineTraits shipped = rows.front().serving.target.traits;
     Point start;
-    for (const std::string& factor : options.factors) start.push_back(std::log(std::max(factor_of(shipped, factor), 1e-7)));
+    for (const std::string& factor : options.factors)
+        start.push_back(std::log(std::max(factor_of(shipped, factor), 1e-7)));
     std::vector<const FitRow*> all;
     for (const FitRow& row : rows) all.push_back(&row);
     const Point best = fitted(all, shipped, options, start);
     Fit result{with_factors(shipped, options.factors, best), {}, {}};
-    for (const std::string& factor : options.factors) result.values[factor] = factor_of(result.traits, factor);
+    for (const std::string& factor : options.factors)
+        result.values[factor] = factor_of(result.traits, factor);
 
     const std::size_t folds = std::min(options.folds, rows.size());
     for (std::size_t fold = 0; fold < folds; ++fold) {
@@ -166,18 +183,24 @@ Fit fit(const std::vector<FitRow>& rows, const FitOptions& options) {
         for (std::size_t i = 0; i < rows.size(); ++i)
             if (i % folds != fold || folds == 1) others.push_back(&rows[i]);
         const EngineTraits without =
-            folds == 1 ? result.traits
-                       : with_factors(shipped, options.factors, fitted(others, shipped, options, start));  // held out of nothing
+            folds == 1
+                ? result.traits
+                : with_factors(shipped, options.factors,
+                               fitted(others, shipped, options, start));  // held out of nothing
         for (std::size_t i = fold; i < rows.size(); i += folds) {
             const Metrics with_all = predicted(rows[i], result.traits);
             const Metrics held_out = predicted(rows[i], without);
             for (const std::string& metric : options.metrics)
-                if (const auto measured = rows[i].measured.find(metric); measured != rows[i].measured.end() && with_all.contains(metric))
-                    result.errors.push_back({rows[i].name, metric, measured->second, with_all.find(metric)->second.value,
-                                             held_out.contains(metric) ? held_out.find(metric)->second.value : 0});
+                if (const auto measured = rows[i].measured.find(metric);
+                    measured != rows[i].measured.end() && with_all.contains(metric))
+                    result.errors.push_back(
+                        {rows[i].name, metric, measured->second,
+                         with_all.find(metric)->second.value,
+                         held_out.contains(metric) ? held_out.find(metric)->second.value : 0});
         }
     }
-    if (result.errors.empty()) throw UsageError("no row has any of the metrics: " + listed(options.metrics));
+    if (result.errors.empty())
+        throw UsageError("no row has any of the metrics: " + listed(options.metrics));
     summarise(result);
     return result;
 }
@@ -185,14 +208,17 @@ Fit fit(const std::vector<FitRow>& rows, const FitOptions& options) {
 SpeedFactors fitted_factors(const std::vector<SpeedErrors>& rows, const SpeedPrior& prior) {
     if (rows.empty()) return {};
     const std::array<double, 3> widths{prior.compute, prior.bandwidth, prior.overhead};
-    const auto factors_at = [](const Point& logs) { return SpeedFactors{std::exp(logs[0]), std::exp(logs[1]), std::exp(logs[2])}; };
+    const auto factors_at = [](const Point& logs) {
+        return SpeedFactors{std::exp(logs[0]), std::exp(logs[1]), std::exp(logs[2])};
+    };
     constexpr double freedom = 4;
     const auto cost = [&](const Point& logs) {
         double sum = 0;
         for (std::size_t i = 0; i < widths.size(); ++i) sum += std::pow(logs[i] / widths[i], 2);
         const SpeedFactors factors = factors_at(logs);
         for (const SpeedErrors& row : rows)
-            for (const double error : row(factors)) sum += (freedom + 1) * std::log1p(error * error / freedom);
+            for (const double error : row(factors))
+                sum += (freedom + 1) * std::log1p(error * error / freedom);
         return sum;
     };
     constexpr std::size_t evaluations = 120;

@@ -18,12 +18,13 @@ namespace servetune {
 /// one's. Throws UsageError for an unknown one.
 double factor_of(const EngineTraits& traits, const std::string& factor);
 /// `logs`: natural logarithms of the factors' figures; a share stays within 0.01 to 1.
-EngineTraits with_factors(EngineTraits traits, const std::vector<std::string>& factors, const std::vector<double>& logs);
+EngineTraits with_factors(EngineTraits traits, const std::vector<std::string>& factors,
+                          const std::vector<double>& logs);
 
 /// The lowest point that the simplex finds (Nelder and Mead 1965, with their coefficients 1, 2,
 /// 1/2, 1/2).
-std::vector<double> minimised(const std::function<double(const std::vector<double>&)>& cost, const std::vector<double>& start,
-                              std::size_t evaluations);
+std::vector<double> minimised(const std::function<double(const std::vector<double>&)>& cost,
+                              const std::vector<double>& start, std::size_t evaluations);
 
 /// A measured result and what is needed to predict it.
 struct FitRow {
@@ -41,7 +42,7 @@ struct FitOptions {
     /// `compute_efficiency.fp8`.
     std::vector<std::string> factors{"compute_efficiency", "request_overhead_seconds"};
     std::vector<std::string> metrics{"total_tokens_per_second"};
-    std::size_t folds = 5;          ///< for the held-out rows; as many as rows where there are fewer
+    std::size_t folds = 5;  ///< for the held-out rows; as many as rows where there are fewer
     std::size_t evaluations = 200;  ///< of the whole table, for one fit
 
     /// What cannot be in these options, for a person; empty: nothing.

@@ -16,19 +16,23 @@ namespace servetune {
 namespace {
 
 double value_of(const PredictedTrial& prediction, const Objective& objective) {
-    return std::get<Measurement>(prediction.outcome).metrics.find(objective.leading().metric)->second.value;
+    return std::get<Measurement>(prediction.outcome)
+        .metrics.find(objective.leading().metric)
+        ->second.value;
 }
 
 }  // namespace
 
-std::vector<PredictedTrial> predict(const SimulateEvaluator& evaluator, std::span<const Configuration> configurations, std::size_t threads,
-                                    const std::stop_token& stop) {
+std::vector<PredictedTrial> predict(const SimulateEvaluator& evaluator,
+                                    std::span<const Configuration> configurations,
+                                    std::size_t threads, const std::stop_token& stop) {
     std::vector<PredictedTrial> result(configurations.size());
     std::atomic<std::size_t> next{0};
     std::exception_ptr error;
     std::mutex guard;
     const auto work = [&] {
-        for (std::size_t i = next++; i < configurations.size() && !stop.stop_requested(); i = next++) {
+        for (std::size_t i = next++; i < configurations.size() && !stop.stop_requested();
+             i = next++) {
             try {
                 result[i] = {configurations[i], evaluator.predicted(configurations[i])};
             } catch (...) {
@@ -49,12 +53,15 @@ std::vector<PredictedTrial> predict(const SimulateEvaluator& evaluator, std::spa
 
 bool passes(const PredictedTrial& prediction, const Objective& objective) {
     const auto* measurement = std::get_if<Measurement>(&prediction.outcome);
-    if (measurement == nullptr || !measurement->metrics.contains(objective.leading().metric)) return false;
-    return std::all_of(objective.limits.begin(), objective.limits.end(),
-                       [&](const Limit& limit) { return limit.holds(measurement->metrics).value_or(true); });
+    if (measurement == nullptr || !measurement->metrics.contains(objective.leading().metric))
+        return false;
+    return std::all_of(objective.limits.begin(), objective.limits.end(), [&](const Limit& limit) {
+        return limit.holds(measurement->metrics).value_or(true);
+    });
 }
 
-std::vector<const PredictedTrial*> ranked(std::span<const PredictedTrial> predictions, const Objective& objective) {
+std::vector<const PredictedTrial*> ranked(std::span<const PredictedTrial> predictions,
+                                          const Objective& objective) {
     std::vector<const PredictedTrial*> result;
     for (const PredictedTrial& prediction : predictions)
         if (passes(prediction, objective)) result.push_back(&prediction);
@@ -67,31 +74,39 @@ std::vector<const PredictedTrial*> ranked(std::span<const PredictedTrial> predic
     return result;
 }
 
-std::vector<PredictedTrial> search_predictions(const SimulateEvaluator& evaluator, const Problem& problem, const PredictionSearch& search,
+std::vector<PredictedTrial> search_predictions(const SimulateEvaluator& evaluator,
+                                               const Problem& problem,
+                                               const PredictionSearch& search,
                                                const std::stop_token& stop) {
     std::vector<PredictedTrial> found;
     std::set<std::uint64_t> seen;
     const auto try_all = [&](const std::vector<Configuration>& wanted) {
         std::vector<Configuration> fresh;
         for (const Configuration& configuration : wanted)
-            if (found.size() + fresh.size() < search.most && seen.insert(configuration.fingerprint().bits).second)
+            if (found.size() + fresh.size() < search.most &&
+                seen.insert(configuration.fingerprint().bits).second)
                 fresh.push_back(configuration);
-        for (PredictedTrial& prediction : predict(evaluator, fresh, search.threads, stop)) found.push_back(std::move(prediction));
+        for (PredictedTrial& prediction : predict(evaluator, fresh, search.threads, stop))
+            found.push_back(std::move(prediction));
         return !fresh.empty() && !stop.stop_requested();
     };
     std::vector<Configuration> start{problem.space.default_configuration()};
     Rng rng(search.seed);
-    const bool small = problem.feasible.finite() && problem.feasible.size() <= static_cast<double>(search.configurations);
-    if (small) problem.feasible.for_each([&](const Configuration& c) { return start.push_back(c), true; });
+    const bool small = problem.feasible.finite() &&
+                       problem.feasible.size() <= static_cast<double>(search.configurations);
+    if (small)
+        problem.feasible.for_each([&](const Configuration& c) { return start.push_back(c), true; });
     else
-        for (std::size_t i = 0; i < search.configurations; ++i) start.push_back(problem.feasible.sample(rng));
+        for (std::size_t i = 0; i < search.configurations; ++i)
+            start.push_back(problem.feasible.sample(rng));
     if (!try_all(start) || small) return found;
     std::set<std::uint64_t> climbed;
     while (found.size() < search.most && !stop.stop_requested()) {
         auto best = ranked(found, problem.objective);
         best.resize(std::min(best.size(), search.climbers));
-        const auto next = std::find_if(best.begin(), best.end(),
-                                       [&](const PredictedTrial* p) { return !climbed.contains(p->configuration.fingerprint().bits); });
+        const auto next = std::find_if(best.begin(), best.end(), [&](const PredictedTrial* p) {
+            return !climbed.contains(p->configuration.fingerprint().bits);
+        });
         if (next == best.end()) break;
         const Configuration from = (*next)->configuration;
         climbed.insert(from.fingerprint().bits);
@@ -105,8 +120,9 @@ namespace {
 /// How many parameters of a configuration are not at their defaults.
 std::size_t changes_of(const SearchSpace& space, const Configuration& configuration) {
     const auto& entries = configuration.entries();
-    return static_cast<std::size_t>(std::count_if(entries.begin(), entries.end(),
-                                                  [&](const auto& entry) { return entry.second != space.at(entry.first).default_value; }));
+    return static_cast<std::size_t>(std::count_if(
+        entries.begin(), entries.end(),
+        [&](const auto& entry) { return entry.second != space.at(entry.first).default_value; }));
 }
 
 /// What the objective sees of a prediction, as it is printed: to six digits.
@@ -116,7 +132,8 @@ std::vector<std::string> figures_of(const Outcome& outcome, const Objective& obj
     if (measurement == nullptr) return result;
     const auto add = [&](const std::string& name) {
         const auto metric = measurement->metrics.find(name);
-        result.push_back(metric == measurement->metrics.end() ? "" : significant_text(metric->second.value, 6));
+        result.push_back(
+            metric == measurement->metrics.end() ? "" : significant_text(metric->second.value, 6));
     };
     for (const Goal& goal : objective.goals) add(goal.metric);
     for (const Limit& limit : objective.limits) add(limit.metric);
@@ -125,15 +142,20 @@ std::vector<std::string> figures_of(const Outcome& outcome, const Objective& obj
 
 /// The same prediction of fewer flags: whatever changes none of its figures goes back to its
 /// default.
-PredictedTrial without_idle(const SimulateEvaluator& evaluator, const Problem& problem, PredictedTrial trial) {
+PredictedTrial without_idle(const SimulateEvaluator& evaluator, const Problem& problem,
+                            PredictedTrial trial) {
     const SearchSpace& space = problem.space;
     const auto figures = figures_of(trial.outcome, problem.objective);
     for (const Parameter& parameter : space.parameters()) {
         const Value* value = trial.configuration.find(parameter.name);
         if (value == nullptr || *value == parameter.default_value) continue;
-        const Configuration smaller = space.changed(trial.configuration, {{parameter.name, parameter.default_value}});
-        if (!space.feasible(smaller) || changes_of(space, smaller) >= changes_of(space, trial.configuration)) continue;
-        if (Outcome outcome = evaluator.predicted(smaller); figures_of(outcome, problem.objective) == figures)
+        const Configuration smaller =
+            space.changed(trial.configuration, {{parameter.name, parameter.default_value}});
+        if (!space.feasible(smaller) ||
+            changes_of(space, smaller) >= changes_of(space, trial.configuration))
+            continue;
+        if (Outcome outcome = evaluator.predicted(smaller);
+            figures_of(outcome, problem.objective) == figures)
             trial = {smaller, std::move(outcome)};
     }
     return trial;
@@ -142,22 +164,27 @@ PredictedTrial without_idle(const SimulateEvaluator& evaluator, const Problem& p
 }  // namespace
 
 std::vector<DistinctPrediction> distinct(const SimulateEvaluator& evaluator, const Problem& problem,
-                                         const std::vector<const PredictedTrial*>& best, std::size_t top, const std::stop_token& stop) {
+                                         const std::vector<const PredictedTrial*>& best,
+                                         std::size_t top, const std::stop_token& stop) {
     std::vector<std::vector<const PredictedTrial*>> groups;
     std::map<std::vector<std::string>, std::size_t> which;
     for (const PredictedTrial* trial : best) {
-        const auto [known, fresh] = which.emplace(figures_of(trial->outcome, problem.objective), groups.size());
+        const auto [known, fresh] =
+            which.emplace(figures_of(trial->outcome, problem.objective), groups.size());
         if (fresh) groups.emplace_back();
         groups[known->second].push_back(trial);
     }
     std::vector<DistinctPrediction> result;
     for (std::size_t i = 0; i < std::min(top, groups.size()); ++i) {
         const PredictedTrial* smallest =
-            *std::min_element(groups[i].begin(), groups[i].end(), [&](const PredictedTrial* a, const PredictedTrial* b) {
-                return changes_of(problem.space, a->configuration) < changes_of(problem.space, b->configuration);
-            });
+            *std::min_element(groups[i].begin(), groups[i].end(),
+                              [&](const PredictedTrial* a, const PredictedTrial* b) {
+                                  return changes_of(problem.space, a->configuration) <
+                                         changes_of(problem.space, b->configuration);
+                              });
         const bool stopped = stop.stop_requested();  // what was found so far is still shown
-        result.push_back({stopped ? *smallest : without_idle(evaluator, problem, *smallest), groups[i].size() - 1});
+        result.push_back({stopped ? *smallest : without_idle(evaluator, problem, *smallest),
+                          groups[i].size() - 1});
     }
     return result;
 }

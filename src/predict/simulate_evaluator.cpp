@@ -21,8 +21,8 @@ namespace servetune {
 namespace {
 
 /// What the audit may know of a simulated run: everything.
-AuditContext simulated_context(const SimulateEvaluator::Started& started, const SimulatedWorkload& workload,
-                               const BenchmarkResult& result) {
+AuditContext simulated_context(const SimulateEvaluator::Started& started,
+                               const SimulatedWorkload& workload, const BenchmarkResult& result) {
     AuditContext context;
     context.dialect = Dialect::vllm;
     describe(context, workload.workload, result);
@@ -34,19 +34,23 @@ AuditContext simulated_context(const SimulateEvaluator::Started& started, const 
     context.devices = static_cast<double>(settings.devices());
     if (started.apart) context.devices = static_cast<double>(started.apart->devices());
     context.tokens_per_step = static_cast<double>(settings.speculation.tokens + 1);
-    if (workload.workload.dataset.kind == Dataset::Kind::trace) context.prefix_cache_intended = true;
+    if (workload.workload.dataset.kind == Dataset::Kind::trace)
+        context.prefix_cache_intended = true;
     return context;
 }
 
 /// No engine ran, so none has said its line: readers would take it for a log's.
-std::string predicted_reason(const std::string& cause, const std::optional<DecisiveLine>& decisive) {
+std::string predicted_reason(const std::string& cause,
+                             const std::optional<DecisiveLine>& decisive) {
     if (!decisive) return cause;
-    return (cause.empty() ? "" : cause + "; ") + "predicted, the engine would say: " + decisive->line;
+    return (cause.empty() ? "" : cause + "; ") +
+           "predicted, the engine would say: " + decisive->line;
 }
 
 }  // namespace
 
-SimulateEvaluator::SimulateEvaluator(const Composition& composition, std::string model, std::vector<ServingReader> readers,
+SimulateEvaluator::SimulateEvaluator(const Composition& composition, std::string model,
+                                     std::vector<ServingReader> readers,
                                      std::vector<SimulatedWorkload> workloads, Options options)
     : composition_(composition),
       model_(std::move(model)),
@@ -56,7 +60,8 @@ SimulateEvaluator::SimulateEvaluator(const Composition& composition, std::string
     check_options("simulating", options_.why_invalid());
     for (const Engine& engine : composition_.engines()) (void)reader_of(engine);
     if (options_.weights.empty())
-        for (const SimulatedWorkload& workload : workloads_) options_.weights.emplace_back(workload.workload.name, 1.0);
+        for (const SimulatedWorkload& workload : workloads_)
+            options_.weights.emplace_back(workload.workload.name, 1.0);
 }
 
 const ServingReader& SimulateEvaluator::reader_of(const Engine& engine) const {
@@ -77,10 +82,11 @@ bool SimulateEvaluator::replicates_inform() const {
 
 Failure SimulateEvaluator::failure_of(const Engine& engine, const StartResult& start) const {
     if (start.end == StartResult::End::hangs)
-        return {FailureKind::not_ready_in_time,
-                start.cause + ": nothing would serve within " + text_of(engine.ready_within_seconds) + " s"};
+        return {FailureKind::not_ready_in_time, start.cause + ": nothing would serve within " +
+                                                    text_of(engine.ready_within_seconds) + " s"};
     const auto decisive = decisive_line(engine, start.log);
-    return {decisive ? decisive->kind : FailureKind::other, predicted_reason(start.cause, decisive)};
+    return {decisive ? decisive->kind : FailureKind::other,
+            predicted_reason(start.cause, decisive)};
 }
 
 SimulateEvaluator::Started SimulateEvaluator::started(const Configuration& configuration) const {
@@ -91,14 +97,18 @@ SimulateEvaluator::Started SimulateEvaluator::started(const Configuration& confi
 }
 
 /// All servers of all roles: the first that does not start is why nothing serves.
-SimulateEvaluator::Started SimulateEvaluator::started(const ServingReader& reader, const Configuration& configuration,
+SimulateEvaluator::Started SimulateEvaluator::started(const ServingReader& reader,
+                                                      const Configuration& configuration,
                                                       const std::vector<RoleOf>& roles) const {
     std::vector<Started> each;
     for (const RoleOf& role : roles) {
-        Started one = started(reader, composition_.render(configuration, {model_, {}, 0}, role.name));
-        for (const EngineRole& declared : present(reader.engine().roles).each)  // what makes it this role is what is simulated
+        Started one =
+            started(reader, composition_.render(configuration, {model_, {}, 0}, role.name));
+        for (const EngineRole& declared :
+             present(reader.engine().roles).each)  // what makes it this role is what is simulated
             std::erase_if(one.serving.unknown, [&](const std::string& flag) {
-                return std::find(declared.arguments.begin(), declared.arguments.end(), flag) != declared.arguments.end();
+                return std::find(declared.arguments.begin(), declared.arguments.end(), flag) !=
+                       declared.arguments.end();
             });
         if (one.failure) {
             one.failure->message = role.name + ": " + one.failure->message;
@@ -109,79 +119,105 @@ SimulateEvaluator::Started SimulateEvaluator::started(const ServingReader& reade
     Started& prefill = each.front();
     Started& decode = each.back();
     Started result = decode;  // which answers
-    if (present(prefill.cost).memory().cache_tokens < present(decode.cost).memory().cache_tokens) result.cost = prefill.cost;
+    if (present(prefill.cost).memory().cache_tokens < present(decode.cost).memory().cache_tokens)
+        result.cost = prefill.cost;
     std::vector<std::string>& unknown = result.serving.unknown;
     for (const std::string& flag : prefill.serving.unknown)
-        if (std::find(unknown.begin(), unknown.end(), flag) == unknown.end()) unknown.push_back(flag);
-    if (prefill.defect && (!decode.defect || prefill.defect->seconds < decode.defect->seconds)) result.defect = prefill.defect;
-    result.start.seconds = std::max(prefill.start.seconds, decode.start.seconds);  // they start at the same time
+        if (std::find(unknown.begin(), unknown.end(), flag) == unknown.end())
+            unknown.push_back(flag);
+    if (prefill.defect && (!decode.defect || prefill.defect->seconds < decode.defect->seconds))
+        result.defect = prefill.defect;
+    result.start.seconds =
+        std::max(prefill.start.seconds, decode.start.seconds);  // they start at the same time
     try {
-        result.apart = RolesApart::joined(present(prefill.cost), roles.front().count, present(decode.cost), roles.back().count);
+        result.apart = RolesApart::joined(present(prefill.cost), roles.front().count,
+                                          present(decode.cost), roles.back().count);
     } catch (const UsageError& error) {
-        result.failure = Failure{FailureKind::unsupported, std::string("it cannot be simulated: ") + error.what()};
+        result.failure = Failure{FailureKind::unsupported,
+                                 std::string("it cannot be simulated: ") + error.what()};
     }
     return result;
 }
 
-SimulateEvaluator::Started SimulateEvaluator::started(const ServingReader& reader, const Command& command) const {
+SimulateEvaluator::Started SimulateEvaluator::started(const ServingReader& reader,
+                                                      const Command& command) const {
     Started result;
     try {
         result.serving = reader.read(command, UnknownFlags::kept);
         result.start = result.serving.refused;
         if (result.start.end == StartResult::End::serves) {
-            if (factors_ != SpeedFactors{}) result.serving.target.traits = scaled(std::move(result.serving.target.traits), factors_);
+            if (factors_ != SpeedFactors{})
+                result.serving.target.traits =
+                    scaled(std::move(result.serving.target.traits), factors_);
             result.cost.emplace(result.serving.target, result.serving.settings);
             (void)result.cost->tokens_per_step();
             result.start = start(*result.cost, result.serving.parameters);
             result.defect = load_defect(result.serving.target.traits, result.serving.parameters);
         }
-    } catch (const UsageError& error) {  // a figure that the cost model would need: this configuration's failure, not the study's end
-        result.failure = Failure{FailureKind::unsupported, std::string("it cannot be simulated: ") + error.what()};
+    } catch (
+        const UsageError&
+            error) {  // a figure that the cost model would need: this configuration's failure, not the study's end
+        result.failure = Failure{FailureKind::unsupported,
+                                 std::string("it cannot be simulated: ") + error.what()};
         return result;
     }
-    if (result.start.end != StartResult::End::serves) result.failure = failure_of(reader.engine(), result.start);
-    else if (reader.engine().ready_within_seconds > 0 && result.start.seconds > reader.engine().ready_within_seconds)
-        result.failure = Failure{FailureKind::not_ready_in_time, "it would start in " + text_of(std::round(result.start.seconds)) + " s, " +
-                                                                     text_of(reader.engine().ready_within_seconds) + " s are given"};
+    if (result.start.end != StartResult::End::serves)
+        result.failure = failure_of(reader.engine(), result.start);
+    else if (reader.engine().ready_within_seconds > 0 &&
+             result.start.seconds > reader.engine().ready_within_seconds)
+        result.failure =
+            Failure{FailureKind::not_ready_in_time,
+                    "it would start in " + text_of(std::round(result.start.seconds)) + " s, " +
+                        text_of(reader.engine().ready_within_seconds) + " s are given"};
     return result;
 }
 
-std::optional<Failure> SimulateEvaluator::died(const Started& started, const SimulatedRun& run) const {
+std::optional<Failure> SimulateEvaluator::died(const Started& started,
+                                               const SimulatedRun& run) const {
     if (run.death.empty()) return std::nullopt;
     const std::optional<LoadDefect>& defect = started.defect;
     if (defect && defect->hangs) return Failure{FailureKind::hung, defect->cause};
-    const Engine& engine = *std::find_if(composition_.engines().begin(), composition_.engines().end(),
-                                         [&](const Engine& e) { return e.name == started.serving.target.traits.engine; });
+    const Engine& engine = *std::find_if(
+        composition_.engines().begin(), composition_.engines().end(),
+        [&](const Engine& e) { return e.name == started.serving.target.traits.engine; });
     std::vector<std::string> log = defect ? defect->log : std::vector<std::string>{};
     const auto& lines = started.serving.target.traits.log;
-    if (const auto found = lines.find("load_out_of_memory"); !defect && found != lines.end()) log = found->second;
+    if (const auto found = lines.find("load_out_of_memory"); !defect && found != lines.end())
+        log = found->second;
     // Whatever the engine says of it, it served before: under load is where it died.
-    return Failure{FailureKind::crashed_under_load, predicted_reason(defect ? defect->cause : run.death, decisive_line(engine, log))};
+    return Failure{
+        FailureKind::crashed_under_load,
+        predicted_reason(defect ? defect->cause : run.death, decisive_line(engine, log))};
 }
 
-Outcome SimulateEvaluator::measured(const Started& started, const SimulatedWorkload& workload, std::uint64_t seed) const {
+Outcome SimulateEvaluator::measured(const Started& started, const SimulatedWorkload& workload,
+                                    std::uint64_t seed) const {
     if (!workload.workload.arrival.searched()) return loaded(started, workload, seed);
     const std::size_t all = workload.traffic.requests().size();
     const MeasureLoad measure = [&](const Workload& at_level) -> std::variant<LoadPoint, Failure> {
-        const std::size_t requests = at_level.requests ? static_cast<std::size_t>(*at_level.requests) : all;
-        Outcome outcome = loaded(started, {at_level, workload.traffic.under(at_level.arrival, requests), true}, seed);
+        const std::size_t requests =
+            at_level.requests ? static_cast<std::size_t>(*at_level.requests) : all;
+        Outcome outcome = loaded(
+            started, {at_level, workload.traffic.under(at_level.arrival, requests), true}, seed);
         if (auto* failure = std::get_if<Failure>(&outcome)) return std::move(*failure);
         auto& measurement = std::get<Measurement>(outcome);
-        return LoadPoint{.metrics = std::move(measurement.metrics), .validity = std::move(measurement.validity)};
+        return LoadPoint{.metrics = std::move(measurement.metrics),
+                         .validity = std::move(measurement.validity)};
     };
     auto found = find_capacity(workload.workload, all, options_.limits, measure);
     if (auto* failure = std::get_if<Failure>(&found)) return std::move(*failure);
     return measurement_of(std::get<Capacity>(found), workload.workload.arrival);
 }
 
-Outcome SimulateEvaluator::loaded(const Started& started, const SimulatedWorkload& workload, std::uint64_t seed) const {
+Outcome SimulateEvaluator::loaded(const Started& started, const SimulatedWorkload& workload,
+                                  std::uint64_t seed) const {
     SimulationOptions options{seed, options_.noise, std::nullopt, false};
     if (const auto& defect = started.defect) {
         options.dies_after_seconds = defect->seconds;
         options.hangs = defect->hangs;
     }
-    SimulatedRun run =
-        started.apart ? simulate(*started.apart, workload.traffic, options) : simulate(present(started.cost), workload.traffic, options);
+    SimulatedRun run = started.apart ? simulate(*started.apart, workload.traffic, options)
+                                     : simulate(present(started.cost), workload.traffic, options);
     if (auto failure = died(started, run)) return *failure;
     const auto requests = workload.traffic.requests().size();
     LoadRun load;
@@ -189,40 +225,51 @@ Outcome SimulateEvaluator::loaded(const Started& started, const SimulatedWorkloa
     load.duration_seconds = run.duration_seconds;
     load.server = run.server;
     const LoadStatistics statistics = statistics_of(
-        load, {requests, workload.traffic.arrival(), service_limits(limits_of_workload(options_.limits, workload.workload.name))});
+        load, {requests, workload.traffic.arrival(),
+               service_limits(limits_of_workload(options_.limits, workload.workload.name))});
     if (statistics.result.successful_requests.value_or(0) == 0)
         return Failure{FailureKind::load_test_failed,
-                       "no request succeeded: " + (load.records.empty() ? "there was none" : load.records.front().error)};
-    return Measurement{metrics_of(statistics), audit(statistics.result, simulated_context(started, workload, statistics.result))};
+                       "no request succeeded: " +
+                           (load.records.empty() ? "there was none" : load.records.front().error)};
+    return Measurement{
+        metrics_of(statistics),
+        audit(statistics.result, simulated_context(started, workload, statistics.result))};
 }
 
-Outcome SimulateEvaluator::evaluate(const Configuration& configuration, const EvaluationContext& context) {
+Outcome SimulateEvaluator::evaluate(const Configuration& configuration,
+                                    const EvaluationContext& context) {
     return predicted(configuration, context);
 }
 
-Outcome SimulateEvaluator::predicted(const Configuration& configuration, const EvaluationContext& context) const {
+Outcome SimulateEvaluator::predicted(const Configuration& configuration,
+                                     const EvaluationContext& context) const {
     Outcome outcome = predicted_rates(configuration, context);
     if (auto* measurement = std::get_if<Measurement>(&outcome))
-        add_per_device(measurement->metrics, composition_.devices_of(configuration), options_.usd_per_device_hour);
+        add_per_device(measurement->metrics, composition_.devices_of(configuration),
+                       options_.usd_per_device_hour);
     return outcome;
 }
 
-Outcome SimulateEvaluator::predicted_rates(const Configuration& configuration, const EvaluationContext& context) const {
+Outcome SimulateEvaluator::predicted_rates(const Configuration& configuration,
+                                           const EvaluationContext& context) const {
     const Started on_paper = started(configuration);
     if (on_paper.failure) return *on_paper.failure;
     // The noise is the trial's own; the requests are the same for all.
-    const std::uint64_t seed = derive_seed(derive_seed(context.seed, context.trial), configuration.fingerprint().bits);
+    const std::uint64_t seed =
+        derive_seed(derive_seed(context.seed, context.trial), configuration.fingerprint().bits);
     const auto at_level = [&](const SimulatedWorkload& workload) {
         if (load_level_text(configuration).empty()) return workload;
         const Workload changed = at_load_level(workload.workload, configuration);
-        return SimulatedWorkload{changed, SimulatedTraffic(workload.traffic.requests(), changed.arrival)};
+        return SimulatedWorkload{changed,
+                                 SimulatedTraffic(workload.traffic.requests(), changed.arrival)};
     };
     std::vector<WorkloadMetrics> parts;
     Validity validity;
     for (const auto& [name, weight] : options_.weights) {
         if (!context.workload.empty() && name != context.workload) continue;
         const auto workload =
-            std::find_if(workloads_.begin(), workloads_.end(), [&, &wanted = name](const auto& w) { return w.workload.name == wanted; });
+            std::find_if(workloads_.begin(), workloads_.end(),
+                         [&, &wanted = name](const auto& w) { return w.workload.name == wanted; });
         Outcome outcome = measured(on_paper, at_level(*workload), seed);
         if (std::holds_alternative<Failure>(outcome)) return outcome;
         if (!context.workload.empty()) return outcome;
@@ -232,7 +279,8 @@ Outcome SimulateEvaluator::predicted_rates(const Configuration& configuration, c
     }
     if (parts.empty()) {  // one of the workloads that are only reported
         for (const SimulatedWorkload& workload : workloads_)
-            if (workload.workload.name == context.workload) return measured(on_paper, at_level(workload), seed);
+            if (workload.workload.name == context.workload)
+                return measured(on_paper, at_level(workload), seed);
         throw UsageError("there is no workload '" + context.workload + "' to simulate");
     }
     return Measurement{combined(parts), std::move(validity)};
@@ -242,7 +290,8 @@ std::string SimulateEvaluator::Options::why_invalid() const {
     OptionCheck check;
     check.part("noise", noise.why_invalid());
     for (const auto& [name, weight] : weights)
-        check.that(weight > 0 && weight <= most_weight, "weight of '" + name + "'", "a number in (0, 1e6]", std::to_string(weight));
+        check.that(weight > 0 && weight <= most_weight, "weight of '" + name + "'",
+                   "a number in (0, 1e6]", std::to_string(weight));
     return check.text();
 }
 

@@ -29,7 +29,8 @@ constexpr std::array<SpeedFigure, 3> speed_figures{
 
 double deviation_of(std::string_view name) {
     for (const SpeedFigure& figure : speed_figures)
-        if (std::find(figure.names.begin(), figure.names.end(), name) != figure.names.end()) return figure.deviation;
+        if (std::find(figure.names.begin(), figure.names.end(), name) != figure.names.end())
+            return figure.deviation;
     return 1;
 }
 
@@ -38,8 +39,11 @@ std::map<std::string, double> speeds_in(const Metrics& metrics, const std::strin
     std::map<std::string, double> result;
     for (const SpeedFigure& alike : speed_figures)
         for (const std::string_view name : alike.names) {
-            const auto found = name.empty() ? metrics.end() : metrics.find(MetricKey{name, workload}.text());
-            if (found == metrics.end() || !(found->second.value > 0) || !std::isfinite(found->second.value)) continue;
+            const auto found =
+                name.empty() ? metrics.end() : metrics.find(MetricKey{name, workload}.text());
+            if (found == metrics.end() || !(found->second.value > 0) ||
+                !std::isfinite(found->second.value))
+                continue;
             result[std::string(name)] = std::log(found->second.value);
             break;
         }
@@ -53,7 +57,8 @@ std::vector<double> SpeedRow::errors(const SpeedFactors& factors) const {
     const ServingTarget machine{target.model, target.hardware, scaled(target.traits, factors)};
     const QuickEstimate estimate = quick_estimate(CostModel(machine, settings), means, arrival);
     for (const auto& [name, value] : measured)
-        if (const auto predicted = estimate.metric(name); predicted && *predicted > 0 && std::isfinite(*predicted))
+        if (const auto predicted = estimate.metric(name);
+            predicted && *predicted > 0 && std::isfinite(*predicted))
             result.push_back(weight * std::log(*predicted / value) / deviation_of(name));
     return result;
 }
@@ -67,23 +72,30 @@ std::vector<MeasuredSpeed> measured_speeds(std::span<const Trial> history, const
     std::vector<Sums> found;
     for (const Trial& trial : history) {
         const Measurement* measurement = trial.measurement();
-        if (!trial.of_search() || measurement == nullptr || !decision.believes(*measurement) || measurement->validity.ended_early())
+        if (!trial.of_search() || measurement == nullptr || !decision.believes(*measurement) ||
+            measurement->validity.ended_early())
             continue;
         MeasuredSpeed logs{trial.configuration, {}};
         for (const std::string& workload : workloads)
-            if (auto figures = speeds_in(measurement->metrics, workloads.size() > 1 ? workload : ""); !figures.empty())
+            if (auto figures =
+                    speeds_in(measurement->metrics, workloads.size() > 1 ? workload : "");
+                !figures.empty())
                 logs.figures[workload] = std::move(figures);
         if (logs.figures.empty()) continue;
-        const auto same = [&](const Sums& one) { return one.logs.configuration == trial.configuration; };
+        const auto same = [&](const Sums& one) {
+            return one.logs.configuration == trial.configuration;
+        };
         const auto known = std::find_if(found.begin(), found.end(), same);
         if (known == found.end()) {
             found.push_back({std::move(logs), 1});
             continue;
         }
-        if (std::any_of(logs.figures.begin(), logs.figures.end(), [&](const auto& one) {  // it told less than the first
-                const auto all = known->logs.figures.find(one.first);
-                return all == known->logs.figures.end() || all->second.size() != one.second.size();
-            }))
+        if (std::any_of(logs.figures.begin(), logs.figures.end(),
+                        [&](const auto& one) {  // it told less than the first
+                            const auto all = known->logs.figures.find(one.first);
+                            return all == known->logs.figures.end() ||
+                                   all->second.size() != one.second.size();
+                        }))
             continue;
         ++known->count;
         for (auto& [workload, figures] : logs.figures)
@@ -100,7 +112,8 @@ std::vector<MeasuredSpeed> measured_speeds(std::span<const Trial> history, const
 
 std::size_t fitted_after(std::size_t count) { return std::bit_floor(count); }
 
-SpeedFactors factors_of(const SimulateEvaluator& evaluator, const std::vector<MeasuredSpeed>& measured, const SpeedPrior& prior) {
+SpeedFactors factors_of(const SimulateEvaluator& evaluator,
+                        const std::vector<MeasuredSpeed>& measured, const SpeedPrior& prior) {
     std::vector<SpeedErrors> rows;
     for (const MeasuredSpeed& one : measured) {
         const SimulateEvaluator::Started started = evaluator.started(one.configuration);
@@ -112,12 +125,18 @@ SpeedFactors factors_of(const SimulateEvaluator& evaluator, const std::vector<Me
             const auto figures = one.figures.find(workload.workload.name);
             if (figures == one.figures.end()) continue;
             SpeedRow row{target, started.cost->settings(), TrafficMeans::of(workload.traffic),
-                         at_load_level(workload.workload, one.configuration).arrival, figures->second};
+                         at_load_level(workload.workload, one.configuration).arrival,
+                         figures->second};
             if (!started.serving.unknown.empty()) row.weight = 0.5;
             // The times of a load that was looked for are those at that load, which nobody
             // predicts.
-            if (row.arrival.searched()) std::erase_if(row.measured, [](const auto& figure) { return figure.first.ends_with("_seconds"); });
-            rows.emplace_back([row = std::move(row)](const SpeedFactors& factors) { return row.errors(factors); });
+            if (row.arrival.searched())
+                std::erase_if(row.measured, [](const auto& figure) {
+                    return figure.first.ends_with("_seconds");
+                });
+            rows.emplace_back([row = std::move(row)](const SpeedFactors& factors) {
+                return row.errors(factors);
+            });
         }
     }
     return fitted_factors(rows, prior);

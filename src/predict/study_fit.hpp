@@ -51,6 +51,7 @@ struct SpeedRow {
 /// The most likely factors of the machine by what was measured (`fitted_factors`), with
 /// `quick_estimate` as the prediction. A configuration with flags that the cost model does not know
 /// counts a quarter: its error is twice as large.
-SpeedFactors factors_of(const SimulateEvaluator& evaluator, const std::vector<MeasuredSpeed>& measured, const SpeedPrior& prior = {});
+SpeedFactors factors_of(const SimulateEvaluator& evaluator,
+                        const std::vector<MeasuredSpeed>& measured, const SpeedPrior& prior = {});
 
 }  // namespace servetune

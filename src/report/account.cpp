@@ -62,11 +62,13 @@ nlohmann::ordered_json ladder_json(const Ladder& ladder, const FigureScale& scal
                          {"gain", ladder_gain_json(step.gain)},
                          {"alone", ladder_gain_json(step.alone)},
                          {"last", ladder_gain_json(step.last)},
-                         {"refused", step.refused.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(step.refused)}});
+                         {"refused", step.refused.empty() ? nlohmann::ordered_json()
+                                                          : nlohmann::ordered_json(step.refused)}});
     const auto apart = ladder.not_together;
     return {{"total", gain_json(ladder.total)},
-            {"alone_together",
-             apart ? nlohmann::ordered_json(scale.stated(std::expm1(*apart + std::log1p(ladder.total.value)))) : nlohmann::ordered_json()},
+            {"alone_together", apart ? nlohmann::ordered_json(scale.stated(
+                                           std::expm1(*apart + std::log1p(ladder.total.value))))
+                                     : nlohmann::ordered_json()},
             {"steps", steps}};
 }
 
@@ -75,16 +77,18 @@ nlohmann::ordered_json limits_json(const WhatLimits& limits) {
                                   {"at_the_end", nlohmann::ordered_json::array()},
                                   {"resources", nlohmann::ordered_json::array()}};
     for (const LimitMargin& one : limits.limits)
-        result["limits"].push_back({{"metric", one.limit.metric},
-                                    {"workload", one.workload},
-                                    {one.limit.at_least ? "at_least" : "at_most", one.limit.bound},
-                                    {"value", one.value},
-                                    {"margin", one.margin},
-                                    {"refuses", one.refuses ? to_json(*one.refuses) : nlohmann::ordered_json()},
-                                    {"costs", one.costs ? gain_json(*one.costs) : nlohmann::ordered_json()}});
+        result["limits"].push_back(
+            {{"metric", one.limit.metric},
+             {"workload", one.workload},
+             {one.limit.at_least ? "at_least" : "at_most", one.limit.bound},
+             {"value", one.value},
+             {"margin", one.margin},
+             {"refuses", one.refuses ? to_json(*one.refuses) : nlohmann::ordered_json()},
+             {"costs", one.costs ? gain_json(*one.costs) : nlohmann::ordered_json()}});
     for (const AtTheEnd& one : limits.at_the_end)
-        result["at_the_end"].push_back(
-            {{"parameter", one.parameter}, {"value", text_of(one.value)}, {"end", one.largest ? "largest" : "smallest"}});
+        result["at_the_end"].push_back({{"parameter", one.parameter},
+                                        {"value", text_of(one.value)},
+                                        {"end", one.largest ? "largest" : "smallest"}});
     for (const ResourceGain& one : limits.resources)
         result["resources"].push_back({{"resource", one.resource}, {"elasticity", one.elasticity}});
     result["no_resources"] = limits.no_resources;
@@ -94,17 +98,20 @@ nlohmann::ordered_json limits_json(const WhatLimits& limits) {
 
 nlohmann::ordered_json hour_json(const OneMoreHour& hour, const FigureScale& scale) {
     const FurtherGain& further = hour.further;
-    return {
-        {"trials", further.trials},
-        {"seconds", hour.seconds > 0 ? nlohmann::ordered_json(hour.seconds) : nlohmann::ordered_json()},
-        {"gain",
-         {{"value", scale.stated(further.gain.value)}, {"low", scale.stated(further.gain.low)}, {"high", scale.stated(further.gain.high)}}},
-        {"chance_worth_having", further.chance_changed},
-        {"likely", hour.likely}};
+    return {{"trials", further.trials},
+            {"seconds",
+             hour.seconds > 0 ? nlohmann::ordered_json(hour.seconds) : nlohmann::ordered_json()},
+            {"gain",
+             {{"value", scale.stated(further.gain.value)},
+              {"low", scale.stated(further.gain.low)},
+              {"high", scale.stated(further.gain.high)}}},
+            {"chance_worth_having", further.chance_changed},
+            {"likely", hour.likely}};
 }
 
 nlohmann::ordered_json cost_json(const ServingCosts& costs) {
-    const auto figure = [](const std::optional<ServingCost::Figure>& one) -> nlohmann::ordered_json {
+    const auto figure =
+        [](const std::optional<ServingCost::Figure>& one) -> nlohmann::ordered_json {
         if (!one) return nullptr;
         nlohmann::ordered_json result{{"value", one->value}, {"low", nullptr}, {"high", nullptr}};
         if (one->low) result["low"] = *one->low, result["high"] = *one->high;
@@ -123,7 +130,8 @@ nlohmann::ordered_json cost_json(const ServingCosts& costs) {
 }  // namespace
 
 std::size_t told_trials(const ReportView& view) {
-    return static_cast<std::size_t>(std::count_if(view.search.begin(), view.search.end(), [](const Trial& one) { return one.told(); }));
+    return static_cast<std::size_t>(std::count_if(view.search.begin(), view.search.end(),
+                                                  [](const Trial& one) { return one.told(); }));
 }
 
 Account account_of(const ReportView& view) {
@@ -137,7 +145,9 @@ Account account_of(const ReportView& view) {
         account.no_hour = "nothing passes yet, so there is nothing to gain over";
     else if (!outlook.enough()) {
         const EffectsFloor floor = EffectsFloor::of(problem.space, view.standings);
-        account.no_hour = fmt::format("{} measured, and the models need {}", counted_text(floor.measured, "configuration"), floor.needed());
+        account.no_hour =
+            fmt::format("{} measured, and the models need {}",
+                        counted_text(floor.measured, "configuration"), floor.needed());
     } else {
         const auto [trials, seconds] = trials_of_an_hour(view);
         OneMoreHour& hour = account.hour.emplace();
@@ -150,10 +160,12 @@ Account account_of(const ReportView& view) {
 
 nlohmann::ordered_json account_json(const Account& account, const ReportView& view) {
     const FigureScale& scale = view.standings.scale();
-    return {{"ladder", account.ladder ? ladder_json(*account.ladder, scale) : nlohmann::ordered_json()},
-            {"what_limits", account.limits ? limits_json(*account.limits) : nlohmann::ordered_json()},
-            {"one_more_hour", account.hour ? hour_json(*account.hour, scale) : nlohmann::ordered_json()},
-            {"cost", cost_json(account.costs)}};
+    return {
+        {"ladder", account.ladder ? ladder_json(*account.ladder, scale) : nlohmann::ordered_json()},
+        {"what_limits", account.limits ? limits_json(*account.limits) : nlohmann::ordered_json()},
+        {"one_more_hour",
+         account.hour ? hour_json(*account.hour, scale) : nlohmann::ordered_json()},
+        {"cost", cost_json(account.costs)}};
 }
 
 }  // namespace servetune

@@ -18,7 +18,8 @@ namespace servetune {
 /// What further trials would bring.
 struct OneMoreHour {
     FurtherGain further{};
-    double seconds = 0;   ///< that so many trials take at the study's pace; 0: nothing is measured, so it has none
+    double seconds =
+        0;  ///< that so many trials take at the study's pace; 0: nothing is measured, so it has none
     bool likely = false;  ///< a gain worth having is more likely than not
 };
 

@@ -30,7 +30,8 @@ ChartAxis axis_for(std::string label, const std::vector<double>& values, bool fr
 
 /// Values at even, round distances: 1, 2 or 5 times a power of ten, `least_step` at least. At least
 /// two.
-std::vector<double> round_ticks(double low, double high, std::size_t about = 6, double least_step = 0);
+std::vector<double> round_ticks(double low, double high, std::size_t about = 6,
+                                double least_step = 0);
 /// A tick's number with as many digits as the distance of the ticks asks for.
 std::string tick_text(double value, double step);
 
@@ -46,13 +47,15 @@ public:
     /// A mark `nowhere` is written but not seen: the page's script may give it a place.
     struct Mark {
         Point at;
-        std::string kind;                 ///< class and shape: `passing`, `refused`, `failed`, `usual`, `recommended`
+        std::string
+            kind;  ///< class and shape: `passing`, `refused`, `failed`, `usual`, `recommended`
         std::string label;                ///< lines of text, shown when it is pointed at
         std::optional<std::size_t> of{};  ///< place of the configuration in `HtmlView::rows`
     };
 
     /// `title` and `description` are what a screen reader says.
-    Chart(std::string title, std::string description, ChartAxis x, ChartAxis y, double height = 300);
+    Chart(std::string title, std::string description, ChartAxis x, ChartAxis y,
+          double height = 300);
 
     void mark(const Mark& mark);
     /// A mark from the ground up, 0.84 wide.
@@ -79,12 +82,14 @@ struct IntervalRow {
     double low = 0;  ///< not finite, as `high`: there is no interval, and only the value is drawn
     double value = 0;
     double high = 0;
-    std::string kind{};                                          ///< a class
-    std::optional<std::pair<std::size_t, std::size_t>> level{};  ///< parameter and value in the page's data
+    std::string kind{};  ///< a class
+    std::optional<std::pair<std::size_t, std::size_t>>
+        level{};  ///< parameter and value in the page's data
 };
 /// Gains as shares, each with its interval, below each other around a line at zero: a table with
 /// drawings in it, which is as wide as there is room.
-std::string interval_chart(std::string_view title, std::string_view description, const std::vector<IntervalRow>& rows);
+std::string interval_chart(std::string_view title, std::string_view description,
+                           const std::vector<IntervalRow>& rows);
 
 /// A line across all axes.
 struct ParallelLine {
@@ -99,7 +104,8 @@ struct ParallelAxis {
     std::vector<std::pair<double, std::string>> ticks;  ///< place -> text
 };
 /// Parallel coordinates (Inselberg 1985), the axes below each other.
-std::string parallel_chart(std::string_view title, std::string_view description, const std::vector<ParallelAxis>& axes,
+std::string parallel_chart(std::string_view title, std::string_view description,
+                           const std::vector<ParallelAxis>& axes,
                            const std::vector<ParallelLine>& lines);
 
 }  // namespace servetune

@@ -12,7 +12,7 @@ namespace servetune {
 
 /// What the parameters do, for both reports: fits the models, once.
 struct EffectsReport {
-    std::string section;          ///< "What the parameters do"; empty where the space has nothing to vary
+    std::string section;  ///< "What the parameters do"; empty where the space has nothing to vary
     nlohmann::ordered_json json;  ///< as docs/reference/json-output.md has it under `effects`
 };
 EffectsReport effects_report(const ReportView& view);

@@ -12,7 +12,8 @@ namespace servetune {
 namespace {
 
 /// All environments in which a configuration was measured, with what of its nodes matters.
-std::vector<Environment> environments_of(const ReportView& view, const Configuration& configuration) {
+std::vector<Environment> environments_of(const ReportView& view,
+                                         const Configuration& configuration) {
     std::vector<Environment> result;
     for (const Trial& trial : view.search) {
         if (trial.configuration != configuration || trial.measurement() == nullptr) continue;
@@ -37,8 +38,11 @@ std::vector<std::string> different_nodes(std::span<const Trial> trials) {
         if (values.size() < 2) continue;
         std::string text;
         for (const auto& [value, times] : values)
-            text += (text.empty() ? "" : ", ") + value + " (" + std::to_string(times) + (times == 1 ? " trial)" : " trials)");
-        result.push_back("trials ran on nodes of several kinds, keep to one by the template's nodeSelector; " + name + ": " + text);
+            text += (text.empty() ? "" : ", ") + value + " (" + std::to_string(times) +
+                    (times == 1 ? " trial)" : " trials)");
+        result.push_back(
+            "trials ran on nodes of several kinds, keep to one by the template's nodeSelector; " +
+            name + ": " + text);
     }
     return result;
 }
@@ -72,7 +76,8 @@ std::vector<std::string> environment_changes(std::span<const Trial> trials) {
 
 std::string environment_difference(const ReportView& view) {
     const Recommendation& result = view.recommendation;
-    const Configuration& other = result.keep_default && result.best ? *result.best : result.recommended;
+    const Configuration& other =
+        result.keep_default && result.best ? *result.best : result.recommended;
     if (other == result.default_configuration) return "";
     const auto of_default = environments_of(view, result.default_configuration);
     const auto of_other = environments_of(view, other);
@@ -84,11 +89,12 @@ std::string environment_difference(const ReportView& view) {
     std::string text;
     for (const std::string& name : names) {
         const std::string before = values_in(of_default, name), after = values_in(of_other, name);
-        if (before != after) text += (text.empty() ? "" : "; ") + name + ": " + before + " -> " + after;
+        if (before != after)
+            text += (text.empty() ? "" : "; ") + name + ": " + before + " -> " + after;
     }
-    return text.empty()
-               ? ""
-               : "The default and the best were measured in different environments (" + text + "): a part of the difference may be theirs.";
+    return text.empty() ? ""
+                        : "The default and the best were measured in different environments (" +
+                              text + "): a part of the difference may be theirs.";
 }
 
 }  // namespace servetune

@@ -32,6 +32,7 @@ ExplainReport explain_study(const StudySetup& setup, std::span<const Trial> tria
 
 /// Why trial `id` was asked, what the trials told before it let expect, and what it gave. Throws
 /// UsageError where there is no such trial.
-ExplainReport explain_trial(const StudySetup& setup, std::span<const Trial> trials, std::uint64_t id);
+ExplainReport explain_trial(const StudySetup& setup, std::span<const Trial> trials,
+                            std::uint64_t id);
 
 }  // namespace servetune

@@ -17,28 +17,35 @@
 namespace servetune {
 namespace {
 
-constexpr std::size_t longest_gate_text = 10'000;  ///< of one text of others: a report stays readable
+constexpr std::size_t longest_gate_text =
+    10'000;  ///< of one text of others: a report stays readable
 
-constexpr std::array<std::pair<GateCheck::End, std::string_view>, 4> gate_ends{{{GateCheck::End::passed, "passed"},
-                                                                                {GateCheck::End::failed, "failed"},
-                                                                                {GateCheck::End::undecided, "undecided"},
-                                                                                {GateCheck::End::not_judged, "not judged"}}};
+constexpr std::array<std::pair<GateCheck::End, std::string_view>, 4> gate_ends{
+    {{GateCheck::End::passed, "passed"},
+     {GateCheck::End::failed, "failed"},
+     {GateCheck::End::undecided, "undecided"},
+     {GateCheck::End::not_judged, "not judged"}}};
 
 std::string_view gate_word(GateCheck::End end) {
-    return std::find_if(gate_ends.begin(), gate_ends.end(), [&](const auto& one) { return one.first == end; })->second;
+    return std::find_if(gate_ends.begin(), gate_ends.end(),
+                        [&](const auto& one) { return one.first == end; })
+        ->second;
 }
 
 /// XML 1.0 (section 2.2) has no U+FFFE and U+FFFF, which HTML lets pass.
 std::string xml_text(std::string_view text, const Redactor& secrets) {
     std::string result = html_text(start_of(secrets(text), longest_gate_text));
     for (const std::string_view none : {"\xEF\xBF\xBE", "\xEF\xBF\xBF"})
-        for (std::size_t at = result.find(none); at != std::string::npos; at = result.find(none, at)) result.replace(at, 3, "\xEF\xBF\xBD");
+        for (std::size_t at = result.find(none); at != std::string::npos;
+             at = result.find(none, at))
+            result.replace(at, 3, "\xEF\xBF\xBD");
     return result;
 }
 
 /// ` name="text"`, in one line: a reader of XML makes line ends of an attribute blanks.
 std::string xml_attribute(std::string_view name, std::string_view text, const Redactor& secrets) {
-    return " " + std::string(name) + "=\"" + xml_text(printable_line(secrets(text)), secrets) + "\"";
+    return " " + std::string(name) + "=\"" + xml_text(printable_line(secrets(text)), secrets) +
+           "\"";
 }
 
 std::string gate_details(const GateCheck& check) {
@@ -55,14 +62,16 @@ std::string gate_details(const GateCheck& check) {
 
 std::string xml_case(const GateCheck& check, const GateReport& report, const Redactor& secrets) {
     const std::string in = report.study + (check.workload.empty() ? "" : "." + check.workload);
-    const std::string start = "    <testcase" + xml_attribute("classname", in, secrets) + xml_attribute("name", check.name, secrets);
+    const std::string start = "    <testcase" + xml_attribute("classname", in, secrets) +
+                              xml_attribute("name", check.name, secrets);
     if (check.end == GateCheck::End::passed)
-        return start + ">\n      <system-out>" + xml_text(gate_details(check), secrets) + "</system-out>\n    </testcase>\n";
+        return start + ">\n      <system-out>" + xml_text(gate_details(check), secrets) +
+               "</system-out>\n    </testcase>\n";
     const std::string element = check.end == GateCheck::End::failed      ? "failure"
                                 : check.end == GateCheck::End::undecided ? "error"
                                                                          : "skipped";
-    return start + ">\n      <" + element + xml_attribute("message", check.text, secrets) + ">" + xml_text(gate_details(check), secrets) +
-           "</" + element + ">\n    </testcase>\n";
+    return start + ">\n      <" + element + xml_attribute("message", check.text, secrets) + ">" +
+           xml_text(gate_details(check), secrets) + "</" + element + ">\n    </testcase>\n";
 }
 
 std::string gate_row(const std::vector<std::string>& cells) {
@@ -75,17 +84,22 @@ std::string gate_row(const std::vector<std::string>& cells) {
 
 std::string junit_xml(const GateReport& report, const Redactor& secrets) {
     const auto count = [&](GateCheck::End end) {
-        return std::to_string(
-            std::count_if(report.checks.begin(), report.checks.end(), [&](const GateCheck& one) { return one.end == end; }));
+        return std::to_string(std::count_if(report.checks.begin(), report.checks.end(),
+                                            [&](const GateCheck& one) { return one.end == end; }));
     };
-    const std::string counts = " tests=\"" + std::to_string(report.checks.size()) + "\" failures=\"" + count(GateCheck::End::failed) +
-                               "\" errors=\"" + count(GateCheck::End::undecided) + "\"";
+    const std::string counts = " tests=\"" + std::to_string(report.checks.size()) +
+                               "\" failures=\"" + count(GateCheck::End::failed) + "\" errors=\"" +
+                               count(GateCheck::End::undecided) + "\"";
     const std::string time = " time=\"" + fixed_text(report.seconds, 3) + "\"";
-    std::string result = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"autotune compare --gate\"" + counts + time + ">\n";
-    result += "  <testsuite" + xml_attribute("name", report.study, secrets) + counts + " skipped=\"" + count(GateCheck::End::not_judged) +
-              "\"" + time + ">\n    <properties>\n";
+    std::string result =
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"autotune compare --gate\"" +
+        counts + time + ">\n";
+    result += "  <testsuite" + xml_attribute("name", report.study, secrets) + counts +
+              " skipped=\"" + count(GateCheck::End::not_judged) + "\"" + time +
+              ">\n    <properties>\n";
     const auto property = [&](const std::string& name, const std::string& value) {
-        result += "      <property" + xml_attribute("name", name, secrets) + xml_attribute("value", value, secrets) + "/>\n";
+        result += "      <property" + xml_attribute("name", name, secrets) +
+                  xml_attribute("value", value, secrets) + "/>\n";
     };
     property("servetune", std::string(library_version));
     property("verdict", report.headline);
@@ -102,14 +116,17 @@ std::string junit_xml(const GateReport& report, const Redactor& secrets) {
 }
 
 std::string gate_markdown(const GateReport& report, const Redactor& secrets) {
-    const auto text = [&](const std::string& of_others) { return markdown_text(start_of(secrets(of_others), longest_gate_text)); };
-    std::string result =
-        "## Gate of " + text(report.study) + ": " + std::string(gate_word(report.end)) + "\n\n" + text(report.headline) + "\n\n";
+    const auto text = [&](const std::string& of_others) {
+        return markdown_text(start_of(secrets(of_others), longest_gate_text));
+    };
+    std::string result = "## Gate of " + text(report.study) + ": " +
+                         std::string(gate_word(report.end)) + "\n\n" + text(report.headline) +
+                         "\n\n";
     result += gate_row({"", "workload", "check", "B against A"}) + "|---|---|---|---|\n";
     for (const GateCheck& check : report.checks) {
         const std::string word(gate_word(check.end));
-        result += gate_row(
-            {check.end == GateCheck::End::failed ? "**" + word + "**" : word, text(check.workload), text(check.name), text(check.text)});
+        result += gate_row({check.end == GateCheck::End::failed ? "**" + word + "**" : word,
+                            text(check.workload), text(check.name), text(check.text)});
     }
     for (const GateCheck& check : report.checks) {
         if (check.log.empty()) continue;
@@ -122,13 +139,15 @@ std::string gate_markdown(const GateReport& report, const Redactor& secrets) {
         const bool same = row.a == row.b;
         result += gate_row({text(row.what), text(row.a), same ? "the same" : text(row.b)});
     }
-    for (const auto& [name, command] : {std::pair("A", &report.a_command), {"B", &report.b_command}})
-        result += "\n" + std::string(name) + ":\n\n" + markdown_block("sh", start_of(secrets(*command), longest_gate_text));
+    for (const auto& [name, command] :
+         {std::pair("A", &report.a_command), {"B", &report.b_command}})
+        result += "\n" + std::string(name) + ":\n\n" +
+                  markdown_block("sh", start_of(secrets(*command), longest_gate_text));
     result += "\n<details><summary>Figures</summary>\n\n";
     for (const GateCheck& check : report.checks) {
         if (check.a.empty()) continue;
-        result += text(check.name) + (check.workload.empty() ? "" : ", " + text(check.workload)) + "\n\n" + gate_row({"pair", "A", "B"}) +
-                  "|---:|---:|---:|\n";
+        result += text(check.name) + (check.workload.empty() ? "" : ", " + text(check.workload)) +
+                  "\n\n" + gate_row({"pair", "A", "B"}) + "|---:|---:|---:|\n";
         for (std::size_t i = 0; i < check.a.size() && i < check.b.size(); ++i)
             result += gate_row({std::to_string(i + 1), check.a[i], check.b[i]});
         result += "\n";

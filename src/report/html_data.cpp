@@ -16,7 +16,8 @@ nlohmann::ordered_json short_number(std::optional<double> value) {
     if (*value == 0) return 0;
     const double scale = std::pow(10, 5 - std::floor(std::log10(std::abs(*value))));
     const double rounded = std::round(*value * scale) / scale;
-    if (rounded == std::floor(rounded) && std::abs(rounded) < 1e15) return static_cast<std::int64_t>(rounded);
+    if (rounded == std::floor(rounded) && std::abs(rounded) < 1e15)
+        return static_cast<std::int64_t>(rounded);
     return rounded;
 }
 
@@ -60,7 +61,9 @@ std::string html_data(const HtmlView& page, const std::string& report_json) {
     }
     data["latencies"] = OrderedJson::array();
     for (const LatencyFamily& family : latency_families(page)) {
-        OrderedJson one{{"title", family.title}, {"levels", OrderedJson::array()}, {"metrics", OrderedJson::array()}};
+        OrderedJson one{{"title", family.title},
+                        {"levels", OrderedJson::array()},
+                        {"metrics", OrderedJson::array()}};
         for (const auto& [level, place] : family.levels) {
             one["levels"].push_back(level);
             one["metrics"].push_back(place);
@@ -72,14 +75,17 @@ std::string html_data(const HtmlView& page, const std::string& report_json) {
         OrderedJson settings = OrderedJson::array();
         for (std::size_t k = 0; k < varied.size(); ++k) {
             const Value* value = row.standing->configuration.find(varied[k].name);
-            settings.push_back(value == nullptr ? OrderedJson(nullptr) : OrderedJson(places[k].at(text_of(*value))));
+            settings.push_back(value == nullptr ? OrderedJson(nullptr)
+                                                : OrderedJson(places[k].at(text_of(*value))));
         }
         data["configurations"].push_back(
             {{"name", row.name},
              {"kind", row.kind},
              {"passes", row.standing->passes()},
              {"verdict", row.verdict},
-             {"figure", short_number(row.value && shown_in_milliseconds(goal) ? std::optional(*row.value * 1e3) : row.value)},
+             {"figure", short_number(row.value && shown_in_milliseconds(goal)
+                                         ? std::optional(*row.value * 1e3)
+                                         : row.value)},
              {"settings", std::move(settings)},
              {"values", page_values(page.metrics, row.means)}});
     }
@@ -87,9 +93,15 @@ std::string html_data(const HtmlView& page, const std::string& report_json) {
     for (const Trial& trial : page.view.trials) {
         const auto row = page.row_of(trial.configuration);
         if (!trial.told() || !row) continue;
-        OrderedJson one{{"id", trial.id}, {"of", *row}, {"workload", trial.workload}, {"seconds", short_number(trial.cost_seconds())}};
-        one["failure"] = trial.failure() != nullptr ? OrderedJson(name_in(failure_kinds, trial.failure()->kind)) : OrderedJson(nullptr);
-        if (trial.measurement() != nullptr) one["values"] = page_values(page.metrics, trial.measurement()->metrics);
+        OrderedJson one{{"id", trial.id},
+                        {"of", *row},
+                        {"workload", trial.workload},
+                        {"seconds", short_number(trial.cost_seconds())}};
+        one["failure"] = trial.failure() != nullptr
+                             ? OrderedJson(name_in(failure_kinds, trial.failure()->kind))
+                             : OrderedJson(nullptr);
+        if (trial.measurement() != nullptr)
+            one["values"] = page_values(page.metrics, trial.measurement()->metrics);
         data["trials"].push_back(std::move(one));
     }
     redact(data, page.view.setup.file.secrets);

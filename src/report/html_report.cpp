@@ -48,7 +48,8 @@ std::string allowed(const std::vector<const EmbeddedFile*>& files) {
     for (const EmbeddedFile* file : files) {
         std::string bytes;
         for (std::size_t i = 0; i < file->sha256.size(); i += 2)
-            bytes += static_cast<char>(std::stoi(std::string(file->sha256.substr(i, 2)), nullptr, 16));
+            bytes +=
+                static_cast<char>(std::stoi(std::string(file->sha256.substr(i, 2)), nullptr, 16));
         result += " 'sha256-" + base64(bytes) + "'";
     }
     return result;
@@ -56,7 +57,8 @@ std::string allowed(const std::vector<const EmbeddedFile*>& files) {
 
 class HtmlPage {
 public:
-    HtmlPage(const HtmlView& page, const std::vector<AccountPart>& account, const std::string& report_json, std::string_view live_version)
+    HtmlPage(const HtmlView& page, const std::vector<AccountPart>& account,
+             const std::string& report_json, std::string_view live_version)
         : page_(page),
           account_(account),
           view_(page.view),
@@ -93,13 +95,14 @@ private:
         return value ? plain_figure_text(metric, *value) : "–";
     }
 
-    void section(const std::string& id, const std::string& title, const std::string& content, const std::string& anchor = "",
-                 const std::string& kind = "") {
+    void section(const std::string& id, const std::string& title, const std::string& content,
+                 const std::string& anchor = "", const std::string& kind = "") {
         if (content.empty()) return;
         const std::string name = anchor.empty() ? id : anchor;
         contents_ += fmt::format("<li><a href=\"#{}\">{}</a></li>\n", name, title);
-        body_ += fmt::format("<section{3} aria-labelledby=\"{0}\"><h2 id=\"{0}\">{1}</h2>\n{2}</section>\n", name, title, content,
-                             kind.empty() ? "" : " class=\"" + kind + "\"");
+        body_ += fmt::format(
+            "<section{3} aria-labelledby=\"{0}\"><h2 id=\"{0}\">{1}</h2>\n{2}</section>\n", name,
+            title, content, kind.empty() ? "" : " class=\"" + kind + "\"");
     }
 
     /// Sections that are printed.
@@ -107,21 +110,26 @@ private:
         for (const AccountPart& part : parts) {
             std::string content = account_html(page_, part);
             if (part.id == "back" && !result_.keep_default)
-                content += "<pre>" + shown(setup_.advice(result_.default_configuration)) + "</pre>\n";
+                content +=
+                    "<pre>" + shown(setup_.advice(result_.default_configuration)) + "</pre>\n";
             section(part.id, part.title, content, "", "brief");
         }
     }
 
     void verdict() {
         const Headline headline = headline_of(view_);
-        top_ += fmt::format("<div class=\"verdict {}\"><p><strong>{}</strong></p>\n", name_in(conclusions, headline.conclusion),
-                            shown(headline.title + "."));
-        const std::string why = headline.reason + (headline.advice.empty() ? "" : " " + headline.advice);
+        top_ += fmt::format("<div class=\"verdict {}\"><p><strong>{}</strong></p>\n",
+                            name_in(conclusions, headline.conclusion), shown(headline.title + "."));
+        const std::string why =
+            headline.reason + (headline.advice.empty() ? "" : " " + headline.advice);
         top_ += "<p>" + shown(why) + "</p>\n";
         if (!headline.command.empty())
-            top_ += "<pre id=\"command\" tabindex=\"0\" aria-label=\"the command to serve\">" + shown(headline.command) +
-                    "</pre>\n<div class=\"only-script\"><button type=\"button\" data-copy=\"command\">Copy the command</button></div>\n";
-        if (!headline.given_away.empty()) top_ += "<p class=\"soft\">" + shown(headline.given_away) + "</p>\n";
+            top_ += "<pre id=\"command\" tabindex=\"0\" aria-label=\"the command to serve\">" +
+                    shown(headline.command) +
+                    "</pre>\n<div class=\"only-script\"><button type=\"button\" "
+                    "data-copy=\"command\">Copy the command</button></div>\n";
+        if (!headline.given_away.empty())
+            top_ += "<p class=\"soft\">" + shown(headline.given_away) + "</p>\n";
         top_ += "</div>\n";
     }
 
@@ -134,7 +142,8 @@ private:
         }
         const auto fact = [&](const std::string& name, const std::string& value) {
             std::string text;
-            for (const char c : shown(value)) text += c == '_' ? "_<wbr>" : std::string(1, c);  // a long name may break there
+            for (const char c : shown(value))
+                text += c == '_' ? "_<wbr>" : std::string(1, c);  // a long name may break there
             top_ += "<div><dt>" + shown(name) + "</dt><dd>" + text + "</dd></div>\n";
         };
         top_ += "<dl class=\"facts\">\n";
@@ -146,18 +155,22 @@ private:
         fact("ended", page_.stop_reason.empty() ? "not yet" : with_blanks(page_.stop_reason));
         fact("strategy", file_.strategy.name + fmt::format(", seed {}", file_.seed));
         top_ += "</dl>\n";
-        if (const std::string by = file_.measured_by(); !by.empty()) top_ += "<p class=\"soft\">" + shown(by) + "</p>\n";
+        if (const std::string by = file_.measured_by(); !by.empty())
+            top_ += "<p class=\"soft\">" + shown(by) + "</p>\n";
     }
 
     [[nodiscard]] static std::string key() {
-        return "<ul class=\"key\"><li><span class=\"swatch recommended\"></span>recommended</li><li><span class=\"swatch "
+        return "<ul class=\"key\"><li><span class=\"swatch "
+               "recommended\"></span>recommended</li><li><span class=\"swatch "
                "usual\"></span>the default</li>"
-               "<li><span class=\"swatch\"></span>passes</li><li><span class=\"swatch refused\"></span>refused</li>"
+               "<li><span class=\"swatch\"></span>passes</li><li><span class=\"swatch "
+               "refused\"></span>refused</li>"
                "<li><span class=\"swatch failed\"></span>no number</li></ul>\n";
     }
     [[nodiscard]] std::string path_tools() const {
         if (view_.search.empty()) return "";
-        return "<div class=\"tools only-script\"><label>Across: <select id=\"path-axis\"><option value=\"trial\">trials</option><option "
+        return "<div class=\"tools only-script\"><label>Across: <select id=\"path-axis\"><option "
+               "value=\"trial\">trials</option><option "
                "value=\"time\">"
                "time</option></select></label></div>\n" +
                key();
@@ -168,22 +181,31 @@ private:
         if (page_.rows.empty()) return "";
         const Problem& problem = *setup_.problem;
         std::string out =
-            "<div class=\"tools only-script\"><label>Show rows with: <input id=\"filter\" type=\"search\"></label><span id=\"shown\" "
+            "<div class=\"tools only-script\"><label>Show rows with: <input id=\"filter\" "
+            "type=\"search\"></label><span id=\"shown\" "
             "role=\"status\"></span>"
-            "</div>\n<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"all configurations\"><table id=\"results\" "
+            "</div>\n<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"all "
+            "configurations\"><table id=\"results\" "
             "class=\"sortable\"><caption>" +
             fmt::format("{} configurations, the best first.", page_.rows.size()) +
-            "</caption><thead><tr><th scope=\"col\">setting</th><th scope=\"col\">" + html_text(metric_title(page_.leading().metric)) +
-            "</th><th scope=\"col\">gain</th>";
+            "</caption><thead><tr><th scope=\"col\">setting</th><th scope=\"col\">" +
+            html_text(metric_title(page_.leading().metric)) + "</th><th scope=\"col\">gain</th>";
         for (std::size_t k = 1; k < problem.objective.goals.size(); ++k)
-            out += "<th scope=\"col\">" + html_text(metric_title(problem.objective.goals[k].metric)) + "</th>";
-        for (const Limit& limit : problem.objective.limits) out += "<th scope=\"col\">" + shown(limit_title(limit)) + "</th>";
-        out += "<th scope=\"col\">measured</th><th scope=\"col\" class=\"text\">verdict</th></tr></thead><tbody>\n";
+            out += "<th scope=\"col\">" +
+                   html_text(metric_title(problem.objective.goals[k].metric)) + "</th>";
+        for (const Limit& limit : problem.objective.limits)
+            out += "<th scope=\"col\">" + shown(limit_title(limit)) + "</th>";
+        out +=
+            "<th scope=\"col\">measured</th><th scope=\"col\" "
+            "class=\"text\">verdict</th></tr></thead><tbody>\n";
         for (std::size_t i = 0; i < page_.rows.size(); ++i) {
             const HtmlRow& row = page_.rows[i];
-            out += fmt::format("<tr class=\"{}\" data-of=\"{}\"><td>{}</td>", row.kind, i, shown(row.name));
-            const auto cell = [&](const std::string& text, std::optional<double> value, const char* kind = "") {
-                out += fmt::format("<td data-value=\"{}\" class=\"{}\">{}</td>", value ? fmt::format("{:.9g}", *value) : "", kind, text);
+            out += fmt::format("<tr class=\"{}\" data-of=\"{}\"><td>{}</td>", row.kind, i,
+                               shown(row.name));
+            const auto cell = [&](const std::string& text, std::optional<double> value,
+                                  const char* kind = "") {
+                out += fmt::format("<td data-value=\"{}\" class=\"{}\">{}</td>",
+                                   value ? fmt::format("{:.9g}", *value) : "", kind, text);
             };
             cell(figure(row.value, page_.leading().metric), row.value);
             cell(row.gain ? stated_text(*row.gain, view_.standings.scale()) : "–", row.gain);
@@ -192,7 +214,8 @@ private:
                 cell(figure(value, problem.objective.goals[k].metric), value);
             }
             for (const Limit& limit : problem.objective.limits) limited(*row.standing, limit, out);
-            cell(fmt::format("{:.0f}", row.standing->leading().total_runs()), row.standing->leading().total_runs());
+            cell(fmt::format("{:.0f}", row.standing->leading().total_runs()),
+                 row.standing->leading().total_runs());
             out += "<td class=\"text\">" + shown(row.verdict) + "</td></tr>\n";
         }
         return out + "</tbody></table></div>\n";
@@ -200,75 +223,104 @@ private:
     void limited(const Standing& standing, const Limit& limit, std::string& out) const {
         std::string cell;
         std::optional<double> worst;
-        for (const auto& [workload, value] : limited_figures(standing, limit, setup_.problem->decision)) {
-            const std::string text = (workload.empty() ? "" : workload + " ") + plain_figure_text(limit.metric, value);
-            cell += (cell.empty() ? "" : "<br>") +
-                    (limit.keeps(value) ? shown(text) : "<span class=\"broken\">" + shown(text) + " broken</span>");
+        for (const auto& [workload, value] :
+             limited_figures(standing, limit, setup_.problem->decision)) {
+            const std::string text =
+                (workload.empty() ? "" : workload + " ") + plain_figure_text(limit.metric, value);
+            cell +=
+                (cell.empty() ? "" : "<br>") +
+                (limit.keeps(value) ? shown(text)
+                                    : "<span class=\"broken\">" + shown(text) + " broken</span>");
             if (!worst || (limit.at_least ? value < *worst : value > *worst)) worst = value;
         }
-        out += fmt::format("<td data-value=\"{}\">{}</td>", worst ? fmt::format("{:.9g}", *worst) : "", cell.empty() ? "–" : cell);
+        out += fmt::format("<td data-value=\"{}\">{}</td>",
+                           worst ? fmt::format("{:.9g}", *worst) : "", cell.empty() ? "–" : cell);
     }
 
     [[nodiscard]] std::string pairs() const {
-        if (!page_.effects.is_object() || !page_.effects.contains("interactions") || page_.effects["interactions"].empty()) return "";
+        if (!page_.effects.is_object() || !page_.effects.contains("interactions") ||
+            page_.effects["interactions"].empty())
+            return "";
         std::string out;
-        const auto said = [&](const nlohmann::ordered_json& gain) { return stated_text(gain.get<double>(), view_.standings.scale()); };
+        const auto said = [&](const nlohmann::ordered_json& gain) {
+            return stated_text(gain.get<double>(), view_.standings.scale());
+        };
         for (const auto& pair : page_.effects["interactions"]) {
             const auto& gain = pair["gain"];
-            if (!gain["low"].is_number() || !gain["high"].is_number() || !gain["value"].is_number()) continue;
+            if (!gain["low"].is_number() || !gain["high"].is_number() || !gain["value"].is_number())
+                continue;
             if (gain["low"].get<double>() <= 0 && gain["high"].get<double>() >= 0) continue;
-            out += "<li>" +
-                   shown(fmt::format("{} = {} with {} = {}: {} beyond what each does alone (interval {} to {}, 95 % for all pairs "
-                                     "together); measured together {} times",
-                                     level_text(pair["parameters"][0]), level_text(pair["levels"][0]), level_text(pair["parameters"][1]),
-                                     level_text(pair["levels"][1]), said(gain["value"]), said(gain["low"]), said(gain["high"]),
-                                     pair["together"].get<std::size_t>())) +
-                   "</li>\n";
+            out +=
+                "<li>" +
+                shown(fmt::format("{} = {} with {} = {}: {} beyond what each does alone (interval "
+                                  "{} to {}, 95 % for all pairs "
+                                  "together); measured together {} times",
+                                  level_text(pair["parameters"][0]), level_text(pair["levels"][0]),
+                                  level_text(pair["parameters"][1]), level_text(pair["levels"][1]),
+                                  said(gain["value"]), said(gain["low"]), said(gain["high"]),
+                                  pair["together"].get<std::size_t>())) +
+                "</li>\n";
         }
-        return "<h3>Pairs</h3>\n" + (out.empty()
-                                         ? "<p>No pair of parameters is known to do more or less together than each does alone.</p>\n"
-                                         : "<ul>\n" + out + "</ul>\n");
+        return "<h3>Pairs</h3>\n" + (out.empty() ? "<p>No pair of parameters is known to do more "
+                                                   "or less together than each does alone.</p>\n"
+                                                 : "<ul>\n" + out + "</ul>\n");
     }
     [[nodiscard]] std::string no_effects() const {
         if (!page_.effects.is_object() || !page_.effects["main"].empty()) return "";
         return "<p>" +
-               shown(fmt::format("Not known yet: {} configurations have been measured; to tell the effects apart, {} are needed.",
-                                 page_.effects["configurations"].get<std::size_t>(), page_.effects["needed"].get<std::size_t>())) +
+               shown(fmt::format("Not known yet: {} configurations have been measured; to tell the "
+                                 "effects apart, {} are needed.",
+                                 page_.effects["configurations"].get<std::size_t>(),
+                                 page_.effects["needed"].get<std::size_t>())) +
                "</p>\n";
     }
 
     [[nodiscard]] std::string setting(const Trial& trial) const {
-        const std::string changes = difference_text(trial.configuration, result_.default_configuration);
-        return (changes.empty() ? "the default" : changes) + (trial.workload.empty() ? "" : ", workload " + trial.workload);
+        const std::string changes =
+            difference_text(trial.configuration, result_.default_configuration);
+        return (changes.empty() ? "the default" : changes) +
+               (trial.workload.empty() ? "" : ", workload " + trial.workload);
     }
 
     /// By kind, the most frequent first, each with the lines of its log.
     [[nodiscard]] std::string failures() const {
         std::map<std::string, std::vector<const Trial*>> kinds;
         for (const Trial& trial : view_.trials)
-            if (trial.failure() != nullptr) kinds[std::string(name_in(failure_kinds, trial.failure()->kind))].push_back(&trial);
-        std::vector<std::pair<std::string, std::vector<const Trial*>>> sorted(kinds.begin(), kinds.end());
-        std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second.size() > b.second.size(); });
+            if (trial.failure() != nullptr)
+                kinds[std::string(name_in(failure_kinds, trial.failure()->kind))].push_back(&trial);
+        std::vector<std::pair<std::string, std::vector<const Trial*>>> sorted(kinds.begin(),
+                                                                              kinds.end());
+        std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+            return a.second.size() > b.second.size();
+        });
         std::string out;
         constexpr std::size_t most_shown = 20;
         for (const auto& [kind, trials] : sorted) {
-            out += fmt::format("<details{}><summary>{}: {} trial{}</summary>\n", &kind == &sorted.front().first ? " open" : "", shown(kind),
+            out += fmt::format("<details{}><summary>{}: {} trial{}</summary>\n",
+                               &kind == &sorted.front().first ? " open" : "", shown(kind),
                                trials.size(), trials.size() == 1 ? "" : "s");
             for (std::size_t i = 0; i < std::min(trials.size(), most_shown); ++i) {
                 const Failure& failure = *trials[i]->failure();
-                out += "<p>" + shown(fmt::format("Trial {} ({}): {}", trials[i]->id, setting(*trials[i]), failure.message)) + "</p>\n";
+                out += "<p>" +
+                       shown(fmt::format("Trial {} ({}): {}", trials[i]->id, setting(*trials[i]),
+                                         failure.message)) +
+                       "</p>\n";
                 std::string log;
                 for (const std::string& line : failure.log_lines) log += line + "\n";
                 if (!log.empty()) out += "<pre>" + shown(log) + "</pre>\n";
             }
             if (trials.size() > most_shown)
-                out += fmt::format("<p class=\"soft\">and {} more, in the data below</p>\n", trials.size() - most_shown);
+                out += fmt::format("<p class=\"soft\">and {} more, in the data below</p>\n",
+                                   trials.size() - most_shown);
             out += "</details>\n";
         }
         std::string refused;
         for (const HtmlRow& row : page_.rows)
-            if (row.value && !row.standing->passes()) refused += "<li>" + shown(row.name + ": " + row.standing->refused) + "</li>\n";
-        if (!refused.empty()) out += "<details><summary>Measured, and refused</summary><ul>\n" + refused + "</ul></details>\n";
+            if (row.value && !row.standing->passes())
+                refused += "<li>" + shown(row.name + ": " + row.standing->refused) + "</li>\n";
+        if (!refused.empty())
+            out += "<details><summary>Measured, and refused</summary><ul>\n" + refused +
+                   "</ul></details>\n";
         return out;
     }
 
@@ -300,27 +352,37 @@ private:
             }
         }
         if (measured == 0) return "";
-        std::string out = fmt::format("<p>{} of {} measurements are sound. Unsound ones {}.</p>\n", sound, measured,
-                                      setup_.problem->decision.enforce_audit ? "cannot win" : "count all the same, as the study says");
+        std::string out = fmt::format(
+            "<p>{} of {} measurements are sound. Unsound ones {}.</p>\n", sound, measured,
+            setup_.problem->decision.enforce_audit ? "cannot win"
+                                                   : "count all the same, as the study says");
         if (unchecked > 0)
-            out += fmt::format("<p>{} could not be checked: they have no figures that could be held against each other.</p>\n", unchecked);
+            out += fmt::format(
+                "<p>{} could not be checked: they have no figures that could be held against each "
+                "other.</p>\n",
+                unchecked);
         if (groups.empty()) return out;
         out +=
-            "<div class=\"wide\"><table><caption>What was found, by kind</caption><thead><tr><th scope=\"col\">finding</th><th "
+            "<div class=\"wide\"><table><caption>What was found, by kind</caption><thead><tr><th "
+            "scope=\"col\">finding</th><th "
             "scope=\"col\">unsound</th>"
-            "<th scope=\"col\">suspect</th><th scope=\"col\" class=\"text\">the first</th></tr></thead><tbody>\n";
+            "<th scope=\"col\">suspect</th><th scope=\"col\" class=\"text\">the "
+            "first</th></tr></thead><tbody>\n";
         for (const auto& [id, group] : groups)
             out += fmt::format(
-                "<tr><td>{}</td><td>{}</td><td>{}</td><td class=\"text\">{}</td></tr>\n", shown(id), group.unsound, group.suspect,
-                shown(fmt::format("trial {}: {}{}{}{}{}", group.first->id, group.example->left, group.example->right.empty() ? "" : "; ",
-                                  group.example->right, group.example->cause.empty() ? "" : ". ", group.example->cause)));
+                "<tr><td>{}</td><td>{}</td><td>{}</td><td class=\"text\">{}</td></tr>\n", shown(id),
+                group.unsound, group.suspect,
+                shown(fmt::format("trial {}: {}{}{}{}{}", group.first->id, group.example->left,
+                                  group.example->right.empty() ? "" : "; ", group.example->right,
+                                  group.example->cause.empty() ? "" : ". ", group.example->cause)));
         return out + "</tbody></table></div>\n";
     }
 
     [[nodiscard]] std::string noise() const {
         if (view_.search.empty()) return "";
         std::string out = "<p>" + shown("Noise: " + noise_text(view_) + ".") + "</p>\n";
-        if (const std::string drift = drift_text(view_.standings); !drift.empty()) out += "<p>" + shown("Drift: " + drift + ".") + "</p>\n";
+        if (const std::string drift = drift_text(view_.standings); !drift.empty())
+            out += "<p>" + shown("Drift: " + drift + ".") + "</p>\n";
         return out + drift_figure(page_);
     }
 
@@ -331,41 +393,65 @@ private:
         if (result_.conclusion == Conclusion::recommended && result_.default_passes) {
             if (!result_.gain.has_interval())
                 unsure.push_back(
-                    "Whether the recommended command is better than the default: one measurement each, so there is no interval.");
+                    "Whether the recommended command is better than the default: one measurement "
+                    "each, so there is no interval.");
             else if (result_.gain.low > 0)
-                sure.push_back("The recommended command is better than the default here: the 95 % interval begins at " +
-                               gain_text(result_.gain.low, result_.gain.scale) + ".");
-            else unsure.push_back("Whether the recommended command is better than the default: the interval holds zero.");
+                sure.push_back(
+                    "The recommended command is better than the default here: the 95 % interval "
+                    "begins at " +
+                    gain_text(result_.gain.low, result_.gain.scale) + ".");
+            else
+                unsure.push_back(
+                    "Whether the recommended command is better than the default: the interval "
+                    "holds zero.");
             if (result_.p_best)
-                unsure.push_back(fmt::format("Whether it is the best of what was tried: the probability is {:.0f} %.",
-                                             100 * std::min(*result_.p_best, 0.99)));
+                unsure.push_back(fmt::format(
+                    "Whether it is the best of what was tried: the probability is {:.0f} %.",
+                    100 * std::min(*result_.p_best, 0.99)));
         }
-        if (result_.conclusion == Conclusion::keep_default) sure.push_back("Nothing that was tried is proven to be worth a change.");
-        if (result_.conclusion == Conclusion::inconclusive) unsure.push_back("Everything: " + headline_of(view_).reason);
+        if (result_.conclusion == Conclusion::keep_default)
+            sure.push_back("Nothing that was tried is proven to be worth a change.");
+        if (result_.conclusion == Conclusion::inconclusive)
+            unsure.push_back("Everything: " + headline_of(view_).reason);
         std::size_t failing = 0;
         for (const HtmlRow& row : page_.rows) failing += row.value ? 0 : 1;
-        if (failing > 0) sure.push_back(fmt::format("{} configuration{} gave no number here.", failing, failing == 1 ? "" : "s"));
+        if (failing > 0)
+            sure.push_back(fmt::format("{} configuration{} gave no number here.", failing,
+                                       failing == 1 ? "" : "s"));
         if (!result_.tied.empty())
-            unsure.push_back(fmt::format("The order of the recommended one and {} other{}: at this noise they cannot be told apart.",
-                                         result_.tied.size(), result_.tied.size() == 1 ? "" : "s"));
+            unsure.push_back(
+                fmt::format("The order of the recommended one and {} other{}: at this noise they "
+                            "cannot be told apart.",
+                            result_.tied.size(), result_.tied.size() == 1 ? "" : "s"));
         const std::vector<std::string> guesses = speculation_notes(view_);
         if (!guesses.empty()) sure.push_back(guesses.front());
-        if (setup_.beliefs.size() > 0 && setup_.beliefs[0].fitted_to(view_.search, setup_.problem->decision))
-            for (const std::string& doubt : doubts_of_cost_model(file_)) unsure.push_back("Predictions: " + doubt + ".");
+        if (setup_.beliefs.size() > 0 &&
+            setup_.beliefs[0].fitted_to(view_.search, setup_.problem->decision))
+            for (const std::string& doubt : doubts_of_cost_model(file_))
+                unsure.push_back("Predictions: " + doubt + ".");
         for (std::string& note : knowledge_notes(view_)) unsure.push_back(std::move(note));
-        if (std::string rest = not_tried_text(view_); !rest.empty()) unsure.push_back(std::move(rest));
+        if (std::string rest = not_tried_text(view_); !rest.empty())
+            unsure.push_back(std::move(rest));
         for (const Standing& standing : view_.standings.all())
             if (!standing.other_work.empty())
-                unsure.push_back("What " + difference_text(standing.configuration, result_.default_configuration) +
-                                 " would give for the same work: " + other_work_text(view_, standing.configuration) + ".");
+                unsure.push_back(
+                    "What " +
+                    difference_text(standing.configuration, result_.default_configuration) +
+                    " would give for the same work: " +
+                    other_work_text(view_, standing.configuration) + ".");
         for (std::string& note : quality_notes(view_)) unsure.push_back(std::move(note));
         if (view_.standings.replicated() == 0)
-            next.emplace_back("Measure again: every configuration was measured once, so the noise is assumed.");
+            next.emplace_back(
+                "Measure again: every configuration was measured once, so the noise is assumed.");
         if (page_.stop_reason.empty() || page_.stop_reason == "trials_spent")
-            next.emplace_back("Run on with a larger budget: `autotune run` goes on where it stopped.");
-        if (!result_.tied.empty()) next.emplace_back("Decide between two that are tied: `autotune compare`.");
+            next.emplace_back(
+                "Run on with a larger budget: `autotune run` goes on where it stopped.");
+        if (!result_.tied.empty())
+            next.emplace_back("Decide between two that are tied: `autotune compare`.");
         if (failing > 0 && failing * 2 >= page_.rows.size())
-            next.emplace_back("Remove what fails from the space: half of the configurations or more gave no number.");
+            next.emplace_back(
+                "Remove what fails from the space: half of the configurations or more gave no "
+                "number.");
         for (const std::string& note : file_.notes) unsure.push_back(note);
         const auto list = [&](const char* title, const std::vector<std::string>& items) {
             if (items.empty()) return std::string();
@@ -373,46 +459,64 @@ private:
             for (const std::string& item : items) out += "<li>" + shown(item) + "</li>\n";
             return out + "</ul></section>\n";
         };
-        return "<div class=\"three\">\n" + list("Certain", sure) + list("Not certain", unsure) + list("To try next", next) + "</div>\n";
+        return "<div class=\"three\">\n" + list("Certain", sure) + list("Not certain", unsure) +
+               list("To try next", next) + "</div>\n";
     }
 
     [[nodiscard]] static std::string words() {
         constexpr std::pair<const char*, const char*> all[] = {
             {"default", "The engine as it starts without the flags of this study; trial 0."},
-            {"gain", "How much better a figure is than the default's: 2 % more throughput, or the same work in 1/1.02 of the time."},
-            {"95 % interval", "Were the study repeated many times, 95 of 100 such intervals would hold the true value."},
+            {"gain",
+             "How much better a figure is than the default's: 2 % more throughput, or the same "
+             "work in 1/1.02 of the time."},
+            {"95 % interval",
+             "Were the study repeated many times, 95 of 100 such intervals would hold the true "
+             "value."},
             {"TTFT", "Time to first token: from sending a request to its first token."},
-            {"TPOT", "Time per output token: the mean time between tokens of one answer after the first."},
+            {"TPOT",
+             "Time per output token: the mean time between tokens of one answer after the first."},
             {"ITL", "Inter-token latency: each time between two tokens, over all answers."},
             {"p95", "95 of 100 requests are at most as slow."},
-            {"limit", "A bound that a configuration has to keep; one that breaks it is refused, however fast it is."},
+            {"limit",
+             "A bound that a configuration has to keep; one that breaks it is refused, however "
+             "fast it is."},
             {"sound, unchecked, suspect, unsound",
-             "What the audit says of a measurement: all figures fit together; there were none to compare; something disturbed it; it "
+             "What the audit says of a measurement: all figures fit together; there were none to "
+             "compare; something disturbed it; it "
              "cannot be true."},
             {"noise", "How much two measurements of the same configuration differ, as a share."},
-            {"drift", "A change of the machine's speed during the study, seen by measuring the default again."},
+            {"drift",
+             "A change of the machine's speed during the study, seen by measuring the default "
+             "again."},
             {"front", "Configurations of which no other is better in both figures."}};
         std::string out = "<details><summary>What the words of this page mean</summary><dl>\n";
-        for (const auto& [word, meaning] : all) out += fmt::format("<dt>{}</dt><dd class=\"plain\">{}</dd>\n", word, meaning);
+        for (const auto& [word, meaning] : all)
+            out += fmt::format("<dt>{}</dt><dd class=\"plain\">{}</dd>\n", word, meaning);
         return out + "</dl></details>\n";
     }
 
     [[nodiscard]] std::string whole() const {
-        std::vector<const EmbeddedFile*> scripts{&chart_js, &plane_js, &parallel_js, &charts_js, &page_js};
+        std::vector<const EmbeddedFile*> scripts{&chart_js, &plane_js, &parallel_js, &charts_js,
+                                                 &page_js};
         if (live()) scripts.push_back(&live_js);
         std::string elements;
-        for (const EmbeddedFile* script : scripts) elements += "<script>" + std::string(script->text) + "</script>\n";
-        return filled(page_html.text, {{"policy", "default-src 'none'; img-src data:; style-src" + allowed({&page_css}) + "; script-src" +
-                                                      allowed(scripts) + (live() ? "; connect-src 'self'" : "")},
-                                       {"title", shown(file_.name + (file_.model.empty() ? "" : ": " + file_.model) +
-                                                       (file_.machine.hardware.empty() ? "" : " on " + file_.machine.hardware))},
-                                       {"style", std::string(page_css.text)},
-                                       {"contents", contents_},
-                                       {"live", live_bar()},
-                                       {"content", top_ + body_},
-                                       {"network", live() ? "" : " This file needs no network."},
-                                       {"data", html_data(page_, json_)},
-                                       {"scripts", elements}});
+        for (const EmbeddedFile* script : scripts)
+            elements += "<script>" + std::string(script->text) + "</script>\n";
+        return filled(
+            page_html.text,
+            {{"policy", "default-src 'none'; img-src data:; style-src" + allowed({&page_css}) +
+                            "; script-src" + allowed(scripts) +
+                            (live() ? "; connect-src 'self'" : "")},
+             {"title",
+              shown(file_.name + (file_.model.empty() ? "" : ": " + file_.model) +
+                    (file_.machine.hardware.empty() ? "" : " on " + file_.machine.hardware))},
+             {"style", std::string(page_css.text)},
+             {"contents", contents_},
+             {"live", live_bar()},
+             {"content", top_ + body_},
+             {"network", live() ? "" : " This file needs no network."},
+             {"data", html_data(page_, json_)},
+             {"scripts", elements}});
     }
     [[nodiscard]] bool live() const { return !live_version_.empty(); }
     [[nodiscard]] std::string live_bar() const {
@@ -436,8 +540,9 @@ private:
 
 }  // namespace
 
-std::string html_of(const ReportView& view, std::string_view stop_reason, const nlohmann::ordered_json& effects,
-                    const std::vector<AccountPart>& account, const std::string& report_json, std::string_view live_version) {
+std::string html_of(const ReportView& view, std::string_view stop_reason,
+                    const nlohmann::ordered_json& effects, const std::vector<AccountPart>& account,
+                    const std::string& report_json, std::string_view live_version) {
     const HtmlView page(view, stop_reason, effects);
     return HtmlPage(page, account, report_json, live_version).text();
 }

@@ -17,7 +17,8 @@ namespace servetune {
 ///
 /// What is printed is one page of A4 for a colleague: verdict, command, and the sections of the
 /// class `brief` (page/page.css).
-std::string html_of(const ReportView& view, std::string_view stop_reason, const nlohmann::ordered_json& effects,
-                    const std::vector<AccountPart>& account, const std::string& report_json, std::string_view live_version = "");
+std::string html_of(const ReportView& view, std::string_view stop_reason,
+                    const nlohmann::ordered_json& effects, const std::vector<AccountPart>& account,
+                    const std::string& report_json, std::string_view live_version = "");
 
 }  // namespace servetune

@@ -38,10 +38,11 @@ std::string html_json(std::string_view json) {
 std::string metric_title(std::string_view metric) {
     auto [name, of] = MetricKey::of(metric);
     const std::string workload = of.empty() ? "" : ", " + std::string(of);
-    constexpr std::array<std::pair<std::string_view, std::string_view>, 4> families{{{"time_to_first_token_", "TTFT "},
-                                                                                     {"time_per_output_token_", "TPOT "},
-                                                                                     {"inter_token_latency_", "ITL "},
-                                                                                     {"latency_", "latency "}}};
+    constexpr std::array<std::pair<std::string_view, std::string_view>, 4> families{
+        {{"time_to_first_token_", "TTFT "},
+         {"time_per_output_token_", "TPOT "},
+         {"inter_token_latency_", "ITL "},
+         {"latency_", "latency "}}};
     std::string title;
     const bool milliseconds = shown_in_milliseconds(name);
     if (milliseconds) name.remove_suffix(std::string_view("_seconds").size());

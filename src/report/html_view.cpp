@@ -15,7 +15,8 @@ namespace {
 std::string kind_of_row(const ReportView& view, const HtmlRow& row) {
     const Recommendation& result = view.recommendation;
     const Configuration& configuration = row.standing->configuration;
-    if (result.conclusion == Conclusion::recommended && configuration == result.recommended) return "recommended";
+    if (result.conclusion == Conclusion::recommended && configuration == result.recommended)
+        return "recommended";
     if (configuration == result.default_configuration) return "usual";
     if (!row.value) return "failed";
     return row.standing->passes() ? "passing" : "refused";
@@ -61,7 +62,8 @@ std::vector<std::string> metrics_shown(const ReportView& view, const std::vector
 
 }  // namespace
 
-HtmlView::HtmlView(const ReportView& of, std::string_view why_ended, const nlohmann::ordered_json& effects_of_it)
+HtmlView::HtmlView(const ReportView& of, std::string_view why_ended,
+                   const nlohmann::ordered_json& effects_of_it)
     : view(of), stop_reason(why_ended), effects(effects_of_it) {
     const Recommendation& result = view.recommendation;
     const Goal& goal = leading();
@@ -69,14 +71,17 @@ HtmlView::HtmlView(const ReportView& of, std::string_view why_ended, const nlohm
         if (!standing.told()) continue;
         HtmlRow row;
         row.standing = &standing;
-        const std::string changes = difference_text(standing.configuration, result.default_configuration);
+        const std::string changes =
+            difference_text(standing.configuration, result.default_configuration);
         row.name = changes.empty() ? "the default" : changes;
         row.means = view.means(standing.configuration);
-        row.value = standing.measured() > 0 ? std::optional(standing.estimate().mean) : value_in(row.means, goal.metric);
+        row.value = standing.measured() > 0 ? std::optional(standing.estimate().mean)
+                                            : value_in(row.means, goal.metric);
         rows.push_back(std::move(row));
     }
-    const auto base = std::find_if(rows.begin(), rows.end(),
-                                   [&](const HtmlRow& row) { return row.standing->configuration == result.default_configuration; });
+    const auto base = std::find_if(rows.begin(), rows.end(), [&](const HtmlRow& row) {
+        return row.standing->configuration == result.default_configuration;
+    });
     std::optional<double> base_value;
     if (base != rows.end()) base_value = base->value;
     for (HtmlRow& row : rows) {
@@ -90,10 +95,13 @@ HtmlView::HtmlView(const ReportView& of, std::string_view why_ended, const nlohm
         return a.value && goal.better(*a.value, *b.value);
     });
     metrics = metrics_shown(view, rows);
-    for (std::size_t i = 0; i < rows.size(); ++i) places.emplace(rows[i].standing->configuration, i);
+    for (std::size_t i = 0; i < rows.size(); ++i)
+        places.emplace(rows[i].standing->configuration, i);
 }
 
-std::string HtmlView::shown(std::string_view text) const { return html_text(view.setup.file.secrets(text)); }
+std::string HtmlView::shown(std::string_view text) const {
+    return html_text(view.setup.file.secrets(text));
+}
 
 std::optional<std::size_t> HtmlView::row_of(const Configuration& configuration) const {
     const auto found = places.find(configuration);
@@ -105,32 +113,39 @@ std::vector<VariedParameter> varied_parameters(const HtmlView& page) {
     for (const Parameter& parameter : page.view.setup.problem->space.parameters()) {
         std::map<std::string, Value> seen;
         for (const HtmlRow& row : page.rows)
-            if (const Value* value = row.standing->configuration.find(parameter.name)) seen.emplace(text_of(*value), *value);
+            if (const Value* value = row.standing->configuration.find(parameter.name))
+                seen.emplace(text_of(*value), *value);
         if (seen.size() < 2) continue;
         VariedParameter varied{parameter.name, {}};
         for (auto& [text, value] : seen) varied.values.push_back(std::move(value));
-        std::stable_sort(varied.values.begin(), varied.values.end(), [](const Value& a, const Value& b) {
-            const auto x = number_of(a);
-            const auto y = number_of(b);
-            if (x.has_value() != y.has_value()) return !x.has_value();
-            return x && *x < *y;
-        });
+        std::stable_sort(varied.values.begin(), varied.values.end(),
+                         [](const Value& a, const Value& b) {
+                             const auto x = number_of(a);
+                             const auto y = number_of(b);
+                             if (x.has_value() != y.has_value()) return !x.has_value();
+                             return x && *x < *y;
+                         });
         result.push_back(std::move(varied));
     }
     return result;
 }
 
 std::string level_text(const nlohmann::ordered_json& level) {
-    return level.is_null() ? std::string("engine") : level.is_string() ? level.get<std::string>() : level.dump();
+    return level.is_null()     ? std::string("engine")
+           : level.is_string() ? level.get<std::string>()
+                               : level.dump();
 }
 
 std::optional<double> HtmlView::figure_of(const Trial& trial) const {
     if (trial.measurement() == nullptr) return std::nullopt;
-    if (const Standing* standing = view.standings.find(trial.configuration)) {  // as it is judged, where it is
+    if (const Standing* standing =
+            view.standings.find(trial.configuration)) {  // as it is judged, where it is
         const GoalFigures& figures = standing->leading();
-        const auto at = std::find(figures.places.begin(), figures.places.end(), static_cast<double>(trial.id));
+        const auto at =
+            std::find(figures.places.begin(), figures.places.end(), static_cast<double>(trial.id));
         if (at != figures.places.end())
-            return view.standings.scale().figure(figures.values[static_cast<std::size_t>(at - figures.places.begin())]);
+            return view.standings.scale().figure(
+                figures.values[static_cast<std::size_t>(at - figures.places.begin())]);
     }
     return value_in(trial.measurement()->metrics, leading().metric);
 }

@@ -29,7 +29,8 @@ struct HtmlRow {
 
 /// What the parts of the page are made from.
 struct HtmlView {
-    HtmlView(const ReportView& of, std::string_view why_ended, const nlohmann::ordered_json& effects_of_it);
+    HtmlView(const ReportView& of, std::string_view why_ended,
+             const nlohmann::ordered_json& effects_of_it);
 
     /// Text of others: without secrets, escaped.
     [[nodiscard]] std::string shown(std::string_view text) const;
@@ -42,15 +43,17 @@ struct HtmlView {
     const ReportView& view;
     std::string stop_reason;
     const nlohmann::ordered_json& effects;
-    std::vector<HtmlRow> rows;         ///< the best first, those that do not pass last
-    std::vector<std::string> metrics;  ///< that at least one configuration has, those that decide first
+    std::vector<HtmlRow> rows;  ///< the best first, those that do not pass last
+    std::vector<std::string>
+        metrics;  ///< that at least one configuration has, those that decide first
     std::map<Configuration, std::size_t> places;
 };
 
 /// A parameter that not all configurations have the same value of.
 struct VariedParameter {
     std::string name;
-    std::vector<Value> values;  ///< those that were tried: numbers by size, the rest by text, `engine` first
+    std::vector<Value>
+        values;  ///< those that were tried: numbers by size, the rest by text, `engine` first
 };
 std::vector<VariedParameter> varied_parameters(const HtmlView& page);
 /// A parameter's value in JSON as people write it; null is `engine`.
@@ -58,8 +61,9 @@ std::string level_text(const nlohmann::ordered_json& level);
 
 /// A latency that the trials have at several percentiles.
 struct LatencyFamily {
-    std::string title;                                          ///< `TTFT`
-    std::vector<std::pair<std::string, std::size_t>> levels{};  ///< `p95` and its place in `HtmlView::metrics`, the lowest first
+    std::string title;  ///< `TTFT`
+    std::vector<std::pair<std::string, std::size_t>>
+        levels{};  ///< `p95` and its place in `HtmlView::metrics`, the lowest first
 };
 std::vector<LatencyFamily> latency_families(const HtmlView& page);
 
@@ -84,7 +88,8 @@ std::string trade_table(const HtmlView& page, std::size_t x, std::size_t y);
 std::string effects_table(const HtmlView& page);
 
 /// A drawing with its caption. `chart`: the name by which the page's script finds it.
-std::string html_figure(const std::string& drawing, const std::string& caption, std::string_view chart = "");
+std::string html_figure(const std::string& drawing, const std::string& caption,
+                        std::string_view chart = "");
 
 /// What the page's script reads and a person can download: configurations, trials, metrics, and
 /// `report` as docs/reference/json-output.md has it.

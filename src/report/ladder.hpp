@@ -18,12 +18,15 @@ struct LadderGain {
 
 /// One change on the way from the default to what is recommended.
 struct LadderStep {
-    std::vector<std::string> changes{};  ///< `max_num_seqs = 512`; several where nobody can say which of them gained what
+    std::vector<std::string>
+        changes{};  ///< `max_num_seqs = 512`; several where nobody can say which of them gained what
     Configuration to{};
-    LadderGain gain{};                  ///< over the step before
-    std::optional<LadderGain> alone{};  ///< of the change on the default; nothing: not known, or the rules forbid it
-    std::optional<LadderGain> last{};   ///< of the change as the last one; nothing as above
-    std::string refused{};              ///< why the configuration after the step cannot be served, where it was tried
+    LadderGain gain{};  ///< over the step before
+    std::optional<LadderGain>
+        alone{};  ///< of the change on the default; nothing: not known, or the rules forbid it
+    std::optional<LadderGain> last{};  ///< of the change as the last one; nothing as above
+    std::string
+        refused{};  ///< why the configuration after the step cannot be served, where it was tried
 };
 
 /// The order of changes from the default to the recommended configuration, with the gain of each:

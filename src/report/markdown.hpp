@@ -16,6 +16,7 @@ std::string markdown_code(std::string_view text);
 
 /// A block of code, its fence longer than any run of backticks inside. `indent` stands before each
 /// line, as in a list; ends with a line end.
-std::string markdown_block(std::string_view language, std::string_view text, std::string_view indent = "");
+std::string markdown_block(std::string_view language, std::string_view text,
+                           std::string_view indent = "");
 
 }  // namespace servetune

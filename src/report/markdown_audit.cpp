@@ -22,8 +22,10 @@ public:
             const Finding* example = nullptr;
         };
         std::map<std::string, Suspicion> suspicions;
-        std::set<std::pair<Configuration, std::string>> seen;  // what is found twice of a configuration is said once
-        std::set<std::string> explained;                       // a cause is said once: its numbers vary, its beginning does not
+        std::set<std::pair<Configuration, std::string>>
+            seen;  // what is found twice of a configuration is said once
+        std::set<std::string>
+            explained;  // a cause is said once: its numbers vary, its beginning does not
         bool any = false;
         const auto begin = [&] {
             if (!any) line("## Audit ({})\n", file_.audit);
@@ -37,7 +39,8 @@ public:
             if (trial.measurement() == nullptr) continue;
             const Validity& validity = trial.measurement()->validity;
             std::string said = trial.workload;
-            for (const Finding& finding : validity.findings) said += ' ' + finding.id + ' ' + finding.left;
+            for (const Finding& finding : validity.findings)
+                said += ' ' + finding.id + ' ' + finding.left;
             std::set<std::string> counted;  // two findings of a kind are one measurement
             if (validity.verdict == Verdict::suspect)
                 for (const Finding& finding : validity.findings) {
@@ -45,18 +48,25 @@ public:
                     Suspicion& suspicion = suspicions[finding.id];
                     if (suspicion.count++ == 0) suspicion = {1, &trial, &finding};
                 }
-            if (validity.verdict != Verdict::unsound || !seen.emplace(trial.configuration, said).second) continue;
+            if (validity.verdict != Verdict::unsound ||
+                !seen.emplace(trial.configuration, said).second)
+                continue;
             begin();
             line("- **unsound**: {}", name_of(trial));
             for (const Finding& finding : validity.findings)
-                line("  - {}: {}{}{}{}", finding.id, finding.left, finding.right.empty() ? "" : "; ", finding.right,
-                     finding.cause.empty() || !explained.insert(finding.id + finding.cause.substr(0, 12)).second ? ""
-                                                                                                                 : ". " + finding.cause);
+                line("  - {}: {}{}{}{}", finding.id, finding.left,
+                     finding.right.empty() ? "" : "; ", finding.right,
+                     finding.cause.empty() ||
+                             !explained.insert(finding.id + finding.cause.substr(0, 12)).second
+                         ? ""
+                         : ". " + finding.cause);
         }
         for (const auto& [id, suspicion] : suspicions) {
             begin();
-            line("- suspect, {} measurement{}: {}; first {}: {}{}{}{}", suspicion.count, suspicion.count == 1 ? "" : "s", id,
-                 name_of(*suspicion.first), suspicion.example->left, suspicion.example->right.empty() ? "" : "; ", suspicion.example->right,
+            line("- suspect, {} measurement{}: {}; first {}: {}{}{}{}", suspicion.count,
+                 suspicion.count == 1 ? "" : "s", id, name_of(*suspicion.first),
+                 suspicion.example->left, suspicion.example->right.empty() ? "" : "; ",
+                 suspicion.example->right,
                  suspicion.example->cause.empty() ? "" : ". " + suspicion.example->cause);
         }
         if (any) out_ += '\n';

@@ -11,8 +11,9 @@ struct EmbeddedFile {
     std::string_view sha256;  ///< in hexadecimal
 };
 
-extern const EmbeddedFile page_html;    ///< the page's frame, with places such as `{{title}}`
-extern const EmbeddedFile page_css;     ///< light and dark as the reader's system has it, paper, narrow screens
+extern const EmbeddedFile page_html;  ///< the page's frame, with places such as `{{title}}`
+extern const EmbeddedFile
+    page_css;  ///< light and dark as the reader's system has it, paper, narrow screens
 extern const EmbeddedFile chart_js;     ///< pointing, picking and keys in any chart
 extern const EmbeddedFile plane_js;     ///< charts of two axes, with zoom
 extern const EmbeddedFile parallel_js;  ///< parallel coordinates, with brushes

@@ -20,7 +20,8 @@ bool has_level(const std::string& metric) {
 double median_error(const std::vector<Predicted::Row>& rows, bool fitted) {
     std::vector<double> errors;
     for (const Predicted::Row& row : rows)
-        if (row.fitted) errors.push_back(std::abs((fitted ? *row.fitted : row.shipped) / row.measured - 1));
+        if (row.fitted)
+            errors.push_back(std::abs((fitted ? *row.fitted : row.shipped) / row.measured - 1));
     if (errors.empty()) return 0;
     const auto half = errors.begin() + static_cast<std::ptrdiff_t>(errors.size() / 2);
     std::nth_element(errors.begin(), half, errors.end());
@@ -41,11 +42,13 @@ std::optional<Predicted> predicted_of(const ReportView& view) {
         const auto shipped = beliefs[0].belief(standing.configuration).log_value;
         if (!shipped) continue;
         Predicted::Row row{standing.configuration, standing.estimate().mean, std::exp(*shipped)};
-        const auto first = std::find_if(view.search.begin(), view.search.end(),
-                                        [&](const Trial& trial) { return trial.configuration == standing.configuration; });
+        const auto first = std::find_if(
+            view.search.begin(), view.search.end(),
+            [&](const Trial& trial) { return trial.configuration == standing.configuration; });
         const std::span<const Trial> before(view.search.begin(), first);
         if (const auto then = beliefs[0].fitted_to(before, problem.decision))
-            if (const auto fitted = then->belief(standing.configuration).log_value) row.fitted = std::exp(*fitted);
+            if (const auto fitted = then->belief(standing.configuration).log_value)
+                row.fitted = std::exp(*fitted);
         result.rows.push_back(std::move(row));
     }
     result.shipped_error = median_error(result.rows, false);

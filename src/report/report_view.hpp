@@ -30,25 +30,30 @@ struct ReportView {
 
     /// The measurement of a configuration under a workload: `workload` empty for those of the
     /// objective. Null when there is none.
-    [[nodiscard]] const Measurement* measured(const Configuration& configuration, std::string_view workload = "") const {
+    [[nodiscard]] const Measurement* measured(const Configuration& configuration,
+                                              std::string_view workload = "") const {
         for (const Trial& trial : trials)
-            if (trial.workload == workload && trial.configuration == configuration && trial.measurement() != nullptr)
+            if (trial.workload == workload && trial.configuration == configuration &&
+                trial.measurement() != nullptr)
                 return trial.measurement();
         return nullptr;
     }
     /// Every metric of a configuration as the mean of its measurements: of those that are believed,
     /// where there are any.
-    [[nodiscard]] Metrics means(const Configuration& configuration, std::string_view workload = "") const;
+    [[nodiscard]] Metrics means(const Configuration& configuration,
+                                std::string_view workload = "") const;
     /// The same by the measurements that the gain of the recommended configuration is from: where
     /// it is by rounds after the search, those of the rounds.
     [[nodiscard]] Metrics judged_means(const Configuration& configuration) const;
     /// Whether the recommended configuration's gain is by rounds.
     [[nodiscard]] bool gain_is_by_rounds() const {
-        return recommendation.default_passes && setup.problem->is_confirmed() && recommendation.gain.has_interval();
+        return recommendation.default_passes && setup.problem->is_confirmed() &&
+               recommendation.gain.has_interval();
     }
     /// The gain over the default in a table, as it is stated: of the recommended configuration that
     /// of the conclusion, of another one by the figures beside it.
-    [[nodiscard]] std::optional<double> gain_in_table(const Configuration& configuration, std::optional<double> figure,
+    [[nodiscard]] std::optional<double> gain_in_table(const Configuration& configuration,
+                                                      std::optional<double> figure,
                                                       std::optional<double> of_default) const;
     [[nodiscard]] double cost_seconds() const {
         double sum = 0;
@@ -65,8 +70,8 @@ struct ReportView {
 
 /// Why a report workload was not measured on a configuration, as far as trials and the end of the
 /// run tell; empty: it was.
-std::string why_not_measured(const ReportView& view, const Configuration& configuration, std::string_view workload,
-                             std::string_view stop_reason);
+std::string why_not_measured(const ReportView& view, const Configuration& configuration,
+                             std::string_view workload, std::string_view stop_reason);
 
 /// What of the surroundings of trials changed from one to the next: `from trial 12 on driver:
 /// 550.54 -> 560.35`.
@@ -77,9 +82,10 @@ std::string environment_difference(const ReportView& view);
 
 /// The two renderings; `effects` as `effects_report` gives them, `account` as `account_markdown`
 /// and `account_json` do, null in the JSON: not asked for.
-std::string markdown_of(const ReportView& view, std::string_view stop_reason, const std::string& effects, const std::string& account);
-std::string json_of(const ReportView& view, std::string_view stop_reason, const nlohmann::ordered_json* effects,
-                    const nlohmann::ordered_json* account);
+std::string markdown_of(const ReportView& view, std::string_view stop_reason,
+                        const std::string& effects, const std::string& account);
+std::string json_of(const ReportView& view, std::string_view stop_reason,
+                    const nlohmann::ordered_json* effects, const nlohmann::ordered_json* account);
 
 /// The value of a metric, or nothing.
 inline std::optional<double> value_in(const Metrics& metrics, std::string_view metric) {
@@ -123,6 +129,7 @@ std::string noise_text(const ReportView& view);
 std::string drift_text(const Standings& standings);
 /// A configuration's figures that a limit judges, the worst of each workload over its measurements:
 /// workload -> value.
-std::map<std::string, double> limited_figures(const Standing& standing, const Limit& limit, const Decision& decision);
+std::map<std::string, double> limited_figures(const Standing& standing, const Limit& limit,
+                                              const Decision& decision);
 
 }  // namespace servetune

@@ -23,7 +23,8 @@ struct ServingCost {
     std::string tokens;  ///< `output`, `total`
     std::optional<Figure> of_default{};
     Figure of_recommended{};
-    std::optional<Figure> change{};  ///< recommended / default - 1; nothing: they are the same, or the default has no figure
+    std::optional<Figure>
+        change{};  ///< recommended / default - 1; nothing: they are the same, or the default has no figure
 };
 
 struct ServingCosts {

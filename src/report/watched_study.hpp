@@ -17,9 +17,10 @@ namespace servetune {
 
 /// A study as `autotune watch` needs it: whose names to read, and what to hold a server against.
 struct WatchedStudy {
-    const Engine* engine = nullptr;    ///< of what is recommended; points into the setup
-    Configuration recommended{};       ///< what should be served
-    ExpectedTraffic expected{};        ///< as its load tests measured it, else as its workloads ask for it
+    const Engine* engine = nullptr;  ///< of what is recommended; points into the setup
+    Configuration recommended{};     ///< what should be served
+    ExpectedTraffic
+        expected{};  ///< as its load tests measured it, else as its workloads ask for it
     std::vector<std::string> notes{};  ///< what is not compared, and why
 };
 
@@ -37,7 +38,8 @@ struct RetuneAdvice {
 /// study's trials, expects most of under it; and the parameters that the trials showed to matter.
 /// Each part that cannot be said is a line with the reason. Takes seconds; `setup` is as before
 /// afterwards.
-RetuneAdvice retune_advice(StudySetup& setup, std::span<const Trial> trials, const WatchedStudy& study, const ServerWindow& seen,
+RetuneAdvice retune_advice(StudySetup& setup, std::span<const Trial> trials,
+                           const WatchedStudy& study, const ServerWindow& seen,
                            const std::stop_token& stop);
 
 }  // namespace servetune

@@ -31,7 +31,8 @@ struct AtTheEnd {
 
 /// What keeps what would be served from being faster.
 struct WhatLimits {
-    std::vector<LimitMargin> limits{};  ///< those that refuse something better first, then the narrowest share of the bound
+    std::vector<LimitMargin>
+        limits{};  ///< those that refuse something better first, then the narrowest share of the bound
     std::vector<AtTheEnd> at_the_end{};
     std::vector<ResourceGain> resources{};  ///< empty: `no_resources` says why
     std::string no_resources{};

@@ -3,7 +3,8 @@
 
 namespace servetune {
 
-std::vector<LevelGroup> level_groups(const PoolModel& model, const LevelGeometry& geometry, double share) {
+std::vector<LevelGroup> level_groups(const PoolModel& model, const LevelGeometry& geometry,
+                                     double share) {
     constexpr Eigen::Index most_combinations = 256;
     const auto n = static_cast<Eigen::Index>(model.points.size());
     std::vector<LevelGroup> groups;
@@ -21,11 +22,16 @@ std::vector<LevelGroup> level_groups(const PoolModel& model, const LevelGeometry
             for (Eigen::Index level = 0; level < levels; ++level) {
                 const double distance =
                     model.kernel.inverse_squared_lengths(static_cast<Eigen::Index>(d)) *
-                    geometry.table(d)(static_cast<Eigen::Index>(model.points[static_cast<std::size_t>(i)].levels[d]), level);
-                const double covariance = share > 0 ? share * matern52(model.additive_stretch * distance) : 0;
+                    geometry.table(d)(static_cast<Eigen::Index>(
+                                          model.points[static_cast<std::size_t>(i)].levels[d]),
+                                      level);
+                const double covariance =
+                    share > 0 ? share * matern52(model.additive_stretch * distance) : 0;
                 for (Eigen::Index c = 0; c < before.scaled.cols(); ++c) {
-                    group.scaled(i, c * levels + level) = before.scaled(i, c) + static_cast<float>(distance);
-                    group.alone(i, c * levels + level) = before.alone(i, c) + static_cast<float>(covariance);
+                    group.scaled(i, c * levels + level) =
+                        before.scaled(i, c) + static_cast<float>(distance);
+                    group.alone(i, c * levels + level) =
+                        before.alone(i, c) + static_cast<float>(covariance);
                 }
             }
     }
@@ -43,7 +49,8 @@ Eigen::MatrixXf PoolBlocks::covariances(Eigen::Index from) const {
         for (const std::size_t d : group.dimensions) {
             const auto level_count = static_cast<int>(geometry_.level_count(d));
             const std::uint16_t* levels = pool_.levels(d).data() + from;
-            for (Eigen::Index j = 0; j < count; ++j) combinations(j) = combinations(j) * level_count + levels[j];
+            for (Eigen::Index j = 0; j < count; ++j)
+                combinations(j) = combinations(j) * level_count + levels[j];
         }
         for (Eigen::Index j = 0; j < count; ++j) {
             const Eigen::Index combination = combinations(j);
@@ -55,21 +62,26 @@ Eigen::MatrixXf PoolBlocks::covariances(Eigen::Index from) const {
         for (Eigen::Index j = 0; j < count && geometry_.continuous(d); ++j) {
             const EncodedPoint point = pool_.point(static_cast<std::size_t>(from + j));
             for (Eigen::Index i = 0; i < n; ++i) {
-                const double distance = kernel.inverse_squared_lengths(static_cast<Eigen::Index>(d)) *
-                                        geometry_.squared_distance(d, model_.points[static_cast<std::size_t>(i)], point);
+                const double distance =
+                    kernel.inverse_squared_lengths(static_cast<Eigen::Index>(d)) *
+                    geometry_.squared_distance(d, model_.points[static_cast<std::size_t>(i)],
+                                               point);
                 squared(i, j) += static_cast<float>(distance);
-                if (share_ > 0) result(i, j) += static_cast<float>(share_ * matern52(model_.additive_stretch * distance));
+                if (share_ > 0)
+                    result(i, j) +=
+                        static_cast<float>(share_ * matern52(model_.additive_stretch * distance));
             }
         }
     squared = (5.0F * squared).cwiseSqrt();  // q of Matern-5/2
-    result.array() += static_cast<float>(kernel.product_variance) * (1.0F + squared.array() + squared.array().square() * (1.0F / 3.0F)) *
+    result.array() += static_cast<float>(kernel.product_variance) *
+                      (1.0F + squared.array() + squared.array().square() * (1.0F / 3.0F)) *
                       (-squared.array()).exp();
     result.noalias() += linear_ * regressors(from).transpose();
     return result;
 }
 
-PoolPredictions predict_pool(const PoolModel& model, const LevelGeometry& geometry, const CandidatePool& pool,
-                             const Eigen::MatrixXf& regressors) {
+PoolPredictions predict_pool(const PoolModel& model, const LevelGeometry& geometry,
+                             const CandidatePool& pool, const Eigen::MatrixXf& regressors) {
     const auto count = static_cast<Eigen::Index>(pool.size());
     PoolPredictions result{Eigen::VectorXf(count), Eigen::VectorXf(count)};
     if (model.covariance_weights.size() > 0) result.covariances.resize(count);
@@ -86,9 +98,11 @@ PoolPredictions predict_pool(const PoolModel& model, const LevelGeometry& geomet
         result.means.segment(from, half.cols()).noalias() = h * coefficient_mean;
         result.means.segment(from, half.cols()).noalias() += covariances.transpose() * weights;
         if (result.covariances.size() > 0)
-            result.covariances.segment(from, half.cols()).noalias() = covariances.transpose() * covariance_weights;
+            result.covariances.segment(from, half.cols()).noalias() =
+                covariances.transpose() * covariance_weights;
         result.variances.segment(from, half.cols()) =
-            (prior + (h.cwiseAbs2() * coefficient_variance).array() - half.colwise().squaredNorm().transpose().array())
+            (prior + (h.cwiseAbs2() * coefficient_variance).array() -
+             half.colwise().squaredNorm().transpose().array())
                 .max(least_pool_variance * prior);
     }
     return result;

@@ -20,12 +20,14 @@ namespace servetune {
 /// dimensions. Positions of continuous dimensions beside them.
 class CandidatePool {
 public:
-    explicit CandidatePool(const LevelGeometry& geometry) : levels_(geometry.dimensions()), positions_(geometry.dimensions()) {}
+    explicit CandidatePool(const LevelGeometry& geometry)
+        : levels_(geometry.dimensions()), positions_(geometry.dimensions()) {}
 
     void add(const LevelGeometry& geometry, const EncodedPoint& point) {
         for (std::size_t d = 0; d < levels_.size(); ++d) {
             levels_[d].push_back(static_cast<std::uint16_t>(point.levels[d]));
-            if (geometry.continuous(d)) positions_[d].push_back(static_cast<float>(point.positions[d]));
+            if (geometry.continuous(d))
+                positions_[d].push_back(static_cast<float>(point.positions[d]));
         }
         ++size_;
     }
@@ -43,11 +45,14 @@ public:
         EncodedPoint result;
         for (std::size_t d = 0; d < levels_.size(); ++d) {
             result.levels.push_back(levels_[d][i]);
-            result.positions.push_back(positions_[d].empty() ? 0 : static_cast<double>(positions_[d][i]));
+            result.positions.push_back(
+                positions_[d].empty() ? 0 : static_cast<double>(positions_[d][i]));
         }
         return result;
     }
-    [[nodiscard]] const std::vector<std::uint16_t>& levels(std::size_t dimension) const { return levels_[dimension]; }
+    [[nodiscard]] const std::vector<std::uint16_t>& levels(std::size_t dimension) const {
+        return levels_[dimension];
+    }
 
 private:
     std::vector<std::vector<std::uint16_t>> levels_;
@@ -74,13 +79,16 @@ struct PoolModel {
     Eigen::VectorXd coefficient_variance{};
     Eigen::VectorXd covariance_weights{};  ///< n, or empty: of GaussianProcess::covariance_weights
 
-    static PoolModel of(const GaussianProcess& process) { return of(process, process.data().points.size()); }
+    static PoolModel of(const GaussianProcess& process) {
+        return of(process, process.data().points.size());
+    }
     /// The variance knows all that were appended to the first `before`, and of those what it knew
     /// before: it only shrinks.
     static PoolModel of(const GaussianProcess& process, std::size_t before) {
         const Observations& data = process.data();
         std::vector<Eigen::Index> seen = even_part(before, most_seen);
-        for (std::size_t i = before; i < data.points.size(); ++i) seen.push_back(static_cast<Eigen::Index>(i));
+        for (std::size_t i = before; i < data.points.size(); ++i)
+            seen.push_back(static_cast<Eigen::Index>(i));
         return {data.points,
                 process.kernel(),
                 1,
@@ -110,7 +118,8 @@ struct PoolModel {
 
 private:
     /// Of the rows and columns `seen` of factor factor'.
-    static Eigen::MatrixXd inverse_factor(const Eigen::MatrixXd& factor, const std::vector<Eigen::Index>& seen) {
+    static Eigen::MatrixXd inverse_factor(const Eigen::MatrixXd& factor,
+                                          const std::vector<Eigen::Index>& seen) {
         const auto n = static_cast<Eigen::Index>(seen.size());
         Eigen::MatrixXd own = factor;
         if (n < factor.rows()) {
@@ -125,13 +134,15 @@ private:
 /// that a candidate costs one sum a group and not one a dimension.
 struct LevelGroup {
     std::vector<std::size_t> dimensions{};
-    Eigen::MatrixXf scaled{};  ///< n x combinations: squared distances in length scales to each observation
-    Eigen::MatrixXf alone{};   ///< n x combinations: the additive part's covariance with it
+    Eigen::MatrixXf
+        scaled{};  ///< n x combinations: squared distances in length scales to each observation
+    Eigen::MatrixXf alone{};  ///< n x combinations: the additive part's covariance with it
 };
 
 /// All dimensions that are tables. `share`: of the additive part for each dimension, 0: there is
 /// none.
-[[nodiscard]] std::vector<LevelGroup> level_groups(const PoolModel& model, const LevelGeometry& geometry, double share);
+[[nodiscard]] std::vector<LevelGroup> level_groups(const PoolModel& model,
+                                                   const LevelGeometry& geometry, double share);
 
 /// Of the prior's: what single precision leaves of a variance that is nothing.
 inline constexpr float least_pool_variance = 1e-6F;
@@ -139,7 +150,8 @@ inline constexpr float least_pool_variance = 1e-6F;
 struct PoolPredictions {
     Eigen::VectorXf means;
     Eigen::VectorXf variances;
-    Eigen::VectorXf covariances{};  ///< with the observation that the model's covariance weights are of; empty: they are not given
+    Eigen::VectorXf
+        covariances{};  ///< with the observation that the model's covariance weights are of; empty: they are not given
 };
 
 /// A model's view of a pool, block by block, in single precision: good to 1e-4 of the prior's
@@ -151,7 +163,8 @@ public:
     static constexpr Eigen::Index width = 512;  ///< candidates in a block; fewer in the last
 
     /// All must outlive it. `regressors`: pool x p, or empty where all are ones.
-    PoolBlocks(const PoolModel& model, const LevelGeometry& geometry, const CandidatePool& pool, const Eigen::MatrixXf& regressors)
+    PoolBlocks(const PoolModel& model, const LevelGeometry& geometry, const CandidatePool& pool,
+               const Eigen::MatrixXf& regressors)
         : model_(model),
           geometry_(geometry),
           pool_(pool),
@@ -168,8 +181,9 @@ public:
     }
     /// w x p.
     [[nodiscard]] Eigen::MatrixXf regressors(Eigen::Index from) const {
-        return regressors_.size() > 0 ? Eigen::MatrixXf(regressors_.middleRows(from, width_from(from)))
-                                      : Eigen::MatrixXf::Ones(width_from(from), linear_.cols());
+        return regressors_.size() > 0
+                   ? Eigen::MatrixXf(regressors_.middleRows(from, width_from(from)))
+                   : Eigen::MatrixXf::Ones(width_from(from), linear_.cols());
     }
     /// n x w, the share of the regressors included.
     [[nodiscard]] Eigen::MatrixXf covariances(Eigen::Index from) const;
@@ -177,8 +191,10 @@ public:
     /// x.
     [[nodiscard]] Eigen::MatrixXf halves(const Eigen::MatrixXf& covariances) const {
         if (half_.rows() == 0) return Eigen::MatrixXf(0, covariances.cols());
-        if (half_.rows() == covariances.rows()) return half_.triangularView<Eigen::Lower>() * covariances;
-        return half_.triangularView<Eigen::Lower>() * Eigen::MatrixXf(covariances(model_.seen, Eigen::all));
+        if (half_.rows() == covariances.rows())
+            return half_.triangularView<Eigen::Lower>() * covariances;
+        return half_.triangularView<Eigen::Lower>() *
+               Eigen::MatrixXf(covariances(model_.seen, Eigen::all));
     }
 
 private:
@@ -193,7 +209,8 @@ private:
 };
 
 /// Means and variances over a whole pool. `regressors`: pool x p, or empty where all are ones.
-[[nodiscard]] PoolPredictions predict_pool(const PoolModel& model, const LevelGeometry& geometry, const CandidatePool& pool,
+[[nodiscard]] PoolPredictions predict_pool(const PoolModel& model, const LevelGeometry& geometry,
+                                           const CandidatePool& pool,
                                            const Eigen::MatrixXf& regressors);
 
 }  // namespace servetune

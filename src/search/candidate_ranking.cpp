@@ -29,7 +29,8 @@ std::vector<std::size_t> highest(const Eigen::VectorXf& scores, std::size_t most
     return kept;
 }
 
-CandidateRanking::CandidateRanking(const FittedModels& told, const Candidates& candidates, double least_chance)
+CandidateRanking::CandidateRanking(const FittedModels& told, const Candidates& candidates,
+                                   double least_chance)
     : told_(told),
       candidates_(candidates),
       expert_(told.objective().experts().front()),
@@ -37,30 +38,41 @@ CandidateRanking::CandidateRanking(const FittedModels& told, const Candidates& c
       objective_(predicted(told.objective(), candidates.pool(), regressors_)),
       chances_(Eigen::VectorXf::Zero(static_cast<Eigen::Index>(candidates.pool().size()))) {
     if (const ConfigurationEvidence* incumbent = told.incumbent())
-        incumbent_ = told.objective().predict({incumbent->point}, told.columns({incumbent->beliefs})).front().front();
+        incumbent_ = told.objective()
+                         .predict({incumbent->point}, told.columns({incumbent->beliefs}))
+                         .front()
+                         .front();
     for (const FittedModels::LimitModel& limit : told.limits())
-        if (limit.margin) chances_ += log_chances(PoolModel::of(limit.margin->experts().front().process), false, {});
+        if (limit.margin)
+            chances_ +=
+                log_chances(PoolModel::of(limit.margin->experts().front().process), false, {});
     chances_ += log_works(least_chance);
     bounds_ = chances_;
     if (told.incumbent() == nullptr) bounds_ += gains(objective_, false);
     else
-        bounds_ += log_gain_bounds(objective_.means, objective_.variances, objective_.covariances, static_cast<float>(incumbent_.mean),
-                                   static_cast<float>(expert_.process.noise_variance()), static_cast<float>(incumbent_.variance));
+        bounds_ += log_gain_bounds(objective_.means, objective_.variances, objective_.covariances,
+                                   static_cast<float>(incumbent_.mean),
+                                   static_cast<float>(expert_.process.noise_variance()),
+                                   static_cast<float>(incumbent_.variance));
 }
 
 Eigen::MatrixXf CandidateRanking::regressors() const {
     if (expert_.beliefs.empty()) return {};
     std::vector<std::vector<PriorBelief>> beliefs;
-    for (std::size_t i = 0; i < candidates_.pool().size(); ++i) beliefs.push_back(candidates_.beliefs(i));
+    for (std::size_t i = 0; i < candidates_.pool().size(); ++i)
+        beliefs.push_back(candidates_.beliefs(i));
     return Surrogate::regressors(expert_, told_.columns(beliefs)).cast<float>();
 }
 
-Eigen::VectorXf CandidateRanking::log_chances(const PoolModel& model, bool probit, const Eigen::MatrixXf& known) const {
+Eigen::VectorXf CandidateRanking::log_chances(const PoolModel& model, bool probit,
+                                              const Eigen::MatrixXf& known) const {
     const PoolPredictions latent = predict_pool(model, told_.geometry(), candidates_.pool(), known);
     Eigen::VectorXf result(latent.means.size());
     for (Eigen::Index i = 0; i < result.size(); ++i) {
-        const double spread = std::sqrt((probit ? 1.0 : 0.0) + static_cast<double>(latent.variances(i)));
-        result(i) = static_cast<float>(log_normal_cdf(static_cast<double>(latent.means(i)) / spread));
+        const double spread =
+            std::sqrt((probit ? 1.0 : 0.0) + static_cast<double>(latent.variances(i)));
+        result(i) =
+            static_cast<float>(log_normal_cdf(static_cast<double>(latent.means(i)) / spread));
     }
     return result;
 }
@@ -70,7 +82,8 @@ Eigen::VectorXf CandidateRanking::log_works(double least_chance) const {
     if (told_.works() != nullptr) {
         std::size_t next = 0;
         Eigen::MatrixXf margins = Eigen::MatrixXf::Ones(result.size(), 2);
-        for (float& margin : margins.col(1)) margin = static_cast<float>(believed_margin(candidates_.beliefs(next++)));
+        for (float& margin : margins.col(1))
+            margin = static_cast<float>(believed_margin(candidates_.beliefs(next++)));
         result = log_chances(PoolModel::of(*told_.works()), true, margins);
     }
     const std::vector<bool> out = told_.out_of_memory().covers(candidates_.pool());
@@ -88,15 +101,17 @@ PoolPredictions CandidateRanking::predicted(const Surrogate& objective, const Ca
                                             const Eigen::MatrixXf& regressors) const {
     const GaussianProcess& process = objective.experts().front().process;
     PoolModel model = PoolModel::of(process, expert_.process.data().points.size());
-    if (told_.incumbent() != nullptr) model.covariance_weights = process.covariance_weights(told_.observed());
+    if (told_.incumbent() != nullptr)
+        model.covariance_weights = process.covariance_weights(told_.observed());
     return predict_pool(model, told_.geometry(), pool, regressors);
 }
 
 Eigen::VectorXf CandidateRanking::gains(const PoolPredictions& objective, bool explore) const {
     const auto best = static_cast<float>(incumbent_.mean);
     if (told_.incumbent() == nullptr)
-        return objective.variances.unaryExpr(
-            [](float variance) { return static_cast<float>(log_worth_learning(static_cast<double>(variance))); });
+        return objective.variances.unaryExpr([](float variance) {
+            return static_cast<float>(log_worth_learning(static_cast<double>(variance)));
+        });
     if (!explore)
         return log_expected_gains(objective.means, objective.variances, objective.covariances, best,
                                   static_cast<float>(expert_.process.noise_variance()));
@@ -110,7 +125,8 @@ Eigen::VectorXf CandidateRanking::gains(const PoolPredictions& objective, bool e
 
 Eigen::VectorXf CandidateRanking::scores(const PendingAwareModel& model, bool explore) const {
     const bool anew = model.under_way() > 0;
-    const PoolPredictions beside = anew ? predicted(model.objective(), candidates_.pool(), regressors_) : PoolPredictions{};
+    const PoolPredictions beside =
+        anew ? predicted(model.objective(), candidates_.pool(), regressors_) : PoolPredictions{};
     const PoolPredictions& objective = anew ? beside : objective_;
     Eigen::VectorXf result(chances_.size());
     if (model.tradeoff() != nullptr && told_.incumbent() != nullptr)
@@ -119,18 +135,24 @@ Eigen::VectorXf CandidateRanking::scores(const PendingAwareModel& model, bool ex
     return result + chances_;
 }
 
-std::vector<std::size_t> CandidateRanking::best(const PendingAwareModel& model, std::size_t most, bool explore) const {
+std::vector<std::size_t> CandidateRanking::best(const PendingAwareModel& model, std::size_t most,
+                                                bool explore) const {
     if (model.under_way() == 0) return highest(scores(model, explore), most);
-    const Eigen::VectorXf of_exploring = explore ? Eigen::VectorXf(gains(objective_, true) + chances_) : Eigen::VectorXf();
+    const Eigen::VectorXf of_exploring =
+        explore ? Eigen::VectorXf(gains(objective_, true) + chances_) : Eigen::VectorXf();
     const Eigen::VectorXf& bounds = explore ? of_exploring : bounds_;
-    for (std::size_t count = 3 * most;; count *= 4) {  // of 103 680, 60 told, the first round was enough
+    for (std::size_t count = 3 * most;;
+         count *= 4) {  // of 103 680, 60 told, the first round was enough
         std::vector<std::size_t> some = highest(bounds, count);
         const bool all = some.size() == candidates_.pool().size();
         const float of_others = all ? 0 : bounds(static_cast<Eigen::Index>(some.back()));
         std::sort(some.begin(), some.end());
-        const Eigen::MatrixXf known = regressors_.size() > 0 ? Eigen::MatrixXf(regressors_(some, Eigen::all)) : Eigen::MatrixXf();
+        const Eigen::MatrixXf known = regressors_.size() > 0
+                                          ? Eigen::MatrixXf(regressors_(some, Eigen::all))
+                                          : Eigen::MatrixXf();
         const CandidatePool pool(candidates_.pool(), some);
-        const Eigen::VectorXf scores = gains(predicted(model.objective(), pool, known), explore) + chances_(some);
+        const Eigen::VectorXf scores =
+            gains(predicted(model.objective(), pool, known), explore) + chances_(some);
         std::vector<std::size_t> result = highest(scores, most);
         if (!all && !(scores(static_cast<Eigen::Index>(result.back())) > of_others)) continue;
         for (std::size_t& i : result) i = some[i];

@@ -34,14 +34,17 @@ public:
     /// instead.
     [[nodiscard]] Eigen::VectorXf scores(const PendingAwareModel& model, bool explore) const;
     /// `highest` of the same, of one goal. `most`: at least 1.
-    [[nodiscard]] std::vector<std::size_t> best(const PendingAwareModel& model, std::size_t most, bool explore) const;
+    [[nodiscard]] std::vector<std::size_t> best(const PendingAwareModel& model, std::size_t most,
+                                                bool explore) const;
 
 private:
     [[nodiscard]] Eigen::MatrixXf regressors() const;
     /// By the weightiest of the experts.
-    [[nodiscard]] PoolPredictions predicted(const Surrogate& objective, const CandidatePool& pool, const Eigen::MatrixXf& regressors) const;
+    [[nodiscard]] PoolPredictions predicted(const Surrogate& objective, const CandidatePool& pool,
+                                            const Eigen::MatrixXf& regressors) const;
     [[nodiscard]] Eigen::VectorXf gains(const PoolPredictions& objective, bool explore) const;
-    [[nodiscard]] Eigen::VectorXf log_chances(const PoolModel& model, bool probit, const Eigen::MatrixXf& known) const;
+    [[nodiscard]] Eigen::VectorXf log_chances(const PoolModel& model, bool probit,
+                                              const Eigen::MatrixXf& known) const;
     [[nodiscard]] Eigen::VectorXf log_works(double least_chance) const;
 
     const FittedModels& told_;

@@ -23,7 +23,8 @@ class Candidates {
 public:
     using Options = CandidateOptions;
 
-    Candidates(const Problem& problem, const Beliefs& beliefs, const Options& options, std::uint64_t seed = 0)
+    Candidates(const Problem& problem, const Beliefs& beliefs, const Options& options,
+               std::uint64_t seed = 0)
         : geometry_(problem.space), pool_(geometry_), configurations_(problem.space) {
         const std::size_t most = beliefs.size() == 0 ? options.max_listed : options.max_believed;
         if (problem.feasible.finite() && problem.feasible.size() <= static_cast<double>(most)) {
@@ -38,10 +39,13 @@ public:
         }
         Rng rng(reseeded(fingerprint_of(key_of(problem)).bits, seed));
         LevelRowSet drawn(problem.space);
-        constexpr std::size_t most_values = 2'500'000;  // of all parameters together: each takes some 500 ns
+        constexpr std::size_t most_values =
+            2'500'000;  // of all parameters together: each takes some 500 ns
         const std::size_t parameters = std::max<std::size_t>(problem.space.parameters().size(), 1);
-        const std::size_t sample = std::min(options.sample, std::max<std::size_t>(most_values / parameters, 1));
-        for (std::size_t i = 0; i < 2 * sample && drawn.size() < sample; ++i) drawn.insert(problem.feasible.sample(rng));
+        const std::size_t sample =
+            std::min(options.sample, std::max<std::size_t>(most_values / parameters, 1));
+        for (std::size_t i = 0; i < 2 * sample && drawn.size() < sample; ++i)
+            drawn.insert(problem.feasible.sample(rng));
         drawn.for_each([&](const Configuration& configuration) {
             add(configuration, beliefs);
             configurations_.add(configuration);
@@ -52,18 +56,21 @@ public:
     void believe(const Problem& problem, const Beliefs& beliefs) {
         beliefs_.clear();
         for (std::size_t i = 0; i < pool_.size(); ++i)
-            for (PriorBelief& belief : beliefs.of(configuration(problem, i))) beliefs_.push_back(belief);
+            for (PriorBelief& belief : beliefs.of(configuration(problem, i)))
+                beliefs_.push_back(belief);
     }
 
     /// Decides where draws begin: spaces that differ have different ones.
     static std::string key_of(const Problem& problem) {
-        std::string key = problem.space.default_configuration().text() + " of " + text_of(problem.feasible.size());
+        std::string key = problem.space.default_configuration().text() + " of " +
+                          text_of(problem.feasible.size());
         for (const Parameter& parameter : problem.space.parameters()) {
-            key +=
-                "|" + parameter.name + " " + parameter.domain_text() + " " + parameter.concept_name + (parameter.grows_memory ? "+" : "");
+            key += "|" + parameter.name + " " + parameter.domain_text() + " " +
+                   parameter.concept_name + (parameter.grows_memory ? "+" : "");
             if (parameter.value_when_unset) key += "~" + text_of(*parameter.value_when_unset);
         }
-        for (const Constraint& constraint : problem.space.constraints()) key += "|" + text_of(constraint);
+        for (const Constraint& constraint : problem.space.constraints())
+            key += "|" + text_of(constraint);
         return key;
     }
 
@@ -71,7 +78,8 @@ public:
     [[nodiscard]] const CandidatePool& pool() const { return pool_; }
     [[nodiscard]] bool listed() const { return listed_; }
     [[nodiscard]] Configuration configuration(const Problem& problem, std::size_t i) const {
-        return configurations_.size() == 0 ? problem.feasible.at(static_cast<double>(i)) : configurations_[i];
+        return configurations_.size() == 0 ? problem.feasible.at(static_cast<double>(i))
+                                           : configurations_[i];
     }
     /// Of candidate i; empty where there are no sources.
     [[nodiscard]] std::vector<PriorBelief> beliefs(std::size_t i) const {
@@ -82,7 +90,8 @@ public:
     /// Those that a source believes best, of those for which `may` is true: the best first, then
     /// those within `tolerance` of it (a difference of ln), in no order.
     template <class May>
-    [[nodiscard]] std::vector<std::size_t> best_believed(std::size_t source, Direction direction, double tolerance, const May& may) const {
+    [[nodiscard]] std::vector<std::size_t> best_believed(std::size_t source, Direction direction,
+                                                         double tolerance, const May& may) const {
         const double sign = direction == Direction::maximize ? 1 : -1;
         const std::size_t sources = beliefs_.size() / pool_.size();
         std::vector<std::pair<double, std::size_t>> values;
@@ -97,7 +106,8 @@ public:
         if (!best) return result;
         result.push_back(values[*best].second);
         for (const auto& [value, i] : values)
-            if (i != result.front() && value >= values[*best].first - tolerance) result.push_back(i);
+            if (i != result.front() && value >= values[*best].first - tolerance)
+                result.push_back(i);
         return result;
     }
 

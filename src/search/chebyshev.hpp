@@ -46,7 +46,8 @@ public:
 
     [[nodiscard]] double value(std::span<const double> point) const {
         double least = std::numeric_limits<double>::infinity();
-        for (std::size_t k = 0; k < weights_.size(); ++k) least = std::min(least, weights_[k] * (point[k] - origin_[k]));
+        for (std::size_t k = 0; k < weights_.size(); ++k)
+            least = std::min(least, weights_[k] * (point[k] - origin_[k]));
         return least;
     }
 
@@ -54,7 +55,8 @@ public:
     /// `best` follows how far the integral reaches, to 1e-13 of it; Gauss's rule of 16 points
     /// (Abramowitz and Stegun 1964, table 25.4) has what is left of it where no chance is 1 to a
     /// thousandth at least.
-    [[nodiscard]] double log_expected_improvement(std::span<const Prediction> goals, double best) const {
+    [[nodiscard]] double log_expected_improvement(std::span<const Prediction> goals,
+                                                  double best) const {
         double slope = 0;
         double reach = std::numeric_limits<double>::infinity();
         double flat = reach;  // so far above `best` all chances are 1
@@ -70,20 +72,26 @@ public:
         double sum = 0;
         for (std::size_t i = 0; i < half_nodes.size(); ++i)
             for (const double node : {-half_nodes[i], half_nodes[i]})
-                sum += half_weights[i] * std::exp(log_chance_above(goals, best + flat + 0.5 * (reach - flat) * (1 + node)) - at_best);
+                sum += half_weights[i] *
+                       std::exp(log_chance_above(goals,
+                                                 best + flat + 0.5 * (reach - flat) * (1 + node)) -
+                                at_best);
         return at_best + std::log(flat + 0.5 * (reach - flat) * sum);
     }
 
 private:
-    static constexpr std::array<double, 8> half_nodes{0.0950125098376374, 0.2816035507792589, 0.4580167776572274, 0.6178762444026438,
-                                                      0.7554044083550030, 0.8656312023878318, 0.9445750230732326, 0.9894009349916499};
-    static constexpr std::array<double, 8> half_weights{0.1894506104550685, 0.1826034150449236, 0.1691565193950025, 0.1495959888165767,
-                                                        0.1246289712555339, 0.0951585116824928, 0.0622535239386479, 0.0271524594117541};
+    static constexpr std::array<double, 8> half_nodes{
+        0.0950125098376374, 0.2816035507792589, 0.4580167776572274, 0.6178762444026438,
+        0.7554044083550030, 0.8656312023878318, 0.9445750230732326, 0.9894009349916499};
+    static constexpr std::array<double, 8> half_weights{
+        0.1894506104550685, 0.1826034150449236, 0.1691565193950025, 0.1495959888165767,
+        0.1246289712555339, 0.0951585116824928, 0.0622535239386479, 0.0271524594117541};
 
     [[nodiscard]] double log_chance_above(std::span<const Prediction> goals, double t) const {
         double sum = 0;
         for (std::size_t k = 0; k < goals.size(); ++k)
-            sum += log_normal_cdf((goals[k].mean - origin_[k] - t / weights_[k]) / std::sqrt(goals[k].variance));
+            sum += log_normal_cdf((goals[k].mean - origin_[k] - t / weights_[k]) /
+                                  std::sqrt(goals[k].variance));
         return sum;
     }
 

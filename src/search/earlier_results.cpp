@@ -15,13 +15,15 @@ namespace servetune {
 /// 8.0 and 8 are the same number.
 Value EarlierResults::plain(const Value& value) {
     const auto* real = std::get_if<double>(&value);
-    if (real != nullptr && std::abs(*real) < 9e15 && *real == std::floor(*real)) return static_cast<std::int64_t>(*real);
+    if (real != nullptr && std::abs(*real) < 9e15 && *real == std::floor(*real))
+        return static_cast<std::int64_t>(*real);
     return value;
 }
 
 /// All, or of very many the default, the best half and every so-manieth of the rest: where the
 /// optimum may be counts most.
-std::vector<const Trial*> EarlierResults::worth_fitting(const std::vector<Trial>& trials, const Objective& objective,
+std::vector<const Trial*> EarlierResults::worth_fitting(const std::vector<Trial>& trials,
+                                                        const Objective& objective,
                                                         const Decision& decision) {
     const Standings standings(trials, objective, decision);
     std::vector<const Standing*> told;
@@ -30,13 +32,15 @@ std::vector<const Trial*> EarlierResults::worth_fitting(const std::vector<Trial>
     std::vector<const Standing*> kept = told;
     if (told.size() > most_results) {
         const auto rank = [&](const Standing* a, const Standing* b) {
-            if (a->measured() == 0 || b->measured() == 0) return a->measured() > 0 && b->measured() == 0;
+            if (a->measured() == 0 || b->measured() == 0)
+                return a->measured() > 0 && b->measured() == 0;
             return objective.leading().better(a->estimate().mean, b->estimate().mean);
         };
         std::stable_sort(told.begin() + 1, told.end(), rank);
         constexpr std::size_t best = most_results / 2;
         kept.assign(told.begin(), told.begin() + best);
-        for (std::size_t i = 0; i < most_results - best; ++i) kept.push_back(told[best + i * (told.size() - best) / (most_results - best)]);
+        for (std::size_t i = 0; i < most_results - best; ++i)
+            kept.push_back(told[best + i * (told.size() - best) / (most_results - best)]);
     }
     std::vector<const Trial*> result;
     for (const Standing* standing : kept)
@@ -45,23 +49,27 @@ std::vector<const Trial*> EarlierResults::worth_fitting(const std::vector<Trial>
     return result;
 }
 
-std::vector<EarlierResults::Link> EarlierResults::links(const std::vector<const Trial*>& trials,
-                                                        const std::map<std::string, std::string>& concepts, const SearchSpace& space,
-                                                        const Assignment& constants) {
+std::vector<EarlierResults::Link> EarlierResults::links(
+    const std::vector<const Trial*>& trials, const std::map<std::string, std::string>& concepts,
+    const SearchSpace& space, const Assignment& constants) {
     std::map<std::string, Link> by_key;
     std::set<std::string> names;
     for (const Trial* trial : trials)
         for (const auto& [name, value] : trial->configuration.entries()) names.insert(name);
     for (const std::string& name : names) {
         const auto found = concepts.find(name);
-        const std::string key = found == concepts.end() || found->second.empty() ? name : found->second;
+        const std::string key =
+            found == concepts.end() || found->second.empty() ? name : found->second;
         Link& link = by_key[key];
         link.key = key;
         link.earlier.insert(name);
         for (const Parameter& parameter : space.parameters()) {
-            const bool same_concept = !parameter.concept_name.empty() && parameter.concept_name == key;
-            const bool known = std::find(link.current.begin(), link.current.end(), &parameter) != link.current.end();
-            if (!known && (same_concept || parameter.name == name)) link.current.push_back(&parameter);
+            const bool same_concept =
+                !parameter.concept_name.empty() && parameter.concept_name == key;
+            const bool known = std::find(link.current.begin(), link.current.end(), &parameter) !=
+                               link.current.end();
+            if (!known && (same_concept || parameter.name == name))
+                link.current.push_back(&parameter);
         }
     }
     std::vector<Link> result;
@@ -70,14 +78,16 @@ std::vector<EarlierResults::Link> EarlierResults::links(const std::vector<const 
         for (const Trial* trial : trials) {
             std::optional<Value> here;
             for (const std::string& name : link.earlier)
-                if (const Value* value = trial->configuration.find(name); value != nullptr && !here) here = plain(*value);
+                if (const Value* value = trial->configuration.find(name); value != nullptr && !here)
+                    here = plain(*value);
             link.values.push_back(here);
             different.insert(here);
         }
         if (different.size() < 2) continue;
         for (const Parameter* parameter : link.current) link.names.push_back(parameter->name);
         link.otherwise = link.values.front();
-        if (const auto constant = constants.find(key); constant != constants.end()) link.otherwise = plain(constant->second);
+        if (const auto constant = constants.find(key); constant != constants.end())
+            link.otherwise = plain(constant->second);
         result.push_back(std::move(link));
     }
     return result;
@@ -92,11 +102,13 @@ Parameter EarlierResults::parameter_of(const Link& link) {
     bool ordered = !link.current.empty();
     const auto add = [&](const Value& value) {
         if (is_unset(value)) unset = true;
-        else if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+        else if (std::find(values.begin(), values.end(), value) == values.end())
+            values.push_back(value);
     };
     for (const Parameter* parameter : link.current) {
         ordered = ordered && parameter->ordered();
-        if (parameter->value_when_unset) result.value_when_unset = plain(*parameter->value_when_unset);
+        if (parameter->value_when_unset)
+            result.value_when_unset = plain(*parameter->value_when_unset);
         const auto* real = std::get_if<RealDomain>(&parameter->domain);
         const auto* integer = std::get_if<IntegerDomain>(&parameter->domain);
         if (parameter->offers_unset) unset = true;
@@ -107,7 +119,8 @@ Parameter EarlierResults::parameter_of(const Link& link) {
             continuous = true;
             for (const std::int64_t end : {integer->low, integer->high}) add(end);
         } else
-            for (std::size_t level = 0; level < parameter->level_count(); ++level) add(plain(parameter->level(level)));
+            for (std::size_t level = 0; level < parameter->level_count(); ++level)
+                add(plain(parameter->level(level)));
     }
     for (const auto& value : link.values)
         if (value) add(*value);
@@ -115,13 +128,16 @@ Parameter EarlierResults::parameter_of(const Link& link) {
     const bool numbers = std::all_of(values.begin(), values.end(), [](const Value& value) {
         return !std::holds_alternative<bool>(value) && number_of(value).has_value();
     });
-    if (numbers) std::sort(values.begin(), values.end(), [](const Value& a, const Value& b) { return *number_of(a) < *number_of(b); });
+    if (numbers)
+        std::sort(values.begin(), values.end(),
+                  [](const Value& a, const Value& b) { return *number_of(a) < *number_of(b); });
     result.name = link.key;
     if (continuous && numbers) {
         const double low = present(number_of(values.front()));
         const double high = present(number_of(values.back()));
         constexpr double wide = 4;  // as LevelGeometry: ratios count from there on
-        result.domain = RealDomain{low, high, low > 0 && high >= wide * low ? Scale::log : Scale::linear};
+        result.domain =
+            RealDomain{low, high, low > 0 && high >= wide * low ? Scale::log : Scale::linear};
         result.default_value = low;
     } else {
         if (values.empty()) values.emplace_back(std::string("nothing"));
@@ -129,19 +145,23 @@ Parameter EarlierResults::parameter_of(const Link& link) {
         result.domain = ChoiceDomain{values, numbers || ordered};
     }
     result.offers_unset = unset;
-    if (result.value_when_unset && !numbers && std::find(values.begin(), values.end(), *result.value_when_unset) == values.end())
+    if (result.value_when_unset && !numbers &&
+        std::find(values.begin(), values.end(), *result.value_when_unset) == values.end())
         result.value_when_unset.reset();
     return result;
 }
 
-std::vector<Winner> EarlierResults::winners_of(const std::vector<Trial>& history, const Standings& standings, const Goal& goal,
-                                               const SearchSpace& space, const Assignment& constants) const {
+std::vector<Winner> EarlierResults::winners_of(const std::vector<Trial>& history,
+                                               const Standings& standings, const Goal& goal,
+                                               const SearchSpace& space,
+                                               const Assignment& constants) const {
     constexpr std::size_t most = 10;
     std::vector<const Standing*> ranked;
     for (const Standing& standing : standings.all())
         if (standing.passes()) ranked.push_back(&standing);
-    std::stable_sort(ranked.begin(), ranked.end(),
-                     [&](const Standing* a, const Standing* b) { return goal.better(a->estimate().mean, b->estimate().mean); });
+    std::stable_sort(ranked.begin(), ranked.end(), [&](const Standing* a, const Standing* b) {
+        return goal.better(a->estimate().mean, b->estimate().mean);
+    });
     std::vector<Winner> result;
     for (const Standing* standing : ranked) {
         if (result.size() == most) break;
@@ -154,7 +174,8 @@ std::vector<Winner> EarlierResults::winners_of(const std::vector<Trial>& history
             if (!value) continue;
             if (link.names.empty()) {
                 const auto constant = constants.find(link.key);
-                of_this_engine = of_this_engine && (constant == constants.end() || plain(constant->second) == *value);
+                of_this_engine = of_this_engine &&
+                                 (constant == constants.end() || plain(constant->second) == *value);
                 continue;
             }
             for (const std::string& name : link.names) {
@@ -164,25 +185,32 @@ std::vector<Winner> EarlierResults::winners_of(const std::vector<Trial>& history
             }
         }
         if (!of_this_engine) continue;
-        if (!left_out.empty()) left_out = ", but for " + left_out + ", which this study cannot have";
+        if (!left_out.empty())
+            left_out = ", but for " + left_out + ", which this study cannot have";
         Winner winner{space.completed(values), "the best of " + name_ + left_out};
         if (space.feasible(winner.configuration)) result.push_back(std::move(winner));
     }
     return result;
 }
 
-EarlierResults::EarlierResults(std::string name, const std::vector<Trial>& trials, const std::map<std::string, std::string>& concepts,
-                               const Objective& objective, const Decision& decision, const SearchSpace& space, const Assignment& constants)
+EarlierResults::EarlierResults(std::string name, const std::vector<Trial>& trials,
+                               const std::map<std::string, std::string>& concepts,
+                               const Objective& objective, const Decision& decision,
+                               const SearchSpace& space, const Assignment& constants)
     : name_(std::move(name)) {
-    const Objective aim{objective.leading().metric, objective.leading().direction};  // its limits may be others than ours
+    const Objective aim{objective.leading().metric,
+                        objective.leading().direction};  // its limits may be others than ours
     const std::vector<const Trial*> fitted = worth_fitting(trials, aim, decision);
     links_ = links(fitted, concepts, space, constants);
     if (shared().empty()) {
         std::string varied;
         for (const Link& link : links_) varied += (varied.empty() ? "" : ", ") + link.key;
-        throw UsageError(name_ + (fitted.empty()   ? " has measured nothing yet"
-                                  : varied.empty() ? " has varied nothing yet"
-                                                   : " has varied no parameter that this study has too; it varied: " + varied));
+        throw UsageError(
+            name_ +
+            (fitted.empty() ? " has measured nothing yet"
+             : varied.empty()
+                 ? " has varied nothing yet"
+                 : " has varied no parameter that this study has too; it varied: " + varied));
     }
     std::vector<Parameter> parameters;
     for (const Link& link : links_) parameters.push_back(parameter_of(link));
@@ -199,10 +227,12 @@ EarlierResults::EarlierResults(std::string name, const std::vector<Trial>& trial
     }
     const Standings standings(history, aim, decision);
     std::vector<ConfigurationEvidence> evidence = evidence_of(*problem_, standings, *geometry_, {});
-    if (std::none_of(evidence.begin(), evidence.end(), [](const ConfigurationEvidence& entry) { return entry.measured(); }))
+    if (std::none_of(evidence.begin(), evidence.end(),
+                     [](const ConfigurationEvidence& entry) { return entry.measured(); }))
         throw UsageError(name_ + " has no measured " + aim.leading().metric);
     constexpr std::uint64_t seed = 1;  // one model for one history
-    model_ = std::make_unique<FittedModels>(*problem_, std::move(evidence), *geometry_, standings.noise(), LearningOptions{}, seed);
+    model_ = std::make_unique<FittedModels>(*problem_, std::move(evidence), *geometry_,
+                                            standings.noise(), LearningOptions{}, seed);
     winners_ = winners_of(history, standings, aim.leading(), space, constants);
     for (Link& link : links_) {
         link.current.clear();
@@ -229,11 +259,14 @@ PriorBelief EarlierResults::belief(const Configuration& configuration) const {
     const std::vector<EncodedPoint> point{geometry_->encode(Configuration::of(values))};
     const Surrogate& surrogate = model_->objective();
     double mean = 0;
-    for (const Expert& expert : surrogate.experts()) {  // means only: O(n) where a variance would take O(n^2)
+    for (const Expert& expert :
+         surrogate.experts()) {  // means only: O(n) where a variance would take O(n^2)
         const Observations& data = expert.process.data();
         const Eigen::MatrixXd level = Eigen::MatrixXd::Ones(1, data.regressors.cols());
-        const Eigen::MatrixXd cross = expert.process.cross_covariance(distance_tables(*geometry_, data.points, point), level);
-        mean += expert.weight * (level.row(0).dot(data.coefficient_mean) + cross.col(0).dot(expert.process.weights()));
+        const Eigen::MatrixXd cross =
+            expert.process.cross_covariance(distance_tables(*geometry_, data.points, point), level);
+        mean += expert.weight * (level.row(0).dot(data.coefficient_mean) +
+                                 cross.col(0).dot(expert.process.weights()));
     }
     return {std::log(model_->scale().value(mean)), std::nullopt};
 }

@@ -36,8 +36,10 @@ public:
     /// they have one. `constants`: values of parameters that this study has without varying them
     /// (its only engine). Throws UsageError where nothing was measured, or nothing varied that this
     /// study has too.
-    EarlierResults(std::string name, const std::vector<Trial>& trials, const std::map<std::string, std::string>& concepts,
-                   const Objective& objective, const Decision& decision, const SearchSpace& space, const Assignment& constants = {});
+    EarlierResults(std::string name, const std::vector<Trial>& trials,
+                   const std::map<std::string, std::string>& concepts, const Objective& objective,
+                   const Decision& decision, const SearchSpace& space,
+                   const Assignment& constants = {});
     ~EarlierResults() override;
 
     [[nodiscard]] std::string name() const override { return name_; }
@@ -52,23 +54,30 @@ public:
 private:
     /// One idea: what the earlier study called it, and what this one does.
     struct Link {
-        std::string key{};                           ///< the concept, else the name
-        std::set<std::string> earlier{};             ///< at most one is active at a time
-        std::vector<const Parameter*> current{};     ///< while it is made
-        std::vector<std::string> names{};            ///< of `current`
-        std::optional<Value> otherwise{};            ///< where this study has none: as it was in the earlier default; nothing: inactive
+        std::string key{};                        ///< the concept, else the name
+        std::set<std::string> earlier{};          ///< at most one is active at a time
+        std::vector<const Parameter*> current{};  ///< while it is made
+        std::vector<std::string> names{};         ///< of `current`
+        std::optional<Value>
+            otherwise{};  ///< where this study has none: as it was in the earlier default; nothing: inactive
         std::vector<std::optional<Value>> values{};  ///< of each earlier trial
     };
-    static constexpr std::size_t most_results = 256;  ///< a fit of more takes minutes, and a belief needs no more
+    static constexpr std::size_t most_results =
+        256;  ///< a fit of more takes minutes, and a belief needs no more
 
     static Value plain(const Value& value);
-    static std::vector<Link> links(const std::vector<const Trial*>& trials, const std::map<std::string, std::string>& concepts,
+    static std::vector<Link> links(const std::vector<const Trial*>& trials,
+                                   const std::map<std::string, std::string>& concepts,
                                    const SearchSpace& space, const Assignment& constants);
     static Parameter parameter_of(const Link& link);
     /// `standings`: of `history`, whose trials the links have the values of.
-    [[nodiscard]] std::vector<Winner> winners_of(const std::vector<Trial>& history, const Standings& standings, const Goal& goal,
-                                                 const SearchSpace& space, const Assignment& constants) const;
-    static std::vector<const Trial*> worth_fitting(const std::vector<Trial>& trials, const Objective& objective, const Decision& decision);
+    [[nodiscard]] std::vector<Winner> winners_of(const std::vector<Trial>& history,
+                                                 const Standings& standings, const Goal& goal,
+                                                 const SearchSpace& space,
+                                                 const Assignment& constants) const;
+    static std::vector<const Trial*> worth_fitting(const std::vector<Trial>& trials,
+                                                   const Objective& objective,
+                                                   const Decision& decision);
 
     std::string name_;
     std::vector<Link> links_{};

@@ -23,7 +23,8 @@ struct MainEffect {
     Value level;
     CredibleInterval gain{};   ///< share: 0.02 is 2 % better
     std::size_t measured = 0;  ///< configurations with a number that have the level
-    std::string refused{};     ///< why none of those that were tried passes, while others do: it has no gain then; empty: it has
+    std::string
+        refused{};  ///< why none of those that were tried passes, while others do: it has no gain then; empty: it has
 
     [[nodiscard]] bool known() const { return measured > 0 && refused.empty() && gain.known(); }
 };
@@ -31,10 +32,12 @@ struct MainEffect {
 /// Two parameters that do together what neither does alone.
 struct PairEffect {
     std::array<std::string, 2> parameters;
-    double share = 0;             ///< of the variance of the objective over the space, beyond what both give alone
+    double share =
+        0;  ///< of the variance of the objective over the space, beyond what both give alone
     std::array<Value, 2> levels;  ///< where that is most, of those that were measured together
     CredibleInterval gain{};      ///< there, beyond what both levels give alone
-    std::size_t together = 0;     ///< configurations with a number that have both, at least `least_together`
+    std::size_t together =
+        0;  ///< configurations with a number that have both, at least `least_together`
 };
 
 /// What parameters do over the space as a whole, by the models that `Bayesian` fits to a history,
@@ -51,26 +54,32 @@ struct PairEffect {
 /// nothing is said.
 class Effects {
 public:
-    static constexpr std::size_t max_drawn = 2000;      ///< for the variance over the space
-    static constexpr std::size_t most_levels = 8;       ///< of an ordered parameter: the default and others spread evenly
-    static constexpr std::size_t most_choices = 64;     ///< the same of one without an order: what one level does says nothing of another
+    static constexpr std::size_t max_drawn = 2000;  ///< for the variance over the space
+    static constexpr std::size_t most_levels =
+        8;  ///< of an ordered parameter: the default and others spread evenly
+    static constexpr std::size_t most_choices =
+        64;  ///< the same of one without an order: what one level does says nothing of another
     static constexpr std::size_t most_pair_levels = 5;  ///< the same of each of a pair
     static constexpr std::size_t most_points =
         25'000;  ///< configurations for all main effects, and again for all pairs: half a second each
-    static constexpr std::size_t most_believed = 2'000;  ///< the same where beliefs are asked for: a cost model takes some 0.2 ms for each
-    static constexpr std::size_t most_covaried = 400;    ///< of one interval: its covariance is O(points^2)
+    static constexpr std::size_t most_believed =
+        2'000;  ///< the same where beliefs are asked for: a cost model takes some 0.2 ms for each
+    static constexpr std::size_t most_covaried =
+        400;  ///< of one interval: its covariance is O(points^2)
     static constexpr double least_share =
         0.001;  ///< of a pair: less comes of rounding, and of grids in which rules leave nothing to compare
     static constexpr std::size_t most_pairs = 3;  ///< shown: the strongest
 
     /// All must outlive it. `beliefs`: those of `bayesian`'s options.
-    Effects(const Problem& problem, std::span<const Trial> trials, const Bayesian& bayesian, const Beliefs& beliefs);
+    Effects(const Problem& problem, std::span<const Trial> trials, const Bayesian& bayesian,
+            const Beliefs& beliefs);
     ~Effects();
 
     [[nodiscard]] const EffectsFloor& floor() const { return floor_; }
     /// Whether any main effect is known.
     [[nodiscard]] bool learned() const {
-        return std::any_of(main_.begin(), main_.end(), [](const MainEffect& one) { return one.known(); });
+        return std::any_of(main_.begin(), main_.end(),
+                           [](const MainEffect& one) { return one.known(); });
     }
     /// In the space's order; empty unless there is enough.
     [[nodiscard]] const std::vector<MainEffect>& main() const { return main_; }

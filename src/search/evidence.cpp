@@ -10,7 +10,9 @@ namespace servetune {
 double median_of(std::vector<double> values) {
     if (values.empty()) return 0;
     std::sort(values.begin(), values.end());
-    return values.size() % 2 == 1 ? values[values.size() / 2] : 0.5 * (values[values.size() / 2 - 1] + values[values.size() / 2]);
+    return values.size() % 2 == 1
+               ? values[values.size() / 2]
+               : 0.5 * (values[values.size() / 2 - 1] + values[values.size() / 2]);
 }
 
 bool margins_hold(const std::vector<ConfigurationEvidence>& evidence) {
@@ -19,7 +21,8 @@ bool margins_hold(const std::vector<ConfigurationEvidence>& evidence) {
     for (const ConfigurationEvidence& entry : evidence) {
         const double margin = believed_margin(entry.beliefs);
         known = known || margin != 0;
-        if (margin != 0 && (entry.measured() || !entry.works)) balance += (margin > 0) == entry.measured() ? 1 : -1;
+        if (margin != 0 && (entry.measured() || !entry.works))
+            balance += (margin > 0) == entry.measured() ? 1 : -1;
     }
     return known && balance >= 0;
 }
@@ -36,7 +39,8 @@ double margin_of(const Limit& limit, double value) {
     // A bound at or below 0 has no ratios: the difference, in units of the bound, or of the value
     // where that is 0.
     if (limit.bound <= 0 || value < 0) {
-        const double unit = limit.bound != 0 ? std::abs(limit.bound) : std::max(std::abs(value), 1e-12);
+        const double unit =
+            limit.bound != 0 ? std::abs(limit.bound) : std::max(std::abs(value), 1e-12);
         return std::clamp((limit.at_least ? 1 : -1) * (value - limit.bound) / unit, -30.0, 30.0);
     }
     constexpr double least = 1e-12;
@@ -53,7 +57,8 @@ std::optional<double> margin_of(const Limit& limit, const Metrics& metrics) {
     return worst;
 }
 
-std::vector<ConfigurationEvidence> without_pending(const std::vector<ConfigurationEvidence>& evidence) {
+std::vector<ConfigurationEvidence> without_pending(
+    const std::vector<ConfigurationEvidence>& evidence) {
     std::vector<ConfigurationEvidence> result;
     for (const ConfigurationEvidence& entry : evidence) {
         if (!entry.told) continue;
@@ -64,7 +69,8 @@ std::vector<ConfigurationEvidence> without_pending(const std::vector<Configurati
     return result;
 }
 
-std::vector<ConfigurationEvidence> worth_learning(std::vector<ConfigurationEvidence> evidence, const Objective& objective) {
+std::vector<ConfigurationEvidence> worth_learning(std::vector<ConfigurationEvidence> evidence,
+                                                  const Objective& objective) {
     if (evidence.size() <= most_learned) return evidence;
     std::vector<bool> kept(evidence.size(), false);
     std::vector<std::size_t> told;
@@ -75,14 +81,17 @@ std::vector<ConfigurationEvidence> worth_learning(std::vector<ConfigurationEvide
         else if (left > 0) --left;
     }
     std::stable_sort(told.begin(), told.end(), [&](std::size_t a, std::size_t b) {
-        const auto passes = [&](std::size_t i) { return evidence[i].measured() && evidence[i].passes; };
+        const auto passes = [&](std::size_t i) {
+            return evidence[i].measured() && evidence[i].passes;
+        };
         if (!passes(a) || !passes(b)) return passes(a) && !passes(b);
         return objective.leading().better(evidence[a].means.front(), evidence[b].means.front());
     });
     const std::size_t best = std::min(left / 2, told.size());
     const std::size_t others = std::min(left, told.size()) - best;
     for (std::size_t i = 0; i < best; ++i) kept[told[i]] = true;
-    for (std::size_t i = 0; i < others; ++i) kept[told[best + i * (told.size() - best) / others]] = true;
+    for (std::size_t i = 0; i < others; ++i)
+        kept[told[best + i * (told.size() - best) / others]] = true;
     std::vector<ConfigurationEvidence> result;
     for (std::size_t i = 0; i < evidence.size(); ++i)
         if (kept[i]) result.push_back(std::move(evidence[i]));
@@ -93,7 +102,8 @@ namespace {
 
 /// What the figure of a load test that was ended early counts, beside a whole one: noise^2 / its
 /// own error^2, at most 1.
-double weight_of_approximate(const Problem& problem, const Standings& standings, const Standing& standing) {
+double weight_of_approximate(const Problem& problem, const Standings& standings,
+                             const Standing& standing) {
     double error = 0;
     for (const Trial* trial : standing.trials) {
         const Measurement* measurement = trial->measurement();
@@ -101,24 +111,30 @@ double weight_of_approximate(const Problem& problem, const Standings& standings,
         if (!measurement->validity.ended_early()) return 1;
         const auto figure = measurement->metrics.find(problem.objective.leading().metric);
         if (figure != measurement->metrics.end() && figure->second.value > 0)
-            error = std::max(error, standings.scale().relative_error(figure->second.value, figure->second.standard_error.value_or(0)));
+            error = std::max(
+                error, standings.scale().relative_error(figure->second.value,
+                                                        figure->second.standard_error.value_or(0)));
     }
     return error > standings.noise() ? std::pow(standings.noise() / error, 2) : 1;
 }
 
 }  // namespace
 
-std::vector<ConfigurationEvidence> evidence_of(const Problem& problem, const Standings& standings, const LevelGeometry& geometry,
+std::vector<ConfigurationEvidence> evidence_of(const Problem& problem, const Standings& standings,
+                                               const LevelGeometry& geometry,
                                                const Beliefs& beliefs) {
     std::vector<ConfigurationEvidence> result;
     for (const Standing& standing : standings.all()) {
-        ConfigurationEvidence entry{standing.configuration, geometry.encode(standing.configuration), {}, 0, {}};
+        ConfigurationEvidence entry{
+            standing.configuration, geometry.encode(standing.configuration), {}, 0, {}};
         entry.told = standing.told();
         entry.pending = standing.pending();
         entry.passes = standing.passes();
         if (standing.measured() > 0) {
-            for (const GoalFigures& goal : standing.goals) entry.means.push_back(goal.estimate.judged());
-            entry.replicates = standing.leading().total_runs() * weight_of_approximate(problem, standings, standing);
+            for (const GoalFigures& goal : standing.goals)
+                entry.means.push_back(goal.estimate.judged());
+            entry.replicates = standing.leading().total_runs() *
+                               weight_of_approximate(problem, standings, standing);
         }
         entry.trials = standing.trials.size();
         for (const Limit& limit : problem.objective.limits) {
@@ -127,17 +143,20 @@ std::vector<ConfigurationEvidence> evidence_of(const Problem& problem, const Sta
             for (const Trial* trial : standing.trials)
                 if (const Measurement* measurement = trial->measurement();
                     measurement != nullptr && problem.decision.believes(*measurement))
-                    if (const auto margin = margin_of(limit, measurement->metrics); margin && std::isfinite(*margin)) {
+                    if (const auto margin = margin_of(limit, measurement->metrics);
+                        margin && std::isfinite(*margin)) {
                         sum += *margin;
                         ++count;
                     }
             entry.margins.push_back(count > 0 ? std::optional<double>(sum / count) : std::nullopt);
         }
-        if (problem.decision.never_worse_than) entry.margins.push_back(standing.guard_margin);  // one limit more
+        if (problem.decision.never_worse_than)
+            entry.margins.push_back(standing.guard_margin);  // one limit more
         for (const Trial* trial : standing.trials)
             if (const Failure* failure = trial->failure()) {
                 entry.works = entry.works && !teaches(failure->kind);
-                entry.ran_out = !entry.measured() && (entry.ran_out || failure->kind == FailureKind::out_of_memory);
+                entry.ran_out = !entry.measured() &&
+                                (entry.ran_out || failure->kind == FailureKind::out_of_memory);
             }
         double log_seconds = 0;
         double timed = 0;

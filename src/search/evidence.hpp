@@ -16,8 +16,10 @@ namespace servetune {
 struct ConfigurationEvidence {
     Configuration configuration;
     EncodedPoint point;
-    std::vector<double> means{};  ///< of each goal as it is judged (`FigureScale`), the leading one first; empty: no number that may teach
-    double replicates = 0;        ///< measurements in the leading mean, the runs behind one figure counted
+    std::vector<double>
+        means{};  ///< of each goal as it is judged (`FigureScale`), the leading one first; empty: no number that may teach
+    double replicates =
+        0;  ///< measurements in the leading mean, the runs behind one figure counted
     /// For each limit and the guard: above 0 it is kept, ln(value / limit) or the logit's
     /// difference.
     std::vector<std::optional<double>> margins;
@@ -27,8 +29,9 @@ struct ConfigurationEvidence {
     bool told = false;                   ///< a trial of it is
     bool pending = false;                ///< a trial of it is under way
     std::vector<PriorBelief> beliefs{};  ///< one of each source
-    std::optional<double> seconds{};     ///< what its told trials took, their geometric mean; nothing: not known
-    std::size_t trials = 0;              ///< asked, told or not
+    std::optional<double>
+        seconds{};  ///< what its told trials took, their geometric mean; nothing: not known
+    std::size_t trials = 0;  ///< asked, told or not
 
     [[nodiscard]] bool measured() const { return !means.empty(); }
     /// Nothing but what is expected of it can be learned yet.
@@ -51,18 +54,22 @@ struct ConfigurationEvidence {
 [[nodiscard]] std::optional<double> margin_of(const Limit& limit, const Metrics& metrics);
 
 /// Of what was told: not those that nothing is known of yet, nor what is under way of the others.
-[[nodiscard]] std::vector<ConfigurationEvidence> without_pending(const std::vector<ConfigurationEvidence>& evidence);
+[[nodiscard]] std::vector<ConfigurationEvidence> without_pending(
+    const std::vector<ConfigurationEvidence>& evidence);
 
 /// At most `most_learned` entries, in their order: the first (the default), what is under way, the
 /// best half of the others by the leading goal, and an even part of the rest, failures among it. A
 /// person's history may have ten thousand, and a fit takes O(n^3); where the optimum may be counts
 /// most.
-[[nodiscard]] std::vector<ConfigurationEvidence> worth_learning(std::vector<ConfigurationEvidence> evidence, const Objective& objective);
+[[nodiscard]] std::vector<ConfigurationEvidence> worth_learning(
+    std::vector<ConfigurationEvidence> evidence, const Objective& objective);
 inline constexpr std::size_t most_learned = 500;
 
 /// The evidence of a history: one entry for each configuration, in the order of their first trials.
 /// The order of telling does not matter.
-[[nodiscard]] std::vector<ConfigurationEvidence> evidence_of(const Problem& problem, const Standings& standings,
-                                                             const LevelGeometry& geometry, const Beliefs& beliefs);
+[[nodiscard]] std::vector<ConfigurationEvidence> evidence_of(const Problem& problem,
+                                                             const Standings& standings,
+                                                             const LevelGeometry& geometry,
+                                                             const Beliefs& beliefs);
 
 }  // namespace servetune

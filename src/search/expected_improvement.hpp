@@ -19,7 +19,8 @@ inline double log_improvement(double z) {
     constexpr double near = -1;
     if (z > near) return std::log(normal_density(z) + z * normal_cdf(z));
     const double log_density = log_normal_density(z);
-    constexpr double far = -200;  // 1 + z Phi / phi has lost five digits there; its series 1/z^2 - 3/z^4 + 15/z^6 is exact to 2e-12
+    constexpr double far =
+        -200;  // 1 + z Phi / phi has lost five digits there; its series 1/z^2 - 3/z^4 + 15/z^6 is exact to 2e-12
     if (z > far) return log_density + std::log1p(z / inverse_mills(z));
     return log_density - 2 * std::log(-z) + std::log1p((-3 + 15 / (z * z)) / (z * z));
 }
@@ -40,9 +41,11 @@ inline double log_expected_improvement(const Prediction& prediction, double best
 /// of what the measurement will say of their difference. A step so small that both are nearly the
 /// same, or that noise hides it, is worth nothing, though EI promises 0.4 standard deviations for
 /// it.
-inline double log_expected_gain(const Prediction& prediction, double best, double covariance, double noise_variance) {
+inline double log_expected_gain(const Prediction& prediction, double best, double covariance,
+                                double noise_variance) {
     constexpr double rounding = 1e-6;
-    const double told = std::max(std::abs(prediction.variance - covariance), rounding * prediction.variance);
+    const double told =
+        std::max(std::abs(prediction.variance - covariance), rounding * prediction.variance);
     const double sd = told / std::sqrt(prediction.variance + noise_variance);
     return std::log(sd) + log_improvement((prediction.mean - best) / sd);
 }
@@ -69,8 +72,10 @@ public:
 private:
     static constexpr float lowest = -32;
     static constexpr float highest = 8;
-    static constexpr float steps = 64;  ///< for each unit; one of them is at 0, where the parabola ends
-    std::array<float, static_cast<std::size_t>((highest - lowest) * steps) + 2> rests_{};  ///< ln h(z) above its parabola: nearly straight
+    static constexpr float steps =
+        64;  ///< for each unit; one of them is at 0, where the parabola ends
+    std::array<float, static_cast<std::size_t>((highest - lowest) * steps) + 2>
+        rests_{};  ///< ln h(z) above its parabola: nearly straight
 };
 
 /// ln E max(f, 0) of each of many normals, in single precision.
@@ -80,11 +85,15 @@ inline Eigen::VectorXf log_improvements(const Eigen::ArrayXf& means, const Eigen
 }
 
 /// `log_expected_gain` of each of many, in single precision.
-inline Eigen::VectorXf log_expected_gains(const Eigen::VectorXf& means, const Eigen::VectorXf& variances,
-                                          const Eigen::VectorXf& covariances, float best, float noise_variance) {
+inline Eigen::VectorXf log_expected_gains(const Eigen::VectorXf& means,
+                                          const Eigen::VectorXf& variances,
+                                          const Eigen::VectorXf& covariances, float best,
+                                          float noise_variance) {
     constexpr float rounding = 1e-6F;
-    return log_improvements(means.array() - best, (variances - covariances).array().abs().max(rounding * variances.array()) /
-                                                      (variances.array() + noise_variance).sqrt());
+    return log_improvements(
+        means.array() - best,
+        (variances - covariances).array().abs().max(rounding * variances.array()) /
+            (variances.array() + noise_variance).sqrt());
 }
 
 /// What each can be at most once measurements of others are under way, whatever they are of: means
@@ -94,11 +103,15 @@ inline Eigen::VectorXf log_expected_gains(const Eigen::VectorXf& means, const Ei
 ///       <= sqrt(var(f(x) - f(incumbent)) var f(x) / (var f(x) + noise)),
 ///
 /// of which nothing grows. `of_best`: the incumbent's variance.
-inline Eigen::VectorXf log_gain_bounds(const Eigen::VectorXf& means, const Eigen::VectorXf& variances, const Eigen::VectorXf& covariances,
-                                       float best, float noise_variance, float of_best) {
+inline Eigen::VectorXf log_gain_bounds(const Eigen::VectorXf& means,
+                                       const Eigen::VectorXf& variances,
+                                       const Eigen::VectorXf& covariances, float best,
+                                       float noise_variance, float of_best) {
     constexpr float rounding = 1e-5F;  // of the variances, and below of the table
-    const Eigen::ArrayXf apart = ((variances - 2 * covariances).array() + of_best).max(0.0F) + rounding;
-    const Eigen::ArrayXf sds = (apart * variances.array() / (variances.array() + noise_variance)).sqrt();
+    const Eigen::ArrayXf apart =
+        ((variances - 2 * covariances).array() + of_best).max(0.0F) + rounding;
+    const Eigen::ArrayXf sds =
+        (apart * variances.array() / (variances.array() + noise_variance)).sqrt();
     return log_improvements(means.array() - best, sds).array() + 0.01F;
 }
 

@@ -28,18 +28,25 @@ namespace servetune {
 class FeasibilityModel {
 public:
     struct Options {
-        double prior_feasible = 0.7;  ///< a third of the configurations of the published spaces crash
+        double prior_feasible =
+            0.7;  ///< a third of the configurations of the published spaces crash
         double additive_variance = 1;
         double product_variance = 1;
-        double length = 0.58;  ///< of each dimension in the additive part: 1/sqrt(3); neighbours on a scale tell of each other
-        double margin_sd = 2;  ///< of the coefficient of what is known beforehand, around 1: a few answers the other way outweigh it
+        double length =
+            0.58;  ///< of each dimension in the additive part: 1/sqrt(3); neighbours on a scale tell of each other
+        double margin_sd =
+            2;  ///< of the coefficient of what is known beforehand, around 1: a few answers the other way outweigh it
     };
 
     /// `geometry` must outlive it. `works`: one for each point. `margins`: what is known of each
     /// beforehand, in standard deviations of the latent (a memory model's); empty: nothing.
-    FeasibilityModel(const LevelGeometry& geometry, std::vector<EncodedPoint> points, const std::vector<bool>& works, Options options,
+    FeasibilityModel(const LevelGeometry& geometry, std::vector<EncodedPoint> points,
+                     const std::vector<bool>& works, Options options,
                      const std::vector<double>& margins = {})
-        : options_(options), geometry_(&geometry), dimensions_(geometry.dimensions()), points_(std::move(points)) {
+        : options_(options),
+          geometry_(&geometry),
+          dimensions_(geometry.dimensions()),
+          points_(std::move(points)) {
         if (works.size() != points_.size() || (!margins.empty() && margins.size() != works.size()))
             throw UsageError("a model of what works needs as many answers as points");
         const auto n = static_cast<Eigen::Index>(points_.size());
@@ -51,41 +58,54 @@ public:
         }
         mean_ = prior_mean() + margins_.array();
         for (std::size_t d = 0; d < dimensions_; ++d)
-            alone_.push_back(options_.additive_variance * matern52(Eigen::MatrixXd(inverse_squared_length() * geometry.table(d))));
+            alone_.push_back(
+                options_.additive_variance *
+                matern52(Eigen::MatrixXd(inverse_squared_length() * geometry.table(d))));
         fit(with_margins(covariances(points_), margins_));
     }
 
     [[nodiscard]] const std::vector<EncodedPoint>& points() const { return points_; }
     [[nodiscard]] double prior_variance() const {
-        return (dimensions_ > 0 ? static_cast<double>(dimensions_) * options_.additive_variance : 0) + options_.product_variance;
+        return (dimensions_ > 0 ? static_cast<double>(dimensions_) * options_.additive_variance
+                                : 0) +
+               options_.product_variance;
     }
     /// As a kernel of the product's lengths; those of the additive part are shorter by
     /// sqrt(additive_stretch()).
     [[nodiscard]] KernelParameters kernel() const {
         const double product = inverse_squared_length() / additive_stretch();
-        return {Eigen::VectorXd::Constant(static_cast<Eigen::Index>(dimensions_), product), options_.product_variance,
+        return {Eigen::VectorXd::Constant(static_cast<Eigen::Index>(dimensions_), product),
+                options_.product_variance,
                 static_cast<double>(dimensions_) * options_.additive_variance};
     }
-    [[nodiscard]] double additive_stretch() const { return static_cast<double>(std::max<std::size_t>(dimensions_, 1)); }
+    [[nodiscard]] double additive_stretch() const {
+        return static_cast<double>(std::max<std::size_t>(dimensions_, 1));
+    }
     /// Of the posterior's mean: k(x)'weights above the prior's; and of its variance: prior - |L^-1
     /// R k(x)|^2, L the factor, R diagonal.
     [[nodiscard]] const Eigen::VectorXd& weights() const { return gradient_; }
     [[nodiscard]] const Eigen::MatrixXd& factor() const { return factor_; }
     [[nodiscard]] const Eigen::VectorXd& root_weights() const { return root_weights_; }
     /// Chosen so that a configuration of which nothing is known works with the prior's chance.
-    [[nodiscard]] double prior_mean() const { return normal_quantile(options_.prior_feasible) * std::sqrt(1 + prior_variance()); }
+    [[nodiscard]] double prior_mean() const {
+        return normal_quantile(options_.prior_feasible) * std::sqrt(1 + prior_variance());
+    }
 
     /// At some points. `margins`: one each.
-    [[nodiscard]] Eigen::VectorXd probabilities(const std::vector<EncodedPoint>& others, const Eigen::VectorXd& margins) const {
+    [[nodiscard]] Eigen::VectorXd probabilities(const std::vector<EncodedPoint>& others,
+                                                const Eigen::VectorXd& margins) const {
         const Eigen::Index m = margins.size();
         const Eigen::MatrixXd cross = with_margins(covariances(others), margins);
-        const Eigen::VectorXd latent = (prior_mean() + margins.array()).matrix() + cross.transpose() * gradient_;
+        const Eigen::VectorXd latent =
+            (prior_mean() + margins.array()).matrix() + cross.transpose() * gradient_;
         Eigen::VectorXd result(m);
         Eigen::MatrixXd half;
-        if (!points_.empty() && m > 0) half = factor_.triangularView<Eigen::Lower>().solve(root_weights_.asDiagonal() * cross);
+        if (!points_.empty() && m > 0)
+            half = factor_.triangularView<Eigen::Lower>().solve(root_weights_.asDiagonal() * cross);
         for (Eigen::Index j = 0; j < m; ++j) {
             const double prior = prior_variance() + margin_variance() * margins(j) * margins(j);
-            const double variance = std::max(prior - (points_.empty() ? 0 : half.col(j).squaredNorm()), 0.0);
+            const double variance =
+                std::max(prior - (points_.empty() ? 0 : half.col(j).squaredNorm()), 0.0);
             result(j) = normal_cdf(latent(j), 1 + variance);
         }
         return result;
@@ -96,7 +116,8 @@ public:
     [[nodiscard]] double margin_variance() const { return options_.margin_sd * options_.margin_sd; }
 
 private:
-    [[nodiscard]] Eigen::MatrixXd with_margins(Eigen::MatrixXd k, const Eigen::VectorXd& others) const {
+    [[nodiscard]] Eigen::MatrixXd with_margins(Eigen::MatrixXd k,
+                                               const Eigen::VectorXd& others) const {
         k.noalias() += margin_variance() * margins_ * others.transpose();
         return k;
     }
@@ -112,19 +133,26 @@ private:
         for (Eigen::Index j = 0; j < columns; ++j)
             for (std::size_t d = 0; d < dimensions_; ++d) {
                 const EncodedPoint& other = others[static_cast<std::size_t>(j)];
-                const auto distance = [&](const EncodedPoint& point) { return geometry_->squared_distance(d, point, other); };
+                const auto distance = [&](const EncodedPoint& point) {
+                    return geometry_->squared_distance(d, point, other);
+                };
                 scaled[d].add(
-                    other, [&](const EncodedPoint& point) { return product * distance(point); }, r2.col(j));
+                    other, [&](const EncodedPoint& point) { return product * distance(point); },
+                    r2.col(j));
                 const auto of_dimension = [&](const EncodedPoint& point) {
-                    return geometry_->continuous(d) ? options_.additive_variance * matern52(inverse_squared_length() * distance(point))
-                                                    : alone_[d](point.levels[d], other.levels[d]);
+                    return geometry_->continuous(d)
+                               ? options_.additive_variance *
+                                     matern52(inverse_squared_length() * distance(point))
+                               : alone_[d](point.levels[d], other.levels[d]);
                 };
                 single[d].add(other, of_dimension, result.col(j));
             }
         return result + options_.product_variance * matern52(r2);
     }
     /// Of the additive part.
-    [[nodiscard]] double inverse_squared_length() const { return 1 / (options_.length * options_.length); }
+    [[nodiscard]] double inverse_squared_length() const {
+        return 1 / (options_.length * options_.length);
+    }
 
     /// Newton's method for the mode f of the latent (GPML algorithm 3.1, eq. 3.16 for the probit);
     /// f - mean = K gradient.
@@ -149,7 +177,8 @@ private:
             const Eigen::LLT<Eigen::MatrixXd> llt(b);
             factor_ = llt.matrixL();
             const Eigen::VectorXd right = curvature.cwiseProduct(f - mean_) + slope;
-            gradient_ = right - root_weights_.cwiseProduct(llt.solve(root_weights_.cwiseProduct(k * right)));
+            gradient_ = right - root_weights_.cwiseProduct(
+                                    llt.solve(root_weights_.cwiseProduct(k * right)));
             const Eigen::VectorXd next = mean_ + k * gradient_;
             const double moved = n > 0 ? (next - f).cwiseAbs().maxCoeff() : 0;
             f = next;
@@ -161,7 +190,8 @@ private:
     const LevelGeometry* geometry_;
     std::size_t dimensions_;
     std::vector<EncodedPoint> points_;
-    std::vector<Eigen::MatrixXd> alone_{};  ///< of each dimension the additive part's covariances, level by level
+    std::vector<Eigen::MatrixXd>
+        alone_{};  ///< of each dimension the additive part's covariances, level by level
     Eigen::VectorXd labels_{};
     Eigen::VectorXd margins_{};
     Eigen::VectorXd mean_{};

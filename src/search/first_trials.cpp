@@ -11,14 +11,16 @@
 
 namespace servetune {
 
-FirstTrials::FirstTrials(const Problem& problem, const Candidates& candidates, std::vector<ConfigurationEvidence> evidence,
+FirstTrials::FirstTrials(const Problem& problem, const Candidates& candidates,
+                         std::vector<ConfigurationEvidence> evidence,
                          const BayesianOptions& options, std::size_t of_knowledge)
     : problem_(problem),
       candidates_(candidates),
       evidence_(std::move(evidence)),
       options_(options),
       of_knowledge_(of_knowledge),
-      trials_(start_trials(candidates.geometry().dimensions(), options.trials.value_or(problem.trials.value_or(Budget{}.trials)))),
+      trials_(start_trials(candidates.geometry().dimensions(),
+                           options.trials.value_or(problem.trials.value_or(Budget{}.trials)))),
       seed_(options.learning.seed.value_or(problem.seed)),
       margins_(margins_hold(evidence_)),
       ran_out_(problem.space, candidates.geometry(), evidence_) {
@@ -40,7 +42,8 @@ std::optional<Proposal> FirstTrials::next(const std::vector<Configuration>& sugg
 
 std::optional<Proposal> FirstTrials::by_knowledge() const {
     for (const Winner& winner : options_.beliefs.winners(problem_.space))
-        if (!tried(winner.configuration) && may_work(winner.configuration)) return Proposal{winner.configuration, winner.why};
+        if (!tried(winner.configuration) && may_work(winner.configuration))
+            return Proposal{winner.configuration, winner.why};
     for (std::size_t source = 0; source < options_.beliefs.size(); ++source)
         if (options_.beliefs[source].winners().empty())
             if (auto proposal = by_model(source)) return proposal;
@@ -50,8 +53,11 @@ std::optional<Proposal> FirstTrials::by_knowledge() const {
 std::optional<Proposal> FirstTrials::by_model(std::size_t source) const {
     constexpr double as_good = 0.05;  // ln: less than any model's error
     const std::vector<bool> out = ran_out_.covers(candidates_.pool());
-    const auto may = [&](std::size_t i) { return !out[i] && (!margins_ || believed_margin(candidates_.beliefs(i)) >= 0); };
-    const std::vector<std::size_t> best = candidates_.best_believed(source, problem_.objective.leading().direction, as_good, may);
+    const auto may = [&](std::size_t i) {
+        return !out[i] && (!margins_ || believed_margin(candidates_.beliefs(i)) >= 0);
+    };
+    const std::vector<std::size_t> best =
+        candidates_.best_believed(source, problem_.objective.leading().direction, as_good, may);
     if (best.empty()) return std::nullopt;
     const std::string name = options_.beliefs[source].name();
     Configuration first = candidates_.configuration(problem_, best.front());
@@ -60,44 +66,58 @@ std::optional<Proposal> FirstTrials::by_model(std::size_t source) const {
     std::size_t other = best.front();
     double farthest_of_them = 0;
     for (const std::size_t i : best) {
-        const double here = squared_distance_to_nearest(candidates_.geometry(), candidates_.pool().point(i), points_);
+        const double here = squared_distance_to_nearest(candidates_.geometry(),
+                                                        candidates_.pool().point(i), points_);
         if (here <= farthest_of_them) continue;
         other = i;
         farthest_of_them = here;
     }
     if (other == best.front()) return std::nullopt;
-    return Proposal{candidates_.configuration(problem_, other), "as good by " + name + ", and unlike all that was tried"};
+    return Proposal{candidates_.configuration(problem_, other),
+                    "as good by " + name + ", and unlike all that was tried"};
 }
 
-std::optional<Proposal> FirstTrials::by_design(const std::vector<Configuration>& suggestions) const {
+std::optional<Proposal> FirstTrials::by_design(
+    const std::vector<Configuration>& suggestions) const {
     const auto works = [&](const Configuration& one) { return may_work(one); };
-    const bool half_left = 2 * evidence_.size() < trials_ + 1;  // the rest of the start is the design's
-    auto own = options_.own_defaults && half_left ? own_default(problem_.space, evidence_, works, seed_) : std::nullopt;
+    const bool half_left =
+        2 * evidence_.size() < trials_ + 1;  // the rest of the start is the design's
+    auto own = options_.own_defaults && half_left
+                   ? own_default(problem_.space, evidence_, works, seed_)
+                   : std::nullopt;
     if (own) return Proposal{std::move(*own), "a level that much depends on, at its own defaults"};
-    if (const auto found = std::find_if(suggestions.begin(), suggestions.end(), works); found != suggestions.end())
+    if (const auto found = std::find_if(suggestions.begin(), suggestions.end(), works);
+        found != suggestions.end())
         return Proposal{*found, "suggested"};
     const std::size_t left = trials_ + of_knowledge_ - evidence_.size();
-    auto few_changes = start_point(problem_.space, candidates_.geometry(), evidence_, trials_ - 1, left, works, seed_);
-    if (few_changes && !tried(*few_changes)) return Proposal{std::move(*few_changes), "the default with its least-tried settings changed"};
+    auto few_changes = start_point(problem_.space, candidates_.geometry(), evidence_, trials_ - 1,
+                                   left, works, seed_);
+    if (few_changes && !tried(*few_changes))
+        return Proposal{std::move(*few_changes),
+                        "the default with its least-tried settings changed"};
     const std::vector<bool> out = ran_out_.covers(candidates_.pool());
     std::vector<double> chances;
     for (std::size_t i = 0; i < candidates_.pool().size(); ++i) {
-        const double by_margin = margins_ ? normal_cdf(0.5 + believed_margin(candidates_.beliefs(i))) : 1;
+        const double by_margin =
+            margins_ ? normal_cdf(0.5 + believed_margin(candidates_.beliefs(i))) : 1;
         chances.push_back(out[i] ? std::min(by_margin, OutOfMemoryRule::chance) : by_margin);
     }
-    Configuration far = candidates_.configuration(problem_, farthest(candidates_.geometry(), candidates_.pool(), points_, chances, seed_));
+    Configuration far = candidates_.configuration(
+        problem_, farthest(candidates_.geometry(), candidates_.pool(), points_, chances, seed_));
     if (tried(far)) return std::nullopt;
     return Proposal{std::move(far), "far from all that was tried"};
 }
 
 bool FirstTrials::tried(const Configuration& configuration) const {
-    return std::any_of(evidence_.begin(), evidence_.end(),
-                       [&](const ConfigurationEvidence& entry) { return entry.configuration == configuration; });
+    return std::any_of(evidence_.begin(), evidence_.end(), [&](const ConfigurationEvidence& entry) {
+        return entry.configuration == configuration;
+    });
 }
 
 bool FirstTrials::behind_default(const Configuration& configuration) const {
-    const auto found = std::find_if(evidence_.begin(), evidence_.end(),
-                                    [&](const ConfigurationEvidence& entry) { return entry.configuration == configuration; });
+    const auto found = std::find_if(
+        evidence_.begin(), evidence_.end(),
+        [&](const ConfigurationEvidence& entry) { return entry.configuration == configuration; });
     if (found == evidence_.end() || found->under_way()) return false;
     const ConfigurationEvidence& usual = evidence_.front();
     if (!found->measured() || !usual.measured()) return usual.measured();

@@ -27,8 +27,9 @@ class FirstTrials {
 public:
     /// All must outlive it. `evidence`: the default's comes first. `options`: with the beliefs of
     /// this ask. `of_knowledge`: trials that knowledge may add to those of the design.
-    FirstTrials(const Problem& problem, const Candidates& candidates, std::vector<ConfigurationEvidence> evidence,
-                const BayesianOptions& options, std::size_t of_knowledge);
+    FirstTrials(const Problem& problem, const Candidates& candidates,
+                std::vector<ConfigurationEvidence> evidence, const BayesianOptions& options,
+                std::size_t of_knowledge);
 
     /// How many trials these beliefs may add. A source with winners gets one: two more of what its
     /// model believes best gained nothing where it was right, and cost 1 to 3 points of regret
@@ -40,7 +41,8 @@ public:
 private:
     [[nodiscard]] std::optional<Proposal> by_knowledge() const;
     [[nodiscard]] std::optional<Proposal> by_model(std::size_t source) const;
-    [[nodiscard]] std::optional<Proposal> by_design(const std::vector<Configuration>& suggestions) const;
+    [[nodiscard]] std::optional<Proposal> by_design(
+        const std::vector<Configuration>& suggestions) const;
     [[nodiscard]] bool tried(const Configuration& configuration) const;
     /// It was told, and failed or has a worse figure than the default.
     [[nodiscard]] bool behind_default(const Configuration& configuration) const;

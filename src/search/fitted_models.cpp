@@ -10,14 +10,16 @@ namespace servetune {
 /// nothing is believed, or nothing yet to compare it with.
 Eigen::MatrixXd FittedModels::columns(const std::vector<std::vector<PriorBelief>>& beliefs) const {
     const auto sources = static_cast<Eigen::Index>(belief_centres_.size());
-    Eigen::MatrixXd result = Eigen::MatrixXd::Zero(static_cast<Eigen::Index>(beliefs.size()), sources);
+    Eigen::MatrixXd result =
+        Eigen::MatrixXd::Zero(static_cast<Eigen::Index>(beliefs.size()), sources);
     constexpr double farthest = 3;
     for (std::size_t j = 0; j < belief_centres_.size(); ++j) {
         const std::optional<double>& centre = belief_centres_[j];
         for (std::size_t i = 0; i < beliefs.size() && centre; ++i)
             if (const auto& m = beliefs[i][j].log_value)
                 result(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j)) =
-                    farthest * std::tanh((scale_.turned(*m) - *centre) / scale_.spread() / farthest);
+                    farthest *
+                    std::tanh((scale_.turned(*m) - *centre) / scale_.spread() / farthest);
     }
     return result;
 }
@@ -29,7 +31,8 @@ void FittedModels::learn_objective(double noise_cv, const Options& options, std:
         for (const ConfigurationEvidence& entry : evidence_)
             if (const auto& log_value = entry.beliefs[j].log_value; entry.measured() && log_value)
                 known.push_back(scale_.turned(*log_value));
-        belief_centres_.push_back(known.empty() ? std::nullopt : std::optional(median_of(std::move(known))));
+        belief_centres_.push_back(known.empty() ? std::nullopt
+                                                : std::optional(median_of(std::move(known))));
     }
     GoalData of_goal = goal_data(evidence_, 0, scale_, noise_cv, options);
     std::vector<std::vector<PriorBelief>> beliefs;
@@ -62,7 +65,8 @@ void FittedModels::learn_limits(std::size_t limits, const Options& options, std:
         data.noise_factors = Eigen::Map<Eigen::VectorXd>(factors.data(), n);
         data.beliefs.resize(n, 0);
         model.margin =
-            std::make_unique<Surrogate>(geometry_, data, derive_seed(seed, j), HyperparameterSearch{2, 1, options.search.iterations});
+            std::make_unique<Surrogate>(geometry_, data, derive_seed(seed, j),
+                                        HyperparameterSearch{2, 1, options.search.iterations});
     }
 }
 
@@ -72,14 +76,18 @@ void FittedModels::learn_what_works(const Options& options) {
     std::vector<bool> works;
     std::vector<double> margins;
     for (const ConfigurationEvidence& entry : evidence_) {
-        if (!entry.measured() && entry.works) continue;  // under way, or its failure was not its own
+        if (!entry.measured() && entry.works)
+            continue;  // under way, or its failure was not its own
         points.push_back(entry.point);
         works.push_back(entry.works);
         margins.push_back(believed_margin(entry.beliefs));
     }
     const auto nothing = [](double margin) { return margin == 0; };
-    if (std::find(works.begin(), works.end(), false) == works.end() && std::all_of(margins.begin(), margins.end(), nothing)) return;
-    works_ = std::make_unique<FeasibilityModel>(geometry_, std::move(points), works, FeasibilityModel::Options{}, margins);
+    if (std::find(works.begin(), works.end(), false) == works.end() &&
+        std::all_of(margins.begin(), margins.end(), nothing))
+        return;
+    works_ = std::make_unique<FeasibilityModel>(geometry_, std::move(points), works,
+                                                FeasibilityModel::Options{}, margins);
 }
 
 void FittedModels::find_incumbent() {
@@ -91,10 +99,13 @@ void FittedModels::find_incumbent() {
     }
     const std::vector<Prediction> predictions = objective_->mixed(points, columns(beliefs));
     for (std::size_t i = 0; i < evidence_.size(); ++i)
-        if (evidence_[i].passes && (!incumbent_ || predictions[i].mean > predictions[*incumbent_].mean)) incumbent_ = i;
+        if (evidence_[i].passes &&
+            (!incumbent_ || predictions[i].mean > predictions[*incumbent_].mean))
+            incumbent_ = i;
     if (!incumbent_) return;
     const std::vector<EncodedPoint>& observed = objective_->experts().front().process.data().points;
-    observed_ = std::find(observed.begin(), observed.end(), evidence_[*incumbent_].point) - observed.begin();
+    observed_ = std::find(observed.begin(), observed.end(), evidence_[*incumbent_].point) -
+                observed.begin();
 }
 
 }  // namespace servetune

@@ -31,8 +31,9 @@ public:
 
     /// `evidence`: of what was told. `geometry` must outlive it. `noise_cv`: of one measurement of
     /// the leading goal.
-    FittedModels(const Problem& problem, std::vector<ConfigurationEvidence> evidence, const LevelGeometry& geometry, double noise_cv,
-                 const Options& options, std::uint64_t seed, OutputScale::Tail tail = OutputScale::Tail::compressed)
+    FittedModels(const Problem& problem, std::vector<ConfigurationEvidence> evidence,
+                 const LevelGeometry& geometry, double noise_cv, const Options& options,
+                 std::uint64_t seed, OutputScale::Tail tail = OutputScale::Tail::compressed)
         : geometry_(geometry),
           evidence_(std::move(evidence)),
           out_of_memory_(problem.space, geometry, evidence_),
@@ -40,10 +41,12 @@ public:
         std::vector<double> values;
         for (const ConfigurationEvidence& entry : evidence_)
             if (entry.measured()) values.push_back(entry.means.front());
-        scale_ = OutputScale(problem.objective.leading().direction == Direction::maximize, values, 2 * noise_cv,
+        scale_ = OutputScale(problem.objective.leading().direction == Direction::maximize, values,
+                             2 * noise_cv,
                              tail);  // a spread of noise alone would make noise worth learning
         learn_objective(noise_cv, options, derive_seed(seed, 1));
-        learn_limits(evidence_.empty() ? 0 : evidence_.front().margins.size(), options, derive_seed(seed, 2));
+        learn_limits(evidence_.empty() ? 0 : evidence_.front().margins.size(), options,
+                     derive_seed(seed, 2));
         learn_what_works(options);
         find_incumbent();
     }
@@ -53,15 +56,22 @@ public:
     [[nodiscard]] const OutputScale& scale() const { return scale_; }
     [[nodiscard]] const Surrogate& objective() const { return *objective_; }
     [[nodiscard]] const std::vector<LimitModel>& limits() const { return limits_; }
-    [[nodiscard]] const FeasibilityModel* works() const { return works_.get(); }  ///< null: nothing failed yet and no margin is known
+    [[nodiscard]] const FeasibilityModel* works() const {
+        return works_.get();
+    }  ///< null: nothing failed yet and no margin is known
     [[nodiscard]] const OutOfMemoryRule& out_of_memory() const { return out_of_memory_; }
     /// The best posterior mean among the evidence that pass; null where none does.
-    [[nodiscard]] const ConfigurationEvidence* incumbent() const { return incumbent_ ? &evidence_[*incumbent_] : nullptr; }
-    [[nodiscard]] Eigen::Index observed() const { return observed_; }  ///< the incumbent, among the objective's observations
+    [[nodiscard]] const ConfigurationEvidence* incumbent() const {
+        return incumbent_ ? &evidence_[*incumbent_] : nullptr;
+    }
+    [[nodiscard]] Eigen::Index observed() const {
+        return observed_;
+    }  ///< the incumbent, among the objective's observations
 
     /// What is believed of some points as the objective's experts take it: one row each, one column
     /// a source.
-    [[nodiscard]] Eigen::MatrixXd columns(const std::vector<std::vector<PriorBelief>>& beliefs) const;
+    [[nodiscard]] Eigen::MatrixXd columns(
+        const std::vector<std::vector<PriorBelief>>& beliefs) const;
 
 private:
     void learn_objective(double noise_cv, const Options& options, std::uint64_t seed);

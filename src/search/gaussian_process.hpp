@@ -35,7 +35,8 @@ struct Observations {
 /// `most` of so many, evenly through their order; all where there are no more.
 inline std::vector<Eigen::Index> even_part(std::size_t count, std::size_t most) {
     std::vector<Eigen::Index> result(std::min(count, most));
-    for (std::size_t i = 0; i < result.size(); ++i) result[i] = static_cast<Eigen::Index>(i * count / result.size());
+    for (std::size_t i = 0; i < result.size(); ++i)
+        result[i] = static_cast<Eigen::Index>(i * count / result.size());
     return result;
 }
 
@@ -51,10 +52,12 @@ class GaussianProcess {
 public:
     /// `tables`: distances among the observations' points. Throws UsageError where numbers are not
     /// finite or sizes differ.
-    GaussianProcess(const DistanceTables& tables, Observations data, KernelParameters kernel, double noise_variance)
+    GaussianProcess(const DistanceTables& tables, Observations data, KernelParameters kernel,
+                    double noise_variance)
         : kernel_(std::move(kernel)), noise_variance_(noise_variance), data_(std::move(data)) {
         check();
-        Eigen::MatrixXd k = with_regressors(covariance(tables, kernel_, data_.size(), data_.size()), data_.regressors, data_.regressors);
+        Eigen::MatrixXd k = with_regressors(covariance(tables, kernel_, data_.size(), data_.size()),
+                                            data_.regressors, data_.regressors);
         k.diagonal() += noise_variance_ * data_.noise_factors;
         factorise(std::move(k));
         residual_ = data_.values - data_.regressors * data_.coefficient_mean;
@@ -72,43 +75,55 @@ public:
 
     /// Covariance of the observations with m other points, regressors included: n x m. `tables`: n
     /// x m distances, `regressors`: m x p.
-    [[nodiscard]] Eigen::MatrixXd cross_covariance(const DistanceTables& tables, const Eigen::MatrixXd& regressors) const {
-        return with_regressors(covariance(tables, kernel_, size(), regressors.rows()), data_.regressors, regressors);
+    [[nodiscard]] Eigen::MatrixXd cross_covariance(const DistanceTables& tables,
+                                                   const Eigen::MatrixXd& regressors) const {
+        return with_regressors(covariance(tables, kernel_, size(), regressors.rows()),
+                               data_.regressors, regressors);
     }
 
     /// The same without tables, at points of `geometry`.
-    [[nodiscard]] Eigen::MatrixXd cross_covariance(const LevelGeometry& geometry, const std::vector<EncodedPoint>& points,
+    [[nodiscard]] Eigen::MatrixXd cross_covariance(const LevelGeometry& geometry,
+                                                   const std::vector<EncodedPoint>& points,
                                                    const Eigen::MatrixXd& regressors) const {
-        return with_regressors(covariance(geometry, data_.points, points, kernel_), data_.regressors, regressors);
+        return with_regressors(covariance(geometry, data_.points, points, kernel_),
+                               data_.regressors, regressors);
     }
 
     /// At m points: `tables` n x m, `regressors` m x p.
-    [[nodiscard]] std::vector<Prediction> predict(const DistanceTables& tables, const Eigen::MatrixXd& regressors) const {
+    [[nodiscard]] std::vector<Prediction> predict(const DistanceTables& tables,
+                                                  const Eigen::MatrixXd& regressors) const {
         return predict_from(cross_covariance(tables, regressors), regressors);
     }
     /// The same where the cross covariance is at hand.
-    [[nodiscard]] std::vector<Prediction> predict_from(const Eigen::MatrixXd& cross, const Eigen::MatrixXd& regressors) const {
-        const Eigen::VectorXd means = regressors * data_.coefficient_mean + cross.transpose() * weights_;
+    [[nodiscard]] std::vector<Prediction> predict_from(const Eigen::MatrixXd& cross,
+                                                       const Eigen::MatrixXd& regressors) const {
+        const Eigen::VectorXd means =
+            regressors * data_.coefficient_mean + cross.transpose() * weights_;
         const Eigen::MatrixXd half = half_solve(cross);
         std::vector<Prediction> result;
         for (Eigen::Index j = 0; j < regressors.rows(); ++j) {
             const double prior = prior_variance(regressors.row(j));
-            result.push_back({means(j), std::max(prior - half.col(j).squaredNorm(), least_variance(prior))});
+            result.push_back(
+                {means(j), std::max(prior - half.col(j).squaredNorm(), least_variance(prior))});
         }
         return result;
     }
 
     /// The joint posterior covariance at m points, m x m. `to_data`: n x m distances, `among`: m x
     /// m.
-    [[nodiscard]] Eigen::MatrixXd posterior_covariance(const DistanceTables& to_data, const DistanceTables& among,
+    [[nodiscard]] Eigen::MatrixXd posterior_covariance(const DistanceTables& to_data,
+                                                       const DistanceTables& among,
                                                        const Eigen::MatrixXd& regressors) const {
         const Eigen::MatrixXd half = half_solve(cross_covariance(to_data, regressors));
         const Eigen::Index m = regressors.rows();
-        return with_regressors(covariance(among, kernel_, m, m), regressors, regressors) - half.transpose() * half;
+        return with_regressors(covariance(among, kernel_, m, m), regressors, regressors) -
+               half.transpose() * half;
     }
 
     /// -2 ln p(y | parameters) up to a constant: r' K^-1 r + ln |K| (GPML eq. 2.30).
-    [[nodiscard]] double deviance() const { return residual_.dot(weights_) + 2 * factor_.diagonal().array().log().sum(); }
+    [[nodiscard]] double deviance() const {
+        return residual_.dot(weights_) + 2 * factor_.diagonal().array().log().sum();
+    }
 
     /// (K + noise)^-1. O(n^3).
     [[nodiscard]] Eigen::MatrixXd inverse() const {
@@ -120,7 +135,8 @@ public:
     [[nodiscard]] std::vector<Prediction> leave_one_out() const {
         const Eigen::VectorXd precisions = inverse().diagonal();
         std::vector<Prediction> result;
-        for (Eigen::Index i = 0; i < size(); ++i) result.push_back({data_.values(i) - weights_(i) / precisions(i), 1 / precisions(i)});
+        for (Eigen::Index i = 0; i < size(); ++i)
+            result.push_back({data_.values(i) - weights_(i) / precisions(i), 1 / precisions(i)});
         return result;
     }
 
@@ -129,7 +145,8 @@ public:
         const double prior = data_.coefficient_variance(p);
         const Eigen::VectorXd column = data_.regressors.col(p);
         const double seen = half_solve(column).squaredNorm();
-        return {data_.coefficient_mean(p) + prior * column.dot(weights_), std::max(prior - prior * prior * seen, 0.0)};
+        return {data_.coefficient_mean(p) + prior * column.dot(weights_),
+                std::max(prior - prior * prior * seen, 0.0)};
     }
 
     /// With the covariances k(x) of a point with the data: k(x)'w is the posterior covariance of
@@ -142,8 +159,8 @@ public:
     /// One more observation in O(n^2) in place of O(n^3): a row of the factor (L^-1 c and what is
     /// left of its variance). `tables`: n x 1 distances to it, `regressors`: 1 x p. A point that
     /// the others determine to rounding is given the smallest variance that the factor can hold.
-    void append(const DistanceTables& tables, const EncodedPoint& point, double value, double noise_factor,
-                const Eigen::RowVectorXd& regressors) {
+    void append(const DistanceTables& tables, const EncodedPoint& point, double value,
+                double noise_factor, const Eigen::RowVectorXd& regressors) {
         if (!std::isfinite(value) || !std::isfinite(noise_factor) || !regressors.allFinite())
             throw UsageError("a Gaussian process is conditioned on finite numbers only");
         const Eigen::VectorXd row = half_solve(cross_covariance(tables, regressors));
@@ -175,14 +192,20 @@ private:
 
     void check() const {
         const Eigen::Index n = data_.size();
-        if (data_.noise_factors.size() != n || data_.regressors.rows() != n || static_cast<Eigen::Index>(data_.points.size()) != n ||
-            data_.regressors.cols() != data_.coefficient_mean.size() || data_.coefficient_mean.size() != data_.coefficient_variance.size())
-            throw UsageError("a Gaussian process needs as many points, noise factors and rows of regressors as values");
-        if (!data_.values.allFinite() || !data_.noise_factors.allFinite() || !data_.regressors.allFinite())
+        if (data_.noise_factors.size() != n || data_.regressors.rows() != n ||
+            static_cast<Eigen::Index>(data_.points.size()) != n ||
+            data_.regressors.cols() != data_.coefficient_mean.size() ||
+            data_.coefficient_mean.size() != data_.coefficient_variance.size())
+            throw UsageError(
+                "a Gaussian process needs as many points, noise factors and rows of regressors as "
+                "values");
+        if (!data_.values.allFinite() || !data_.noise_factors.allFinite() ||
+            !data_.regressors.allFinite())
             throw UsageError("a Gaussian process is conditioned on finite numbers only");
     }
 
-    [[nodiscard]] Eigen::MatrixXd with_regressors(Eigen::MatrixXd k, const Eigen::MatrixXd& a, const Eigen::MatrixXd& b) const {
+    [[nodiscard]] Eigen::MatrixXd with_regressors(Eigen::MatrixXd k, const Eigen::MatrixXd& a,
+                                                  const Eigen::MatrixXd& b) const {
         k.noalias() += a * data_.coefficient_variance.asDiagonal() * b.transpose();
         return k;
     }
@@ -194,23 +217,27 @@ private:
         double added = 0;
         for (double share = 1e-12;; share *= 10) {
             const Eigen::LLT<Eigen::MatrixXd> llt(k);
-            const bool made = llt.info() == Eigen::Success && (k.rows() == 0 || llt.matrixLLT().diagonal().minCoeff() > 0);
+            const bool made = llt.info() == Eigen::Success &&
+                              (k.rows() == 0 || llt.matrixLLT().diagonal().minCoeff() > 0);
             if (made) {
                 factor_ = llt.matrixL();
                 return;
             }
-            if (share > 1e-2) throw UsageError("the covariance of the observations has no Cholesky factor");
+            if (share > 1e-2)
+                throw UsageError("the covariance of the observations has no Cholesky factor");
             k.diagonal().array() += share * mean - added;
             added = share * mean;
         }
     }
 
     [[nodiscard]] Eigen::MatrixXd half_solve(const Eigen::MatrixXd& right) const {
-        if (right.cols() == 0) return right;  // no points: Eigen would refer to the first number of none
+        if (right.cols() == 0)
+            return right;  // no points: Eigen would refer to the first number of none
         return factor_.triangularView<Eigen::Lower>().solve(right);
     }
     [[nodiscard]] Eigen::VectorXd solve(const Eigen::VectorXd& right) const {
-        return factor_.triangularView<Eigen::Lower>().transpose().solve(factor_.triangularView<Eigen::Lower>().solve(right));
+        return factor_.triangularView<Eigen::Lower>().transpose().solve(
+            factor_.triangularView<Eigen::Lower>().solve(right));
     }
 
     KernelParameters kernel_;

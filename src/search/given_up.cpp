@@ -6,12 +6,15 @@
 
 namespace servetune {
 
-std::vector<GivenUp> given_up(const Beliefs& beliefs, const Problem& problem, const Standings& standings) {
+std::vector<GivenUp> given_up(const Beliefs& beliefs, const Problem& problem,
+                              const Standings& standings) {
     std::vector<GivenUp> result;
     const Configuration usual = problem.space.default_configuration();
-    const auto found = std::find_if(standings.all().begin(), standings.all().end(),
-                                    [&](const Standing& standing) { return standing.configuration == usual; });
-    if (found == standings.all().end() || found->measured() == 0 || !standings.scale().ratios()) return result;
+    const auto found =
+        std::find_if(standings.all().begin(), standings.all().end(),
+                     [&](const Standing& standing) { return standing.configuration == usual; });
+    if (found == standings.all().end() || found->measured() == 0 || !standings.scale().ratios())
+        return result;
     const double sign = problem.objective.leading().direction == Direction::maximize ? 1 : -1;
     const double base = std::log(found->estimate().judged());
     for (std::size_t source = 0; source < beliefs.size(); ++source) {
@@ -22,15 +25,17 @@ std::vector<GivenUp> given_up(const Beliefs& beliefs, const Problem& problem, co
         double both = 0;
         double squares = 0;
         for (const Standing& standing : standings.all()) {
-            const bool failed = std::any_of(standing.trials.begin(), standing.trials.end(), [](const Trial* trial) {
-                return trial->failure() != nullptr && teaches(trial->failure()->kind);
-            });
+            const bool failed =
+                std::any_of(standing.trials.begin(), standing.trials.end(), [](const Trial* trial) {
+                    return trial->failure() != nullptr && teaches(trial->failure()->kind);
+                });
             if (standing.measured() == 0 && !failed) continue;
             const auto believed = beliefs[source].belief(standing.configuration).log_value;
             if (!believed) continue;
             const double promised = sign * (*believed - *of_default);
             if (promised <= std::log1p(problem.decision.min_gain)) continue;
-            const double measured = failed ? -promised : sign * (std::log(standing.estimate().judged()) - base);
+            const double measured =
+                failed ? -promised : sign * (std::log(standing.estimate().judged()) - base);
             ++one.trials;
             one.promised += promised;
             one.measured += measured;

@@ -23,6 +23,7 @@ struct GivenUp {
 /// surely (two standard errors), over at least two configurations. A failure counts as the promise
 /// turned round. The regression on a belief shrinks it only, and would go on to ask beside the
 /// winners of a chip of another maker.
-[[nodiscard]] std::vector<GivenUp> given_up(const Beliefs& beliefs, const Problem& problem, const Standings& standings);
+[[nodiscard]] std::vector<GivenUp> given_up(const Beliefs& beliefs, const Problem& problem,
+                                            const Standings& standings);
 
 }  // namespace servetune

@@ -6,38 +6,48 @@
 
 namespace servetune {
 
-double Hyperparameters::negative_log_posterior(const DistanceTables& tables, const Observations& data, const Eigen::VectorXd& theta,
+double Hyperparameters::negative_log_posterior(const DistanceTables& tables,
+                                               const Observations& data,
+                                               const Eigen::VectorXd& theta,
                                                Eigen::VectorXd& gradient) const {
     constexpr double infinite = std::numeric_limits<double>::infinity();
     gradient = Eigen::VectorXd::Zero(size());
-    constexpr double farthest = 12;  // e^12 either way from anything that the priors hold: a step too far
-    if (!theta.allFinite() || (theta - prior_mode()).cwiseAbs().maxCoeff() > farthest) return infinite;
+    constexpr double farthest =
+        12;  // e^12 either way from anything that the priors hold: a step too far
+    if (!theta.allFinite() || (theta - prior_mode()).cwiseAbs().maxCoeff() > farthest)
+        return infinite;
     const KernelParameters parameters = kernel(theta);
     const Eigen::Index n = data.size();
     Eigen::MatrixXd r2 = Eigen::MatrixXd::Zero(n, n);
-    for (Eigen::Index d = 0; d < dimensions_; ++d) r2 += parameters.inverse_squared_lengths(d) * tables[static_cast<std::size_t>(d)];
+    for (Eigen::Index d = 0; d < dimensions_; ++d)
+        r2 += parameters.inverse_squared_lengths(d) * tables[static_cast<std::size_t>(d)];
     const Eigen::MatrixXd matern = r2.unaryExpr([](double value) { return matern52(value); });
     Eigen::MatrixXd k = parameters.product_variance * matern;
-    Eigen::MatrixXd additive = Eigen::MatrixXd::Zero(priors_.additive ? n : 0, priors_.additive ? n : 0);
+    Eigen::MatrixXd additive =
+        Eigen::MatrixXd::Zero(priors_.additive ? n : 0, priors_.additive ? n : 0);
     if (priors_.additive) {
         for (Eigen::Index d = 0; d < dimensions_; ++d)
-            additive += (parameters.inverse_squared_lengths(d) * tables[static_cast<std::size_t>(d)]).unaryExpr([](double value) {
-                return matern52(value);
-            });
-        additive *= parameters.additive_variance / static_cast<double>(std::max<Eigen::Index>(dimensions_, 1));
+            additive +=
+                (parameters.inverse_squared_lengths(d) * tables[static_cast<std::size_t>(d)])
+                    .unaryExpr([](double value) { return matern52(value); });
+        additive *= parameters.additive_variance /
+                    static_cast<double>(std::max<Eigen::Index>(dimensions_, 1));
         k += additive;
     }
-    k.noalias() += data.regressors * data.coefficient_variance.asDiagonal() * data.regressors.transpose();
+    k.noalias() +=
+        data.regressors * data.coefficient_variance.asDiagonal() * data.regressors.transpose();
     k.diagonal() += noise_variance(theta) * data.noise_factors;
     const Eigen::LLT<Eigen::MatrixXd> llt(k);
-    if (llt.info() != Eigen::Success || (n > 0 && !(llt.matrixLLT().diagonal().minCoeff() > 0))) return infinite;
+    if (llt.info() != Eigen::Success || (n > 0 && !(llt.matrixLLT().diagonal().minCoeff() > 0)))
+        return infinite;
     const Eigen::VectorXd residual = data.values - data.regressors * data.coefficient_mean;
     const Eigen::VectorXd weights = llt.solve(residual);
     double value = 0.5 * residual.dot(weights) + llt.matrixLLT().diagonal().array().log().sum();
 
     Eigen::MatrixXd pull = llt.solve(Eigen::MatrixXd::Identity(n, n));  // K^-1 - a a'
     pull.noalias() -= weights * weights.transpose();
-    const Eigen::MatrixXd slope = parameters.product_variance * r2.unaryExpr([](double at) { return matern52_slope(at); });
+    const Eigen::MatrixXd slope =
+        parameters.product_variance * r2.unaryExpr([](double at) { return matern52_slope(at); });
     const Eigen::MatrixXd pulled_slope = pull.cwiseProduct(slope);
     for (Eigen::Index d = 0; d < dimensions_; ++d) {
         const double inverse = parameters.inverse_squared_lengths(d);
@@ -45,13 +55,17 @@ double Hyperparameters::negative_log_posterior(const DistanceTables& tables, con
         double sum = pulled_slope.cwiseProduct(table).sum();
         if (priors_.additive) {
             const double share = parameters.additive_variance / static_cast<double>(dimensions_);
-            sum += share *
-                   pull.cwiseProduct(table).cwiseProduct((inverse * table).unaryExpr([](double at) { return matern52_slope(at); })).sum();
+            sum += share * pull.cwiseProduct(table)
+                               .cwiseProduct((inverse * table).unaryExpr([](double at) {
+                                   return matern52_slope(at);
+                               }))
+                               .sum();
         }
         gradient(d) = 0.5 * -2 * inverse * sum;
     }
     gradient(dimensions_) = 0.5 * parameters.product_variance * pull.cwiseProduct(matern).sum();
-    gradient(dimensions_ + 1) = 0.5 * std::exp(theta(dimensions_ + 1)) * pull.diagonal().dot(data.noise_factors);
+    gradient(dimensions_ + 1) =
+        0.5 * std::exp(theta(dimensions_ + 1)) * pull.diagonal().dot(data.noise_factors);
     if (priors_.additive) gradient(dimensions_ + 2) = 0.5 * pull.cwiseProduct(additive).sum();
     for (Eigen::Index i = 0; i < size(); ++i) {
         const double off = (theta(i) - prior(i).log_mean) / prior(i).log_sd;
@@ -61,10 +75,12 @@ double Hyperparameters::negative_log_posterior(const DistanceTables& tables, con
     return value;
 }
 
-std::pair<DistanceTables, Observations> thinned(const DistanceTables& tables, const Observations& data, std::size_t most) {
+std::pair<DistanceTables, Observations> thinned(const DistanceTables& tables,
+                                                const Observations& data, std::size_t most) {
     const std::vector<Eigen::Index> kept = even_part(data.points.size(), most);
     Observations fewer;
-    for (const Eigen::Index i : kept) fewer.points.push_back(data.points[static_cast<std::size_t>(i)]);
+    for (const Eigen::Index i : kept)
+        fewer.points.push_back(data.points[static_cast<std::size_t>(i)]);
     DistanceTables among;
     for (const Eigen::MatrixXd& table : tables) among.emplace_back(table(kept, kept));
     fewer.values = data.values(kept);
@@ -75,33 +91,44 @@ std::pair<DistanceTables, Observations> thinned(const DistanceTables& tables, co
     return {std::move(among), std::move(fewer)};
 }
 
-std::vector<HyperparameterMode> fit_hyperparameters(const Hyperparameters& hyperparameters, const DistanceTables& tables,
-                                                    const Observations& data, std::uint64_t seed, const HyperparameterSearch& search) {
+std::vector<HyperparameterMode> fit_hyperparameters(const Hyperparameters& hyperparameters,
+                                                    const DistanceTables& tables,
+                                                    const Observations& data, std::uint64_t seed,
+                                                    const HyperparameterSearch& search) {
     if (data.points.size() > search.fitted_to) {
         const auto [among, fewer] = thinned(tables, data, search.fitted_to);
         return fit_hyperparameters(hyperparameters, among, fewer, seed, search);
     }
     Rng rng(seed);
     std::vector<HyperparameterMode> found;
-    const std::size_t starts = data.points.size() > search.many ? std::min(search.starts, search.starts_of_many) : search.starts;
+    const std::size_t starts = data.points.size() > search.many
+                                   ? std::min(search.starts, search.starts_of_many)
+                                   : search.starts;
     for (std::size_t start = 0; start < std::max<std::size_t>(starts, 1); ++start) {
-        const Eigen::VectorXd from = start == 0 ? hyperparameters.prior_mode() : hyperparameters.prior_draw(rng);
-        const LbfgsResult result =
-            minimise_lbfgs([&](const Eigen::VectorXd& theta,
-                               Eigen::VectorXd& gradient) { return hyperparameters.negative_log_posterior(tables, data, theta, gradient); },
-                           from, {search.iterations});
+        const Eigen::VectorXd from =
+            start == 0 ? hyperparameters.prior_mode() : hyperparameters.prior_draw(rng);
+        const LbfgsResult result = minimise_lbfgs(
+            [&](const Eigen::VectorXd& theta, Eigen::VectorXd& gradient) {
+                return hyperparameters.negative_log_posterior(tables, data, theta, gradient);
+            },
+            from, {search.iterations});
         if (std::isfinite(result.value)) found.push_back({result.point, result.value, 1});
     }
-    std::stable_sort(found.begin(), found.end(),
-                     [](const auto& a, const auto& b) { return a.negative_log_posterior < b.negative_log_posterior; });
+    std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+        return a.negative_log_posterior < b.negative_log_posterior;
+    });
     std::vector<HyperparameterMode> modes;
     double total = 0;
     for (HyperparameterMode& mode : found) {
         constexpr double same = 0.05;
-        const bool known = std::any_of(modes.begin(), modes.end(), [&](const HyperparameterMode& better) {
-            return (better.theta - mode.theta).cwiseAbs().maxCoeff() < same;
-        });
-        mode.weight = modes.empty() ? 1 : std::exp(modes.front().negative_log_posterior - mode.negative_log_posterior);
+        const bool known =
+            std::any_of(modes.begin(), modes.end(), [&](const HyperparameterMode& better) {
+                return (better.theta - mode.theta).cwiseAbs().maxCoeff() < same;
+            });
+        mode.weight =
+            modes.empty()
+                ? 1
+                : std::exp(modes.front().negative_log_posterior - mode.negative_log_posterior);
         constexpr double least_weight = 0.1;
         if (known || mode.weight < least_weight || modes.size() >= search.modes) continue;
         total += mode.weight;

@@ -44,7 +44,8 @@ struct HyperparameterPriors {
         HyperparameterPriors priors;
         const auto dimensions = static_cast<double>(geometry.dimensions());
         for (std::size_t d = 0; d < geometry.dimensions(); ++d)
-            priors.lengths.push_back({std::log(0.8) + 0.5 * std::log(dimensions * geometry.typical_distance(d)), 1.5});
+            priors.lengths.push_back(
+                {std::log(0.8) + 0.5 * std::log(dimensions * geometry.typical_distance(d)), 1.5});
         return priors;
     }
 };
@@ -57,7 +58,8 @@ public:
     static constexpr double least_noise_variance = 1e-6;
 
     explicit Hyperparameters(HyperparameterPriors priors)
-        : dimensions_(static_cast<Eigen::Index>(priors.lengths.size())), priors_(std::move(priors)) {}
+        : dimensions_(static_cast<Eigen::Index>(priors.lengths.size())),
+          priors_(std::move(priors)) {}
 
     [[nodiscard]] Eigen::Index size() const { return dimensions_ + (priors_.additive ? 3 : 2); }
     [[nodiscard]] KernelParameters kernel(const Eigen::VectorXd& theta) const {
@@ -76,19 +78,22 @@ public:
     }
     [[nodiscard]] Eigen::VectorXd prior_draw(Rng& rng) const {
         Eigen::VectorXd result(size());
-        for (Eigen::Index i = 0; i < size(); ++i) result(i) = prior(i).log_mean + prior(i).log_sd * rng.normal();
+        for (Eigen::Index i = 0; i < size(); ++i)
+            result(i) = prior(i).log_mean + prior(i).log_sd * rng.normal();
         return result;
     }
 
     /// -ln p(y, theta) up to a constant, and its gradient: 0.5 tr((K^-1 - a a') dK) (GPML eq. 5.9),
     /// a = K^-1 r, and the prior's. Infinite where the covariance has no factor. O(n^3 + n^2 D).
-    double negative_log_posterior(const DistanceTables& tables, const Observations& data, const Eigen::VectorXd& theta,
-                                  Eigen::VectorXd& gradient) const;
+    double negative_log_posterior(const DistanceTables& tables, const Observations& data,
+                                  const Eigen::VectorXd& theta, Eigen::VectorXd& gradient) const;
 
 private:
     [[nodiscard]] const LogNormal& prior(Eigen::Index i) const {
         if (i < dimensions_) return priors_.lengths[static_cast<std::size_t>(i)];
-        return i == dimensions_ ? priors_.product_variance : i == dimensions_ + 1 ? priors_.noise_variance : priors_.additive_variance;
+        return i == dimensions_       ? priors_.product_variance
+               : i == dimensions_ + 1 ? priors_.noise_variance
+                                      : priors_.additive_variance;
     }
 
     Eigen::Index dimensions_;
@@ -103,13 +108,15 @@ struct HyperparameterMode {
 };
 
 /// An even part of the observations, and the distances among them.
-[[nodiscard]] std::pair<DistanceTables, Observations> thinned(const DistanceTables& tables, const Observations& data, std::size_t most);
+[[nodiscard]] std::pair<DistanceTables, Observations> thinned(const DistanceTables& tables,
+                                                              const Observations& data,
+                                                              std::size_t most);
 
 /// The best modes from several starts, the best first; those within 0.05 of a better one in every
 /// logarithm are the same one. Weights: in proportion to the posterior density at the mode, none
 /// below a tenth of the best's so that the rest is not counted. Depends on data and `seed` only.
-[[nodiscard]] std::vector<HyperparameterMode> fit_hyperparameters(const Hyperparameters& hyperparameters, const DistanceTables& tables,
-                                                                  const Observations& data, std::uint64_t seed,
-                                                                  const HyperparameterSearch& search = {});
+[[nodiscard]] std::vector<HyperparameterMode> fit_hyperparameters(
+    const Hyperparameters& hyperparameters, const DistanceTables& tables, const Observations& data,
+    std::uint64_t seed, const HyperparameterSearch& search = {});
 
 }  // namespace servetune

@@ -38,9 +38,11 @@ public:
 
     /// Points that are dominated, or not above the reference in both goals, take no part.
     Staircase(std::vector<Point> points, Point reference) : reference_(reference) {
-        std::sort(points.begin(), points.end(), [](const Point& a, const Point& b) { return a > b; });
+        std::sort(points.begin(), points.end(),
+                  [](const Point& a, const Point& b) { return a > b; });
         double highest = reference[1];
-        for (const Point& point : points) {  // from the best in the first goal: each must be higher in the second
+        for (const Point& point :
+             points) {  // from the best in the first goal: each must be higher in the second
             if (point[0] <= reference[0] || point[1] <= highest) continue;
             steps_.push_back(point);
             highest = point[1];
@@ -53,7 +55,8 @@ public:
 
     [[nodiscard]] double hypervolume() const {
         double area = 0;
-        for (std::size_t i = 0; i < steps_.size(); ++i) area += (steps_[i][0] - begin(i)) * (steps_[i][1] - reference_[1]);
+        for (std::size_t i = 0; i < steps_.size(); ++i)
+            area += (steps_[i][0] - begin(i)) * (steps_[i][1] - reference_[1]);
         return area;
     }
     /// What a point adds to the hypervolume.
@@ -66,13 +69,16 @@ public:
         return area;
     }
     /// ln of what a point is expected to add whose goals are independent normals.
-    [[nodiscard]] double log_expected_improvement(const Prediction& first, const Prediction& second) const {
+    [[nodiscard]] double log_expected_improvement(const Prediction& first,
+                                                  const Prediction& second) const {
         const double nothing = -std::numeric_limits<double>::infinity();
         double largest = nothing;  // sum of exponentials: e^largest times `sum`
         double sum = 0;
         double log_from = servetune::log_expected_improvement(first, reference_[0]);
         for (std::size_t i = 0; i <= steps_.size(); ++i) {
-            const double log_to = i < steps_.size() ? servetune::log_expected_improvement(first, steps_[i][0]) : nothing;
+            const double log_to = i < steps_.size()
+                                      ? servetune::log_expected_improvement(first, steps_[i][0])
+                                      : nothing;
             const double log_width = log_difference(log_from, log_to);
             log_from = log_to;
             if (log_width == nothing) continue;
@@ -86,8 +92,12 @@ public:
     }
 
 private:
-    [[nodiscard]] double begin(std::size_t strip) const { return strip == 0 ? reference_[0] : steps_[strip - 1][0]; }
-    [[nodiscard]] double floor(std::size_t strip) const { return strip < steps_.size() ? steps_[strip][1] : reference_[1]; }
+    [[nodiscard]] double begin(std::size_t strip) const {
+        return strip == 0 ? reference_[0] : steps_[strip - 1][0];
+    }
+    [[nodiscard]] double floor(std::size_t strip) const {
+        return strip < steps_.size() ? steps_[strip][1] : reference_[1];
+    }
 
     Point reference_;
     std::vector<Point> steps_{};

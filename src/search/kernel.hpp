@@ -46,7 +46,8 @@ struct KernelParameters {
 using DistanceTables = std::vector<Eigen::MatrixXd>;
 
 /// |a| x |b| for each dimension. O(|a| |b| D).
-inline DistanceTables distance_tables(const LevelGeometry& geometry, const std::vector<EncodedPoint>& a,
+inline DistanceTables distance_tables(const LevelGeometry& geometry,
+                                      const std::vector<EncodedPoint>& a,
                                       const std::vector<EncodedPoint>& b) {
     DistanceTables result;
     result.reserve(geometry.dimensions());
@@ -54,14 +55,16 @@ inline DistanceTables distance_tables(const LevelGeometry& geometry, const std::
         Eigen::MatrixXd& table = result.emplace_back(a.size(), b.size());
         for (std::size_t j = 0; j < b.size(); ++j)
             for (std::size_t i = 0; i < a.size(); ++i)
-                table(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j)) = geometry.squared_distance(d, a[i], b[j]);
+                table(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j)) =
+                    geometry.squared_distance(d, a[i], b[j]);
     }
     return result;
 }
 
 /// k between the points of the tables. O(rows cols D). `rows`, `cols` for a space without
 /// dimensions, where k is the variance everywhere.
-inline Eigen::MatrixXd covariance(const DistanceTables& tables, const KernelParameters& parameters, Eigen::Index rows, Eigen::Index cols) {
+inline Eigen::MatrixXd covariance(const DistanceTables& tables, const KernelParameters& parameters,
+                                  Eigen::Index rows, Eigen::Index cols) {
     if (tables.empty()) return Eigen::MatrixXd::Constant(rows, cols, parameters.prior_variance());
     Eigen::MatrixXd r2 = Eigen::MatrixXd::Zero(rows, cols);
     Eigen::MatrixXd sum = Eigen::MatrixXd::Zero(rows, cols);

@@ -13,9 +13,11 @@
 namespace servetune {
 
 struct LbfgsOptions {
-    std::size_t iterations = 50;       ///< a fit of a dozen parameters has converged by then, or its start was hopeless
-    std::size_t memory = 8;            ///< pairs kept; 3 to 20 is usual (Nocedal and Wright, section 7.2)
-    double gradient_tolerance = 1e-4;  ///< largest component; of a log posterior, whose differences below 1e-3 mean nothing
+    std::size_t iterations =
+        50;  ///< a fit of a dozen parameters has converged by then, or its start was hopeless
+    std::size_t memory = 8;  ///< pairs kept; 3 to 20 is usual (Nocedal and Wright, section 7.2)
+    double gradient_tolerance =
+        1e-4;  ///< largest component; of a log posterior, whose differences below 1e-3 mean nothing
 };
 
 struct LbfgsResult {
@@ -29,7 +31,8 @@ struct LbfgsResult {
 /// gradient; a value that is not finite is a step too far. Returns the best point seen; the start
 /// where nothing is better.
 template <class Function>
-LbfgsResult minimise_lbfgs(const Function& function, Eigen::VectorXd start, const LbfgsOptions& options = {}) {
+LbfgsResult minimise_lbfgs(const Function& function, Eigen::VectorXd start,
+                           const LbfgsOptions& options = {}) {
     struct Pair {
         Eigen::VectorXd step;
         Eigen::VectorXd change;
@@ -41,7 +44,8 @@ LbfgsResult minimise_lbfgs(const Function& function, Eigen::VectorXd start, cons
     result.value = function(result.point, gradient);
     if (!std::isfinite(result.value)) return result;
     for (std::size_t iteration = 0; iteration < options.iterations; ++iteration) {
-        if (gradient.size() == 0 || gradient.cwiseAbs().maxCoeff() < options.gradient_tolerance) break;
+        if (gradient.size() == 0 || gradient.cwiseAbs().maxCoeff() < options.gradient_tolerance)
+            break;
         // Two loops: H gradient from the pairs, H0 = s'y / y'y (equation 7.20).
         Eigen::VectorXd direction = -gradient;
         std::vector<double> alphas(pairs.size());
@@ -50,9 +54,13 @@ LbfgsResult minimise_lbfgs(const Function& function, Eigen::VectorXd start, cons
             direction -= alphas[i] * pairs[i].change;
         }
         if (!pairs.empty()) direction *= pairs.back().curvature / pairs.back().change.squaredNorm();
-        else direction /= std::max(1.0, gradient.norm());  // nothing is known of the scale: a step of length one at most
+        else
+            direction /= std::max(
+                1.0,
+                gradient.norm());  // nothing is known of the scale: a step of length one at most
         for (std::size_t i = 0; i < pairs.size(); ++i)
-            direction += (alphas[i] - pairs[i].change.dot(direction) / pairs[i].curvature) * pairs[i].step;
+            direction +=
+                (alphas[i] - pairs[i].change.dot(direction) / pairs[i].curvature) * pairs[i].step;
         const double slope = gradient.dot(direction);
         if (!(slope < 0)) {
             if (pairs.empty()) break;
@@ -71,7 +79,8 @@ LbfgsResult minimise_lbfgs(const Function& function, Eigen::VectorXd start, cons
             moved = true;
             const Eigen::VectorXd step = next - result.point;
             const Eigen::VectorXd change = next_gradient - gradient;
-            if (const double curvature = step.dot(change); curvature > 1e-12 * step.norm() * change.norm())
+            if (const double curvature = step.dot(change);
+                curvature > 1e-12 * step.norm() * change.norm())
                 pairs.push_back({step, change, curvature});
             if (pairs.size() > options.memory) pairs.pop_front();
             result.point = next;

@@ -12,12 +12,15 @@ LevelGeometry::LevelGeometry(SearchSpace searched) : space_(std::move(searched))
         const Parameter& parameter = space.parameters()[i];
         if (is_fixed(parameter) && parameter.active_when.empty()) continue;
         const auto shares = [&](const Dimension& dimension) {
-            return std::all_of(dimension.parameters.begin(), dimension.parameters.end(), [&](std::size_t other) {
-                return alike(space.parameters()[other], parameter) && exclude_each_other(space.parameters()[other], parameter);
-            });
+            return std::all_of(dimension.parameters.begin(), dimension.parameters.end(),
+                               [&](std::size_t other) {
+                                   return alike(space.parameters()[other], parameter) &&
+                                          exclude_each_other(space.parameters()[other], parameter);
+                               });
         };
-        const auto linked =
-            parameter.concept_name.empty() ? dimensions_.end() : std::find_if(dimensions_.begin(), dimensions_.end(), shares);
+        const auto linked = parameter.concept_name.empty()
+                                ? dimensions_.end()
+                                : std::find_if(dimensions_.begin(), dimensions_.end(), shares);
         if (linked != dimensions_.end()) {
             linked->parameters.push_back(i);
             linked->name = parameter.concept_name;
@@ -30,8 +33,9 @@ LevelGeometry::LevelGeometry(SearchSpace searched) : space_(std::move(searched))
         for (const std::size_t i : dimension.parameters) {
             dimension.first_level.push_back(dimension.inactive);
             const Parameter& parameter = space.parameters()[i];
-            dimension.inactive +=
-                has_positions(parameter) ? (parameter.offers_unset ? 1U : 0U) : static_cast<std::uint32_t>(parameter.level_count());
+            dimension.inactive += has_positions(parameter)
+                                      ? (parameter.offers_unset ? 1U : 0U)
+                                      : static_cast<std::uint32_t>(parameter.level_count());
         }
         const Parameter& first = space.parameters()[dimension.parameters.front()];
         if (!has_positions(first) && !first.ordered()) {
@@ -51,8 +55,10 @@ LevelGeometry::LevelGeometry(SearchSpace searched) : space_(std::move(searched))
 bool LevelGeometry::exclude_each_other(const Parameter& a, const Parameter& b) {
     for (const Condition& mine : a.active_when)
         for (const Condition& other : b.active_when)
-            if (mine.parent == other.parent && std::none_of(mine.values.begin(), mine.values.end(), [&](const Value& value) {
-                    return std::find(other.values.begin(), other.values.end(), value) != other.values.end();
+            if (mine.parent == other.parent &&
+                std::none_of(mine.values.begin(), mine.values.end(), [&](const Value& value) {
+                    return std::find(other.values.begin(), other.values.end(), value) !=
+                           other.values.end();
                 }))
                 return true;
     return false;
@@ -60,9 +66,11 @@ bool LevelGeometry::exclude_each_other(const Parameter& a, const Parameter& b) {
 
 /// One concept, one kind of domain; reals are kept apart, for each has a scale of its own.
 bool LevelGeometry::alike(const Parameter& a, const Parameter& b) {
-    return !a.concept_name.empty() && a.concept_name == b.concept_name && a.ordered() == b.ordered() && !has_positions(a) &&
-           !has_positions(b) && logarithmic(a) == logarithmic(b) &&
-           (!a.ordered() || number_of(a.level(a.level_count() - 1)).has_value() == number_of(b.level(b.level_count() - 1)).has_value());
+    return !a.concept_name.empty() && a.concept_name == b.concept_name &&
+           a.ordered() == b.ordered() && !has_positions(a) && !has_positions(b) &&
+           logarithmic(a) == logarithmic(b) &&
+           (!a.ordered() || number_of(a.level(a.level_count() - 1)).has_value() ==
+                                number_of(b.level(b.level_count() - 1)).has_value());
 }
 
 void LevelGeometry::embed_ordered(Dimension& dimension) const {
@@ -74,20 +82,27 @@ void LevelGeometry::embed_ordered(Dimension& dimension) const {
         for (std::size_t level = 0; level < parameter->level_count(); ++level) {
             const Value value = parameter->level(level);
             const bool unset = is_unset(value);
-            const auto mark = mark_of(*parameter, unset ? parameter->value_when_unset.value_or(Unset{}) : value, kind);
-            places.push_back(mark ? std::optional(Place{*mark, unset ? unset_lift : 0}) : std::nullopt);
+            const auto mark = mark_of(
+                *parameter, unset ? parameter->value_when_unset.value_or(Unset{}) : value, kind);
+            places.push_back(mark ? std::optional(Place{*mark, unset ? unset_lift : 0})
+                                  : std::nullopt);
         }
     std::vector<double> marks;
     for (const auto& place : places)
         if (place) marks.push_back(place->mark);
     std::sort(marks.begin(), marks.end());
     marks.erase(std::unique(marks.begin(), marks.end()), marks.end());
-    const auto unit = [](double value, double low, double high) { return high > low ? (value - low) / (high - low) : 0.5; };
+    const auto unit = [](double value, double low, double high) {
+        return high > low ? (value - low) / (high - low) : 0.5;
+    };
     const auto last_rank = static_cast<double>(marks.empty() ? 0 : marks.size() - 1);
     const bool by_ratio =
-        std::any_of(parameters.begin(), parameters.end(), [](const Parameter* parameter) { return parameter->by_ratio(); });
+        std::any_of(parameters.begin(), parameters.end(),
+                    [](const Parameter* parameter) { return parameter->by_ratio(); });
     const double half = std::sqrt(0.5);
-    dimension.coordinates.setZero(dimension.inactive + 1, 5);  // position, rank, lift when inactive, when unset, when unset and unknown
+    dimension.coordinates.setZero(
+        dimension.inactive + 1,
+        5);  // position, rank, lift when inactive, when unset, when unset and unknown
     for (std::size_t level = 0; level <= places.size(); ++level) {
         auto row = dimension.coordinates.row(static_cast<Eigen::Index>(level));
         if (level == places.size() || !places[level]) {
@@ -95,9 +110,11 @@ void LevelGeometry::embed_ordered(Dimension& dimension) const {
             row(level == places.size() ? 2 : 4) = 0.5;
             continue;
         }
-        const auto rank = static_cast<double>(std::lower_bound(marks.begin(), marks.end(), places[level]->mark) - marks.begin());
+        const auto rank = static_cast<double>(
+            std::lower_bound(marks.begin(), marks.end(), places[level]->mark) - marks.begin());
         const double position = unit(places[level]->mark, marks.front(), marks.back());
-        row << half * position, half * (by_ratio ? position : unit(rank, 0, last_rank)), 0, places[level]->lift, 0;
+        row << half * position, half * (by_ratio ? position : unit(rank, 0, last_rank)), 0,
+            places[level]->lift, 0;
     }
 }
 
@@ -115,7 +132,8 @@ void LevelGeometry::embed_categories(Dimension& dimension) const {
         const Parameter& parameter = space_.parameters()[i];
         for (std::size_t level = 0; level < parameter.level_count(); ++level) {
             const Value value = parameter.level(level);
-            if (is_unset(value) && parameter.value_when_unset) rows.push_back({vertex(category(*parameter.value_when_unset)), unset_lift});
+            if (is_unset(value) && parameter.value_when_unset)
+                rows.push_back({vertex(category(*parameter.value_when_unset)), unset_lift});
             else rows.push_back({vertex(category(value)), 0});
         }
     }
@@ -128,9 +146,11 @@ void LevelGeometry::embed_categories(Dimension& dimension) const {
     dimension.table.resize(levels, levels);
     for (Eigen::Index a = 0; a < levels; ++a)
         for (Eigen::Index b = 0; b < levels; ++b) {
-            const Row &one = rows[static_cast<std::size_t>(a)], &other = rows[static_cast<std::size_t>(b)];
+            const Row &one = rows[static_cast<std::size_t>(a)],
+                      &other = rows[static_cast<std::size_t>(b)];
             const double lifted = one.lift - other.lift;
-            dimension.table(a, b) = (one.vertex == other.vertex ? 0.0 : between_vertices) + lifted * lifted;
+            dimension.table(a, b) =
+                (one.vertex == other.vertex ? 0.0 : between_vertices) + lifted * lifted;
         }
 }
 
@@ -140,7 +160,8 @@ void LevelGeometry::embed_real(Dimension& dimension) const {
     const Parameter& parameter = space_.parameters()[dimension.parameters.front()];
     dimension.coordinates.setZero(dimension.inactive + 1, 4);
     if (parameter.offers_unset) {
-        const auto number = parameter.value_when_unset ? number_of(*parameter.value_when_unset) : std::nullopt;
+        const auto number =
+            parameter.value_when_unset ? number_of(*parameter.value_when_unset) : std::nullopt;
         if (number && std::isfinite(parameter.position_of(*number)))
             dimension.coordinates.row(0) << parameter.position_of(*number), 0, unset_lift, 0;
         else dimension.coordinates.row(0) << 0.5, 0, 0, 0.5;
@@ -153,8 +174,8 @@ void LevelGeometry::fill_table(Dimension& dimension, double power) {
     dimension.table.resize(levels, levels);
     for (Eigen::Index a = 0; a < levels; ++a)
         for (Eigen::Index b = 0; b <= a; ++b)
-            dimension.table(a, b) = dimension.table(b, a) =
-                std::pow((dimension.coordinates.row(a) - dimension.coordinates.row(b)).squaredNorm(), power);
+            dimension.table(a, b) = dimension.table(b, a) = std::pow(
+                (dimension.coordinates.row(a) - dimension.coordinates.row(b)).squaredNorm(), power);
 }
 
 EncodedPoint LevelGeometry::encode(const Configuration& configuration) const {
@@ -164,7 +185,8 @@ EncodedPoint LevelGeometry::encode(const Configuration& configuration) const {
     for (const Dimension& dimension : dimensions_) {
         point.levels.push_back(dimension.inactive);
         for (const std::size_t parameter : dimension.parameters)
-            if (const Value* value = configuration.find(space_.parameters()[parameter].name)) encode(parameter, *value, point);
+            if (const Value* value = configuration.find(space_.parameters()[parameter].name))
+                encode(parameter, *value, point);
     }
     return point;
 }
@@ -179,17 +201,23 @@ void LevelGeometry::encode(std::size_t which, const Value& value, EncodedPoint& 
         point.levels[d] = *dimension.real_level;
         return;
     }
-    const auto k =
-        static_cast<std::size_t>(std::find(dimension.parameters.begin(), dimension.parameters.end(), which) - dimension.parameters.begin());
-    point.levels[d] = dimension.first_level[k] + static_cast<std::uint32_t>(parameter.level_of(value).value_or(0));
+    const auto k = static_cast<std::size_t>(
+        std::find(dimension.parameters.begin(), dimension.parameters.end(), which) -
+        dimension.parameters.begin());
+    point.levels[d] = dimension.first_level[k] +
+                      static_cast<std::uint32_t>(parameter.level_of(value).value_or(0));
 }
 
-double LevelGeometry::squared_distance(std::size_t which, const EncodedPoint& a, const EncodedPoint& b) const {
+double LevelGeometry::squared_distance(std::size_t which, const EncodedPoint& a,
+                                       const EncodedPoint& b) const {
     const Dimension& dimension = dimensions_[which];
     const double between_levels = dimension.table(a.levels[which], b.levels[which]);
     if (!dimension.real_level) return between_levels;
-    const auto position = [&](const EncodedPoint& point) { return dimension.coordinates(point.levels[which], 0) + point.positions[which]; };
-    const double at_zero = dimension.coordinates(a.levels[which], 0) - dimension.coordinates(b.levels[which], 0);
+    const auto position = [&](const EncodedPoint& point) {
+        return dimension.coordinates(point.levels[which], 0) + point.positions[which];
+    };
+    const double at_zero =
+        dimension.coordinates(a.levels[which], 0) - dimension.coordinates(b.levels[which], 0);
     const double apart = position(a) - position(b);
     return between_levels - at_zero * at_zero + apart * apart;
 }

@@ -55,13 +55,17 @@ public:
 
     [[nodiscard]] std::size_t dimensions() const { return dimensions_.size(); }
     /// Of a dimension: the parameter's name, or the concept of several.
-    [[nodiscard]] const std::string& name(std::size_t dimension) const { return dimensions_[dimension].name; }
+    [[nodiscard]] const std::string& name(std::size_t dimension) const {
+        return dimensions_[dimension].name;
+    }
     /// Number of levels of a dimension, the inactive one included (it is the last). Of a continuous
     /// one: unset, inactive and the reals.
     [[nodiscard]] std::size_t level_count(std::size_t dimension) const {
         return static_cast<std::size_t>(dimensions_[dimension].table.rows());
     }
-    [[nodiscard]] bool continuous(std::size_t dimension) const { return dimensions_[dimension].real_level.has_value(); }
+    [[nodiscard]] bool continuous(std::size_t dimension) const {
+        return dimensions_[dimension].real_level.has_value();
+    }
     /// Whether neighbouring levels are alike.
     [[nodiscard]] bool ordered(std::size_t dimension) const {
         return space_.parameters()[dimensions_[dimension].parameters.front()].ordered();
@@ -71,14 +75,19 @@ public:
 
     [[nodiscard]] EncodedPoint encode(const Configuration& configuration) const;
     /// The dimension of a parameter (an index of the space) that can vary; nothing for a fixed one.
-    [[nodiscard]] std::optional<std::size_t> dimension_of(std::size_t parameter) const { return dimension_of_[parameter]; }
+    [[nodiscard]] std::optional<std::size_t> dimension_of(std::size_t parameter) const {
+        return dimension_of_[parameter];
+    }
     /// Sets the dimension of a parameter to what `value` is there.
     void encode(std::size_t parameter, const Value& value, EncodedPoint& point) const;
 
     /// T of a dimension, level by level, symmetric with zeros on the diagonal; of reals only among
     /// the other levels.
-    [[nodiscard]] const Eigen::MatrixXd& table(std::size_t dimension) const { return dimensions_[dimension].table; }
-    [[nodiscard]] double squared_distance(std::size_t dimension, const EncodedPoint& a, const EncodedPoint& b) const;
+    [[nodiscard]] const Eigen::MatrixXd& table(std::size_t dimension) const {
+        return dimensions_[dimension].table;
+    }
+    [[nodiscard]] double squared_distance(std::size_t dimension, const EncodedPoint& a,
+                                          const EncodedPoint& b) const;
     /// Root of the mean squared distance of two different levels (inactive is one), of a continuous
     /// dimension of two positions: near 1 between categories, half of that on a scale. At least
     /// 0.01.
@@ -86,7 +95,10 @@ public:
         constexpr double of_positions = 1.0 / 6;  // of two even draws in [0, 1]
         const Eigen::MatrixXd& table = dimensions_[dimension].table;
         const auto n = static_cast<double>(table.rows());
-        return std::max(std::sqrt(continuous(dimension) ? of_positions : n > 1 ? table.sum() / (n * (n - 1)) : 1), 0.01);
+        return std::max(std::sqrt(continuous(dimension) ? of_positions
+                                  : n > 1               ? table.sum() / (n * (n - 1))
+                                                        : 1),
+                        0.01);
     }
 
 private:
@@ -95,8 +107,9 @@ private:
         std::vector<std::size_t> parameters{};     ///< of the space
         std::vector<std::uint32_t> first_level{};  ///< of each of them
         std::uint32_t inactive = 0;
-        std::optional<std::uint32_t> real_level{};  ///< stands for all reals of a continuous parameter
-        Eigen::MatrixXd coordinates{};              ///< level x axis; of reals: at position 0
+        std::optional<std::uint32_t>
+            real_level{};               ///< stands for all reals of a continuous parameter
+        Eigen::MatrixXd coordinates{};  ///< level x axis; of reals: at position 0
         Eigen::MatrixXd table{};
     };
 
@@ -106,10 +119,14 @@ private:
         double lift = 0;  ///< for `Unset`
     };
 
-    static bool is_fixed(const Parameter& parameter) { return parameter.level_count() <= 1 && !parameter.continuous(); }
+    static bool is_fixed(const Parameter& parameter) {
+        return parameter.level_count() <= 1 && !parameter.continuous();
+    }
     static bool exclude_each_other(const Parameter& a, const Parameter& b);
     static bool alike(const Parameter& a, const Parameter& b);
-    static std::string category(const Value& value) { return std::to_string(value.index()) + text_of(value); }
+    static std::string category(const Value& value) {
+        return std::to_string(value.index()) + text_of(value);
+    }
     void embed_ordered(Dimension& dimension) const;
     void embed_categories(Dimension& dimension) const;
     void embed_real(Dimension& dimension) const;

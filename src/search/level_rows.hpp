@@ -20,15 +20,18 @@ namespace servetune {
 /// fifty parameters: 5 MB, not 110.
 class LevelRows {
 public:
-    explicit LevelRows(const SearchSpace& space) : space_(space), by_name_(space.parameters().size()), ranks_(by_name_.size()) {
+    explicit LevelRows(const SearchSpace& space)
+        : space_(space), by_name_(space.parameters().size()), ranks_(by_name_.size()) {
         std::iota(by_name_.begin(), by_name_.end(), std::size_t{0});
-        std::sort(by_name_.begin(), by_name_.end(),
-                  [&](std::size_t a, std::size_t b) { return space_.parameters()[a].name < space_.parameters()[b].name; });
+        std::sort(by_name_.begin(), by_name_.end(), [&](std::size_t a, std::size_t b) {
+            return space_.parameters()[a].name < space_.parameters()[b].name;
+        });
         for (std::size_t i = 0; i < by_name_.size(); ++i) {
             const Parameter& parameter = space_.parameters()[i];
             real_column_.push_back(reals_in_row_);
             if (parameter.continuous()) ++reals_in_row_;
-            if (std::holds_alternative<ChoiceDomain>(parameter.domain)) ranks_[i] = ranks_of(parameter);
+            if (std::holds_alternative<ChoiceDomain>(parameter.domain))
+                ranks_[i] = ranks_of(parameter);
         }
     }
 
@@ -39,14 +42,18 @@ public:
         for (std::size_t i = 0; i < by_name_.size(); ++i) {
             const Parameter& parameter = space_.parameters()[i];
             const Value* value = configuration.find(parameter.name);
-            const double* real = value == nullptr || !parameter.continuous() ? nullptr : std::get_if<double>(value);
-            const auto level = value == nullptr || real != nullptr ? std::nullopt : parameter.level_of(*value);
+            const double* real =
+                value == nullptr || !parameter.continuous() ? nullptr : std::get_if<double>(value);
+            const auto level =
+                value == nullptr || real != nullptr ? std::nullopt : parameter.level_of(*value);
             if (value != nullptr && real == nullptr && !level) {
                 levels_.resize(size_ * by_name_.size());
                 reals_.resize(size_ * reals_in_row_);
                 return false;
             }
-            levels_.push_back(level ? static_cast<std::uint32_t>(*level) : real != nullptr ? is_real : inactive);
+            levels_.push_back(level             ? static_cast<std::uint32_t>(*level)
+                              : real != nullptr ? is_real
+                                                : inactive);
             if (parameter.continuous()) reals_.push_back(real != nullptr ? *real : 0);
         }
         ++size_;
@@ -62,8 +69,10 @@ public:
         std::vector<Configuration::Entry> entries;
         for (const std::size_t i : by_name_) {
             const Parameter& parameter = space_.parameters()[i];
-            if (const std::uint32_t level = level_at(row, i); level == is_real) entries.emplace_back(parameter.name, real_at(row, i));
-            else if (level != inactive) entries.emplace_back(parameter.name, parameter.level(level));
+            if (const std::uint32_t level = level_at(row, i); level == is_real)
+                entries.emplace_back(parameter.name, real_at(row, i));
+            else if (level != inactive)
+                entries.emplace_back(parameter.name, parameter.level(level));
         }
         return Configuration(std::move(entries));
     }
@@ -91,14 +100,23 @@ private:
     static std::vector<std::uint32_t> ranks_of(const Parameter& parameter) {
         std::vector<std::uint32_t> order(parameter.level_count());
         std::iota(order.begin(), order.end(), std::uint32_t{0});
-        std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return parameter.level(a) < parameter.level(b); });
+        std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+            return parameter.level(a) < parameter.level(b);
+        });
         std::vector<std::uint32_t> ranks(order.size());
-        for (std::size_t rank = 0; rank < order.size(); ++rank) ranks[order[rank]] = static_cast<std::uint32_t>(rank);
+        for (std::size_t rank = 0; rank < order.size(); ++rank)
+            ranks[order[rank]] = static_cast<std::uint32_t>(rank);
         return ranks;
     }
-    [[nodiscard]] std::uint32_t level_at(std::size_t row, std::size_t i) const { return levels_[row * by_name_.size() + i]; }
-    [[nodiscard]] double real_at(std::size_t row, std::size_t i) const { return reals_[row * reals_in_row_ + real_column_[i]]; }
-    [[nodiscard]] std::uint32_t rank_of(std::size_t i, std::uint32_t level) const { return ranks_[i].empty() ? level : ranks_[i][level]; }
+    [[nodiscard]] std::uint32_t level_at(std::size_t row, std::size_t i) const {
+        return levels_[row * by_name_.size() + i];
+    }
+    [[nodiscard]] double real_at(std::size_t row, std::size_t i) const {
+        return reals_[row * reals_in_row_ + real_column_[i]];
+    }
+    [[nodiscard]] std::uint32_t rank_of(std::size_t i, std::uint32_t level) const {
+        return ranks_[i].empty() ? level : ranks_[i][level];
+    }
     [[nodiscard]] bool any_active(std::size_t row, std::size_t from) const {
         for (std::size_t k = from; k < by_name_.size(); ++k)
             if (level_at(row, by_name_[k]) != inactive) return true;
@@ -106,9 +124,10 @@ private:
     }
 
     SearchSpace space_;
-    std::vector<std::size_t> by_name_;               ///< parameters in the order of their names
-    std::vector<std::vector<std::uint32_t>> ranks_;  ///< by parameter and level, among values; empty: the level itself
-    std::vector<std::size_t> real_column_{};         ///< of continuous parameters
+    std::vector<std::size_t> by_name_;  ///< parameters in the order of their names
+    std::vector<std::vector<std::uint32_t>>
+        ranks_;  ///< by parameter and level, among values; empty: the level itself
+    std::vector<std::size_t> real_column_{};  ///< of continuous parameters
     std::size_t reals_in_row_ = 0;
     std::size_t size_ = 0;
     std::vector<std::uint32_t> levels_{};

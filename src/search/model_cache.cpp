@@ -13,15 +13,19 @@ std::uint64_t seed_of_fits(const Problem& problem, const Standings& standings, s
     return reseeded(derive_seed(fingerprint_of(Candidates::key_of(problem)).bits, told), seed);
 }
 
-std::shared_ptr<const FittedModels> fitted_models(const Problem& problem, const Standings& standings,
-                                                  const std::vector<ConfigurationEvidence>& evidence, const LevelGeometry& geometry,
-                                                  const LearningOptions& options, OutputScale::Tail tail) {
-    return std::make_shared<const FittedModels>(problem, without_pending(evidence), geometry, standings.noise(), options,
-                                                seed_of_fits(problem, standings, options.seed.value_or(problem.seed)), tail);
+std::shared_ptr<const FittedModels> fitted_models(
+    const Problem& problem, const Standings& standings,
+    const std::vector<ConfigurationEvidence>& evidence, const LevelGeometry& geometry,
+    const LearningOptions& options, OutputScale::Tail tail) {
+    return std::make_shared<const FittedModels>(
+        problem, without_pending(evidence), geometry, standings.noise(), options,
+        seed_of_fits(problem, standings, options.seed.value_or(problem.seed)), tail);
 }
 
-PendingAwareModel learned_from(const Problem& problem, const Standings& standings, std::shared_ptr<const FittedModels> told,
-                               std::vector<ConfigurationEvidence> evidence, const LearningOptions& options) {
+PendingAwareModel learned_from(const Problem& problem, const Standings& standings,
+                               std::shared_ptr<const FittedModels> told,
+                               std::vector<ConfigurationEvidence> evidence,
+                               const LearningOptions& options) {
     return {problem,
             std::move(told),
             std::move(evidence),
@@ -30,14 +34,17 @@ PendingAwareModel learned_from(const Problem& problem, const Standings& standing
             seed_of_fits(problem, standings, options.seed.value_or(problem.seed))};
 }
 
-PendingAwareModel learned_anew(const Problem& problem, const Standings& standings, const LevelGeometry& geometry,
-                               const BayesianOptions& options, OutputScale::Tail tail) {
+PendingAwareModel learned_anew(const Problem& problem, const Standings& standings,
+                               const LevelGeometry& geometry, const BayesianOptions& options,
+                               OutputScale::Tail tail) {
     std::vector<Trial> history;
     for (const Standing& standing : standings.all())
         for (const Trial* trial : standing.trials) history.push_back(*trial);
-    std::sort(history.begin(), history.end(), [](const Trial& a, const Trial& b) { return a.id < b.id; });
+    std::sort(history.begin(), history.end(),
+              [](const Trial& a, const Trial& b) { return a.id < b.id; });
     const Beliefs beliefs = options.beliefs.fitted_to(history, problem.decision);
-    std::vector<ConfigurationEvidence> evidence = worth_learning(evidence_of(problem, standings, geometry, beliefs), problem.objective);
+    std::vector<ConfigurationEvidence> evidence =
+        worth_learning(evidence_of(problem, standings, geometry, beliefs), problem.objective);
     auto told = fitted_models(problem, standings, evidence, geometry, options.learning, tail);
     return learned_from(problem, standings, std::move(told), std::move(evidence), options.learning);
 }

@@ -13,22 +13,27 @@
 namespace servetune {
 
 /// Start points of the fits depend on the study's seed, the space and the amount told.
-[[nodiscard]] std::uint64_t seed_of_fits(const Problem& problem, const Standings& standings, std::uint64_t seed);
+[[nodiscard]] std::uint64_t seed_of_fits(const Problem& problem, const Standings& standings,
+                                         std::uint64_t seed);
 
 /// The models of what was told. `geometry` must outlive them.
-[[nodiscard]] std::shared_ptr<const FittedModels> fitted_models(const Problem& problem, const Standings& standings,
-                                                                const std::vector<ConfigurationEvidence>& evidence,
-                                                                const LevelGeometry& geometry, const LearningOptions& options,
-                                                                OutputScale::Tail tail = OutputScale::Tail::compressed);
+[[nodiscard]] std::shared_ptr<const FittedModels> fitted_models(
+    const Problem& problem, const Standings& standings,
+    const std::vector<ConfigurationEvidence>& evidence, const LevelGeometry& geometry,
+    const LearningOptions& options, OutputScale::Tail tail = OutputScale::Tail::compressed);
 
 /// The same, with the trials under way in the evidence.
-[[nodiscard]] PendingAwareModel learned_from(const Problem& problem, const Standings& standings, std::shared_ptr<const FittedModels> told,
-                                             std::vector<ConfigurationEvidence> evidence, const LearningOptions& options);
+[[nodiscard]] PendingAwareModel learned_from(const Problem& problem, const Standings& standings,
+                                             std::shared_ptr<const FittedModels> told,
+                                             std::vector<ConfigurationEvidence> evidence,
+                                             const LearningOptions& options);
 
 /// The same, of a history. The search decides by a compressed tail, effects are told by a straight
 /// one.
-[[nodiscard]] PendingAwareModel learned_anew(const Problem& problem, const Standings& standings, const LevelGeometry& geometry,
-                                             const BayesianOptions& options, OutputScale::Tail tail);
+[[nodiscard]] PendingAwareModel learned_anew(const Problem& problem, const Standings& standings,
+                                             const LevelGeometry& geometry,
+                                             const BayesianOptions& options,
+                                             OutputScale::Tail tail);
 
 /// What one ask keeps for the next: the list of candidates while the space is the same, the models
 /// and the ranking while nothing was told. The cache never changes an answer.
@@ -36,11 +41,13 @@ class ModelCache {
 public:
     const Candidates& candidates(const Problem& problem, const BayesianOptions& options) {
         const std::uint64_t seed = options.learning.seed.value_or(problem.seed);
-        if (std::string key = identity_of(problem) + "|" + std::to_string(seed) + (options.beliefs.size() > 0 ? "|believed" : "");
+        if (std::string key = identity_of(problem) + "|" + std::to_string(seed) +
+                              (options.beliefs.size() > 0 ? "|believed" : "");
             !candidates_ || space_ != key) {
             ranking_.reset();
             told_.reset();
-            candidates_ = std::make_unique<Candidates>(problem, options.beliefs, options.candidates, seed);
+            candidates_ =
+                std::make_unique<Candidates>(problem, options.beliefs, options.candidates, seed);
             space_ = std::move(key);
         } else if (beliefs_ != options.beliefs) {
             ranking_.reset();
@@ -51,11 +58,13 @@ public:
         return *candidates_;
     }
 
-    PendingAwareModel learned(const Problem& problem, const Standings& standings, const BayesianOptions& options) {
+    PendingAwareModel learned(const Problem& problem, const Standings& standings,
+                              const BayesianOptions& options) {
         const LevelGeometry& geometry = candidates(problem, options).geometry();
-        std::vector<ConfigurationEvidence> evidence =
-            worth_learning(evidence_of(problem, standings, geometry, options.beliefs), problem.objective);
-        if (!told_ || objective_ != problem.objective || noises_ != standings.noises() || told_->evidence() != without_pending(evidence)) {
+        std::vector<ConfigurationEvidence> evidence = worth_learning(
+            evidence_of(problem, standings, geometry, options.beliefs), problem.objective);
+        if (!told_ || objective_ != problem.objective || noises_ != standings.noises() ||
+            told_->evidence() != without_pending(evidence)) {
             ranking_.reset();
             told_ = fitted_models(problem, standings, evidence, geometry, options.learning);
             objective_ = problem.objective;

@@ -16,7 +16,8 @@ inline std::optional<Value> nearest_value(const Parameter& parameter, const Valu
     if (parameter.contains(value)) return value;
     const auto wanted = number_of(value);
     if (!wanted || std::holds_alternative<bool>(value) || !parameter.ordered()) return std::nullopt;
-    if (const auto* real = std::get_if<RealDomain>(&parameter.domain)) return std::clamp(*wanted, real->low, real->high);
+    if (const auto* real = std::get_if<RealDomain>(&parameter.domain))
+        return std::clamp(*wanted, real->low, real->high);
     std::optional<Value> nearest;
     double least = 0;
     constexpr std::size_t most_levels = 10'000;
@@ -25,7 +26,8 @@ inline std::optional<Value> nearest_value(const Parameter& parameter, const Valu
         const auto number = number_of(level);
         if (!number) continue;
         const bool ratios = *number > 0 && *wanted > 0;
-        const double distance = ratios ? std::abs(std::log(*number / *wanted)) : std::abs(*number - *wanted);
+        const double distance =
+            ratios ? std::abs(std::log(*number / *wanted)) : std::abs(*number - *wanted);
         if (nearest && distance >= least) continue;
         nearest = level;
         least = distance;

@@ -8,10 +8,13 @@ void OutOfMemoryRule::add_amounts(const Parameter& parameter, std::size_t number
     const auto add = [&](const Value& value, double amount) {
         const EncodedPoint point = geometry_.encode(Configuration({{parameter.name, value}}));
         for (std::size_t d = 0; d < amounts_.size(); ++d)
-            if (point.levels[d] != inactive.levels[d]) amounts_[d][point.levels[d]] = {number, amount};
+            if (point.levels[d] != inactive.levels[d])
+                amounts_[d][point.levels[d]] = {number, amount};
     };
     if (has_positions(parameter))
-        return add(parameter.continuous() ? Value(parameter.at_position(0)) : parameter.level(parameter.level_count() - 1), 0);
+        return add(parameter.continuous() ? Value(parameter.at_position(0))
+                                          : parameter.level(parameter.level_count() - 1),
+                   0);
     bool numbers = false;
     for (std::size_t level = 0; level < parameter.level_count(); ++level) {
         const Value value = parameter.level(level);
@@ -19,8 +22,10 @@ void OutOfMemoryRule::add_amounts(const Parameter& parameter, std::size_t number
         if (const auto known = number_of(used)) add(value, *known);
         numbers = numbers || number_of(used);
     }
-    for (std::size_t level = 0; level < parameter.level_count() && parameter.ordered() && !numbers; ++level)
-        if (const Value value = parameter.level(level); !is_unset(value)) add(value, static_cast<double>(level));
+    for (std::size_t level = 0; level < parameter.level_count() && parameter.ordered() && !numbers;
+         ++level)
+        if (const Value value = parameter.level(level); !is_unset(value))
+            add(value, static_cast<double>(level));
 }
 
 bool OutOfMemoryRule::positions_as_much(const EncodedPoint& point, const EncodedPoint& than) const {
@@ -39,11 +44,14 @@ std::vector<bool> OutOfMemoryRule::covers(const CandidatePool& pool) const {
     for (const EncodedPoint& out : points_) {
         std::vector<std::vector<char>> enough(amounts_.size());  // by level
         for (std::size_t d = 0; d < enough.size(); ++d)
-            for (std::size_t level = 0; level < amounts_[d].size(); ++level) enough[d].push_back(as_much(d, level, out.levels[d]) ? 1 : 0);
+            for (std::size_t level = 0; level < amounts_[d].size(); ++level)
+                enough[d].push_back(as_much(d, level, out.levels[d]) ? 1 : 0);
         for (std::size_t i = 0; i < pool.size(); ++i) {
             bool covered = true;
-            for (std::size_t d = 0; d < enough.size() && covered; ++d) covered = enough[d][pool.levels(d)[i]] != 0;
-            if (covered && (geometry_.finite() || positions_as_much(pool.point(i), out))) result[i] = true;
+            for (std::size_t d = 0; d < enough.size() && covered; ++d)
+                covered = enough[d][pool.levels(d)[i]] != 0;
+            if (covered && (geometry_.finite() || positions_as_much(pool.point(i), out)))
+                result[i] = true;
         }
     }
     return result;

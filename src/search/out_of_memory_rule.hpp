@@ -20,12 +20,14 @@ public:
     static constexpr double chance = 0.02;
 
     /// `geometry`: of `space`; must outlive it.
-    OutOfMemoryRule(const SearchSpace& space, const LevelGeometry& geometry, const std::vector<ConfigurationEvidence>& evidence)
+    OutOfMemoryRule(const SearchSpace& space, const LevelGeometry& geometry,
+                    const std::vector<ConfigurationEvidence>& evidence)
         : geometry_(geometry), amounts_(geometry.dimensions()) {
         for (const ConfigurationEvidence& entry : evidence)
             if (entry.ran_out) points_.push_back(entry.point);
         if (points_.empty()) return;
-        for (std::size_t d = 0; d < amounts_.size(); ++d) amounts_[d].resize(geometry.level_count(d));
+        for (std::size_t d = 0; d < amounts_.size(); ++d)
+            amounts_[d].resize(geometry.level_count(d));
         for (std::size_t i = 0; i < space.parameters().size(); ++i)
             if (space.parameters()[i].grows_memory) add_amounts(space.parameters()[i], i + 1);
     }

@@ -21,25 +21,31 @@ namespace {
 using World = Eigen::VectorXd;
 
 /// Joint draws from the mixture: of each expert as many as it weighs.
-std::vector<World> drawn_worlds(const PendingAwareModel& model, const LevelGeometry& geometry, const std::vector<EncodedPoint>& points,
+std::vector<World> drawn_worlds(const PendingAwareModel& model, const LevelGeometry& geometry,
+                                const std::vector<EncodedPoint>& points,
                                 const std::vector<std::vector<PriorBelief>>& beliefs, Rng& rng) {
     const Eigen::MatrixXd believed = model.believed(beliefs);
     const auto& experts = model.objective().experts();
-    const DistanceTables to_data = distance_tables(geometry, experts.front().process.data().points, points);
+    const DistanceTables to_data =
+        distance_tables(geometry, experts.front().process.data().points, points);
     const DistanceTables among = distance_tables(geometry, points, points);
     const auto n = static_cast<Eigen::Index>(points.size());
     std::vector<World> result;
     double weight = 0;
     for (const Expert& expert : experts) {
         weight += expert.weight;
-        const auto until = static_cast<std::size_t>(std::lround(std::min(weight, 1.0) * static_cast<double>(Outlook::worlds)));
+        const auto until = static_cast<std::size_t>(
+            std::lround(std::min(weight, 1.0) * static_cast<double>(Outlook::worlds)));
         if (until <= result.size()) continue;
         const Eigen::MatrixXd regressors = Surrogate::regressors(expert, believed);
         const std::vector<Prediction> predictions = expert.process.predict(to_data, regressors);
         Eigen::VectorXd means(n);
-        for (Eigen::Index i = 0; i < n; ++i) means(i) = predictions[static_cast<std::size_t>(i)].mean;
-        Eigen::MatrixXd covariance = expert.process.posterior_covariance(to_data, among, regressors);
-        covariance.diagonal().array() += 1e-8 * std::max(covariance.diagonal().maxCoeff(), 1e-6);  // rounding
+        for (Eigen::Index i = 0; i < n; ++i)
+            means(i) = predictions[static_cast<std::size_t>(i)].mean;
+        Eigen::MatrixXd covariance =
+            expert.process.posterior_covariance(to_data, among, regressors);
+        covariance.diagonal().array() +=
+            1e-8 * std::max(covariance.diagonal().maxCoeff(), 1e-6);  // rounding
         const Eigen::MatrixXd factor = Eigen::LLT<Eigen::MatrixXd>(covariance).matrixL();
         while (result.size() < until) {
             Eigen::VectorXd normal(n);
@@ -56,27 +62,31 @@ double world_quantile(const std::vector<double>& sorted, double share) {
 
 }  // namespace
 
-Outlook::Outlook(const Problem& problem, std::span<const Trial> trials, const Bayesian& bayesian, const Beliefs& beliefs)
+Outlook::Outlook(const Problem& problem, std::span<const Trial> trials, const Bayesian& bayesian,
+                 const Beliefs& beliefs)
     : problem_(problem),
       trials_(search_history(problem, trials)),
       beliefs_(beliefs.fitted_to(trials_, problem.decision)),
       geometry_(std::make_unique<const LevelGeometry>(problem.space)) {
-    const Standings standings(trials_, problem.objective, problem.decision, problem.space.default_configuration());
+    const Standings standings(trials_, problem.objective, problem.decision,
+                              problem.space.default_configuration());
     if (EffectsFloor::of(problem.space, standings).enough())
-        model_ = std::make_unique<const PendingAwareModel>(
-            learned_anew(problem, standings, *geometry_, bayesian.options(), OutputScale::Tail::straight));
+        model_ = std::make_unique<const PendingAwareModel>(learned_anew(
+            problem, standings, *geometry_, bayesian.options(), OutputScale::Tail::straight));
 }
 
 Outlook::~Outlook() = default;
 
-std::vector<double> Outlook::means(std::span<const Configuration> configurations, const Configuration& base) const {
+std::vector<double> Outlook::means(std::span<const Configuration> configurations,
+                                   const Configuration& base) const {
     std::vector<EncodedPoint> points{geometry_->encode(base)};
     std::vector<std::vector<PriorBelief>> beliefs{beliefs_.of(base)};
     for (const Configuration& one : configurations) {
         points.push_back(geometry_->encode(one));
         beliefs.push_back(beliefs_.of(one));
     }
-    const std::vector<Prediction> predictions = model_->objective().mixed(points, model_->believed(beliefs));
+    const std::vector<Prediction> predictions =
+        model_->objective().mixed(points, model_->believed(beliefs));
     std::vector<double> result;
     for (std::size_t i = 1; i < predictions.size(); ++i)
         result.push_back(model_->scale().spread() * (predictions[i].mean - predictions[0].mean));
@@ -127,11 +137,14 @@ std::vector<LogGain> Outlook::steps_to(std::span<const Configuration> path, doub
         const double own = result[j].deviation * result[j].deviation;
         shares.push_back(0.5 * (own + variance - spread * spread * rest[j].variance));
     }
-    const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);  // var(total), but for rounding
+    const double sum =
+        std::accumulate(shares.begin(), shares.end(), 0.0);  // var(total), but for rounding
     const double missing =
-        total - std::accumulate(result.begin(), result.end(), 0.0, [](double all, const LogGain& one) { return all + one.mean; });
+        total - std::accumulate(result.begin(), result.end(), 0.0,
+                                [](double all, const LogGain& one) { return all + one.mean; });
     for (std::size_t j = 0; j < result.size(); ++j)
-        result[j].mean += missing * (sum > 1e-12 ? shares[j] / sum : 1 / static_cast<double>(result.size()));
+        result[j].mean +=
+            missing * (sum > 1e-12 ? shares[j] / sum : 1 / static_cast<double>(result.size()));
     return result;
 }
 
@@ -152,7 +165,8 @@ std::vector<Configuration> Outlook::untried(const Configuration& from) const {
     for (const Configuration& one : neighbours(problem_.space, from))
         if (result.size() < most_drawn && problem_.space.feasible(one)) add(one);
     Rng rng(fingerprint_of(Candidates::key_of(problem_)).bits);
-    for (std::size_t i = 0; i < 2 * most_drawn && result.size() < most_drawn; ++i) add(problem_.feasible.sample(rng));
+    for (std::size_t i = 0; i < 2 * most_drawn && result.size() < most_drawn; ++i)
+        add(problem_.feasible.sample(rng));
     return result;
 }
 
@@ -169,8 +183,11 @@ FurtherGain Outlook::further(const Configuration& from, std::size_t trials, doub
     const std::vector<CandidateScore> scores = model_->scores(points, beliefs);
     std::vector<std::size_t> order(candidates.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    const auto worth = [&](std::size_t i) { return scores[i].log_improvement + scores[i].log_works + scores[i].log_limits; };
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return worth(a) > worth(b); });
+    const auto worth = [&](std::size_t i) {
+        return scores[i].log_improvement + scores[i].log_works + scores[i].log_limits;
+    };
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return worth(a) > worth(b); });
     order.resize(std::min(order.size(), most_joint));
 
     std::vector<EncodedPoint> joint{geometry_->encode(from)};
@@ -232,7 +249,8 @@ FurtherGain Outlook::further(const Configuration& from, std::size_t trials, doub
     }
     std::sort(gains.begin(), gains.end());
     const auto count = static_cast<double>(gains.size());
-    result.gain = {std::accumulate(gains.begin(), gains.end(), 0.0) / count, world_quantile(gains, 0.025), world_quantile(gains, 0.975)};
+    result.gain = {std::accumulate(gains.begin(), gains.end(), 0.0) / count,
+                   world_quantile(gains, 0.025), world_quantile(gains, 0.975)};
     result.chance_changed = static_cast<double>(changed) / count;
     return result;
 }

@@ -24,9 +24,10 @@ struct LogGain {
 /// What further trials would bring over a configuration, by the models.
 struct FurtherGain {
     std::size_t trials = 0;
-    CredibleInterval gain{};    ///< mean, and 2.5 % and 97.5 % of the worlds
-    double chance_changed = 0;  ///< that something else is taken for better by what a change has to gain
-    std::size_t untried = 0;    ///< configurations that the trials were chosen from
+    CredibleInterval gain{};  ///< mean, and 2.5 % and 97.5 % of the worlds
+    double chance_changed =
+        0;  ///< that something else is taken for better by what a change has to gain
+    std::size_t untried = 0;  ///< configurations that the trials were chosen from
 };
 
 /// What the models of a history say of configurations that nobody measured: steps from one to the
@@ -34,23 +35,27 @@ struct FurtherGain {
 class Outlook {
 public:
     static constexpr std::size_t most_drawn = 2000;  ///< of the space; scored one by one
-    static constexpr std::size_t most_joint = 250;   ///< of these, by expected improvement: their covariance is O(n^3)
-    static constexpr double runs = 4;                ///< once in the search, and three rounds after it
-    static constexpr std::size_t worlds = 1000;      ///< drawn: a chance of 5 % is good to 0.7 points
+    static constexpr std::size_t most_joint =
+        250;  ///< of these, by expected improvement: their covariance is O(n^3)
+    static constexpr double runs = 4;            ///< once in the search, and three rounds after it
+    static constexpr std::size_t worlds = 1000;  ///< drawn: a chance of 5 % is good to 0.7 points
 
     /// All must outlive it. `beliefs`: those of `bayesian`'s options.
-    Outlook(const Problem& problem, std::span<const Trial> trials, const Bayesian& bayesian, const Beliefs& beliefs);
+    Outlook(const Problem& problem, std::span<const Trial> trials, const Bayesian& bayesian,
+            const Beliefs& beliefs);
     ~Outlook();
 
     /// Whether enough configurations have a number (`EffectsFloor`); else nothing is said.
     [[nodiscard]] bool enough() const { return model_ != nullptr; }
     /// ln(objective) of each over that of `base`: the means alone.
-    [[nodiscard]] std::vector<double> means(std::span<const Configuration> configurations, const Configuration& base) const;
+    [[nodiscard]] std::vector<double> means(std::span<const Configuration> configurations,
+                                            const Configuration& base) const;
     /// Each step along a path, by the joint posterior.
     [[nodiscard]] std::vector<LogGain> steps(std::span<const Configuration> path) const;
     /// The same of steps that together came to `total`: the joint normal of the steps, given their
     /// sum, moves each mean by cov(step, sum) / var(sum) of what is missing.
-    [[nodiscard]] std::vector<LogGain> steps_to(std::span<const Configuration> path, double total) const;
+    [[nodiscard]] std::vector<LogGain> steps_to(std::span<const Configuration> path,
+                                                double total) const;
     /// The best of so many further trials against `from`, in worlds drawn from the posterior.
     ///
     /// A world is a joint draw of ln(objective) of `from` and of the untried configurations with
@@ -59,7 +64,8 @@ public:
     /// 2018), all chosen at once, with the noise of `runs` measurements. The one that then looks
     /// best by the posterior of its figure alone is taken where that gains `least`. The gain of a
     /// world is what this one truly has, else 0.
-    [[nodiscard]] FurtherGain further(const Configuration& from, std::size_t trials, double least) const;
+    [[nodiscard]] FurtherGain further(const Configuration& from, std::size_t trials,
+                                      double least) const;
 
 private:
     [[nodiscard]] std::vector<Configuration> untried(const Configuration& from) const;

@@ -27,8 +27,10 @@ public:
 
     /// `values`: positive, measured so far; may be empty. `least_spread`: of the logarithm, what
     /// noise alone would give.
-    OutputScale(bool more_is_better, const std::vector<double>& values, double least_spread, Tail tail = Tail::compressed)
-        : sign_(more_is_better ? 1 : -1), knee_(tail == Tail::compressed ? -2 : -std::numeric_limits<double>::infinity()) {
+    OutputScale(bool more_is_better, const std::vector<double>& values, double least_spread,
+                Tail tail = Tail::compressed)
+        : sign_(more_is_better ? 1 : -1),
+          knee_(tail == Tail::compressed ? -2 : -std::numeric_limits<double>::infinity()) {
         std::vector<double> logs;
         for (const double value : values) logs.push_back(sign_ * std::log(value));
         if (logs.empty()) return;
@@ -42,23 +44,33 @@ public:
         const auto count = static_cast<double>(better.size());
         constexpr double prior_count = 2;
         spread_ =
-            std::max(std::sqrt((count * seen * seen + prior_count * usual_spread * usual_spread) / (count + prior_count)), least_spread);
+            std::max(std::sqrt((count * seen * seen + prior_count * usual_spread * usual_spread) /
+                               (count + prior_count)),
+                     least_spread);
         if (tail == Tail::compressed) return;
         double squares = 0;
         for (const double value : logs) squares += (value - centre_) * (value - centre_);
         spread_ = std::max(spread_, std::sqrt(squares / static_cast<double>(logs.size())));
     }
 
-    [[nodiscard]] double scaled(double value) const { return clipped((sign_ * std::log(value) - centre_) / spread_); }
-    [[nodiscard]] double value(double scaled) const { return std::exp(sign_ * (centre_ + spread_ * unclipped(scaled))); }
+    [[nodiscard]] double scaled(double value) const {
+        return clipped((sign_ * std::log(value) - centre_) / spread_);
+    }
+    [[nodiscard]] double value(double scaled) const {
+        return std::exp(sign_ * (centre_ + spread_ * unclipped(scaled)));
+    }
     /// Of a logarithm of the objective: more is better.
     [[nodiscard]] double turned(double log_value) const { return sign_ * log_value; }
     /// Of ln y: what one unit is.
     [[nodiscard]] double spread() const { return spread_; }
 
 private:
-    [[nodiscard]] double clipped(double z) const { return z >= knee_ ? z : knee_ - std::log1p(knee_ - z); }
-    [[nodiscard]] double unclipped(double z) const { return z >= knee_ ? z : knee_ - std::expm1(knee_ - z); }
+    [[nodiscard]] double clipped(double z) const {
+        return z >= knee_ ? z : knee_ - std::log1p(knee_ - z);
+    }
+    [[nodiscard]] double unclipped(double z) const {
+        return z >= knee_ ? z : knee_ - std::expm1(knee_ - z);
+    }
     static double median(std::vector<double> values) {
         std::sort(values.begin(), values.end());
         const std::size_t n = values.size();

@@ -17,7 +17,8 @@ namespace servetune {
 class RefusedLevels {
 public:
     /// `standings` and the parameters of `levels` must outlive it.
-    RefusedLevels(const Standings& standings, const std::vector<ShownLevel>& levels) : standings_(standings) {
+    RefusedLevels(const Standings& standings, const std::vector<ShownLevel>& levels)
+        : standings_(standings) {
         for (const ShownLevel& one : levels)
             if (!why({one}).empty()) refused_.push_back({&one.parameter, one.level, one.shown});
     }
@@ -30,14 +31,16 @@ public:
         bool any_passes = false;
         for (const Standing& standing : standings_.all()) {
             any_passes = any_passes || standing.passes();
-            const bool has =
-                std::all_of(levels.begin(), levels.end(), [&](const ShownLevel& level) { return holds(standing.configuration, level); });
+            const bool has = std::all_of(
+                levels.begin(), levels.end(),
+                [&](const ShownLevel& level) { return holds(standing.configuration, level); });
             if (!has || !told_of_itself(standing)) continue;
             if (standing.passes() || standing.refused == slower_words) return "";
             if (tried++ == 0) result = standing.refused;
         }
         if (!any_passes) return "";
-        return tried > 1 ? result + " (the first of " + std::to_string(tried) + " configurations)" : result;
+        return tried > 1 ? result + " (the first of " + std::to_string(tried) + " configurations)"
+                         : result;
     }
     /// Whether a configuration has one of the levels that are refused.
     [[nodiscard]] bool in(const Configuration& configuration) const {
@@ -47,7 +50,8 @@ public:
     }
     /// Of configurations those that have no refused level; where none is left those that passed,
     /// which have none.
-    [[nodiscard]] std::vector<Configuration> without(std::vector<Configuration> configurations) const {
+    [[nodiscard]] std::vector<Configuration> without(
+        std::vector<Configuration> configurations) const {
         std::erase_if(configurations, [&](const Configuration& one) { return in(one); });
         if (configurations.empty())
             for (const Standing& standing : standings_.all())
@@ -65,7 +69,8 @@ private:
     /// A failure that was not its own tells nothing of a configuration.
     static bool told_of_itself(const Standing& standing) {
         return std::any_of(standing.trials.begin(), standing.trials.end(), [](const Trial* trial) {
-            return trial->measurement() != nullptr || (trial->failure() != nullptr && teaches(trial->failure()->kind));
+            return trial->measurement() != nullptr ||
+                   (trial->failure() != nullptr && teaches(trial->failure()->kind));
         });
     }
 

@@ -19,34 +19,44 @@ namespace {
 /// Whether `parameter` is active only where `parent` has a value for which `holds` is true.
 template <class Holds>
 bool depends_on(const Parameter& parameter, const std::string& parent, const Holds& holds) {
-    return std::any_of(parameter.active_when.begin(), parameter.active_when.end(), [&](const Condition& condition) {
-        return condition.parent == parent && std::any_of(condition.values.begin(), condition.values.end(), holds);
-    });
+    return std::any_of(parameter.active_when.begin(), parameter.active_when.end(),
+                       [&](const Condition& condition) {
+                           return condition.parent == parent &&
+                                  std::any_of(condition.values.begin(), condition.values.end(),
+                                              holds);
+                       });
 }
 
-bool already_tried(const std::vector<ConfigurationEvidence>& tried, const Configuration& configuration) {
-    return std::any_of(tried.begin(), tried.end(),
-                       [&](const ConfigurationEvidence& entry) { return entry.configuration == configuration; });
+bool already_tried(const std::vector<ConfigurationEvidence>& tried,
+                   const Configuration& configuration) {
+    return std::any_of(tried.begin(), tried.end(), [&](const ConfigurationEvidence& entry) {
+        return entry.configuration == configuration;
+    });
 }
 
 /// The own default of a level with one parameter that depends on it at another of its values,
 /// unordered ones first.
-std::optional<Configuration> with_another_part(const SearchSpace& space, const std::string& parent, const Configuration& own,
-                                               const std::vector<ConfigurationEvidence>& tried,
-                                               const std::function<bool(const Configuration&)>& may_work, std::uint64_t seed) {
+std::optional<Configuration> with_another_part(
+    const SearchSpace& space, const std::string& parent, const Configuration& own,
+    const std::vector<ConfigurationEvidence>& tried,
+    const std::function<bool(const Configuration&)>& may_work, std::uint64_t seed) {
     const Value& level_of_parent = *own.find(parent);
     for (const bool ordered : {false, true})
         for (const std::size_t index : ordered_by(seed, space.parameters().size())) {
             const Parameter& part = space.parameters()[index];
             const Value* here = own.find(part.name);
             if (here == nullptr || part.continuous() || part.ordered() != ordered) continue;
-            if (!depends_on(part, parent, [&](const Value& value) { return value == level_of_parent; })) continue;
+            if (!depends_on(part, parent,
+                            [&](const Value& value) { return value == level_of_parent; }))
+                continue;
             for (std::size_t level = 0; level < part.level_count(); ++level) {
                 if (part.level(level) == *here) continue;
                 Assignment changed = own.assignment();
                 changed[part.name] = part.level(level);
                 Configuration candidate = space.completed(changed);
-                if (!already_tried(tried, candidate) && space.feasible(candidate) && may_work(candidate)) return candidate;
+                if (!already_tried(tried, candidate) && space.feasible(candidate) &&
+                    may_work(candidate))
+                    return candidate;
             }
         }
     return std::nullopt;
@@ -54,22 +64,27 @@ std::optional<Configuration> with_another_part(const SearchSpace& space, const s
 
 }  // namespace
 
-std::optional<Configuration> own_default(const SearchSpace& space, const std::vector<ConfigurationEvidence>& tried,
-                                         const std::function<bool(const Configuration&)>& may_work, std::uint64_t seed) {
+std::optional<Configuration> own_default(const SearchSpace& space,
+                                         const std::vector<ConfigurationEvidence>& tried,
+                                         const std::function<bool(const Configuration&)>& may_work,
+                                         std::uint64_t seed) {
     const auto below = [&](const Parameter& parent, const auto& holds) {
-        return static_cast<std::size_t>(std::count_if(space.parameters().begin(), space.parameters().end(),
-                                                      [&](const Parameter& other) { return depends_on(other, parent.name, holds); }));
+        return static_cast<std::size_t>(std::count_if(
+            space.parameters().begin(), space.parameters().end(),
+            [&](const Parameter& other) { return depends_on(other, parent.name, holds); }));
     };
     const auto any = [](const Value&) { return true; };
     std::vector<std::size_t> order = ordered_by(seed, space.parameters().size());
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return below(space.parameters()[a], any) > below(space.parameters()[b], any); });
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+        return below(space.parameters()[a], any) > below(space.parameters()[b], any);
+    });
     for (const std::size_t index : order) {
         const Parameter& parameter = space.parameters()[index];
         if (parameter.continuous() || below(parameter, any) < large_subtree) continue;
         for (std::size_t level = 0; level < parameter.level_count(); ++level) {
             const Value value = parameter.level(level);
-            if (below(parameter, [&](const Value& one) { return one == value; }) < large_subtree) continue;
+            if (below(parameter, [&](const Value& one) { return one == value; }) < large_subtree)
+                continue;
             std::size_t with = 0;
             bool works = false;
             for (const ConfigurationEvidence& entry : tried) {
@@ -82,24 +97,29 @@ std::optional<Configuration> own_default(const SearchSpace& space, const std::ve
             if (works || with > 1 || own.find(parameter.name) == nullptr) continue;
             if (!already_tried(tried, own)) {
                 if (space.feasible(own) && may_work(own)) return own;
-            } else if (auto other = with_another_part(space, parameter.name, own, tried, may_work, seed)) return other;
+            } else if (auto other =
+                           with_another_part(space, parameter.name, own, tried, may_work, seed))
+                return other;
         }
     }
     return std::nullopt;
 }
 
-double squared_distance_to_nearest(const LevelGeometry& geometry, const EncodedPoint& point, const std::vector<EncodedPoint>& tried) {
+double squared_distance_to_nearest(const LevelGeometry& geometry, const EncodedPoint& point,
+                                   const std::vector<EncodedPoint>& tried) {
     double nearest = std::numeric_limits<double>::infinity();
     for (const EncodedPoint& other : tried) {
         double sum = 0;
-        for (std::size_t d = 0; d < geometry.dimensions(); ++d) sum += geometry.squared_distance(d, point, other);
+        for (std::size_t d = 0; d < geometry.dimensions(); ++d)
+            sum += geometry.squared_distance(d, point, other);
         nearest = std::min(nearest, sum);
     }
     return nearest;
 }
 
-std::size_t farthest(const LevelGeometry& geometry, const CandidatePool& pool, const std::vector<EncodedPoint>& tried,
-                     const std::vector<double>& chances, std::uint64_t seed, std::size_t looked_at) {
+std::size_t farthest(const LevelGeometry& geometry, const CandidatePool& pool,
+                     const std::vector<EncodedPoint>& tried, const std::vector<double>& chances,
+                     std::uint64_t seed, std::size_t looked_at) {
     const std::size_t dimensions = geometry.dimensions();
     std::vector<std::set<std::uint32_t>> seen(dimensions);
     for (const EncodedPoint& point : tried)
@@ -109,13 +129,18 @@ std::size_t farthest(const LevelGeometry& geometry, const CandidatePool& pool, c
     const std::size_t from = seed == 0 || pool.size() == 0 ? 0 : Rng(seed).index(pool.size());
     Rng draws(derive_seed(seed, tried.size()));
     for (std::size_t k = 0; k < std::min(pool.size(), looked_at); ++k) {
-        const std::size_t i = pool.size() > looked_at ? draws.index(pool.size()) : (from + k) % pool.size();
+        const std::size_t i =
+            pool.size() > looked_at ? draws.index(pool.size()) : (from + k) % pool.size();
         const EncodedPoint candidate = pool.point(i);
         double fresh = 0;
-        for (std::size_t d = 0; d < dimensions; ++d) fresh += seen[d].contains(candidate.levels[d]) ? 0 : 1;
+        for (std::size_t d = 0; d < dimensions; ++d)
+            fresh += seen[d].contains(candidate.levels[d]) ? 0 : 1;
         const double nearest = squared_distance_to_nearest(geometry, candidate, tried);
-        const double spread = std::sqrt((tried.empty() ? 0 : nearest) / static_cast<double>(std::max<std::size_t>(dimensions, 1)));
-        const double score = (spread + fresh / static_cast<double>(std::max<std::size_t>(dimensions, 1))) * chances[i];
+        const double spread = std::sqrt((tried.empty() ? 0 : nearest) /
+                                        static_cast<double>(std::max<std::size_t>(dimensions, 1)));
+        const double score =
+            (spread + fresh / static_cast<double>(std::max<std::size_t>(dimensions, 1))) *
+            chances[i];
         if (score > best_score) {
             best_score = score;
             best = i;

@@ -36,8 +36,9 @@ namespace servetune {
 /// so the failure of a part is not held against the whole. `may_work`: what need not be tried;
 /// `seed`: the order of equals. Nothing where no such level is left. O(parameters^2 + levels (tried
 /// + parameters)).
-[[nodiscard]] std::optional<Configuration> own_default(const SearchSpace& space, const std::vector<ConfigurationEvidence>& tried,
-                                                       const std::function<bool(const Configuration&)>& may_work, std::uint64_t seed = 0);
+[[nodiscard]] std::optional<Configuration> own_default(
+    const SearchSpace& space, const std::vector<ConfigurationEvidence>& tried,
+    const std::function<bool(const Configuration&)>& may_work, std::uint64_t seed = 0);
 inline constexpr std::size_t large_subtree = 3;
 
 /// The next point of a start: the default with a few parameters changed, those of which least is
@@ -55,7 +56,8 @@ inline constexpr std::size_t large_subtree = 3;
 /// be tried. Nothing where every such point was tried. O(changes levels tried).
 template <class MayWork>
 std::optional<Configuration> start_point(const SearchSpace& space, const LevelGeometry& geometry,
-                                         const std::vector<ConfigurationEvidence>& evidence, std::size_t trials, std::size_t trials_left,
+                                         const std::vector<ConfigurationEvidence>& evidence,
+                                         std::size_t trials, std::size_t trials_left,
                                          const MayWork& may_work, std::uint64_t seed = 0) {
     std::vector<EncodedPoint> tried;
     std::vector<Configuration> told;
@@ -67,8 +69,10 @@ std::optional<Configuration> start_point(const SearchSpace& space, const LevelGe
     constexpr double another_category = 0.25;
     const auto news_of = [&](std::size_t d, const EncodedPoint& point) {
         double nearest = 1;
-        for (const EncodedPoint& other : tried) nearest = std::min(nearest, geometry.squared_distance(d, point, other));
-        return nearest >= 1 && !geometry.ordered(d) ? another_category : std::min(nearest, far_enough);
+        for (const EncodedPoint& other : tried)
+            nearest = std::min(nearest, geometry.squared_distance(d, point, other));
+        return nearest >= 1 && !geometry.ordered(d) ? another_category
+                                                    : std::min(nearest, far_enough);
     };
     const auto news = [&](const EncodedPoint& point) {
         double sum = 0;
@@ -79,19 +83,23 @@ std::optional<Configuration> start_point(const SearchSpace& space, const LevelGe
     const EncodedPoint centre = geometry.encode(usual);
     const auto distance = [&](const EncodedPoint& point) {
         double sum = 0;
-        for (std::size_t d = 0; d < geometry.dimensions(); ++d) sum += geometry.squared_distance(d, point, centre);
+        for (std::size_t d = 0; d < geometry.dimensions(); ++d)
+            sum += geometry.squared_distance(d, point, centre);
         return sum;
     };
     const std::vector<std::size_t> order = ordered_by(seed, space.parameters().size());
     const std::vector<std::string> of_two = two_valued(space, order);
-    const std::size_t others = geometry.dimensions() - std::min(of_two.size(), geometry.dimensions());
+    const std::size_t others =
+        geometry.dimensions() - std::min(of_two.size(), geometry.dimensions());
     const std::size_t changes = (others + trials - 1) / std::max<std::size_t>(trials, 1);
     std::vector<bool> has_children(order.size(), false);
     for (const Parameter& parameter : space.parameters())
-        for (const Condition& condition : parameter.active_when) has_children[space.index_of(condition.parent)] = true;
+        for (const Condition& condition : parameter.active_when)
+            has_children[space.index_of(condition.parent)] = true;
     Configuration place = usual;
     for (const std::string& name : to_tell_apart(of_two, usual, told, trials_left)) {
-        Configuration candidate = space.changed(place, {{name, other_value(space.at(name), *usual.find(name))}});
+        Configuration candidate =
+            space.changed(place, {{name, other_value(space.at(name), *usual.find(name))}});
         if (space.feasible(candidate) && may_work(candidate)) place = std::move(candidate);
     }
     double known = news(geometry.encode(place));
@@ -105,18 +113,22 @@ std::optional<Configuration> start_point(const SearchSpace& space, const LevelGe
         for (const std::size_t index : order) {
             const Parameter& parameter = space.parameters()[index];
             const std::optional<std::size_t> own = geometry.dimension_of(index);
-            if (!own || std::find(of_two.begin(), of_two.end(), parameter.name) != of_two.end()) continue;
+            if (!own || std::find(of_two.begin(), of_two.end(), parameter.name) != of_two.end())
+                continue;
             const Value* here = place.find(parameter.name);
             const Value* usually = usual.find(parameter.name);
-            if (here == nullptr || (usually != nullptr && *here != *usually)) continue;  // inactive, or changed already
+            if (here == nullptr || (usually != nullptr && *here != *usually))
+                continue;  // inactive, or changed already
             std::vector<Value> values;
             // Of a long scale an even part: neighbours are alike, and each level costs a
             // configuration.
             const std::size_t levels = parameter.level_count();
-            for (const std::size_t level : spread_levels(parameter, parameter.ordered() ? 64 : std::max<std::size_t>(levels, 2)))
+            for (const std::size_t level : spread_levels(
+                     parameter, parameter.ordered() ? 64 : std::max<std::size_t>(levels, 2)))
                 values.push_back(parameter.level(level));
             if (parameter.continuous())
-                for (const double at : {0.0, 0.25, 0.5, 0.75, 1.0}) values.emplace_back(parameter.at_position(at));
+                for (const double at : {0.0, 0.25, 0.5, 0.75, 1.0})
+                    values.emplace_back(parameter.at_position(at));
             for (const Value& value : values) {
                 const auto candidate_made = [&] {
                     Assignment changed = place.assignment();
@@ -137,7 +149,8 @@ std::optional<Configuration> start_point(const SearchSpace& space, const LevelGe
                     moved.positions[*own] = here_encoded.positions[*own];
                 }
                 constexpr double same = 1e-12;
-                if (fresh < best_news - same || fresh <= known + same || (fresh < best_news + same && best && away >= best_distance))
+                if (fresh < best_news - same || fresh <= known + same ||
+                    (fresh < best_news + same && best && away >= best_distance))
                     continue;
                 Configuration candidate = candidate_made();
                 if (!space.feasible(candidate) || !may_work(candidate)) continue;
@@ -154,7 +167,8 @@ std::optional<Configuration> start_point(const SearchSpace& space, const LevelGe
 }
 
 /// The squared distance to the nearest of `tried`, over all dimensions; infinity where none was.
-[[nodiscard]] double squared_distance_to_nearest(const LevelGeometry& geometry, const EncodedPoint& point,
+[[nodiscard]] double squared_distance_to_nearest(const LevelGeometry& geometry,
+                                                 const EncodedPoint& point,
                                                  const std::vector<EncodedPoint>& tried);
 
 /// The next point of a design that fills the space: the candidate that brings most levels that
@@ -162,7 +176,9 @@ std::optional<Configuration> start_point(const SearchSpace& space, const LevelGe
 /// 1990), by the mean distance over the dimensions, weighted by its chance to work. `chances`: one
 /// for each candidate. Of more than `looked_at` candidates so many are drawn. Ties: the first, from
 /// a place on that `seed` draws. O(looked_at tried D).
-[[nodiscard]] std::size_t farthest(const LevelGeometry& geometry, const CandidatePool& pool, const std::vector<EncodedPoint>& tried,
-                                   const std::vector<double>& chances, std::uint64_t seed = 0, std::size_t looked_at = 20'000);
+[[nodiscard]] std::size_t farthest(const LevelGeometry& geometry, const CandidatePool& pool,
+                                   const std::vector<EncodedPoint>& tried,
+                                   const std::vector<double>& chances, std::uint64_t seed = 0,
+                                   std::size_t looked_at = 20'000);
 
 }  // namespace servetune

@@ -22,7 +22,7 @@ struct SurrogateData {
     std::vector<EncodedPoint> points{};
     Eigen::VectorXd values{};
     Eigen::VectorXd noise_factors{};  ///< 1 / replicates
-    Eigen::MatrixXd beliefs{};        ///< n x q, in units of the values; no column: nothing is believed
+    Eigen::MatrixXd beliefs{};  ///< n x q, in units of the values; no column: nothing is believed
     LogNormal noise_variance{-6.214608098422191, 1.3};
     bool additive = false;
 };
@@ -31,7 +31,8 @@ struct SurrogateData {
 struct Expert {
     GaussianProcess process;
     double weight = 1;
-    std::vector<Eigen::Index> beliefs{};  ///< the columns of beliefs that are its regressors, beside a one
+    std::vector<Eigen::Index>
+        beliefs{};  ///< the columns of beliefs that are its regressors, beside a one
 };
 
 /// A mixture of Gaussian processes over one quantity: a few modes of the hyperparameters'
@@ -53,11 +54,13 @@ public:
         5;  ///< values. At 40 trials of the simulated study: 3 points of regret better than without a bound
 
     /// `geometry` must outlive it. `seed` of the starts.
-    Surrogate(const LevelGeometry& geometry, const SurrogateData& data, std::uint64_t seed, const HyperparameterSearch& search = {})
+    Surrogate(const LevelGeometry& geometry, const SurrogateData& data, std::uint64_t seed,
+              const HyperparameterSearch& search = {})
         : geometry_(&geometry) {
         const DistanceTables tables = distance_tables(geometry, data.points, data.points);
         std::vector<Expert> plain = experts(geometry, tables, data, {}, seed, search);
-        std::vector<Eigen::Index> columns(data.values.size() > 0 ? static_cast<std::size_t>(data.beliefs.cols()) : 0);
+        std::vector<Eigen::Index> columns(
+            data.values.size() > 0 ? static_cast<std::size_t>(data.beliefs.cols()) : 0);
         std::iota(columns.begin(), columns.end(), 0);
         while (!columns.empty()) {
             std::vector<Expert> believing = experts(geometry, tables, data, columns, seed, search);
@@ -67,15 +70,19 @@ public:
             }
             const double with = leave_one_out_log_density(believing.front().process);
             const double without = leave_one_out_log_density(plain.front().process);
-            const double likely = std::clamp(1 / (1 + std::exp(std::clamp(without - with, -700.0, 700.0))), least_weight, 1 - least_weight);
-            belief_weight_ = std::min(likely, belief_worth / static_cast<double>(data.values.size()));
+            const double likely =
+                std::clamp(1 / (1 + std::exp(std::clamp(without - with, -700.0, 700.0))),
+                           least_weight, 1 - least_weight);
+            belief_weight_ =
+                std::min(likely, belief_worth / static_cast<double>(data.values.size()));
             for (Expert& expert : believing) expert.weight *= belief_weight_;
             for (Expert& expert : plain) expert.weight *= 1 - belief_weight_;
             experts_ = std::move(believing);
             break;
         }
         for (Expert& expert : plain) experts_.push_back(std::move(expert));
-        std::stable_sort(experts_.begin(), experts_.end(), [](const Expert& a, const Expert& b) { return a.weight > b.weight; });
+        std::stable_sort(experts_.begin(), experts_.end(),
+                         [](const Expert& a, const Expert& b) { return a.weight > b.weight; });
     }
 
     /// The weightiest first; weights add to 1.
@@ -84,18 +91,20 @@ public:
     [[nodiscard]] double belief_weight() const { return belief_weight_; }
 
     /// m x p regressors of an expert for points of which `beliefs` (m x q) is believed.
-    [[nodiscard]] static Eigen::MatrixXd regressors(const Expert& expert, const Eigen::MatrixXd& beliefs) {
+    [[nodiscard]] static Eigen::MatrixXd regressors(const Expert& expert,
+                                                    const Eigen::MatrixXd& beliefs) {
         return with_ones(beliefs, expert.beliefs);
     }
 
     /// Each expert's predictions at m points; `beliefs` m x q (q columns even where none is used,
     /// or 0).
-    [[nodiscard]] std::vector<std::vector<Prediction>> predict(const std::vector<EncodedPoint>& points,
-                                                               const Eigen::MatrixXd& beliefs) const {
+    [[nodiscard]] std::vector<std::vector<Prediction>> predict(
+        const std::vector<EncodedPoint>& points, const Eigen::MatrixXd& beliefs) const {
         std::vector<std::vector<Prediction>> result;
         for (const Expert& expert : experts_) {
             const Eigen::MatrixXd h = regressors(expert, beliefs);
-            result.push_back(expert.process.predict_from(expert.process.cross_covariance(*geometry_, points, h), h));
+            result.push_back(expert.process.predict_from(
+                expert.process.cross_covariance(*geometry_, points, h), h));
         }
         return result;
     }
@@ -105,28 +114,33 @@ public:
         Eigen::VectorXd covariances;
     };
     /// Each expert's, with observation i.
-    [[nodiscard]] std::vector<Beside> predict_beside(const std::vector<EncodedPoint>& points, const Eigen::MatrixXd& beliefs,
+    [[nodiscard]] std::vector<Beside> predict_beside(const std::vector<EncodedPoint>& points,
+                                                     const Eigen::MatrixXd& beliefs,
                                                      Eigen::Index i) const {
         std::vector<Beside> result;
         for (const Expert& expert : experts_) {
             const Eigen::MatrixXd h = regressors(expert, beliefs);
             const Eigen::MatrixXd cross = expert.process.cross_covariance(*geometry_, points, h);
-            result.push_back({expert.process.predict_from(cross, h), cross.transpose() * expert.process.covariance_weights(i)});
+            result.push_back({expert.process.predict_from(cross, h),
+                              cross.transpose() * expert.process.covariance_weights(i)});
         }
         return result;
     }
     /// Of the mixture: mean, and variance within and between the experts.
-    [[nodiscard]] std::vector<Prediction> mixed(const std::vector<EncodedPoint>& points, const Eigen::MatrixXd& beliefs) const {
+    [[nodiscard]] std::vector<Prediction> mixed(const std::vector<EncodedPoint>& points,
+                                                const Eigen::MatrixXd& beliefs) const {
         return mixed(predict(points, beliefs));
     }
     /// The same of each expert's predictions.
-    [[nodiscard]] std::vector<Prediction> mixed(const std::vector<std::vector<Prediction>>& each) const {
+    [[nodiscard]] std::vector<Prediction> mixed(
+        const std::vector<std::vector<Prediction>>& each) const {
         std::vector<Prediction> result(each.empty() ? 0 : each.front().size());
         for (std::size_t i = 0; i < result.size(); ++i) {
             double square = 0;
             for (std::size_t e = 0; e < each.size(); ++e) {
                 result[i].mean += experts_[e].weight * each[e][i].mean;
-                square += experts_[e].weight * (each[e][i].variance + each[e][i].mean * each[e][i].mean);
+                square +=
+                    experts_[e].weight * (each[e][i].variance + each[e][i].mean * each[e][i].mean);
             }
             result[i].variance = std::max(square - result[i].mean * result[i].mean, 1e-12);
         }
@@ -142,7 +156,8 @@ public:
         for (const Expert& expert : experts_) {
             const std::vector<Prediction> predictions = expert.process.leave_one_out();
             for (std::size_t i = 0; i < result.size(); ++i) {
-                const double off = expert.process.data().values(static_cast<Eigen::Index>(i)) - predictions[i].mean;
+                const double off = expert.process.data().values(static_cast<Eigen::Index>(i)) -
+                                   predictions[i].mean;
                 result[i] += expert.weight * normal_cdf(off, predictions[i].variance);
             }
         }
@@ -153,7 +168,8 @@ public:
     /// stay (kriging believer; Ginsbourger, Le Riche, Carraro 2010).
     void believe(const EncodedPoint& point, const Eigen::RowVectorXd& beliefs) {
         for (Expert& expert : experts_) {
-            const DistanceTables tables = distance_tables(*geometry_, expert.process.data().points, {point});
+            const DistanceTables tables =
+                distance_tables(*geometry_, expert.process.data().points, {point});
             const Eigen::MatrixXd row = regressors(expert, beliefs);
             const double expected = expert.process.predict(tables, row).front().mean;
             expert.process.append(tables, point, expected, 1, row);
@@ -161,9 +177,12 @@ public:
     }
 
 private:
-    static Eigen::MatrixXd with_ones(const Eigen::MatrixXd& beliefs, const std::vector<Eigen::Index>& columns) {
-        Eigen::MatrixXd result = Eigen::MatrixXd::Ones(beliefs.rows(), static_cast<Eigen::Index>(columns.size()) + 1);
-        for (std::size_t k = 0; k < columns.size(); ++k) result.col(static_cast<Eigen::Index>(k) + 1) = beliefs.col(columns[k]);
+    static Eigen::MatrixXd with_ones(const Eigen::MatrixXd& beliefs,
+                                     const std::vector<Eigen::Index>& columns) {
+        Eigen::MatrixXd result =
+            Eigen::MatrixXd::Ones(beliefs.rows(), static_cast<Eigen::Index>(columns.size()) + 1);
+        for (std::size_t k = 0; k < columns.size(); ++k)
+            result.col(static_cast<Eigen::Index>(k) + 1) = beliefs.col(columns[k]);
         return result;
     }
 
@@ -183,8 +202,10 @@ private:
     }
 
     /// Which use these columns of the beliefs.
-    static std::vector<Expert> experts(const LevelGeometry& geometry, const DistanceTables& tables, const SurrogateData& data,
-                                       const std::vector<Eigen::Index>& columns, std::uint64_t seed, const HyperparameterSearch& search) {
+    static std::vector<Expert> experts(const LevelGeometry& geometry, const DistanceTables& tables,
+                                       const SurrogateData& data,
+                                       const std::vector<Eigen::Index>& columns, std::uint64_t seed,
+                                       const HyperparameterSearch& search) {
         Observations observations;
         observations.points = data.points;
         observations.values = data.values;
@@ -192,16 +213,19 @@ private:
         observations.regressors = with_ones(data.beliefs, columns);
         observations.coefficient_mean = Eigen::VectorXd::Ones(observations.regressors.cols());
         observations.coefficient_mean(0) = 0;  // the level: N(0, 1)
-        observations.coefficient_variance = Eigen::VectorXd::Constant(observations.regressors.cols(), belief_sd * belief_sd);
+        observations.coefficient_variance =
+            Eigen::VectorXd::Constant(observations.regressors.cols(), belief_sd * belief_sd);
         observations.coefficient_variance(0) = 1;
         HyperparameterPriors priors = HyperparameterPriors::of(geometry);
         priors.noise_variance = data.noise_variance;
         priors.additive = data.additive;
         const Hyperparameters hyperparameters(priors);
         std::vector<Expert> result;
-        for (const HyperparameterMode& mode : fit_hyperparameters(hyperparameters, tables, observations, seed, search))
+        for (const HyperparameterMode& mode :
+             fit_hyperparameters(hyperparameters, tables, observations, seed, search))
             result.push_back(
-                {GaussianProcess(tables, observations, hyperparameters.kernel(mode.theta), hyperparameters.noise_variance(mode.theta)),
+                {GaussianProcess(tables, observations, hyperparameters.kernel(mode.theta),
+                                 hyperparameters.noise_variance(mode.theta)),
                  mode.weight, columns});
         return result;
     }
@@ -210,7 +234,8 @@ private:
         double sum = 0;
         const std::vector<Prediction> predictions = process.leave_one_out();
         for (std::size_t i = 0; i < predictions.size(); ++i) {
-            const double off = process.data().values(static_cast<Eigen::Index>(i)) - predictions[i].mean;
+            const double off =
+                process.data().values(static_cast<Eigen::Index>(i)) - predictions[i].mean;
             sum -= 0.5 * (off * off / predictions[i].variance + std::log(predictions[i].variance));
         }
         return sum;

@@ -7,7 +7,8 @@
 
 namespace servetune {
 
-std::vector<std::string> two_valued(const SearchSpace& space, const std::vector<std::size_t>& order) {
+std::vector<std::string> two_valued(const SearchSpace& space,
+                                    const std::vector<std::size_t>& order) {
     const Configuration usual = space.default_configuration();
     std::set<std::string> parents;
     for (const Parameter& parameter : space.parameters())
@@ -17,13 +18,16 @@ std::vector<std::string> two_valued(const SearchSpace& space, const std::vector<
         const Parameter& parameter = space.parameters()[index];
         const bool two = !parameter.continuous() && parameter.level_count() == 2;
         if (!two || !parameter.active_when.empty() || parents.contains(parameter.name)) continue;
-        if (space.feasible(space.changed(usual, {{parameter.name, other_value(parameter, *usual.find(parameter.name))}})))
+        if (space.feasible(space.changed(
+                usual, {{parameter.name, other_value(parameter, *usual.find(parameter.name))}})))
             result.push_back(parameter.name);
     }
     return result;
 }
 
-Value other_value(const Parameter& parameter, const Value& value) { return parameter.level(parameter.level(0) == value ? 1 : 0); }
+Value other_value(const Parameter& parameter, const Value& value) {
+    return parameter.level(parameter.level(0) == value ? 1 : 0);
+}
 
 namespace {
 
@@ -43,15 +47,18 @@ std::size_t set_sizes(std::size_t members, std::size_t trials) {
 
 }  // namespace
 
-std::vector<std::string> to_tell_apart(const std::vector<std::string>& names, const Configuration& usual,
-                                       const std::vector<Configuration>& told, std::size_t trials_left) {
+std::vector<std::string> to_tell_apart(const std::vector<std::string>& names,
+                                       const Configuration& usual,
+                                       const std::vector<Configuration>& told,
+                                       std::size_t trials_left) {
     constexpr std::size_t most_trials = 30;  // sets of more are never scarce
     const std::size_t left = std::clamp<std::size_t>(trials_left, 1, most_trials);
     // Those that were changed in the same trials; with those that never were, the default's column.
     std::map<std::vector<bool>, std::vector<std::string>> groups;
     for (const std::string& name : names) {
         std::vector<bool> changed;
-        for (const Configuration& one : told) changed.push_back(*one.find(name) != *usual.find(name));
+        for (const Configuration& one : told)
+            changed.push_back(*one.find(name) != *usual.find(name));
         groups[changed].push_back(name);
     }
     struct Part {
@@ -65,11 +72,13 @@ std::vector<std::string> to_tell_apart(const std::vector<std::string>& names, co
         parts.push_back({members, set_sizes(members.size() + (never ? 1 : 0), left)});
         changes += parts.back().changes;
     }
-    std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.changes > b.changes; });
+    std::stable_sort(parts.begin(), parts.end(),
+                     [](const Part& a, const Part& b) { return a.changes > b.changes; });
     const std::size_t most = (changes + left - 1) / left;
     std::vector<std::string> result;
     for (const Part& part : parts)
-        for (std::size_t i = 0; i < (part.changes + left - 1) / left && result.size() < most; ++i) result.push_back(part.members[i]);
+        for (std::size_t i = 0; i < (part.changes + left - 1) / left && result.size() < most; ++i)
+            result.push_back(part.members[i]);
     return result;
 }
 

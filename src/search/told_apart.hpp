@@ -12,7 +12,8 @@ namespace servetune {
 
 /// Parameters of two values that are always active, that no other depends on, and that can be
 /// changed in the default alone. `order`: of the space's parameters.
-[[nodiscard]] std::vector<std::string> two_valued(const SearchSpace& space, const std::vector<std::size_t>& order);
+[[nodiscard]] std::vector<std::string> two_valued(const SearchSpace& space,
+                                                  const std::vector<std::size_t>& order);
 /// Of a parameter of two values.
 [[nodiscard]] Value other_value(const Parameter& parameter, const Value& value);
 
@@ -23,7 +24,9 @@ namespace servetune {
 ///
 /// `told`: what was tried and gave a number, the default among them. The first names go first among
 /// equals. O(names tried).
-[[nodiscard]] std::vector<std::string> to_tell_apart(const std::vector<std::string>& names, const Configuration& usual,
-                                                     const std::vector<Configuration>& told, std::size_t trials_left);
+[[nodiscard]] std::vector<std::string> to_tell_apart(const std::vector<std::string>& names,
+                                                     const Configuration& usual,
+                                                     const std::vector<Configuration>& told,
+                                                     std::size_t trials_left);
 
 }  // namespace servetune

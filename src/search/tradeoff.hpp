@@ -31,7 +31,8 @@ class FrontValue {
 public:
     /// `means`: of what passes, one or more, a point each; `reference` below the front, `weights`
     /// positive (for more than two goals).
-    FrontValue(const std::vector<std::vector<double>>& means, const std::vector<double>& reference, const std::vector<double>& weights);
+    FrontValue(const std::vector<std::vector<double>>& means, const std::vector<double>& reference,
+               const std::vector<double>& weights);
 
     /// ln of what a measurement is expected to add.
     [[nodiscard]] double log_expected_improvement(std::span<const Prediction> goals) const {
@@ -40,7 +41,8 @@ public:
     }
     /// What a point adds that is known.
     [[nodiscard]] double improvement(std::span<const double> point) const {
-        return staircase_ ? staircase_->improvement({point[0], point[1]}) : std::max(present(scalar_).value(point) - best_, 0.0);
+        return staircase_ ? staircase_->improvement({point[0], point[1]})
+                          : std::max(present(scalar_).value(point) - best_, 0.0);
     }
 
 private:
@@ -65,7 +67,8 @@ private:
 class Tradeoff {
 public:
     static constexpr double depth = 0.1;
-    static constexpr double least_depth = 1;  ///< spreads of the goal: what a study of one goal takes as a usual difference
+    static constexpr double least_depth =
+        1;  ///< spreads of the goal: what a study of one goal takes as a usual difference
 
     /// The leading goal's process, and what it takes as believed of each configuration of the
     /// evidence.
@@ -75,8 +78,10 @@ public:
     };
     /// `noise_cv`: of one measurement, each goal's, the leading one first. `geometry` must outlive
     /// it.
-    Tradeoff(const Problem& problem, const std::vector<ConfigurationEvidence>& evidence, const Leading& leading,
-             const LevelGeometry& geometry, const std::vector<double>& noise_cv, const LearningOptions& options, std::uint64_t seed);
+    Tradeoff(const Problem& problem, const std::vector<ConfigurationEvidence>& evidence,
+             const Leading& leading, const LevelGeometry& geometry,
+             const std::vector<double>& noise_cv, const LearningOptions& options,
+             std::uint64_t seed);
 
     /// Entries of the evidence whose posterior means no other passing one beats in all goals
     /// together, in the evidence's order.
@@ -87,26 +92,28 @@ public:
     /// The same of a pool in single precision, by the weightiest expert of each goal; `leading`:
     /// that of the leading one. `explore`: how uncertain all goals are together; 100 less where
     /// even a deviation better in each of them would add nothing.
-    void rank(const PoolPredictions& leading, const LevelGeometry& geometry, const CandidatePool& pool, bool explore,
-              Eigen::VectorXf& result) const;
+    void rank(const PoolPredictions& leading, const LevelGeometry& geometry,
+              const CandidatePool& pool, bool explore, Eigen::VectorXf& result) const;
     /// The entry whose measurement once more is expected to change the front most, and ln of by how
     /// much. `noise_variance`: of the leading goal.
-    [[nodiscard]] std::optional<std::pair<std::size_t, double>> best_replicate(const std::vector<ConfigurationEvidence>& evidence,
-                                                                               double noise_variance) const;
+    [[nodiscard]] std::optional<std::pair<std::size_t, double>> best_replicate(
+        const std::vector<ConfigurationEvidence>& evidence, double noise_variance) const;
 
 private:
     struct GoalModel {
         OutputScale scale;
         std::unique_ptr<Surrogate> process;
     };
-    [[nodiscard]] std::vector<std::vector<Prediction>> further(const std::vector<EncodedPoint>& points) const;
-    [[nodiscard]] static GoalModel learned(const Goal& goal, std::size_t k, const std::vector<ConfigurationEvidence>& evidence,
-                                           const LevelGeometry& geometry, double noise_cv, const LearningOptions& options,
-                                           std::uint64_t seed);
+    [[nodiscard]] std::vector<std::vector<Prediction>> further(
+        const std::vector<EncodedPoint>& points) const;
+    [[nodiscard]] static GoalModel learned(const Goal& goal, std::size_t k,
+                                           const std::vector<ConfigurationEvidence>& evidence,
+                                           const LevelGeometry& geometry, double noise_cv,
+                                           const LearningOptions& options, std::uint64_t seed);
     /// Means of the passing evidence but one; `goals`: a list a goal.
-    [[nodiscard]] static std::vector<std::vector<double>> passing_means(const std::vector<ConfigurationEvidence>& evidence,
-                                                                        const std::vector<std::vector<Prediction>>& goals,
-                                                                        std::size_t without);
+    [[nodiscard]] static std::vector<std::vector<double>> passing_means(
+        const std::vector<ConfigurationEvidence>& evidence,
+        const std::vector<std::vector<Prediction>>& goals, std::size_t without);
     static constexpr std::size_t none = static_cast<std::size_t>(-1);
 
     std::vector<GoalModel> models_{};
@@ -114,7 +121,7 @@ private:
     std::vector<std::size_t> front_{};
     std::vector<double> weights_{};
     std::vector<double> reference_{};
-    std::optional<FrontValue> value_{};                ///< by the mixtures; nothing where nothing passes
+    std::optional<FrontValue> value_{};  ///< by the mixtures; nothing where nothing passes
     std::optional<FrontValue> value_by_weightiest_{};  ///< by the weightiest expert of each goal
 };
 

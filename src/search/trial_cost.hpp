@@ -24,7 +24,8 @@ namespace servetune {
 class TrialCost {
 public:
     /// Configurations without `seconds` are left out. `geometry` must outlive it.
-    TrialCost(const LevelGeometry& geometry, const std::vector<ConfigurationEvidence>& evidence, const HyperparameterSearch& search)
+    TrialCost(const LevelGeometry& geometry, const std::vector<ConfigurationEvidence>& evidence,
+              const HyperparameterSearch& search)
         : geometry_(geometry) {
         std::vector<double> logs;
         SurrogateData data;
@@ -42,43 +43,54 @@ public:
         unit_ = std::max(median_of(away), least_unit);
         const auto n = static_cast<Eigen::Index>(logs.size());
         data.values = (Eigen::Map<Eigen::VectorXd>(logs.data(), n).array() - centre_) / unit_;
-        data.values = (data.values.array() / farthest).tanh() * farthest;  // a time limit of an hour must not bend what a minute is
+        data.values = (data.values.array() / farthest).tanh() *
+                      farthest;  // a time limit of an hour must not bend what a minute is
         data.noise_factors = Eigen::VectorXd::Ones(n);
         data.noise_variance = {2 * std::log(noise / unit_), 1.0};
         data.beliefs.resize(n, 0);
-        process_ = std::make_unique<Surrogate>(geometry_, data, asked, HyperparameterSearch{2, 1, search.iterations});
+        process_ = std::make_unique<Surrogate>(geometry_, data, asked,
+                                               HyperparameterSearch{2, 1, search.iterations});
     }
 
     /// ln E[seconds] at each point less that of the median trial; zeros where nothing was told.
     [[nodiscard]] std::vector<double> log_seconds(const std::vector<EncodedPoint>& points) const {
         std::vector<double> result(points.size(), 0.0);
         if (!process_) return result;
-        const std::vector<Prediction> predictions = process_->mixed(points, Eigen::MatrixXd(points.size(), 0));
-        for (std::size_t i = 0; i < points.size(); ++i) result[i] = expected(predictions[i].mean, predictions[i].variance);
+        const std::vector<Prediction> predictions =
+            process_->mixed(points, Eigen::MatrixXd(points.size(), 0));
+        for (std::size_t i = 0; i < points.size(); ++i)
+            result[i] = expected(predictions[i].mean, predictions[i].variance);
         return result;
     }
 
     /// E[seconds] at a point; nothing where nothing was told.
     [[nodiscard]] std::optional<double> seconds(const EncodedPoint& point) const {
-        return process_ ? std::optional(std::exp(centre_ + log_seconds({point}).front())) : std::nullopt;
+        return process_ ? std::optional(std::exp(centre_ + log_seconds({point}).front()))
+                        : std::nullopt;
     }
 
     /// Takes the same from a ranking of a whole pool, in single precision.
     void rank(const CandidatePool& pool, Eigen::VectorXf& ranking) const {
         if (!process_) return;
-        const PoolPredictions predictions = predict_pool(PoolModel::of(process_->experts().front().process), geometry_, pool, {});
+        const PoolPredictions predictions =
+            predict_pool(PoolModel::of(process_->experts().front().process), geometry_, pool, {});
         for (Eigen::Index i = 0; i < ranking.size(); ++i)
             ranking(i) -=
-                static_cast<float>(expected(static_cast<double>(predictions.means(i)), static_cast<double>(predictions.variances(i))));
+                static_cast<float>(expected(static_cast<double>(predictions.means(i)),
+                                            static_cast<double>(predictions.variances(i))));
     }
 
 private:
-    static constexpr double least_unit = 0.1;  ///< of the logarithm: trials that differ by less are alike
-    static constexpr double noise = 0.05;      ///< of the logarithm: one configuration's trials, an engine's start included
-    static constexpr double farthest = 4;      ///< units
+    static constexpr double least_unit =
+        0.1;  ///< of the logarithm: trials that differ by less are alike
+    static constexpr double noise =
+        0.05;  ///< of the logarithm: one configuration's trials, an engine's start included
+    static constexpr double farthest = 4;  ///< units
 
     /// Of a log-normal.
-    [[nodiscard]] double expected(double mean, double variance) const { return unit_ * mean + 0.5 * unit_ * unit_ * variance; }
+    [[nodiscard]] double expected(double mean, double variance) const {
+        return unit_ * mean + 0.5 * unit_ * unit_ * variance;
+    }
 
     const LevelGeometry& geometry_;
     double centre_ = 0;

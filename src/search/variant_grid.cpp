@@ -5,7 +5,8 @@
 
 namespace servetune {
 
-std::vector<double> means_of(const PendingAwareModel& model, const LevelGeometry& geometry, const Beliefs& beliefs,
+std::vector<double> means_of(const PendingAwareModel& model, const LevelGeometry& geometry,
+                             const Beliefs& beliefs,
                              const std::vector<Configuration>& configurations) {
     CandidatePool pool(geometry);
     std::vector<std::vector<PriorBelief>> believed_of_each;
@@ -17,18 +18,21 @@ std::vector<double> means_of(const PendingAwareModel& model, const LevelGeometry
     std::vector<double> result(configurations.size());
     for (const Expert& expert : model.objective().experts()) {
         const PoolPredictions predictions =
-            predict_pool(PoolModel::of(expert.process), geometry, pool, Surrogate::regressors(expert, believed).cast<float>());
+            predict_pool(PoolModel::of(expert.process), geometry, pool,
+                         Surrogate::regressors(expert, believed).cast<float>());
         for (std::size_t i = 0; i < result.size(); ++i)
-            result[i] += expert.weight * static_cast<double>(predictions.means(static_cast<Eigen::Index>(i)));
+            result[i] += expert.weight *
+                         static_cast<double>(predictions.means(static_cast<Eigen::Index>(i)));
     }
     return result;
 }
 
-VariantGrid::VariantGrid(const Problem& problem, const std::vector<Configuration>& sample, std::vector<Assignment> cells,
-                         std::size_t most_rows)
+VariantGrid::VariantGrid(const Problem& problem, const std::vector<Configuration>& sample,
+                         std::vector<Assignment> cells, std::size_t most_rows)
     : cells_(std::move(cells)) {
     const auto active_in = [](const Assignment& cell, const Configuration& where) {
-        return std::all_of(cell.begin(), cell.end(), [&](const auto& entry) { return where.find(entry.first) != nullptr; });
+        return std::all_of(cell.begin(), cell.end(),
+                           [&](const auto& entry) { return where.find(entry.first) != nullptr; });
     };
     for (const Configuration& configuration : sample) {
         if (rows_.size() >= most_rows) break;
@@ -47,7 +51,9 @@ VariantGrid::VariantGrid(const Problem& problem, const std::vector<Configuration
     }
 }
 
-VariantGrid::Averages VariantGrid::averages(const PendingAwareModel& model, const LevelGeometry& geometry, const Beliefs& beliefs) const {
+VariantGrid::Averages VariantGrid::averages(const PendingAwareModel& model,
+                                            const LevelGeometry& geometry,
+                                            const Beliefs& beliefs) const {
     std::vector<Configuration> all;
     for (const Row& row : rows_)
         for (const auto& cell : row)
@@ -63,7 +69,8 @@ VariantGrid::Averages VariantGrid::averages(const PendingAwareModel& model, cons
             if (cell) sum += means[from + count++];
         for (std::size_t c = 0; c < row.size(); ++c) {
             if (!row[c]) continue;
-            result.values(static_cast<Eigen::Index>(c)) += means[from++] - sum / static_cast<double>(count);
+            result.values(static_cast<Eigen::Index>(c)) +=
+                means[from++] - sum / static_cast<double>(count);
             ++result.counts(static_cast<Eigen::Index>(c));
         }
     }
@@ -71,7 +78,8 @@ VariantGrid::Averages VariantGrid::averages(const PendingAwareModel& model, cons
     return result;
 }
 
-Contrasts VariantGrid::contrasts(const Eigen::MatrixXd& sums, const LevelGeometry& geometry, const Beliefs& beliefs) const {
+Contrasts VariantGrid::contrasts(const Eigen::MatrixXd& sums, const LevelGeometry& geometry,
+                                 const Beliefs& beliefs) const {
     std::vector<double> counts(cells_.size(), 0);
     for (const Row& row : rows_)
         for (std::size_t c = 0; c < row.size(); ++c) counts[c] += row[c] ? 1 : 0;
@@ -90,11 +98,13 @@ Contrasts VariantGrid::contrasts(const Eigen::MatrixXd& sums, const LevelGeometr
             if (!cell) continue;
             result.points.push_back(geometry.encode(*cell));
             result.beliefs.push_back(beliefs.of(*cell));
-            weights.emplace_back(sums.row(static_cast<Eigen::Index>(c)) / counts[c] - whole / count);
+            weights.emplace_back(sums.row(static_cast<Eigen::Index>(c)) / counts[c] -
+                                 whole / count);
         }
     }
     result.weights.resize(static_cast<Eigen::Index>(weights.size()), sums.cols());
-    for (std::size_t i = 0; i < weights.size(); ++i) result.weights.row(static_cast<Eigen::Index>(i)) = weights[i];
+    for (std::size_t i = 0; i < weights.size(); ++i)
+        result.weights.row(static_cast<Eigen::Index>(i)) = weights[i];
     return result;
 }
 

@@ -18,7 +18,8 @@ class VariantGrid {
 public:
     /// The first `most_rows` of the sample in which the parameters of the cells are active and at
     /// least two cells feasible.
-    VariantGrid(const Problem& problem, const std::vector<Configuration>& sample, std::vector<Assignment> cells, std::size_t most_rows);
+    VariantGrid(const Problem& problem, const std::vector<Configuration>& sample,
+                std::vector<Assignment> cells, std::size_t most_rows);
 
     [[nodiscard]] const std::vector<Assignment>& cells() const { return cells_; }
     [[nodiscard]] std::size_t size() const { return rows_.size(); }
@@ -36,10 +37,12 @@ public:
         Eigen::VectorXd counts{};
     };
     /// By the model's means.
-    [[nodiscard]] Averages averages(const PendingAwareModel& model, const LevelGeometry& geometry, const Beliefs& beliefs) const;
+    [[nodiscard]] Averages averages(const PendingAwareModel& model, const LevelGeometry& geometry,
+                                    const Beliefs& beliefs) const;
     /// The same averages, and sums of them (`sums`: cells x contrasts), as sums over
     /// configurations.
-    [[nodiscard]] Contrasts contrasts(const Eigen::MatrixXd& sums, const LevelGeometry& geometry, const Beliefs& beliefs) const;
+    [[nodiscard]] Contrasts contrasts(const Eigen::MatrixXd& sums, const LevelGeometry& geometry,
+                                      const Beliefs& beliefs) const;
 
 private:
     using Row = std::vector<std::optional<Configuration>>;
@@ -50,7 +53,8 @@ private:
 
 /// The posterior means of ln(objective), standardised, in single precision (1e-4 of the prior's
 /// standard deviation) by all experts.
-[[nodiscard]] std::vector<double> means_of(const PendingAwareModel& model, const LevelGeometry& geometry, const Beliefs& beliefs,
+[[nodiscard]] std::vector<double> means_of(const PendingAwareModel& model,
+                                           const LevelGeometry& geometry, const Beliefs& beliefs,
                                            const std::vector<Configuration>& configurations);
 
 }  // namespace servetune

@@ -44,7 +44,8 @@ inline Expression::Folded Expression::folded(std::size_t at) const {
             if (operand.fixed && operand.value == decisive) return operand;
     } else {
         const auto is_null = [](const Folded& operand) { return operand.fixed && !operand.value; };
-        if (is_null(operands.front()) || (node.kind != Kind::in && is_null(operands.back()))) return {true, std::nullopt};
+        if (is_null(operands.front()) || (node.kind != Kind::in && is_null(operands.back())))
+            return {true, std::nullopt};
     }
     for (const Folded& operand : operands)
         if (!operand.fixed) return {};
@@ -66,16 +67,21 @@ inline std::size_t Expression::copied(std::size_t at, Expression& into) const {
 
 /// `unknown_passes_as`: the answer of a part with which the rule is not broken; under `not` it is
 /// the other one.
-inline std::size_t Expression::without_constants(std::size_t at, bool unknown_passes_as, Expression& into) const {
+inline std::size_t Expression::without_constants(std::size_t at, bool unknown_passes_as,
+                                                 Expression& into) const {
     const auto literal = [&](bool value) {
         into.nodes_.push_back({Kind::literal, value});
         return into.nodes_.size() - 1;
     };
     const Node& node = nodes_[at];
-    if (const Folded whole = folded(at); whole.fixed) return literal(whole.value ? boolean(*whole.value) : unknown_passes_as);
-    const bool combines = node.kind == Kind::logical_and || node.kind == Kind::logical_or || node.kind == Kind::logical_not;
+    if (const Folded whole = folded(at); whole.fixed)
+        return literal(whole.value ? boolean(*whole.value) : unknown_passes_as);
+    const bool combines = node.kind == Kind::logical_and || node.kind == Kind::logical_or ||
+                          node.kind == Kind::logical_not;
     if (!combines) return copied(at, into);
-    const auto value_of = [&](std::size_t made) { return std::get_if<bool>(&into.nodes_[made].literal); };
+    const auto value_of = [&](std::size_t made) {
+        return std::get_if<bool>(&into.nodes_[made].literal);
+    };
     if (node.kind == Kind::logical_not) {
         const std::size_t operand = without_constants(node.operands[0], !unknown_passes_as, into);
         if (const bool* value = value_of(operand)) return literal(!*value);
@@ -84,7 +90,9 @@ inline std::size_t Expression::without_constants(std::size_t at, bool unknown_pa
     }
     const bool decisive = node.kind == Kind::logical_or;
     const std::size_t left = without_constants(node.operands[0], unknown_passes_as, into);
-    if (const bool* value = value_of(left)) return *value == decisive ? left : without_constants(node.operands[1], unknown_passes_as, into);
+    if (const bool* value = value_of(left))
+        return *value == decisive ? left
+                                  : without_constants(node.operands[1], unknown_passes_as, into);
     const std::size_t right = without_constants(node.operands[1], unknown_passes_as, into);
     if (const bool* value = value_of(right)) return *value == decisive ? right : left;
     into.nodes_.push_back({node.kind, {}, 0, {left, right}});

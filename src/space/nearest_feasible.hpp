@@ -37,7 +37,8 @@ public:
     explicit NearestFeasible(const SearchSpace& space) : space_(space) {}
 
     /// `kept`: parameters that must not change. Nothing: none within the bounds.
-    [[nodiscard]] std::optional<Found> to(const Configuration& forbidden, const std::set<std::string>& kept) const {
+    [[nodiscard]] std::optional<Found> to(const Configuration& forbidden,
+                                          const std::set<std::string>& kept) const {
         std::vector<Found> front{{forbidden, {}}};
         std::set<Configuration> seen{forbidden};
         for (std::size_t depth = 0; depth < most_changes && !front.empty(); ++depth) {
@@ -46,7 +47,8 @@ public:
             double least = std::numeric_limits<double>::infinity();
             for (const Found& from : front)
                 for (const std::string& name : repairing(from.configuration)) {
-                    const bool again = std::find(from.changed.begin(), from.changed.end(), name) != from.changed.end();
+                    const bool again = std::find(from.changed.begin(), from.changed.end(), name) !=
+                                       from.changed.end();
                     if (again || kept.contains(name)) continue;
                     for (const Value& value : values_of(space_.at(name))) {
                         if (seen.size() >= most_tried) break;
@@ -83,14 +85,18 @@ private:
         std::vector<Value> result;
         if (parameter.continuous()) {
             for (std::size_t i = 0; i < most_levels; ++i)
-                result.emplace_back(parameter.at_position(static_cast<double>(i) / (most_levels - 1)));
+                result.emplace_back(
+                    parameter.at_position(static_cast<double>(i) / (most_levels - 1)));
         } else
-            for (const std::size_t level : parameter.ordered() ? spread_levels(parameter, most_levels)
-                                                               : evenly_spread(parameter.level_count(), parameter.level_count()))
+            for (const std::size_t level :
+                 parameter.ordered()
+                     ? spread_levels(parameter, most_levels)
+                     : evenly_spread(parameter.level_count(), parameter.level_count()))
                 result.push_back(parameter.level(level));
         return result;
     }
-    [[nodiscard]] std::optional<Found> changed(const Found& from, const std::string& name, const Value& value) const {
+    [[nodiscard]] std::optional<Found> changed(const Found& from, const std::string& name,
+                                               const Value& value) const {
         try {
             Found result{space_.changed(from.configuration, {{name, value}}), from.changed};
             result.changed.push_back(name);
@@ -106,7 +112,8 @@ private:
         const Parameter& parameter = space_.at(name);
         const Value* from = forbidden.find(name);
         const Value* to = found.configuration.find(name);
-        if (!parameter.ordered() || parameter.continuous() || from == nullptr || to == nullptr || parameter.level_count() <= most_levels)
+        if (!parameter.ordered() || parameter.continuous() || from == nullptr || to == nullptr ||
+            parameter.level_count() <= most_levels)
             return found;
         auto outside = parameter.level_of(*from);
         auto inside = parameter.level_of(*to);
@@ -114,7 +121,8 @@ private:
         if (!outside || !inside) return best;
         while ((*inside > *outside ? *inside - *outside : *outside - *inside) > 1) {
             const std::size_t middle = (*inside + *outside) / 2;
-            Configuration one = space_.changed(found.configuration, {{name, parameter.level(middle)}});
+            Configuration one =
+                space_.changed(found.configuration, {{name, parameter.level(middle)}});
             if (space_.feasible(one)) {
                 best.configuration = std::move(one);
                 inside = middle;
@@ -130,13 +138,16 @@ private:
             const Value* other = b.configuration.find(name);
             const auto from = mine == nullptr ? std::nullopt : number_of(*mine);
             const auto to = other == nullptr ? std::nullopt : number_of(*other);
-            const bool numbers = from && to && !std::holds_alternative<ChoiceDomain>(parameter.domain);
+            const bool numbers =
+                from && to && !std::holds_alternative<ChoiceDomain>(parameter.domain);
             if (numbers) sum += std::abs(parameter.position_of(*from) - parameter.position_of(*to));
-            else if (parameter.ordered() && mine != nullptr && other != nullptr && parameter.level_of(*mine) &&
-                     parameter.level_of(*other)) {
-                const auto levels = static_cast<double>(std::max<std::size_t>(parameter.level_count() - 1, 1));
-                sum +=
-                    std::abs(static_cast<double>(*parameter.level_of(*mine)) - static_cast<double>(*parameter.level_of(*other))) / levels;
+            else if (parameter.ordered() && mine != nullptr && other != nullptr &&
+                     parameter.level_of(*mine) && parameter.level_of(*other)) {
+                const auto levels =
+                    static_cast<double>(std::max<std::size_t>(parameter.level_count() - 1, 1));
+                sum += std::abs(static_cast<double>(*parameter.level_of(*mine)) -
+                                static_cast<double>(*parameter.level_of(*other))) /
+                       levels;
             } else sum += 1;
         }
         return sum;

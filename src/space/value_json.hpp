@@ -37,7 +37,8 @@ template <class Json>
 std::optional<Value> value_from_json(const Json& json) {
     if (json.is_null()) return Unset{};
     if (json.is_boolean()) return json.template get<bool>();
-    if (json.is_number_unsigned() && json.template get<std::uint64_t>() > INT64_MAX) return json.template get<double>();
+    if (json.is_number_unsigned() && json.template get<std::uint64_t>() > INT64_MAX)
+        return json.template get<double>();
     if (json.is_number_integer()) return json.template get<std::int64_t>();
     if (json.is_number()) return json.template get<double>();
     if (json.is_string()) return json.template get<std::string>();

@@ -44,18 +44,20 @@ public:
         same,       ///< within the margin, either way
         not_worse   ///< of a gate: above minus the margin
     };
-    static constexpr std::array<std::pair<Verdict, std::string_view>, 5> verdicts{{{Verdict::undecided, "undecided"},
-                                                                                   {Verdict::better, "better"},
-                                                                                   {Verdict::worse, "worse"},
-                                                                                   {Verdict::same, "same"},
-                                                                                   {Verdict::not_worse, "not_worse"}}};
+    static constexpr std::array<std::pair<Verdict, std::string_view>, 5> verdicts{
+        {{Verdict::undecided, "undecided"},
+         {Verdict::better, "better"},
+         {Verdict::worse, "worse"},
+         {Verdict::same, "same"},
+         {Verdict::not_worse, "not_worse"}}};
 
     struct Options {
         double margin = 0.01;         ///< a smaller difference is none
         std::size_t least_pairs = 3;  ///< before the first look
         std::size_t most_pairs = 10;
         Question question = Question::which_is_better;
-        double error = 0.05;  ///< the interval misses the truth with this probability, over all looks
+        double error =
+            0.05;  ///< the interval misses the truth with this probability, over all looks
 
         /// What cannot be in these options, for a person; empty: nothing.
         [[nodiscard]] std::string why_invalid() const {
@@ -69,7 +71,9 @@ public:
     };
 
     /// Throws UsageError where the options cannot be.
-    explicit Comparison(Options options) : options_(options) { check_options("the comparison", options_.why_invalid()); }
+    explicit Comparison(Options options) : options_(options) {
+        check_options("the comparison", options_.why_invalid());
+    }
 
     /// One pair: ln of B's figure over A's, turned so that more is better.
     void add(double log_ratio) { log_ratios_.push_back(log_ratio); }
@@ -80,24 +84,30 @@ public:
         const auto n = static_cast<double>(log_ratios_.size());
         double mean = 0;
         for (const double value : log_ratios_) mean += value / n;
-        if (log_ratios_.size() < 2) return {std::expm1(mean), -1, std::numeric_limits<double>::infinity()};
+        if (log_ratios_.size() < 2)
+            return {std::expm1(mean), -1, std::numeric_limits<double>::infinity()};
         double squares = 0;
         for (const double value : log_ratios_) squares += (value - mean) * (value - mean);
         const double error = std::sqrt(squares / (n - 1) / n);
         const double look = std::max(1.0, n + 1 - static_cast<double>(options_.least_pairs));
-        const double reach = error * student_quantile(options_.error / (look * (look + 1)), log_ratios_.size() - 1);
+        const double reach =
+            error * student_quantile(options_.error / (look * (look + 1)), log_ratios_.size() - 1);
         return {std::expm1(mean), std::expm1(mean - reach), std::expm1(mean + reach)};
     }
     [[nodiscard]] Verdict verdict() const {
         if (log_ratios_.size() < options_.least_pairs) return Verdict::undecided;
         const Gain of_b = gain();
         if (options_.question == Question::not_worse)
-            return of_b.low > -options_.margin ? Verdict::not_worse : of_b.high < -options_.margin ? Verdict::worse : Verdict::undecided;
+            return of_b.low > -options_.margin    ? Verdict::not_worse
+                   : of_b.high < -options_.margin ? Verdict::worse
+                                                  : Verdict::undecided;
         if (of_b.low > -options_.margin && of_b.high < options_.margin) return Verdict::same;
         return of_b.low > 0 ? Verdict::better : of_b.high < 0 ? Verdict::worse : Verdict::undecided;
     }
     /// Whether another pair is to be measured.
-    [[nodiscard]] bool open() const { return pairs() < options_.most_pairs && verdict() == Verdict::undecided; }
+    [[nodiscard]] bool open() const {
+        return pairs() < options_.most_pairs && verdict() == Verdict::undecided;
+    }
 
 private:
     Options options_;

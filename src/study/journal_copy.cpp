@@ -48,7 +48,10 @@ public:
     }
 
 private:
-    [[noreturn]] void fail() const { throw IoError("cannot write " + target_.string() + ": " + std::generic_category().message(errno)); }
+    [[noreturn]] void fail() const {
+        throw IoError("cannot write " + target_.string() + ": " +
+                      std::generic_category().message(errno));
+    }
 
     fs::path target_;
     fs::path file_{};
@@ -62,7 +65,8 @@ void copy_journal(const fs::path& from, const fs::path& to, mode_t mode) {
     const fs::path journal = SqliteJournal::file_of(from);
     PartOfCopy part(to, mode);
     read_snapshot(journal, [&](SqliteConnection& connection) {
-        if (checked_journal_version(connection, journal) == 0) throw IoError("journal " + journal.string() + " is empty");
+        if (checked_journal_version(connection, journal) == 0)
+            throw IoError("journal " + journal.string() + " is empty");
         part.empty();  // of what an earlier call has put there
         SqliteConnection::Statement(connection, "VACUUM INTO ?").bind(part.file().string()).step();
     });

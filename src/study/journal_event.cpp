@@ -17,11 +17,14 @@ namespace servetune {
 
 std::string JournalEvent::right_checksum() const {
     std::string bytes;
-    const auto add = [&](const std::string& text) { bytes += std::to_string(text.size()) + ":" + text; };
+    const auto add = [&](const std::string& text) {
+        bytes += std::to_string(text.size()) + ":" + text;
+    };
     add(std::to_string(sequence));
     add(std::to_string(trial));
     add(event);
-    add(Fingerprint{std::bit_cast<std::uint64_t>(at)}.text());  // the 64 bits of the number, in hexadecimal digits
+    add(Fingerprint{std::bit_cast<std::uint64_t>(at)}
+            .text());  // the 64 bits of the number, in hexadecimal digits
     add(body);
     add(study_fingerprint);
     add(tool_version);
@@ -29,7 +32,8 @@ std::string JournalEvent::right_checksum() const {
 }
 
 std::string JournalEvent::name() const {
-    return "event " + std::to_string(sequence) + ", '" + event + "' of trial " + std::to_string(trial);
+    return "event " + std::to_string(sequence) + ", '" + event + "' of trial " +
+           std::to_string(trial);
 }
 
 std::string JournalEvent::environment() const {
@@ -43,8 +47,10 @@ void JournalEvent::apply(std::vector<Trial>& trials, const KeptEnvironments& env
     try {
         if (event == "asked") {
             const auto object = nlohmann::json::parse(body, RefuseDeep());
-            Trial asked{trial, configuration_from_json(object.at("configuration").dump()), object.at("workload").get<std::string>(),
-                        std::stoull(object.at("seed").get<std::string>()), object.at("why").get<std::string>()};
+            Trial asked{trial, configuration_from_json(object.at("configuration").dump()),
+                        object.at("workload").get<std::string>(),
+                        std::stoull(object.at("seed").get<std::string>()),
+                        object.at("why").get<std::string>()};
             asked.asked_at = at;
             check_asked(trials, asked);
             trials.push_back(std::move(asked));
@@ -67,7 +73,8 @@ void JournalEvent::apply(std::vector<Trial>& trials, const KeptEnvironments& env
             trials[trial].told_at = at;
         }
     } catch (const std::exception& error) {
-        throw IoError("the '" + event + "' event of trial " + std::to_string(trial) + " cannot be read: " + error.what());
+        throw IoError("the '" + event + "' event of trial " + std::to_string(trial) +
+                      " cannot be read: " + error.what());
     }
 }
 
@@ -77,9 +84,12 @@ std::string asked_body(const Trial& trial) {
     body["configuration"] = nlohmann::ordered_json::parse(json_of(trial.configuration));
     body["fingerprint"] = trial.configuration.fingerprint().text();
     body["workload"] = trial.workload;
-    body["seed"] = std::to_string(trial.seed);  // 64 bits do not survive as a JSON number everywhere
+    body["seed"] =
+        std::to_string(trial.seed);  // 64 bits do not survive as a JSON number everywhere
     body["why"] = trial.why;
-    return body.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);  // the reason only: all else is UTF-8
+    return body.dump(
+        -1, ' ', false,
+        nlohmann::ordered_json::error_handler_t::replace);  // the reason only: all else is UTF-8
 }
 
 std::string started_body(const std::string& environment) {

@@ -12,7 +12,8 @@
 namespace servetune {
 
 /// By their fingerprint: Trial::environment.
-using KeptEnvironments = std::map<std::string, std::shared_ptr<const std::map<std::string, std::string>>>;
+using KeptEnvironments =
+    std::map<std::string, std::shared_ptr<const std::map<std::string, std::string>>>;
 
 /// A row of the journal's table `events` (docs/reference/journal-format.md).
 struct JournalEvent {

@@ -69,8 +69,11 @@ Known known_things() {
     result[{"table", "definitions"}] = {next()};
     const std::string events = next();
     const std::string checksum = ",checksumTEXTNOTNULL";
-    const std::string before = events.substr(0, events.size() - checksum.size() - 1);        // and the bracket
-    result[{"table", "events"}] = {events, before + ")", before + checksum + "DEFAULT'')"};  // of version 3, older ones, brought up to it
+    const std::string before =
+        events.substr(0, events.size() - checksum.size() - 1);  // and the bracket
+    result[{"table", "events"}] = {
+        events, before + ")",
+        before + checksum + "DEFAULT'')"};  // of version 3, older ones, brought up to it
     result[{"index", "once"}] = {next()};
     rest = journal_view;
     result[{"view", "trials"}] = {next()};
@@ -87,11 +90,14 @@ std::vector<std::string> foreign_in_journal(SqliteConnection& connection) {
     while (rows.step()) {
         const std::string kind = rows.text(0);
         const std::string name = rows.text(1);
-        if (kind == "table" && (name == "sqlite_stat1" || name == "sqlite_stat4")) continue;  // of ANALYZE
-        if (!has_this_view && kind == "view" && name == "trials") continue;                   // an older one, which nobody here reads
+        if (kind == "table" && (name == "sqlite_stat1" || name == "sqlite_stat4"))
+            continue;  // of ANALYZE
+        if (!has_this_view && kind == "view" && name == "trials")
+            continue;  // an older one, which nobody here reads
         const auto found = known.find({kind, name});
         if (found != known.end() && found->second.contains(squeezed(rows.text(2)))) continue;
-        result.push_back((found == known.end() ? "the " : "another ") + kind + " '" + name.substr(0, most_of_a_name) + "'");
+        result.push_back((found == known.end() ? "the " : "another ") + kind + " '" +
+                         name.substr(0, most_of_a_name) + "'");
     }
     return result;
 }
@@ -100,7 +106,8 @@ bool has_real_tables(SqliteConnection& connection) {
     Statement rows(connection, "SELECT name, sql FROM sqlite_master WHERE type = 'table'");
     std::set<std::string> real;
     while (rows.step())
-        if (squeezed(rows.text(1)).starts_with("CREATETABLE")) real.insert(rows.text(0));  // no virtual one
+        if (squeezed(rows.text(1)).starts_with("CREATETABLE"))
+            real.insert(rows.text(0));  // no virtual one
     return real.contains("study") && real.contains("definitions") && real.contains("events");
 }
 
@@ -109,20 +116,26 @@ void check_own_journal(SqliteConnection& connection, const std::filesystem::path
     if (foreign.empty()) return;
     constexpr std::size_t most_named = 5;
     std::string text;
-    for (std::size_t i = 0; i < std::min(foreign.size(), most_named); ++i) text += (i == 0 ? "" : ", ") + foreign[i];
-    if (foreign.size() > most_named) text += " and " + std::to_string(foreign.size() - most_named) + " more";
-    throw IoError("journal " + file.string() + " holds what servetune did not make: " + text +
-                  "; drop it there, or let 'autotune status STUDY --rescue' make a journal without it");
+    for (std::size_t i = 0; i < std::min(foreign.size(), most_named); ++i)
+        text += (i == 0 ? "" : ", ") + foreign[i];
+    if (foreign.size() > most_named)
+        text += " and " + std::to_string(foreign.size() - most_named) + " more";
+    throw IoError(
+        "journal " + file.string() + " holds what servetune did not make: " + text +
+        "; drop it there, or let 'autotune status STUDY --rescue' make a journal without it");
 }
 
 int journal_version(SqliteConnection& connection, const std::filesystem::path& file) {
     if (connection.number("SELECT count(*) FROM sqlite_master") == 0) return 0;
     if (static_cast<int>(connection.number("PRAGMA application_id")) != journal_application_id)
-        throw IoError("journal " + file.string() + ": this is an SQLite file, but not a journal of servetune");
+        throw IoError("journal " + file.string() +
+                      ": this is an SQLite file, but not a journal of servetune");
     const auto version = static_cast<int>(connection.number("PRAGMA user_version"));
     if (version > SqliteJournal::schema_version)
-        throw IoError("journal " + file.string() + " has schema version " + std::to_string(version) + ", this program knows up to " +
-                      std::to_string(SqliteJournal::schema_version) + "; use the newer program that wrote it");
+        throw IoError("journal " + file.string() + " has schema version " +
+                      std::to_string(version) + ", this program knows up to " +
+                      std::to_string(SqliteJournal::schema_version) +
+                      "; use the newer program that wrote it");
     return version;
 }
 
@@ -136,10 +149,13 @@ void check_rescued_place(const std::filesystem::path& file) {
     namespace fs = std::filesystem;
     std::error_code error;
     const fs::file_status there = fs::symlink_status(file, error);
-    const auto refuse = [&](const std::string& why) { throw IoError(file.string() + " " + why + "; move it away, then rescue again"); };
+    const auto refuse = [&](const std::string& why) {
+        throw IoError(file.string() + " " + why + "; move it away, then rescue again");
+    };
     if (fs::exists(there) && !fs::is_regular_file(there)) refuse("is in the way");
     for (const char* suffix : {"-wal", "-journal"})
-        if (fs::exists(fs::symlink_status(file.string() + suffix, error))) refuse("is in use: there is " + file.string() + suffix);
+        if (fs::exists(fs::symlink_status(file.string() + suffix, error)))
+            refuse("is in use: there is " + file.string() + suffix);
 }
 
 }  // namespace servetune

@@ -36,13 +36,15 @@ struct FileStamp {
 std::optional<FileStamp> stamp_of(const fs::path& file) {
     struct stat there {};
     if (::stat(file.c_str(), &there) != 0) return std::nullopt;
-    return FileStamp{there.st_dev, there.st_ino, there.st_size, there.st_mtim.tv_sec, there.st_mtim.tv_nsec};
+    return FileStamp{there.st_dev, there.st_ino, there.st_size, there.st_mtim.tv_sec,
+                     there.st_mtim.tv_nsec};
 }
 
 /// The journal's file and SQLite's own beside it.
 struct JournalStamps {
     std::optional<FileStamp> database;
-    std::optional<FileStamp> log;      ///< the write-ahead log: what is recorded and not yet in the database
+    std::optional<FileStamp>
+        log;  ///< the write-ahead log: what is recorded and not yet in the database
     std::optional<FileStamp> old_log;  ///< the rollback journal, of a journal that is being made
 
     friend bool operator==(const JournalStamps&, const JournalStamps&) = default;
@@ -57,12 +59,14 @@ JournalStamps stamps_of(const fs::path& file) {
 /// A copy in a folder of its own, which goes with it.
 class CopiedJournal {
 public:
-    explicit CopiedJournal(const fs::path& file) : folder_(temporary_files() / "servetune-journal-") {
+    explicit CopiedJournal(const fs::path& file)
+        : folder_(temporary_files() / "servetune-journal-") {
         for (const char* suffix : {"", "-wal"}) {
             std::error_code error;
             fs::copy_file(beside(file, suffix), beside(this->file(), suffix), error);
             if (error)
-                throw IoError("cannot copy " + beside(file, suffix).string() + " to " + folder_.path().string() + ": " + error.message());
+                throw IoError("cannot copy " + beside(file, suffix).string() + " to " +
+                              folder_.path().string() + ": " + error.message());
         }
     }
     [[nodiscard]] fs::path file() const { return folder_.path() / "study.db"; }
@@ -73,7 +77,8 @@ private:
 
 using ReadJournal = std::function<void(SqliteConnection&)>;
 
-void read_with(const fs::path& file, SqliteConnection::Access access, const fs::path& named, const ReadJournal& read) {
+void read_with(const fs::path& file, SqliteConnection::Access access, const fs::path& named,
+               const ReadJournal& read) {
     SqliteConnection connection(file, access, named);
     read(connection);
 }
@@ -81,8 +86,9 @@ void read_with(const fs::path& file, SqliteConnection::Access access, const fs::
 /// Whether SQLite can read it where it lies, beside the process that writes.
 bool readable_in_place(const fs::path& file) {
     try {
-        read_with(file, SqliteConnection::Access::read, file,
-                  [](SqliteConnection& connection) { (void)connection.number("SELECT count(*) FROM sqlite_master"); });
+        read_with(file, SqliteConnection::Access::read, file, [](SqliteConnection& connection) {
+            (void)connection.number("SELECT count(*) FROM sqlite_master");
+        });
         return true;
     } catch (const IoError&) {
         return false;
@@ -94,12 +100,16 @@ bool readable_in_place(const fs::path& file) {
 void check_journal_file(const fs::path& file) {
     struct stat there {};
     if (::stat(file.c_str(), &there) != 0) {
-        if (errno == ENOENT || errno == ENOTDIR) throw IoError("there is no journal " + file.string() + "; has the study been run?");
-        throw IoError("cannot read journal " + file.string() + ": " + std::generic_category().message(errno));
+        if (errno == ENOENT || errno == ENOTDIR)
+            throw IoError("there is no journal " + file.string() + "; has the study been run?");
+        throw IoError("cannot read journal " + file.string() + ": " +
+                      std::generic_category().message(errno));
     }
-    if (!S_ISREG(there.st_mode)) throw IoError("cannot read journal " + file.string() + ": it is not a regular file");
+    if (!S_ISREG(there.st_mode))
+        throw IoError("cannot read journal " + file.string() + ": it is not a regular file");
     if (::access(file.c_str(), R_OK) != 0)
-        throw IoError("cannot read journal " + file.string() + ": " + std::generic_category().message(errno));
+        throw IoError("cannot read journal " + file.string() + ": " +
+                      std::generic_category().message(errno));
 }
 
 void read_snapshot(const fs::path& file, const ReadJournal& read) {
@@ -110,10 +120,12 @@ void read_snapshot(const fs::path& file, const ReadJournal& read) {
         const bool all_in_database = (!before.log || before.log->bytes == 0) && !before.old_log;
         // SQLite reads beside a writer by way of the file `-shm`; it would make one, and in a
         // folder that it cannot write it cannot.
-        if (!all_in_database && (before.old_log || stamp_of(beside(file, "-shm"))) && readable_in_place(file))
+        if (!all_in_database && (before.old_log || stamp_of(beside(file, "-shm"))) &&
+            readable_in_place(file))
             return read_with(file, SqliteConnection::Access::read, file, read);
         try {
-            if (all_in_database) read_with(file, SqliteConnection::Access::read_unchanged, file, read);
+            if (all_in_database)
+                read_with(file, SqliteConnection::Access::read_unchanged, file, read);
             else {
                 const CopiedJournal copy(file);
                 read_with(copy.file(), SqliteConnection::Access::read, file, read);
@@ -133,8 +145,9 @@ std::uintmax_t missing_at_end(const fs::path& file) {
     std::array<unsigned char, 100> header{};
     std::ifstream in(file, std::ios::binary);
     in.read(reinterpret_cast<char*>(header.data()), header.size());
-    if (!in ||
-        !std::equal(magic.begin(), magic.end(), header.begin(), [](char a, unsigned char b) { return static_cast<unsigned char>(a) == b; }))
+    if (!in || !std::equal(magic.begin(), magic.end(), header.begin(), [](char a, unsigned char b) {
+            return static_cast<unsigned char>(a) == b;
+        }))
         return 0;
     const auto number = [&](std::size_t at, std::size_t bytes) {
         std::uintmax_t result = 0;
@@ -142,7 +155,8 @@ std::uintmax_t missing_at_end(const fs::path& file) {
         return result;
     };
     constexpr std::uintmax_t largest_page = 65536;  // which two bytes cannot hold: 1 stands for it
-    const std::uintmax_t page_bytes = number(page_bytes_at, 2) == 1 ? largest_page : number(page_bytes_at, 2);
+    const std::uintmax_t page_bytes =
+        number(page_bytes_at, 2) == 1 ? largest_page : number(page_bytes_at, 2);
     const std::uintmax_t whole = page_bytes * number(pages_at, 4);
     std::error_code error;
     const std::uintmax_t there = fs::file_size(file, error);
@@ -154,10 +168,13 @@ void read_padded(const fs::path& file, std::uintmax_t missing, const ReadJournal
     const fs::path copy = folder.path() / "study.db";
     std::error_code error;
     fs::copy_file(file, copy, error);
-    if (!error && fs::exists(beside(file, "-wal"))) fs::copy_file(beside(file, "-wal"), beside(copy, "-wal"), error);
+    if (!error && fs::exists(beside(file, "-wal")))
+        fs::copy_file(beside(file, "-wal"), beside(copy, "-wal"), error);
     if (!error) fs::permissions(copy, fs::perms::owner_read | fs::perms::owner_write, error);
     if (!error) fs::resize_file(copy, fs::file_size(copy) + missing, error);
-    if (error) throw IoError("cannot copy " + file.string() + " to " + folder.path().string() + ": " + error.message());
+    if (error)
+        throw IoError("cannot copy " + file.string() + " to " + folder.path().string() + ": " +
+                      error.message());
     read_with(copy, SqliteConnection::Access::read, file, read);
 }
 

@@ -11,7 +11,8 @@ namespace servetune {
 /// Calls `read` with a journal's file as it is at one moment. No lock is taken and nothing in its
 /// folder changes, so neither may have to be writable; a process may write to the journal
 /// meanwhile. `read` is called again where the file changed under it. Throws IoError.
-void read_snapshot(const std::filesystem::path& file, const std::function<void(SqliteConnection&)>& read);
+void read_snapshot(const std::filesystem::path& file,
+                   const std::function<void(SqliteConnection&)>& read);
 
 /// Throws IoError where a journal's path leads to nothing or to something else than a regular file.
 void check_journal_file(const std::filesystem::path& file);
@@ -22,6 +23,7 @@ void check_journal_file(const std::filesystem::path& file);
 
 /// Reads a copy that has zeros for what is missing: SQLite refuses a file that was cut, and of this
 /// one it reads the other pages.
-void read_padded(const std::filesystem::path& file, std::uintmax_t missing, const std::function<void(SqliteConnection&)>& read);
+void read_padded(const std::filesystem::path& file, std::uintmax_t missing,
+                 const std::function<void(SqliteConnection&)>& read);
 
 }  // namespace servetune

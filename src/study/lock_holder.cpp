@@ -23,7 +23,8 @@ std::string boot_of_machine() {
 
 std::string name_of_machine() {
     std::array<char, 256> name{};
-    if (::gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0') return "an unnamed machine";
+    if (::gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0')
+        return "an unnamed machine";
     std::string text(name.data());
     for (char& c : text)
         if (c <= ' ') c = '_';  // a word of a line
@@ -43,7 +44,8 @@ LockHolder LockHolder::here() {
     std::random_device random;
     std::ostringstream start;
     for (int i = 0; i < 4; ++i) start << std::hex << std::setw(8) << std::setfill('0') << random();
-    return {std::to_string(::getpid()), name_of_machine(), boot_of_machine(), start.str(), 0, false};
+    return {
+        std::to_string(::getpid()), name_of_machine(), boot_of_machine(), start.str(), 0, false};
 }
 
 std::optional<LockHolder> LockHolder::in(const std::string& text) {
@@ -67,8 +69,9 @@ std::optional<LockHolder> LockHolder::in(const std::string& text) {
 
 std::string LockHolder::text() const {
     std::ostringstream out;
-    out << process << "\nhost " << host << "\nboot " << boot << "\nstart " << start << (ended ? "\nended " : "\nbeats ")
-        << std::setw(digits_of_beats) << std::setfill('0') << beats << '\n';
+    out << process << "\nhost " << host << "\nboot " << boot << "\nstart " << start
+        << (ended ? "\nended " : "\nbeats ") << std::setw(digits_of_beats) << std::setfill('0')
+        << beats << '\n';
     return out.str();
 }
 

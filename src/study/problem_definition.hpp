@@ -11,6 +11,7 @@ namespace servetune {
 
 /// Adds a space and an objective to the definition of a study, which its journal keeps
 /// (StudyIdentity): `space.NAME`, `constraints[I]`, `objective`, `objective.limits[I]`.
-void add_definition(const SearchSpace& space, const Objective& objective, std::map<std::string, std::string>& definition);
+void add_definition(const SearchSpace& space, const Objective& objective,
+                    std::map<std::string, std::string>& definition);
 
 }  // namespace servetune

@@ -17,7 +17,8 @@
 namespace servetune {
 
 /// Ends what is said of a damaged journal.
-inline constexpr const char* rescue_remedy = "; 'autotune status STUDY --rescue' copies what can still be read";
+inline constexpr const char* rescue_remedy =
+    "; 'autotune status STUDY --rescue' copies what can still be read";
 
 /// An open SQLite file. Every failure is an IoError that names `file`.
 class SqliteConnection {
@@ -30,13 +31,17 @@ public:
 
     /// `named`: the file of the messages, where another one is read in its place; `kind`: what it
     /// is.
-    SqliteConnection(const std::filesystem::path& file, Access access, std::filesystem::path named, const char* kind = "journal")
+    SqliteConnection(const std::filesystem::path& file, Access access, std::filesystem::path named,
+                     const char* kind = "journal")
         : named_(std::move(named)), kind_(kind), remedy_(kind_ == "journal" ? rescue_remedy : "") {
         const bool writes = access == Access::write;
-        const int flags = writes ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY | SQLITE_OPEN_URI;
-        const int code = sqlite3_open_v2((writes ? file.string() : address(file, access)).c_str(), &handle_, flags, nullptr);
+        const int flags = writes ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+                                 : SQLITE_OPEN_READONLY | SQLITE_OPEN_URI;
+        const int code = sqlite3_open_v2((writes ? file.string() : address(file, access)).c_str(),
+                                         &handle_, flags, nullptr);
         if (code != SQLITE_OK) {
-            const std::string why = handle_ != nullptr ? sqlite3_errmsg(handle_) : sqlite3_errstr(code);
+            const std::string why =
+                handle_ != nullptr ? sqlite3_errmsg(handle_) : sqlite3_errstr(code);
             sqlite3_close_v2(handle_);
             throw IoError(kind_ + " " + named_.string() + ": " + why);
         }
@@ -59,11 +64,13 @@ public:
         Statement& operator=(const Statement&) = delete;
 
         Statement& bind(const std::string& text) {
-            connection_.check(sqlite3_bind_text(statement_, ++bound_, text.data(), static_cast<int>(text.size()), SQLITE_TRANSIENT));
+            connection_.check(sqlite3_bind_text(statement_, ++bound_, text.data(),
+                                                static_cast<int>(text.size()), SQLITE_TRANSIENT));
             return *this;
         }
         Statement& bind(std::uint64_t number) {
-            connection_.check(sqlite3_bind_int64(statement_, ++bound_, static_cast<sqlite3_int64>(number)));
+            connection_.check(
+                sqlite3_bind_int64(statement_, ++bound_, static_cast<sqlite3_int64>(number)));
             return *this;
         }
         Statement& bind(double number) {
@@ -77,14 +84,18 @@ public:
         }
         [[nodiscard]] std::string text(int column) const {
             const auto* bytes = sqlite3_column_text(statement_, column);
-            return bytes == nullptr ? ""
-                                    : std::string(reinterpret_cast<const char*>(bytes),
-                                                  static_cast<std::size_t>(sqlite3_column_bytes(statement_, column)));
+            return bytes == nullptr
+                       ? ""
+                       : std::string(
+                             reinterpret_cast<const char*>(bytes),
+                             static_cast<std::size_t>(sqlite3_column_bytes(statement_, column)));
         }
         [[nodiscard]] std::uint64_t integer(int column) const {
             return static_cast<std::uint64_t>(sqlite3_column_int64(statement_, column));
         }
-        [[nodiscard]] double real(int column) const { return sqlite3_column_double(statement_, column); }
+        [[nodiscard]] double real(int column) const {
+            return sqlite3_column_double(statement_, column);
+        }
 
     private:
         SqliteConnection& connection_;
@@ -105,7 +116,9 @@ public:
     static constexpr std::chrono::seconds longest_wait{600};
     static constexpr std::chrono::milliseconds silent_wait{500};
 
-    void run(const std::string& sql) { check(sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr)); }
+    void run(const std::string& sql) {
+        check(sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr));
+    }
     std::uint64_t number(const char* sql) {
         Statement statement(*this, sql);
         return statement.step() ? statement.integer(0) : 0;
@@ -120,8 +133,10 @@ private:
         if (code == SQLITE_OK) return;
         const bool held = (code & 0xFF) == SQLITE_BUSY;
         throw IoError(kind_ + " " + named_.string() + ": " + sqlite3_errmsg(handle_) +
-                      (held ? "; another process held its lock for " + std::to_string(patience_.count()) +
-                                  " s (a shell with an open transaction?): `fuser` with the file's name says which"
+                      (held ? "; another process held its lock for " +
+                                  std::to_string(patience_.count()) +
+                                  " s (a shell with an open transaction?): `fuser` with the file's "
+                                  "name says which"
                             : "") +
                       ((code & 0xFF) == SQLITE_CORRUPT ? remedy_ : ""));
     }
@@ -134,9 +149,11 @@ private:
         const auto waited = now - self.busy_since_;
         if (waited > self.patience_) return 0;
         if (waited > silent_wait && self.say_ && !std::exchange(self.said_, true))
-            self.say_(self.kind_ + " " + self.named_.string() + ": another process holds its lock; waiting for up to " +
+            self.say_(self.kind_ + " " + self.named_.string() +
+                      ": another process holds its lock; waiting for up to " +
                       std::to_string(self.patience_.count()) + " s");
-        std::this_thread::sleep_for(std::chrono::milliseconds(std::min(1 << std::min(before, 6), 50)));
+        std::this_thread::sleep_for(
+            std::chrono::milliseconds(std::min(1 << std::min(before, 6), 50)));
         return 1;
     }
     /// As a URI, in which three characters have a meaning of their own.
@@ -144,13 +161,15 @@ private:
         std::string path;
         for (const char c : std::filesystem::absolute(file).string())
             path += c == '%' ? "%25" : c == '?' ? "%3f" : c == '#' ? "%23" : std::string(1, c);
-        return "file:" + path + (access == Access::read_unchanged ? "?mode=ro&immutable=1" : "?mode=ro");
+        return "file:" + path +
+               (access == Access::read_unchanged ? "?mode=ro&immutable=1" : "?mode=ro");
     }
 
     std::filesystem::path named_;
     std::string kind_;
-    std::string remedy_;                         ///< ends what is said of a damaged file
-    static constexpr int most_bytes = 64 << 20;  ///< of a text; the longest that is kept has some hundred KiB
+    std::string remedy_;  ///< ends what is said of a damaged file
+    static constexpr int most_bytes =
+        64 << 20;  ///< of a text; the longest that is kept has some hundred KiB
     std::chrono::seconds patience_{};
     std::chrono::steady_clock::time_point busy_since_{};
     bool said_ = false;
@@ -161,7 +180,9 @@ private:
 /// All or nothing: taken back unless `commit` is reached.
 class SqliteTransaction {
 public:
-    explicit SqliteTransaction(SqliteConnection& connection) : connection_(connection) { connection_.run("BEGIN IMMEDIATE"); }
+    explicit SqliteTransaction(SqliteConnection& connection) : connection_(connection) {
+        connection_.run("BEGIN IMMEDIATE");
+    }
     ~SqliteTransaction() {
         if (committed_) return;
         try {

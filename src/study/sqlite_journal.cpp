@@ -39,12 +39,13 @@ std::optional<std::array<std::uint64_t, 2>> inode_of(const fs::path& file) {
 /// Calls `visit` with each event; earlier versions have no checksums, those are empty.
 template <class Visit>
 void for_each_event(SqliteConnection& connection, int version, const Visit& visit) {
-    const std::string columns = "SELECT sequence, trial, event, at, body, study_fingerprint, tool_version, ";
+    const std::string columns =
+        "SELECT sequence, trial, event, at, body, study_fingerprint, tool_version, ";
     const std::string checksum = version < first_with_checksums ? "''" : "checksum";
     Statement rows(connection, (columns + checksum + " FROM events ORDER BY sequence").c_str());
     while (rows.step())
-        visit(JournalEvent{rows.integer(0), rows.integer(1), rows.text(2), rows.real(3), rows.text(4), rows.text(5), rows.text(6),
-                           rows.text(7)});
+        visit(JournalEvent{rows.integer(0), rows.integer(1), rows.text(2), rows.real(3),
+                           rows.text(4), rows.text(5), rows.text(6), rows.text(7)});
 }
 
 bool has_right_checksum(const JournalEvent& event, int version) {
@@ -59,22 +60,29 @@ Fingerprint StudyIdentity::fingerprint() const { return fingerprint_of_definitio
 class SqliteJournal::Database {
 public:
     /// `named`: the file of the messages, where another one is made in its place.
-    explicit Database(fs::path file, fs::path named = {}) : file_(std::move(file)), named_(named.empty() ? file_ : std::move(named)) {}
+    explicit Database(fs::path file, fs::path named = {})
+        : file_(std::move(file)), named_(named.empty() ? file_ : std::move(named)) {}
 
     /// For writing. The folder is there.
-    void open(const StudyIdentity& identity, bool accept_changes, std::function<void(const std::string&)> say) {
+    void open(const StudyIdentity& identity, bool accept_changes,
+              std::function<void(const std::string&)> say) {
         if (const std::string kind = network_filesystem_of(file_.parent_path()); !kind.empty())
-            throw IoError("the study's folder " + file_.parent_path().string() + " is on a network filesystem (" + kind +
-                          "), where a journal can be read but not written: SQLite's write-ahead log works on one machine only; choose a "
-                          "--directory on a disk of this machine (a pod: a volume of block storage), and copy the folder there to go on "
+            throw IoError("the study's folder " + file_.parent_path().string() +
+                          " is on a network filesystem (" + kind +
+                          "), where a journal can be read but not written: SQLite's write-ahead "
+                          "log works on one machine only; choose a "
+                          "--directory on a disk of this machine (a pod: a volume of block "
+                          "storage), and copy the folder there to go on "
                           "with its study");
         lock_ = std::make_unique<StudyLock>(file_.parent_path(), say);
         if (inode_of(file_)) check_journal_file(file_);
-        connection_ = std::make_unique<SqliteConnection>(file_, SqliteConnection::Access::write, file_);
+        connection_ =
+            std::make_unique<SqliteConnection>(file_, SqliteConnection::Access::write, file_);
         connection_->on_wait(std::move(say));
         version_ = checked_journal_version(*connection_, file_);
         connection_->run("PRAGMA journal_mode = WAL");
-        connection_->run("PRAGMA synchronous = FULL");  // a told trial survives a power cut, not only the death of the process
+        connection_->run(
+            "PRAGMA synchronous = FULL");  // a told trial survives a power cut, not only the death of the process
         if (version_ == 0) create(identity);
         else {
             compare_definition(identity, accept_changes);
@@ -112,8 +120,10 @@ public:
     /// The same of a start, with what of its surroundings is to be kept; each environment is
     /// written once.
     void append_start(std::uint64_t trial, double at, const Definition& environment) {
-        const std::string fingerprint = environment.empty() ? "" : fingerprint_of_definition(environment).text();
-        if (fingerprint.empty() || environments_.contains(fingerprint)) return append(trial, "started", at, started_body(fingerprint));
+        const std::string fingerprint =
+            environment.empty() ? "" : fingerprint_of_definition(environment).text();
+        if (fingerprint.empty() || environments_.contains(fingerprint))
+            return append(trial, "started", at, started_body(fingerprint));
         const std::uint64_t before = last_sequence_;
         try {
             SqliteTransaction transaction(*connection_);
@@ -133,13 +143,15 @@ public:
         for (std::size_t i = 0; i < files.size(); ++i)
             if (inodes_[i] && inode_of(files[i]) != inodes_[i])
                 return "journal " + file_.string() + ": " + files[i].string() +
-                       " was removed, moved or replaced while the study ran, so nothing more can be recorded; put back what was there and "
+                       " was removed, moved or replaced while the study ran, so nothing more can "
+                       "be recorded; put back what was there and "
                        "run again, or choose another --directory";
         return "";
     }
 
     /// Makes this file from what is whole in a damaged one; what was left out, and why.
-    std::vector<std::string> make_from(SqliteConnection& source, int version, std::string& stopped_by);
+    std::vector<std::string> make_from(SqliteConnection& source, int version,
+                                       std::string& stopped_by);
 
     std::vector<Trial> trials_{};
     std::string name_{};
@@ -148,7 +160,9 @@ public:
     std::function<Definition()> environment_now_{};
 
 private:
-    [[nodiscard]] std::array<fs::path, 2> own_files() const { return {file_, file_.string() + "-wal"}; }
+    [[nodiscard]] std::array<fs::path, 2> own_files() const {
+        return {file_, file_.string() + "-wal"};
+    }
 
     void make_tables() {
         connection_->run(journal_tables);
@@ -161,7 +175,10 @@ private:
     void create(const StudyIdentity& identity) {
         SqliteTransaction transaction(*connection_);
         make_tables();
-        Statement(*connection_, "INSERT INTO study VALUES (?, ?)").bind(identity.name).bind(identity.tool_version).step();
+        Statement(*connection_, "INSERT INTO study VALUES (?, ?)")
+            .bind(identity.name)
+            .bind(identity.tool_version)
+            .step();
         insert_definition(identity);
         transaction.commit();
         name_ = identity.name;
@@ -184,12 +201,14 @@ private:
 
     void add_checksums() {
         std::vector<JournalEvent> events;
-        for_each_event(*connection_, version_, [&](JournalEvent event) { events.push_back(std::move(event)); });
+        for_each_event(*connection_, version_,
+                       [&](JournalEvent event) { events.push_back(std::move(event)); });
         connection_->run("ALTER TABLE events ADD COLUMN checksum TEXT NOT NULL DEFAULT ''");
         last_sequence_ = 0;
         for (JournalEvent& event : events) {
             const std::uint64_t before = std::exchange(event.sequence, ++last_sequence_);
-            Statement(*connection_, "UPDATE events SET sequence = ?, checksum = ? WHERE sequence = ?")
+            Statement(*connection_,
+                      "UPDATE events SET sequence = ?, checksum = ? WHERE sequence = ?")
                 .bind(event.sequence)
                 .bind(event.right_checksum())
                 .bind(before)
@@ -199,12 +218,17 @@ private:
 
     void insert_definition(const StudyIdentity& identity) {
         insert_definition(identity.fingerprint().text(), identity.definition);
-        if (!identity.texts.empty()) insert_definition(fingerprint_of_definition(identity.texts).text(), identity.texts);
+        if (!identity.texts.empty())
+            insert_definition(fingerprint_of_definition(identity.texts).text(), identity.texts);
     }
 
     void insert_definition(const std::string& fingerprint, const Definition& definition) {
         for (const auto& [path, text] : definition)
-            Statement(*connection_, "INSERT OR REPLACE INTO definitions VALUES (?, ?, ?)").bind(fingerprint).bind(path).bind(text).step();
+            Statement(*connection_, "INSERT OR REPLACE INTO definitions VALUES (?, ?, ?)")
+                .bind(fingerprint)
+                .bind(path)
+                .bind(text)
+                .step();
     }
 
     void compare_definition(const StudyIdentity& identity, bool accept_changes) {
@@ -214,12 +238,15 @@ private:
         if (last == identity.fingerprint().text() && !lost) return;
         if (lost && last != identity.fingerprint().text() && !accept_changes)
             throw UsageError("what the study was when " + file_.string() +
-                             " was written is lost, so it is not known whether it has changed\ngo on with --accept-changes (trials that "
+                             " was written is lost, so it is not known whether it has changed\ngo "
+                             "on with --accept-changes (trials that "
                              "still fit count), or choose another --directory");
         const std::string changes = lost ? "" : changes_between(before, identity.definition);
         if (!accept_changes && !changes.empty())
-            throw UsageError("the study has changed since " + file_.string() + " was written:" + changes +
-                             "\ngo on with --accept-changes (trials that still fit count), or choose another --directory");
+            throw UsageError("the study has changed since " + file_.string() +
+                             " was written:" + changes +
+                             "\ngo on with --accept-changes (trials that still fit count), or "
+                             "choose another --directory");
         SqliteTransaction transaction(*connection_);
         insert_definition(identity);
         transaction.commit();
@@ -228,7 +255,8 @@ private:
     void insert(JournalEvent event) {
         event.at += 0.0;  // SQLite keeps no sign of zero
         Statement(*connection_,
-                  "INSERT INTO events (sequence, trial, event, at, body, study_fingerprint, tool_version, checksum) "
+                  "INSERT INTO events (sequence, trial, event, at, body, study_fingerprint, "
+                  "tool_version, checksum) "
                   "VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
             .bind(event.sequence)
             .bind(event.trial)
@@ -239,7 +267,8 @@ private:
             .bind(event.tool_version)
             .bind(event.right_checksum())
             .step();
-        if (connection_->changed() != 1) throw IoError("journal " + file_.string() + ": " + event.name() + " was not recorded");
+        if (connection_->changed() != 1)
+            throw IoError("journal " + file_.string() + ": " + event.name() + " was not recorded");
         last_sequence_ = event.sequence;
     }
 
@@ -254,11 +283,14 @@ private:
         for_each_event(connection, version_, [&](const JournalEvent& event) {
             if (version_ >= first_with_checksums && event.sequence != last_sequence_ + 1)
                 damaged("event " + std::to_string(last_sequence_ + 1) + " is missing");
-            if (!has_right_checksum(event, version_)) damaged(event.name() + ", does not match its checksum");
-            if (const std::string kept = event.environment(); !kept.empty() && !environments_.contains(kept)) {
+            if (!has_right_checksum(event, version_))
+                damaged(event.name() + ", does not match its checksum");
+            if (const std::string kept = event.environment();
+                !kept.empty() && !environments_.contains(kept)) {
                 Definition environment = definition_named(connection, kept);
                 if (fingerprint_of_definition(environment).text() != kept)
-                    damaged("the environment of trial " + std::to_string(event.trial) + " does not match its fingerprint " + kept);
+                    damaged("the environment of trial " + std::to_string(event.trial) +
+                            " does not match its fingerprint " + kept);
                 environments_[kept] = std::make_shared<const Definition>(std::move(environment));
             }
             try {
@@ -270,7 +302,8 @@ private:
         });
         // Events that are not found at all, such as the last ones of a page, show in the structure
         // of the file only.
-        if (const std::string found = connection.text("PRAGMA quick_check(1)"); found != "ok") damaged(found);
+        if (const std::string found = connection.text("PRAGMA quick_check(1)"); found != "ok")
+            damaged(found);
         name_ = connection.text("SELECT name FROM study");
         const std::string fingerprint = last_fingerprint(connection);
         definition_ = definition_named(connection, fingerprint);
@@ -281,8 +314,9 @@ private:
     fs::path file_;
     fs::path named_;
     std::unique_ptr<StudyLock> lock_{};
-    std::unique_ptr<SqliteConnection> connection_{};                       ///< closed before the lock is given back
-    static constexpr const char* schema_cookie = "PRAGMA schema_version";  ///< another one: somebody made or dropped something
+    std::unique_ptr<SqliteConnection> connection_{};  ///< closed before the lock is given back
+    static constexpr const char* schema_cookie =
+        "PRAGMA schema_version";  ///< another one: somebody made or dropped something
     int version_ = 0;
     std::uint64_t schema_cookie_ = 0;
     std::uint64_t last_sequence_ = 0;
@@ -292,7 +326,8 @@ private:
     std::array<std::optional<std::array<std::uint64_t, 2>>, 2> inodes_{};  ///< of `own_files`
 };
 
-std::vector<std::string> SqliteJournal::Database::make_from(SqliteConnection& source, int version, std::string& stopped_by) {
+std::vector<std::string> SqliteJournal::Database::make_from(SqliteConnection& source, int version,
+                                                            std::string& stopped_by) {
     // Only what reads the damaged file may fail without harm: a full disk is no damage of that
     // file.
     const auto as_far_as_readable = [&](const auto& reading) {
@@ -313,41 +348,59 @@ std::vector<std::string> SqliteJournal::Database::make_from(SqliteConnection& so
         Statement rows(source, "SELECT fingerprint, path, text FROM definitions ORDER BY rowid");
         while (rows.step()) definitions.push_back({rows.text(0), rows.text(1), rows.text(2)});
     });
-    as_far_as_readable([&] { for_each_event(source, version, [&](JournalEvent event) { events.push_back(std::move(event)); }); });
+    as_far_as_readable([&] {
+        for_each_event(source, version,
+                       [&](JournalEvent event) { events.push_back(std::move(event)); });
+    });
     const std::string structure = stopped_by.empty() ? source.text("PRAGMA quick_check(1)") : "ok";
     if (structure != "ok") {  // "*** in database main ***", then the first fault
         const auto line = structure.rfind('\n');
-        stopped_by = "the file is damaged (SQLite: " + structure.substr(line == std::string::npos ? 0 : line + 1) + ")";
+        stopped_by = "the file is damaged (SQLite: " +
+                     structure.substr(line == std::string::npos ? 0 : line + 1) + ")";
     }
 
     trials_.clear();
     last_sequence_ = 0;
-    connection_ = std::make_unique<SqliteConnection>(file_, SqliteConnection::Access::write, named_);
-    SqliteTransaction transaction(*connection_);  // no write-ahead log: this one file is whole when it is committed
+    connection_ =
+        std::make_unique<SqliteConnection>(file_, SqliteConnection::Access::write, named_);
+    SqliteTransaction transaction(
+        *connection_);  // no write-ahead log: this one file is whole when it is committed
     make_tables();
-    if (study) Statement(*connection_, "INSERT INTO study VALUES (?, ?)").bind((*study)[0]).bind((*study)[1]).step();
+    if (study)
+        Statement(*connection_, "INSERT INTO study VALUES (?, ?)")
+            .bind((*study)[0])
+            .bind((*study)[1])
+            .step();
 
     std::map<std::string, Definition> named;  // definitions and environments
     for (const auto& [fingerprint, path, text] : definitions) named[fingerprint][path] = text;
     const auto is_whole = [&](const std::string& fingerprint) {
         const auto found = named.find(fingerprint);
-        return found != named.end() && fingerprint_of_definition(found->second).text() == fingerprint;
+        return found != named.end() &&
+               fingerprint_of_definition(found->second).text() == fingerprint;
     };
     std::vector<std::string> left_out;
-    for (const std::string& foreign : foreign_in_journal(source)) left_out.push_back(foreign + ", which servetune did not make");
+    for (const std::string& foreign : foreign_in_journal(source))
+        left_out.push_back(foreign + ", which servetune did not make");
     for (const auto& [fingerprint, definition] : named)
         if (!is_whole(fingerprint))
-            left_out.push_back("the definition or environment " + fingerprint + ": it does not match its fingerprint");
+            left_out.push_back("the definition or environment " + fingerprint +
+                               ": it does not match its fingerprint");
     for (const auto& [fingerprint, path, text] : definitions)
         if (is_whole(fingerprint))
-            Statement(*connection_, "INSERT INTO definitions VALUES (?, ?, ?)").bind(fingerprint).bind(path).bind(text).step();
+            Statement(*connection_, "INSERT INTO definitions VALUES (?, ?, ?)")
+                .bind(fingerprint)
+                .bind(path)
+                .bind(text)
+                .step();
 
     std::map<std::uint64_t, std::uint64_t> numbers;  // of the trials, which stay without a gap
     for (JournalEvent& event : events) {
         const std::string name = event.name();
         const std::uint64_t trial = event.trial;
         const auto known = numbers.find(trial);
-        if (!has_right_checksum(event, version)) left_out.push_back(name + ": it does not match its checksum");
+        if (!has_right_checksum(event, version))
+            left_out.push_back(name + ": it does not match its checksum");
         else if (event.event != "asked" && known == numbers.end())
             left_out.push_back(name + ": the event that asked for this trial is lost");
         else {
@@ -370,7 +423,9 @@ std::vector<std::string> SqliteJournal::Database::make_from(SqliteConnection& so
     transaction.commit();
     connection_.reset();
     for (const auto& [before, now] : numbers)
-        if (before != now) left_out.push_back("trial " + std::to_string(before) + " is now trial " + std::to_string(now));
+        if (before != now)
+            left_out.push_back("trial " + std::to_string(before) + " is now trial " +
+                               std::to_string(now));
     return left_out;
 }
 
@@ -379,21 +434,25 @@ SqliteJournal::SqliteJournal(SqliteJournal&&) noexcept = default;
 SqliteJournal& SqliteJournal::operator=(SqliteJournal&&) noexcept = default;
 SqliteJournal::~SqliteJournal() = default;
 
-SqliteJournal SqliteJournal::open(const fs::path& folder, const StudyIdentity& identity, bool accept_changes,
+SqliteJournal SqliteJournal::open(const fs::path& folder, const StudyIdentity& identity,
+                                  bool accept_changes,
                                   std::function<void(const std::string&)> say) {
     std::error_code error;
     fs::create_directories(folder, error);
-    if (error) throw IoError("cannot make the study's folder " + folder.string() + ": " + error.message());
+    if (error)
+        throw IoError("cannot make the study's folder " + folder.string() + ": " + error.message());
     auto database = std::make_unique<Database>(folder / "study.db");
     StudyIdentity kept = identity;
-    if (!kept.texts.empty()) kept.definition[study_texts_path] = fingerprint_of_definition(kept.texts).text();
+    if (!kept.texts.empty())
+        kept.definition[study_texts_path] = fingerprint_of_definition(kept.texts).text();
     database->open(kept, accept_changes, std::move(say));
     return SqliteJournal(std::move(database));
 }
 
 fs::path SqliteJournal::file_of(const fs::path& folder_or_file) {
     std::error_code not_there;
-    return fs::is_regular_file(folder_or_file, not_there) ? folder_or_file : folder_or_file / "study.db";
+    return fs::is_regular_file(folder_or_file, not_there) ? folder_or_file
+                                                          : folder_or_file / "study.db";
 }
 
 std::map<std::string, std::string> SqliteJournal::definition_of(const fs::path& folder_or_file) {
@@ -418,13 +477,16 @@ RescuedJournal SqliteJournal::rescue(const fs::path& folder) {
     result.file = folder / "study.rescued.db";
     check_rescued_place(result.file);
     check_journal_file(damaged);
-    if (fs::is_empty(damaged)) throw IoError("journal " + damaged.string() + " is empty, so nothing of it can be rescued");
+    if (fs::is_empty(damaged))
+        throw IoError("journal " + damaged.string() + " is empty, so nothing of it can be rescued");
     std::optional<OwnFolder> place;
     const auto read = [&](SqliteConnection& connection) {
         connection.being_rescued();
         const int version = journal_version(connection, damaged);
         if (version == 0 || !has_real_tables(connection))
-            throw IoError("journal " + damaged.string() + ": its tables are not those of a journal, so nothing of it can be rescued");
+            throw IoError(
+                "journal " + damaged.string() +
+                ": its tables are not those of a journal, so nothing of it can be rescued");
         Database fresh(place.emplace(folder / "study.rescued-").path() / "study.db", result.file);
         result.stopped_by.clear();
         result.left_out = fresh.make_from(connection, version, result.stopped_by);
@@ -434,8 +496,8 @@ RescuedJournal SqliteJournal::rescue(const fs::path& folder) {
     if (missing == 0) read_snapshot(damaged, read);
     else {
         read_padded(damaged, missing, read);
-        result.stopped_by =
-            "the file lacks its last " + std::to_string(missing) + " bytes" + (result.stopped_by.empty() ? "" : "; " + result.stopped_by);
+        result.stopped_by = "the file lacks its last " + std::to_string(missing) + " bytes" +
+                            (result.stopped_by.empty() ? "" : "; " + result.stopped_by);
     }
     std::error_code error;
     fs::rename(present(place).path() / "study.db", result.file, error);
@@ -452,12 +514,16 @@ void SqliteJournal::asked(const Trial& trial) {
 
 void SqliteJournal::started(std::uint64_t id, double at) {
     check_open(database_->trials_, id);
-    const Definition environment = database_->environment_now_ ? database_->environment_now_() : Definition{};
+    const Definition environment =
+        database_->environment_now_ ? database_->environment_now_() : Definition{};
     database_->append_start(id, at, environment);
     Trial& trial = database_->trials_[id];
     trial.started_at = at;
     ++trial.unended_starts;
-    trial.environment = environment.empty() ? nullptr : database_->environments_.at(fingerprint_of_definition(environment).text());
+    trial.environment =
+        environment.empty()
+            ? nullptr
+            : database_->environments_.at(fingerprint_of_definition(environment).text());
 }
 
 void SqliteJournal::interrupted(std::uint64_t id, double at) {
@@ -490,7 +556,8 @@ std::map<std::string, std::string> SqliteJournal::definition() const {
 }
 
 std::string SqliteJournal::changes_in(const std::map<std::string, std::string>& definition) const {
-    if (database_->definition_.empty() && !definition.empty()) return "\n  what it was is lost: its definition was damaged";
+    if (database_->definition_.empty() && !definition.empty())
+        return "\n  what it was is lost: its definition was damaged";
     return changes_between(database_->definition_, definition);
 }
 

@@ -28,7 +28,8 @@ std::size_t results_in(const fs::path& file) {
     try {
         const std::vector<Trial> trials = SqliteJournal::read(file).trials();
         return static_cast<std::size_t>(
-            std::count_if(trials.begin(), trials.end(), [](const Trial& trial) { return trial.told() && trial.of_search(); }));
+            std::count_if(trials.begin(), trials.end(),
+                          [](const Trial& trial) { return trial.told() && trial.of_search(); }));
     } catch (const Error&) {
         return 0;
     }
@@ -59,8 +60,8 @@ std::vector<FileInCache> files_in_cache(const fs::path& folder, const std::strin
 std::map<std::string, std::string> what_is_asked(std::map<std::string, std::string> definition) {
     std::erase_if(definition, [](const auto& entry) {
         const std::string& path = entry.first;
-        return path == "study" || path == "suggestions" || path.starts_with("knowledge[") || path == machine_found_path ||
-               is_never_compared(path);
+        return path == "study" || path == "suggestions" || path.starts_with("knowledge[") ||
+               path == machine_found_path || is_never_compared(path);
     });
     return definition;
 }
@@ -70,16 +71,20 @@ fs::path StudyCache::users() {
     return folder.empty() ? folder : folder / "studies";
 }
 
-bool StudyCache::empty() const { return folder_.empty() || files_in_cache(folder_, journal_ending).empty(); }
+bool StudyCache::empty() const {
+    return folder_.empty() || files_in_cache(folder_, journal_ending).empty();
+}
 
-std::vector<CachedStudy> StudyCache::studies(const std::function<void(const std::string&)>& say) const {
+std::vector<CachedStudy> StudyCache::studies(
+    const std::function<void(const std::string&)>& say) const {
     std::vector<CachedStudy> result;
     if (folder_.empty()) return result;
     for (const FileInCache& file : files_in_cache(folder_, journal_ending)) try {
             result.push_back({file.path, SqliteJournal::definition_of(file.path)});
         } catch (const IoError& error) {
             std::error_code unknown;
-            if (fs::exists(file.path, unknown)) say(std::string("the cache's ") + error.what() + "; it is left out, remove it");
+            if (fs::exists(file.path, unknown))
+                say(std::string("the cache's ") + error.what() + "; it is left out, remove it");
         }
     return result;
 }
@@ -88,14 +93,18 @@ void StudyCache::make_folder() const {
     std::error_code error;
     if (fs::is_directory(folder_, error)) return;
     fs::create_directories(folder_.parent_path(), error);
-    if (error) throw IoError("cannot make the folder " + folder_.parent_path().string() + ": " + error.message());
+    if (error)
+        throw IoError("cannot make the folder " + folder_.parent_path().string() + ": " +
+                      error.message());
     constexpr mode_t for_the_user_alone = 0700;
     if (::mkdir(folder_.c_str(), for_the_user_alone) != 0 && errno != EEXIST)
-        throw IoError("cannot make the folder " + folder_.string() + ": " + std::generic_category().message(errno));
+        throw IoError("cannot make the folder " + folder_.string() + ": " +
+                      std::generic_category().message(errno));
 }
 
 std::string StudyCache::keep(const fs::path& study) const {
-    if (folder_.empty()) throw IoError("none of SERVETUNE_CACHE, XDG_CACHE_HOME and HOME names a folder for it");
+    if (folder_.empty())
+        throw IoError("none of SERVETUNE_CACHE, XDG_CACHE_HOME and HOME names a folder for it");
     make_folder();
     const Definition definition = SqliteJournal::definition_of(study);
     Definition key = what_is_asked(definition);
@@ -105,15 +114,18 @@ std::string StudyCache::keep(const fs::path& study) const {
     const std::size_t before = results_in(file);
     const std::size_t now = results_in(study);
     if (before > 2 * now)
-        return "not kept for later runs: " + file.string() + " has " + std::to_string(before) + " results of this study, this run " +
-               std::to_string(now);
+        return "not kept for later runs: " + file.string() + " has " + std::to_string(before) +
+               " results of this study, this run " + std::to_string(now);
     std::error_code unknown;
     std::string replaced;
-    if (before > 0) replaced = ", in place of an earlier run's " + std::to_string(before) + (before == 1 ? " result" : " results");
+    if (before > 0)
+        replaced = ", in place of an earlier run's " + std::to_string(before) +
+                   (before == 1 ? " result" : " results");
     else if (fs::exists(file, unknown)) replaced = ", in place of a file that cannot be read";
     struct stat folder {};
     constexpr mode_t reads_and_writes = 0666;
-    copy_journal(study, file, ::stat(folder_.c_str(), &folder) == 0 ? folder.st_mode & reads_and_writes : 0600);
+    copy_journal(study, file,
+                 ::stat(folder_.c_str(), &folder) == 0 ? folder.st_mode & reads_and_writes : 0600);
     drop_oldest(file);
     return "kept for later runs" + replaced + ": " + file.string();
 }
@@ -125,13 +137,15 @@ void StudyCache::drop_oldest(const fs::path& kept) const {
     for (const FileInCache& part : files_in_cache(folder_, ".part"))
         if (now - part.written > longest_copy) fs::remove(part.path, ignored);
     std::vector<FileInCache> files = files_in_cache(folder_, journal_ending);
-    std::sort(files.begin(), files.end(), [](const FileInCache& a, const FileInCache& b) { return a.written > b.written; });
+    std::sort(files.begin(), files.end(),
+              [](const FileInCache& a, const FileInCache& b) { return a.written > b.written; });
     std::size_t count = 0;
     std::uintmax_t bytes = 0;
     for (const FileInCache& file : files) {
         ++count;
         bytes += file.bytes;
-        if ((count > limits_.files || bytes > limits_.bytes) && file.path != kept) fs::remove(file.path, ignored);
+        if ((count > limits_.files || bytes > limits_.bytes) && file.path != kept)
+            fs::remove(file.path, ignored);
     }
 }
 

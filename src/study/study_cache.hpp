@@ -13,7 +13,8 @@ namespace servetune {
 
 /// What a definition asks and how it measures, without names, the machine, what was known before
 /// and what is never compared: two studies with the same are the same study.
-[[nodiscard]] std::map<std::string, std::string> what_is_asked(std::map<std::string, std::string> definition);
+[[nodiscard]] std::map<std::string, std::string> what_is_asked(
+    std::map<std::string, std::string> definition);
 
 /// A study that a cache holds.
 struct CachedStudy {
@@ -34,14 +35,16 @@ public:
 
     /// An empty folder holds nothing and keeps nothing.
     explicit StudyCache(std::filesystem::path folder) : StudyCache(std::move(folder), Limits{}) {}
-    StudyCache(std::filesystem::path folder, Limits limits) : folder_(std::move(folder)), limits_(limits) {}
+    StudyCache(std::filesystem::path folder, Limits limits)
+        : folder_(std::move(folder)), limits_(limits) {}
     /// `studies` in the user's cache (base/cache_folder.hpp); empty where there is none.
     static std::filesystem::path users();
 
     /// Whether it holds no file that may be a journal.
     [[nodiscard]] bool empty() const;
     /// All that it holds. `say` gets a line for each file that cannot be read.
-    [[nodiscard]] std::vector<CachedStudy> studies(const std::function<void(const std::string&)>& say) const;
+    [[nodiscard]] std::vector<CachedStudy> studies(
+        const std::function<void(const std::string&)>& say) const;
 
     /// Copies a study's journal into the folder, which is made (for the user alone) if it is not
     /// there; the file gets the folder's rights. It replaces that of an earlier run of the same

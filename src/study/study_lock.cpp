@@ -23,7 +23,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int file_flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;  // a link leads elsewhere, a FIFO would wait
+constexpr int file_flags =
+    O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;  // a link leads elsewhere, a FIFO would wait
 
 std::string message_of_errno(int error) { return std::generic_category().message(error); }
 
@@ -49,7 +50,8 @@ std::string process_in(int descriptor) {
 }
 
 [[noreturn]] void refuse_second(const std::string& holder, const fs::path& held) {
-    throw IoError("another process is running this study (" + (holder.empty() ? "it" : "process " + holder) + " holds " + held.string() +
+    throw IoError("another process is running this study (" +
+                  (holder.empty() ? "it" : "process " + holder) + " holds " + held.string() +
                   "); wait for it, or choose another --directory");
 }
 
@@ -91,16 +93,22 @@ std::jthread quiet_thread(Body body) {
         return started;
     } catch (const std::system_error& error) {
         pthread_sigmask(SIG_SETMASK, &before, nullptr);
-        throw IoError(std::string("cannot start the thread that keeps the study's lock: ") + error.what());
+        throw IoError(std::string("cannot start the thread that keeps the study's lock: ") +
+                      error.what());
     }
 }
 
 }  // namespace
 
 StudyLock::StudyLock(fs::path folder, const Say& say, LockBeats beats, LockHolder self)
-    : folder_(std::move(folder)), file_(folder_ / "study.lock"), beats_(beats), self_(std::move(self)) {
+    : folder_(std::move(folder)),
+      file_(folder_ / "study.lock"),
+      beats_(beats),
+      self_(std::move(self)) {
     Opened opened(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (opened.id() < 0) throw IoError("cannot open the study's folder " + folder_.string() + ": " + message_of_errno(errno));
+    if (opened.id() < 0)
+        throw IoError("cannot open the study's folder " + folder_.string() + ": " +
+                      message_of_errno(errno));
     // Any other error: this filesystem locks no folders, then the file alone counts.
     if (flock_error(opened.id()) == EWOULDBLOCK) {
         const Opened file(::open(file_.c_str(), O_RDONLY | file_flags));
@@ -132,7 +140,8 @@ StudyLock::~StudyLock() {
 bool StudyLock::holds_file() const {
     struct stat ours {};
     struct stat named {};
-    return file_lock_ >= 0 && ::fstat(file_lock_, &ours) == 0 && ::lstat(file_.c_str(), &named) == 0 && ours.st_dev == named.st_dev &&
+    return file_lock_ >= 0 && ::fstat(file_lock_, &ours) == 0 &&
+           ::lstat(file_.c_str(), &named) == 0 && ours.st_dev == named.st_dev &&
            ours.st_ino == named.st_ino;
 }
 
@@ -141,9 +150,10 @@ void StudyLock::keep() {
     const bool held = holds_file();
     if (!held) take_file();
     if (const auto now = holder_now(file_); now && now->start != self_.start)
-        throw IoError("this study was taken over by " + now->name() + ", as " + file_.string() + " says: this process was silent for " +
-                      seconds_in(beats_.silent_after) +
-                      " or more, so nothing more is recorded here; wait for the other one, then run again");
+        throw IoError(
+            "this study was taken over by " + now->name() + ", as " + file_.string() +
+            " says: this process was silent for " + seconds_in(beats_.silent_after) +
+            " or more, so nothing more is recorded here; wait for the other one, then run again");
     if (!held) write_self();
 }
 
@@ -155,7 +165,8 @@ void StudyLock::wait_for_silence(const Say& say) const {
     // Of this boot of this machine: its locks are ours, so it is dead.
     if (!self_.boot.empty() && found->boot == self_.boot) return;
     if (say)
-        say("this study was run by " + found->name() + " and did not end in order there; waiting for " + seconds_in(beats_.silent_after) +
+        say("this study was run by " + found->name() +
+            " and did not end in order there; waiting for " + seconds_in(beats_.silent_after) +
             " to see whether it still runs");
     const auto until = std::chrono::steady_clock::now() + beats_.silent_after;
     while (std::chrono::steady_clock::now() < until) {
@@ -163,7 +174,8 @@ void StudyLock::wait_for_silence(const Say& say) const {
         const auto now = holder_now(file_);
         if (now && now->ended) return;
         if (now && (now->start != found->start || now->beats != found->beats))
-            throw IoError("another process is running this study (" + now->name() + " goes on writing to " + file_.string() +
+            throw IoError("another process is running this study (" + now->name() +
+                          " goes on writing to " + file_.string() +
                           "); wait for it, or choose another --directory");
     }
 }
@@ -180,29 +192,37 @@ void StudyLock::beat(const std::stop_token& over) {
     std::condition_variable_any wakes;
     for (;;) {
         std::unique_lock<std::mutex> lock(sleeping);
-        if (wakes.wait_for(lock, over, beats_.every, [] { return false; }); over.stop_requested()) return;
+        if (wakes.wait_for(lock, over, beats_.every, [] { return false; }); over.stop_requested())
+            return;
         const std::lock_guard<std::mutex> guard(mutex_);
         // Another name stays: `keep` says so.
-        if (const auto now = LockHolder::in(lock_text(file_lock_)); now && now->start != self_.start) continue;
+        if (const auto now = LockHolder::in(lock_text(file_lock_));
+            now && now->start != self_.start)
+            continue;
         ++self_.beats;
         write_self();
     }
 }
 
 void StudyLock::take_file() {
-    const auto refuse = [&](const std::string& why) { throw IoError("cannot lock " + file_.string() + ": " + why); };
+    const auto refuse = [&](const std::string& why) {
+        throw IoError("cannot lock " + file_.string() + ": " + why);
+    };
     constexpr int most_tries = 10;  // somebody may remove it between opening and locking
     for (int i = 0; i < most_tries; ++i) {
         Opened opened(::open(file_.c_str(), O_RDWR | O_CREAT | file_flags, 0644));
         if (opened.id() < 0 && errno == ELOOP) refuse("it is a symbolic link; remove it");
-        if (opened.id() < 0) throw IoError("cannot write " + file_.string() + ": " + message_of_errno(errno));
+        if (opened.id() < 0)
+            throw IoError("cannot write " + file_.string() + ": " + message_of_errno(errno));
         struct stat what {};
-        if (::fstat(opened.id(), &what) != 0 || !S_ISREG(what.st_mode)) refuse("it is not a regular file; remove it");
+        if (::fstat(opened.id(), &what) != 0 || !S_ISREG(what.st_mode))
+            refuse("it is not a regular file; remove it");
         const int error = flock_error(opened.id());
         if (error == EWOULDBLOCK) refuse_second(process_in(opened.id()), file_);
         if (error != 0)
             refuse("flock says '" + message_of_errno(error) +
-                   "'; a study needs a filesystem with locks: choose another --directory on a disk of this machine");
+                   "'; a study needs a filesystem with locks: choose another --directory on a disk "
+                   "of this machine");
         if (file_lock_ >= 0) ::close(file_lock_);
         file_lock_ = opened.release();
         if (!holds_file()) continue;

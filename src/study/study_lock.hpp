@@ -16,7 +16,8 @@ namespace servetune {
 /// behind ssh ends (docs/decisions/010-other-machines.md).
 struct LockBeats {
     std::chrono::milliseconds every = std::chrono::seconds(5);
-    std::chrono::milliseconds silent_after = std::chrono::seconds(30);  ///< six beats missed: it is dead
+    std::chrono::milliseconds silent_after =
+        std::chrono::seconds(30);  ///< six beats missed: it is dead
 };
 
 /// The right to write a study, for one process at a time. The kernel releases it when the process
@@ -37,7 +38,8 @@ public:
 
     /// Throws IoError: another process has it, or the filesystem has no locks. `say` gets a line
     /// before a wait. `self`: who is said to hold it.
-    explicit StudyLock(std::filesystem::path folder, const Say& say = {}, LockBeats beats = {}, LockHolder self = LockHolder::here());
+    explicit StudyLock(std::filesystem::path folder, const Say& say = {}, LockBeats beats = {},
+                       LockHolder self = LockHolder::here());
     ~StudyLock();
     StudyLock(const StudyLock&) = delete;
     StudyLock& operator=(const StudyLock&) = delete;

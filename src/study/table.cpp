@@ -21,7 +21,9 @@ namespace {
 bool looks_like_formula(std::string_view cell) {
     const std::size_t begin = std::min(cell.find_first_not_of('\''), cell.size());
     const std::string_view rest = cell.substr(begin);
-    if (rest.size() < 2 || std::string_view("=+-@\t\r\n").find(rest.front()) == std::string_view::npos) return false;
+    if (rest.size() < 2 ||
+        std::string_view("=+-@\t\r\n").find(rest.front()) == std::string_view::npos)
+        return false;
     return begin > 0 || std::holds_alternative<std::string>(value_of(std::string(rest)));
 }
 
@@ -36,7 +38,8 @@ std::vector<CsvRow> parse_csv(std::string_view text, const std::string& name, ch
     bool quoted = false;
     bool any = false;  // whether the row has begun: an empty line is no row
     const auto end_cell = [&] {
-        if (cell.starts_with('\'') && looks_like_formula(cell)) cell.erase(0, 1);  // csv_line put it there
+        if (cell.starts_with('\'') && looks_like_formula(cell))
+            cell.erase(0, 1);  // csv_line put it there
         row.cells.push_back(std::move(cell));
         cell.clear();
     };
@@ -66,7 +69,8 @@ std::vector<CsvRow> parse_csv(std::string_view text, const std::string& name, ch
             cell += c;
         }
     }
-    if (quoted) throw ParseError(name + ":" + std::to_string(row.line) + ": a quoted cell is never closed");
+    if (quoted)
+        throw ParseError(name + ":" + std::to_string(row.line) + ": a quoted cell is never closed");
     end_row();
     return rows;
 }
@@ -76,7 +80,8 @@ std::string csv_line(const std::vector<std::string>& cells) {
     const bool looks_empty = cells.size() == 1 && cells.front().empty();  // an empty line is no row
     for (std::size_t i = 0; i < cells.size(); ++i) {
         if (i > 0) result += ',';
-        const bool looks_marked = cells[i].starts_with(byte_order_mark);  // at the start of a file it is no text
+        const bool looks_marked =
+            cells[i].starts_with(byte_order_mark);  // at the start of a file it is no text
         const std::string cell = (looks_like_formula(cells[i]) ? "'" : "") + cells[i];
         if (cell.find_first_of(",\"\r\n") == std::string::npos && !looks_empty && !looks_marked) {
             result += cell;
@@ -89,7 +94,9 @@ std::string csv_line(const std::vector<std::string>& cells) {
     return result + "\n";
 }
 
-MeasuredTable read_table(const std::filesystem::path& file) { return parse_table(read_text(file), file.string()); }
+MeasuredTable read_table(const std::filesystem::path& file) {
+    return parse_table(read_text(file), file.string());
+}
 
 MeasuredTable parse_table(std::string_view text, const std::string& name) {
     static constexpr std::array<std::string_view, 2> described_left{"block", "section"};
@@ -98,25 +105,31 @@ MeasuredTable parse_table(std::string_view text, const std::string& name) {
     const std::vector<CsvRow> rows = parse_csv(text, name);
     if (rows.empty()) throw ParseError(name + ":1: a table starts with a line of column names");
     const std::vector<std::string>& header = rows.front().cells;
-    const auto status = static_cast<std::size_t>(std::find(header.begin(), header.end(), "status") - header.begin());
+    const auto status = static_cast<std::size_t>(std::find(header.begin(), header.end(), "status") -
+                                                 header.begin());
     if (status == header.size())
-        throw ParseError(name + ":1: the table has no column 'status' (left of it: parameters, right of it: metrics)");
+        throw ParseError(
+            name +
+            ":1: the table has no column 'status' (left of it: parameters, right of it: metrics)");
     std::set<std::string> seen;
     for (const std::string& column : header)
-        if (!seen.insert(column).second) throw ParseError(name + ":1: the column '" + column + "' stands twice");
+        if (!seen.insert(column).second)
+            throw ParseError(name + ":1: the column '" + column + "' stands twice");
     const auto among = [](const auto& list, const std::string& column) {
         return std::find(list.begin(), list.end(), column) != list.end();
     };
 
     MeasuredTable table{name, {}, {}};
     for (std::size_t i = 0; i < status; ++i)
-        if (header[i] != "workload" && header[i] != repeat_column && !among(described_left, header[i]))
+        if (header[i] != "workload" && header[i] != repeat_column &&
+            !among(described_left, header[i]))
             table.parameters.push_back(header[i]);
     for (std::size_t r = 1; r < rows.size(); ++r) {
         const auto place = name + ":" + std::to_string(rows[r].line) + ": ";
         const std::vector<std::string>& cells = rows[r].cells;
         if (cells.size() != header.size())
-            throw ParseError(place + std::to_string(header.size()) + " cells wanted, got " + std::to_string(cells.size()));
+            throw ParseError(place + std::to_string(header.size()) + " cells wanted, got " +
+                             std::to_string(cells.size()));
         MeasuredTable::Row row{{}, {}, {}, rows[r].line, {}};
         Measurement measurement;
         std::string message;
@@ -129,24 +142,31 @@ MeasuredTable parse_table(std::string_view text, const std::string& name) {
             else if (column == "message") message = cells[i];
             else if (column == "verdict" && !cells[i].empty()) {
                 const auto verdict = named_in(verdicts, cells[i]);
-                if (!verdict) throw ParseError(place + "verdict: sound, unchecked, suspect or unsound wanted, got '" + cells[i] + "'");
+                if (!verdict)
+                    throw ParseError(place +
+                                     "verdict: sound, unchecked, suspect or unsound wanted, got '" +
+                                     cells[i] + "'");
                 measurement.validity.verdict = *verdict;
             } else if (column == "findings") {
                 std::istringstream ids(cells[i]);
                 for (std::string id; ids >> id;) measurement.validity.findings.push_back({id});
-            } else if (i > status && !among(described_right, column) && column != "verdict" && !cells[i].empty()) {
+            } else if (i > status && !among(described_right, column) && column != "verdict" &&
+                       !cells[i].empty()) {
                 const auto number = real_of(cells[i]);
-                if (!number) throw ParseError(place + column + ": a number wanted, got '" + cells[i] + "'");
+                if (!number)
+                    throw ParseError(place + column + ": a number wanted, got '" + cells[i] + "'");
                 measurement.metrics[column] = {*number};
             }
         }
         if (cells[status] == "ok") row.outcome = std::move(measurement);
-        else if (const auto kind = named_in(failure_kinds, cells[status])) row.outcome = Failure{*kind, message};
+        else if (const auto kind = named_in(failure_kinds, cells[status]))
+            row.outcome = Failure{*kind, message};
         else {
             std::vector<std::string> known{"ok"};
-            for (const auto& [failure, text_of_kind] : failure_kinds) known.emplace_back(text_of_kind);
-            throw ParseError(place + "status: '" + cells[status] +
-                             "' is unknown; known: " + listed(nearest_first(cells[status], known), known.size()));
+            for (const auto& [failure, text_of_kind] : failure_kinds)
+                known.emplace_back(text_of_kind);
+            throw ParseError(place + "status: '" + cells[status] + "' is unknown; known: " +
+                             listed(nearest_first(cells[status], known), known.size()));
         }
         table.rows.push_back(std::move(row));
     }

@@ -15,7 +15,8 @@ namespace servetune {
 /// What is wrong in several places of a file: its message has a line for each.
 class ParseErrors : public ParseError {
 public:
-    explicit ParseErrors(std::vector<std::string> each) : ParseError(text_of_all(each)), each_(std::move(each)) {}
+    explicit ParseErrors(std::vector<std::string> each)
+        : ParseError(text_of_all(each)), each_(std::move(each)) {}
     [[nodiscard]] const std::vector<std::string>& each() const { return each_; }
 
 private:
@@ -57,22 +58,31 @@ public:
         if (all_.empty()) return;
         if (all_.size() == 1) throw ParseError(all_.front());
         std::vector<std::string> sorted = all_;
-        if (full()) sorted.push_back(sorted.back().substr(0, sorted.back().find(": ")) + ": there may be more errors; these are the first");
-        std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return place_in(a) < place_in(b); });
+        if (full())
+            sorted.push_back(sorted.back().substr(0, sorted.back().find(": ")) +
+                             ": there may be more errors; these are the first");
+        std::stable_sort(sorted.begin(), sorted.end(),
+                         [](const auto& a, const auto& b) { return place_in(a) < place_in(b); });
         throw ParseErrors(std::move(sorted));
     }
 
 private:
     /// A key that is missing is said once, however many parts miss it.
     void add(const std::string& message) {
-        if (!full() && std::find(all_.begin(), all_.end(), message) == all_.end()) all_.push_back(message);
+        if (!full() && std::find(all_.begin(), all_.end(), message) == all_.end())
+            all_.push_back(message);
     }
     /// File and line of a message that begins with `file:line:`.
     static std::pair<std::string, long> place_in(const std::string& message) {
-        for (auto colon = message.find(':'); colon != std::string::npos; colon = message.find(':', colon + 1)) {
-            const auto digits = std::min(message.find_first_not_of("0123456789", colon + 1), message.size());
-            if (digits == colon + 1 || digits > colon + 10 || digits == message.size() || message[digits] != ':') continue;
-            return {message.substr(0, colon), std::stol(message.substr(colon + 1, digits - colon - 1))};
+        for (auto colon = message.find(':'); colon != std::string::npos;
+             colon = message.find(':', colon + 1)) {
+            const auto digits =
+                std::min(message.find_first_not_of("0123456789", colon + 1), message.size());
+            if (digits == colon + 1 || digits > colon + 10 || digits == message.size() ||
+                message[digits] != ':')
+                continue;
+            return {message.substr(0, colon),
+                    std::stol(message.substr(colon + 1, digits - colon - 1))};
         }
         return {message, 0};
     }

@@ -15,7 +15,8 @@
 namespace servetune {
 namespace {
 
-SpaceDescription description_of(const Assignment& values, const Engine& engine, const std::string& version, const HardwareSpec& chip) {
+SpaceDescription description_of(const Assignment& values, const Engine& engine,
+                                const std::string& version, const HardwareSpec& chip) {
     SpaceDescription description{{engine}};
     description.others_searched = false;
     description.architecture = chip.architecture;
@@ -30,7 +31,8 @@ SpaceDescription description_of(const Assignment& values, const Engine& engine, 
 }
 
 /// Why the engine takes no such values; empty: it takes them.
-std::string recipe_refusal(const Assignment& values, const Engine& engine, const std::string& version, const HardwareSpec& chip) {
+std::string recipe_refusal(const Assignment& values, const Engine& engine,
+                           const std::string& version, const HardwareSpec& chip) {
     try {
         const Composition composition(description_of(values, engine, version, chip));
         const SearchSpace space(composition.parameters(), composition.constraints());
@@ -41,8 +43,10 @@ std::string recipe_refusal(const Assignment& values, const Engine& engine, const
             const Value* value = configuration.find(space.parameters()[i].name);
             return Slot{value != nullptr ? Slot::State::active : Slot::State::inactive, value};
         };
-        for (std::size_t i = 0; i < space.constraints().size(); ++i)  // why first, the rule for who looks it up
-            if (const Constraint& rule = space.constraints()[i]; space.is_broken(i, slot_of) && !reason(rule).empty())
+        for (std::size_t i = 0; i < space.constraints().size();
+             ++i)  // why first, the rule for who looks it up
+            if (const Constraint& rule = space.constraints()[i];
+                space.is_broken(i, slot_of) && !reason(rule).empty())
                 return reason(rule) + "; the rule: " + text_of(rule);
         return violations.front();
     } catch (const SpaceError& error) {
@@ -65,7 +69,8 @@ std::string spelled_in(const Setting& setting) {
 /// Splits what a recipe says into values of parameters and the rest.
 class RecipeReading {
 public:
-    RecipeReading(const Recipe& recipe, const Engine& engine, const std::string& version, const std::filesystem::path& root)
+    RecipeReading(const Recipe& recipe, const Engine& engine, const std::string& version,
+                  const std::filesystem::path& root)
         : engine_(engine), version_(version), facts_(facts_in(root)) {
         const std::vector<Engine> engines{engine};
         const CommandReader reader(engines, root);
@@ -82,19 +87,24 @@ private:
         std::vector<FlagFacts> all = known_versions(root, engine_.name);
         return all.empty() ? std::nullopt : std::optional(std::move(all.back()));
     }
-    [[nodiscard]] std::string version_text() const { return engine_.name + (facts_ ? " " + facts_->version : ""); }
+    [[nodiscard]] std::string version_text() const {
+        return engine_.name + (facts_ ? " " + facts_->version : "");
+    }
 
     /// `vllm has it to 0.16 only, and this is for 0.33.0`; empty: the version has it.
     [[nodiscard]] std::string why_absent(const EngineParameter& declared) const {
         if (version_within(version_, declared.since, declared.until)) return "";
-        return engine_.name + " has it" + (declared.since.empty() ? "" : " from " + declared.since) +
+        return engine_.name + " has it" +
+               (declared.since.empty() ? "" : " from " + declared.since) +
                (declared.until.empty() ? "" : " to " + declared.until) + " only, and this is for " +
                (facts_ ? facts_->version : "the newest");
     }
 
     void take(const Setting& setting) {
         using Kind = Setting::Kind;
-        if (setting.kind == Kind::launch || setting.kind == Kind::model || setting.kind == Kind::json) return;
+        if (setting.kind == Kind::launch || setting.kind == Kind::model ||
+            setting.kind == Kind::json)
+            return;
         if (setting.kind == Kind::variable) {
             result.environment[setting.name] = setting.value;
             return;
@@ -104,26 +114,37 @@ private:
                 if (const EngineParameter* ours = engine_.find(declared->parameter.name)) {
                     if (const std::string why = why_absent(*ours); !why.empty())
                         result.dropped.push_back("'" + setting.text() + "': " + why);
-                    else values.push_back({ours, as_engine_takes(*ours, value_of(setting.value)), setting.text()});
+                    else
+                        values.push_back({ours, as_engine_takes(*ours, value_of(setting.value)),
+                                          setting.text()});
                 }
-            if (!setting.parameters.empty() && !setting.name.empty() && setting.key.empty()) note_spelling(setting);
+            if (!setting.parameters.empty() && !setting.name.empty() && setting.key.empty())
+                note_spelling(setting);
             return;
         }
         if (setting.kind != Kind::flag || !setting.words.front().starts_with('-')) {
-            result.dropped.push_back("'" + setting.text() + "': what it does in " + engine_.name + " is not known here");
+            result.dropped.push_back("'" + setting.text() + "': what it does in " + engine_.name +
+                                     " is not known here");
             return;
         }
-        const std::vector<std::string> problems = facts_ ? facts_->problems({setting.words}, engine_) : std::vector<std::string>{};
-        if (!problems.empty()) result.dropped.push_back("'" + setting.text() + "': " + problems.front());
-        else result.arguments.insert(result.arguments.end(), setting.words.begin(), setting.words.end());
+        const std::vector<std::string> problems =
+            facts_ ? facts_->problems({setting.words}, engine_) : std::vector<std::string>{};
+        if (!problems.empty())
+            result.dropped.push_back("'" + setting.text() + "': " + problems.front());
+        else
+            result.arguments.insert(result.arguments.end(), setting.words.begin(),
+                                    setting.words.end());
     }
     /// Where the version has no flag of this spelling.
     void note_spelling(const Setting& setting) {
         const EngineParameter& declared = *setting.parameters.front();
         const std::string written = spelled_in(setting);
-        const bool old = !version_.empty() && !declared.earlier_until.empty() && compare_to_bound(version_, declared.earlier_until) <= 0;
+        const bool old = !version_.empty() && !declared.earlier_until.empty() &&
+                         compare_to_bound(version_, declared.earlier_until) <= 0;
         const std::string& flag = old ? declared.earlier.flag : declared.destination.flag;
-        const bool known = written.starts_with('-') ? facts_ && facts_->problems({{written}}, engine_).empty() : flag.empty();
+        const bool known = written.starts_with('-')
+                               ? facts_ && facts_->problems({{written}}, engine_).empty()
+                               : flag.empty();
         if (!flag.empty() && flag != written && !known)
             result.translated.push_back(written + " is written " + flag.substr(0, flag.find('=')));
     }
@@ -135,8 +156,8 @@ private:
 
 }  // namespace
 
-AppliedRecipe applied(const Recipe& recipe, const Engine& engine, const std::string& version, const HardwareSpec& chip,
-                      const std::filesystem::path& root) {
+AppliedRecipe applied(const Recipe& recipe, const Engine& engine, const std::string& version,
+                      const HardwareSpec& chip, const std::filesystem::path& root) {
     RecipeReading reading(recipe, engine, version, root);
     AppliedRecipe result = std::move(reading.result);
     Assignment all;
@@ -163,11 +184,13 @@ AppliedRecipe applied(const Recipe& recipe, const Engine& engine, const std::str
             again = true;
         }
     }
-    for (const SaidValue& said : left) result.dropped.push_back("'" + said.words + "': " + why[said.words]);
+    for (const SaidValue& said : left)
+        result.dropped.push_back("'" + said.words + "': " + why[said.words]);
     return result;
 }
 
-Composition composed(const AppliedRecipe& recipe, const Engine& engine, const std::string& version, const HardwareSpec& chip) {
+Composition composed(const AppliedRecipe& recipe, const Engine& engine, const std::string& version,
+                     const HardwareSpec& chip) {
     SpaceDescription description = description_of(recipe.values, engine, version, chip);
     description.arguments[engine.name] = recipe.arguments;
     return Composition(std::move(description));

@@ -19,8 +19,8 @@ const Workload* find_workload(const StudyFile& study, const std::string& name) {
 }
 
 /// The command that a row of a table was measured with; nothing when it lies outside the space.
-std::optional<Command> command_of(const MeasuredTable& table, const MeasuredTable::Row& row, const SearchSpace& space,
-                                  const StudyFile& study) {
+std::optional<Command> command_of(const MeasuredTable& table, const MeasuredTable::Row& row,
+                                  const SearchSpace& space, const StudyFile& study) {
     const auto values = ReplayEvaluator::parsed(table, row, space);
     Assignment assignment;
     for (std::size_t i = 0; i < table.parameters.size(); ++i) {
@@ -45,15 +45,23 @@ struct Facts {
         const std::string& idea = declared.parameter.concept_name;
         const Value& usual = declared.parameter.default_value;
         const bool changes = value != (is_unset(usual) ? "" : text_of(usual));
-        const bool guesses_tokens = idea == "speculative_tokens" || idea == "speculative_tree_tokens" || idea == "speculative_ngram_tokens";
+        const bool guesses_tokens = idea == "speculative_tokens" ||
+                                    idea == "speculative_tree_tokens" ||
+                                    idea == "speculative_ngram_tokens";
         if (std::any_of(engine.devices.begin(), engine.devices.end(),
-                        [&](const DeviceFactor& factor) { return factor.parameter == declared.parameter.name; }))
+                        [&](const DeviceFactor& factor) {
+                            return factor.parameter == declared.parameter.name;
+                        }))
             devices *= std::max(1.0, real_of(value).value_or(1));
         else if (idea == "quantization" && changes) quantization = value;
         else if (idea == "prefix_cache" || idea == "no_prefix_cache")
-            prefix_cache_off = prefix_cache_off || value == (idea == "prefix_cache" ? "false" : "true");
-        else if (guesses_tokens || ((idea == "draft_model" || idea.starts_with("speculative")) && changes)) speculates = true;
-        if (const auto tokens = real_of(value); guesses_tokens && tokens) guesses = std::max(guesses.value_or(0), *tokens);
+            prefix_cache_off =
+                prefix_cache_off || value == (idea == "prefix_cache" ? "false" : "true");
+        else if (guesses_tokens ||
+                 ((idea == "draft_model" || idea.starts_with("speculative")) && changes))
+            speculates = true;
+        if (const auto tokens = real_of(value); guesses_tokens && tokens)
+            guesses = std::max(guesses.value_or(0), *tokens);
     }
 };
 
@@ -62,25 +70,31 @@ struct Facts {
 BenchmarkResult result_of(const Metrics& metrics) {
     BenchmarkResult result;
     for_each_figure(result, [&](const std::string& name, std::optional<double>& field) {
-        if (const auto found = metrics.find(name); found != metrics.end()) field = found->second.value;
+        if (const auto found = metrics.find(name); found != metrics.end())
+            field = found->second.value;
     });
     const auto ratio = metrics.find("success_ratio");
-    if (!result.requested_requests && result.successful_requests && ratio != metrics.end() && ratio->second.value > 0)
+    if (!result.requested_requests && result.successful_requests && ratio != metrics.end() &&
+        ratio->second.value > 0)
         result.requested_requests = std::round(*result.successful_requests / ratio->second.value);
     return result;
 }
 
-void describe(AuditContext& context, const CommandSettings& command, const std::string& model, const std::vector<ModelSpec>& known) {
+void describe(AuditContext& context, const CommandSettings& command, const std::string& model,
+              const std::vector<ModelSpec>& known) {
     Facts facts;
     for (const Setting& setting : command.settings) {
-        if (!setting.parameters.empty()) facts.read(*command.engine, *setting.parameters.front(), setting.value);
-        else if (setting.kind != Setting::Kind::json && setting.value != "false" && setting.name.find("speculative") != std::string::npos)
+        if (!setting.parameters.empty())
+            facts.read(*command.engine, *setting.parameters.front(), setting.value);
+        else if (setting.kind != Setting::Kind::json && setting.value != "false" &&
+                 setting.name.find("speculative") != std::string::npos)
             facts.speculates = true;
     }
     context.devices = facts.devices;
     if (facts.prefix_cache_off) context.prefix_cache_intended = false;
     context.served = served_model(command.model.empty() ? model : command.model, known);
-    if (context.served && !facts.quantization.empty() && context.served->quantization == context.served->model.native_type)
+    if (context.served && !facts.quantization.empty() &&
+        context.served->quantization == context.served->model.native_type)
         context.served->quantization = facts.quantization;
     // At most every token that was guessed is accepted, and the model's own comes on top.
     if (!facts.speculates) context.tokens_per_step = 1;
@@ -89,20 +103,24 @@ void describe(AuditContext& context, const CommandSettings& command, const std::
 }
 
 bool compares_times(const Objective& objective) {
-    return std::all_of(objective.goals.begin(), objective.goals.end(), [](const Goal& goal) { return goal.metric.ends_with("_seconds"); });
+    return std::all_of(objective.goals.begin(), objective.goals.end(),
+                       [](const Goal& goal) { return goal.metric.ends_with("_seconds"); });
 }
 
 std::optional<std::string> model_in(std::string_view text, const std::vector<ModelSpec>& known) {
     std::set<std::string> seen;  // each word is looked at once
     std::set<std::pair<std::string, std::string>> models;
     std::string name;
-    const auto stops = [](char c) { return std::string_view(" \t\r\n`'\"*|,;:()[]<>{}\\").find(c) != std::string_view::npos; };
+    const auto stops = [](char c) {
+        return std::string_view(" \t\r\n`'\"*|,;:()[]<>{}\\").find(c) != std::string_view::npos;
+    };
     for (std::size_t at = 0; at < text.size();) {
         std::size_t end = at;
         while (end < text.size() && !stops(text[end])) ++end;
         const std::string word(text.substr(at, end - at));
         at = end + 1;
-        if (word.find('-') == std::string::npos || word.size() > 200 || !seen.insert(word).second) continue;
+        if (word.find('-') == std::string::npos || word.size() > 200 || !seen.insert(word).second)
+            continue;
         if (const auto served = served_model(word, known)) {
             models.emplace(served->model.name, served->quantization);
             name = word;
@@ -111,27 +129,33 @@ std::optional<std::string> model_in(std::string_view text, const std::vector<Mod
     return models.size() == 1 ? std::optional(name) : std::nullopt;
 }
 
-std::optional<std::string> model_in_prose(std::string_view text, const std::vector<ModelSpec>& known) {
+std::optional<std::string> model_in_prose(std::string_view text,
+                                          const std::vector<ModelSpec>& known) {
     const auto found = model_in(text, known);
     if (!found) return std::nullopt;
     const std::string model = served_model(*found, known)->model.name;
     for (const std::string_view word : {"model", "model-path", "serve"}) {
         const bool is_flag = word != "serve";
-        for (auto at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
+        for (auto at = text.find(word); at != std::string_view::npos;
+             at = text.find(word, at + 1)) {
             const std::size_t after = at + word.size();
             if (!text.substr(0, at).ends_with(is_flag ? "--" : " ")) continue;
-            if (after >= text.size() || (text[after] != ' ' && (text[after] != '=' || !is_flag))) continue;
+            if (after >= text.size() || (text[after] != ' ' && (text[after] != '=' || !is_flag)))
+                continue;
             const std::size_t begin = text.find_first_not_of(" =\"'", after);
             if (begin == std::string_view::npos) continue;
             const std::string_view rest = text.substr(begin);
-            const std::string name(rest.substr(0, std::min(rest.size(), rest.find_first_of(" \t\r\n\"'`,;)|"))));
-            if (name.empty() || name.size() > 200 || name.find_first_of("$<{[*") != std::string::npos || name.front() == '-' ||
+            const std::string name(
+                rest.substr(0, std::min(rest.size(), rest.find_first_of(" \t\r\n\"'`,;)|"))));
+            if (name.empty() || name.size() > 200 ||
+                name.find_first_of("$<{[*") != std::string::npos || name.front() == '-' ||
                 name.front() == '\\')
                 continue;
             // "to serve many" is prose: a model's name has a slash, or a digit behind a dash.
             const auto dash = name.find('-');
             if (!is_flag && name.find('/') == std::string::npos &&
-                (dash == std::string::npos || name.find_first_of("0123456789", dash) == std::string::npos))
+                (dash == std::string::npos ||
+                 name.find_first_of("0123456789", dash) == std::string::npos))
                 continue;
             const auto served = served_model(name, known);
             if (!served || served->model.name != model) return std::nullopt;
@@ -146,14 +170,16 @@ std::vector<Command> commands_of(const MeasuredTable& table, const StudyFile& st
     const auto known = [&](const std::string& name) { return space.find(name) != nullptr; };
     std::vector<Command> result;
     if (!std::all_of(table.parameters.begin(), table.parameters.end(), known)) return result;
-    for (const MeasuredTable::Row& row : table.rows) result.push_back(command_of(table, row, space, study).value_or(Command{}));
+    for (const MeasuredTable::Row& row : table.rows)
+        result.push_back(command_of(table, row, space, study).value_or(Command{}));
     return result;
 }
 
 void audit_rows(MeasuredTable& table, const StudyFile& study) {
     const Catalogue catalogue = study.catalogue();
     std::optional<HardwareSpec> hardware;
-    if (!study.machine.hardware.empty()) hardware = hardware_in(study.machine.hardware, catalogue.all_hardware());
+    if (!study.machine.hardware.empty())
+        hardware = hardware_in(study.machine.hardware, catalogue.all_hardware());
     std::vector<ModelSpec> models;  // what a command says is for physics, which needs hardware
     std::optional<CommandReader> commands;
     if (hardware) {
@@ -173,7 +199,8 @@ void audit_rows(MeasuredTable& table, const StudyFile& study) {
         AuditContext context;
         context.hardware = hardware;
         context.rate_is_the_point = compares_times(study.objective);
-        if (const Workload* workload = find_workload(study, row.workload)) describe(context, *workload, result);
+        if (const Workload* workload = find_workload(study, row.workload))
+            describe(context, *workload, result);
         if (const auto command = commands ? command_of(table, row, space, study) : std::nullopt)
             describe(context, commands->read(*command), study.model, models);
         add(measurement->validity, audit(result, context));
@@ -182,7 +209,8 @@ void audit_rows(MeasuredTable& table, const StudyFile& study) {
     }
     for (auto& [workload, together] : by_workload) {
         const std::vector<Validity> found = audit_together(together.results);
-        for (std::size_t i = 0; i < found.size(); ++i) add(together.measurements[i]->validity, found[i]);
+        for (std::size_t i = 0; i < found.size(); ++i)
+            add(together.measurements[i]->validity, found[i]);
     }
 }
 

@@ -28,7 +28,8 @@ BenchmarkResult result_of(const Metrics& metrics);
 /// all that begin with `speculative`; of these `speculative_tokens`, `speculative_tree_tokens` and
 /// `speculative_ngram_tokens` say how many tokens are guessed. A flag that no engine file has
 /// counts as speculation where `speculative` is a part of its name.
-void describe(AuditContext& context, const CommandSettings& command, const std::string& model, const std::vector<ModelSpec>& known);
+void describe(AuditContext& context, const CommandSettings& command, const std::string& model,
+              const std::vector<ModelSpec>& known);
 
 /// Whether all goals are times: then a server that keeps up with the rate offered is measured as it
 /// should be.
@@ -40,7 +41,8 @@ std::optional<std::string> model_in(std::string_view text, const std::vector<Mod
 /// The same, of a document: nothing also where one of its commands (`serve X`, `--model X`,
 /// `--model-path X`) names another model, as then the figures may be that model's. Words that stand
 /// for a name (`$MODEL`, `<model>`) name none.
-std::optional<std::string> model_in_prose(std::string_view text, const std::vector<ModelSpec>& known);
+std::optional<std::string> model_in_prose(std::string_view text,
+                                          const std::vector<ModelSpec>& known);
 
 /// The command that each row of a table was measured with; without words: the row lies outside the
 /// study's space. Nothing at all where the table has a parameter that the study does not have.

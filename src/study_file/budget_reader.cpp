@@ -27,7 +27,9 @@ int read_time_of_day(const Yaml& node) {
     const std::string text = node.text();
     const auto colon = text.find(':');
     const auto hours = integer_of(std::string_view(text).substr(0, colon));
-    const auto minutes = colon == std::string::npos ? std::nullopt : integer_of(std::string_view(text).substr(colon + 1));
+    const auto minutes = colon == std::string::npos
+                             ? std::nullopt
+                             : integer_of(std::string_view(text).substr(colon + 1));
     if (!hours || !minutes || *hours < 0 || *hours > 23 || *minutes < 0 || *minutes > 59)
         node.fail_wanted("a time of day such as \"07:00\"");
     return static_cast<int>(*hours * 60 + *minutes);
@@ -46,7 +48,8 @@ std::optional<std::int64_t> trial_count_in(std::string_view text) {
 
 /// `45min`, `2 h`.
 std::optional<double> seconds_said_in(std::string_view text) {
-    constexpr std::pair<std::string_view, double> units[] = {{"ms", 1e-3}, {"min", 60}, {"s", 1}, {"h", 3600}, {"d", 86400}};
+    constexpr std::pair<std::string_view, double> units[] = {
+        {"ms", 1e-3}, {"min", 60}, {"s", 1}, {"h", 3600}, {"d", 86400}};
     for (const auto& [unit, factor] : units) {
         if (!text.ends_with(unit)) continue;
         const auto number = real_of(without_blanks(text.substr(0, text.size() - unit.size())));
@@ -69,7 +72,10 @@ void read_short_budget(const Yaml& node, StudyFile& study) {
         } else if (const auto seconds = seconds_said_in(part); seconds && !has_time) {
             study.budget.wall_clock_seconds = *seconds;
             has_time = true;
-        } else node.fail_wanted("a budget such as '30 trials', '45min', '60 trials, 8h' or {trials: 30, until: \"07:00\"}");
+        } else
+            node.fail_wanted(
+                "a budget such as '30 trials', '45min', '60 trials, 8h' or {trials: 30, until: "
+                "\"07:00\"}");
     }
     if (!has_trials && !has_time) node.fail_wanted("a budget such as '30 trials' or '45min'");
     if (!has_trials) study.budget.trials = trials_of_a_time;
@@ -82,9 +88,11 @@ void read_budget(const Yaml& budget, StudyFile& study) {
     budget.check_keys(keys::budget);
     read(budget, keys::budget.trials, study.budget.trials);
     read(budget, keys::budget.wall_clock, study.budget.wall_clock_seconds);
-    if (const Yaml* until = budget.find(keys::budget.until)) study.budget_until = read_time_of_day(*until);
+    if (const Yaml* until = budget.find(keys::budget.until))
+        study.budget_until = read_time_of_day(*until);
     const bool has_time = budget.find(keys::budget.wall_clock) != nullptr || study.budget_until;
-    if (has_time && budget.find(keys::budget.trials) == nullptr) study.budget.trials = trials_of_a_time;
+    if (has_time && budget.find(keys::budget.trials) == nullptr)
+        study.budget.trials = trials_of_a_time;
     read(budget, keys::budget.serves, study.budget.serves_seconds);
     study.budget.when_not_worth_it = budget.find(keys::budget.serves) != nullptr;
 }

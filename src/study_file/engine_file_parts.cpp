@@ -15,7 +15,8 @@ WeightCacheDaemon read_weight_cache(const Yaml& node) {
     node.check_keys(table);
     WeightCacheDaemon result;
     read(node, table.launch, result.launch);
-    if (result.launch.empty()) node.at(table.launch).fail("a command begins with at least one word");
+    if (result.launch.empty())
+        node.at(table.launch).fail("a command begins with at least one word");
     read(node, table.parameters, result.parameters);
     read(node, table.arguments, result.arguments);
     if (const Yaml* when = node.find(table.when)) result.when = read_conditions(*when);
@@ -67,15 +68,20 @@ EngineRoles read_roles(const Yaml& node) {
     }
     for (const Yaml& item : node.at(table.router).items()) {
         result.router.emplace_back();
-        for (const Yaml& word : item.is_sequence() ? item.items() : std::vector<Yaml>{item}) result.router.back().push_back(word.text());
+        for (const Yaml& word : item.is_sequence() ? item.items() : std::vector<Yaml>{item})
+            result.router.back().push_back(word.text());
     }
     for (const EngineRole& role : result.each) {
         const std::string place = "{" + role.name + "_url}";
         const auto names_it = [&](const std::vector<std::string>& part) {
-            return std::any_of(part.begin(), part.end(), [&](const std::string& word) { return word.find(place) != std::string::npos; });
+            return std::any_of(part.begin(), part.end(), [&](const std::string& word) {
+                return word.find(place) != std::string::npos;
+            });
         };
         if (std::none_of(result.router.begin(), result.router.end(), names_it))
-            node.at(table.router).fail("a list of words with " + place + " wanted: the router must know the servers of this role");
+            node.at(table.router)
+                .fail("a list of words with " + place +
+                      " wanted: the router must know the servers of this role");
     }
     read(node, table.router_ready, result.router_ready);
     read(node, table.since, result.since);

@@ -20,6 +20,8 @@ struct SetByEngine {
 /// What the rules of the engine file say of a command that was measured with `values`: where one is
 /// broken because of `... or a == b` and the command does not name `a`, the engine set `a` to `b`,
 /// or it would not have served. `version`: empty is the newest.
-std::optional<SetByEngine> set_by_engine(const Engine& engine, const std::map<std::string, Value>& values, const std::string& version);
+std::optional<SetByEngine> set_by_engine(const Engine& engine,
+                                         const std::map<std::string, Value>& values,
+                                         const std::string& version);
 
 }  // namespace servetune

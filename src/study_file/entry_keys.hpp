@@ -16,7 +16,8 @@ bool speaks_of(const std::string& name, const Engine& engine, const Parameter& p
 /// Throws ParseError for each key of an entry under `space` that changes nothing there: how a
 /// parameter is passed, when it is active and which versions have it stands in the engine's file.
 /// `node` may be any value; `engines` are as their files have them.
-void check_keys_of_entry(const std::string& name, const Yaml& node, const std::vector<Engine>& engines);
+void check_keys_of_entry(const std::string& name, const Yaml& node,
+                         const std::vector<Engine>& engines);
 
 /// The same of a parameter that no command of an engine passes: a level of load, or one of a study
 /// without an engine.

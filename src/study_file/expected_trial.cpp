@@ -10,12 +10,17 @@ namespace servetune {
 namespace {
 
 /// The load tests of a configuration, one after the other; nothing: one of them would not end well.
-std::optional<double> load_seconds(const SimulateEvaluator& evaluator, const SimulateEvaluator::Started& started, const StudyFile& file) {
+std::optional<double> load_seconds(const SimulateEvaluator& evaluator,
+                                   const SimulateEvaluator::Started& started,
+                                   const StudyFile& file) {
     if (started.failure) return std::nullopt;
     double sum = 0;
     for (const Workload& workload : file.workloads) {
-        const auto same = [&](const SimulatedWorkload& one) { return one.workload.name == workload.name; };
-        const auto found = std::find_if(evaluator.workloads().begin(), evaluator.workloads().end(), same);
+        const auto same = [&](const SimulatedWorkload& one) {
+            return one.workload.name == workload.name;
+        };
+        const auto found =
+            std::find_if(evaluator.workloads().begin(), evaluator.workloads().end(), same);
         if (found == evaluator.workloads().end()) return std::nullopt;
         const Outcome outcome = evaluator.measured(started, *found, 0);
         const auto* measurement = std::get_if<Measurement>(&outcome);
@@ -31,7 +36,8 @@ std::optional<double> load_seconds(const SimulateEvaluator& evaluator, const Sim
 std::optional<double> measured_load_seconds(const Measurement& measurement, const StudyFile& file) {
     double sum = 0;
     for (const Workload& workload : file.workloads) {
-        const auto found = measurement.metrics.find(MetricKey{"duration_seconds", file.workloads.size() > 1 ? workload.name : ""}.text());
+        const auto found = measurement.metrics.find(
+            MetricKey{"duration_seconds", file.workloads.size() > 1 ? workload.name : ""}.text());
         if (found == measurement.metrics.end()) return std::nullopt;
         sum += found->second.value;
     }
@@ -46,15 +52,19 @@ double middle(std::vector<double> values) {
 
 }  // namespace
 
-std::optional<double> expected_trial_seconds(const StudySetup& setup, const Configuration& configuration, std::span<const Trial> history) {
+std::optional<double> expected_trial_seconds(const StudySetup& setup,
+                                             const Configuration& configuration,
+                                             std::span<const Trial> history) {
     const StudyFile& file = setup.file;
     const bool deploys = std::holds_alternative<DeployChoice>(file.measuring);
-    if (!deploys && !std::holds_alternative<AttachChoice>(file.measuring) && !std::holds_alternative<SimulateChoice>(file.measuring))
+    if (!deploys && !std::holds_alternative<AttachChoice>(file.measuring) &&
+        !std::holds_alternative<SimulateChoice>(file.measuring))
         return std::nullopt;
     std::unique_ptr<SimulateEvaluator> evaluator = simulated(file);
     std::vector<std::string> names;
     for (const Workload& workload : file.workloads) names.push_back(workload.name);
-    if (const auto measured = measured_speeds(history, setup.problem->decision, names); !measured.empty())
+    if (const auto measured = measured_speeds(history, setup.problem->decision, names);
+        !measured.empty())
         evaluator = evaluator->with(factors_of(*evaluator, measured));
     const SimulateEvaluator::Started started = evaluator->started(configuration);
     const auto load = load_seconds(*evaluator, started, file);
@@ -64,9 +74,12 @@ std::optional<double> expected_trial_seconds(const StudySetup& setup, const Conf
     std::vector<double> around;        // start, warm-up, stop
     for (const Trial& trial : history) {
         const Measurement* measurement = trial.measurement();
-        if (!trial.of_search() || measurement == nullptr || measurement->validity.ended_early() || ratios.size() >= enough) continue;
+        if (!trial.of_search() || measurement == nullptr || measurement->validity.ended_early() ||
+            ratios.size() >= enough)
+            continue;
         const auto took = measured_load_seconds(*measurement, file);
-        const auto predicted = load_seconds(*evaluator, evaluator->started(trial.configuration), file);
+        const auto predicted =
+            load_seconds(*evaluator, evaluator->started(trial.configuration), file);
         if (!took || !predicted || !(*predicted > 0) || !(trial.cost_seconds() > 0)) continue;
         ratios.push_back(*took / *predicted);
         around.push_back(std::max(0.0, trial.cost_seconds() - *took));

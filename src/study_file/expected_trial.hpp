@@ -15,7 +15,8 @@ namespace servetune {
 /// the median, and start, warm-up and stop take what they took. Nothing: the engine would not start
 /// on paper, or nobody loads a server. Throws Error where the cost model does not know the chip or
 /// the model (`simulated`).
-[[nodiscard]] std::optional<double> expected_trial_seconds(const StudySetup& setup, const Configuration& configuration,
+[[nodiscard]] std::optional<double> expected_trial_seconds(const StudySetup& setup,
+                                                           const Configuration& configuration,
                                                            std::span<const Trial> history = {});
 
 }  // namespace servetune

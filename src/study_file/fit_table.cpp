@@ -35,7 +35,9 @@ public:
     }
     [[nodiscard]] BenchmarkResult result() const {
         BenchmarkResult result;
-        for_each_figure(result, [&](const std::string& name, std::optional<double>& field) { field = figure(name); });
+        for_each_figure(result, [&](const std::string& name, std::optional<double>& field) {
+            field = figure(name);
+        });
         const auto ratio = figure("success_ratio");
         if (!result.requested_requests && result.successful_requests && ratio && *ratio > 0)
             result.requested_requests = std::round(*result.successful_requests / *ratio);
@@ -43,7 +45,9 @@ public:
     }
 
 private:
-    [[nodiscard]] std::optional<double> figure(const std::string& name) const { return real_of(text(MetricKey{name, workload_}.text())); }
+    [[nodiscard]] std::optional<double> figure(const std::string& name) const {
+        return real_of(text(MetricKey{name, workload_}.text()));
+    }
 
     const std::vector<std::string>& names_;
     const CsvRow& row_;
@@ -55,19 +59,24 @@ constexpr double most_tokens_simulated = 1e9;
 constexpr std::int64_t longest_simulated = 1'000'000'000;  // one may be longer than the mean
 
 /// As many requests as the row reports, together with its numbers of tokens.
-SimulatedTraffic traffic_of(const Workload& workload, const BenchmarkResult& result, const std::vector<PlannedRequest>& spread) {
+SimulatedTraffic traffic_of(const Workload& workload, const BenchmarkResult& result,
+                            const std::vector<PlannedRequest>& spread) {
     const double n = present(result.successful_requests);
     const double input = present(result.input_tokens) / n;
     const double output = present(result.output_tokens) / n;
-    if (!(n <= most_simulated && input <= most_simulated && output <= most_simulated && n * (input + output) <= most_tokens_simulated))
-        throw UsageError("it says " + short_number_text(n) + " requests of " + short_number_text(input) + " and " +
-                         short_number_text(output) + " tokens; at most a million of each, and " + short_number_text(most_tokens_simulated) +
-                         " tokens in all, are simulated");
+    if (!(n <= most_simulated && input <= most_simulated && output <= most_simulated &&
+          n * (input + output) <= most_tokens_simulated))
+        throw UsageError(
+            "it says " + short_number_text(n) + " requests of " + short_number_text(input) +
+            " and " + short_number_text(output) + " tokens; at most a million of each, and " +
+            short_number_text(most_tokens_simulated) + " tokens in all, are simulated");
     double mean_input = 0;
     double mean_output = 0;
     for (const PlannedRequest& request : spread) {
-        mean_input += static_cast<double>(request.input_tokens) / static_cast<double>(spread.size());
-        mean_output += static_cast<double>(request.output_tokens) / static_cast<double>(spread.size());
+        mean_input +=
+            static_cast<double>(request.input_tokens) / static_cast<double>(spread.size());
+        mean_output +=
+            static_cast<double>(request.output_tokens) / static_cast<double>(spread.size());
     }
     std::vector<SimulatedTraffic::Request> requests;
     for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) {
@@ -92,22 +101,25 @@ public:
     explicit RowReader(const StudyFile& study)
         : study_(study),
           space_(study.composition->parameters()),
-          commands_(std::make_shared<const CommandReader>(study.composition->engines(), study.source.search_spaces)) {
+          commands_(std::make_shared<const CommandReader>(study.composition->engines(),
+                                                          study.source.search_spaces)) {
         const Catalogue catalogue = study.catalogue();
         hardware_ = catalogue.hardware(study.machine.hardware);
         models_ = catalogue.all_models();
         for (const Engine& engine : study.composition->engines())
-            readers_.emplace_back(engine, traits_of(study, catalogue, engine.name), models_, hardware_,
-                                  study.composition->version_of(engine), commands_);
+            readers_.emplace_back(engine, traits_of(study, catalogue, engine.name), models_,
+                                  hardware_, study.composition->version_of(engine), commands_);
         Workload chat;
-        chat.dataset = {Dataset::Kind::trace, (catalogue.root() / "workloads" / "chat_lengths.csv").string()};
+        chat.dataset = {Dataset::Kind::trace,
+                        (catalogue.root() / "workloads" / "chat_lengths.csv").string()};
         spread_ = plan_requests(chat).requests;
     }
 
     /// Throws UsageError: why a row cannot be fitted to.
     [[nodiscard]] FitRow read(const Cells& cells, const Workload& named) const {
         const BenchmarkResult figures = cells.result();
-        if (!figures.successful_requests || !(*figures.successful_requests >= 1) || !figures.input_tokens || !figures.output_tokens)
+        if (!figures.successful_requests || !(*figures.successful_requests >= 1) ||
+            !figures.input_tokens || !figures.output_tokens)
             throw UsageError("it does not say how many requests and tokens there were");
         Command command{shell_words(cells.text("arguments"))};
         Workload workload = named;
@@ -125,29 +137,35 @@ public:
         });
         const bool mixed = workload.dataset.kind != Dataset::Kind::random;
         return {workload.name + " " + command.text(), std::move(serving),
-                traffic_of(workload, figures, mixed ? spread_ : std::vector<PlannedRequest>{}), std::move(measured)};
+                traffic_of(workload, figures, mixed ? spread_ : std::vector<PlannedRequest>{}),
+                std::move(measured)};
     }
 
 private:
     [[nodiscard]] Configuration configuration_of(const Cells& cells) const {
         Assignment values;
         for (const Parameter& parameter : space_.parameters())
-            if (const std::string cell = cells.text(parameter.name); !cell.empty()) values[parameter.name] = value_of(cell);
+            if (const std::string cell = cells.text(parameter.name); !cell.empty())
+                values[parameter.name] = value_of(cell);
         return space_.completed(values);
     }
-    void check_sound(const BenchmarkResult& figures, const Workload& workload, const Command& command) const {
+    void check_sound(const BenchmarkResult& figures, const Workload& workload,
+                     const Command& command) const {
         AuditContext context;
         context.hardware = hardware_;
         describe(context, workload, figures);
         describe(context, commands_->read(command), study_.model, models_);
         const Validity validity = audit(figures, context);
         if (validity.verdict == Verdict::unsound)
-            throw UsageError("unsound: " + validity.findings.front().id + ", " + validity.findings.front().left);
+            throw UsageError("unsound: " + validity.findings.front().id + ", " +
+                             validity.findings.front().left);
     }
     [[nodiscard]] const ServingReader& reader_of(const Command& command) const {
-        const Composition::Parsed parsed = study_.composition->parse(commands_->read(command), study_.model);
+        const Composition::Parsed parsed =
+            study_.composition->parse(commands_->read(command), study_.model);
         for (const ServingReader& reader : readers_)
-            if (parsed.engine != nullptr && reader.engine().name == parsed.engine->name) return reader;
+            if (parsed.engine != nullptr && reader.engine().name == parsed.engine->name)
+                return reader;
         throw UsageError("its command is none of the study's engines'");
     }
 
@@ -161,7 +179,9 @@ private:
 };
 
 bool names_workloads(const std::vector<std::string>& header) {
-    return std::any_of(header.begin(), header.end(), [](const std::string& name) { return !MetricKey::of(name).workload.empty(); });
+    return std::any_of(header.begin(), header.end(), [](const std::string& name) {
+        return !MetricKey::of(name).workload.empty();
+    });
 }
 
 }  // namespace
@@ -175,7 +195,8 @@ FitTable read_fit_table(const fs::path& file, const StudyFile& study, const std:
     const auto leave_out = [&](const CsvRow& row, const std::string& why) {
         result.left_out.push_back(file.string() + ":" + std::to_string(row.line) + ": " + why);
     };
-    const auto add = [&](const CsvRow& row, const Workload& workload, const std::string& figures_of) {
+    const auto add = [&](const CsvRow& row, const Workload& workload,
+                         const std::string& figures_of) {
         if (!only.empty() && workload.name != only) return;
         try {
             FitRow read = reader.read(Cells(header, row, figures_of), workload);
@@ -187,16 +208,20 @@ FitTable read_fit_table(const fs::path& file, const StudyFile& study, const std:
     for (std::size_t i = 1; i < csv.size(); ++i) {
         const Cells cells(header, csv[i]);
         const std::string status = cells.text("status");
-        const std::string called = cells.text("workload").empty() ? cells.text("label") : cells.text("workload");
+        const std::string called =
+            cells.text("workload").empty() ? cells.text("label") : cells.text("workload");
         const Workload* named = called.empty() ? nullptr : study.workload_called(called);
         if (status != "ok") leave_out(csv[i], status.empty() ? "no status" : status);
         else if (cells.text("verdict") == name_in(verdicts, Verdict::unsound))
-            leave_out(csv[i], "unsound" + (cells.text("findings").empty() ? "" : ": " + cells.text("findings")));
+            leave_out(
+                csv[i],
+                "unsound" + (cells.text("findings").empty() ? "" : ": " + cells.text("findings")));
         else if (named != nullptr) add(csv[i], *named, "");
         else if (!called.empty()) leave_out(csv[i], "the study has no workload '" + called + "'");
         else if (study.workloads.size() == 1) add(csv[i], study.workloads.front(), "");
         // A study of several measures all of them in a trial, as `name@workload`.
-        else if (!names_workloads(header)) leave_out(csv[i], "it does not say which of the study's workloads it is of");
+        else if (!names_workloads(header))
+            leave_out(csv[i], "it does not say which of the study's workloads it is of");
         else
             for (const Workload& workload : study.workloads) add(csv[i], workload, workload.name);
     }
@@ -212,7 +237,8 @@ std::string fitted_traits_file(const fs::path& shipped, const Fit& fit, const st
         if (key == "compute_efficiency") {
             text << "{";
             for (const auto& [type, efficiency] : fit.traits.compute_efficiency)
-                text << (type == fit.traits.compute_efficiency.begin()->first ? "" : ", ") << type << ": " << efficiency;
+                text << (type == fit.traits.compute_efficiency.begin()->first ? "" : ", ") << type
+                     << ": " << efficiency;
             text << "}";
         } else text << value;
         lines[key] = text.str();
@@ -220,10 +246,13 @@ std::string fitted_traits_file(const fs::path& shipped, const Fit& fit, const st
     std::istringstream in(read_file(shipped));
     std::string result;
     for (std::string line; std::getline(in, line);) {
-        const std::size_t indent = line.find_first_not_of(' ') == std::string::npos ? 0 : line.find_first_not_of(' ');
-        const auto found = lines.find(line.substr(indent, line.find(':') == std::string::npos ? 0 : line.find(':') - indent));
+        const std::size_t indent =
+            line.find_first_not_of(' ') == std::string::npos ? 0 : line.find_first_not_of(' ');
+        const auto found = lines.find(
+            line.substr(indent, line.find(':') == std::string::npos ? 0 : line.find(':') - indent));
         if (found != lines.end() && indent == 0) line = found->first + ": " + found->second;
-        else if (found != lines.end() && indent == 2) line = "  " + found->first + ": \"" + source + "\"";
+        else if (found != lines.end() && indent == 2)
+            line = "  " + found->first + ": \"" + source + "\"";
         result += line + "\n";
     }
     return result;

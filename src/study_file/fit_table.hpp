@@ -14,7 +14,8 @@ namespace servetune {
 /// Rows of a table of measured configurations, ready to be fitted, by engine.
 struct FitTable {
     std::map<std::string, std::vector<FitRow>> rows;
-    std::vector<std::string> left_out;  ///< `file:line: why`: failed, unsound, a model whose bytes are not known, an unknown workload
+    std::vector<std::string>
+        left_out;  ///< `file:line: why`: failed, unsound, a model whose bytes are not known, an unknown workload
 };
 
 /// Reads a table as `autotune import` or `autotune export` writes it: the command of a row from its
@@ -24,10 +25,12 @@ struct FitTable {
 /// row itself reports; where the study's data set has mixed lengths they are spread as in
 /// workloads/chat_lengths.csv. Rows that the audit calls unsound are left out. `only`: a workload's
 /// name; empty: all.
-FitTable read_fit_table(const std::filesystem::path& file, const StudyFile& study, const std::string& only = "");
+FitTable read_fit_table(const std::filesystem::path& file, const StudyFile& study,
+                        const std::string& only = "");
 
 /// The traits file that ships for `fit.traits.engine`, with the fitted figures in their places and
 /// `source` as what says where they are from.
-std::string fitted_traits_file(const std::filesystem::path& shipped, const Fit& fit, const std::string& source);
+std::string fitted_traits_file(const std::filesystem::path& shipped, const Fit& fit,
+                               const std::string& source);
 
 }  // namespace servetune

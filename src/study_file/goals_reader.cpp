@@ -27,14 +27,17 @@ struct LoadGoal {
 };
 constexpr std::array<LoadGoal, 5> load_goals{{
     {"request_rate", sustained_requests_per_second, Arrival::Kind::largest_rate},
-    {"sustained_requests_per_second_per_gpu", "sustained_requests_per_second_per_gpu", Arrival::Kind::largest_rate},
-    {"goodput_requests_per_second_per_gpu", "goodput_requests_per_second_per_gpu", Arrival::Kind::largest_rate},
+    {"sustained_requests_per_second_per_gpu", "sustained_requests_per_second_per_gpu",
+     Arrival::Kind::largest_rate},
+    {"goodput_requests_per_second_per_gpu", "goodput_requests_per_second_per_gpu",
+     Arrival::Kind::largest_rate},
     {"concurrency", sustained_concurrency, Arrival::Kind::largest_concurrency},
     {"goodput", "goodput_requests_per_second", Arrival::Kind::largest_rate},
 }};
 
 const LoadGoal* load_goal(std::string_view word) {
-    const auto found = std::find_if(load_goals.begin(), load_goals.end(), [&](const LoadGoal& goal) { return goal.word == word; });
+    const auto found = std::find_if(load_goals.begin(), load_goals.end(),
+                                    [&](const LoadGoal& goal) { return goal.word == word; });
     return found == load_goals.end() ? nullptr : &*found;
 }
 
@@ -46,23 +49,30 @@ std::string goal_metric(const std::string& word, Direction direction, bool words
 }
 
 Objective goals_and_limits(const Yaml& node, bool words) {
-    if (!node.is_mapping()) node.fail_wanted("a mapping such as {maximize: total_tokens_per_second, limits: [\"ttft_p95 <= 2s\"]}");
+    if (!node.is_mapping())
+        node.fail_wanted(
+            "a mapping such as {maximize: total_tokens_per_second, limits: [\"ttft_p95 <= 2s\"]}");
     node.check_keys(keys::objective);
     std::vector<Goal> goals;  // in the file's order: the first one leads
     for (const auto& [key, value] : node.entries()) {
         if (key != keys::objective.maximize.name && key != keys::objective.minimize.name) continue;
-        const Direction direction = key == keys::objective.maximize.name ? Direction::maximize : Direction::minimize;
-        if (value.is_sequence() && value.items().empty()) value.fail_wanted("a metric or a list of metrics");
+        const Direction direction =
+            key == keys::objective.maximize.name ? Direction::maximize : Direction::minimize;
+        if (value.is_sequence() && value.items().empty())
+            value.fail_wanted("a metric or a list of metrics");
         for (const Yaml& item : value.is_sequence() ? value.items() : std::vector<Yaml>{value}) {
             const std::string metric = goal_metric(item.text(), direction, words);
             if (words && direction == Direction::maximize && less_is_better(metric))
                 item.fail("less of '" + metric + "' is better: write it under `minimize`");
-            if (std::any_of(goals.begin(), goals.end(), [&](const Goal& goal) { return goal.metric == metric; }))
+            if (std::any_of(goals.begin(), goals.end(),
+                            [&](const Goal& goal) { return goal.metric == metric; }))
                 item.fail("'" + metric + "' is a goal already");
             goals.push_back({metric, direction});
         }
     }
-    if (goals.empty()) node.fail("an objective has a goal: maximize or minimize, with a metric or a list of metrics");
+    if (goals.empty())
+        node.fail(
+            "an objective has a goal: maximize or minimize, with a metric or a list of metrics");
     Objective result(std::move(goals));
     AllErrors errors;
     if (const Yaml* limits = node.find(keys::objective.limits))
@@ -74,10 +84,12 @@ Objective goals_and_limits(const Yaml& node, bool words) {
                     limit.fail(error.what());
                 }
                 const Limit& bound = result.limits.back();
-                if (words && bound.metric.starts_with("success_ratio") && bound.at_least && bound.bound > 1)
+                if (words && bound.metric.starts_with("success_ratio") && bound.at_least &&
+                    bound.bound > 1)
                     limit.fail("a share is at most 1: write 99% or 0.99");
                 for (const Limit& other : result.limits)
-                    if (other.metric == bound.metric && other.at_least != bound.at_least && !other.keeps(bound.bound))
+                    if (other.metric == bound.metric && other.at_least != bound.at_least &&
+                        !other.keeps(bound.bound))
                         limit.fail("no figure keeps both this and '" + other.text() + "'");
             });
     errors.throw_any();
@@ -89,7 +101,8 @@ void read_over(const Yaml& node, StudyFile& study) {
     std::string over = "mean";
     read(node, keys::objective.over, over);
     if (over == "mean") return;
-    if (study.workloads.size() < 2) node.at(keys::objective.over).fail("says how workloads count together, and there is one");
+    if (study.workloads.size() < 2)
+        node.at(keys::objective.over).fail("says how workloads count together, and there is one");
     if (over == "worst") {
         study.objective.over = Objective::Over::worst;
         return;
@@ -98,7 +111,8 @@ void read_over(const Yaml& node, StudyFile& study) {
     for (const Goal& goal : study.objective.goals)
         for (const Workload& workload : study.workloads) {
             if (!MetricKey::of(goal.metric).workload.empty())
-                node.at(keys::objective.over).fail("'" + goal.metric + "' is of one workload already");
+                node.at(keys::objective.over)
+                    .fail("'" + goal.metric + "' is of one workload already");
             each.push_back({MetricKey{goal.metric, workload.name}.text(), goal.direction});
         }
     study.objective.goals = std::move(each);
@@ -126,7 +140,8 @@ void read_objective(const Yaml& node, bool words, StudyFile& study) {
 void look_for_load(const Yaml& root, StudyFile& study) {
     const Yaml& objective = root.at(keys::study.objective);
     if (const Yaml* maximize = objective.find(keys::objective.maximize))
-        for (const Yaml& item : maximize->is_sequence() ? maximize->items() : std::vector<Yaml>{*maximize}) {
+        for (const Yaml& item :
+             maximize->is_sequence() ? maximize->items() : std::vector<Yaml>{*maximize}) {
             const LoadGoal* goal = load_goal(item.text());
             if (goal == nullptr) continue;
             for (Workload& workload : study.workloads) {
@@ -134,59 +149,78 @@ void look_for_load(const Yaml& root, StudyFile& study) {
                 const bool any = goal->word.starts_with("goodput");
                 if (workload.dataset.kind == Dataset::Kind::multi_turn)
                     item.fail("'" + workload.name +
-                              "' has conversations, whose turns wait for answers, so that a load that is asked for is not reached; give "
+                              "' has conversations, whose turns wait for answers, so that a load "
+                              "that is asked for is not reached; give "
                               "it another dataset");
                 if (arrival.searched() && !any && arrival.kind != goal->arrival)
-                    item.fail("'" + workload.name + "' looks for another load; give all workloads the arrival " +
+                    item.fail("'" + workload.name +
+                              "' looks for another load; give all workloads the arrival " +
                               std::string(name_in(arrival_kinds, goal->arrival)));
                 if (arrival.searched()) continue;
                 if (arrival.kind == Arrival::Kind::trace || arrival.kind == Arrival::Kind::ramp)
-                    item.fail("the largest load is looked for at a constant rate or concurrency, and '" + workload.name +
-                              "' has an arrival of another kind; give it `arrival: {largest_rate: {}}`");
+                    item.fail(
+                        "the largest load is looked for at a constant rate or concurrency, and '" +
+                        workload.name +
+                        "' has an arrival of another kind; give it `arrival: {largest_rate: {}}`");
                 arrival.kind = goal->arrival;
             }
         }
     const bool searched =
-        std::any_of(study.workloads.begin(), study.workloads.end(), [](const Workload& workload) { return workload.arrival.searched(); });
+        std::any_of(study.workloads.begin(), study.workloads.end(),
+                    [](const Workload& workload) { return workload.arrival.searched(); });
     if (!searched) return;
     if (std::none_of(study.objective.limits.begin(), study.objective.limits.end(), grows_with_load))
         objective.fail(
-            "the largest load that keeps the limits is looked for, and no limit grows with load; add one such as "
+            "the largest load that keeps the limits is looked for, and no limit grows with load; "
+            "add one such as "
             "limits: [\"ttft_p95 <= 500ms\"]");
-    const bool goodput = std::any_of(study.objective.goals.begin(), study.objective.goals.end(),
-                                     [](const Goal& goal) { return goal.metric.starts_with("goodput_"); });
+    const bool goodput =
+        std::any_of(study.objective.goals.begin(), study.objective.goals.end(),
+                    [](const Goal& goal) { return goal.metric.starts_with("goodput_"); });
     const ServiceLimits service = service_limits(study.objective.limits);
-    if (goodput && !service.time_to_first_token_seconds && !service.time_per_output_token_seconds && !service.latency_seconds)
+    if (goodput && !service.time_to_first_token_seconds && !service.time_per_output_token_seconds &&
+        !service.latency_seconds)
         objective.fail(
-            "goodput counts the requests that keep a limit on time to first token, time per output token or latency, and "
+            "goodput counts the requests that keep a limit on time to first token, time per output "
+            "token or latency, and "
             "there is none for all workloads");
     for (const auto* list : {&study.workloads, &study.report_workloads})
         for (const Workload& workload : *list) {
             if (!workload.arrival.searched() || !workload.requests) continue;
             try {
-                const CapacitySearch possible(workload.arrival, static_cast<std::size_t>(*workload.requests));
+                const CapacitySearch possible(workload.arrival,
+                                              static_cast<std::size_t>(*workload.requests));
             } catch (const UsageError& error) {
-                root.at(list == &study.workloads ? keys::study.workloads : keys::study.report_workloads)
+                root.at(list == &study.workloads ? keys::study.workloads
+                                                 : keys::study.report_workloads)
                     .fail("'" + workload.name + "': " + error.what());
             }
         }
     if (const Yaml* space = root.find(keys::study.space))
         for (const auto& [name, node] : space->entries())
             if (is_load_level(name))
-                node.fail("the workloads look for their largest load already; leave this out, or give them fixed arrivals");
+                node.fail(
+                    "the workloads look for their largest load already; leave this out, or give "
+                    "them fixed arrivals");
 }
 
 std::string larger_looks_better(const StudyFile& study) {
     const std::string& metric = study.objective.leading().metric;
-    if (study.objective.leading().direction != Direction::maximize || !grows_with_devices(metric) || study.machine.devices.value_or(1) < 2)
+    if (study.objective.leading().direction != Direction::maximize || !grows_with_devices(metric) ||
+        study.machine.devices.value_or(1) < 2)
         return "";
-    if (const auto* deploy = std::get_if<DeployChoice>(&study.measuring); deploy != nullptr && deploy->options.fill_devices) return "";
-    constexpr std::array<std::string_view, 3> layouts{"tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"};
+    if (const auto* deploy = std::get_if<DeployChoice>(&study.measuring);
+        deploy != nullptr && deploy->options.fill_devices)
+        return "";
+    constexpr std::array<std::string_view, 3> layouts{
+        "tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"};
     for (const Parameter& parameter : study.composition->parameters())
-        if ((parameter.name == "roles" || std::find(layouts.begin(), layouts.end(), parameter.concept_name) != layouts.end()) &&
+        if ((parameter.name == "roles" ||
+             std::find(layouts.begin(), layouts.end(), parameter.concept_name) != layouts.end()) &&
             parameter.level_count() > 1)
-            return "layouts of different numbers of devices compete by " + metric + ", and the largest will look best; maximize " +
-                   per_device(metric) + " to compare what a device does";
+            return "layouts of different numbers of devices compete by " + metric +
+                   ", and the largest will look best; maximize " + per_device(metric) +
+                   " to compare what a device does";
     return "";
 }
 

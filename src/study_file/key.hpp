@@ -52,7 +52,8 @@ struct KeyType {
     std::string (*wrong)(const std::string&) = nullptr;
 
     [[nodiscard]] bool bounded() const {
-        return low > -std::numeric_limits<double>::infinity() || high < std::numeric_limits<double>::infinity();
+        return low > -std::numeric_limits<double>::infinity() ||
+               high < std::numeric_limits<double>::infinity();
     }
     /// For the tables of a document: "integer of at least 1", "list of text", "on | off".
     [[nodiscard]] std::string text() const;
@@ -67,7 +68,8 @@ struct Key {
     std::string_view doc;
     bool required;
 
-    constexpr Key(std::string_view name_of_key, const KeyType& what, std::string_view meaning, bool must_stand = false)
+    constexpr Key(std::string_view name_of_key, const KeyType& what, std::string_view meaning,
+                  bool must_stand = false)
         : name(name_of_key), type(&what), doc(meaning), required(must_stand) {}
 };
 inline constexpr bool required = true;
@@ -76,7 +78,8 @@ inline constexpr bool required = true;
 /// names a key as a member, and a key that the table does not have cannot be named.
 template <class Table>
 auto rows_of(const Table& table) {
-    static_assert(std::is_trivially_copyable_v<Table> && sizeof(Table) % sizeof(Key) == 0, "a table has keys only");
+    static_assert(std::is_trivially_copyable_v<Table> && sizeof(Table) % sizeof(Key) == 0,
+                  "a table has keys only");
     return std::bit_cast<std::array<Key, sizeof(Table) / sizeof(Key)>>(table);
 }
 
@@ -119,7 +122,8 @@ inline constexpr KeyType metric{Form::text, "metric"};
 inline constexpr KeyType time_of_day{Form::text, "HH:MM"};
 /// The name of an environment variable, and a mapping from such names.
 inline constexpr KeyType variable{.form = Form::text, .wrong = wrong_with_variable};
-inline constexpr KeyType variables{.form = Form::mapping, .element = &text, .wrong = wrong_with_variable};
+inline constexpr KeyType variables{
+    .form = Form::mapping, .element = &text, .wrong = wrong_with_variable};
 
 inline constexpr KeyType value{Form::value, "value"};
 inline constexpr KeyType boolean{Form::boolean, "bool"};
@@ -132,17 +136,21 @@ template <std::int64_t low, std::int64_t high>
 inline constexpr KeyType integer_in{Form::integer, {}, {}, low, high};
 
 inline constexpr KeyType number{Form::number};
-inline constexpr KeyType positive{Form::number, {}, "a positive number", 0, std::numeric_limits<double>::infinity(), true};
+inline constexpr KeyType positive{
+    Form::number, {}, "a positive number", 0, std::numeric_limits<double>::infinity(), true};
 template <std::int64_t low>
 inline constexpr KeyType number_from{Form::number, {}, {}, low};
 template <std::int64_t low, std::int64_t high>
 inline constexpr KeyType number_in{Form::number, {}, {}, low, high};
-inline constexpr KeyType efficiency{Form::number, {}, "a share: more than 0, at most 1", 0, 1, true};
-inline constexpr KeyType chance{Form::number, {}, "a number of at least 0, below 1", 0, 1, false, true};
+inline constexpr KeyType efficiency{Form::number, {}, "a share: more than 0, at most 1", 0, 1,
+                                    true};
+inline constexpr KeyType chance{Form::number, {},  "a number of at least 0, below 1", 0, 1,
+                                false,        true};
 
 inline constexpr KeyType share{Form::share, "share"};
 inline constexpr KeyType duration{Form::duration, "duration"};
-inline constexpr KeyType positive_duration{Form::duration, "duration above 0", {}, 0, std::numeric_limits<double>::infinity(), true};
+inline constexpr KeyType positive_duration{
+    Form::duration, "duration above 0", {}, 0, std::numeric_limits<double>::infinity(), true};
 
 /// One word of an array of words, or of pairs (meaning, word).
 template <const auto& names>
@@ -156,7 +164,8 @@ template <const KeyType& first, const KeyType& second>
 inline constexpr KeyType either{.form = Form::either, .element = &first, .other = &second};
 /// A mapping with the keys of this table.
 template <const auto& table>
-inline constexpr KeyType keyed{.form = Form::keyed, .table = table.called, .keys = &kept_rows_of<table>};
+inline constexpr KeyType keyed{
+    .form = Form::keyed, .table = table.called, .keys = &kept_rows_of<table>};
 
 }  // namespace is
 }  // namespace servetune

@@ -16,7 +16,8 @@ void check_form(const KeyType& type, std::initializer_list<Form> known) {
 }
 
 bool within(const KeyType& type, double number) {
-    return (type.above_low ? number > type.low : number >= type.low) && (type.below_high ? number < type.high : number <= type.high);
+    return (type.above_low ? number > type.low : number >= type.low) &&
+           (type.below_high ? number < type.high : number <= type.high);
 }
 
 bool fits(const KeyType& type, const Yaml& node) {
@@ -35,7 +36,8 @@ void check_text(const KeyType& type, const std::string& text, const Yaml& node) 
 void read_as(const KeyType& type, const Yaml& node, std::string& into) {
     check_form(type, {Form::text, Form::word});
     into = node.text();
-    if (type.form == Form::word && std::find(type.words.begin(), type.words.end(), into) == type.words.end())
+    if (type.form == Form::word &&
+        std::find(type.words.begin(), type.words.end(), into) == type.words.end())
         node.fail_wanted(type.wanted_text());
     check_text(type, into, node);
 }
@@ -57,7 +59,8 @@ void read_as(const KeyType& type, const Yaml& node, double& into) {
            : type.form == Form::number ? node.real()
            : type.above_low            ? node.positive_seconds()
                                        : node.seconds();
-    if (type.form == Form::number && type.bounded() && !(within(type, into) && std::isfinite(into))) node.fail_wanted(type.wanted_text());
+    if (type.form == Form::number && type.bounded() && !(within(type, into) && std::isfinite(into)))
+        node.fail_wanted(type.wanted_text());
 }
 
 void read_as(const KeyType& type, const Yaml& node, Value& into) {

@@ -21,13 +21,15 @@ namespace servetune {
 void read_as(const KeyType& type, const Yaml& node, std::string& into);   ///< text, word
 void read_as(const KeyType& type, const Yaml& node, bool& into);          ///< boolean
 void read_as(const KeyType& type, const Yaml& node, std::int64_t& into);  ///< integer
-void read_as(const KeyType& type, const Yaml& node, double& into);        ///< number, share, seconds of a duration
-void read_as(const KeyType& type, const Yaml& node, Value& into);         ///< value
+void read_as(const KeyType& type, const Yaml& node,
+             double& into);  ///< number, share, seconds of a duration
+void read_as(const KeyType& type, const Yaml& node, Value& into);  ///< value
 
 /// An integer into a type that holds the bounds of its key.
 template <class Integer>
 requires(std::is_integral_v<Integer> && !std::is_same_v<Integer, bool> &&
-         !std::is_same_v<Integer, std::int64_t>) void read_as(const KeyType& type, const Yaml& node, Integer& into) {
+         !std::is_same_v<Integer, std::int64_t>) void read_as(const KeyType& type, const Yaml& node,
+                                                              Integer& into) {
     std::int64_t integer = 0;
     read_as(type, node, integer);
     into = static_cast<Integer>(integer);
@@ -56,7 +58,8 @@ void read_as(const KeyType& type, const Yaml& node, std::vector<Read>& into) {
         read_as(chosen, node, into.emplace_back());
         return;
     }
-    for (const Yaml& item : node.items()) read_as(element_of(chosen, KeyType::Form::list), item, into.emplace_back());
+    for (const Yaml& item : node.items())
+        read_as(element_of(chosen, KeyType::Form::list), item, into.emplace_back());
 }
 
 /// Throws ParseError where a text, or the name in a mapping of what stands at `node`, is none of

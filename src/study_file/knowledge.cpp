@@ -28,7 +28,8 @@ struct Source {
 
 /// Flags under `arguments` of which nobody here knows whether they have a part in speed, a sentence
 /// each.
-std::vector<std::string> flags_left_out(const StudyFile& study, const SimulateEvaluator& evaluator, const SearchSpace& space) {
+std::vector<std::string> flags_left_out(const StudyFile& study, const SimulateEvaluator& evaluator,
+                                        const SearchSpace& space) {
     std::vector<std::string> result;
     const std::vector<Engine>& engines = study.composition->engines();
     for (const Engine& engine : engines) {
@@ -36,10 +37,13 @@ std::vector<std::string> flags_left_out(const StudyFile& study, const SimulateEv
         for (const EngineParameter& declared : engine.parameters)
             if (!declared.destination.flag.empty()) known.push_back(declared.destination.flag);
         known.insert(known.end(), engine.not_about_speed.begin(), engine.not_about_speed.end());
-        const Configuration usual = engines.size() > 1 ? space.completed({{"engine", engine.name}}) : space.default_configuration();
+        const Configuration usual = engines.size() > 1 ? space.completed({{"engine", engine.name}})
+                                                       : space.default_configuration();
         for (const std::string& word : evaluator.started(usual).serving.unknown)
-            result.push_back(study.source.file.string() + ": 'arguments': what '" + word + "' does to the speed and memory of " +
-                             engine.name + " is not known; the cost model leaves it out and is believed less" + nearest_text(word, known));
+            result.push_back(study.source.file.string() + ": 'arguments': what '" + word +
+                             "' does to the speed and memory of " + engine.name +
+                             " is not known; the cost model leaves it out and is believed less" +
+                             nearest_text(word, known));
     }
     return result;
 }
@@ -55,23 +59,30 @@ Assignment constants_of(const StudyFile& study) {
 Source cost_model(const StudyFile& study, const SearchSpace& space) {
     try {
         if (study.workloads.empty()) throw UsageError("the study names no workload");
-        if (study.machine.chip().empty()) throw UsageError("the study does not say on which hardware");
-        if (const auto* deploy = std::get_if<DeployChoice>(&study.measuring); deploy != nullptr && deploy->options.fill_devices)
-            throw UsageError("it predicts one copy of the engine, and `replicas: fill` measures several");
+        if (study.machine.chip().empty())
+            throw UsageError("the study does not say on which hardware");
+        if (const auto* deploy = std::get_if<DeployChoice>(&study.measuring);
+            deploy != nullptr && deploy->options.fill_devices)
+            throw UsageError(
+                "it predicts one copy of the engine, and `replicas: fill` measures several");
         auto evaluator = simulated(study);
         std::vector<std::string> warnings = flags_left_out(study, *evaluator, space);
         const Catalogue catalogue = study.catalogue();
         std::string rests_on = study.machine.chip() + " " + study.model;
-        for (const Engine& engine : study.composition->engines()) rests_on += read_text(traits_file(study, catalogue, engine.name));
+        for (const Engine& engine : study.composition->engines())
+            rests_on += read_text(traits_file(study, catalogue, engine.name));
         for (const fs::path& own : {study.model_file, study.machine.hardware_file})
             if (!own.empty()) rests_on += read_text(own);
-        auto belief = std::make_shared<CostBelief>(std::move(evaluator), study.objective.leading().metric, study.weighted_workloads());
+        auto belief = std::make_shared<CostBelief>(
+            std::move(evaluator), study.objective.leading().metric, study.weighted_workloads());
         if (!QuickEstimate{1, 1, 1, 1, 1, 1, 1}.metric(study.objective.leading().metric))
             return {std::move(belief),
-                    "the cost model, of memory only: it does not estimate " + study.objective.leading().metric + " (" +
-                        fingerprint_of(rests_on).text() + ")",
+                    "the cost model, of memory only: it does not estimate " +
+                        study.objective.leading().metric + " (" + fingerprint_of(rests_on).text() +
+                        ")",
                     std::move(warnings)};
-        return {std::move(belief), "the cost model (" + fingerprint_of(rests_on).text() + ")", std::move(warnings)};
+        return {std::move(belief), "the cost model (" + fingerprint_of(rests_on).text() + ")",
+                std::move(warnings)};
     } catch (const Error& error) {
         return {nullptr, std::string("the cost model knows nothing here: ") + error.what()};
     }
@@ -79,23 +90,28 @@ Source cost_model(const StudyFile& study, const SearchSpace& space) {
 
 bool same_journal(const fs::path& named, const fs::path& own_folder) {
     std::error_code not_there;
-    return !own_folder.empty() && fs::equivalent(SqliteJournal::file_of(named), SqliteJournal::file_of(own_folder), not_there);
+    return !own_folder.empty() && fs::equivalent(SqliteJournal::file_of(named),
+                                                 SqliteJournal::file_of(own_folder), not_there);
 }
 
-Source earlier_study(const StudyFile& study, const KnowledgeChoice& choice, const SearchSpace& space) {
+Source earlier_study(const StudyFile& study, const KnowledgeChoice& choice,
+                     const SearchSpace& space) {
     const fs::path named = on_disk(choice.path);
     std::error_code unknown;
     if (is_kept_text(study.source.file) && !fs::exists(SqliteJournal::file_of(named), unknown))
         return {nullptr, "the study in " + named.string() + " is not here", {}};
     const SqliteJournal journal = SqliteJournal::read(named);
     // A file of the cache may be another study's soon.
-    const std::string name = "the study '" + journal.study_name() + (choice.by_default ? "' of the cache" : "' in " + named.string());
+    const std::string name = "the study '" + journal.study_name() +
+                             (choice.by_default ? "' of the cache" : "' in " + named.string());
     const auto definition = journal.definition();
     const auto aim = definition.find("objective");
     // Of several goals the leading one comes first: that is what the optimizer takes knowledge of.
-    if (aim == definition.end() || aim->second.substr(0, aim->second.find(", ")) != aim_text(study.objective))
-        throw UsageError(name + " was to " + (aim == definition.end() ? "do something unknown" : aim->second) + ", this one is to " +
-                         aim_text(study.objective) + ": it can teach nothing about that");
+    if (aim == definition.end() ||
+        aim->second.substr(0, aim->second.find(", ")) != aim_text(study.objective))
+        throw UsageError(
+            name + " was to " + (aim == definition.end() ? "do something unknown" : aim->second) +
+            ", this one is to " + aim_text(study.objective) + ": it can teach nothing about that");
     std::vector<Trial> trials;
     std::string content;
     for (Trial& trial : journal.trials()) {
@@ -103,9 +119,11 @@ Source earlier_study(const StudyFile& study, const KnowledgeChoice& choice, cons
         content += trial.configuration.text() + json_of(*trial.outcome) + "\n";
         trials.push_back(std::move(trial));
     }
-    auto belief = std::make_shared<EarlierResults>(name, trials, concepts_of(trials, study.catalogue()), study.objective, study.decision,
-                                                   space, constants_of(study));
-    return {std::move(belief), "the study '" + journal.study_name() + "', " + std::to_string(trials.size()) + " trials (" +
+    auto belief = std::make_shared<EarlierResults>(
+        name, trials, concepts_of(trials, study.catalogue()), study.objective, study.decision,
+        space, constants_of(study));
+    return {std::move(belief), "the study '" + journal.study_name() + "', " +
+                                   std::to_string(trials.size()) + " trials (" +
                                    fingerprint_of(content).text() + ")"};
 }
 
@@ -116,22 +134,28 @@ Source measured_table(const StudyFile& study, const fs::path& file, const Search
         if (const auto* measurement = std::get_if<Measurement>(&row.outcome))
             for (const auto& [name, metric] : measurement->metrics) metrics.insert(name);
     if (!metrics.contains(study.objective.leading().metric))
-        throw UsageError("the table " + file.string() + " has no metric '" + study.objective.leading().metric + "'; it has: " +
-                         listed(nearest_first(study.objective.leading().metric, std::vector<std::string>(metrics.begin(), metrics.end()))));
+        throw UsageError(
+            "the table " + file.string() + " has no metric '" + study.objective.leading().metric +
+            "'; it has: " +
+            listed(nearest_first(study.objective.leading().metric,
+                                 std::vector<std::string>(metrics.begin(), metrics.end()))));
     if (study.workloads.empty() && !table.rows.empty() && !table.rows.front().workload.empty())
         throw UsageError("the table " + file.string() +
-                         " has rows of several workloads: the study must name those that count under 'workloads'");
+                         " has rows of several workloads: the study must name those that count "
+                         "under 'workloads'");
     const std::vector<Trial> trials = trials_of(table, space, study.weighted_workloads());
-    auto belief = std::make_shared<EarlierResults>("the table " + file.string(), trials, concepts_of(trials, study.catalogue()),
-                                                   study.objective, study.decision, space, constants_of(study));
-    return {std::move(belief),
-            "a table of " + std::to_string(trials.size()) + " configurations (" + fingerprint_of(read_text(file)).text() + ")"};
+    auto belief = std::make_shared<EarlierResults>(
+        "the table " + file.string(), trials, concepts_of(trials, study.catalogue()),
+        study.objective, study.decision, space, constants_of(study));
+    return {std::move(belief), "a table of " + std::to_string(trials.size()) + " configurations (" +
+                                   fingerprint_of(read_text(file)).text() + ")"};
 }
 
 /// As the space has it where it does: digits may be text there.
 Value value_of_cell(const std::string& cell, const Parameter* parameter) {
     Value value = value_of(cell);
-    if (parameter != nullptr && !parameter->contains(value) && parameter->contains(cell)) return cell;
+    if (parameter != nullptr && !parameter->contains(value) && parameter->contains(cell))
+        return cell;
     return value;
 }
 
@@ -144,7 +168,8 @@ std::vector<Trial> trials_of(const MeasuredTable& table, const SearchSpace& spac
     for (const MeasuredTable::Row& row : table.rows) {
         Assignment values;
         for (std::size_t i = 0; i < table.parameters.size(); ++i)
-            if (const auto& cell = row.cells[i]) values[table.parameters[i]] = value_of_cell(*cell, space.find(table.parameters[i]));
+            if (const auto& cell = row.cells[i])
+                values[table.parameters[i]] = value_of_cell(*cell, space.find(table.parameters[i]));
         Configuration configuration = Configuration::of(values);
         auto& same = rows[configuration];
         if (same.empty()) configurations.push_back(std::move(configuration));
@@ -154,7 +179,8 @@ std::vector<Trial> trials_of(const MeasuredTable& table, const SearchSpace& spac
     for (const Configuration& configuration : configurations) {
         const std::vector<const MeasuredTable::Row*>& same = rows.at(configuration);
         if (same.front()->workload.empty()) {
-            for (const MeasuredTable::Row* row : same) result.push_back({result.size(), configuration, "", 0, "", row->outcome});
+            for (const MeasuredTable::Row* row : same)
+                result.push_back({result.size(), configuration, "", 0, "", row->outcome});
             continue;
         }
         std::vector<WorkloadMetrics> parts;
@@ -173,18 +199,23 @@ std::vector<Trial> trials_of(const MeasuredTable& table, const SearchSpace& spac
             }
         if (failed) result.push_back({result.size(), configuration, "", 0, "", *failed});
         else if (answered == workloads.size())
-            result.push_back({result.size(), configuration, "", 0, "", Measurement{combined(parts), validity}});
+            result.push_back(
+                {result.size(), configuration, "", 0, "", Measurement{combined(parts), validity}});
     }
     if (result.empty() && !table.rows.empty()) {
         std::set<std::string> known;
         for (const MeasuredTable::Row& row : table.rows) known.insert(row.workload);
-        throw UsageError("the table " + table.source + " has no configuration under all of this study's workloads; it has: " +
-                         listed(nearest_first(workloads.front().first, std::vector<std::string>(known.begin(), known.end()))));
+        throw UsageError(
+            "the table " + table.source +
+            " has no configuration under all of this study's workloads; it has: " +
+            listed(nearest_first(workloads.front().first,
+                                 std::vector<std::string>(known.begin(), known.end()))));
     }
     return result;
 }
 
-std::map<std::string, std::string> concepts_of(const std::vector<Trial>& trials, const Catalogue& catalogue) {
+std::map<std::string, std::string> concepts_of(const std::vector<Trial>& trials,
+                                               const Catalogue& catalogue) {
     std::map<std::string, std::set<std::string>> found;
     std::set<std::string> names;
     for (const Trial& trial : trials)
@@ -192,7 +223,8 @@ std::map<std::string, std::string> concepts_of(const std::vector<Trial>& trials,
     for (const Engine& engine : catalogue.engines())
         for (const std::string& name : names) {
             const bool prefixed = name.starts_with(engine.name + ".");
-            if (const EngineParameter* declared = engine.find(prefixed ? name.substr(engine.name.size() + 1) : name))
+            if (const EngineParameter* declared =
+                    engine.find(prefixed ? name.substr(engine.name.size() + 1) : name))
                 found[name].insert(declared->parameter.concept_name);
         }
     std::map<std::string, std::string> result;
@@ -201,7 +233,8 @@ std::map<std::string, std::string> concepts_of(const std::vector<Trial>& trials,
     return result;
 }
 
-GatheredKnowledge gather_knowledge(const StudyFile& study, const SearchSpace& space, const fs::path& own_folder) {
+GatheredKnowledge gather_knowledge(const StudyFile& study, const SearchSpace& space,
+                                   const fs::path& own_folder) {
     GatheredKnowledge result;
     std::vector<std::shared_ptr<const PriorMean>> sources;
     std::vector<Winner> recipes;
@@ -210,9 +243,12 @@ GatheredKnowledge gather_knowledge(const StudyFile& study, const SearchSpace& sp
             if (!recipes.empty()) throw UsageError("knowledge: recipes is there twice");
             RecipeWinners found = recipe_winners(study, space);
             recipes = std::move(found.winners);
-            if (!choice.by_default) result.texts.insert(result.texts.end(), found.left_out.begin(), found.left_out.end());
+            if (!choice.by_default)
+                result.texts.insert(result.texts.end(), found.left_out.begin(),
+                                    found.left_out.end());
             if (!choice.by_default && recipes.empty() && found.left_out.empty())
-                result.texts.emplace_back("recipes: none is published for this model, chip and engine");
+                result.texts.emplace_back(
+                    "recipes: none is published for this model, chip and engine");
             result.texts.insert(result.texts.end(), found.said.begin(), found.said.end());
             continue;
         }
@@ -221,20 +257,26 @@ GatheredKnowledge gather_knowledge(const StudyFile& study, const SearchSpace& sp
                 Source source = earlier_study(study, choice, space);
                 result.earlier = source.text;
                 sources.push_back(std::move(source.belief));
-            } catch (const Error&) {  // of another goal, without a parameter in common, damaged since
+            } catch (
+                const Error&) {  // of another goal, without a parameter in common, damaged since
             }
             continue;
         }
-        if (choice.kind == KnowledgeChoice::Kind::study && same_journal(on_disk(choice.path), own_folder))
-            throw UsageError("knowledge: " + choice.path.string() + " is this study's own journal; what it measured it knows anyway");
+        if (choice.kind == KnowledgeChoice::Kind::study &&
+            same_journal(on_disk(choice.path), own_folder))
+            throw UsageError("knowledge: " + choice.path.string() +
+                             " is this study's own journal; what it measured it knows anyway");
         Source source = choice.kind == KnowledgeChoice::Kind::cost_model ? cost_model(study, space)
-                        : choice.kind == KnowledgeChoice::Kind::study    ? earlier_study(study, choice, space)
-                                                                         : measured_table(study, choice.path, space);
+                        : choice.kind == KnowledgeChoice::Kind::study
+                            ? earlier_study(study, choice, space)
+                            : measured_table(study, choice.path, space);
         if (std::find(result.texts.begin(), result.texts.end(), source.text) != result.texts.end())
-            throw UsageError("knowledge: " + source.text + " is there twice; it would be believed twice");
+            throw UsageError("knowledge: " + source.text +
+                             " is there twice; it would be believed twice");
         if (choice.by_default && !source.belief) continue;
         if (source.belief) sources.push_back(std::move(source.belief));
-        result.warnings.insert(result.warnings.end(), source.warnings.begin(), source.warnings.end());
+        result.warnings.insert(result.warnings.end(), source.warnings.begin(),
+                               source.warnings.end());
         result.texts.push_back(std::move(source.text));
     }
     result.beliefs = Beliefs(std::move(sources), std::move(recipes));

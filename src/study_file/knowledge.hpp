@@ -13,9 +13,11 @@ namespace servetune {
 /// What a study's `knowledge` comes to: sources for the optimizer, and each in words.
 struct GatheredKnowledge {
     Beliefs beliefs{};
-    std::vector<std::string> warnings{};  ///< what a person should know of a source, a sentence each
-    std::string earlier{};                ///< what a study by default came to; not among `texts`
-    std::vector<std::string> texts{};  ///< one of each choice, with a fingerprint of what it rests on; of one that knows nothing here too
+    std::vector<std::string>
+        warnings{};         ///< what a person should know of a source, a sentence each
+    std::string earlier{};  ///< what a study by default came to; not among `texts`
+    std::vector<std::string>
+        texts{};  ///< one of each choice, with a fingerprint of what it rests on; of one that knows nothing here too
 };
 
 /// Reads all of a study's sources for its space. `study` must outlive the beliefs. Throws IoError
@@ -24,7 +26,8 @@ struct GatheredKnowledge {
 /// and for the study's own journal in `own_folder`: what counts twice is believed twice. A cost
 /// model without the hardware's or the model's figures knows nothing, which is no error, and
 /// neither is a study by default that teaches nothing.
-GatheredKnowledge gather_knowledge(const StudyFile& study, const SearchSpace& space, const std::filesystem::path& own_folder = {});
+GatheredKnowledge gather_knowledge(const StudyFile& study, const SearchSpace& space,
+                                   const std::filesystem::path& own_folder = {});
 
 /// A table's rows as the trials of a study: one for each different configuration, numbered as they
 /// stand; of `workloads` (name, weight) together where the table has workloads, and then only where
@@ -34,6 +37,7 @@ std::vector<Trial> trials_of(const MeasuredTable& table, const SearchSpace& spac
 
 /// Parameter -> concept, by the engines that ship: `vllm.max_num_seqs` by its engine, a name alone
 /// where all engines that have it mean the same by it.
-std::map<std::string, std::string> concepts_of(const std::vector<Trial>& trials, const Catalogue& catalogue);
+std::map<std::string, std::string> concepts_of(const std::vector<Trial>& trials,
+                                               const Catalogue& catalogue);
 
 }  // namespace servetune

@@ -15,7 +15,8 @@ namespace fs = std::filesystem;
 
 /// A name on a hub (`org/model`) is none: only what a person can mean as a file or folder.
 bool looks_like_path(const std::string& model) {
-    return model.starts_with('/') || model.starts_with("./") || model.starts_with("../") || model.ends_with(".gguf");
+    return model.starts_with('/') || model.starts_with("./") || model.starts_with("../") ||
+           model.ends_with(".gguf");
 }
 
 }  // namespace
@@ -32,13 +33,15 @@ std::vector<std::string> missing_models(const StudyFile& file) {
         const bool relative = !model.starts_with('/');
         if (!looks_like_path(model) || (fs::exists(model, unknown) && !relative)) continue;
         if (relative && fs::exists(model, unknown)) {
-            result.push_back(file.source.file.string() + ": the model '" + model +
-                             "' is a relative path, and engines run in their trial's folder: write " +
-                             fs::absolute(model).lexically_normal().string());
+            result.push_back(
+                file.source.file.string() + ": the model '" + model +
+                "' is a relative path, and engines run in their trial's folder: write " +
+                fs::absolute(model).lexically_normal().string());
             continue;
         }
-        result.push_back(file.source.file.string() + ": the model '" + model + "' does not exist: looked for " +
-                         fs::absolute(model).string() + (unknown ? " (" + unknown.message() + ")" : ""));
+        result.push_back(file.source.file.string() + ": the model '" + model +
+                         "' does not exist: looked for " + fs::absolute(model).string() +
+                         (unknown ? " (" + unknown.message() + ")" : ""));
     }
     return result;
 }
@@ -50,7 +53,8 @@ std::vector<std::string> missing_images(const StudySetup& setup) {
     std::vector<std::string> images = launcher->images();
     if (images.empty()) images.emplace_back();  // it may have other trouble
     for (const std::string& image : images)
-        if (std::string why = launcher->trouble(image); !why.empty()) result.push_back(setup.file.source.file.string() + ": " + why);
+        if (std::string why = launcher->trouble(image); !why.empty())
+            result.push_back(setup.file.source.file.string() + ": " + why);
     return result;
 }
 
@@ -65,17 +69,21 @@ std::vector<std::string> missing_power(const StudyFile& file) {
     MachineWatchOptions options = *deploy->options.measure.watch;
     options.gpus = deploy->options.deploy.gpus;
     const bool elsewhere = deploy->elsewhere();
-    const std::string why = elsewhere ? "the engine runs on another machine, which is not watched" : why_no_power(options);
+    const std::string why = elsewhere ? "the engine runs on another machine, which is not watched"
+                                      : why_no_power(options);
     if (why.empty()) return {};
-    return {file.source.file.string() + ": the objective names " + named + ", and nothing here measures power: " + why};
+    return {file.source.file.string() + ": the objective names " + named +
+            ", and nothing here measures power: " + why};
 }
 
-std::vector<std::string> unchecked_versions(const Composition& composition, const Catalogue& catalogue) {
+std::vector<std::string> unchecked_versions(const Composition& composition,
+                                            const Catalogue& catalogue) {
     std::vector<std::string> result;
     for (const Engine& engine : composition.engines()) {
         const std::string version = composition.version_of(engine);
         if (version.empty()) continue;
-        for (std::string& doubt : version_doubts(catalogue.root(), engine, version)) result.push_back(std::move(doubt));
+        for (std::string& doubt : version_doubts(catalogue.root(), engine, version))
+            result.push_back(std::move(doubt));
     }
     return result;
 }

@@ -27,12 +27,15 @@ std::string leading_goal(const ProfileTexts& definition) {
 
 std::optional<NearestStudy::Like> likeness(const ProfileTexts& mine, const ProfileTexts& other) {
     for (const char* part : {"machine", "model", "engine", "workloads"})
-        if (text_under(mine, profile_paths + part) != text_under(other, profile_paths + part)) return std::nullopt;
+        if (text_under(mine, profile_paths + part) != text_under(other, profile_paths + part))
+            return std::nullopt;
     if (leading_goal(mine) != leading_goal(other)) return std::nullopt;
     const std::string version = text_under(mine, profile_paths + "version");
-    if (version != text_under(other, profile_paths + "version")) return NearestStudy::Like::other_version;
+    if (version != text_under(other, profile_paths + "version"))
+        return NearestStudy::Like::other_version;
     const bool known = version.find(unknown_version) == std::string::npos;
-    return known && what_is_asked(mine) == what_is_asked(other) ? NearestStudy::Like::same_study : NearestStudy::Like::same_case;
+    return known && what_is_asked(mine) == what_is_asked(other) ? NearestStudy::Like::same_study
+                                                                : NearestStudy::Like::same_case;
 }
 
 double time_of_last_result(const std::vector<Trial>& trials) {
@@ -54,9 +57,11 @@ std::optional<NearestStudy> nearest_study(const StudySetup& setup, const StudyCa
         if (!like || (result && *like > result->like)) continue;
         try {
             NearestStudy one{*like, cached.file, text_under(cached.definition, "study"),
-                             text_under(cached.definition, profile_paths + "version"), SqliteJournal::read(cached.file).trials()};
+                             text_under(cached.definition, profile_paths + "version"),
+                             SqliteJournal::read(cached.file).trials()};
             one.last_result = time_of_last_result(one.trials);
-            const bool nearer = !result || one.like < result->like || one.last_result > result->last_result;
+            const bool nearer =
+                !result || one.like < result->like || one.last_result > result->last_result;
             if (one.last_result > 0 && nearer) result = std::move(one);
         } catch (const IoError& error) {
             say(std::string("the cache's ") + error.what() + "; it is left out, remove it");

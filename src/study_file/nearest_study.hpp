@@ -17,7 +17,7 @@ namespace servetune {
 struct NearestStudy {
     /// How near, the nearest first.
     enum class Like {
-        same_study,    ///< all that decides its results and their judgement is the same, and the engine's version is known
+        same_study,  ///< all that decides its results and their judgement is the same, and the engine's version is known
         same_case,     ///< it asks something else, or nothing tells the engine's version
         other_version  ///< of the engine
     };

@@ -18,7 +18,8 @@ namespace {
 /// A value for a parameter of this domain: 3 is 3.0 for a real.
 Value read_value(const Yaml& node, const Domain& domain) {
     Value value = node.value();
-    if (const auto number = number_of(value); number && std::holds_alternative<RealDomain>(domain)) return *number;
+    if (const auto number = number_of(value); number && std::holds_alternative<RealDomain>(domain))
+        return *number;
     return value;
 }
 
@@ -33,7 +34,8 @@ Destination read_destination(const Yaml& node, const Table& table) {
     return result;
 }
 
-std::map<std::string, std::vector<Value>> read_values_by_version(const Yaml& node, const Key& key, const Domain& domain) {
+std::map<std::string, std::vector<Value>> read_values_by_version(const Yaml& node, const Key& key,
+                                                                 const Domain& domain) {
     std::map<std::string, std::vector<Value>> result;
     const Yaml* versions = node.find(key);
     if (versions == nullptr) return result;
@@ -42,7 +44,8 @@ std::map<std::string, std::vector<Value>> read_values_by_version(const Yaml& nod
     for (const auto& [version, list] : versions->entries()) {
         result[version] = list.values();
         for (const Value& value : result[version])
-            if (std::find(choice->values.begin(), choice->values.end(), value) == choice->values.end())
+            if (std::find(choice->values.begin(), choice->values.end(), value) ==
+                choice->values.end())
                 list.fail("'" + text_of(value) + "' is not in the choice");
     }
     return result;
@@ -70,8 +73,10 @@ void read_levels(const Yaml& node, const ReadDomain& read, Parameter& parameter)
     } else if (parameter.offers_unset) parameter.default_value = Unset{};
     else if (const auto* choice = std::get_if<ChoiceDomain>(&read.domain))
         parameter.default_value = choice->values.empty() ? Value{} : choice->values.front();
-    else if (const auto* range = std::get_if<IntegerDomain>(&read.domain)) parameter.default_value = range->low;
-    else if (const auto* interval = std::get_if<RealDomain>(&read.domain)) parameter.default_value = interval->low;
+    else if (const auto* range = std::get_if<IntegerDomain>(&read.domain))
+        parameter.default_value = range->low;
+    else if (const auto* interval = std::get_if<RealDomain>(&read.domain))
+        parameter.default_value = interval->low;
     else if (std::holds_alternative<TextDomain>(read.domain)) {
         parameter.offers_unset = true;
         parameter.default_value = Unset{};
@@ -80,13 +85,16 @@ void read_levels(const Yaml& node, const ReadDomain& read, Parameter& parameter)
         parameter.value_when_unset = read_value(*engine_default, read.domain);
 }
 
-IntegerDomain read_bounds(const Yaml& range) { return {range.at(keys::range.low).integer(), range.at(keys::range.high).integer()}; }
+IntegerDomain read_bounds(const Yaml& range) {
+    return {range.at(keys::range.low).integer(), range.at(keys::range.high).integer()};
+}
 
 /// Throws for a list of more.
 void check_count_of_values(const Yaml& list) {
     if (list.items().size() > most_listed_values)
-        list.fail("a parameter has at most " + std::to_string(most_listed_values) + " listed values, got " +
-                  std::to_string(list.items().size()) + "; numbers can be a range (int or real)");
+        list.fail("a parameter has at most " + std::to_string(most_listed_values) +
+                  " listed values, got " + std::to_string(list.items().size()) +
+                  "; numbers can be a range (int or real)");
 }
 
 }  // namespace
@@ -108,7 +116,8 @@ std::optional<ReadDomain> read_domain(const Yaml& node) {
     if (const Yaml* at = node.find(keys::parameter.real)) {
         if (const Yaml* step = at->find(keys::range.step)) step->fail("a real has no step");
         at->check_keys(keys::range);
-        RealDomain interval{read<double>(*at, keys::range.low), read<double>(*at, keys::range.high)};
+        RealDomain interval{read<double>(*at, keys::range.low),
+                            read<double>(*at, keys::range.high)};
         read_word<keys::scales>(*at, keys::range.scale, interval.scale);
         set(*at, {interval});
     }
@@ -147,15 +156,19 @@ void check_values(const Yaml& mapping, const Domain& domain, const std::string& 
     for (const Value& value : choice->values) known.push_back(text_of(value));
     for (const auto& [value, below] : mapping.entries())
         if (std::find(known.begin(), known.end(), value) == known.end())
-            below.fail("'" + value + "' is not in the choice: " + listed(nearest_first(value, known)));
+            below.fail("'" + value +
+                       "' is not in the choice: " + listed(nearest_first(value, known)));
 }
 
 std::vector<std::string> read_architectures(const Yaml& node) {
     std::vector<std::string> result;
     for (const Yaml& item : node.is_sequence() ? node.items() : std::vector<Yaml>{node}) {
-        if (std::find(architectures.begin(), architectures.end(), item.text()) == architectures.end())
-            item.fail("'" + item.text() + "' is no architecture; known: " +
-                      listed(nearest_first(item.text(), std::vector<std::string>(architectures.begin(), architectures.end()))));
+        if (std::find(architectures.begin(), architectures.end(), item.text()) ==
+            architectures.end())
+            item.fail(
+                "'" + item.text() + "' is no architecture; known: " +
+                listed(nearest_first(item.text(), std::vector<std::string>(architectures.begin(),
+                                                                           architectures.end()))));
         result.push_back(item.text());
     }
     return result;
@@ -164,7 +177,8 @@ std::vector<std::string> read_architectures(const Yaml& node) {
 FurtherValues read_also(const Yaml& node) {
     node.check_keys(keys::also);
     FurtherValues result;
-    if ((node.find(keys::also.int_) == nullptr) == (node.find(keys::also.choice) == nullptr)) node.fail("`also` is either int or choice");
+    if ((node.find(keys::also.int_) == nullptr) == (node.find(keys::also.choice) == nullptr))
+        node.fail("`also` is either int or choice");
     if (const Yaml* at = node.find(keys::also.int_)) {
         at->check_keys(keys::range);
         result.domain = read_bounds(*at);
@@ -177,7 +191,8 @@ FurtherValues read_also(const Yaml& node) {
 void read_same_as(const Yaml& node, EngineParameter& into) {
     for (const auto& [word, meant] : node.entries()) {
         const Value value = read_value(meant, into.parameter.domain);
-        const bool known = is_unset(value) ? into.parameter.offers_unset : engine_takes(into, value, "");
+        const bool known =
+            is_unset(value) ? into.parameter.offers_unset : engine_takes(into, value, "");
         if (!known) meant.fail("'" + text_of(value) + "' is no value of this parameter");
         into.same_as[word] = value;
     }
@@ -190,7 +205,8 @@ EngineParameter read_parameter(const std::string& name, const Yaml& node) {
     EngineParameter result{{name, {}, {}}};
     read_levels(node, *domain, result.parameter);
     const auto& table = keys::parameter;
-    if (const Yaml* when = node.find(table.when)) result.parameter.active_when = read_conditions(*when);
+    if (const Yaml* when = node.find(table.when))
+        result.parameter.active_when = read_conditions(*when);
     read(node, table.concept_, result.parameter.concept_name);
     read(node, table.grows_memory, result.parameter.grows_memory);
     read(node, table.doc, result.parameter.doc);
@@ -204,14 +220,16 @@ EngineParameter read_parameter(const std::string& name, const Yaml& node) {
     result.values_until = read_values_by_version(node, table.values_until, domain->domain);
     if (const Yaml* values = node.find(table.architectures)) {
         check_values(*values, domain->domain, "only values of a choice can be refused by a chip");
-        for (const auto& [value, chips] : values->entries()) result.architectures[value] = read_architectures(chips);
+        for (const auto& [value, chips] : values->entries())
+            result.architectures[value] = read_architectures(chips);
     }
     if (const Yaml* also = node.find(table.also)) result.also = read_also(*also);
     if (const Yaml* words = node.find(table.same_as)) read_same_as(*words, result);
     const auto* range = std::get_if<IntegerDomain>(&domain->domain);
     result.suffixes = range != nullptr && range->high >= 1000;  // 8k is 8000
     if (const Yaml* values = node.find(table.means)) {
-        const auto* listed = result.also ? std::get_if<ChoiceDomain>(&result.also->domain) : nullptr;
+        const auto* listed =
+            result.also ? std::get_if<ChoiceDomain>(&result.also->domain) : nullptr;
         const bool choice = std::holds_alternative<ChoiceDomain>(domain->domain);
         check_values(*values, !choice && listed != nullptr ? result.also->domain : domain->domain,
                      "only values of a choice have a meaning of their own");
@@ -234,7 +252,8 @@ SpaceEntry read_space_entry(const std::string& name, const Yaml& node) {
         choice.ordered = are_growing_numbers(choice.values);
         Parameter parameter{name, choice, {}};
         parameter.offers_unset = *result.offers_unset;
-        parameter.default_value = parameter.offers_unset || choice.values.empty() ? Value{} : choice.values.front();
+        parameter.default_value =
+            parameter.offers_unset || choice.values.empty() ? Value{} : choice.values.front();
         check_parameter(parameter, node);
         if (parameter.offers_unset) result.default_value = Value{};
         result.domain = std::move(choice);
@@ -243,7 +262,8 @@ SpaceEntry read_space_entry(const std::string& name, const Yaml& node) {
     if (!node.is_mapping()) {
         result.fixed = true;
         result.default_value = node.value();
-        if (auto* text = std::get_if<std::string>(&*result.default_value)) *text = text_with_home(node);
+        if (auto* text = std::get_if<std::string>(&*result.default_value))
+            *text = text_with_home(node);
         return result;
     }
     node.check_keys(keys::parameter);
@@ -254,19 +274,24 @@ SpaceEntry read_space_entry(const std::string& name, const Yaml& node) {
         check_parameter(parameter, node);
         result.domain = parameter.domain;
         result.offers_unset = parameter.offers_unset;
-        if (node.find(keys::parameter.default_) != nullptr || parameter.offers_unset) result.default_value = parameter.default_value;
-    } else if (const Yaml* given = node.find(keys::parameter.default_)) result.default_value = given->value();
+        if (node.find(keys::parameter.default_) != nullptr || parameter.offers_unset)
+            result.default_value = parameter.default_value;
+    } else if (const Yaml* given = node.find(keys::parameter.default_))
+        result.default_value = given->value();
     read(node, keys::parameter.grows_memory, result.grows_memory);
     const auto read_models = [&](const Key& key, std::map<std::string, std::string>& into) {
         if (const Yaml* models = node.find(key))
-            for (const auto& [value, model] : models->entries()) into[value] = text_with_home(model);
+            for (const auto& [value, model] : models->entries())
+                into[value] = text_with_home(model);
     };
     read_models(keys::parameter.checkpoints, result.checkpoints);
     read_models(keys::parameter.drafts, result.drafts);
     if (node.find(keys::parameter.flag) != nullptr || node.find(keys::parameter.env) != nullptr ||
         node.find(keys::parameter.option) != nullptr) {
-        if (!domain) node.fail("a parameter of the study's own needs bool, int, real, choice or text");
-        result.added = read_parameter(name, node.without(keys::parameter.checkpoints).without(keys::parameter.drafts));
+        if (!domain)
+            node.fail("a parameter of the study's own needs bool, int, real, choice or text");
+        result.added = read_parameter(
+            name, node.without(keys::parameter.checkpoints).without(keys::parameter.drafts));
     }
     return result;
 }
@@ -277,7 +302,8 @@ Constraint read_constraint(const Yaml& node) {
     read(node, keys::constraint.because, because);
     const Yaml* expression = node.find(keys::constraint.require);
     const Yaml* forbidden = node.find(keys::constraint.forbid);
-    if ((expression == nullptr) == (forbidden == nullptr)) node.fail("a constraint is either require or forbid");
+    if ((expression == nullptr) == (forbidden == nullptr))
+        node.fail("a constraint is either require or forbid");
     if (expression != nullptr) {
         try {
             return require(expression->text(), because);

@@ -10,8 +10,10 @@ namespace servetune {
 
 /// What published deployments come to in a study.
 struct RecipeWinners {
-    std::vector<Winner> winners{};        ///< one of each engine that has a recipe which the study can try
-    std::vector<std::string> said{};      ///< of each winner its source, with a fingerprint of the recipe
+    std::vector<Winner>
+        winners{};  ///< one of each engine that has a recipe which the study can try
+    std::vector<std::string>
+        said{};  ///< of each winner its source, with a fingerprint of the recipe
     std::vector<std::string> left_out{};  ///< why a nearest recipe is not tried, a sentence each
 };
 

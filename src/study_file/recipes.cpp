@@ -39,7 +39,8 @@ Recipe read_recipe(const Yaml& node) {
     std::string flags;
     read(node, table.flags, flags);
     recipe.command.argv = shell_words(flags);
-    if (!flags.empty() && !flags.starts_with('-')) node.at(table.flags).fail_wanted("flags, without launcher and model");
+    if (!flags.empty() && !flags.starts_with('-'))
+        node.at(table.flags).fail_wanted("flags, without launcher and model");
     read(node, table.environment, recipe.command.environment);
     std::map<std::string, Value> settings;
     read(node, table.settings, settings);
@@ -49,14 +50,16 @@ Recipe read_recipe(const Yaml& node) {
     read(node, table.since, recipe.since);
     read(node, table.until, recipe.until);
     read(node, table.measured, recipe.measured);
-    if (node.find(table.source) == nullptr) node.fail("no source: say where the recipe was published");
+    if (node.find(table.source) == nullptr)
+        node.fail("no source: say where the recipe was published");
     read(node, table.source, recipe.source);
     read(node, table.licence, recipe.licence);
     return recipe;
 }
 
 /// Which of the models `served` is; its quantization is empty for their own. Nothing: none of them.
-std::optional<ServedModel> meant_among(const std::string& served, const std::vector<std::string>& models) {
+std::optional<ServedModel> meant_among(const std::string& served,
+                                       const std::vector<std::string>& models) {
     std::vector<ModelSpec> specs;
     for (const std::string& model : models) specs.push_back({model});
     return served_model(served, specs);
@@ -64,13 +67,15 @@ std::optional<ServedModel> meant_among(const std::string& served, const std::vec
 
 /// The chip itself where the recipe is for it, else the first of its chips with the same
 /// architecture; empty: it has none.
-std::string nearest_chip(const Recipe& recipe, const HardwareSpec& wanted, const std::vector<HardwareSpec>& known) {
+std::string nearest_chip(const Recipe& recipe, const HardwareSpec& wanted,
+                         const std::vector<HardwareSpec>& known) {
     std::string result;
     for (const std::string& name : recipe.hardware) {
         if (name == wanted.name) return name;
-        const bool same_kind = std::any_of(known.begin(), known.end(), [&](const HardwareSpec& chip) {
-            return chip.name == name && chip.architecture == wanted.architecture;
-        });
+        const bool same_kind =
+            std::any_of(known.begin(), known.end(), [&](const HardwareSpec& chip) {
+                return chip.name == name && chip.architecture == wanted.architecture;
+            });
         if (same_kind && result.empty()) result = name;
     }
     return result;
@@ -96,9 +101,11 @@ std::vector<Recipe> recipes_of(const Catalogue& catalogue, const std::string& en
     const Yaml file = Yaml::load(path);
     file.check_keys(keys::recipes);
     if (const auto named = read<std::string>(file, keys::recipes.engine); named != engine)
-        file.at(keys::recipes.engine).fail("'" + engine + "' wanted, the file's name; got '" + named + "'");
+        file.at(keys::recipes.engine)
+            .fail("'" + engine + "' wanted, the file's name; got '" + named + "'");
     std::vector<Recipe> result;
-    for (const Yaml& node : file.at(keys::recipes.recipes).items()) result.push_back(read_recipe(node));
+    for (const Yaml& node : file.at(keys::recipes.recipes).items())
+        result.push_back(read_recipe(node));
     return result;
 }
 
@@ -106,12 +113,14 @@ std::string RecipeMatch::difference() const {
     if (same_model && same_quantization && same_chip) return "";
     std::string text = "published for " + model;
     if (!same_model) text += " (of the same family and size class)";
-    if (!same_quantization) text += " in " + (recipe.quantization.empty() ? "its own type" : recipe.quantization);
+    if (!same_quantization)
+        text += " in " + (recipe.quantization.empty() ? "its own type" : recipe.quantization);
     if (!same_chip) text += " on " + chip + " (of the same architecture)";
     return text;
 }
 
-std::vector<RecipeMatch> matching(const std::vector<Recipe>& recipes, const RecipeWish& wish, const std::vector<HardwareSpec>& known) {
+std::vector<RecipeMatch> matching(const std::vector<Recipe>& recipes, const RecipeWish& wish,
+                                  const std::vector<HardwareSpec>& known) {
     std::vector<RecipeMatch> result;
     for (const Recipe& recipe : recipes) {
         if (!version_within(wish.version, recipe.since, recipe.until)) continue;
@@ -120,8 +129,9 @@ std::vector<RecipeMatch> matching(const std::vector<Recipe>& recipes, const Reci
         const std::string chip = nearest_chip(recipe, wish.chip, known);
         if ((!same && !alike) || chip.empty()) continue;
         const ServedModel& meant = same ? *same : *alike;
-        result.push_back({recipe, same ? meant.model.name : recipe.models.front(), chip, same.has_value(),
-                          meant.quantization == recipe.quantization, chip == wish.chip.name, checkpoint_of(wish.model, recipe)});
+        result.push_back({recipe, same ? meant.model.name : recipe.models.front(), chip,
+                          same.has_value(), meant.quantization == recipe.quantization,
+                          chip == wish.chip.name, checkpoint_of(wish.model, recipe)});
     }
     std::stable_sort(result.begin(), result.end(), [](const RecipeMatch& a, const RecipeMatch& b) {
         const auto rank = [](const RecipeMatch& match) {

@@ -14,15 +14,16 @@ namespace servetune {
 /// A published deployment: what somebody serves a model with. Read from
 /// search_spaces/recipes/ENGINE.yaml.
 struct Recipe {
-    std::vector<std::string> models;         ///< that it was published for, without a quantization
-    std::vector<std::string> alike{};        ///< of the same family and size class
-    std::string quantization{};              ///< of the checkpoint; empty: that of the models' own
-    std::vector<std::string> checkpoints{};  ///< with that quantization: those that its source served
-    std::vector<std::string> hardware{};     ///< names of chips
-    std::string goal{};                      ///< throughput or latency; empty: its source does not say
-    Command command{};                       ///< flags without launcher and model, environment, options file
-    std::string since{}, until{};            ///< versions of the engine; empty: no bound
-    std::string measured{};                  ///< the gain that the source measured; empty: none
+    std::vector<std::string> models;   ///< that it was published for, without a quantization
+    std::vector<std::string> alike{};  ///< of the same family and size class
+    std::string quantization{};        ///< of the checkpoint; empty: that of the models' own
+    std::vector<std::string>
+        checkpoints{};                    ///< with that quantization: those that its source served
+    std::vector<std::string> hardware{};  ///< names of chips
+    std::string goal{};                   ///< throughput or latency; empty: its source does not say
+    Command command{};             ///< flags without launcher and model, environment, options file
+    std::string since{}, until{};  ///< versions of the engine; empty: no bound
+    std::string measured{};        ///< the gain that the source measured; empty: none
     std::string source{}, licence{};
 };
 
@@ -45,7 +46,8 @@ struct RecipeMatch {
     bool same_model = false;         ///< false: a model of the same family and size class
     bool same_quantization = false;  ///< of the checkpoint
     bool same_chip = false;          ///< false: a chip of the same architecture
-    std::string checkpoint{};        ///< of the recipe's the quantized one of the wanted model; empty: none
+    std::string
+        checkpoint{};  ///< of the recipe's the quantized one of the wanted model; empty: none
 
     /// How it differs from what was wanted: `published for Qwen/Qwen3-8B on h200-sxm`; empty: in
     /// nothing.
@@ -55,7 +57,8 @@ struct RecipeMatch {
 /// Those that cover the version, the nearest first: by model (the same with the same quantization,
 /// the same, an alike one), then by chip (the same, one of the same architecture), then as in the
 /// file.
-[[nodiscard]] std::vector<RecipeMatch> matching(const std::vector<Recipe>& recipes, const RecipeWish& wish,
+[[nodiscard]] std::vector<RecipeMatch> matching(const std::vector<Recipe>& recipes,
+                                                const RecipeWish& wish,
                                                 const std::vector<HardwareSpec>& known);
 
 }  // namespace servetune

@@ -19,8 +19,10 @@ namespace {
 
 /// Whether one of two flags is the other, or a part of the JSON that it takes.
 bool overlap(const std::string& a, const std::string& b) {
-    const auto [shorter, longer] = std::minmax(a, b, [](const auto& x, const auto& y) { return x.size() < y.size(); });
-    return !shorter.empty() && longer.starts_with(shorter) && (longer.size() == shorter.size() || longer[shorter.size()] == '.');
+    const auto [shorter, longer] =
+        std::minmax(a, b, [](const auto& x, const auto& y) { return x.size() < y.size(); });
+    return !shorter.empty() && longer.starts_with(shorter) &&
+           (longer.size() == shorter.size() || longer[shorter.size()] == '.');
 }
 
 /// Those of a space's parameters that something sets, and why that cannot be.
@@ -29,13 +31,18 @@ std::string why_twice(const std::vector<PassedSetting>& settings) {
     std::string fixed;
     for (const PassedSetting& one : settings) {
         if (!one.always) searched.insert(one.parameter);
-        else if (fixed.empty()) fixed = "'space' fixes " + one.parameter + " to " + text_of(*one.always) + ": say it once";
+        else if (fixed.empty())
+            fixed =
+                "'space' fixes " + one.parameter + " to " + text_of(*one.always) + ": say it once";
     }
     if (searched.empty()) return fixed;
     std::string names;
     for (const std::string& name : searched) names += (names.empty() ? "" : ", ") + name;
-    return "this study searches " + names + ", and the engine would take one of the two values: trials that seem to differ would be the " +
-           "same server. Take it out here, or fix the parameter under 'space' (a plain value there)";
+    return "this study searches " + names +
+           ", and the engine would take one of the two values: trials that seem to differ would be "
+           "the " +
+           "same server. Take it out here, or fix the parameter under 'space' (a plain value "
+           "there)";
 }
 
 /// The words of one engine, against what its commands pass.
@@ -71,44 +78,63 @@ private:
     void check(const Setting& setting, const Yaml& at, const std::string& behind) const {
         const std::string said = "'" + study_.secrets(setting.text()) + "': ";
         if (setting.name.empty() && behind.empty())
-            at.fail(said + "this belongs to no flag, and the model is named by the study's 'model'");
-        if (setting.name.empty()) at.fail(said + behind + " takes no value, so this would be another model than the study's 'model'");
-        if (std::find(of_weight_cache_.begin(), of_weight_cache_.end(), setting.name) != of_weight_cache_.end())
-            at.fail(said + "with `weight_cache` the commands of this study pass " + setting.name + " themselves");
+            at.fail(said +
+                    "this belongs to no flag, and the model is named by the study's 'model'");
+        if (setting.name.empty())
+            at.fail(said + behind +
+                    " takes no value, so this would be another model than the study's 'model'");
+        if (std::find(of_weight_cache_.begin(), of_weight_cache_.end(), setting.name) !=
+            of_weight_cache_.end())
+            at.fail(said + "with `weight_cache` the commands of this study pass " + setting.name +
+                    " themselves");
         if (setting.kind == Setting::Kind::model)
-            at.fail(said + "the study's 'model' says which model is served, and its commands name that one");
+            at.fail(
+                said +
+                "the study's 'model' says which model is served, and its commands name that one");
         std::vector<PassedSetting> twice;
         for (const PassedSetting& one : passed_) {
             if (!overlap(one.flag, setting.name)) continue;
             if (!one.place.empty()) at.fail(said + why_of_launch(one));
             if (!same_as_fixed(one, setting)) twice.push_back(one);
         }
-        if (!twice.empty()) at.fail(said + (setting.beginning ? "this is the beginning of " + setting.name + "; " : "") + why_twice(twice));
+        if (!twice.empty())
+            at.fail(said +
+                    (setting.beginning ? "this is the beginning of " + setting.name + "; " : "") +
+                    why_twice(twice));
     }
     /// A file that may set whatever the engine has.
     void check_file(const Setting& setting, const Yaml& at) const {
         const auto& files = engine_.file_flags;
         if (setting.name.empty()) return;
-        if (setting.name != engine_.options_flag && std::find(files.begin(), files.end(), setting.name) == files.end()) return;
+        if (setting.name != engine_.options_flag &&
+            std::find(files.begin(), files.end(), setting.name) == files.end())
+            return;
         std::set<std::string> searched;
         for (const PassedSetting& one : passed_)
             if (!one.parameter.empty() && !one.always) searched.insert(one.parameter);
         if (searched.empty() && setting.name != engine_.options_flag) return;
-        at.fail("'" + study_.secrets(setting.text()) + "': a file may set what this study searches" +
+        at.fail("'" + study_.secrets(setting.text()) +
+                "': a file may set what this study searches" +
                 (searched.empty() ? std::string() : " (such as " + *searched.begin() + ")") +
-                ", and nothing here knows what is in it: write its settings under 'space' or as flags under 'arguments'");
+                ", and nothing here knows what is in it: write its settings under 'space' or as "
+                "flags under 'arguments'");
     }
     static std::string why_of_launch(const PassedSetting& one) {
-        if (one.place == "{port}") return "every server of this study gets a port of its own by " + one.flag;
-        if (one.place == "{host}") return "the commands of this study say by " + one.flag + " where the server listens";
+        if (one.place == "{port}")
+            return "every server of this study gets a port of its own by " + one.flag;
+        if (one.place == "{host}")
+            return "the commands of this study say by " + one.flag + " where the server listens";
         return "the commands of this study pass " + one.flag + " themselves";
     }
     /// Whether the words say what the space says anyway.
     static bool same_as_fixed(const PassedSetting& one, const Setting& setting) {
-        return one.always && std::any_of(setting.parameters.begin(), setting.parameters.end(), [&](const EngineParameter* declared) {
-                   return declared->parameter.name == one.declared &&
-                          text_of(as_engine_takes(*declared, value_of(setting.value))) == text_of(*one.always);
-               });
+        return one.always && std::any_of(setting.parameters.begin(), setting.parameters.end(),
+                                         [&](const EngineParameter* declared) {
+                                             return declared->parameter.name == one.declared &&
+                                                    text_of(as_engine_takes(
+                                                        *declared, value_of(setting.value))) ==
+                                                        text_of(*one.always);
+                                         });
     }
 
     const Engine& engine_;
@@ -130,7 +156,8 @@ std::string why_variable(const std::string& name, const StudyFile& study) {
         for (const std::string& prefix : engine.flag_variables)
             if (searches && name.starts_with(prefix))
                 return "variables " + prefix + "... set flags of " + engine.name +
-                       ", also those that this study searches: write it under 'space', or as a flag under 'arguments'";
+                       ", also those that this study searches: write it under 'space', or as a "
+                       "flag under 'arguments'";
     }
     return "";
 }
@@ -145,10 +172,12 @@ std::vector<std::pair<std::string, const Yaml*>> variables_in(const Yaml& option
         const bool has_next = i + 1 < items.size();
         std::string setting;
         const bool short_form = word.size() > 1 && word[0] == '-' && word[1] == 'e';  // of --env
-        if (has_next && (word == "--env" || (short_form && word.size() == 2))) setting = items[i + 1].text();
+        if (has_next && (word == "--env" || (short_form && word.size() == 2)))
+            setting = items[i + 1].text();
         else if (word.starts_with("--env=")) setting = word.substr(6);
         else if (short_form) setting = word.substr(2);
-        else if (word == "--env-file" || word.starts_with("--env-file=")) result.emplace_back("", &items[i]);
+        else if (word == "--env-file" || word.starts_with("--env-file="))
+            result.emplace_back("", &items[i]);
         if (!setting.empty()) result.emplace_back(setting.substr(0, setting.find('=')), &items[i]);
     }
     return result;
@@ -160,10 +189,12 @@ void check_environment_of(const Yaml& deploy, const StudyFile& study, AllErrors&
         for (const auto& [name, node] : environment->entries())
             errors.in([&, &name = name, &node = node] {
                 if (const std::string why = why_variable(name, study); !why.empty()) node.fail(why);
-                if (name == "CUDA_VISIBLE_DEVICES" && choice != nullptr && !choice->options.deploy.gpus.empty())
+                if (name == "CUDA_VISIBLE_DEVICES" && choice != nullptr &&
+                    !choice->options.deploy.gpus.empty())
                     node.fail("`gpus` says which devices the engine sees: say it once");
             });
-    if (const Yaml* pods = deploy.find(keys::deploy.kubernetes); pods != nullptr && choice != nullptr && choice->kubernetes)
+    if (const Yaml* pods = deploy.find(keys::deploy.kubernetes);
+        pods != nullptr && choice != nullptr && choice->kubernetes)
         for (const std::string& name : template_variables(*choice->kubernetes))
             errors.in([&] {
                 if (const std::string why = why_variable(name, study); !why.empty())
@@ -174,12 +205,16 @@ void check_environment_of(const Yaml& deploy, const StudyFile& study, AllErrors&
     if (options == nullptr) return;
     bool by_variable = false;
     for (const Engine& engine : study.composition->engines())
-        for (const PassedSetting& one : study.composition->passed(engine)) by_variable = by_variable || !one.environment.empty();
+        for (const PassedSetting& one : study.composition->passed(engine))
+            by_variable = by_variable || !one.environment.empty();
     for (const auto& [name, node] : variables_in(*options))
         errors.in([&, &name = name, node = node] {
             if (name.empty() && by_variable)
-                node->fail("a file of variables may set what this study searches: write them under `environment` of `deploy`");
-            if (const std::string why = why_variable(name, study); !why.empty()) node->fail("'" + name + "': " + why);
+                node->fail(
+                    "a file of variables may set what this study searches: write them under "
+                    "`environment` of `deploy`");
+            if (const std::string why = why_variable(name, study); !why.empty())
+                node->fail("'" + name + "': " + why);
         });
 }
 
@@ -194,8 +229,10 @@ std::vector<std::string> said_twice(const Yaml& root, const StudyFile& study) {
             if (words == nullptr) continue;
             ArgumentsCheck(engine, study).check(*words, errors);
         }
-    if (const Yaml* evaluator = root.find(keys::study.evaluator); evaluator != nullptr && evaluator->is_mapping())
-        if (const Yaml* deploy = evaluator->find(keys::evaluator.deploy); deploy != nullptr && deploy->is_mapping())
+    if (const Yaml* evaluator = root.find(keys::study.evaluator);
+        evaluator != nullptr && evaluator->is_mapping())
+        if (const Yaml* deploy = evaluator->find(keys::evaluator.deploy);
+            deploy != nullptr && deploy->is_mapping())
             check_environment_of(*deploy, study, errors);
     try {
         errors.throw_any();
@@ -209,16 +246,19 @@ std::vector<std::string> said_twice(const Yaml& root, const StudyFile& study) {
 
 std::vector<std::string> set_by_own_environment(const StudyFile& file) {
     const auto* deploy = std::get_if<DeployChoice>(&file.measuring);
-    if (deploy == nullptr || deploy->container || deploy->elsewhere()) return {};  // it does not get there
+    if (deploy == nullptr || deploy->container || deploy->elsewhere())
+        return {};  // it does not get there
     std::vector<std::string> result;
     for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
         const std::string setting = *entry;
         const std::string name = setting.substr(0, setting.find('='));
-        if (deploy->options.deploy.environment.contains(name)) continue;  // the study's own, which is checked
-        if (names_secret(name)) continue;                                 // engines do not inherit it
+        if (deploy->options.deploy.environment.contains(name))
+            continue;                      // the study's own, which is checked
+        if (names_secret(name)) continue;  // engines do not inherit it
         if (const std::string why = why_variable(name, file); !why.empty())
-            result.push_back(file.source.file.string() + ": the environment of this program has " + name +
-                             ", which engines inherit: " + why + "; or `unset " + name + "`");
+            result.push_back(file.source.file.string() + ": the environment of this program has " +
+                             name + ", which engines inherit: " + why + "; or `unset " + name +
+                             "`");
     }
     return result;
 }

@@ -21,8 +21,9 @@ using OrderedJson = nlohmann::ordered_json;
 
 /// The tables that a file of each kind begins with; the others are found through them.
 constexpr std::array<const KeyType*, 8> file_types{
-    &is::keyed<keys::engine>,   &is::keyed<keys::workload>, &is::keyed<keys::study>,  &is::keyed<keys::preset>,
-    &is::keyed<keys::hardware>, &is::keyed<keys::model>,    &is::keyed<keys::traits>, &is::keyed<keys::recipes>,
+    &is::keyed<keys::engine>, &is::keyed<keys::workload>, &is::keyed<keys::study>,
+    &is::keyed<keys::preset>, &is::keyed<keys::hardware>, &is::keyed<keys::model>,
+    &is::keyed<keys::traits>, &is::keyed<keys::recipes>,
 };
 
 OrderedJson number_json(const KeyType& type, double number) {
@@ -33,8 +34,10 @@ OrderedJson number_json(const KeyType& type, double number) {
 /// An integer or a number with its bounds.
 OrderedJson bounded_json(const KeyType& type) {
     OrderedJson result{{"type", type.form == KeyType::Form::integer ? "integer" : "number"}};
-    if (!std::isinf(type.low)) result[type.above_low ? "exclusiveMinimum" : "minimum"] = number_json(type, type.low);
-    if (!std::isinf(type.high)) result[type.below_high ? "exclusiveMaximum" : "maximum"] = number_json(type, type.high);
+    if (!std::isinf(type.low))
+        result[type.above_low ? "exclusiveMinimum" : "minimum"] = number_json(type, type.low);
+    if (!std::isinf(type.high))
+        result[type.below_high ? "exclusiveMaximum" : "maximum"] = number_json(type, type.high);
     return result;
 }
 
@@ -42,14 +45,16 @@ OrderedJson words_json(const KeyType& type) {
     OrderedJson words = OrderedJson::array();
     for (const std::string_view word : type.words) words.push_back(word);
     // `on` and `off` are booleans to editors that read YAML 1.1.
-    if (std::find(type.words.begin(), type.words.end(), "on") != type.words.end()) words.insert(words.end(), {true, false});
+    if (std::find(type.words.begin(), type.words.end(), "on") != type.words.end())
+        words.insert(words.end(), {true, false});
     return {{"enum", words}};
 }
 
 class SchemaWriter {
 public:
     OrderedJson write(const KeyType& file) {
-        OrderedJson schema{{"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"title", "servetune " + std::string(file.table)}};
+        OrderedJson schema{{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+                           {"title", "servetune " + std::string(file.table)}};
         schema.update(mapping(file));
         OrderedJson definitions = OrderedJson::object();
         // Definitions are added while others are written.
@@ -65,7 +70,9 @@ public:
 
 private:
     OrderedJson mapping(const KeyType& type) {
-        OrderedJson result{{"type", "object"}, {"additionalProperties", false}, {"properties", OrderedJson::object()}};
+        OrderedJson result{{"type", "object"},
+                           {"additionalProperties", false},
+                           {"properties", OrderedJson::object()}};
         OrderedJson required_keys = OrderedJson::array();
         bool uses_another = false;
         for (const Key& key : type.keys()) {
@@ -78,7 +85,8 @@ private:
         // A file that uses another need not be complete itself.
         if (!required_keys.empty() && uses_another)
             result["anyOf"] =
-                OrderedJson::array({{{"required", OrderedJson::array({keys::study.use.name})}}, {{"required", required_keys}}});
+                OrderedJson::array({{{"required", OrderedJson::array({keys::study.use.name})}},
+                                    {{"required", required_keys}}});
         else if (!required_keys.empty()) result["required"] = required_keys;
         return result;
     }
@@ -87,7 +95,8 @@ private:
         switch (type.form) {
             case Form::text:
             case Form::share: return {{"type", OrderedJson::array({"string", "number"})}};
-            case Form::value: return {{"type", OrderedJson::array({"string", "number", "boolean"})}};
+            case Form::value:
+                return {{"type", OrderedJson::array({"string", "number", "boolean"})}};
             case Form::boolean: return {{"type", "boolean"}};
             case Form::integer:
             case Form::number: return bounded_json(type);
@@ -95,8 +104,11 @@ private:
             case Form::word: return words_json(type);
             case Form::nothing: return {{"type", "object"}};
             case Form::list: return {{"type", "array"}, {"items", of_element(*type.element)}};
-            case Form::mapping: return {{"type", "object"}, {"additionalProperties", of_element(*type.element)}};
-            case Form::either: return {{"anyOf", OrderedJson::array({of_type(*type.element), of_type(*type.other)})}};
+            case Form::mapping:
+                return {{"type", "object"}, {"additionalProperties", of_element(*type.element)}};
+            case Form::either:
+                return {
+                    {"anyOf", OrderedJson::array({of_type(*type.element), of_type(*type.other)})}};
             case Form::keyed: break;
         }
         wanted_.push_back(&type);
@@ -105,7 +117,9 @@ private:
 
     /// Below free names and in lists `true` is a text as good as any: `environment: {USE_IT:
     /// true}`.
-    OrderedJson of_element(const KeyType& type) { return of_type(type.form == KeyType::Form::text ? is::value : type); }
+    OrderedJson of_element(const KeyType& type) {
+        return of_type(type.form == KeyType::Form::text ? is::value : type);
+    }
 
     std::vector<const KeyType*> wanted_;
 };
@@ -121,7 +135,8 @@ std::vector<std::string> schema_kinds() {
 std::string json_schema(std::string_view kind) {
     for (const KeyType* type : file_types)
         if (type->table == kind) return SchemaWriter().write(*type).dump(2) + "\n";
-    throw UsageError("there is no schema of '" + std::string(kind) + "'; known: " + listed(nearest_first(kind, schema_kinds())));
+    throw UsageError("there is no schema of '" + std::string(kind) +
+                     "'; known: " + listed(nearest_first(kind, schema_kinds())));
 }
 
 std::vector<const KeyType*> key_tables() {

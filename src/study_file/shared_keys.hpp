@@ -42,7 +42,8 @@ struct BecauseKeys {
 };
 
 struct ArchitecturesKeys {
-    Key architectures{"architectures", is::architecture_list, "the chips that it runs on, and its figures are of (all)"};
+    Key architectures{"architectures", is::architecture_list,
+                      "the chips that it runs on, and its figures are of (all)"};
 };
 
 // Of files with facts.
@@ -54,21 +55,27 @@ struct FactsKeys : SourceKeys {
 // Of workloads and studies.
 
 struct SeedKeys {
-    Key seed{"seed", is::integer_from<0>, "of everything random in it (42 in a workload, 0 in a study)"};
+    Key seed{"seed", is::integer_from<0>,
+             "of everything random in it (42 in a workload, 0 in a study)"};
 };
 
 struct OthersKeys {
-    Key others{"others", is::one_of<others_words>, "parameters that `space` does not name (default where there is a `space`, else search)"};
+    Key others{
+        "others", is::one_of<others_words>,
+        "parameters that `space` does not name (default where there is a `space`, else search)"};
 };
 
 struct LengthKeys {
-    Key input_tokens{"input_tokens", is::integer_from<1>, "per prompt; shared_prefix: behind the prefix; multi_turn: per turn"};
-    Key output_tokens{"output_tokens", is::integer_from<1>, "per answer; sharegpt, trace, prompts: instead of what the file says"};
+    Key input_tokens{"input_tokens", is::integer_from<1>,
+                     "per prompt; shared_prefix: behind the prefix; multi_turn: per turn"};
+    Key output_tokens{"output_tokens", is::integer_from<1>,
+                      "per answer; sharegpt, trace, prompts: instead of what the file says"};
 };
 
 struct LoadRangeKeys {
     Key from{"from", is::number_from<0>, "of a ramp: the first rate; of a search: the lowest load"};
-    Key to{"to", is::number_from<0>, "of a ramp: the last rate; of a search: the highest load, tried first"};
+    Key to{"to", is::number_from<0>,
+           "of a ramp: the last rate; of a search: the highest load, tried first"};
 };
 
 // Of evaluators.
@@ -78,7 +85,8 @@ struct TableKeys {
 };
 
 struct NoiseKeys {
-    Key noise{"noise", is::share, "seeded noise of each measurement, as a coefficient of variation (0)"};
+    Key noise{"noise", is::share,
+              "seeded noise of each measurement, as a coefficient of variation (0)"};
 };
 
 struct EnvironmentKeys {
@@ -86,32 +94,42 @@ struct EnvironmentKeys {
 };
 
 struct ReadyWithinKeys {
-    Key ready_within{"ready_within", is::positive_duration, "after that the trial has failed: not_ready_in_time (20min)"};
+    Key ready_within{"ready_within", is::positive_duration,
+                     "after that the trial has failed: not_ready_in_time (20min)"};
 };
 
 struct TrialKeys {
-    Key trial_within{"trial_within", is::positive_duration, "start to end; a longer trial has failed: hung (2h)"};
+    Key trial_within{"trial_within", is::positive_duration,
+                     "start to end; a longer trial has failed: hung (2h)"};
 };
 
 struct ProcessKeys : EnvironmentKeys {
-    Key stop_within{"stop_within", is::duration, "for what was started to end once it was told (20s)"};
+    Key stop_within{"stop_within", is::duration,
+                    "for what was started to end once it was told (20s)"};
 };
 
 struct LoadTestKeys {
-    Key api_key_env{"api_key_env", is::variable, "the environment variable that holds the bearer token of our requests"};
-    Key stall_timeout{"stall_timeout", is::positive_duration, "a request without an event of its answer for so long has failed (300s)"};
+    Key api_key_env{"api_key_env", is::variable,
+                    "the environment variable that holds the bearer token of our requests"};
+    Key stall_timeout{"stall_timeout", is::positive_duration,
+                      "a request without an event of its answer for so long has failed (300s)"};
     Key warm_up{"warm_up", is::integer_in<0, 1'000'000>,
-                "requests before the first workload, at least; more until the server is steady (16; 0: none)"};
-    Key give_up{"give_up", is::share, "a trial ends early once it is surely slower than the best by so much; 0: never (10%)"};
+                "requests before the first workload, at least; more until the server is steady "
+                "(16; 0: none)"};
+    Key give_up{
+        "give_up", is::share,
+        "a trial ends early once it is surely slower than the best by so much; 0: never (10%)"};
 };
 
 struct ProgramKeys {
     Key program{"program", is::list_of<is::word>,
-                "the client and its own options, such as [docker] or [ssh, -p, \"2222\"] ([podman], [ssh], [kubectl])"};
+                "the client and its own options, such as [docker] or [ssh, -p, \"2222\"] "
+                "([podman], [ssh], [kubectl])"};
 };
 
 struct OptionsKeys {
-    Key options{"options", is::list_of<is::word>, "further words of its `run`, or of `srun`, such as --partition=gpu"};
+    Key options{"options", is::list_of<is::word>,
+                "further words of its `run`, or of `srun`, such as --partition=gpu"};
 };
 
 }  // namespace servetune::keys

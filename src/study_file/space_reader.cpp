@@ -46,7 +46,8 @@ std::vector<std::string> presets_for(const Engine& engine, const Catalogue& cata
         if (file.path().extension() != ".yaml") continue;
         const Yaml preset = Yaml::load(file.path());
         const Yaml& spaces = preset.at(keys::preset.space);
-        if (spaces.entries().empty() || spaces.entry(engine.name) != nullptr) result.push_back(file.path().stem().string());
+        if (spaces.entries().empty() || spaces.entry(engine.name) != nullptr)
+            result.push_back(file.path().stem().string());
     }
     std::sort(result.begin(), result.end());
     return result;
@@ -54,7 +55,8 @@ std::vector<std::string> presets_for(const Engine& engine, const Catalogue& cata
 
 /// A preset's entries for the engines of the study, but for what the study says itself and what the
 /// version does not have.
-void add_preset(const Yaml& named, const Catalogue& catalogue, const Yaml* versions, SpaceDescription& description) {
+void add_preset(const Yaml& named, const Catalogue& catalogue, const Yaml* versions,
+                SpaceDescription& description) {
     fs::path file;
     try {
         file = catalogue.find("presets", named.text(), fs::path(named.file()).parent_path());
@@ -63,7 +65,8 @@ void add_preset(const Yaml& named, const Catalogue& catalogue, const Yaml* versi
     }
     const Yaml preset = Yaml::load(file);
     preset.check_keys(keys::preset);
-    for (const Key& key : {keys::preset.preset, keys::preset.doc}) (void)read<std::string>(preset, key);  // for people
+    for (const Key& key : {keys::preset.preset, keys::preset.doc})
+        (void)read<std::string>(preset, key);  // for people
     description.others_searched = false;
     read_word<keys::others_words>(preset, keys::preset.others, description.others_searched);
     const Yaml& spaces = preset.at(keys::preset.space);
@@ -72,19 +75,26 @@ void add_preset(const Yaml& named, const Catalogue& catalogue, const Yaml* versi
         const Yaml* space = spaces.entry(engine.name);
         if (space == nullptr) {
             if (!spaces.entries().empty())
-                named.fail("the preset has nothing for " + engine.name + "; those that have: " + listed(presets_for(engine, catalogue)));
+                named.fail("the preset has nothing for " + engine.name +
+                           "; those that have: " + listed(presets_for(engine, catalogue)));
             continue;
         }
         const Yaml* version = versions != nullptr ? versions->entry(engine.name) : nullptr;
         for (const auto& [name, node] : space->entries()) {
             const EngineParameter* declared = engine.find(name);
-            if (declared == nullptr) node.fail("'" + name + "' is not a parameter of " + engine.name);
-            if (!version_within(version != nullptr ? version->text() : "", declared->since, declared->until)) continue;
-            const auto said = [&](const SpaceEntry& entry) { return speaks_of(entry.name, engine, declared->parameter); };
+            if (declared == nullptr)
+                node.fail("'" + name + "' is not a parameter of " + engine.name);
+            if (!version_within(version != nullptr ? version->text() : "", declared->since,
+                                declared->until))
+                continue;
+            const auto said = [&](const SpaceEntry& entry) {
+                return speaks_of(entry.name, engine, declared->parameter);
+            };
             const auto end = description.entries.begin() + static_cast<std::ptrdiff_t>(own);
             if (std::any_of(description.entries.begin(), end, said)) continue;
             check_keys_of_entry(name, node, {engine});
-            SpaceEntry entry = read_space_entry(description.engines.size() > 1 ? engine.name + "." + name : name, node);
+            SpaceEntry entry = read_space_entry(
+                description.engines.size() > 1 ? engine.name + "." + name : name, node);
             entry.of_preset = true;
             description.entries.push_back(std::move(entry));
         }
@@ -94,38 +104,52 @@ void add_preset(const Yaml& named, const Catalogue& catalogue, const Yaml* versi
 /// Whether servers of roles are told their own address, to pass it on to each other.
 bool roles_tell_address(const Engine& engine) {
     if (!engine.roles) return false;
-    const auto tells = [](const std::string& word) { return word.find("{host}") != std::string::npos; };
-    return std::any_of(engine.roles->each.begin(), engine.roles->each.end(), [&](const EngineRole& role) {
-        return std::any_of(role.arguments.begin(), role.arguments.end(), tells) ||
-               std::any_of(role.environment.begin(), role.environment.end(), [&](const auto& variable) { return tells(variable.second); });
-    });
+    const auto tells = [](const std::string& word) {
+        return word.find("{host}") != std::string::npos;
+    };
+    return std::any_of(
+        engine.roles->each.begin(), engine.roles->each.end(), [&](const EngineRole& role) {
+            return std::any_of(role.arguments.begin(), role.arguments.end(), tells) ||
+                   std::any_of(role.environment.begin(), role.environment.end(),
+                               [&](const auto& variable) { return tells(variable.second); });
+        });
 }
 
 /// Roles say themselves how many engines there are; engines of several trials that each wait for a
 /// cluster could wait for each other; a job has no address before it starts; and a program of the
 /// user's own would start one of them.
-void refuse_what_roles_exclude(const Yaml& node, const StudyFile& study, const std::vector<Engine>& engines) {
+void refuse_what_roles_exclude(const Yaml& node, const StudyFile& study,
+                               const std::vector<Engine>& engines) {
     if (std::holds_alternative<CommandChoice>(study.measuring))
-        node.fail("a program of your own is told one command, and roles are several: use `deploy` or `simulate`, or leave roles out");
+        node.fail(
+            "a program of your own is told one command, and roles are several: use `deploy` or "
+            "`simulate`, or leave roles out");
     const auto* deploy = std::get_if<DeployChoice>(&study.measuring);
     if (deploy == nullptr) return;
     if (deploy->options.fill_devices)
-        node.fail("`replicas: fill` and roles exclude each other, for roles say how many engines there are: leave one of them out");
+        node.fail(
+            "`replicas: fill` and roles exclude each other, for roles say how many engines there "
+            "are: leave one of them out");
     if (deploy->workers > 1 && deploy->in_jobs())
-        node.fail("several jobs for each of several trials could wait for each other for ever: give `workers: 1`");
+        node.fail(
+            "several jobs for each of several trials could wait for each other for ever: give "
+            "`workers: 1`");
     // A Slurm study may name the address of its one node.
-    const bool address_is_known = deploy->slurm && deploy->slurm->listen != "0.0.0.0" && deploy->slurm->listen != "::";
+    const bool address_is_known =
+        deploy->slurm && deploy->slurm->listen != "0.0.0.0" && deploy->slurm->listen != "::";
     if (deploy->in_jobs() && !address_is_known)
         for (const Engine& engine : engines)
             if (roles_tell_address(engine))
                 node.fail("engines of " + engine.name +
-                          " in roles tell each other their address, and in jobs it is not known before they start: use this machine, a "
+                          " in roles tell each other their address, and in jobs it is not known "
+                          "before they start: use this machine, a "
                           "container or ssh, or leave roles out");
 }
 
 /// `roles: {prefill: {count: [1, 2], max_num_seqs: 64}}`.
 void read_roles_of_study(const Yaml& node, bool no_commands, SpaceDescription& description) {
-    if (no_commands) node.fail("roles are servers that the study starts, and this study starts none");
+    if (no_commands)
+        node.fail("roles are servers that the study starts, and this study starts none");
     description.roles.emplace();
     AllErrors errors;
     for (const auto& [role, parameters] : node.entries()) {
@@ -141,7 +165,8 @@ void read_roles_of_study(const Yaml& node, bool no_commands, SpaceDescription& d
 
 /// Whether it says something of the engine, not of the load alone.
 bool names_flags(const Yaml& space) {
-    return std::any_of(space.entries().begin(), space.entries().end(), [](const auto& entry) { return !is_load_level(entry.first); });
+    return std::any_of(space.entries().begin(), space.entries().end(),
+                       [](const auto& entry) { return !is_load_level(entry.first); });
 }
 
 constexpr const char* quick_preset = "quick";
@@ -149,10 +174,13 @@ constexpr const char* quick_preset = "quick";
 /// Whether a study that says nothing of what is searched gets the quick preset: not all flags of an
 /// engine, which would make a space of 10^40 configurations. Engines without a part in it are
 /// searched whole.
-bool searches_quick(const Yaml& root, bool own, ServedBy served_by, const SpaceDescription& description, const Catalogue& catalogue) {
+bool searches_quick(const Yaml& root, bool own, ServedBy served_by,
+                    const SpaceDescription& description, const Catalogue& catalogue) {
     if (own || served_by != ServedBy::a_new_start) return false;
     const Yaml* space = root.find(keys::study.space);
-    if ((space != nullptr && (space->entries().empty() || names_flags(*space))) || root.find(keys::study.others) != nullptr) return false;
+    if ((space != nullptr && (space->entries().empty() || names_flags(*space))) ||
+        root.find(keys::study.others) != nullptr)
+        return false;
     const fs::path file = catalogue.root() / "presets" / (std::string(quick_preset) + ".yaml");
     std::error_code unknown;
     if (!fs::exists(file, unknown)) return false;
@@ -166,9 +194,11 @@ bool searches_quick(const Yaml& root, bool own, ServedBy served_by, const SpaceD
 void check_size_of_space(const Yaml& space) {
     constexpr std::size_t most_names = 1000, longest_name = 200;
     if (space.entries().size() > most_names)
-        space.fail("at most " + std::to_string(most_names) + " names wanted, got " + std::to_string(space.entries().size()));
+        space.fail("at most " + std::to_string(most_names) + " names wanted, got " +
+                   std::to_string(space.entries().size()));
     for (const auto& [name, node] : space.entries())
-        if (name.size() > longest_name) node.fail("a name has at most " + std::to_string(longest_name) + " bytes");
+        if (name.size() > longest_name)
+            node.fail("a name has at most " + std::to_string(longest_name) + " bytes");
 }
 
 /// A parameter that no engine declares: a mapping, a list of values, or one value.
@@ -177,17 +207,21 @@ EngineParameter read_whole(const std::string& name, const Yaml& node) {
     if (node.is_mapping()) return read_parameter(name, node);
     if (!node.is_sequence()) return {Parameter::choice(name, {node.value()})};
     const SpaceEntry entry = read_space_entry(name, node);
-    Parameter parameter{name, present(entry.domain), entry.default_value.value_or(node.values().front())};
+    Parameter parameter{name, present(entry.domain),
+                        entry.default_value.value_or(node.values().front())};
     parameter.offers_unset = entry.offers_unset.value_or(false);
     return {std::move(parameter)};
 }
 
 /// What stands for the engine where the space is the study's own: its parameters, and no command.
 Engine own_space(const Yaml& root) {
-    for (const Key& key : {keys::study.preset, keys::study.others, keys::study.arguments, keys::study.engine_versions})
-        if (const Yaml* node = root.find(key)) node->fail("this is for the flags of an engine, and the study names none");
+    for (const Key& key : {keys::study.preset, keys::study.others, keys::study.arguments,
+                           keys::study.engine_versions})
+        if (const Yaml* node = root.find(key))
+            node->fail("this is for the flags of an engine, and the study names none");
     const Yaml* space = root.find(keys::study.space);
-    if (space == nullptr || !names_flags(*space)) root.fail("without an engine a study says under 'space' what is searched");
+    if (space == nullptr || !names_flags(*space))
+        root.fail("without an engine a study says under 'space' what is searched");
     Engine result{"this space"};
     for (const auto& [name, node] : space->entries())
         if (!is_load_level(name)) result.parameters.push_back(read_whole(name, node));
@@ -201,8 +235,10 @@ Engine own_space(const Yaml& root) {
 }
 
 /// `node`: what stands under the name.
-void check_names_engine(const std::string& name, const Yaml& node, const std::vector<Engine>& engines) {
-    if (std::none_of(engines.begin(), engines.end(), [&](const Engine& engine) { return engine.name == name; }))
+void check_names_engine(const std::string& name, const Yaml& node,
+                        const std::vector<Engine>& engines) {
+    if (std::none_of(engines.begin(), engines.end(),
+                     [&](const Engine& engine) { return engine.name == name; }))
         node.fail("'" + name + "' is none of the study's engines");
 }
 
@@ -213,14 +249,17 @@ fs::path own_file(const Yaml& node, const std::string& kind, const Catalogue& ca
     } catch (const IoError& error) {
         std::error_code unknown;
         const bool here = fs::exists(node.text(), unknown);
-        node.fail(std::string(error.what()) + (here ? "; a file is looked for beside the study, not in the current folder" : ""));
+        node.fail(
+            std::string(error.what()) +
+            (here ? "; a file is looked for beside the study, not in the current folder" : ""));
     }
 }
 
 /// Devices that a trial of this study may take; nothing where it takes none.
 std::optional<DeviceLimit> read_devices(const StudyFile& study) {
     if (kind_of(study).served_by != ServedBy::a_new_start) return std::nullopt;
-    if (study.machine.devices) return DeviceLimit{*study.machine.devices, true, devices_of_node(study).value_or(0)};
+    if (study.machine.devices)
+        return DeviceLimit{*study.machine.devices, true, devices_of_node(study).value_or(0)};
     return DeviceLimit{};
 }
 
@@ -232,36 +271,50 @@ FoundMachine machine_of(const MachineSource& source, const StudyFile& study) {
 
 /// What nvidia-smi finds, and what does not agree with the study's words.
 void look_at_found(const FoundDevices& found, StudyFile& study) {
-    constexpr const char* then = "nothing is predicted, no flag is ruled out by the chip, and physics is not checked";
-    const bool is_name = !study.machine.hardware.empty() && study.machine.hardware.find(' ') == std::string::npos;  // else free words
+    constexpr const char* then =
+        "nothing is predicted, no flag is ruled out by the chip, and physics is not checked";
+    const bool is_name = !study.machine.hardware.empty() &&
+                         study.machine.hardware.find(' ') == std::string::npos;  // else free words
     if (is_name && study.machine.hardware_file.empty())
-        if (const std::string why = why_unknown(study.machine.hardware, study.catalogue().all_hardware()); !why.empty())
+        if (const std::string why =
+                why_unknown(study.machine.hardware, study.catalogue().all_hardware());
+            !why.empty())
             study.warnings.push_back(why + ". Without it " + then);
     if (study.machine.hardware.empty() && !found.visible.empty()) {
         FoundHardware chip = hardware_of(found, study.catalogue().all_hardware());
         study.machine.hardware_found = std::move(chip.name);
-        if (!chip.why_not.empty()) study.warnings.push_back(chip.why_not + ". Without `hardware: NAME` in the study " + then);
+        if (!chip.why_not.empty())
+            study.warnings.push_back(chip.why_not + ". Without `hardware: NAME` in the study " +
+                                     then);
     }
-    if (std::string other = why_other_chip(study); !other.empty()) study.warnings.push_back(std::move(other));
-    if (!found.trouble.empty()) study.warnings.push_back("the devices of this machine cannot be counted: " + found.trouble);
+    if (std::string other = why_other_chip(study); !other.empty())
+        study.warnings.push_back(std::move(other));
+    if (!found.trouble.empty())
+        study.warnings.push_back("the devices of this machine cannot be counted: " + found.trouble);
     const auto count = static_cast<std::int64_t>(found.visible.size());
     if (study.machine.devices && count > 0 && *study.machine.devices > count)
-        study.warnings.push_back("the study says that there are " + std::to_string(*study.machine.devices) +
-                                 " devices, and nvidia-smi finds " + std::to_string(count) +
-                                 " that this program may use; a trial that takes more cannot start");
+        study.warnings.push_back(
+            "the study says that there are " + std::to_string(*study.machine.devices) +
+            " devices, and nvidia-smi finds " + std::to_string(count) +
+            " that this program may use; a trial that takes more cannot start");
 }
 
 }  // namespace
 
 std::optional<std::int64_t> devices_of_node(const StudyFile& study) {
     const auto* deploy = std::get_if<DeployChoice>(&study.measuring);
-    if (deploy == nullptr || !deploy->kubernetes || study.machine.hardware.empty()) return std::nullopt;
+    if (deploy == nullptr || !deploy->kubernetes || study.machine.hardware.empty())
+        return std::nullopt;
     const auto chip = hardware_in(study.machine.hardware, study.catalogue().all_hardware());
-    if (!chip || !chip->devices_per_node || *chip->devices_per_node >= study.machine.devices.value_or(1)) return std::nullopt;
+    if (!chip || !chip->devices_per_node ||
+        *chip->devices_per_node >= study.machine.devices.value_or(1))
+        return std::nullopt;
     return chip->devices_per_node;
 }
 
-fs::path path_of(const Yaml& node) { return beside(fs::path(node.file()).parent_path(), text_with_home(node)); }
+fs::path path_of(const Yaml& node) {
+    return beside(fs::path(node.file()).parent_path(), text_with_home(node));
+}
 
 void read_model_name(const Yaml& node, const Catalogue& catalogue, StudyFile& study) {
     study.model = text_with_home(node);
@@ -270,7 +323,8 @@ void read_model_name(const Yaml& node, const Catalogue& catalogue, StudyFile& st
     study.model = with_home(catalogue.model(study.model_file.string()).model.name);
 }
 
-void read_machine(const Yaml& root, const Catalogue& catalogue, const MachineSource& source, StudyFile& study) {
+void read_machine(const Yaml& root, const Catalogue& catalogue, const MachineSource& source,
+                  StudyFile& study) {
     const auto read_device = [&](const Yaml& node) {
         std::string name = node.text();
         if (names_yaml_file(name)) {
@@ -297,16 +351,21 @@ void read_machine(const Yaml& root, const Catalogue& catalogue, const MachineSou
     if (kind.visible_devices != nullptr) visible = kind.visible_devices(study);
     if (study.machine.usd_per_device_hour) {
         const auto* deploy = std::get_if<DeployChoice>(&study.measuring);
-        const auto workers = static_cast<std::int64_t>(deploy != nullptr ? deploy->workers : 1);  // each sees its part
-        std::int64_t paid_for = found.all.empty() ? visible.value_or(1) * workers : static_cast<std::int64_t>(found.all.size());
+        const auto workers = static_cast<std::int64_t>(
+            deploy != nullptr ? deploy->workers : 1);  // each sees its part
+        std::int64_t paid_for = found.all.empty() ? visible.value_or(1) * workers
+                                                  : static_cast<std::int64_t>(found.all.size());
         if (study.machine.devices) paid_for = *study.machine.devices;
         *study.machine.usd_per_device_hour /= static_cast<double>(paid_for);
     }
-    if (visible) study.machine.devices = std::min(*visible, study.machine.devices.value_or(*visible));
-    else if (!study.machine.devices && !found.visible.empty()) study.machine.devices = static_cast<std::int64_t>(found.visible.size());
+    if (visible)
+        study.machine.devices = std::min(*visible, study.machine.devices.value_or(*visible));
+    else if (!study.machine.devices && !found.visible.empty())
+        study.machine.devices = static_cast<std::int64_t>(found.visible.size());
 }
 
-std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catalogue, StudyFile& study) {
+std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catalogue,
+                                        StudyFile& study) {
     const ServedBy served_by = kind_of(study).served_by;
     SpaceDescription description;
     const bool replayed = served_by == ServedBy::an_earlier_start;
@@ -320,26 +379,37 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
         const Yaml& named = root.at(keys::study.engine);
         for (const Yaml& item : named.is_sequence() ? named.items() : std::vector<Yaml>{named}) {
             description.engines.push_back(catalogue.engine(item));
-            const auto same = [&](const Engine& other) { return other.name == description.engines.back().name; };
-            if (std::count_if(description.engines.begin(), description.engines.end(), same) > 1) item.fail("the engine is named twice");
+            const auto same = [&](const Engine& other) {
+                return other.name == description.engines.back().name;
+            };
+            if (std::count_if(description.engines.begin(), description.engines.end(), same) > 1)
+                item.fail("the engine is named twice");
         }
-        if (description.engines.empty()) named.fail_wanted("the name of an engine, or a list of them");
+        if (description.engines.empty())
+            named.fail_wanted("the name of an engine, or a list of them");
     }
     const Yaml* versions = root.find(keys::study.engine_versions);
     AllErrors errors;
     if (space != nullptr)
         for (const auto& [name, node] : space->entries())
             errors.in([&, &name = name, &node = node] {
-                if (is_load_level(name)) description.load_levels.push_back(read_whole(name, node).parameter);
+                if (is_load_level(name))
+                    description.load_levels.push_back(read_whole(name, node).parameter);
                 else if (!own) {
                     check_keys_of_entry(name, node, description.engines);
                     description.entries.push_back(read_space_entry(name, node));
                 }
             });
     const Yaml* roles = root.find(keys::study.roles);
-    if (roles != nullptr) errors.in([&] { refuse_what_roles_exclude(*roles, study, description.engines); });
-    if (roles != nullptr) errors.in([&] { read_roles_of_study(*roles, own || served_by == ServedBy::a_running_server, description); });
-    if (const Yaml* preset = root.find(keys::study.preset)) errors.in([&] { add_preset(*preset, catalogue, versions, description); });
+    if (roles != nullptr)
+        errors.in([&] { refuse_what_roles_exclude(*roles, study, description.engines); });
+    if (roles != nullptr)
+        errors.in([&] {
+            read_roles_of_study(*roles, own || served_by == ServedBy::a_running_server,
+                                description);
+        });
+    if (const Yaml* preset = root.find(keys::study.preset))
+        errors.in([&] { add_preset(*preset, catalogue, versions, description); });
     else if (searches_quick(root, own, served_by, description, catalogue))
         errors.in([&] {
             add_preset(Yaml::parse(quick_preset, root.file()), catalogue, versions, description);
@@ -351,16 +421,22 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
         if (const auto served = served_model(study.model, study.catalogue().all_models()))
             description.model_facts = facts_of(served->model);
     description.adds_engine_default = !replayed;
-    if (const auto* deploy = std::get_if<DeployChoice>(&study.measuring); deploy != nullptr && deploy->container)
+    if (const auto* deploy = std::get_if<DeployChoice>(&study.measuring);
+        deploy != nullptr && deploy->container)
         description.images = deploy->container->images;
-    else if (deploy != nullptr && deploy->kubernetes) description.images = deploy->kubernetes->images;
+    else if (deploy != nullptr && deploy->kubernetes)
+        description.images = deploy->kubernetes->images;
     if (served_by == ServedBy::a_running_server) {
         if (space != nullptr && names_flags(*space))
-            space->fail("a server that runs keeps its flags: with `attach` only load.concurrency or load.request_rate can be searched");
-        if (description.engines.size() > 1) engine->fail("with `attach` one engine wanted: the one that runs");
+            space->fail(
+                "a server that runs keeps its flags: with `attach` only load.concurrency or "
+                "load.request_rate can be searched");
+        if (description.engines.size() > 1)
+            engine->fail("with `attach` one engine wanted: the one that runs");
         description.others_searched = false;
     } else {
-        if (!own && space != nullptr && names_flags(*space)) description.others_searched = false;  // who names some means these
+        if (!own && space != nullptr && names_flags(*space))
+            description.others_searched = false;  // who names some means these
         read_word<keys::others_words>(root, keys::study.others, description.others_searched);
     }
     std::vector<Yaml> rules;  // the nodes of description.constraints
@@ -372,38 +448,50 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
             });
     if (const Yaml* arguments = root.find(keys::study.arguments)) {
         if (arguments->is_sequence()) {
-            if (description.engines.size() > 1) arguments->fail("with several engines: a mapping, engine -> list of words");
-            read(root, keys::study.arguments, description.arguments[description.engines.front().name]);
+            if (description.engines.size() > 1)
+                arguments->fail("with several engines: a mapping, engine -> list of words");
+            read(root, keys::study.arguments,
+                 description.arguments[description.engines.front().name]);
         } else {
             read(root, keys::study.arguments, description.arguments);
-            for (const auto& [name, words] : arguments->entries()) check_names_engine(name, words, description.engines);
+            for (const auto& [name, words] : arguments->entries())
+                check_names_engine(name, words, description.engines);
         }
         for (const Engine& one : description.engines)
-            if (const auto words = description.arguments.find(one.name); words != description.arguments.end())
-                description.set_by_arguments[one.name] = CommandReader({one}, catalogue.root()).flags(words->second, one).values();
+            if (const auto words = description.arguments.find(one.name);
+                words != description.arguments.end())
+                description.set_by_arguments[one.name] =
+                    CommandReader({one}, catalogue.root()).flags(words->second, one).values();
     }
     if (versions != nullptr) {
         read(root, keys::study.engine_versions, description.versions);
         for (const auto& [name, version] : versions->entries()) {
             check_names_engine(name, version, description.engines);
-            if (version_numbers(version.text()).empty()) version.fail_wanted("a version such as 0.17.0");
+            if (version_numbers(version.text()).empty())
+                version.fail_wanted("a version such as 0.17.0");
         }
     }
     // Of what could be read, too: what is wrong with one parameter does not hide what is wrong with
     // another.
-    std::vector<std::pair<std::string, const Yaml*>> places;  // how a complaint begins -> where it belongs
+    std::vector<std::pair<std::string, const Yaml*>>
+        places;  // how a complaint begins -> where it belongs
     for (const SpaceEntry& entry : description.entries)
-        places.emplace_back("'" + entry.name + "'", entry.of_preset ? root.find(keys::study.preset) : space->entry(entry.name));
+        places.emplace_back("'" + entry.name + "'", entry.of_preset ? root.find(keys::study.preset)
+                                                                    : space->entry(entry.name));
     if (roles != nullptr) {
         places.emplace_back("'roles'", roles);
         for (const auto& [role, entries] : present(description.roles))
             for (const SpaceEntry& entry : entries)
-                places.emplace_back("'" + entry.name + "'", roles->entry(role)->entry(entry.name.substr(role.size() + 1)));
+                places.emplace_back("'" + entry.name + "'",
+                                    roles->entry(role)->entry(entry.name.substr(role.size() + 1)));
     }
-    for (const Parameter& level : description.load_levels) places.emplace_back("'" + level.name + "'", space->entry(level.name));
+    for (const Parameter& level : description.load_levels)
+        places.emplace_back("'" + level.name + "'", space->entry(level.name));
     try {
         auto composition = std::make_unique<Composition>(std::move(description));
-        const SearchSpace checked(composition->parameters(), composition->constraints());  // what is wrong is said with its place
+        const SearchSpace checked(
+            composition->parameters(),
+            composition->constraints());  // what is wrong is said with its place
         errors.throw_any();
         return composition;
     } catch (const ConstraintErrors& wrong) {
@@ -415,11 +503,14 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
         const bool whole = !errors.any();
         std::istringstream lines(error.what());
         for (std::string line; std::getline(lines, line);) {
-            const auto place = std::find_if(places.begin(), places.end(), [&](const auto& each) { return line.starts_with(each.first); });
+            const auto place = std::find_if(places.begin(), places.end(), [&](const auto& each) {
+                return line.starts_with(each.first);
+            });
             if (place == places.end() && !whole) continue;
             const bool placed = place != places.end() && place->second != nullptr;
             const Yaml& node = placed ? *place->second : space != nullptr ? *space : root;
-            const bool named = placed && &node != root.find(keys::study.preset) && line.starts_with(place->first + ": ");
+            const bool named = placed && &node != root.find(keys::study.preset) &&
+                               line.starts_with(place->first + ": ");
             errors.in([&] { node.fail(named ? line.substr(place->first.size() + 2) : line); });
         }
         errors.throw_any();

@@ -17,11 +17,13 @@ std::filesystem::path path_of(const Yaml& node);
 void read_model_name(const Yaml& node, const Catalogue& catalogue, StudyFile& study);
 /// `hardware`, `machine` and what the evaluator lets the engine see, into a study whose evaluator
 /// is read: which chip, and how many of them.
-void read_machine(const Yaml& root, const Catalogue& catalogue, const MachineSource& source, StudyFile& study);
+void read_machine(const Yaml& root, const Catalogue& catalogue, const MachineSource& source,
+                  StudyFile& study);
 /// Devices of one node, where a trial may take more and its engine may be spread over several
 /// nodes; nothing: no trial is.
 [[nodiscard]] std::optional<std::int64_t> devices_of_node(const StudyFile& study);
 /// The space of a study whose machine is read. Throws ParseError.
-std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catalogue, StudyFile& study);
+std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catalogue,
+                                        StudyFile& study);
 
 }  // namespace servetune

@@ -20,14 +20,17 @@ namespace fs = std::filesystem;
 void check_figure(const Yaml& file, const HardwareSpec& spec, const std::string& key) {
     const auto& table = keys::hardware;
     std::vector<std::string> known;
-    for (const Key& figure : {table.memory_bytes, table.memory_bandwidth_bytes_per_second, table.flops_per_second})
+    for (const Key& figure :
+         {table.memory_bytes, table.memory_bandwidth_bytes_per_second, table.flops_per_second})
         known.emplace_back(figure.name);
     if (spec.link_bytes_per_second) known.emplace_back(table.link_bytes_per_second.name);
     if (spec.network_bytes_per_second) known.emplace_back(table.network_bytes_per_second.name);
-    for (const auto& [type, flops] : spec.flops_per_second) known.push_back(std::string(table.flops_per_second.name) + "." + type);
+    for (const auto& [type, flops] : spec.flops_per_second)
+        known.push_back(std::string(table.flops_per_second.name) + "." + type);
     if (std::find(known.begin(), known.end(), key) == known.end())
         file.at(table.unverified)
-            .fail("'" + key + "' is no figure of this file; its figures: " + listed(nearest_first(key, known), known.size()));
+            .fail("'" + key + "' is no figure of this file; its figures: " +
+                  listed(nearest_first(key, known), known.size()));
 }
 
 HardwareSpec read_hardware(const Yaml& file) {
@@ -71,21 +74,26 @@ ModelSpec read_model(const Yaml& file) {
     read(file, table.kv_heads, spec.kv_heads);
     read(file, table.head_dim, spec.head_dim);
     read(file, table.vocabulary, spec.vocabulary);
-    spec.parameters_embedding = static_cast<double>(spec.vocabulary * spec.hidden_size) * (spec.tied_embeddings ? 1 : 2);
+    spec.parameters_embedding =
+        static_cast<double>(spec.vocabulary * spec.hidden_size) * (spec.tied_embeddings ? 1 : 2);
     if (!(spec.parameters_embedding < spec.parameters_active))
-        file.at(table.parameters_active).fail("more than the embeddings wanted, which are vocabulary x hidden_size");
+        file.at(table.parameters_active)
+            .fail("more than the embeddings wanted, which are vocabulary x hidden_size");
     read(file, table.context_tokens, spec.context_tokens);
     read(file, table.experts, spec.experts);
     read(file, table.experts_per_token, spec.experts_per_token);
-    spec.kv_bytes_per_token_16bit = static_cast<double>(4 * spec.attention_layers * spec.kv_heads * spec.head_dim);
+    spec.kv_bytes_per_token_16bit =
+        static_cast<double>(4 * spec.attention_layers * spec.kv_heads * spec.head_dim);
     read(file, table.kv_bytes_per_token_16bit, spec.kv_bytes_per_token_16bit);
     read(file, table.sliding_window, spec.sliding_window);
     read(file, table.sliding_layers, spec.sliding_layers);
-    if (file.at(table.weights).entries().empty()) file.at(table.weights).fail("at least one checkpoint wanted");
+    if (file.at(table.weights).entries().empty())
+        file.at(table.weights).fail("at least one checkpoint wanted");
     spec.native_type = file.at(table.weights).entries().front().first;
     for (const auto& [quantization, node] : file.at(table.weights).entries()) {
         node.check_keys(keys::weights);
-        ModelWeights weights{read<double>(node, keys::weights.bytes), read<double>(node, keys::weights.per_token),
+        ModelWeights weights{read<double>(node, keys::weights.bytes),
+                             read<double>(node, keys::weights.per_token),
                              product_type_of(quantization)};
         if (weights.per_token > weights.bytes) node.fail("per_token <= bytes must hold");
         spec.weights[quantization] = std::move(weights);
@@ -113,7 +121,8 @@ std::vector<HardwareSpec> Catalogue::all_hardware() const {
     for (const fs::path& file : files_in(root_ / "hardware")) {
         HardwareSpec shipped = read_hardware(Yaml::load(file));
         const auto end = result.begin() + static_cast<std::ptrdiff_t>(own);
-        if (std::none_of(result.begin(), end, [&](const HardwareSpec& one) { return one.name == shipped.name; }))
+        if (std::none_of(result.begin(), end,
+                         [&](const HardwareSpec& one) { return one.name == shipped.name; }))
             result.push_back(std::move(shipped));
     }
     return result;
@@ -121,13 +130,16 @@ std::vector<HardwareSpec> Catalogue::all_hardware() const {
 
 std::vector<ModelSpec> Catalogue::all_models() const {
     std::vector<ModelSpec> result;
-    for (const fs::path& file : own_models_) result.push_back(read_model(Yaml::load(file)));  // found first
-    for (const fs::path& file : files_in(root_ / "models")) result.push_back(read_model(Yaml::load(file)));
+    for (const fs::path& file : own_models_)
+        result.push_back(read_model(Yaml::load(file)));  // found first
+    for (const fs::path& file : files_in(root_ / "models"))
+        result.push_back(read_model(Yaml::load(file)));
     return result;
 }
 
 HardwareSpec Catalogue::hardware(const std::string& name) const {
-    if (names_yaml_file(name)) return read_hardware(Yaml::load(find("hardware", name, fs::current_path())));
+    if (names_yaml_file(name))
+        return read_hardware(Yaml::load(find("hardware", name, fs::current_path())));
     std::vector<HardwareSpec> known = all_hardware();
     std::vector<std::string> spelled;
     for (HardwareSpec& spec : known) {
@@ -135,7 +147,8 @@ HardwareSpec Catalogue::hardware(const std::string& name) const {
         spelled.push_back(spec.name);
     }
     if (auto mentioned = hardware_in(name, known)) return std::move(*mentioned);
-    throw IoError("there is no '" + name + "' among the hardware in " + (root_ / "hardware").string() +
+    throw IoError("there is no '" + name + "' among the hardware in " +
+                  (root_ / "hardware").string() +
                   "; known: " + listed(nearest_first(name, spelled), spelled.size()));
 }
 

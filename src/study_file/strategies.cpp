@@ -16,20 +16,33 @@ namespace {
 using Made = std::unique_ptr<Strategy>;
 
 constexpr std::array<StrategyKind, 6> strategy_rows{{
-    {"staged", false, [](const StudySetup& setup) -> Made { return std::make_unique<Staged>(setup.file.strategy.staged); }},
+    {"staged", false,
+     [](const StudySetup& setup) -> Made {
+         return std::make_unique<Staged>(setup.file.strategy.staged);
+     }},
     {"random", true, [](const StudySetup&) -> Made { return std::make_unique<Random>(); }},
     {"exhaustive", true, [](const StudySetup&) -> Made { return std::make_unique<Exhaustive>(); }},
-    {"quasi_random", true, [](const StudySetup& setup) -> Made { return std::make_unique<QuasiRandom>(setup.file.seed); }},
-    {"local_search", false, [](const StudySetup&) -> Made { return std::make_unique<LocalSearch>(); }},
-    {"bayesian", true, [](const StudySetup& setup) -> Made { return std::make_unique<Bayesian>(setup.bayesian_options()); }},
+    {"quasi_random", true,
+     [](const StudySetup& setup) -> Made {
+         return std::make_unique<QuasiRandom>(setup.file.seed);
+     }},
+    {"local_search", false,
+     [](const StudySetup&) -> Made { return std::make_unique<LocalSearch>(); }},
+    {"bayesian", true,
+     [](const StudySetup& setup) -> Made {
+         return std::make_unique<Bayesian>(setup.bayesian_options());
+     }},
 }};
 
 }  // namespace
 
 const StrategyKind& strategy_kind(std::string_view name) {
     const auto* const row =
-        std::find_if(strategy_rows.begin(), strategy_rows.end(), [&](const StrategyKind& kind) { return kind.name == name; });
-    if (row == strategy_rows.end()) throw std::logic_error("the strategy '" + std::string(name) + "' has no row in strategies.cpp");
+        std::find_if(strategy_rows.begin(), strategy_rows.end(),
+                     [&](const StrategyKind& kind) { return kind.name == name; });
+    if (row == strategy_rows.end())
+        throw std::logic_error("the strategy '" + std::string(name) +
+                               "' has no row in strategies.cpp");
     return *row;
 }
 

@@ -23,10 +23,12 @@ Assignment read_candidate(const Yaml& node, const Composition& composition) {
         } catch (const SpaceError& error) {
             value.fail(error.what());
         }
-        const auto parameter = std::find_if(composition.parameters().begin(), composition.parameters().end(),
-                                            [&](const Parameter& p) { return p.name == known; });
+        const auto parameter =
+            std::find_if(composition.parameters().begin(), composition.parameters().end(),
+                         [&](const Parameter& p) { return p.name == known; });
         if (!parameter->contains(value.value()))
-            value.fail(text_of(value.value()) + " is outside the domain of '" + known + "' (" + parameter->domain_text() + ")");
+            value.fail(text_of(value.value()) + " is outside the domain of '" + known + "' (" +
+                       parameter->domain_text() + ")");
         result[known] = value.value();
     }
     return result;
@@ -50,13 +52,16 @@ Stage read_stage(const Yaml& node, const Composition& composition, bool baseline
             stage.name += (stage.name.empty() ? "" : " x ") + name.text();
         }
     } else {
-        const std::string old(now_written("stage", node.entries().empty() ? "" : node.entries().front().first));
-        if (node.entries().size() != 1) node.fail(old.empty() ? "one name with its candidates wanted" : "old keys: " + old);
+        const std::string old(
+            now_written("stage", node.entries().empty() ? "" : node.entries().front().first));
+        if (node.entries().size() != 1)
+            node.fail(old.empty() ? "one name with its candidates wanted" : "old keys: " + old);
         stage.name = node.entries().front().first;
         for (const Yaml& candidate : node.entries().front().second.items())
             stage.candidates.push_back(read_candidate(candidate, composition));
     }
-    stage.carried = !baseline || (composition.engines().size() > 1 && stage.product == std::vector<std::string>{"engine"});
+    stage.carried = !baseline || (composition.engines().size() > 1 &&
+                                  stage.product == std::vector<std::string>{"engine"});
     return stage;
 }
 
@@ -76,10 +81,12 @@ std::string wrong_with_strategy(const std::string& name) {
 
 void check_strategy(const Yaml& node) {
     if (!node.is_scalar()) return node.check_keys(keys::strategy);
-    if (const std::string wrong = wrong_with_strategy(node.text()); !wrong.empty()) node.fail(wrong);
+    if (const std::string wrong = wrong_with_strategy(node.text()); !wrong.empty())
+        node.fail(wrong);
 }
 
-StrategyChoice read_strategy(const Yaml* node, const Composition& composition, const std::string& replaced) {
+StrategyChoice read_strategy(const Yaml* node, const Composition& composition,
+                             const std::string& replaced) {
     StrategyChoice result;
     const Yaml* staged = nullptr;
     const Yaml* bayesian = nullptr;
@@ -94,7 +101,8 @@ StrategyChoice read_strategy(const Yaml* node, const Composition& composition, c
         bayesian = node->find(keys::strategy.bayesian);
     }
     if (!replaced.empty()) {
-        if (const std::string wrong = wrong_with_strategy(replaced); !wrong.empty()) throw UsageError(wrong);
+        if (const std::string wrong = wrong_with_strategy(replaced); !wrong.empty())
+            throw UsageError(wrong);
         result.name = replaced;
     }
     if (bayesian != nullptr) read_bayesian(*bayesian, result.bayesian);
@@ -105,11 +113,13 @@ StrategyChoice read_strategy(const Yaml* node, const Composition& composition, c
         read(*staged, keys::staged.replicates, result.staged.replicates);
         const Yaml& stages = staged->at(keys::staged.stages);
         if (stages.items().empty()) stages.fail("at least one stage wanted");
-        for (const Yaml& stage : stages.items()) result.staged.stages.push_back(read_stage(stage, composition, baseline));
+        for (const Yaml& stage : stages.items())
+            result.staged.stages.push_back(read_stage(stage, composition, baseline));
     } else if (result.name == keys::strategy.staged.name) {
         // Without stages: every parameter that can vary, one after the other, in the space's order.
         for (const Parameter& parameter : composition.parameters())
-            if (!parameter.continuous() && parameter.level_count() > 1) result.staged.stages.push_back({parameter.name, {parameter.name}});
+            if (!parameter.continuous() && parameter.level_count() > 1)
+                result.staged.stages.push_back({parameter.name, {parameter.name}});
     }
     return result;
 }

@@ -68,19 +68,23 @@ bool listed_in(std::span<const std::string_view> paths, std::string_view path) {
     return std::find(paths.begin(), paths.end(), path) != paths.end();
 }
 
-void add_written(const Yaml& node, const std::string& path, std::map<std::string, std::string>& result) {
+void add_written(const Yaml& node, const std::string& path,
+                 std::map<std::string, std::string>& result) {
     if (listed_in(said_by_what_they_come_to, path) || listed_in(of_no_consequence, path)) return;
     if (!node.is_mapping() && listed_in(short_forms, path)) return;
     if (node.is_mapping())
-        for (const auto& [key, value] : node.entries()) add_written(value, path.empty() ? key : path + "." + key, result);
+        for (const auto& [key, value] : node.entries())
+            add_written(value, path.empty() ? key : path + "." + key, result);
     else if (node.is_sequence())
-        for (std::size_t i = 0; i < node.items().size(); ++i) add_written(node.items()[i], path + "[" + std::to_string(i) + "]", result);
+        for (std::size_t i = 0; i < node.items().size(); ++i)
+            add_written(node.items()[i], path + "[" + std::to_string(i) + "]", result);
     else result[of_later_versions + path] = node.is_scalar() ? node.text() : "";
 }
 
 /// The keys of the evaluator, but for those that its row names; its short form is what `define`
 /// says.
-void add_written_evaluator(const Yaml& root, const MeasuringKind& kind, std::map<std::string, std::string>& result) {
+void add_written_evaluator(const Yaml& root, const MeasuringKind& kind,
+                           std::map<std::string, std::string>& result) {
     const Yaml* node = root.at(keys::study.evaluator).entry(kind.name);
     if (node == nullptr || !node->is_mapping()) return;
     for (const auto& [key, value] : node->entries())
@@ -91,12 +95,16 @@ void add_written_evaluator(const Yaml& root, const MeasuringKind& kind, std::map
 std::string text_of_search(const Arrival& arrival) {
     if (!arrival.searched()) return "";
     const LoadSearch& search = arrival.search;
-    const auto bound = [](const std::optional<double>& value) { return value ? text_of(*value) : std::string("-"); };
-    return " searched=" + bound(search.from) + ".." + bound(search.to) + "," + std::to_string(search.points) + "," + text_of(search.within);
+    const auto bound = [](const std::optional<double>& value) {
+        return value ? text_of(*value) : std::string("-");
+    };
+    return " searched=" + bound(search.from) + ".." + bound(search.to) + "," +
+           std::to_string(search.points) + "," + text_of(search.within);
 }
 
 std::string text_of_workload(const Workload& workload) {
-    std::string result = "kind=" + std::string(name_in(dataset_kinds, workload.dataset.kind)) + " path=" + workload.dataset.path;
+    std::string result = "kind=" + std::string(name_in(dataset_kinds, workload.dataset.kind)) +
+                         " path=" + workload.dataset.path;
     const auto add = [&](const char* name, const std::optional<std::int64_t>& value) {
         if (value) result += " " + std::string(name) + "=" + std::to_string(*value);
     };
@@ -110,15 +118,21 @@ std::string text_of_workload(const Workload& workload) {
     add("turns", workload.dataset.turns);
     add("requests", workload.requests);
     const Arrival& arrival = workload.arrival;
-    result += " range_ratio=" + text_of(workload.dataset.range_ratio) + " arrival=" + std::string(name_in(arrival_kinds, arrival.kind)) +
-              "," + text_of(arrival.requests_per_second) + "," + text_of(arrival.burstiness) + "," +
-              text_of(arrival.to_requests_per_second) + "," + std::to_string(arrival.in_flight) + text_of_search(arrival) +
-              (arrival.speed == 1 ? "" : " speed=" + text_of(arrival.speed)) + " seed=" + std::to_string(workload.seed) +
-              " ignore_eos=" + (workload.ignore_eos ? "true" : "false") + " weight=" + text_of(workload.weight);
+    result += " range_ratio=" + text_of(workload.dataset.range_ratio) +
+              " arrival=" + std::string(name_in(arrival_kinds, arrival.kind)) + "," +
+              text_of(arrival.requests_per_second) + "," + text_of(arrival.burstiness) + "," +
+              text_of(arrival.to_requests_per_second) + "," + std::to_string(arrival.in_flight) +
+              text_of_search(arrival) +
+              (arrival.speed == 1 ? "" : " speed=" + text_of(arrival.speed)) +
+              " seed=" + std::to_string(workload.seed) +
+              " ignore_eos=" + (workload.ignore_eos ? "true" : "false") +
+              " weight=" + text_of(workload.weight);
     return result;
 }
 
-std::string text_of_assignment(const Assignment& assignment) { return Configuration::of(assignment).text(); }
+std::string text_of_assignment(const Assignment& assignment) {
+    return Configuration::of(assignment).text();
+}
 
 /// Which words each parameter adds to the command: a fingerprint of all its levels, one at a time
 /// on top of the default.
@@ -134,12 +148,14 @@ void add_flags(const StudySetup& setup, std::map<std::string, std::string>& resu
         std::string commands;
         for (const Value& value : values) {
             Assignment changed = space.default_configuration().assignment();
-            for (const Condition& condition : parameter.active_when) changed[condition.parent] = condition.values.front();
+            for (const Condition& condition : parameter.active_when)
+                changed[condition.parent] = condition.values.front();
             changed[parameter.name] = value;
             const Configuration completed = space.completed(changed);
             commands += setup.command(completed).text() + "\n";
             for (const RoleOf& role : setup.file.composition->roles_of(completed))
-                commands += setup.file.composition->render(completed, {"MODEL"}, role.name).text() + "\n";
+                commands +=
+                    setup.file.composition->render(completed, {"MODEL"}, role.name).text() + "\n";
         }
         result[of_later_versions + "flags." + parameter.name] = fingerprint_of(commands).text();
     }
@@ -150,7 +166,8 @@ void add_roles(const SearchSpace& space, std::map<std::string, std::string>& res
     for (const Parameter& parameter : space.parameters()) {
         std::string text = parameter.ordered() ? "ordered" : "not ordered";
         if (parameter.grows_memory) text += ", grows memory";
-        if (parameter.value_when_unset) text += ", without a flag " + text_of(*parameter.value_when_unset);
+        if (parameter.value_when_unset)
+            text += ", without a flag " + text_of(*parameter.value_when_unset);
         if (!parameter.concept_name.empty()) text += ", " + parameter.concept_name;
         result[of_later_versions + "roles." + parameter.name] = text;
     }
@@ -165,8 +182,11 @@ void add_data(const StudyFile& file, std::map<std::string, std::string>& result)
             try {
                 text = fingerprint_of(read_file(file_of(workload.dataset))).text();
             } catch (const IoError&) {
-                const auto kept = file.kept.find(of_later_versions + "data." + workload.name);  // read elsewhere, it is as it was
-                text = kept != file.kept.end() ? kept->second : "cannot be read";               // whoever sends the requests says so
+                const auto kept = file.kept.find(of_later_versions + "data." +
+                                                 workload.name);  // read elsewhere, it is as it was
+                text = kept != file.kept.end()
+                           ? kept->second
+                           : "cannot be read";  // whoever sends the requests says so
             }
             result[of_later_versions + "data." + workload.name] = text;
         }
@@ -176,10 +196,11 @@ std::string advice_with_secrets(const StudySetup& setup, const Configuration& co
     const StudyFile& file = setup.file;
     const std::string load = load_level_text(configuration);
     const MeasuringKind& kind = kind_of(file);
-    const std::string server = kind.server_text != nullptr                          ? kind.server_text(file)
-                               : !file.has_commands()                               ? "# " + configuration.text()
-                               : !file.composition->roles_of(configuration).empty() ? setup.command_text(configuration)
-                                                                                    : setup.launched(configuration).text();
+    const std::string server = kind.server_text != nullptr ? kind.server_text(file)
+                               : !file.has_commands()      ? "# " + configuration.text()
+                               : !file.composition->roles_of(configuration).empty()
+                                   ? setup.command_text(configuration)
+                                   : setup.launched(configuration).text();
     return server + (load.empty() ? "" : "\n# under " + load);
 }
 
@@ -192,7 +213,8 @@ Command StudySetup::launched(const Configuration& configuration, const LaunchTar
     const Launcher& launcher = *deploy->options.deploy.launcher;
     LaunchRequest request{engine, deploy->options.deploy.environment};
     const Value* image = configuration.find(image_parameter);
-    if (launcher.in_containers()) request.image = image != nullptr ? text_of(*image) : launcher.images().front();
+    if (launcher.in_containers())
+        request.image = image != nullptr ? text_of(*image) : launcher.images().front();
     // As in the trials: the first of `gpus` that the layout takes; all of them where the flags do
     // not say.
     const std::string& gpus = deploy->options.deploy.gpus;
@@ -204,7 +226,8 @@ Command StudySetup::launched(const Configuration& configuration, const LaunchTar
         for (std::int64_t i = 0; std::getline(names, name, ',') && (i < count || !by_flags); ++i)
             request.gpus += (i == 0 ? "" : ",") + name;
     } else if (!file.machine.gpus().empty())
-        for (std::int64_t i = 0; i < count; ++i) request.gpus += (i == 0 ? "" : ",") + std::to_string(i);
+        for (std::int64_t i = 0; i < count; ++i)
+            request.gpus += (i == 0 ? "" : ",") + std::to_string(i);
     return launcher.shown(request);
 }
 
@@ -215,16 +238,18 @@ std::map<std::string, std::string> written_settings(const Yaml& root, const Stud
     add_written_evaluator(root, kind, result);
     // Options of strategies that are not used decide nothing.
     std::erase_if(result, [&, of_strategies = of_later_versions + "strategy."](const auto& entry) {
-        return entry.first.starts_with(of_strategies) && !entry.first.starts_with(of_strategies + study.strategy.name + ".");
+        return entry.first.starts_with(of_strategies) &&
+               !entry.first.starts_with(of_strategies + study.strategy.name + ".");
     });
     result[of_later_versions + "evaluator"] = kind.name;
     return result;
 }
 
-void add_environment(const std::string& path, const std::map<std::string, std::string>& environment, const Redactor& secrets,
-                     std::map<std::string, std::string>& definition) {
+void add_environment(const std::string& path, const std::map<std::string, std::string>& environment,
+                     const Redactor& secrets, std::map<std::string, std::string>& definition) {
     // A whole fingerprint would let somebody try passwords; four digits of it do not.
-    for (const auto& [name, value] : environment) definition[path + name] = fingerprint_of(secrets.with_fingerprints(value)).text();
+    for (const auto& [name, value] : environment)
+        definition[path + name] = fingerprint_of(secrets.with_fingerprints(value)).text();
 }
 
 namespace {
@@ -233,7 +258,8 @@ const std::string hidden_secret = "${HIDDEN_SECRET}";
 
 /// A text whose URLs name no user.
 std::string without_users(std::string text) {
-    for (std::size_t at = text.find("://"); at != std::string::npos; at = text.find("://", at + 3)) {
+    for (std::size_t at = text.find("://"); at != std::string::npos;
+         at = text.find("://", at + 3)) {
         const std::size_t end = std::min(text.find_first_of(" \t\r\n\"'", at), text.size());
         const std::string_view user = user_info_of(std::string_view(text).substr(at, end - at));
         if (!user.empty()) text.replace(at + 3, user.size(), hidden_secret);
@@ -248,45 +274,56 @@ std::map<std::string, std::string> StudySetup::texts() const {
     for (const auto& [path, text] : file.source.files) {
         std::string& shown = result[path];
         for (const Redactor::Piece& piece : file.secrets.pieces(text))
-            shown += piece.shown.empty() ? piece.text : piece.shown.starts_with("${") ? piece.shown : hidden_secret;
+            shown += piece.shown.empty()             ? piece.text
+                     : piece.shown.starts_with("${") ? piece.shown
+                                                     : hidden_secret;
         shown = without_users(std::move(shown));
     }
     return result;
 }
 
-std::string StudySetup::advice(const Configuration& configuration) const { return file.secrets(advice_with_secrets(*this, configuration)); }
+std::string StudySetup::advice(const Configuration& configuration) const {
+    return file.secrets(advice_with_secrets(*this, configuration));
+}
 
 std::map<std::string, std::string> StudySetup::definition() const {
-    std::map<std::string, std::string> result{{"study", file.name},
-                                              {"model", file.model},
-                                              {"hardware", file.machine.hardware},
-                                              {"seed", std::to_string(file.seed)},
-                                              {"audit", file.audit},
-                                              {"decision", file.decision.rule == Decision::Rule::published ? "published" : "significant"},
-                                              {"min_gain", text_of(file.decision.min_gain)},
-                                              {"noise_cv", text_of(file.decision.noise_cv)},
-                                              {"strategy", file.strategy.name}};
-    for (const auto& [what, facts] : {std::pair{"model.facts", file.model_file}, {"hardware.facts", file.machine.hardware_file}})
+    std::map<std::string, std::string> result{
+        {"study", file.name},
+        {"model", file.model},
+        {"hardware", file.machine.hardware},
+        {"seed", std::to_string(file.seed)},
+        {"audit", file.audit},
+        {"decision", file.decision.rule == Decision::Rule::published ? "published" : "significant"},
+        {"min_gain", text_of(file.decision.min_gain)},
+        {"noise_cv", text_of(file.decision.noise_cv)},
+        {"strategy", file.strategy.name}};
+    for (const auto& [what, facts] : {std::pair{"model.facts", file.model_file},
+                                      {"hardware.facts", file.machine.hardware_file}})
         if (!facts.empty()) result[what] = fingerprint_of(read_text(facts)).text();
     add_definition(problem->space, file.objective, result);
-    for (const Workload& workload : file.workloads) result["workloads." + workload.name] = text_of_workload(workload);
-    for (const Workload& workload : file.report_workloads) result["report_workloads." + workload.name] = text_of_workload(workload);
+    for (const Workload& workload : file.workloads)
+        result["workloads." + workload.name] = text_of_workload(workload);
+    for (const Workload& workload : file.report_workloads)
+        result["report_workloads." + workload.name] = text_of_workload(workload);
     if (file.strategy.name == "staged") {
         result["strategy.replicates"] = std::to_string(file.strategy.staged.replicates);
         for (std::size_t i = 0; i < file.strategy.staged.stages.size(); ++i) {
             const Stage& stage = file.strategy.staged.stages[i];
             std::string text = stage.carried ? "carried:" : "not carried:";
             for (const std::string& name : stage.product) text += " " + name;
-            for (const Assignment& candidate : stage.candidates) text += " {" + text_of_assignment(candidate) + "}";
+            for (const Assignment& candidate : stage.candidates)
+                text += " {" + text_of_assignment(candidate) + "}";
             result["strategy.stages[" + std::to_string(i) + "] " + stage.name] = text;
         }
     }
-    for (std::size_t i = 0; i < knowledge.size(); ++i) result["knowledge[" + std::to_string(i) + "]"] = knowledge[i];
+    for (std::size_t i = 0; i < knowledge.size(); ++i)
+        result["knowledge[" + std::to_string(i) + "]"] = knowledge[i];
     if (!earlier.empty()) result[earlier_study_path] = earlier;
     if (!suggestions->empty()) {
         std::string all;
         for (const Configuration& one : *suggestions) all += one.text() + "\n";
-        result["suggestions"] = std::to_string(suggestions->size()) + " (" + fingerprint_of(all).text() + ")";
+        result["suggestions"] =
+            std::to_string(suggestions->size()) + " (" + fingerprint_of(all).text() + ")";
     }
     if (file.machine.found) {
         result[machine_found_path] = file.machine.gpus().empty() ? "no GPU" : file.machine.gpus();

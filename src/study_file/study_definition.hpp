@@ -17,7 +17,7 @@ struct StudyFile;
 std::map<std::string, std::string> written_settings(const Yaml& root, const StudyFile& study);
 
 /// A fingerprint of each variable, under `path` and its name.
-void add_environment(const std::string& path, const std::map<std::string, std::string>& environment, const Redactor& secrets,
-                     std::map<std::string, std::string>& definition);
+void add_environment(const std::string& path, const std::map<std::string, std::string>& environment,
+                     const Redactor& secrets, std::map<std::string, std::string>& definition);
 
 }  // namespace servetune

@@ -37,26 +37,30 @@ Yaml resolved(const Yaml& node, int depth = 0) {
     if (depth > 10) use->fail("more than 10 studies use each other; is it a circle?");
     const fs::path base = path_of(*use);
     if (!text_exists(base)) use->fail("there is no file " + base.string());
-    return resolved(Yaml::load(base), depth + 1).overlaid(node.without(keys::study.use), keys::study.space);
+    return resolved(Yaml::load(base), depth + 1)
+        .overlaid(node.without(keys::study.use), keys::study.space);
 }
 
 QualityOptions read_quality(const Yaml& node, const StudyFile& study) {
     const auto& table = keys::quality;
     node.check_keys(table);
-    if (!std::holds_alternative<DeployChoice>(study.measuring)) node.fail("only `evaluator: {deploy: ...}` asks an engine for answers");
+    if (!std::holds_alternative<DeployChoice>(study.measuring))
+        node.fail("only `evaluator: {deploy: ...}` asks an engine for answers");
     QualityOptions options;
     if (const Yaml* file = node.find(table.prompts)) {
         const fs::path prompts = path_of(*file);
         if (!text_exists(prompts)) file->fail("there is no file " + prompts.string());
         std::istringstream lines(read_text(prompts));
         for (std::string line; std::getline(lines, line);)
-            if (line.find_first_not_of(" \t\r") != std::string::npos) options.prompts.push_back(line);
+            if (line.find_first_not_of(" \t\r") != std::string::npos)
+                options.prompts.push_back(line);
         if (options.prompts.empty()) file->fail("there is no prompt in " + prompts.string());
     }
     read(node, table.command, options.command);
     read(node, table.metric, options.metric);
     read(node, table.within, options.within_seconds);
-    if (!options.command.empty() && !options.prompts.empty()) node.fail("has prompts or a command, not both");
+    if (!options.command.empty() && !options.prompts.empty())
+        node.fail("has prompts or a command, not both");
     return options;
 }
 
@@ -66,12 +70,14 @@ std::vector<KnowledgeChoice> read_knowledge(const Yaml& node) {
         if (item.is_scalar()) {
             std::string word;
             read_as(is::one_of<keys::knowledge_words>, item, word);
-            result.push_back(
-                {.kind = word == keys::knowledge_words.back() ? KnowledgeChoice::Kind::recipes : KnowledgeChoice::Kind::cost_model});
+            result.push_back({.kind = word == keys::knowledge_words.back()
+                                          ? KnowledgeChoice::Kind::recipes
+                                          : KnowledgeChoice::Kind::cost_model});
             continue;
         }
         item.check_keys(keys::knowledge);
-        if (item.entries().size() != 1) item.fail("one source wanted: cost_model, recipes, {study: FOLDER} or {table: FILE}");
+        if (item.entries().size() != 1)
+            item.fail("one source wanted: cost_model, recipes, {study: FOLDER} or {table: FILE}");
         if (const Yaml* study = item.find(keys::knowledge.study))
             result.push_back({.kind = KnowledgeChoice::Kind::study, .path = path_of(*study)});
         if (const Yaml* table = item.find(keys::knowledge.table))
@@ -83,13 +89,15 @@ std::vector<KnowledgeChoice> read_knowledge(const Yaml& node) {
 /// What a file may leave out whose study somebody else measures, or that replays a space of its
 /// own.
 Yaml completed(const Yaml& root, const fs::path& file) {
-    return Yaml::parse("study: \"-\"\nmodel: \"\"\nworkloads: []\nevaluator: {}\n", file.string()).overlaid(root, keys::study.space);
+    return Yaml::parse("study: \"-\"\nmodel: \"\"\nworkloads: []\nevaluator: {}\n", file.string())
+        .overlaid(root, keys::study.space);
 }
 
 /// Whether a table answers, and no engine is named whose commands its rows would be.
 bool replays_own_space(const Yaml& written) {
     const Yaml* evaluator = written.find(keys::study.evaluator);
-    return evaluator != nullptr && evaluator->is_mapping() && evaluator->find(keys::evaluator.replay) != nullptr &&
+    return evaluator != nullptr && evaluator->is_mapping() &&
+           evaluator->find(keys::evaluator.replay) != nullptr &&
            written.find(keys::study.engine) == nullptr;
 }
 
@@ -112,7 +120,8 @@ const Workload* StudyFile::workload_called(std::string_view wanted) const {
     for (const auto* list : {&workloads, &report_workloads})
         for (const Workload& workload : *list)
             if (workload.name == wanted ||
-                std::find(workload.printed_as.begin(), workload.printed_as.end(), wanted) != workload.printed_as.end())
+                std::find(workload.printed_as.begin(), workload.printed_as.end(), wanted) !=
+                    workload.printed_as.end())
                 return &workload;
     return nullptr;
 }
@@ -120,7 +129,8 @@ const Workload* StudyFile::workload_called(std::string_view wanted) const {
 namespace {
 
 bool is_load_test(const MeasuringChoice& measuring) {
-    return std::holds_alternative<SimulateChoice>(measuring) || std::holds_alternative<AttachChoice>(measuring) ||
+    return std::holds_alternative<SimulateChoice>(measuring) ||
+           std::holds_alternative<AttachChoice>(measuring) ||
            std::holds_alternative<DeployChoice>(measuring);
 }
 
@@ -129,18 +139,24 @@ bool names_load_test(const Yaml& written) {
     const Yaml* evaluator = written.find(keys::study.evaluator);
     if (evaluator == nullptr) return false;
     if (evaluator->is_scalar())
-        return std::find(keys::plain_evaluators.begin(), keys::plain_evaluators.end(), evaluator->text()) != keys::plain_evaluators.end();
+        return std::find(keys::plain_evaluators.begin(), keys::plain_evaluators.end(),
+                         evaluator->text()) != keys::plain_evaluators.end();
     if (!evaluator->is_mapping()) return false;
-    for (const Key& key : {keys::evaluator.simulate, keys::evaluator.attach, keys::evaluator.deploy})
+    for (const Key& key :
+         {keys::evaluator.simulate, keys::evaluator.attach, keys::evaluator.deploy})
         if (evaluator->find(key) != nullptr) return true;
     return false;
 }
 
 /// The measuring and the space of a study, and the machine that they are for.
-void read_what_is_searched(const Yaml& root, const Catalogue& catalogue, bool outside, const MachineSource& machine, AllErrors& errors,
-                           StudyFile& study) {
-    const bool known = errors.in([&] { study.measuring = read_measuring(spelled_out_evaluator(root.at(keys::study.evaluator)), outside); });
-    if (!known) study.measuring.emplace<DeployChoice>();  // only to read the rest: the study is refused
+void read_what_is_searched(const Yaml& root, const Catalogue& catalogue, bool outside,
+                           const MachineSource& machine, AllErrors& errors, StudyFile& study) {
+    const bool known = errors.in([&] {
+        study.measuring =
+            read_measuring(spelled_out_evaluator(root.at(keys::study.evaluator)), outside);
+    });
+    if (!known)
+        study.measuring.emplace<DeployChoice>();  // only to read the rest: the study is refused
     if (known && machine.kept) study.kept = machine.kept(study);
     errors.in([&] { read_machine(root, catalogue, machine, study); });
     if (known && kind_of(study).why_not != nullptr)
@@ -148,7 +164,8 @@ void read_what_is_searched(const Yaml& root, const Catalogue& catalogue, bool ou
             errors.in([&] { root.at(keys::study.evaluator).fail(why); });
     errors.in([&] {
         study.composition = read_space(root, catalogue, study);
-        for (std::string& warning : unchecked_versions(*study.composition, catalogue)) study.warnings.push_back(std::move(warning));
+        for (std::string& warning : unchecked_versions(*study.composition, catalogue))
+            study.warnings.push_back(std::move(warning));
     });
     std::vector<std::string> twice = said_twice(root, study);
     if (machine.kept) study.said_twice = std::move(twice);  // it ran so, and its report says it
@@ -164,7 +181,8 @@ Workload unread_workload(const Yaml& item) {
     return result;
 }
 
-void read_traffic(const Yaml& root, const Catalogue& catalogue, bool may_have_none, AllErrors& errors, StudyFile& study) {
+void read_traffic(const Yaml& root, const Catalogue& catalogue, bool may_have_none,
+                  AllErrors& errors, StudyFile& study) {
     std::set<std::string> names;
     const auto read_workloads = [&](const Yaml& list, std::vector<Workload>& into) {
         for (const Yaml& item : list.is_scalar() ? std::vector<Yaml>{list} : list.items()) {
@@ -172,7 +190,8 @@ void read_traffic(const Yaml& root, const Catalogue& catalogue, bool may_have_no
             errors.in([&] {
                 into.push_back(catalogue.workload(item));
                 if (!names.insert(into.back().name).second)
-                    item.fail("there are two workloads '" + into.back().name + "'; give one another name ('workload:')");
+                    item.fail("there are two workloads '" + into.back().name +
+                              "'; give one another name ('workload:')");
             });
             if (into.size() == before) into.push_back(unread_workload(item));
         }
@@ -180,10 +199,12 @@ void read_traffic(const Yaml& root, const Catalogue& catalogue, bool may_have_no
     errors.in([&] {
         const Yaml& workloads = root.at(keys::study.workloads);
         read_workloads(workloads, study.workloads);
-        if (study.workloads.empty() && !may_have_none && !errors.any()) workloads.fail("at least one workload wanted");
+        if (study.workloads.empty() && !may_have_none && !errors.any())
+            workloads.fail("at least one workload wanted");
     });
     errors.in([&] {
-        if (const Yaml* list = root.find(keys::study.report_workloads)) read_workloads(*list, study.report_workloads);
+        if (const Yaml* list = root.find(keys::study.report_workloads))
+            read_workloads(*list, study.report_workloads);
     });
 }
 
@@ -191,43 +212,55 @@ void read_traffic(const Yaml& root, const Catalogue& catalogue, bool may_have_no
 std::vector<std::string> longer_than_model(const StudyFile& study) {
     std::vector<std::string> result;
     if (!is_load_test(study.measuring)) return result;
-    const std::optional<ServedModel> served = served_model(study.model, study.catalogue().all_models());
+    const std::optional<ServedModel> served =
+        served_model(study.model, study.catalogue().all_models());
     if (!served) return result;
     for (const auto* list : {&study.workloads, &study.report_workloads})
         for (const Workload& workload : *list) {
             const Dataset& data = workload.dataset;
-            const std::int64_t asked = data.input_tokens.value_or(0) + data.prefix_tokens.value_or(0) + data.output_tokens.value_or(0);
+            const std::int64_t asked = data.input_tokens.value_or(0) +
+                                       data.prefix_tokens.value_or(0) +
+                                       data.output_tokens.value_or(0);
             if (asked > served->model.context_tokens)
-                result.push_back("the workload '" + workload.name + "' asks for " + std::to_string(asked) + " tokens a request, and " +
-                                 served->model.name + " was made for " + std::to_string(served->model.context_tokens) +
-                                 ": engines refuse longer requests unless a flag extends the context");
+                result.push_back(
+                    "the workload '" + workload.name + "' asks for " + std::to_string(asked) +
+                    " tokens a request, and " + served->model.name + " was made for " +
+                    std::to_string(served->model.context_tokens) +
+                    ": engines refuse longer requests unless a flag extends the context");
         }
     return result;
 }
 
-void read_goals(const Yaml& root, const Yaml& written, bool outside, AllErrors& errors, StudyFile& study) {
+void read_goals(const Yaml& root, const Yaml& written, bool outside, AllErrors& errors,
+                StudyFile& study) {
     if (const Yaml* quality = outside ? nullptr : root.find(keys::study.quality)) {
         study.quality.emplace();  // a limit on it is right, whatever is wrong with its options
-        if (study.composition != nullptr) errors.in([&] { study.quality = read_quality(*quality, study); });
+        if (study.composition != nullptr)
+            errors.in([&] { study.quality = read_quality(*quality, study); });
     }
-    const bool has_goals = errors.in(
-        [&] { read_objective(root.at(keys::study.objective), is_load_test(study.measuring) || names_load_test(written), study); });
+    const bool has_goals = errors.in([&] {
+        read_objective(root.at(keys::study.objective),
+                       is_load_test(study.measuring) || names_load_test(written), study);
+    });
     if (has_goals && is_load_test(study.measuring))
         errors.in([&] {
             look_for_load(root, study);
             if (!outside) check_objective_of_load_test(study, root.find(keys::study.objective));
         });
     if (has_goals && study.composition != nullptr)
-        if (const std::string warning = larger_looks_better(study); !warning.empty()) study.warnings.push_back(warning);
+        if (const std::string warning = larger_looks_better(study); !warning.empty())
+            study.warnings.push_back(warning);
     errors.in([&] {
         read(root, keys::study.never_worse_than, study.decision.never_worse_than);
         if (study.decision.never_worse_than && study.workloads.size() == 1)
-            root.at(keys::study.never_worse_than).fail("guards workloads from each other, and there is one");
+            root.at(keys::study.never_worse_than)
+                .fail("guards workloads from each other, and there is one");
     });
 }
 
 void read_decision(const Yaml& root, AllErrors& errors, StudyFile& study) {
-    errors.in([&] { read_word<keys::decision_rules>(root, keys::study.decision, study.decision.rule); });
+    errors.in(
+        [&] { read_word<keys::decision_rules>(root, keys::study.decision, study.decision.rule); });
     errors.in([&] { read(root, keys::study.min_gain, study.decision.min_gain); });
     errors.in([&] { read(root, keys::study.noise_cv, study.decision.noise_cv); });
     errors.in([&] { read(root, keys::study.default_again, study.default_again); });
@@ -242,7 +275,9 @@ void read_decision(const Yaml& root, AllErrors& errors, StudyFile& study) {
         read(root, keys::study.on_done, study.on_done);
         // As the words of `command`: a path stands beside the study.
         if (!study.on_done.empty() && study.on_done.front().find('/') != std::string::npos)
-            study.on_done.front() = (fs::absolute(on_disk(study.source.file)).parent_path() / study.on_done.front()).string();
+            study.on_done.front() =
+                (fs::absolute(on_disk(study.source.file)).parent_path() / study.on_done.front())
+                    .string();
     });
 }
 
@@ -250,7 +285,8 @@ void read_published_document(const Yaml& root, StudyFile& study) {
     const Yaml* published = root.find(keys::study.published);
     if (published == nullptr) return;
     for (const auto& [stage, value] : published->entries()) {
-        if (const std::string now(now_written("published", stage)); !now.empty()) value.fail("an old key: " + now);
+        if (const std::string now(now_written("published", stage)); !now.empty())
+            value.fail("an old key: " + now);
         if (std::none_of(study.strategy.staged.stages.begin(), study.strategy.staged.stages.end(),
                          [s = stage](const Stage& known) { return known.name == s; }) &&
             study.strategy.name == "staged")
@@ -259,42 +295,58 @@ void read_published_document(const Yaml& root, StudyFile& study) {
     read(root, keys::study.published, study.printed);
 }
 
-StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std::string& strategy, MeasuredBy by,
-                     const MachineSource& machine) {
+StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std::string& strategy,
+                     MeasuredBy by, const MachineSource& machine) {
     const Yaml written = resolved(Yaml::load(file));
     StudyFile study;
-    const bool outside = by == MeasuredBy::outside || (by == MeasuredBy::either && written.find(keys::study.evaluator) == nullptr);
+    const bool outside =
+        by == MeasuredBy::outside ||
+        (by == MeasuredBy::either && written.find(keys::study.evaluator) == nullptr);
     const bool own_space = outside || replays_own_space(written);
-    const Yaml root = outside ? completed(written.without(keys::study.evaluator), file) : own_space ? completed(written, file) : written;
+    const Yaml root = outside     ? completed(written.without(keys::study.evaluator), file)
+                      : own_space ? completed(written, file)
+                                  : written;
     AllErrors errors;
     errors.in([&] { root.check_keys(keys::study); });
     study.source.file = file;
     study.source.search_spaces = catalogue.root();
     errors.in([&] {
-        study.name = written.find(keys::study.study) != nullptr ? root.at(keys::study.study).text() : file.stem().string();
-        if (study.name.empty() || study.name.find('/') != std::string::npos || study.name.starts_with('.'))
-            root.at(keys::study.study).fail("a study's name is its folder's: no '/', no leading '.'");
+        study.name = written.find(keys::study.study) != nullptr ? root.at(keys::study.study).text()
+                                                                : file.stem().string();
+        if (study.name.empty() || study.name.find('/') != std::string::npos ||
+            study.name.starts_with('.'))
+            root.at(keys::study.study)
+                .fail("a study's name is its folder's: no '/', no leading '.'");
     });
     errors.in([&] { read_model_name(root.at(keys::study.model), catalogue, study); });
     read_what_is_searched(root, catalogue, outside, machine, errors, study);
     read_traffic(root, catalogue, own_space, errors, study);
-    for (std::string& warning : longer_than_model(study)) study.warnings.push_back(std::move(warning));
+    for (std::string& warning : longer_than_model(study))
+        study.warnings.push_back(std::move(warning));
     read_goals(root, written, outside, errors, study);
     read_decision(root, errors, study);
-    for (const std::string& one : study.said_twice) study.notes.push_back("Take care, its results may be of one server: " + one);
+    for (const std::string& one : study.said_twice)
+        study.notes.push_back("Take care, its results may be of one server: " + one);
     if (study.composition != nullptr)
-        if (const std::string note = larger_looks_better(study); !note.empty()) study.notes.push_back("Take care: " + note + ".");
+        if (const std::string note = larger_looks_better(study); !note.empty())
+            study.notes.push_back("Take care: " + note + ".");
     errors.in([&] {
         const Yaml* node = root.find(keys::study.strategy);
-        if (study.composition != nullptr) study.strategy = read_strategy(node, *study.composition, strategy);
+        if (study.composition != nullptr)
+            study.strategy = read_strategy(node, *study.composition, strategy);
         else if (node != nullptr) check_strategy(*node);
     });
     errors.in([&] {
-        if (const Yaml* knowledge = root.find(keys::study.knowledge)) study.knowledge = read_knowledge(*knowledge);
-        else if (!std::holds_alternative<SimulateChoice>(study.measuring)) {  // it would look up its own answers
-            study.knowledge.push_back({.kind = KnowledgeChoice::Kind::cost_model, .by_default = true});
-            if (!std::holds_alternative<ReplayChoice>(study.measuring))  // a recipe may rest on the same table
-                study.knowledge.push_back({.kind = KnowledgeChoice::Kind::recipes, .by_default = true});
+        if (const Yaml* knowledge = root.find(keys::study.knowledge))
+            study.knowledge = read_knowledge(*knowledge);
+        else if (!std::holds_alternative<SimulateChoice>(
+                     study.measuring)) {  // it would look up its own answers
+            study.knowledge.push_back(
+                {.kind = KnowledgeChoice::Kind::cost_model, .by_default = true});
+            if (!std::holds_alternative<ReplayChoice>(
+                    study.measuring))  // a recipe may rest on the same table
+                study.knowledge.push_back(
+                    {.kind = KnowledgeChoice::Kind::recipes, .by_default = true});
         }
     });
     errors.in([&] { read_published_document(root, study); });
@@ -311,8 +363,8 @@ std::size_t StudyFile::default_again_every() const {
     return measures() && decision.rule == Decision::Rule::significant ? usual : 0;
 }
 
-StudyFile load_study(const fs::path& file, const Catalogue& catalogue, const std::string& strategy, MeasuredBy by,
-                     const MachineSource& machine) {
+StudyFile load_study(const fs::path& file, const Catalogue& catalogue, const std::string& strategy,
+                     MeasuredBy by, const MachineSource& machine) {
     Redactor secrets;
     const CollectSecrets collecting(secrets);
     Texts texts{{study_of_texts, fs::absolute(on_disk(file)).lexically_normal().string()}};

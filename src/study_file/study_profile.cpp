@@ -12,17 +12,23 @@ namespace servetune {
 namespace {
 
 /// Of a positive number, as text.
-std::string nearest_power_of_two(double number) { return short_number_text(std::exp2(std::round(std::log2(number)))); }
+std::string nearest_power_of_two(double number) {
+    return short_number_text(std::exp2(std::round(std::log2(number))));
+}
 
 std::string class_of_workload(const Workload& workload) {
     std::string result(name_in(dataset_kinds, workload.dataset.kind));
-    const auto& [input, output] = std::pair(workload.dataset.input_tokens, workload.dataset.output_tokens);
+    const auto& [input, output] =
+        std::pair(workload.dataset.input_tokens, workload.dataset.output_tokens);
     if (input && *input > 0) result += " " + nearest_power_of_two(static_cast<double>(*input));
-    if (output && *output > 0) result += " to " + nearest_power_of_two(static_cast<double>(*output));
+    if (output && *output > 0)
+        result += " to " + nearest_power_of_two(static_cast<double>(*output));
     const Arrival& arrival = workload.arrival;
     result += ", " + std::string(name_in(arrival_kinds, arrival.kind));
-    if (arrival.in_flight > 0) result += " " + nearest_power_of_two(static_cast<double>(arrival.in_flight));
-    if (arrival.requests_per_second > 0) result += " " + nearest_power_of_two(arrival.requests_per_second);
+    if (arrival.in_flight > 0)
+        result += " " + nearest_power_of_two(static_cast<double>(arrival.in_flight));
+    if (arrival.requests_per_second > 0)
+        result += " " + nearest_power_of_two(arrival.requests_per_second);
     return result;
 }
 
@@ -57,7 +63,9 @@ void add_profile(const StudySetup& setup, std::map<std::string, std::string>& de
         engines.insert(engine.name);
         versions.insert(engine.name + " " + (version.empty() ? unknown_version : version));
     }
-    const auto add = [&](const char* name, const std::string& text) { definition[profile_paths + name] = text; };
+    const auto add = [&](const char* name, const std::string& text) {
+        definition[profile_paths + name] = text;
+    };
     add("machine", kind.machine(file));
     add("model", file.model);
     add("engine", sum_text(engines));

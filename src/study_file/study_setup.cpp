@@ -18,9 +18,11 @@ namespace {
 /// What a trial says goes to journal, log and report: without the secrets of the study.
 class WithoutSecrets : public Evaluator {
 public:
-    WithoutSecrets(std::unique_ptr<Evaluator> inner, Redactor secrets) : inner_(std::move(inner)), secrets_(std::move(secrets)) {}
+    WithoutSecrets(std::unique_ptr<Evaluator> inner, Redactor secrets)
+        : inner_(std::move(inner)), secrets_(std::move(secrets)) {}
 
-    Outcome evaluate(const Configuration& configuration, const EvaluationContext& context) override {
+    Outcome evaluate(const Configuration& configuration,
+                     const EvaluationContext& context) override {
         return without_secrets_in_errors(secrets_, [&] {
             Outcome outcome = inner_->evaluate(configuration, context);
             if (auto* failure = std::get_if<Failure>(&outcome)) {
@@ -28,7 +30,8 @@ public:
                 for (std::string& line : failure->log_lines) line = secrets_(line);
             } else
                 for (Finding& finding : std::get<Measurement>(outcome).validity.findings)
-                    for (std::string* text : {&finding.left, &finding.right, &finding.cause}) *text = secrets_(*text);
+                    for (std::string* text : {&finding.left, &finding.right, &finding.cause})
+                        *text = secrets_(*text);
             return outcome;
         });
     }
@@ -42,16 +45,19 @@ private:
 void check_strategy(const StudyFile& file) {
     const std::string& name = file.strategy.name;
     if (file.objective.several() && !strategy_kind(name).takes_several_goals)
-        throw UsageError(
-            file.source.file.string() + ": 'objective': the strategy " + name +
-            " compares one number, and there are several goals; these take several: " + listed(strategies_for_several_goals()));
+        throw UsageError(file.source.file.string() + ": 'objective': the strategy " + name +
+                         " compares one number, and there are several goals; these take several: " +
+                         listed(strategies_for_several_goals()));
     if (!file.budget.when_not_worth_it) return;
     if (name != "bayesian")
         throw UsageError(file.source.file.string() +
-                         ": 'budget.serves': only the strategy bayesian knows what is left to gain, and this is " + name);
+                         ": 'budget.serves': only the strategy bayesian knows what is left to "
+                         "gain, and this is " +
+                         name);
     if (file.objective.several())
         throw UsageError(file.source.file.string() +
-                         ": 'budget.serves': what a front gains has no worth in time; give one goal or a budget of trials");
+                         ": 'budget.serves': what a front gains has no worth in time; give one "
+                         "goal or a budget of trials");
 }
 
 }  // namespace
@@ -82,23 +88,31 @@ BayesianOptions StudySetup::bayesian_options() const {
 
 namespace {
 
-StudySetup set_up_study(StudyFile& file, const std::filesystem::path& folder, const RunHooks& hooks) {
+StudySetup set_up_study(StudyFile& file, const std::filesystem::path& folder,
+                        const RunHooks& hooks) {
     check_strategy(file);
     StudySetup setup;
     const MeasuringKind& kind = kind_of(file);
     kind.build(setup, file, folder, hooks);
     // Who measures elsewhere says by `noise_cv: 0` that a figure is exact.
-    setup.problem->replicates_inform = setup.evaluator != nullptr ? setup.evaluator->replicates_inform() : file.decision.noise_cv > 0;
-    if (kind.measures) setup.evaluator = std::make_unique<WithoutSecrets>(std::move(setup.evaluator), file.secrets);
-    for (auto& neighbour : setup.neighbours) neighbour = std::make_unique<WithoutSecrets>(std::move(neighbour), file.secrets);
+    setup.problem->replicates_inform = setup.evaluator != nullptr
+                                           ? setup.evaluator->replicates_inform()
+                                           : file.decision.noise_cv > 0;
+    if (kind.measures)
+        setup.evaluator =
+            std::make_unique<WithoutSecrets>(std::move(setup.evaluator), file.secrets);
+    for (auto& neighbour : setup.neighbours)
+        neighbour = std::make_unique<WithoutSecrets>(std::move(neighbour), file.secrets);
     if (file.strategy.name == "bayesian") {
         GatheredKnowledge knowledge = gather_knowledge(file, setup.problem->space, folder);
         setup.beliefs = std::move(knowledge.beliefs);
         setup.knowledge = std::move(knowledge.texts);
         setup.earlier = std::move(knowledge.earlier);
-        file.warnings.insert(file.warnings.end(), knowledge.warnings.begin(), knowledge.warnings.end());
+        file.warnings.insert(file.warnings.end(), knowledge.warnings.begin(),
+                             knowledge.warnings.end());
         for (const std::filesystem::path& suggested : file.suggestions)
-            for (Configuration& one : read_suggestions(suggested, *file.composition, setup.problem->space))
+            for (Configuration& one :
+                 read_suggestions(suggested, *file.composition, setup.problem->space))
                 setup.suggestions->push_back(std::move(one));
     }
     setup.file = std::move(file);

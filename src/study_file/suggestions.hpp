@@ -14,7 +14,9 @@ namespace servetune {
 /// -> value. What a mapping leaves out has its default. Throws IoError, and ParseError
 /// (`file:line:column: ...`) for a parameter that is not known or has no effect there, a value
 /// outside its domain and a constraint that is broken.
-std::vector<Configuration> read_suggestions(const std::filesystem::path& file, const Composition& composition, const SearchSpace& space);
+std::vector<Configuration> read_suggestions(const std::filesystem::path& file,
+                                            const Composition& composition,
+                                            const SearchSpace& space);
 
 /// Throws UsageError for a strategy that takes no suggestions.
 void check_takes_suggestions(const std::string& strategy);

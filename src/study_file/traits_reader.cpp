@@ -28,7 +28,8 @@ constexpr std::array<std::pair<Key, double EngineTraits::*>, 17> trait_figures{{
     {keys::traits.request_overhead_seconds, &EngineTraits::request_overhead_seconds},
     {keys::traits.chunk_overhead_seconds, &EngineTraits::chunk_overhead_seconds},
     {keys::traits.context_bytes, &EngineTraits::context_bytes},
-    {keys::traits.activation_bytes_per_token_and_width, &EngineTraits::activation_bytes_per_token_and_width},
+    {keys::traits.activation_bytes_per_token_and_width,
+     &EngineTraits::activation_bytes_per_token_and_width},
     {keys::traits.logits_bytes_per_entry, &EngineTraits::logits_bytes_per_entry},
     {keys::traits.graph_bytes, &EngineTraits::graph_bytes},
     {keys::traits.graph_bytes_per_size, &EngineTraits::graph_bytes_per_size},
@@ -45,16 +46,24 @@ constexpr std::array<std::pair<Key, bool EngineTraits::*>, 2> trait_switches{{
 AttentionTraits read_attention(const Yaml& node) {
     const auto& table = keys::attention;
     node.check_keys(table);
-    AttentionTraits result{read<double>(node, table.prefill_efficiency), read<double>(node, table.decode_efficiency), {}, {}};
+    AttentionTraits result{read<double>(node, table.prefill_efficiency),
+                           read<double>(node, table.decode_efficiency),
+                           {},
+                           {}};
     read(node, table.cache_types, result.cache_types);
-    if (const Yaml* chips = node.find(table.architectures)) result.architectures = read_architectures(*chips);
+    if (const Yaml* chips = node.find(table.architectures))
+        result.architectures = read_architectures(*chips);
     return result;
 }
 
 Defect read_defect(const Yaml& node) {
     const auto& table = keys::defect;
     node.check_keys(table);
-    Defect result{read<std::string>(node, table.kind), {}, read<double>(node, table.seconds), {}, read<std::string>(node, table.because)};
+    Defect result{read<std::string>(node, table.kind),
+                  {},
+                  read<double>(node, table.seconds),
+                  {},
+                  read<std::string>(node, table.because)};
     try {
         result.when = parse_expression(read<std::string>(node, table.when));
     } catch (const ParseError& error) {
@@ -86,9 +95,10 @@ void read_checks(const Yaml& list, EngineTraits& traits) {
     traits.checked.clear();
     for (const Yaml& node : list.items()) {
         node.check_keys(table);
-        traits.checked.push_back({read<std::string>(node, table.hardware), read<std::size_t>(node, table.rows),
-                                  read<double>(node, table.median_error), read<double>(node, table.error_90),
-                                  read<std::string>(node, table.of)});
+        traits.checked.push_back(
+            {read<std::string>(node, table.hardware), read<std::size_t>(node, table.rows),
+             read<double>(node, table.median_error), read<double>(node, table.error_90),
+             read<std::string>(node, table.of)});
     }
 }
 
@@ -98,12 +108,15 @@ void read_earlier(const Yaml& before, const std::string& version, EngineTraits& 
     const std::string* later = nullptr;
     for (const auto& [bound, node] : before.entries()) {
         node.check_keys(table);
-        if (version_numbers(bound).empty()) node.fail("a version of the engine wanted, such as \"0.14\"; got '" + bound + "'");
+        if (version_numbers(bound).empty())
+            node.fail("a version of the engine wanted, such as \"0.14\"; got '" + bound + "'");
         if (later != nullptr && compare_to_bound(bound, *later) >= 0)
             node.fail("the newest first: '" + bound + "' is not before '" + *later + "'");
         later = &bound;
         EngineTraits own;
-        for (auto* into : {&own, version.empty() || compare_to_bound(version, bound) >= 0 ? nullptr : &traits}) {  // the first: to check it
+        for (auto* into : {&own, version.empty() || compare_to_bound(version, bound) >= 0
+                                     ? nullptr
+                                     : &traits}) {  // the first: to check it
             if (into == nullptr) continue;
             if (node.find(table.compute_efficiency) != nullptr) into->compute_efficiency.clear();
             read(node, table.compute_efficiency, into->compute_efficiency);
@@ -112,24 +125,28 @@ void read_earlier(const Yaml& before, const std::string& version, EngineTraits& 
             if (const Yaml* checked = node.find(table.checked)) read_checks(*checked, *into);
         }
         if (!own.compute_efficiency.empty() && !own.compute_efficiency.contains("other"))
-            node.at(table.compute_efficiency).fail("'other' is missing: for types that are not named");
+            node.at(table.compute_efficiency)
+                .fail("'other' is missing: for types that are not named");
     }
 }
 
 void check_sources(const Yaml& file) {
     const Yaml& sources = file.at(keys::traits.sources);
     for (const auto& [key, node] : file.entries()) {
-        const bool figure = node.is_mapping() ? key != keys::traits.log.name && key != keys::traits.sources.name
-                                              : node.is_scalar() && key != keys::traits.engine.name;
-        if (figure && sources.entry(key) == nullptr) node.fail("'" + key + "' has no source: say where the figure is from under 'sources'");
+        const bool figure = node.is_mapping()
+                                ? key != keys::traits.log.name && key != keys::traits.sources.name
+                                : node.is_scalar() && key != keys::traits.engine.name;
+        if (figure && sources.entry(key) == nullptr)
+            node.fail("'" + key + "' has no source: say where the figure is from under 'sources'");
     }
 }
 
 EngineTraits read_traits(const Yaml& file, const std::string& version) {
     const auto& table = keys::traits;
     file.check_keys(table);
-    for (const Key* needed : {&table.compute_efficiency, &table.bandwidth_efficiency, &table.step_overhead_seconds,
-                              &table.sequence_overhead_seconds, &table.request_overhead_seconds})
+    for (const Key* needed :
+         {&table.compute_efficiency, &table.bandwidth_efficiency, &table.step_overhead_seconds,
+          &table.sequence_overhead_seconds, &table.request_overhead_seconds})
         (void)file.at(*needed);
     EngineTraits traits;
     read(file, table.engine, traits.engine);
@@ -139,7 +156,8 @@ EngineTraits read_traits(const Yaml& file, const std::string& version) {
     read(file, table.compute_efficiency, traits.compute_efficiency);
     if (!traits.compute_efficiency.contains("other"))
         file.at(table.compute_efficiency).fail("'other' is missing: for types that are not named");
-    for (const auto& [name, node] : file.at(table.attention).entries()) traits.attention[name] = read_attention(node);
+    for (const auto& [name, node] : file.at(table.attention).entries())
+        traits.attention[name] = read_attention(node);
     if (traits.attention.empty()) file.at(table.attention).fail("at least one back end wanted");
     traits.default_attention = file.at(table.attention).entries().front().first;
     if (const Yaml* node = file.find(table.defaults)) read_defaults(*node, traits);

@@ -28,7 +28,8 @@ namespace servetune {
 /// and, where it repeats a long text or stands below a long key, in bytes.
 class YamlBuilder {
 public:
-    explicit YamlBuilder(std::string name) : file_(std::make_shared<const std::string>(std::move(name))) {}
+    explicit YamlBuilder(std::string name)
+        : file_(std::make_shared<const std::string>(std::move(name))) {}
 
     Yaml build(const YAML::Node& node, const std::string& path, int depth) {
         constexpr std::size_t most_nodes = 1'000'000;
@@ -40,19 +41,23 @@ public:
         result.path_ = path;
         result.line_ = node.Mark().line + 1;
         result.column_ = node.Mark().column + 1;
-        if (++nodes_ > most_nodes) result.fail("the file expands to more than " + std::to_string(most_nodes) + " nodes");
+        if (++nodes_ > most_nodes)
+            result.fail("the file expands to more than " + std::to_string(most_nodes) + " nodes");
         bytes_ += path.size() + (node.IsScalar() ? node.Scalar().size() : 0);
-        if (bytes_ > most_bytes) result.fail("the file expands to more than " + std::to_string(most_bytes) + " bytes");
+        if (bytes_ > most_bytes)
+            result.fail("the file expands to more than " + std::to_string(most_bytes) + " bytes");
         if (depth > deepest) result.fail("nested more than " + std::to_string(deepest) + " deep");
         if (node.IsScalar()) {
             result.kind_ = Yaml::Kind::scalar;
             result.quoted_ = node.Tag() == "!";
             result.scalar_ = expanded(node.Scalar(), result);
-            if (result.scalar_.find('\0') != std::string::npos) result.fail("a NUL character, which no flag or path can have");
+            if (result.scalar_.find('\0') != std::string::npos)
+                result.fail("a NUL character, which no flag or path can have");
         } else if (node.IsSequence()) {
             result.kind_ = Yaml::Kind::sequence;
             for (std::size_t i = 0; i < node.size(); ++i)
-                result.items_.push_back(build(node[i], path + "[" + std::to_string(i) + "]", depth + 1));
+                result.items_.push_back(
+                    build(node[i], path + "[" + std::to_string(i) + "]", depth + 1));
         } else if (node.IsMap()) {
             result.kind_ = Yaml::Kind::mapping;
             std::set<std::string> seen;
@@ -92,10 +97,13 @@ private:
                 const auto dash = inside.find(":-");
                 const std::string name = inside.substr(0, dash);
                 if (!is_variable_name(name))
-                    at.fail("'${" + inside + "}': '" + name + "' is no name of an environment variable; write $${ for a plain ${");
+                    at.fail("'${" + inside + "}': '" + name +
+                            "' is no name of an environment variable; write $${ for a plain ${");
                 if (const char* value = std::getenv(name.c_str())) {
-                    for (std::string_view rest = value; !rest.empty(); rest.remove_prefix(character_length(rest)))
-                        if (character_length(rest) == 0) at.fail("the environment variable '" + name + "' is not UTF-8 text");
+                    for (std::string_view rest = value; !rest.empty();
+                         rest.remove_prefix(character_length(rest)))
+                        if (character_length(rest) == 0)
+                            at.fail("the environment variable '" + name + "' is not UTF-8 text");
                     keep_secret(value, name);
                     result += value;
                 } else if (dash != std::string::npos) result += inside.substr(dash + 2);
@@ -103,7 +111,9 @@ private:
                     // A value that none has, so that all who write `${NAME}` for the value do so.
                     keep_secret("value-of-" + name, name);
                     result += "value-of-" + name;
-                } else at.fail("the environment variable '" + name + "' is not set; set it, or write ${" + name + ":-default}");
+                } else
+                    at.fail("the environment variable '" + name +
+                            "' is not set; set it, or write ${" + name + ":-default}");
                 i = end + 1;
             } else if (i < text.size()) result += text[i++];
         }
@@ -114,7 +124,8 @@ private:
     /// be found by chance is left out (study_file/secrets.hpp).
     void keep_secret(const std::string& value, const std::string& name) {
         constexpr std::size_t long_number = 8;
-        if (!std::holds_alternative<std::string>(value_of(value)) && value.size() < long_number) return;
+        if (!std::holds_alternative<std::string>(value_of(value)) && value.size() < long_number)
+            return;
         const std::string shown = "${" + name + "}";
         secrets_->add(value, shown);
         CollectSecrets::found(value, shown);
@@ -135,11 +146,12 @@ public:
     void OnDocumentEnd() override {}
     void OnNull(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
     void OnAlias(const YAML::Mark& mark, YAML::anchor_t /*anchor*/) override { begin(mark); }
-    void OnScalar(const YAML::Mark& mark, const std::string& /*tag*/, YAML::anchor_t /*anchor*/, const std::string& /*value*/) override {
+    void OnScalar(const YAML::Mark& mark, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
+                  const std::string& /*value*/) override {
         begin(mark);
     }
-    void OnSequenceStart(const YAML::Mark& mark, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
-                         YAML::EmitterStyle::value /*style*/) override {
+    void OnSequenceStart(const YAML::Mark& mark, const std::string& /*tag*/,
+                         YAML::anchor_t /*anchor*/, YAML::EmitterStyle::value /*style*/) override {
         begin(mark);
     }
     void OnSequenceEnd() override {}
@@ -167,9 +179,11 @@ void check_one_document(const std::string& text, const std::string& name) {
     ContentStart first, second, third;
     if (!parser.HandleNextDocument(first) || !parser.HandleNextDocument(second)) return;
     if (!second.line && parser.HandleNextDocument(third))
-        throw ParseError(name + ":" + std::to_string(third.document) + ": not YAML: text after the end of the document");
+        throw ParseError(name + ":" + std::to_string(third.document) +
+                         ": not YAML: text after the end of the document");
     throw ParseError(name + ":" + std::to_string(second.line.value_or(second.document)) +
-                     ": a second YAML document, and a file has one; remove the '---' (or '...') above it, or make two files");
+                     ": a second YAML document, and a file has one; remove the '---' (or '...') "
+                     "above it, or make two files");
 }
 
 /// yaml-cpp names neither tabs nor indentation where they are the reason.
@@ -180,7 +194,8 @@ std::string indentation_hint(std::string_view text, const YAML::Exception& error
         text.remove_prefix(end + 1);
     }
     const std::string_view indentation = text.substr(0, text.find_first_not_of(" \t"));
-    if (indentation.find('\t') != std::string_view::npos) return "; a tab is in front of this line, and YAML indents with blanks";
+    if (indentation.find('\t') != std::string_view::npos)
+        return "; a tab is in front of this line, and YAML indents with blanks";
     const bool of_map = error.msg.find("map") != std::string::npos;
     return indentation.empty() || !of_map ? "" : "; are the lines of one mapping indented alike?";
 }
@@ -194,19 +209,23 @@ Yaml Yaml::parse(std::string_view text, const std::string& name) {
     // 18 MB. The largest file of the search spaces has 34 kB.
     constexpr std::size_t largest = 1U << 20U;
     if (text.size() > largest)
-        throw ParseError(name + ": a YAML file has at most " + std::to_string(largest) + " bytes, got " + std::to_string(text.size()));
+        throw ParseError(name + ": a YAML file has at most " + std::to_string(largest) +
+                         " bytes, got " + std::to_string(text.size()));
     text = utf8_text(text, name);
     try {
         const std::string copy(text);
         check_one_document(copy, name);
         return YamlBuilder(name).build(YAML::Load(copy), "", 0);
     } catch (const YAML::Exception& error) {
-        throw ParseError(name + ":" + std::to_string(error.mark.line + 1) + ":" + std::to_string(error.mark.column + 1) +
-                         ": not YAML: " + error.msg + indentation_hint(text, error));
+        throw ParseError(name + ":" + std::to_string(error.mark.line + 1) + ":" +
+                         std::to_string(error.mark.column + 1) + ": not YAML: " + error.msg +
+                         indentation_hint(text, error));
     }
 }
 
-std::string Yaml::place() const { return *file_ + ":" + std::to_string(line_) + ":" + std::to_string(column_); }
+std::string Yaml::place() const {
+    return *file_ + ":" + std::to_string(line_) + ":" + std::to_string(column_);
+}
 
 void Yaml::fail(const std::string& message) const {
     // A key or a text may be as long as the file. A message names it and does not repeat it.
@@ -217,10 +236,12 @@ void Yaml::fail(const std::string& message) const {
 
 void Yaml::fail_wanted(std::string_view wanted) const {
     constexpr std::size_t longest_quote = 100;
-    const std::string got = kind_ == Kind::null       ? "nothing"
-                            : kind_ == Kind::scalar   ? "'" + start_of(scalar_.substr(0, scalar_.find('\n')), longest_quote) + "'"
-                            : kind_ == Kind::sequence ? "a list"
-                                                      : "a mapping";
+    const std::string got =
+        kind_ == Kind::null ? "nothing"
+        : kind_ == Kind::scalar
+            ? "'" + start_of(scalar_.substr(0, scalar_.find('\n')), longest_quote) + "'"
+        : kind_ == Kind::sequence ? "a list"
+                                  : "a mapping";
     fail(std::string(wanted) + " wanted, got " + got);
 }
 
@@ -228,7 +249,8 @@ namespace {
 
 /// What may stand in place of an unknown key: those that are spelled alike first; where none is,
 /// the required ones and others that come first in the table.
-std::string known_keys_text(const std::string& wrong, const std::vector<std::string>& names, std::span<const Key> known) {
+std::string known_keys_text(const std::string& wrong, const std::vector<std::string>& names,
+                            std::span<const Key> known) {
     constexpr std::size_t few = 8, longest_name = 64;  // a whole text is like no name
     if (names.empty()) return "none is known here";
     const std::string_view word = std::string_view(wrong).substr(0, longest_name);
@@ -239,7 +261,8 @@ std::string known_keys_text(const std::string& wrong, const std::vector<std::str
     for (const bool required : {true, false})
         for (const Key& key : known)
             if (key.required == required && likely.size() < few) likely.emplace_back(key.name);
-    return "known are " + listed(likely) + " and others: search_spaces/FORMAT.md lists all " + std::to_string(names.size());
+    return "known are " + listed(likely) + " and others: search_spaces/FORMAT.md lists all " +
+           std::to_string(names.size());
 }
 
 }  // namespace
@@ -295,7 +318,8 @@ Value Yaml::value() const {
 }
 
 bool Yaml::boolean() const {
-    if (is_scalar() && !quoted_ && (scalar_ == "true" || scalar_ == "false")) return scalar_ == "true";
+    if (is_scalar() && !quoted_ && (scalar_ == "true" || scalar_ == "false"))
+        return scalar_ == "true";
     fail_wanted("true or false");
 }
 
@@ -316,9 +340,11 @@ double Yaml::seconds() const {
         {{"ms", 1e-3}, {"min", 60}, {"s", 1}, {"h", 3600}, {"d", 86400}}};
     for (const auto& [unit, factor] : units) {
         if (!is_scalar() || !scalar_.ends_with(unit)) continue;
-        const auto number = real_of(std::string_view(scalar_).substr(0, scalar_.size() - unit.size()));
+        const auto number =
+            real_of(std::string_view(scalar_).substr(0, scalar_.size() - unit.size()));
         if (!number || *number < 0) continue;
-        if (*number * factor > longest_seconds) fail_wanted("a duration of at most a hundred years");
+        if (*number * factor > longest_seconds)
+            fail_wanted("a duration of at most a hundred years");
         return *number * factor;
     }
     fail_wanted("a duration such as 500ms, 90s, 20min, 8h or 2d");
@@ -333,7 +359,8 @@ double Yaml::positive_seconds() const {
 double Yaml::fraction() const {
     if (is_scalar()) {
         const double one = scalar_.ends_with('%') ? 100 : 1;
-        const auto number = real_of(std::string_view(scalar_).substr(0, scalar_.size() - (one > 1 ? 1 : 0)));
+        const auto number =
+            real_of(std::string_view(scalar_).substr(0, scalar_.size() - (one > 1 ? 1 : 0)));
         if (number && *number > one) fail_wanted("a share of at most 100 %");
         if (number && *number >= 0) return *number / one;
     }
@@ -347,14 +374,16 @@ std::vector<Value> Yaml::values() const {
     return result;
 }
 
-Yaml Yaml::overlaid(const Yaml& over, const Key& merged) const { return laid_under(over, merged.name); }
+Yaml Yaml::overlaid(const Yaml& over, const Key& merged) const {
+    return laid_under(over, merged.name);
+}
 
 Yaml Yaml::laid_under(const Yaml& over, std::string_view merged) const {
     Yaml result = over;
     result.entries_ = entries();
     for (const auto& [key, child] : over.entries()) {
-        const auto old =
-            std::find_if(result.entries_.begin(), result.entries_.end(), [k = key](const auto& entry) { return entry.first == k; });
+        const auto old = std::find_if(result.entries_.begin(), result.entries_.end(),
+                                      [k = key](const auto& entry) { return entry.first == k; });
         if (old == result.entries_.end()) result.entries_.emplace_back(key, child);
         else old->second = key == merged ? old->second.laid_under(child, "") : child;
     }

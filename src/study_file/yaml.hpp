@@ -70,7 +70,8 @@ public:
     [[nodiscard]] bool boolean() const;
     [[nodiscard]] std::int64_t integer() const;
     [[nodiscard]] double real() const;
-    [[nodiscard]] double seconds() const;             ///< `8h`, `20min`, `90s`, `500ms`; at most a hundred years
+    [[nodiscard]] double seconds()
+        const;  ///< `8h`, `20min`, `90s`, `500ms`; at most a hundred years
     [[nodiscard]] double positive_seconds() const;    ///< the same, and more than nothing
     [[nodiscard]] double fraction() const;            ///< `1%` or `0.01`; at most 1
     [[nodiscard]] std::vector<Value> values() const;  ///< a list, or one value
@@ -97,7 +98,8 @@ private:
     std::vector<std::pair<std::string, Yaml>> entries_;
     std::vector<Yaml> items_;
     std::shared_ptr<const std::string> file_;
-    std::shared_ptr<const Redactor> secrets_;  ///< what `${NAME}` gave in this file: messages show the name
+    std::shared_ptr<const Redactor>
+        secrets_;  ///< what `${NAME}` gave in this file: messages show the name
     std::string path_;
     int line_ = 0;
     int column_ = 0;

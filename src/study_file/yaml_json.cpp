@@ -19,15 +19,22 @@ OrderedJson scalar_json(const Yaml& node) {
     const Value value = node.value();
     if (const auto* flag = std::get_if<bool>(&value)) return *flag;
     if (const auto* text = std::get_if<std::string>(&value)) {
-        constexpr std::array<std::string_view, 16> booleans{"yes", "Yes", "YES", "no",  "No",   "NO",   "on",    "On",
-                                                            "ON",  "off", "Off", "OFF", "True", "TRUE", "False", "FALSE"};
-        if (!node.is_quoted() && std::find(booleans.begin(), booleans.end(), *text) != booleans.end())
-            node.fail("'" + *text + "' is a text or a boolean, by the version of YAML: write true or false, or put it in quotes");
+        constexpr std::array<std::string_view, 16> booleans{
+            "yes", "Yes", "YES", "no",  "No",   "NO",   "on",    "On",
+            "ON",  "off", "Off", "OFF", "True", "TRUE", "False", "FALSE"};
+        if (!node.is_quoted() &&
+            std::find(booleans.begin(), booleans.end(), *text) != booleans.end())
+            node.fail("'" + *text +
+                      "' is a text or a boolean, by the version of YAML: write true or false, or "
+                      "put it in quotes");
         return *text;
     }
     const std::string written = node.text();
-    if (written.size() > 1 && written[0] == '0' && written.find_first_not_of("0123456789") == std::string::npos)
-        node.fail("'" + written + "' is octal or decimal, by the version of YAML: write the decimal number, or put it in quotes");
+    if (written.size() > 1 && written[0] == '0' &&
+        written.find_first_not_of("0123456789") == std::string::npos)
+        node.fail("'" + written +
+                  "' is octal or decimal, by the version of YAML: write the decimal number, or put "
+                  "it in quotes");
     if (const auto* integer = std::get_if<std::int64_t>(&value)) return *integer;
     if (const auto* real = std::get_if<double>(&value)) return *real;
     return written;

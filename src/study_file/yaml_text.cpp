@@ -20,31 +20,42 @@ namespace {
 
 /// 0x1f, 0b1, 0o7, 1_000, 1_0.5: numbers of YAML 1.1 or 1.2 that are none of ours.
 bool is_number_elsewhere(std::string_view text) {
-    if (text.size() > 2 && text[0] == '0' && std::string_view("xXbBoO").find(text[1]) != std::string_view::npos)
+    if (text.size() > 2 && text[0] == '0' &&
+        std::string_view("xXbBoO").find(text[1]) != std::string_view::npos)
         return text.find_first_not_of("0123456789abcdefABCDEF_", 2) == std::string_view::npos;
-    return text.find('_') != std::string_view::npos && text.find_first_not_of("0123456789_.eE+-") == std::string_view::npos;
+    return text.find('_') != std::string_view::npos &&
+           text.find_first_not_of("0123456789_.eE+-") == std::string_view::npos;
 }
 
 }  // namespace
 
 std::string yaml_quoted(const std::string& text) {
-    std::string result = printable(nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-    for (const auto& [character, escape] : {std::pair("\xEF\xBF\xBE", "\\ufffe"), {"\xEF\xBF\xBF", "\\uffff"}})
-        for (auto at = result.find(character); at != std::string::npos; at = result.find(character, at)) result.replace(at, 3, escape);
+    std::string result = printable(
+        nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    for (const auto& [character, escape] :
+         {std::pair("\xEF\xBF\xBE", "\\ufffe"), {"\xEF\xBF\xBF", "\\uffff"}})
+        for (auto at = result.find(character); at != std::string::npos;
+             at = result.find(character, at))
+            result.replace(at, 3, escape);
     return result;
 }
 
 std::string yaml_text(const std::string& text) {
-    static const std::set<std::string> booleans{"on", "off", "yes", "no", "y", "n", "null", "true", "false"};
+    static const std::set<std::string> booleans{"on", "off",  "yes",  "no",   "y",
+                                                "n",  "null", "true", "false"};
     std::string literal;
-    for (std::size_t i = 0; i < text.size(); ++i) literal += text.compare(i, 2, "${") == 0 ? "$$" : std::string(1, text[i]);
-    const bool plain =
-        !literal.empty() && std::holds_alternative<std::string>(value_of(literal)) && !booleans.contains(lower_case(literal)) &&
-        std::isalnum(static_cast<unsigned char>(literal.front())) != 0 &&
-        literal.find_first_not_of("0123456789-") != std::string::npos &&  // 2026-11-25 is a date to some
-        !is_number_elsewhere(literal) && std::all_of(literal.begin(), literal.end(), [](char c) {
-            return std::isalnum(static_cast<unsigned char>(c)) != 0 || std::string_view("._/-+").find(c) != std::string_view::npos;
-        });
+    for (std::size_t i = 0; i < text.size(); ++i)
+        literal += text.compare(i, 2, "${") == 0 ? "$$" : std::string(1, text[i]);
+    const bool plain = !literal.empty() && std::holds_alternative<std::string>(value_of(literal)) &&
+                       !booleans.contains(lower_case(literal)) &&
+                       std::isalnum(static_cast<unsigned char>(literal.front())) != 0 &&
+                       literal.find_first_not_of("0123456789-") !=
+                           std::string::npos &&  // 2026-11-25 is a date to some
+                       !is_number_elsewhere(literal) &&
+                       std::all_of(literal.begin(), literal.end(), [](char c) {
+                           return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+                                  std::string_view("._/-+").find(c) != std::string_view::npos;
+                       });
     return plain ? literal : yaml_quoted(literal);
 }
 

@@ -15,6 +15,8 @@ std::string yaml_text(const std::string& text);
 std::string yaml_quoted(const std::string& text);
 
 /// Whether a name is that of a YAML file and not of something that such a file is about.
-inline bool names_yaml_file(std::string_view name) noexcept { return name.ends_with(".yaml") || name.ends_with(".yml"); }
+inline bool names_yaml_file(std::string_view name) noexcept {
+    return name.ends_with(".yaml") || name.ends_with(".yml");
+}
 
 }  // namespace servetune

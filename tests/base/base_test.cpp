@@ -88,7 +88,8 @@ TEST_CASE("the normal distribution holds together, far to the left too") {
         CHECK(normal_cdf(x) + normal_cdf(-x) == Approx(1));
         CHECK(normal_cdf(2 * x, 4) == Approx(normal_cdf(x)));
         CHECK(normal_quantile(normal_cdf(x)) == Approx(x).margin(1e-9));
-        CHECK((normal_cdf(x + 1e-5) - normal_cdf(x - 1e-5)) / 2e-5 == Approx(normal_density(x)).epsilon(1e-6));
+        CHECK((normal_cdf(x + 1e-5) - normal_cdf(x - 1e-5)) / 2e-5 ==
+              Approx(normal_density(x)).epsilon(1e-6));
         CHECK(std::exp(log_normal_density(x)) == Approx(normal_density(x)));
         CHECK(inverse_mills(x) == Approx(normal_density(x) / normal_cdf(x)));
     }
@@ -126,7 +127,8 @@ TEST_CASE("draws have the distribution they claim") {
     CHECK(std::abs(squares / n - 1) < 4 * std::sqrt(2.0 / n));
 }
 
-TEST_CASE("a value that must be there is given, and one that is missing names the line that wanted it") {
+TEST_CASE(
+    "a value that must be there is given, and one that is missing names the line that wanted it") {
     std::optional<std::string> value("there");
     CHECK(present(std::as_const(value)) == "there");
     present(value) += " still";

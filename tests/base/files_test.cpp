@@ -26,7 +26,8 @@ namespace {
 namespace fs = std::filesystem;
 
 std::size_t files_in(const fs::path& folder) {
-    return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
+    return static_cast<std::size_t>(
+        std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
 }
 
 fs::path fifo_in(const TemporaryFolder& folder) {
@@ -42,7 +43,8 @@ std::future<std::string> reader_of(const fs::path& file) {
 
 /// A device of our own, with the numbers of one of the machine's; nothing where this user may not
 /// make or open one.
-std::optional<fs::path> device_in(const TemporaryFolder& folder, const char* name, unsigned minor_number) {
+std::optional<fs::path> device_in(const TemporaryFolder& folder, const char* name,
+                                  unsigned minor_number) {
     fs::path file = folder.path() / name;
     if (mknod(file.c_str(), S_IFCHR | 0600, makedev(1, minor_number)) != 0) return std::nullopt;
     const int descriptor = open(file.c_str(), O_WRONLY | O_CLOEXEC);
@@ -70,7 +72,8 @@ TEST_CASE("a file is written as a whole, and keeps its mode") {
     }
     CHECK(read_file(file) == "second");
     CHECK(files_in(folder.path()) == 1);
-    CHECK(message_of<IoError>([&] { write_file(folder.path(), "x"); }) == "cannot write " + folder.path().string() + ": it is a folder");
+    CHECK(message_of<IoError>([&] { write_file(folder.path(), "x"); }) ==
+          "cannot write " + folder.path().string() + ": it is a folder");
     CHECK(message_of<IoError>([&] { write_file(folder.path() / "no/x", "x"); }) ==
           "cannot write " + (folder.path() / "no/x").string() + ": No such file or directory");
 }
@@ -83,7 +86,8 @@ TEST_CASE("whether a file can be written is known before, and changes nothing") 
     CHECK_NOTHROW(check_writable("/dev/full"));  // only writing shows it
     CHECK(read_file(folder.path() / "old.txt") == "old");
     CHECK(files_in(folder.path()) == 1);
-    CHECK_THROWS_WITH(check_writable(folder.path() / "none/new.txt"), Catch::Matchers::Contains("No such file or directory"));
+    CHECK_THROWS_WITH(check_writable(folder.path() / "none/new.txt"),
+                      Catch::Matchers::Contains("No such file or directory"));
     CHECK_THROWS_WITH(check_writable(folder.path()), Catch::Matchers::Contains("it is a folder"));
 }
 
@@ -120,7 +124,8 @@ TEST_CASE("symbolic links are followed where the user's file is one, and nowhere
     CHECK(fs::is_symlink(fs::symlink_status(link)));
     CHECK(read_records(target).size() == 1);
     CHECK(read_file(victim) == "dear");
-    CHECK(fs::is_symlink(fs::symlink_status(target.string() + ".part")));  // somebody else's: it stays
+    CHECK(fs::is_symlink(
+        fs::symlink_status(target.string() + ".part")));  // somebody else's: it stays
     const fs::path circle = folder.path() / "circle";
     fs::create_symlink("circle", circle);
     CHECK(message_of<IoError>([&] { write_file(circle, "x"); }) ==
@@ -142,7 +147,8 @@ TEST_CASE("a FIFO is written, not replaced, one that nobody reads is an error, n
         CHECK(read_records(folder.path() / "records").size() == 1);
     }
     {  // a reader that goes away
-        auto reader = std::async(std::launch::async, [&] { close(open(fifo.c_str(), O_RDONLY | O_CLOEXEC)); });
+        auto reader = std::async(std::launch::async,
+                                 [&] { close(open(fifo.c_str(), O_RDONLY | O_CLOEXEC)); });
         CHECK(message_of<IoError>([&] {
                   OutputFile output(fifo);
                   reader.get();
@@ -150,13 +156,15 @@ TEST_CASE("a FIFO is written, not replaced, one that nobody reads is an error, n
               }) == "cannot write " + fifo.string() + ": Broken pipe");
     }
     CHECK(message_of<IoError>([&] { write_file(fifo, "x"); }) ==
-          "cannot write " + fifo.string() + ": it is a FIFO, and no process has opened it for reading");
+          "cannot write " + fifo.string() +
+              ": it is a FIFO, and no process has opened it for reading");
     CHECK(fs::is_fifo(fs::symlink_status(fifo)));
     CHECK_FALSE(fs::exists(fifo.string() + ".part"));
 }
 
 TEST_CASE("a device that has no end is not read for ever") {
-    CHECK(message_of<IoError>([] { (void)read_file("/dev/zero"); }) == "cannot read /dev/zero: it is a device, and has no end");
+    CHECK(message_of<IoError>([] { (void)read_file("/dev/zero"); }) ==
+          "cannot read /dev/zero: it is a device, and has no end");
     CHECK(read_file("/dev/null").empty());
 }
 
@@ -174,9 +182,12 @@ TEST_CASE("a device is written, not replaced") {
         write_file(file, "away");
         write_records(file, one_record);
     }
-    CHECK(message_of<IoError>([&] { write_file(*full, "x"); }) == "cannot write " + full->string() + ": No space left on device");
-    CHECK(message_of<IoError>([&] { write_records(*full, one_record); }) == "cannot write " + full->string() + ": No space left on device");
-    for (const fs::path& file : {*null, *full}) CHECK(fs::is_character_file(fs::symlink_status(file)));
+    CHECK(message_of<IoError>([&] { write_file(*full, "x"); }) ==
+          "cannot write " + full->string() + ": No space left on device");
+    CHECK(message_of<IoError>([&] { write_records(*full, one_record); }) ==
+          "cannot write " + full->string() + ": No space left on device");
+    for (const fs::path& file : {*null, *full})
+        CHECK(fs::is_character_file(fs::symlink_status(file)));
     CHECK(files_in(folder.path()) == 3);
 }
 
@@ -228,7 +239,8 @@ TEST_CASE("a file whose folder takes no new one, and a mount point, are written 
 
     const fs::path outside = folder.write("outside", "of the container");
     const std::string mounted = in_child([&]() -> std::string {
-        if (unshare(CLONE_NEWNS) != 0 || mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        if (unshare(CLONE_NEWNS) != 0 ||
+            mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
             mount(outside.c_str(), file.c_str(), nullptr, MS_BIND, nullptr) != 0)
             return "skipped: this user may not mount";
         write_file(file, "inside");

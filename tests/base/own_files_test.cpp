@@ -26,11 +26,14 @@ namespace fs = std::filesystem;
 
 /// A result whose command is refused (8 batched tokens cannot hold 512 sequences) or fits.
 ResultSource results_of(bool fits) {
-    const std::string text = "```\nvllm serve m --max-num-seqs " + std::string(fits ? "8" : "512 --max-num-batched-tokens 8") +
-                             "\n```\n============ Serving Benchmark Result ============\nSuccessful requests: 100\n"
-                             "Benchmark duration (s): 10.00\nTotal generated tokens: 1000\nRequest throughput (req/s): 10.0\n"
-                             "Output token throughput (tok/s): 100.0\n"
-                             "==================================================\n";
+    const std::string text =
+        "```\nvllm serve m --max-num-seqs " +
+        std::string(fits ? "8" : "512 --max-num-batched-tokens 8") +
+        "\n```\n============ Serving Benchmark Result ============\nSuccessful requests: 100\n"
+        "Benchmark duration (s): 10.00\nTotal generated tokens: 1000\nRequest throughput (req/s): "
+        "10.0\n"
+        "Output token throughput (tok/s): 100.0\n"
+        "==================================================\n";
     ResultSource source;
     source.results = read_results(text, "a.md", shipped_catalogue.engines());
     source.files.assign(source.results.size(), "a.md");
@@ -38,11 +41,15 @@ ResultSource results_of(bool fits) {
     return source;
 }
 
-void write_to(const fs::path& file, bool fits) { (void)write_study(results_of(fits), {}, file, shipped_catalogue); }
+void write_to(const fs::path& file, bool fits) {
+    (void)write_study(results_of(fits), {}, file, shipped_catalogue);
+}
 
 }  // namespace
 
-TEST_CASE("own files: a new file replaces nothing, and goes only where it still is the one that was made") {
+TEST_CASE(
+    "own files: a new file replaces nothing, and goes only where it still is the one that was "
+    "made") {
     const TemporaryFolder folder;
     const fs::path file = folder.path() / "a";
     {
@@ -80,7 +87,8 @@ TEST_CASE("own files: a study that is written of results leaves what was there")
     const fs::path study = folder.path() / "mine.yaml";
     const fs::path table = folder.path() / "mine.csv";
     write_file(study, "by hand");
-    CHECK(has(message_of<UsageError>([&] { write_to(study, false); }), "mine.yaml is there already"));
+    CHECK(
+        has(message_of<UsageError>([&] { write_to(study, false); }), "mine.yaml is there already"));
     CHECK(read_file(study) == "by hand");
     CHECK_FALSE(fs::exists(table));
     fs::remove(study);
@@ -98,9 +106,11 @@ TEST_CASE("own files: a study that is written of results leaves what was there")
 
 TEST_CASE("own files: only folders with a trial's log make room for others") {
     const TemporaryFolder folder;
-    for (const char* trial : {"trials/0", "trials/1", "trials/2"}) fs::create_directories(folder.path() / trial);
+    for (const char* trial : {"trials/0", "trials/1", "trials/2"})
+        fs::create_directories(folder.path() / trial);
     folder.write("trials/0/engine.log", std::string(1000, 'x'));
-    folder.write("trials/1/notes.txt", std::string(1000, 'x'));  // named by somebody who counts, too
+    folder.write("trials/1/notes.txt",
+                 std::string(1000, 'x'));  // named by somebody who counts, too
     folder.write("trials/2/command.log", std::string(1000, 'x'));
     TrialFolders folders;
     folders.begin(folder.path() / "trials/3", 1, 0);
@@ -121,7 +131,9 @@ TEST_CASE("own files: a trial whose servers have folders of their own makes room
     CHECK(fs::exists(folder.path() / "trials/1/notes/mine.txt"));
 }
 
-TEST_CASE("own files: no output waits for the reader of a FIFO, none follows a link to a file of others") {
+TEST_CASE(
+    "own files: no output waits for the reader of a FIFO, none follows a link to a file of "
+    "others") {
     const TemporaryFolder folder;
     const fs::path fifo = folder.path() / "engine.log";
     REQUIRE(mkfifo(fifo.c_str(), 0600) == 0);
@@ -129,7 +141,10 @@ TEST_CASE("own files: no output waits for the reader of a FIFO, none follows a l
     CHECK(has(message_of<IoError>([&] { write_plain_file(fifo, "x"); }), "cannot write"));
     folder.write("theirs", "precious");
     fs::create_symlink("theirs", folder.path() / "log");
-    CHECK(has(message_of<IoError>([&] { LogFile log(folder.path() / "log", 4096); }), "a link to a file of others"));
-    CHECK(has(message_of<IoError>([&] { write_plain_file(folder.path() / "log", "x", O_NOFOLLOW); }), "cannot write"));
+    CHECK(has(message_of<IoError>([&] { LogFile log(folder.path() / "log", 4096); }),
+              "a link to a file of others"));
+    CHECK(
+        has(message_of<IoError>([&] { write_plain_file(folder.path() / "log", "x", O_NOFOLLOW); }),
+            "cannot write"));
     CHECK(read_file(folder.path() / "theirs") == "precious");
 }

@@ -25,11 +25,12 @@ using namespace servetune::test;
 
 namespace {
 
-const std::map<std::string, std::string> planted_secrets{{"SERVETUNE_TOKEN", "PLANT-page-token-0123456789"},
-                                                         {"HF_TOKEN", "hf_PLANT_hub_token"},
-                                                         {"AWS_SECRET_ACCESS_KEY", "PLANT/aws+secret"},
-                                                         {"MY_DB_PASSWORD", "PLANT \"pass\" w\xC3\xB6rd"},
-                                                         {"https_proxy", "http://bob:PLANTproxypw@127.0.0.1:3128"}};
+const std::map<std::string, std::string> planted_secrets{
+    {"SERVETUNE_TOKEN", "PLANT-page-token-0123456789"},
+    {"HF_TOKEN", "hf_PLANT_hub_token"},
+    {"AWS_SECRET_ACCESS_KEY", "PLANT/aws+secret"},
+    {"MY_DB_PASSWORD", "PLANT \"pass\" w\xC3\xB6rd"},
+    {"https_proxy", "http://bob:PLANTproxypw@127.0.0.1:3128"}};
 const std::string proxy_password = "PLANTproxypw";
 
 struct PlantedEnvironment {
@@ -77,10 +78,14 @@ std::vector<std::string> forms_in_logs(const std::string& secret) {
 
 }  // namespace
 
-TEST_CASE("secret forms: base64 in any place of other bytes, percent-encoded, hexadecimal and JSON forms are taken out") {
+TEST_CASE(
+    "secret forms: base64 in any place of other bytes, percent-encoded, hexadecimal and JSON forms "
+    "are taken out") {
     int left = 0;
-    for (const std::string& secret : {std::string("sk-PLANT-apikey-x1"), std::string("abcd"), std::string("PL/AN+T\"x\\y\nz'"),
-                                      std::string("gr\xC3\xB6\xC3\x9F-\xF0\x9F\x98\x80-pass"), std::string("\xFE\xFF\xFB\xEF\xBE\xFBpw")}) {
+    for (const std::string& secret :
+         {std::string("sk-PLANT-apikey-x1"), std::string("abcd"), std::string("PL/AN+T\"x\\y\nz'"),
+          std::string("gr\xC3\xB6\xC3\x9F-\xF0\x9F\x98\x80-pass"),
+          std::string("\xFE\xFF\xFB\xEF\xBE\xFBpw")}) {
         Redactor secrets;
         secrets.add(secret, "${KEY}");
         for (const std::string& form : forms_in_logs(secret)) {
@@ -112,19 +117,26 @@ TEST_CASE("secret forms: pieces say where a secret stands, and what is only show
     CHECK((pieces[3].shown == "${K}" && !pieces[3].as_it_is));
 }
 
-TEST_CASE("secret forms: what the environment has is known, and the study's definition does not hang on it") {
+TEST_CASE(
+    "secret forms: what the environment has is known, and the study's definition does not hang on "
+    "it") {
     const TemporaryFolder folder;
     const std::string text =
-        "study: s\nmodel: Qwen/Qwen3-8B\nengine: vllm\nothers: default\nhardware: {count: 1}\narguments: [--odd, "
-        "hf_PLANT_hub_token]\nworkloads: [{use: random}]\nobjective: {maximize: total_tokens_per_second}\n"
+        "study: s\nmodel: Qwen/Qwen3-8B\nengine: vllm\nothers: default\nhardware: {count: "
+        "1}\narguments: [--odd, "
+        "hf_PLANT_hub_token]\nworkloads: [{use: random}]\nobjective: {maximize: "
+        "total_tokens_per_second}\n"
         "space: {max_num_seqs: {choice: [engine, 8]}}\nevaluator: {deploy: {watch: off}}\n";
-    const auto definition = [&] { return set_up(load_study(folder.write("s.yaml", text), shipped_catalogue)).definition(); };
+    const auto definition = [&] {
+        return set_up(load_study(folder.write("s.yaml", text), shipped_catalogue)).definition();
+    };
     const auto before = definition();
     const PlantedEnvironment planted;
     CHECK(definition() == before);
     const StudySetup setup = set_up(load_study(folder.write("s.yaml", text), shipped_catalogue));
     std::string all;
-    for (const auto& [name, value] : planted_secrets) all += name + "=" + value + " b64=" + base64(value) + "\n";
+    for (const auto& [name, value] : planted_secrets)
+        all += name + "=" + value + " b64=" + base64(value) + "\n";
     const Redactor of_environment = secrets_of_environment();
     for (const Redactor* secrets : {&setup.file.secrets, &of_environment}) {
         const std::string shown = (*secrets)(all + proxy_password + " EMPTY");
@@ -137,10 +149,12 @@ TEST_CASE("secret forms: what the environment has is known, and the study's defi
     Trial failed{0, setup.problem->space.default_configuration(), "", 0, "the default"};
     failed.outcome = Failure{FailureKind::other, "engine says: " + all, "", {"log: " + all}};
     const std::vector<Trial> trials{failed};
-    CHECK(planted_in(markdown_report(setup, trials, "") + json_report(setup, trials, "", false) + html_report(setup, trials, "")) == 0);
+    CHECK(planted_in(markdown_report(setup, trials, "") + json_report(setup, trials, "", false) +
+                     html_report(setup, trials, "")) == 0);
 }
 
-TEST_CASE("secret forms: no child inherits one, an engine the hub's alone, and what is named arrives") {
+TEST_CASE(
+    "secret forms: no child inherits one, an engine the hub's alone, and what is named arrives") {
     const PlantedEnvironment planted;
     const auto printed = [](const ProcessOptions& options) {
         Process process(options);
@@ -159,7 +173,8 @@ TEST_CASE("secret forms: no child inherits one, an engine the hub's alone, and w
     named.environment = {{"AWS_SECRET_ACCESS_KEY", planted_secrets.at("AWS_SECRET_ACCESS_KEY")}};
     CHECK(planted_in(printed(named), "AWS_SECRET_ACCESS_KEY") == 0);
     CHECK(has(printed(named), planted_secrets.at("AWS_SECRET_ACCESS_KEY")));
-    CHECK(planted_in(run_command({"/usr/bin/env"}, std::chrono::seconds(20), 1U << 20U).output) == 0);
+    CHECK(planted_in(run_command({"/usr/bin/env"}, std::chrono::seconds(20), 1U << 20U).output) ==
+          0);
 
     const Command command{{"/usr/bin/env"}};
     const Launch launch = local_launcher()->launch(LaunchRequest{.command = command});
@@ -167,6 +182,7 @@ TEST_CASE("secret forms: no child inherits one, an engine the hub's alone, and w
     engine.environment = launch.environment;
     CHECK(planted_in(printed(engine), "HF_TOKEN") == 0);
     CHECK(has(printed(engine), "HF_TOKEN=" + planted_secrets.at("HF_TOKEN")));
-    const Launch of_study = local_launcher()->launch(LaunchRequest{.command = command, .environment = {{"HF_TOKEN", "the study's"}}});
+    const Launch of_study = local_launcher()->launch(
+        LaunchRequest{.command = command, .environment = {{"HF_TOKEN", "the study's"}}});
     CHECK(of_study.environment.at("HF_TOKEN") == "the study's");
 }

@@ -24,9 +24,11 @@ using namespace servetune::test;
 
 namespace {
 
-const std::vector<std::string> no_names{"$(touch PWNED)", "`id`", "A;id", "A B", "",   "1A",  "A=B", "A\nB", "A-B", "A.B",
-                                        "\xC3\xA4",       "A\"B", "A'B",  "A$B", "A}", "A%%", "[A]"};
-const std::vector<std::string> names_of_scripts{"st_folder", "st_rm", "st_setsid", "st_line", "st_", "st_pids"};
+const std::vector<std::string> no_names{
+    "$(touch PWNED)", "`id`", "A;id", "A B", "",   "1A",  "A=B", "A\nB", "A-B", "A.B",
+    "\xC3\xA4",       "A\"B", "A'B",  "A$B", "A}", "A%%", "[A]"};
+const std::vector<std::string> names_of_scripts{"st_folder", "st_rm", "st_setsid",
+                                                "st_line",   "st_",   "st_pids"};
 
 /// A study in which a name stands in a place of its own, on the ninth line.
 std::string study_with_name(const std::string& space, const std::string& evaluator) {
@@ -45,13 +47,17 @@ TEST_CASE("variable names: one rule, and a table of what is refused") {
     for (const std::string& name : no_names) CHECK_FALSE(is_variable_name(name));
     for (const auto* list : {&no_names, &names_of_scripts})
         for (const std::string& name : *list) CHECK_FALSE(wrong_with_variable(name).empty());
-    for (const char* name : {"HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID", "db_password", "MY_APIKEY", "X_AUTH", "APPKEY"})
+    for (const char* name : {"HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID",
+                             "db_password", "MY_APIKEY", "X_AUTH", "APPKEY"})
         CHECK(names_secret(name));
-    for (const char* name : {"PWD", "OLDPWD", "PATH", "SSH_AUTH_SOCK", "NCCL_IB_PKEY", "DB_PASSWORD_FILE", "VLLM_MAX_TOKENS", "XAUTHORITY"})
+    for (const char* name : {"PWD", "OLDPWD", "PATH", "SSH_AUTH_SOCK", "NCCL_IB_PKEY",
+                             "DB_PASSWORD_FILE", "VLLM_MAX_TOKENS", "XAUTHORITY"})
         CHECK_FALSE(names_secret(name));
 }
 
-TEST_CASE("variable names: a study that gives another one is refused with its file and line, wherever it stands") {
+TEST_CASE(
+    "variable names: a study that gives another one is refused with its file and line, wherever it "
+    "stands") {
     const TemporaryFolder folder;
     const std::string usual = "max_num_seqs: {choice: [engine, 8]}";
     int accepted = 0;
@@ -59,34 +65,53 @@ TEST_CASE("variable names: a study that gives another one is refused with its fi
         for (const std::string& name : *list) {
             const std::string quoted = yaml_quoted(name);
             for (const auto& [study, line] :
-                 {std::pair(study_with_name(usual, "{deploy: {watch: off, environment: {" + quoted + ": v}}}"), 11),
-                  {study_with_name(usual, "{command: {run: [./m], environment: {" + quoted + ": v}}}"), 11},
-                  {study_with_name(usual, "{deploy: {watch: off, api_key_env: " + quoted + "}}"), 11},
-                  {study_with_name("odd: {env: " + quoted + ", choice: [a, b], default: a}", "{deploy: {watch: off}}"), 9}}) {
-                if (name.size() % 4 != 0 && !has(study, "{deploy: {watch: off, environment:")) continue;  // a quarter of them there
-                const std::string why =
-                    message_of<ParseError>([&, &text = study] { (void)load_study(folder.write("study.yaml", text), shipped_catalogue); });
+                 {std::pair(study_with_name(
+                                usual, "{deploy: {watch: off, environment: {" + quoted + ": v}}}"),
+                            11),
+                  {study_with_name(usual,
+                                   "{command: {run: [./m], environment: {" + quoted + ": v}}}"),
+                   11},
+                  {study_with_name(usual, "{deploy: {watch: off, api_key_env: " + quoted + "}}"),
+                   11},
+                  {study_with_name("odd: {env: " + quoted + ", choice: [a, b], default: a}",
+                                   "{deploy: {watch: off}}"),
+                   9}}) {
+                if (name.size() % 4 != 0 && !has(study, "{deploy: {watch: off, environment:"))
+                    continue;  // a quarter of them there
+                const std::string why = message_of<ParseError>([&, &text = study] {
+                    (void)load_study(folder.write("study.yaml", text), shipped_catalogue);
+                });
                 INFO(study << why);
-                accepted += has(why, "study.yaml:" + std::to_string(line) + ":") && has(why, "'" + name + "'") ? 0 : 1;
+                accepted += has(why, "study.yaml:" + std::to_string(line) + ":") &&
+                                    has(why, "'" + name + "'")
+                                ? 0
+                                : 1;
             }
         }
     CHECK(accepted == 0);
     CHECK(message_of<ParseError>([&] {
-              (void)load_study(folder.write("study.yaml", study_with_name(usual, "{deploy: {watch: off, environment: {MY_X1: v}}}")),
-                               shipped_catalogue);
+              (void)load_study(
+                  folder.write(
+                      "study.yaml",
+                      study_with_name(usual, "{deploy: {watch: off, environment: {MY_X1: v}}}")),
+                  shipped_catalogue);
           }).empty());
     // What stands in ${}, and in files of engines.
-    CHECK(has(message_of<ParseError>([] { (void)Yaml::parse("a: 1\nb: \"${$(touch PWNED)}\"\n", "f.yaml"); }),
+    CHECK(has(message_of<ParseError>(
+                  [] { (void)Yaml::parse("a: 1\nb: \"${$(touch PWNED)}\"\n", "f.yaml"); }),
               "f.yaml:2:4: 'b': '${$(touch PWNED)}'"));
     CHECK(has(message_of<ParseError>([] { (void)Yaml::parse("b: \"${A B:-c}\"\n", "f.yaml"); }),
               "'A B' is no name of an environment variable"));
     std::filesystem::create_directories(folder.path() / "engines");
     folder.write("engines/odd.yaml",
-                 "engine: odd\nlaunch: [odd, \"{model}\"]\nparameters: {p: {env: \"$(id)\", choice: [a, b], default: a}}\n");
-    CHECK(has(message_of<ParseError>([&] { (void)Catalogue(folder.path()).engine("odd"); }), "odd.yaml:3:"));
+                 "engine: odd\nlaunch: [odd, \"{model}\"]\nparameters: {p: {env: \"$(id)\", "
+                 "choice: [a, b], default: a}}\n");
+    CHECK(has(message_of<ParseError>([&] { (void)Catalogue(folder.path()).engine("odd"); }),
+              "odd.yaml:3:"));
 }
 
-TEST_CASE("variable names: the library starts nothing with another one, and shows none as a command") {
+TEST_CASE(
+    "variable names: the library starts nothing with another one, and shows none as a command") {
     for (const std::string& name : no_names) {
         ProcessOptions process;
         process.argv = {"/bin/true"};
@@ -95,28 +120,36 @@ TEST_CASE("variable names: the library starts nothing with another one, and show
         Command command{{"serve"}, {{name, "v"}}};
         INFO(command.text());
         // A word like any other: a shell looks for a program of that name.
-        if (name.find_first_of("$`; \n\"}[") != std::string::npos) CHECK(command.text() == "'" + name + "'=v serve");
+        if (name.find_first_of("$`; \n\"}[") != std::string::npos)
+            CHECK(command.text() == "'" + name + "'=v serve");
     }
     const auto ssh = ssh_launcher({.host = "h", .program = {"ssh"}});
     for (const auto* list : {&no_names, &names_of_scripts})
         for (const std::string& name : *list) {
             const Command command{{"serve"}};
-            CHECK_THROWS_AS(ssh->launch(LaunchRequest{.command = command, .environment = {{name, "v"}}, .mark = "m"}), UsageError);
+            CHECK_THROWS_AS(ssh->launch(LaunchRequest{
+                                .command = command, .environment = {{name, "v"}}, .mark = "m"}),
+                            UsageError);
         }
 }
 
-TEST_CASE("variable names: the environment of an engine changes nothing of what the script on the other machine does") {
+TEST_CASE(
+    "variable names: the environment of an engine changes nothing of what the script on the other "
+    "machine does") {
     const TemporaryFolder folder;
     std::filesystem::create_directories(folder.path() / "victim");
     folder.write("victim/f", "x");
     const std::string victim = (folder.path() / "victim").string();
     // As a client would send it that does not check names. IFS parts words, PATH finds no tool.
-    folder.write("told", "slabel\nnst-test\nu5\np0\nest_folder=" + victim +
-                             "\nest_rm=/bin/false\nest_line=x\neIFS=1/\nePATH=/nowhere\neODD=a b'$c\n"
-                             "w/bin/sh\nw-c\nwprintf '%s|%s|%s' \"$ODD\" \"$SERVETUNE_LAUNCH\" \"$PATH\"; pwd > \"" +
-                             (folder.path() / "place").string() + "\"; exit 7\n\n\n");
+    folder.write(
+        "told",
+        "slabel\nnst-test\nu5\np0\nest_folder=" + victim +
+            "\nest_rm=/bin/false\nest_line=x\neIFS=1/\nePATH=/nowhere\neODD=a b'$c\n"
+            "w/bin/sh\nw-c\nwprintf '%s|%s|%s' \"$ODD\" \"$SERVETUNE_LAUNCH\" \"$PATH\"; pwd > \"" +
+            (folder.path() / "place").string() + "\"; exit 7\n\n\n");
     // A pipe that stays open: nobody has hung up.
-    folder.write("run.sh", "mkfifo pipe && exec 9<> pipe && cat told >&9\n" + remote_command(start_script) + " <&9\n");
+    folder.write("run.sh", "mkfifo pipe && exec 9<> pipe && cat told >&9\n" +
+                               remote_command(start_script) + " <&9\n");
     ChildProcess script({"/bin/sh", "run.sh"}, folder.path());
     CHECK(script.wait() == 7);
     INFO(script.err());

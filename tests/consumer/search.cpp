@@ -7,7 +7,8 @@
 
 int main() {
     using namespace servetune;
-    const Problem problem(SearchSpace({Parameter::integer("max_num_seqs", 64, 512, Scale::log2)}), Objective{}, Decision{});
+    const Problem problem(SearchSpace({Parameter::integer("max_num_seqs", 64, 512, Scale::log2)}),
+                          Objective{}, Decision{});
     const Bayesian strategy;
     MemoryJournal journal;
     Study study(problem, strategy, journal);

@@ -18,8 +18,10 @@ using namespace servetune::test;
 namespace {
 
 SearchSpace space() {
-    return SearchSpace({Parameter::choice("backend", {"fa3", "triton", "flashinfer"}), Parameter::integer("seqs", 64, 512, Scale::log2),
-                        Parameter::choice("method", {"none", "ngram"}), Parameter::integer("guesses", 1, 3).when("method", {"ngram"})},
+    return SearchSpace({Parameter::choice("backend", {"fa3", "triton", "flashinfer"}),
+                        Parameter::integer("seqs", 64, 512, Scale::log2),
+                        Parameter::choice("method", {"none", "ngram"}),
+                        Parameter::integer("guesses", 1, 3).when("method", {"ngram"})},
                        {Forbid{{{"backend", {"triton"}}, {"method", {"ngram"}}}}});
 }
 
@@ -37,14 +39,19 @@ TEST_CASE("contract: strategies") {
             check_strategy([] { return std::make_unique<Bayesian>(); }, problem);
             check_strategy(
                 [] {
-                    return std::make_unique<Staged>(
-                        Staged::Options{{{"backend", {"backend"}}, {"both", {"seqs", "method"}}, {"guesses", {"guesses"}}}});
+                    return std::make_unique<Staged>(Staged::Options{{{"backend", {"backend"}},
+                                                                     {"both", {"seqs", "method"}},
+                                                                     {"guesses", {"guesses"}}}});
                 },
                 problem);
             check_strategy(
                 [] {
-                    return std::make_unique<Staged>(Staged::Options{
-                        {{"listed", {}, {{{"seqs", std::int64_t{512}}}, {{"method", "ngram"}}}, false}, {"seqs", {"seqs"}, {}, false}}});
+                    return std::make_unique<Staged>(
+                        Staged::Options{{{"listed",
+                                          {},
+                                          {{{"seqs", std::int64_t{512}}}, {{"method", "ngram"}}},
+                                          false},
+                                         {"seqs", {"seqs"}, {}, false}}});
                 },
                 problem);
         }
@@ -75,18 +82,22 @@ TEST_CASE("contract: the simulate evaluator, with and without noise") {
     const TemporaryFolder folder;
     for (const char* noise : {"{}", "{noise: 3%, step_noise: 2%}"}) {
         // All parameters of all engines: whatever a configuration is, there is an answer.
-        const auto file = folder.write("study.yaml",
-                                       "study: contract\nmodel: Qwen/Qwen3-8B\nhardware: h100-sxm\nengine: [vllm, sglang, "
-                                       "tensorrt-llm, llama.cpp]\nworkloads:\n  - {workload: w, use: random, input_tokens: 64, "
-                                       "output_tokens: 8, requests: 10}\nobjective: {maximize: total_tokens_per_second}\n"
-                                       "evaluator: {simulate: " +
-                                           std::string(noise) + "}\n");
+        const auto file = folder.write(
+            "study.yaml",
+            "study: contract\nmodel: Qwen/Qwen3-8B\nhardware: h100-sxm\nengine: [vllm, sglang, "
+            "tensorrt-llm, llama.cpp]\nworkloads:\n  - {workload: w, use: random, input_tokens: "
+            "64, "
+            "output_tokens: 8, requests: 10}\nobjective: {maximize: total_tokens_per_second}\n"
+            "evaluator: {simulate: " +
+                std::string(noise) + "}\n");
         const StudyFile study = load_study(file, Catalogue(root));
         const auto evaluator = simulated(study);
-        check_evaluator(*evaluator, SearchSpace(study.composition->parameters(), study.composition->constraints()));
+        check_evaluator(*evaluator, SearchSpace(study.composition->parameters(),
+                                                study.composition->constraints()));
     }
     // And a space of which many serve.
     const StudyFile study = load_study(root / "studies/simulated-h100.yaml", Catalogue(root));
     const auto evaluator = simulated(study);
-    check_evaluator(*evaluator, SearchSpace(study.composition->parameters(), study.composition->constraints()));
+    check_evaluator(*evaluator,
+                    SearchSpace(study.composition->parameters(), study.composition->constraints()));
 }

@@ -20,7 +20,8 @@ inline void check_evaluator(Evaluator& evaluator, const SearchSpace& space) {
         const EvaluationContext context{i, 99, "", {}};
         const Outcome outcome = evaluator.evaluate(configuration, context);
         CHECK(evaluator.evaluate(configuration, context) == outcome);
-        if (const auto* failure = std::get_if<Failure>(&outcome)) CHECK_FALSE(failure->message.empty());
+        if (const auto* failure = std::get_if<Failure>(&outcome))
+            CHECK_FALSE(failure->message.empty());
         else
             for (const auto& [name, measured] : std::get<Measurement>(outcome).metrics) {
                 CHECK_FALSE(name.empty());

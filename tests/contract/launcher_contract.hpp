@@ -40,7 +40,9 @@ inline std::vector<std::string> command_lines_with(const std::string& text) {
     std::error_code none;
     for (const auto& process : std::filesystem::directory_iterator("/proc", none)) {
         const std::string name = process.path().filename();
-        if (name.find_first_not_of("0123456789") != std::string::npos || name == std::to_string(getpid())) continue;
+        if (name.find_first_not_of("0123456789") != std::string::npos ||
+            name == std::to_string(getpid()))
+            continue;
         std::ifstream stream(process.path() / "cmdline", std::ios::binary);
         const std::string words{std::istreambuf_iterator<char>(stream), {}};
         if (words.find(text) != std::string::npos) result.push_back(words);
@@ -62,7 +64,8 @@ inline ProcessOptions client_of(const Launch& launch) {
 class Launched {
 public:
     /// `study`: whose it is; empty: of one of its own.
-    Launched(const LauncherWorld& world, const std::vector<std::string>& words, const std::map<std::string, std::string>& environment = {},
+    Launched(const LauncherWorld& world, const std::vector<std::string>& words,
+             const std::map<std::string, std::string>& environment = {},
              std::filesystem::path study = {})
         : study_(std::move(study)),
           world_(world),
@@ -76,9 +79,13 @@ public:
     Launched& operator=(const Launched&) = delete;
 
     [[nodiscard]] Process& process() { return process_; }
-    Ended end(std::chrono::milliseconds patience) { return end_launched(*world_.launcher, launch_, process_, patience); }
+    Ended end(std::chrono::milliseconds patience) {
+        return end_launched(*world_.launcher, launch_, process_, patience);
+    }
     [[nodiscard]] const Launch& launch() const { return launch_; }
-    [[nodiscard]] std::string mark() const { return (study_.empty() ? folder_.path() : study_).string(); }
+    [[nodiscard]] std::string mark() const {
+        return (study_.empty() ? folder_.path() : study_).string();
+    }
     [[nodiscard]] std::string said() const {
         std::string all;
         for (const std::string& line : process_.lines()) all += line + "\n";
@@ -88,7 +95,9 @@ public:
         return comes_true([&] { return said().find(text) != std::string::npos; });
     }
     /// Of this study, anywhere: processes and what the launcher knows.
-    [[nodiscard]] bool something_left() const { return !leftovers(mark()).empty() || !world_.launcher->leftovers(mark()).empty(); }
+    [[nodiscard]] bool something_left() const {
+        return !leftovers(mark()).empty() || !world_.launcher->leftovers(mark()).empty();
+    }
     /// A container's helpers go a moment after it.
     [[nodiscard]] bool comes_to_nothing() const {
         return comes_true([&] { return !something_left(); });
@@ -129,7 +138,8 @@ inline void check_launcher(const LauncherWorld& world) {
     const Launcher& launcher = *world.launcher;
     CHECK_FALSE(launcher.name().empty());
     REQUIRE(launcher.trouble(world.image) == "");
-    CHECK((launcher.in_containers() && launcher.on_this_machine()) != launcher.pinned(world.image).empty());
+    CHECK((launcher.in_containers() && launcher.on_this_machine()) !=
+          launcher.pinned(world.image).empty());
 
     {  // output and exit code
         Launched one(world, {world.shell, "-c", "echo to-out; echo to-err >&2; exit 7"});
@@ -144,25 +154,30 @@ inline void check_launcher(const LauncherWorld& world) {
         CHECK(one.comes_to_nothing());
     }
     {  // words are words, whatever stands in them
-        Launched one(world,
-                     {world.shell, "-c", "printf '<%s>' \"$@\"; echo", "x", "a b", "", "$(id)", "; echo no", "'\"", "--rm", "tab\there"});
+        Launched one(world, {world.shell, "-c", "printf '<%s>' \"$@\"; echo", "x", "a b", "",
+                             "$(id)", "; echo no", "'\"", "--rm", "tab\there"});
         REQUIRE(one.process().wait(60s));
         CHECK(one.comes_to_say("<a b><><$(id)><; echo no><'\"><--rm><tab\there>\n"));
     }
     {  // the environment, and who may see it
         const std::string secret = "hf_planted5ecret" + std::to_string(getpid());
-        Launched one(world, {world.shell, "-c", "test \"$PLANTED\" = \"$PLANTED\" && echo length ${#PLANTED}; sleep 60"},
+        Launched one(world,
+                     {world.shell, "-c",
+                      "test \"$PLANTED\" = \"$PLANTED\" && echo length ${#PLANTED}; sleep 60"},
                      {{"PLANTED", secret}});
         REQUIRE(one.comes_to_say("length " + std::to_string(secret.size())));
         CHECK(command_lines_with(secret).empty());
-        for (const std::string& word : one.launch().argv) CHECK(word.find(secret) == std::string::npos);
+        for (const std::string& word : one.launch().argv)
+            CHECK(word.find(secret) == std::string::npos);
         CHECK(one.something_left());
         (void)one.end(5s);
         CHECK(launcher.remove(one.launch()) == "");
         CHECK(one.comes_to_nothing());
     }
     {  // TERM is heard
-        Launched one(world, {world.shell, "-c", "trap 'echo was told; exit 3' TERM; echo waits; while :; do sleep 0.1; done"});
+        Launched one(
+            world, {world.shell, "-c",
+                    "trap 'echo was told; exit 3' TERM; echo waits; while :; do sleep 0.1; done"});
         REQUIRE(one.comes_to_say("waits"));
         const Ended ended = one.end(20s);
         CHECK_FALSE(ended.killed);
@@ -171,14 +186,19 @@ inline void check_launcher(const LauncherWorld& world) {
         CHECK(one.comes_to_nothing());
     }
     {  // or not heard
-        Launched one(world, {world.shell, "-c", "trap '' TERM; echo waits; while :; do sleep 0.1; done"});
+        Launched one(world,
+                     {world.shell, "-c", "trap '' TERM; echo waits; while :; do sleep 0.1; done"});
         REQUIRE(one.comes_to_say("waits"));
-        CHECK((one.end(1s).killed || !launcher.on_this_machine()));  // elsewhere a client may go while its engine does not hear
+        CHECK(
+            (one.end(1s).killed ||
+             !launcher
+                  .on_this_machine()));  // elsewhere a client may go while its engine does not hear
         CHECK(launcher.remove(one.launch()) == "");
         CHECK(one.comes_to_nothing());
     }
     {  // the client is killed: what it leaves is found and goes
-        Launched one(world, {world.shell, "-c", "trap '' TERM HUP; echo waits; while :; do sleep 0.1; done"});
+        Launched one(world, {world.shell, "-c",
+                             "trap '' TERM HUP; echo waits; while :; do sleep 0.1; done"});
         REQUIRE(one.comes_to_say("waits"));
         kill(one.process().id(), SIGKILL);
         REQUIRE(one.process().wait(20s));
@@ -193,7 +213,8 @@ inline void check_launcher(const LauncherWorld& world) {
         try {
             Launched one(world, {"/no/such/engine", "serve"});
             REQUIRE(one.process().wait(60s));
-            const auto failure = launcher.ended(one.launch(), one.process().exit_code().value_or(0), one.process().lines());
+            const auto failure = launcher.ended(one.launch(), one.process().exit_code().value_or(0),
+                                                one.process().lines());
             REQUIRE(failure);
             CHECK(failure->kind == FailureKind::unsupported);
             message = failure->message;

@@ -15,11 +15,13 @@ namespace servetune::test {
 /// What every strategy keeps: only feasible proposals, the same answer to the same history from a
 /// fresh object and in any order of telling, patience with pending trials, an end on a finite
 /// space.
-inline void check_strategy(const std::function<std::unique_ptr<Strategy>()>& make, const Problem& problem) {
+inline void check_strategy(const std::function<std::unique_ptr<Strategy>()>& make,
+                           const Problem& problem) {
     const auto outcome_of = [](const Configuration& configuration) -> Outcome {
         const std::uint64_t bits = configuration.fingerprint().bits;
         if (bits % 5 == 0) return Failure{FailureKind::out_of_memory, "no room"};
-        return Measurement{{{"total_tokens_per_second", {1000.0 + static_cast<double>(bits % 1000)}}}};
+        return Measurement{
+            {{"total_tokens_per_second", {1000.0 + static_cast<double>(bits % 1000)}}}};
     };
     std::vector<Trial> history{{0, problem.space.default_configuration()}};
     history[0].outcome = outcome_of(history[0].configuration);
@@ -43,7 +45,8 @@ inline void check_strategy(const std::function<std::unique_ptr<Strategy>()>& mak
             history.push_back({history.size(), proposal->configuration});
             Rng third(history.size());
             const Answer meanwhile = used->ask(problem, history, third);
-            if (const auto* other = std::get_if<Proposal>(&meanwhile)) CHECK(other->configuration != proposal->configuration);
+            if (const auto* other = std::get_if<Proposal>(&meanwhile))
+                CHECK(other->configuration != proposal->configuration);
             history.back().outcome = outcome_of(proposal->configuration);
         } else {
             // Nothing is pending, so waiting would be for ever.

@@ -46,7 +46,8 @@ public:
     }
     [[nodiscard]] fs::path path(const std::string& name) const { return folder_.path() / name; }
     /// As huggingface_hub lays it out: names in a snapshot are links to blobs.
-    void put_hub(const std::string& model, const std::vector<std::string>& files, const std::string& config = causal) const {
+    void put_hub(const std::string& model, const std::vector<std::string>& files,
+                 const std::string& config = causal) const {
         const std::string at = hub + "/models--" + model + "/";
         put(at + "refs/main", "0123abc");
         put(at + "blobs/config", config);
@@ -60,14 +61,17 @@ public:
     /// The names that are found, in order.
     [[nodiscard]] static std::vector<std::string> found(CacheSearch bounds = {}) {
         std::vector<std::string> result;
-        for (const CachedModel& model : cached_models(gguf_files, bounds)) result.push_back(model.name);
+        for (const CachedModel& model : cached_models(gguf_files, bounds))
+            result.push_back(model.name);
         return result;
     }
     static inline const std::string hub = ".cache/huggingface/hub";
 
 private:
     static constexpr std::array<const char*, 7> names{
-        "HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "XDG_CACHE_HOME", "MODELSCOPE_CACHE", "OLLAMA_MODELS", "LLAMA_CACHE"};
+        "HF_HOME",        "HF_HUB_CACHE",     "HUGGINGFACE_HUB_CACHE",
+        "XDG_CACHE_HOME", "MODELSCOPE_CACHE", "OLLAMA_MODELS",
+        "LLAMA_CACHE"};
     TemporaryFolder folder_;
     std::vector<std::pair<std::string, std::string>> before_{};
 };
@@ -80,9 +84,12 @@ using Names = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("cached models: the hub's are called by their names, the newest first, if they are whole and write text") {
+TEST_CASE(
+    "cached models: the hub's are called by their names, the newest first, if they are whole and "
+    "write text") {
     const Home home;
-    home.put_hub("Qwen--Qwen3-8B", {"model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"});
+    home.put_hub("Qwen--Qwen3-8B",
+                 {"model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"});
     home.put_hub("org--half", {"model-00001-of-00002.safetensors"});
     home.put_hub("org--bert", {"model.safetensors"}, R"({"architectures": ["BertModel"]})");
     home.put_hub("org--adapter", {"adapter_model.safetensors"}, "{}");
@@ -93,33 +100,40 @@ TEST_CASE("cached models: the hub's are called by their names, the newest first,
     written_before(home.path(Home::hub + "/models--gpt2/snapshots/0123abc"), 1);
     written_before(home.path(Home::hub + "/models--Qwen--Qwen3-8B/snapshots/0123abc"), 2);
     written_before(home.path(Home::hub + "/models--org--files/snapshots/0123abc"), 3);
-    const std::string file = fs::canonical(home.path(Home::hub)) / "models--org--files/snapshots/0123abc/m-Q4.gguf";
+    const std::string file =
+        fs::canonical(home.path(Home::hub)) / "models--org--files/snapshots/0123abc/m-Q4.gguf";
     CHECK(Home::found() == Names{"gpt2", "Qwen/Qwen3-8B", file});
     CHECK(cached_models(gguf_files).back().ending == ".gguf");
     CHECK(cached_models(gguf_files).front().ending.empty());
     CHECK(cached_models(gguf_files).front().where == "the hub's cache");
 }
 
-TEST_CASE("cached models: a link that leads out of the cache, a commit that is a path and damaged files are passed over") {
+TEST_CASE(
+    "cached models: a link that leads out of the cache, a commit that is a path and damaged files "
+    "are passed over") {
     const Home home;
     home.put("elsewhere/model.safetensors", "weights");
     home.put("elsewhere/snapshots/main/model.safetensors", "weights");
     home.put("elsewhere/snapshots/main/config.json", causal);
     home.put_hub("org--linked", {});
-    fs::create_symlink(home.path("elsewhere/model.safetensors"),
-                       home.path(Home::hub + "/models--org--linked/snapshots/0123abc/model.safetensors"));
+    fs::create_symlink(
+        home.path("elsewhere/model.safetensors"),
+        home.path(Home::hub + "/models--org--linked/snapshots/0123abc/model.safetensors"));
     home.put_hub("org--escaping", {"model.safetensors"});
-    home.put(Home::hub + "/models--org--escaping/refs/main", "../../../../../elsewhere/snapshots/main");
+    home.put(Home::hub + "/models--org--escaping/refs/main",
+             "../../../../../elsewhere/snapshots/main");
     home.put_hub("org--noise", {"model.safetensors"}, std::string(200'000, '['));
     home.put(Home::hub + "/models--org--file", "no folder");
     fs::create_directories(home.path(Home::hub + "/models--"));
     fs::create_symlink("models--org--circle", home.path(Home::hub + "/models--org--circle"));
-    home.put(".ollama/models/manifests/registry.ollama.ai/library/m/latest", "{\"layers\": [3, {\"mediaType\": 4}]}");
+    home.put(".ollama/models/manifests/registry.ollama.ai/library/m/latest",
+             "{\"layers\": [3, {\"mediaType\": 4}]}");
     home.put(".ollama/models/manifests/stray", "x");
     CHECK(Home::found().empty());
 }
 
-TEST_CASE("cached models: files of an engine, ModelScope's folders and what Ollama's manifests name") {
+TEST_CASE(
+    "cached models: files of an engine, ModelScope's folders and what Ollama's manifests name") {
     const Home home;
     setenv("LLAMA_CACHE", home.path("kept").c_str(), 1);
     home.put("kept/a.gguf", "GGUF");
@@ -130,10 +144,12 @@ TEST_CASE("cached models: files of an engine, ModelScope's folders and what Olla
     written_before(home.path("kept/b-00001-of-00002.gguf"), 1);
     home.put(".cache/modelscope/hub/models/Qwen/Qwen3-4B/config.json", causal);
     home.put(".cache/modelscope/hub/models/Qwen/Qwen3-4B/model.safetensors", "weights");
-    fs::create_directory_symlink("Qwen3-4B", home.path(".cache/modelscope/hub/models/Qwen/Qwen3.4B"));
+    fs::create_directory_symlink("Qwen3-4B",
+                                 home.path(".cache/modelscope/hub/models/Qwen/Qwen3.4B"));
     const std::string model = R"("mediaType": "application/vnd.ollama.image.model")";
     home.put(".ollama/models/manifests/registry.ollama.ai/library/llama3.2/3b",
-             R"({"layers": [{"mediaType": "x", "digest": "sha256:00"}, {)" + model + R"(, "digest": "sha256:ab"}]})");
+             R"({"layers": [{"mediaType": "x", "digest": "sha256:00"}, {)" + model +
+                 R"(, "digest": "sha256:ab"}]})");
     home.put(".ollama/models/manifests/registry.ollama.ai/library/llama3.2/lost",
              "{\"layers\": [{" + model + R"(, "digest": "sha256:cd"}]})");
     home.put(".ollama/models/manifests/registry.ollama.ai/library/llama3.2/out",
@@ -143,7 +159,8 @@ TEST_CASE("cached models: files of an engine, ModelScope's folders and what Olla
     const std::vector<CachedModel> found = cached_models(gguf_files);
     Names names;
     for (const CachedModel& one : found) names.push_back(one.name);
-    REQUIRE(names == Names{root / "kept/a.gguf", root / "kept/b-00001-of-00002.gguf", root / ".cache/modelscope/hub/models/Qwen/Qwen3-4B",
+    REQUIRE(names == Names{root / "kept/a.gguf", root / "kept/b-00001-of-00002.gguf",
+                           root / ".cache/modelscope/hub/models/Qwen/Qwen3-4B",
                            root / ".ollama/models/blobs/sha256-ab"});
     CHECK(found[0].where == "in " + (root / "kept").string());
     CHECK(found[2].ending.empty());
@@ -151,10 +168,12 @@ TEST_CASE("cached models: files of an engine, ModelScope's folders and what Olla
     CHECK(found[3].ending == ".gguf");
 }
 
-TEST_CASE("cached models: a cache with many entries is looked at for a moment, and no cache is none") {
+TEST_CASE(
+    "cached models: a cache with many entries is looked at for a moment, and no cache is none") {
     const Home home;
     CHECK(Home::found().empty());
-    for (int i = 0; i < 60; ++i) home.put_hub("org--m" + std::to_string(100 + i), {"model.safetensors"});
+    for (int i = 0; i < 60; ++i)
+        home.put_hub("org--m" + std::to_string(100 + i), {"model.safetensors"});
     CHECK(Home::found().size() == 60);
     const auto some = Home::found({.entries = 100});
     CHECK(some.size() < 60);

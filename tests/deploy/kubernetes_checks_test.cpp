@@ -41,15 +41,19 @@ class AnsweringCluster {
 public:
     AnsweringCluster() {
         options.program = {script(folder_, answering_kubectl, "kubectl").string()};
-        options.pod_template = R"({"spec": {"containers": [{"name": "engine", "image": "org/engine:1"}]}})";
+        options.pod_template =
+            R"({"spec": {"containers": [{"name": "engine", "image": "org/engine:1"}]}})";
         options.reach = KubernetesReach::pod;
         options.devices_of_trial = 2;
-        set("version", R"({"clientVersion": {"major": "1", "minor": "37", "gitVersion": "v1.37.2"}})");
+        set("version",
+            R"({"clientVersion": {"major": "1", "minor": "37", "gitVersion": "v1.37.2"}})");
         set("context", "lab\n");
         set("denied", "");
     }
     void set(const std::string& file, const std::string& text) const { folder_.write(file, text); }
-    [[nodiscard]] std::string trouble() const { return kubernetes_trouble(options, "", std::chrono::milliseconds(0)); }
+    [[nodiscard]] std::string trouble() const {
+        return kubernetes_trouble(options, "", std::chrono::milliseconds(0));
+    }
     [[nodiscard]] std::vector<std::string> remarks() const { return kubernetes_remarks(options); }
     [[nodiscard]] std::string read(const std::string& file) const {
         std::ifstream stream(folder_.path() / file);
@@ -86,7 +90,9 @@ TEST_CASE("kubernetes checks: each thing that is missing has its own message") {
         CHECK(has(cluster.trouble(), "there is no program 'no-such-kubectl' in $PATH"));
     }
     SECTION("a kubectl that is new enough") {
-        cluster.set("version", R"({"clientVersion": {"major": "1", "minor": "24+", "gitVersion": "v1.24.3"}})");
+        cluster.set(
+            "version",
+            R"({"clientVersion": {"major": "1", "minor": "24+", "gitVersion": "v1.24.3"}})");
         CHECK(cluster.trouble() == "kubectl v1.24.3 is too old: 1.25 or newer wanted");
         cluster.set("version", "what?");
         CHECK(has(cluster.trouble(), "kubectl does not say its version"));
@@ -95,61 +101,85 @@ TEST_CASE("kubernetes checks: each thing that is missing has its own message") {
         cluster.options.context = "prod";
         CHECK(cluster.trouble() == "kubectl knows no context 'prod'; it knows lab, home");
         cluster.options.context = "";
-        std::filesystem::remove(std::filesystem::path(cluster.options.program.front()).parent_path() / "context");
-        CHECK(has(cluster.trouble(), "kubectl has no current context (current-context is not set): `kubectl config use-context NAME`"));
+        std::filesystem::remove(
+            std::filesystem::path(cluster.options.program.front()).parent_path() / "context");
+        CHECK(has(cluster.trouble(),
+                  "kubectl has no current context (current-context is not set): `kubectl config "
+                  "use-context NAME`"));
     }
     SECTION("a login") {
         cluster.set("login", "error: You must be logged in to the server (Unauthorized)\n");
-        CHECK(has(cluster.trouble(), "does not accept the login of the current context (expired?): log in again"));
-        cluster.set("login", "Unable to connect to the server: getting credentials: exec: executable aws failed with exit code 255\n");
+        CHECK(has(cluster.trouble(),
+                  "does not accept the login of the current context (expired?): log in again"));
+        cluster.set("login",
+                    "Unable to connect to the server: getting credentials: exec: executable aws "
+                    "failed with exit code 255\n");
         CHECK(has(cluster.trouble(), "does not accept the login"));
     }
     SECTION("the API server") {
-        cluster.set("login", "The connection to the server 10.0.0.1:6443 was refused - did you specify the right host or port?\n");
-        CHECK(has(cluster.trouble(), "the API server of the current context does not answer: The connection to the server 10.0.0.1:6443"));
+        cluster.set("login",
+                    "The connection to the server 10.0.0.1:6443 was refused - did you specify the "
+                    "right host or port?\n");
+        CHECK(has(cluster.trouble(),
+                  "the API server of the current context does not answer: The connection to the "
+                  "server 10.0.0.1:6443"));
     }
     SECTION("rights") {
         cluster.options.name_space = "tuning";
         cluster.set("denied", "delete jobs.batch\nget pods --subresource=log\n");
-        CHECK(has(cluster.trouble(), "may not, in the namespace 'tuning': delete jobs.batch, get pods/log; ask for a Role"));
+        CHECK(has(
+            cluster.trouble(),
+            "may not, in the namespace 'tuning': delete jobs.batch, get pods/log; ask for a Role"));
     }
     SECTION("a namespace") {
-        cluster.set("refused-job", "Error from server (NotFound): error when creating \"STDIN\": namespaces \"tuning\" not found\n");
-        CHECK(has(cluster.trouble(), "there is no such namespace: (NotFound): namespaces \"tuning\" not found"));
+        cluster.set("refused-job",
+                    "Error from server (NotFound): error when creating \"STDIN\": namespaces "
+                    "\"tuning\" not found\n");
+        CHECK(has(cluster.trouble(),
+                  "there is no such namespace: (NotFound): namespaces \"tuning\" not found"));
     }
     SECTION("a field that the cluster knows") {
-        cluster.set("refused-job",
-                    "Error from server (BadRequest): error when creating \"STDIN\": Job in version \"v1\" cannot be handled "
-                    "as a Job: strict decoding error: unknown field \"spec.template.spec.nodeSelctor\"\n");
+        cluster.set(
+            "refused-job",
+            "Error from server (BadRequest): error when creating \"STDIN\": Job in version \"v1\" "
+            "cannot be handled "
+            "as a Job: strict decoding error: unknown field \"spec.template.spec.nodeSelctor\"\n");
         CHECK(has(cluster.trouble(), "the template has a field that this cluster does not know"));
         CHECK(has(cluster.trouble(), "spec.template.spec.nodeSelctor"));
     }
     SECTION("room in the quota") {
         cluster.set("refused-pod",
-                    "Error from server (Forbidden): error when creating \"STDIN\": pods \"x\" is forbidden: exceeded quota: q, "
-                    "requested: requests.nvidia.com/gpu=2, used: requests.nvidia.com/gpu=0, limited: requests.nvidia.com/gpu=1\n");
+                    "Error from server (Forbidden): error when creating \"STDIN\": pods \"x\" is "
+                    "forbidden: exceeded quota: q, "
+                    "requested: requests.nvidia.com/gpu=2, used: requests.nvidia.com/gpu=0, "
+                    "limited: requests.nvidia.com/gpu=1\n");
         CHECK(has(cluster.trouble(), "the quota of its namespace leaves no room for a trial: "));
         CHECK(has(cluster.trouble(), "requested: requests.nvidia.com/gpu=2"));
         cluster.set("denied", "create pods\n");  // then the quotas are read, where that is allowed
         cluster.set("quotas", R"({"items": [{"metadata": {"name": "q"}, "spec": {}, "status": {
             "hard": {"requests.nvidia.com/gpu": "4", "pods": "1"}, "used": {"requests.nvidia.com/gpu": "3"}}}]})");
-        CHECK(cluster.trouble() ==
-              "the quota of its namespace leaves no room for a trial: exceeded quota: q, requested: "
-              "requests.nvidia.com/gpu=2, used: requests.nvidia.com/gpu=3, limited: requests.nvidia.com/gpu=4");
+        CHECK(
+            cluster.trouble() ==
+            "the quota of its namespace leaves no room for a trial: exceeded quota: q, requested: "
+            "requests.nvidia.com/gpu=2, used: requests.nvidia.com/gpu=3, limited: "
+            "requests.nvidia.com/gpu=4");
         cluster.options.devices_of_trial = 1;
         CHECK(cluster.trouble() == "");
         CHECK(has(cluster.remarks().front(), "this login may not create pods"));
     }
     SECTION("a pod that admission takes") {
         cluster.set("refused-pod",
-                    "Error from server (Forbidden): error when creating \"STDIN\": pods \"x\" is forbidden: no PriorityClass "
+                    "Error from server (Forbidden): error when creating \"STDIN\": pods \"x\" is "
+                    "forbidden: no PriorityClass "
                     "with name none was found\n");
         CHECK(has(cluster.trouble(), "the cluster would refuse a trial, made of the template: "));
         CHECK(has(cluster.trouble(), "no PriorityClass with name none was found"));
     }
 }
 
-TEST_CASE("kubernetes checks: of an engine over several nodes, pods may be patched, and each node fits a part") {
+TEST_CASE(
+    "kubernetes checks: of an engine over several nodes, pods may be patched, and each node fits a "
+    "part") {
     AnsweringCluster cluster;
     CHECK(cluster.trouble() == "");
     CHECK_FALSE(has(cluster.read("asked"), "can-i patch"));
@@ -164,18 +194,23 @@ TEST_CASE("kubernetes checks: of an engine over several nodes, pods may be patch
     const std::string eight = "{}\t{\"nvidia.com/gpu\":\"8\"}\t\t\n";
     cluster.set("nodes", "n1\t" + eight + "n2\t{}\t{\"nvidia.com/gpu\":\"4\"}\t\t\n");
     REQUIRE(cluster.remarks().size() == 1);
-    CHECK(has(cluster.remarks().front(), "1 of the 2 nodes of the cluster would take a pod of a trial over 2 nodes of 8 nvidia.com/gpu"));
+    CHECK(has(cluster.remarks().front(),
+              "1 of the 2 nodes of the cluster would take a pod of a trial over 2 nodes of 8 "
+              "nvidia.com/gpu"));
     cluster.set("nodes", "n1\t" + eight + "n2\t" + eight);
     CHECK(cluster.remarks().empty());
 }
 
-TEST_CASE("kubernetes checks: whether a node fits is a remark, and so is that nodes may not be listed") {
+TEST_CASE(
+    "kubernetes checks: whether a node fits is a remark, and so is that nodes may not be listed") {
     AnsweringCluster cluster;
     REQUIRE(cluster.remarks().size() == 1);
-    CHECK(cluster.remarks().front() == "whether a node fits is seen with the first trial: this login may not list nodes");
+    CHECK(cluster.remarks().front() ==
+          "whether a node fits is seen with the first trial: this login may not list nodes");
     cluster.set("nodes", "n1\t{}\t{\"nvidia.com/gpu\":\"1\"}\t\t\n");
     CHECK(cluster.remarks().front() ==
-          "none of the 1 nodes of the cluster would take a trial of 2 nvidia.com/gpu (the largest has 1): "
+          "none of the 1 nodes of the cluster would take a trial of 2 nvidia.com/gpu (the largest "
+          "has 1): "
           "1 node: too few nvidia.com/gpu; trials wait until one does");
     cluster.set("nodes", "n1\t{}\t{\"nvidia.com/gpu\":\"2\"}\t\t\n");
     CHECK(cluster.remarks().empty());

@@ -25,7 +25,8 @@ std::string data_text(const std::string& name) {
     return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-const std::string small_template = R"({"spec": {"containers": [{"name": "main", "image": "org/engine:1"}]}})";
+const std::string small_template =
+    R"({"spec": {"containers": [{"name": "main", "image": "org/engine:1"}]}})";
 
 /// The small template with one member of the pod, or of its container, set.
 std::string with_member(const std::string& path, const std::string& json) {
@@ -42,7 +43,9 @@ LaunchRequest some_request() {
     return request;
 }
 
-std::string why(const std::string& pod_template) { return KubernetesOptions{.pod_template = pod_template}.why_invalid(); }
+std::string why(const std::string& pod_template) {
+    return KubernetesOptions{.pod_template = pod_template}.why_invalid();
+}
 
 std::string refusal(const KubernetesOptions& options, const LaunchRequest& request) {
     try {
@@ -55,10 +58,13 @@ std::string refusal(const KubernetesOptions& options, const LaunchRequest& reque
 
 }  // namespace
 
-TEST_CASE("pod manifest: a template with everything of a cluster's becomes the Job that is written down") {
+TEST_CASE(
+    "pod manifest: a template with everything of a cluster's becomes the Job that is written "
+    "down") {
     LaunchRequest request = some_request();
     request.folder = "/home/me/study/trials/7/prefill-0";
-    request.command.argv = {"vllm", "serve", "/models/m", "--port=8000", "$(HOME)", "a$$b", "it's \"so\"", "--options=o.json", "o.json"};
+    request.command.argv = {"vllm", "serve",       "/models/m",        "--port=8000", "$(HOME)",
+                            "a$$b", "it's \"so\"", "--options=o.json", "o.json"};
     request.command.files = {{"o.json", "{\"a\": \"$(HOME)\"}\n"}};
     request.environment = {{"CUDA_VISIBLE_DEVICES", "0,1"}, {"VLLM_LOGGING_LEVEL", "$(X)"}};
     KubernetesOptions options{.pod_template = data_text("template.json")};
@@ -69,11 +75,15 @@ TEST_CASE("pod manifest: a template with everything of a cluster's becomes the J
     CHECK(images_of(options) == std::vector<std::string>{"org/engine:1"});
 }
 
-TEST_CASE("pod manifest: an engine that takes more than a node has becomes the Indexed Job that is written down") {
+TEST_CASE(
+    "pod manifest: an engine that takes more than a node has becomes the Indexed Job that is "
+    "written down") {
     LaunchRequest request = some_request();
     request.folder = "/home/me/study/trials/7";
     request.devices = 16;
-    request.over_nodes = SeveralNodes{{"--dist-init-addr", "{leader}:20000", "--nnodes", "{nodes}", "--it's", "{rank}"}, {"--headless"}};
+    request.over_nodes = SeveralNodes{
+        {"--dist-init-addr", "{leader}:20000", "--nnodes", "{nodes}", "--it's", "{rank}"},
+        {"--headless"}};
     KubernetesOptions options{.pod_template = small_template, .devices_of_node = 8};
     const Json job = trial_job(options, request, "servetune-abc-1", "abc");
     CHECK(job == Json::parse(data_text("job_over_nodes.json")));
@@ -82,7 +92,8 @@ TEST_CASE("pod manifest: an engine that takes more than a node has becomes the I
     CHECK(nodes_of(options, request) == 1);
     CHECK_FALSE(trial_job(options, request, "n", "l")["spec"].contains("completionMode"));
     request.devices = 12;
-    CHECK(has(refusal(options, request), "an engine takes 12 devices, a node has 8, and that is no number of whole nodes"));
+    CHECK(has(refusal(options, request),
+              "an engine takes 12 devices, a node has 8, and that is no number of whole nodes"));
     request.over_nodes.reset();
     CHECK(has(refusal(options, request), "has no words that spread it over several (`nodes`)"));
     options.devices_of_node = 0;
@@ -113,10 +124,12 @@ TEST_CASE("pod manifest: what every trial needs is there, whatever the template 
     CHECK(container["terminationMessagePolicy"] == "FallbackToLogsOnError");
     CHECK(container["volumeMounts"][0]["mountPath"] == "/dev/shm");
     CHECK(spec["volumes"][0]["emptyDir"]["medium"] == "Memory");
-    for (const char* probe : {"livenessProbe", "readinessProbe", "startupProbe"}) CHECK_FALSE(container.contains(probe));
+    for (const char* probe : {"livenessProbe", "readinessProbe", "startupProbe"})
+        CHECK_FALSE(container.contains(probe));
 }
 
-TEST_CASE("pod manifest: servers of one trial may share a node, and other trials of the study may not") {
+TEST_CASE(
+    "pod manifest: servers of one trial may share a node, and other trials of the study may not") {
     CHECK(trial_label("/s/trials/7") == "7");
     for (const char* server : {"prefill-0", "decode-1", "router", "replica-1", "default"})
         CHECK(trial_label(std::filesystem::path("/s/trials/7") / server) == "7");
@@ -126,20 +139,31 @@ TEST_CASE("pod manifest: servers of one trial may share a node, and other trials
     CHECK(trial_label("").find_first_not_of("0123456789abcdef") == std::string::npos);
 }
 
-TEST_CASE("pod manifest: a user may say the bound, shared memory, where trials run beside each other, and the devices") {
+TEST_CASE(
+    "pod manifest: a user may say the bound, shared memory, where trials run beside each other, "
+    "and the devices") {
     Json pod = Json::parse(small_template);
     pod["spec"]["activeDeadlineSeconds"] = 600;
     pod["spec"]["affinity"]["podAntiAffinity"] = Json::object();
-    pod["spec"]["volumes"] = Json::parse(R"([{"name": "mine", "emptyDir": {"medium": "Memory", "sizeLimit": "4Gi"}}])");
-    pod["spec"]["containers"][0]["volumeMounts"] = Json::parse(R"([{"name": "mine", "mountPath": "/dev/shm"}])");
+    pod["spec"]["volumes"] =
+        Json::parse(R"([{"name": "mine", "emptyDir": {"medium": "Memory", "sizeLimit": "4Gi"}}])");
+    pod["spec"]["containers"][0]["volumeMounts"] =
+        Json::parse(R"([{"name": "mine", "mountPath": "/dev/shm"}])");
     pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/mig-1g.10gb"] = 1;
-    KubernetesOptions options{.pod_template = pod.dump(), .reach = KubernetesReach::node, .images = {"org/a:1", "org/b:1"}, .devices = ""};
-    CHECK(has(options.why_invalid(), "`spec.containers[0].image`: leave it out, `images` of `kubernetes` says it"));
+    KubernetesOptions options{.pod_template = pod.dump(),
+                              .reach = KubernetesReach::node,
+                              .images = {"org/a:1", "org/b:1"},
+                              .devices = ""};
+    CHECK(has(options.why_invalid(),
+              "`spec.containers[0].image`: leave it out, `images` of `kubernetes` says it"));
     pod["spec"]["containers"][0].erase("image");
     options.pod_template = pod.dump();
     REQUIRE(options.why_invalid() == "");
     LaunchRequest request = some_request();
-    const auto image = [&] { return trial_job(options, request, "n", "l")["spec"]["template"]["spec"]["containers"][0]["image"]; };
+    const auto image = [&] {
+        return trial_job(options, request, "n",
+                         "l")["spec"]["template"]["spec"]["containers"][0]["image"];
+    };
     CHECK(image() == "org/a:1");
     request.image = "org/b:1";
     CHECK(image() == "org/b:1");
@@ -155,43 +179,59 @@ TEST_CASE("pod manifest: a user may say the bound, shared memory, where trials r
 TEST_CASE("pod manifest: what is not the user's to say is refused with its path and the reason") {
     const std::string container = "/spec/containers/0/";
     const std::vector<std::vector<std::string>> rows{
-        {container + "command", R"(["x"])", "`spec.containers[0].command`: leave it out, each trial has its own"},
+        {container + "command", R"(["x"])",
+         "`spec.containers[0].command`: leave it out, each trial has its own"},
         {container + "args", R"(["x"])", "`spec.containers[0].args`: leave it out"},
         {container + "ports", R"([{"containerPort": 8000}])", "`spec.containers[0].ports`"},
-        {container + "livenessProbe", "{}", "`spec.containers[0].livenessProbe`: leave it out, it would kill an engine that starts slowly"},
+        {container + "livenessProbe", "{}",
+         "`spec.containers[0].livenessProbe`: leave it out, it would kill an engine that starts "
+         "slowly"},
         {container + "readinessProbe", "{}", "`spec.containers[0].readinessProbe`"},
         {container + "startupProbe", "{}", "`spec.containers[0].startupProbe`"},
         {container + "image", "\"\"", "`spec.containers[0].image`: the engine's image wanted"},
         {container + "resources", R"({"limits": {"nvidia.com/gpu": 1}})",
-         "`spec.containers[0].resources.limits.nvidia.com/gpu`: leave it out, the layout of each trial says it"},
-        {container + "volumeMounts", R"([{"name": "x", "mountPath": "/run/servetune"}])", "`spec.containers[0].volumeMounts[0].mountPath`"},
-        {container + "env", R"([{"name": "A", "value": "1"}, {"name": "HF_TOKEN", "value": "hf_abc"}])",
+         "`spec.containers[0].resources.limits.nvidia.com/gpu`: leave it out, the layout of each "
+         "trial says it"},
+        {container + "volumeMounts", R"([{"name": "x", "mountPath": "/run/servetune"}])",
+         "`spec.containers[0].volumeMounts[0].mountPath`"},
+        {container + "env",
+         R"([{"name": "A", "value": "1"}, {"name": "HF_TOKEN", "value": "hf_abc"}])",
          "`spec.containers[0].env[1].value`: HF_TOKEN is a secret by its name"},
-        {container + "env", R"([{"name": "A", "value": 1}])", "`spec.containers[0].env[0].value`: text wanted, got 1: put it in quotes"},
+        {container + "env", R"([{"name": "A", "value": 1}])",
+         "`spec.containers[0].env[0].value`: text wanted, got 1: put it in quotes"},
         {"/spec/initContainers", R"([{"name": "i", "env": [{"name": "API_KEY", "value": "k"}]}])",
          "`spec.initContainers[0].env[0].value`: API_KEY is a secret"},
         {container + "resources", "[]", "`spec.containers[0].resources`: a mapping wanted, got []"},
-        {container + "resources", R"({"limits": []})", "`spec.containers[0].resources.limits`: a mapping wanted, got []"},
+        {container + "resources", R"({"limits": []})",
+         "`spec.containers[0].resources.limits`: a mapping wanted, got []"},
         {container + "volumeMounts", R"([{"name": "x", "mountPath": 3}])",
          "`spec.containers[0].volumeMounts[0].mountPath`: text wanted, got 3"},
-        {"/spec/tolerations", R"(["x"])", "`spec.tolerations`: a list of mappings wanted, got [\"x\"]"},
+        {"/spec/tolerations", R"(["x"])",
+         "`spec.tolerations`: a list of mappings wanted, got [\"x\"]"},
         {"/spec/tolerations", R"({"key": "x"})", "`spec.tolerations`: a list of mappings wanted"},
         {"/spec/tolerations", R"([{"key": 1}])", "`spec.tolerations[0].key`: text wanted, got 1"},
         {"/spec/affinity", R"(["x"])", "`spec.affinity`: a mapping wanted"},
-        {"/spec/restartPolicy", "\"OnFailure\"", "`spec.restartPolicy`: leave it out, an engine that ends is a result"},
+        {"/spec/restartPolicy", "\"OnFailure\"",
+         "`spec.restartPolicy`: leave it out, an engine that ends is a result"},
         {"/spec/terminationGracePeriodSeconds", "30", "`stop_within` of `deploy` says it"},
         {"/spec/enableServiceLinks", "true", "`spec.enableServiceLinks`"},
         {"/spec/automountServiceAccountToken", "true", "`spec.automountServiceAccountToken`"},
         {"/spec/hostNetwork", "true", "`reach: node` of `kubernetes` says it"},
-        {"/spec/volumes", R"([{"name": "servetune-shm"}])", "`spec.volumes[0].name`: names that begin with 'servetune' are ours"},
-        {"/spec/containers", R"([{"name": "a"}, {"name": "b"}])", "`spec.containers`: one of the 2 must be named `engine`"},
+        {"/spec/volumes", R"([{"name": "servetune-shm"}])",
+         "`spec.volumes[0].name`: names that begin with 'servetune' are ours"},
+        {"/spec/containers", R"([{"name": "a"}, {"name": "b"}])",
+         "`spec.containers`: one of the 2 must be named `engine`"},
         {"/spec/containers", "[]", "`spec.containers`: one container wanted, named `engine`"},
         {"/spec/containers", "{}", "`spec.containers`: a list of mappings with a `name` wanted"},
         {"/metadata", R"({"name": "p"})", "`metadata.name`: each trial has a name of its own"},
-        {"/metadata", R"({"namespace": "p"})", "`metadata.namespace`: `namespace` of `kubernetes` says it"},
-        {"/metadata", R"({"labels": {"servetune/study": "x"}})", "`metadata.labels.servetune/study`: it is this program's"},
-        {"/metadata", R"({"labels": {"app.kubernetes.io/managed-by": "x"}})", "it is this program's"},
-        {"/metadata", R"({"labels": {"on": true}})", "`metadata.labels.on`: text wanted, got true: put it in quotes"},
+        {"/metadata", R"({"namespace": "p"})",
+         "`metadata.namespace`: `namespace` of `kubernetes` says it"},
+        {"/metadata", R"({"labels": {"servetune/study": "x"}})",
+         "`metadata.labels.servetune/study`: it is this program's"},
+        {"/metadata", R"({"labels": {"app.kubernetes.io/managed-by": "x"}})",
+         "it is this program's"},
+        {"/metadata", R"({"labels": {"on": true}})",
+         "`metadata.labels.on`: text wanted, got true: put it in quotes"},
         {"/status", "{}", "`status`: a template has `metadata` and `spec` only"},
         {"/kind", "\"Deployment\"", "'Deployment' is none: a Pod or PodTemplate wanted"}};
     for (const auto& row : rows) {
@@ -204,13 +244,15 @@ TEST_CASE("pod manifest: what is not the user's to say is refused with its path 
         CHECK(why(with_member(empty, "null")) == "");
         CHECK(refusal({.pod_template = with_member(empty, "null")}, some_request()) == "");
     }
-    CHECK(refusal({.pod_template = with_member(container + "resources", "null")}, some_request()) == "");
+    CHECK(refusal({.pod_template = with_member(container + "resources", "null")}, some_request()) ==
+          "");
     CHECK(why(with_member(container + "env", R"([{"name": "HF_TOKEN", "value": ""}])")) == "");
     CHECK(has(why("[]"), "an object of kind Pod or PodTemplate wanted"));
     CHECK(has(why("{"), "an object of kind Pod or PodTemplate wanted"));
     CHECK(has(why("{}"), "`spec`: a mapping wanted"));
-    CHECK(has(why(R"({"kind": "PodTemplate", "template": {"spec": {"containers": [{"name": "a", "image": "i", "args": []}]}}})"),
-              "`template.spec.containers[0].args`"));
+    CHECK(has(
+        why(R"({"kind": "PodTemplate", "template": {"spec": {"containers": [{"name": "a", "image": "i", "args": []}]}}})"),
+        "`template.spec.containers[0].args`"));
     // Everything at once.
     Json both = Json::parse(with_member("/spec/hostNetwork", "true"));
     both["spec"]["containers"][0]["args"] = Json::array();
@@ -218,14 +260,18 @@ TEST_CASE("pod manifest: what is not the user's to say is refused with its path 
     CHECK(has(why(both.dump()), "args"));
 }
 
-TEST_CASE("pod manifest: a secret, a variable set twice and a file that no pod can hold are refused") {
-    const KubernetesOptions options{.pod_template = with_member("/spec/containers/0/env", R"([{"name": "NCCL_DEBUG", "value": "WARN"}])")};
+TEST_CASE(
+    "pod manifest: a secret, a variable set twice and a file that no pod can hold are refused") {
+    const KubernetesOptions options{
+        .pod_template =
+            with_member("/spec/containers/0/env", R"([{"name": "NCCL_DEBUG", "value": "WARN"}])")};
     LaunchRequest request = some_request();
     request.environment = {{"HF_TOKEN", "hf_abc"}};
     CHECK(has(refusal(options, request), "the secret HF_TOKEN"));
     CHECK_FALSE(has(refusal(options, request), "hf_abc"));
     request.environment = {{"NCCL_DEBUG", "INFO"}};
-    CHECK(has(refusal(options, request), "sets NCCL_DEBUG under `env`, and so does the study: one of them"));
+    CHECK(has(refusal(options, request),
+              "sets NCCL_DEBUG under `env`, and so does the study: one of them"));
     request.environment.clear();
     request.command.files = {{"f", "\xff"}};
     CHECK(has(refusal(options, request), "UTF-8"));

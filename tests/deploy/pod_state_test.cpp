@@ -15,7 +15,9 @@ using namespace servetune;
 namespace {
 
 const char* name_of(PodState::Phase phase) {
-    return phase == PodState::Phase::waits ? "waits" : phase == PodState::Phase::runs ? "runs" : "ended";
+    return phase == PodState::Phase::waits  ? "waits"
+           : phase == PodState::Phase::runs ? "runs"
+                                            : "ended";
 }
 
 nlohmann::json rows_of_pod_states() {
@@ -44,12 +46,16 @@ TEST_CASE("pod state: every way to wait, run and end is known for what it is") {
         REQUIRE(state.failure.has_value() == row["failure"].is_string());
         if (!state.failure) continue;
         INFO(state.failure->message);
-        CHECK(std::string(name_in(failure_kinds, state.failure->kind)) == row["failure"].get<std::string>());
-        for (const auto& words : row["says"]) CHECK(state.failure->message.find(words.get<std::string>()) != std::string::npos);
+        CHECK(std::string(name_in(failure_kinds, state.failure->kind)) ==
+              row["failure"].get<std::string>());
+        for (const auto& words : row["says"])
+            CHECK(state.failure->message.find(words.get<std::string>()) != std::string::npos);
     }
 }
 
-TEST_CASE("pod state: where it is stands in its status, and nothing is made up of a status that lacks it") {
+TEST_CASE(
+    "pod state: where it is stands in its status, and nothing is made up of a status that lacks "
+    "it") {
     const auto pod = nlohmann::json::parse(
         R"({"metadata": {"name": "p", "deletionTimestamp": null}, "spec": {"nodeName": "n1"},
             "status": {"phase": "Running", "reason": null, "podIP": "10.1.2.3", "hostIP": "10.0.0.1",
@@ -63,10 +69,15 @@ TEST_CASE("pod state: where it is stands in its status, and nothing is made up o
     const PodState other = pod_state_of(pod, "main");  // no such container: nothing runs
     CHECK(other.phase == PodState::Phase::waits);
     CHECK(index_of_pod(pod) == 0);
-    CHECK(index_of_pod(nlohmann::json::parse(R"({"metadata": {"annotations": {"batch.kubernetes.io/job-completion-index": "11"}}})")) ==
-          11);
-    for (const char* odd : {"null", "[]", "{}", R"({"status": 3})", R"({"status": {"conditions": {}, "containerStatuses": "x"}})",
-                            R"({"spec": null, "status": {"containerStatuses": [null, 1, {"name": "engine", "state": []}]}})"}) {
+    CHECK(
+        index_of_pod(nlohmann::json::parse(
+            R"({"metadata": {"annotations": {"batch.kubernetes.io/job-completion-index": "11"}}})")) ==
+        11);
+    for (
+        const char* odd :
+        {"null", "[]", "{}", R"({"status": 3})",
+         R"({"status": {"conditions": {}, "containerStatuses": "x"}})",
+         R"({"spec": null, "status": {"containerStatuses": [null, 1, {"name": "engine", "state": []}]}})"}) {
         const PodState none = pod_state_of(nlohmann::json::parse(odd), "engine");
         CHECK(none.phase == PodState::Phase::waits);
         CHECK_FALSE(none.failure.has_value());

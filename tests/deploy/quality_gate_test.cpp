@@ -27,7 +27,10 @@ public:
     [[nodiscard]] std::optional<Failure> changed() const override { return std::nullopt; }
     bool reset_cache() override { return false; }
     [[nodiscard]] std::vector<std::string> not_in_force() const override { return {}; }
-    [[nodiscard]] std::unique_ptr<MachineWatch> watch(MachineWatchOptions /*options*/) const override { return nullptr; }
+    [[nodiscard]] std::unique_ptr<MachineWatch> watch(
+        MachineWatchOptions /*options*/) const override {
+        return nullptr;
+    }
 
 private:
     std::string url_;
@@ -36,9 +39,10 @@ private:
 /// Prints the accuracy that the last part of the address says, and counts how often it was run.
 struct AccuracyProgram {
     TemporaryFolder folder{};
-    std::filesystem::path script = folder.write("accuracy",
-                                                "#!/bin/sh\necho run >> \"$0.runs\"\necho noise >&2\n"
-                                                "[ \"${1##*/}\" = broken ] && exit 3\necho \"{\\\"accuracy\\\": ${1##*/}}\"\n");
+    std::filesystem::path script = folder.write(
+        "accuracy",
+        "#!/bin/sh\necho run >> \"$0.runs\"\necho noise >&2\n"
+        "[ \"${1##*/}\" = broken ] && exit 3\necho \"{\\\"accuracy\\\": ${1##*/}}\"\n");
     AccuracyProgram() { std::filesystem::permissions(script, std::filesystem::perms::owner_all); }
 
     [[nodiscard]] QualityOptions options() const {
@@ -56,7 +60,8 @@ struct AccuracyProgram {
 };
 
 Configuration answering(const std::string& kv, std::int64_t seqs = 8) {
-    return Configuration::of({{"kv", Value(kv)}, {"quantization", Value("none")}, {"seqs", Value(seqs)}});
+    return Configuration::of(
+        {{"kv", Value(kv)}, {"quantization", Value("none")}, {"seqs", Value(seqs)}});
 }
 
 double drop_in(const std::variant<Metrics, Failure>& found) {
@@ -74,7 +79,8 @@ TEST_CASE("quality: two answers agree as far as they begin alike") {
     CHECK(agreement_of("ab", "abcd") == 0.5);
 }
 
-TEST_CASE("quality: an accuracy is read from a number, an object, and lm-evaluation-harness' table") {
+TEST_CASE(
+    "quality: an accuracy is read from a number, an object, and lm-evaluation-harness' table") {
     CHECK(accuracy_in("loading\n0.71\n\n") == 0.71);
     CHECK(accuracy_in("x\n{\"accuracy\": 0.5, \"f1\": 0.4}") == 0.5);
     CHECK(accuracy_in("{\"accuracy\": 0.5, \"f1\": 0.4}", "f1") == 0.4);
@@ -92,16 +98,21 @@ TEST_CASE("quality: an accuracy is read from a number, an object, and lm-evaluat
     CHECK(accuracy_in(table, "gsm8k/other_match") == 0.6911);
     CHECK(accuracy_in(table, "arc/acc") == 0.4);
     CHECK_FALSE(accuracy_in(table, "arc/exact_match"));
-    CHECK_FALSE(accuracy_in("|Tasks|Metric|   |Value |\n|wiki|word_perplexity|\u2193  |10.2|\n"));  // less is better
+    CHECK_FALSE(accuracy_in(
+        "|Tasks|Metric|   |Value |\n|wiki|word_perplexity|\u2193  |10.2|\n"));  // less is better
 }
 
-TEST_CASE("quality: the drop is against the default, measured once for each set of values that touches answers") {
+TEST_CASE(
+    "quality: the drop is against the default, measured once for each set of values that touches "
+    "answers") {
     const AccuracyProgram program;
     QualityGate gate(program.options());
-    CHECK(std::get<Metrics>(gate.of(AddressOnly("http://h/0.6"), answering("fp8"), {})).empty());  // the default was never asked
+    CHECK(std::get<Metrics>(gate.of(AddressOnly("http://h/0.6"), answering("fp8"), {}))
+              .empty());  // the default was never asked
     CHECK(drop_in(gate.of(AddressOnly("http://h/0.8"), answering("auto"), {})) == 0);
     CHECK(drop_in(gate.of(AddressOnly("http://h/0.6"), answering("fp8"), {})) == Approx(0.25));
-    CHECK(drop_in(gate.of(AddressOnly("http://h/0.1"), answering("fp8", 64), {})) == Approx(0.25));  // the same answers as before
+    CHECK(drop_in(gate.of(AddressOnly("http://h/0.1"), answering("fp8", 64), {})) ==
+          Approx(0.25));  // the same answers as before
     CHECK(drop_in(gate.of(AddressOnly("http://h/0.1"), answering("auto", 64), {})) == 0);
     CHECK(program.runs() == 2);
     QualityGate resumed(program.options());
@@ -114,14 +125,17 @@ TEST_CASE("quality: the drop is against the default, measured once for each set 
     CHECK(std::get<Metrics>(anew.of(AddressOnly("http://h/0.6"), answering("fp8"), {})).empty());
 }
 
-TEST_CASE("quality: what the default does not have counts as set, and another default or command asks anew") {
+TEST_CASE(
+    "quality: what the default does not have counts as set, and another default or command asks "
+    "anew") {
     const AccuracyProgram program;
     QualityOptions options = program.options();
     options.defaults["engine"] = Value("vllm");
     options.defaults["sglang.quantization"] = std::nullopt;  // the default is vLLM's
     QualityGate gate(options);
     const auto on = [](const std::string& engine) {
-        Assignment values{{"kv", Value("auto")}, {"quantization", Value("none")}, {"engine", Value(engine)}};
+        Assignment values{
+            {"kv", Value("auto")}, {"quantization", Value("none")}, {"engine", Value(engine)}};
         if (engine == "sglang") values["sglang.quantization"] = Value("none");
         return Configuration::of(values);
     };
@@ -129,7 +143,8 @@ TEST_CASE("quality: what the default does not have counts as set, and another de
     CHECK(gate.lacks_default(on("sglang")));
     CHECK(drop_in(gate.of(AddressOnly("http://127.0.0.1:1/0.8"), on("vllm"), {})) == 0);
     CHECK_FALSE(gate.lacks_default(on("sglang")));
-    CHECK(drop_in(gate.of(AddressOnly("http://127.0.0.1:1/0.6"), on("sglang"), {})) == Approx(0.25));
+    CHECK(drop_in(gate.of(AddressOnly("http://127.0.0.1:1/0.6"), on("sglang"), {})) ==
+          Approx(0.25));
     CHECK(program.runs() == 2);
 
     CHECK_FALSE(QualityGate(options).lacks_default(on("sglang")));  // it is kept
@@ -140,7 +155,9 @@ TEST_CASE("quality: what the default does not have counts as set, and another de
     CHECK(QualityGate(options).lacks_default(on("sglang")));
 }
 
-TEST_CASE("quality: the command's program may be a name in PATH, and is the study's fault where it is not there") {
+TEST_CASE(
+    "quality: the command's program may be a name in PATH, and is the study's fault where it is "
+    "not there") {
     const AccuracyProgram program;
     QualityOptions options = program.options();
     options.command.insert(options.command.begin(), "sh");
@@ -153,18 +170,22 @@ TEST_CASE("quality: the command's program may be a name in PATH, and is the stud
     CHECK_THROWS_AS(missing.of(AddressOnly("http://h/0.8"), answering("auto"), {}), UsageError);
 }
 
-TEST_CASE("quality: a broken limit and a program that fails are the configuration's failure, of the default the study's end") {
+TEST_CASE(
+    "quality: a broken limit and a program that fails are the configuration's failure, of the "
+    "default the study's end") {
     const AccuracyProgram program;
     QualityOptions options = program.options();
     options.limits = {Limit::parse("quality_drop <= 1%")};
     QualityGate gate(options);
-    CHECK(std::holds_alternative<Failure>(gate.of(AddressOnly("http://h/0.6"), answering("fp8"), {})));  // nothing to judge it by
+    CHECK(std::holds_alternative<Failure>(
+        gate.of(AddressOnly("http://h/0.6"), answering("fp8"), {})));  // nothing to judge it by
     CHECK_THROWS_AS(gate.of(AddressOnly("http://h/broken"), answering("auto"), {}), UsageError);
     CHECK_THROWS_AS(gate.of(AddressOnly("http://h/0"), answering("auto"), {}), UsageError);
     CHECK(drop_in(gate.of(AddressOnly("http://h/0.8"), answering("auto"), {})) == 0);
     const auto refused = gate.of(AddressOnly("http://h/0.6"), answering("fp8"), {});
     REQUIRE(std::holds_alternative<Failure>(refused));
-    CHECK(std::get<Failure>(refused).message == "limit quality_drop <= 0.01 broken: 0.25 (kv=fp8); it was not load-tested");
+    CHECK(std::get<Failure>(refused).message ==
+          "limit quality_drop <= 0.01 broken: 0.25 (kv=fp8); it was not load-tested");
     const auto failed = gate.of(AddressOnly("http://h/broken"), answering("fp4"), {});
     REQUIRE(std::holds_alternative<Failure>(failed));
     CHECK(std::get<Failure>(failed).message.find("exit code 3") != std::string::npos);
@@ -173,7 +194,9 @@ TEST_CASE("quality: a broken limit and a program that fails are the configuratio
     CHECK_THROWS_AS(QualityGate(options), UsageError);
 }
 
-TEST_CASE("quality: a limit on the drop says what it lacks, and prompts that are not there are the only error") {
+TEST_CASE(
+    "quality: a limit on the drop says what it lacks, and prompts that are not there are the only "
+    "error") {
     const TemporaryFolder folder;
     folder.write("empty.txt", " \n");
     const auto refused = [&](const std::string& more, const std::string& evaluator = "deploy") {
@@ -182,15 +205,23 @@ TEST_CASE("quality: a limit on the drop says what it lacks, and prompts that are
                          "study: s\nmodel: Qwen/Qwen3-8B\nhardware: h100-sxm\nengine: vllm\n"
                          "workloads: [{use: random, requests: 40}]\nothers: default\n"
                          "space: {max_num_seqs: {choice: [64, 128]}}\nevaluator: " +
-                             evaluator + "\nobjective: {maximize: output_tokens_per_second, limits: [quality_drop <= 1%]}\n" + more);
-        const std::string message = message_of<ParseError>([&] { (void)load_study(file, shipped_catalogue); });
+                             evaluator +
+                             "\nobjective: {maximize: output_tokens_per_second, limits: "
+                             "[quality_drop <= 1%]}\n" +
+                             more);
+        const std::string message =
+            message_of<ParseError>([&] { (void)load_study(file, shipped_catalogue); });
         return message.substr(std::min(message.size(), file.string().size()));
     };
     const std::string limit = ":9:58: 'objective.limits[0]': 'quality_drop' cannot be had: ";
-    CHECK(refused("") == limit + "answers are compared for `quality`: add `quality: {}` to the study");
-    CHECK(refused("", "simulate") == limit + "only `evaluator: {deploy: ...}` with `quality` compares answers");
+    CHECK(refused("") ==
+          limit + "answers are compared for `quality`: add `quality: {}` to the study");
+    CHECK(refused("", "simulate") ==
+          limit + "only `evaluator: {deploy: ...}` with `quality` compares answers");
     CHECK(refused("quality: {}\n").empty());
     const std::string prompts = ":10:20: 'quality.prompts': there is no ";
-    CHECK(refused("quality: {prompts: empty.txt}\n") == prompts + "prompt in " + (folder.path() / "empty.txt").string());
-    CHECK(refused("quality: {prompts: none.txt}\n") == prompts + "file " + (folder.path() / "none.txt").string());
+    CHECK(refused("quality: {prompts: empty.txt}\n") ==
+          prompts + "prompt in " + (folder.path() / "empty.txt").string());
+    CHECK(refused("quality: {prompts: none.txt}\n") ==
+          prompts + "file " + (folder.path() / "none.txt").string());
 }

@@ -24,7 +24,8 @@ struct Case {
     const char* because;   ///< a part of the rule's reason; nullptr: this combination is fine
 };
 
-SpaceDescription described(const Case& one, bool with_rules, const std::map<std::string, std::int64_t>& model_facts = {}) {
+SpaceDescription described(const Case& one, bool with_rules,
+                           const std::map<std::string, std::int64_t>& model_facts = {}) {
     SpaceDescription description{{shipped_catalogue.engine(std::string(one.engine))}};
     if (!with_rules) description.engines.front().constraints.clear();
     description.others_searched = false;
@@ -36,9 +37,10 @@ SpaceDescription described(const Case& one, bool with_rules, const std::map<std:
         const EngineParameter* declared = description.engines.front().find(name);
         REQUIRE(declared != nullptr);
         const Value& usual = declared->parameter.default_value;
-        entry.domain = std::holds_alternative<BoolDomain>(declared->parameter.domain) ? declared->parameter.domain
-                       : is_unset(usual) || usual == value                            ? Domain(ChoiceDomain{{value}})
-                                                                                      : Domain(ChoiceDomain{{usual, value}});
+        entry.domain = std::holds_alternative<BoolDomain>(declared->parameter.domain)
+                           ? declared->parameter.domain
+                       : is_unset(usual) || usual == value ? Domain(ChoiceDomain{{value}})
+                                                           : Domain(ChoiceDomain{{usual, value}});
         entry.offers_unset = is_unset(usual);
         description.entries.push_back(entry);
     }
@@ -55,7 +57,8 @@ void check_rule(const Case& one, const std::map<std::string, std::int64_t>& mode
     INFO(one.engine << " " << one.version << " " << one.rendered);
     const Composition free(described(one, false, model_facts));
     const Command command = free.render(wanted(SearchSpace(free.parameters()), one), {"org/model"});
-    const std::string text = command.text() + (command.files.empty() ? "" : command.files.begin()->second);
+    const std::string text =
+        command.text() + (command.files.empty() ? "" : command.files.begin()->second);
     INFO(text);
     CHECK(has(text, one.rendered));
     const Composition ruled(described(one, true, model_facts));
@@ -74,20 +77,29 @@ void check_rule(const Case& one, const std::map<std::string, std::int64_t>& mode
 Value whole_value(std::int64_t value) { return value; }
 
 /// Two half batches of vLLM in turns, with two copies whose experts are spread over both.
-Case two_copies(const char* version, const char* all_to_all, const char* rendered, const char* because) {
-    return {
-        "vllm",
-        version,
-        {{"enable_dbo", true}, {"enable_expert_parallel", true}, {"data_parallel_size", whole_value(2)}, {"all2all_backend", all_to_all}},
-        rendered,
-        because};
+Case two_copies(const char* version, const char* all_to_all, const char* rendered,
+                const char* because) {
+    return {"vllm",
+            version,
+            {{"enable_dbo", true},
+             {"enable_expert_parallel", true},
+             {"data_parallel_size", whole_value(2)},
+             {"all2all_backend", all_to_all}},
+            rendered,
+            because};
 }
 
 }  // namespace
 
-TEST_CASE("engine rules: the combinations that engines refuse are rendered without rules and refused with them") {
+TEST_CASE(
+    "engine rules: the combinations that engines refuse are rendered without rules and refused "
+    "with them") {
     const std::vector<Case> cases{
-        {"sglang", "0.5.9", {{"tp_size", whole_value(2)}, {"ep_size", whole_value(4)}}, "--tp-size=2 --ep-size=4", "no slice is left"},
+        {"sglang",
+         "0.5.9",
+         {{"tp_size", whole_value(2)}, {"ep_size", whole_value(4)}},
+         "--tp-size=2 --ep-size=4",
+         "no slice is left"},
         // A twin of attention_backend: what people write and measured is no error.
         {"sglang",
          "0.5.18",
@@ -99,45 +111,112 @@ TEST_CASE("engine rules: the combinations that engines refuse are rendered witho
          {{"prefill_attention_backend", "nsa"}, {"decode_attention_backend", "fa3"}},
          "--prefill-attention-backend=nsa --decode-attention-backend=fa3",
          nullptr},
-        {"sglang", "0.5.18", {{"prefill_attention_backend", "fa3"}}, "--prefill-attention-backend=fa3", nullptr},
-        {"sglang", "0.5.9", {{"tp_size", whole_value(4)}, {"ep_size", whole_value(4)}}, "--ep-size=4", nullptr},
-        {"tensorrt-llm", "1.3.0rc3", {{"tp_size", whole_value(2)}, {"ep_size", whole_value(4)}}, "--ep_size=4", "tensor-parallel ranks"},
-        {"tensorrt-llm", "1.3.0rc3", {{"tp_size", whole_value(4)}, {"ep_size", whole_value(2)}}, "--ep_size=2", nullptr},
-        {"sglang", "0.5.18", {{"enable_eplb", true}}, "--enable-eplb", "refuses to start"},
-        {"sglang", "0.5.18", {{"enable_eplb", true}, {"tp_size", whole_value(4)}, {"ep_size", whole_value(4)}}, "--enable-eplb", nullptr},
-        {"sglang", "0.5.9", {{"enable_two_batch_overlap", true}}, "--enable-two-batch-overlap", "moe_a2a_backend cannot be 'none'"},
-        {"sglang",
-         "0.5.9",
-         {{"enable_two_batch_overlap", true}, {"enable_dp_attention", true}, {"tp_size", whole_value(2)}, {"dp_size", whole_value(2)}},
-         "--enable-two-batch-overlap",
-         "moe_a2a_backend cannot be 'none'"},
-        {"sglang", "0.5.18", {{"enable_two_batch_overlap", true}}, "--enable-two-batch-overlap", "unless attention is data parallel"},
         {"sglang",
          "0.5.18",
-         {{"enable_two_batch_overlap", true}, {"enable_dp_attention", true}, {"tp_size", whole_value(2)}, {"dp_size", whole_value(2)}},
+         {{"prefill_attention_backend", "fa3"}},
+         "--prefill-attention-backend=fa3",
+         nullptr},
+        {"sglang",
+         "0.5.9",
+         {{"tp_size", whole_value(4)}, {"ep_size", whole_value(4)}},
+         "--ep-size=4",
+         nullptr},
+        {"tensorrt-llm",
+         "1.3.0rc3",
+         {{"tp_size", whole_value(2)}, {"ep_size", whole_value(4)}},
+         "--ep_size=4",
+         "tensor-parallel ranks"},
+        {"tensorrt-llm",
+         "1.3.0rc3",
+         {{"tp_size", whole_value(4)}, {"ep_size", whole_value(2)}},
+         "--ep_size=2",
+         nullptr},
+        {"sglang", "0.5.18", {{"enable_eplb", true}}, "--enable-eplb", "refuses to start"},
+        {"sglang",
+         "0.5.18",
+         {{"enable_eplb", true}, {"tp_size", whole_value(4)}, {"ep_size", whole_value(4)}},
+         "--enable-eplb",
+         nullptr},
+        {"sglang",
+         "0.5.9",
+         {{"enable_two_batch_overlap", true}},
+         "--enable-two-batch-overlap",
+         "moe_a2a_backend cannot be 'none'"},
+        {"sglang",
+         "0.5.9",
+         {{"enable_two_batch_overlap", true},
+          {"enable_dp_attention", true},
+          {"tp_size", whole_value(2)},
+          {"dp_size", whole_value(2)}},
+         "--enable-two-batch-overlap",
+         "moe_a2a_backend cannot be 'none'"},
+        {"sglang",
+         "0.5.18",
+         {{"enable_two_batch_overlap", true}},
+         "--enable-two-batch-overlap",
+         "unless attention is data parallel"},
+        {"sglang",
+         "0.5.18",
+         {{"enable_two_batch_overlap", true},
+          {"enable_dp_attention", true},
+          {"tp_size", whole_value(2)},
+          {"dp_size", whole_value(2)}},
          "--enable-two-batch-overlap",
          nullptr},
-        {"vllm", "0.17.0", {{"enable_dbo", true}}, "--enable-dbo", "Microbatching currently only supports"},
+        {"vllm",
+         "0.17.0",
+         {{"enable_dbo", true}},
+         "--enable-dbo",
+         "Microbatching currently only supports"},
         two_copies("0.17.0", "allgather_reducescatter", "--enable-dbo", "Microbatching"),
         two_copies("0.17.0", "deepep_low_latency", "--enable-dbo", nullptr),
         two_copies("0.24.0", "nixl_ep", "nixl_ep", "DeepEP only"),
         two_copies("0.28-main", "nixl_ep", "nixl_ep", nullptr),
-        two_copies("0.11.0", "deepep_high_throughput", "VLLM_ALL2ALL_BACKEND=deepep_high_throughput", "deepep_low_latency only"),
-        {"vllm", "0.11.0", {{"async_scheduling", true}, {"speculative_method", "mtp"}}, "--async-scheduling", "every speculation"},
-        {"vllm", "0.14.0", {{"async_scheduling", true}, {"speculative_method", "mtp"}}, "--async-scheduling", nullptr},
-        {"vllm", "0.12", {{"async_scheduling", true}, {"pipeline_parallel_size", whole_value(2)}}, "--async-scheduling", "0.12 and 0.13"},
-        {"vllm", "0.14.0", {{"async_scheduling", true}, {"pipeline_parallel_size", whole_value(2)}}, "--async-scheduling", nullptr},
-        {"vllm", "0.17.0", {{"quantization", "experts_int8"}}, "experts_int8", "--allow-deprecated-quantization"},
+        two_copies("0.11.0", "deepep_high_throughput",
+                   "VLLM_ALL2ALL_BACKEND=deepep_high_throughput", "deepep_low_latency only"),
+        {"vllm",
+         "0.11.0",
+         {{"async_scheduling", true}, {"speculative_method", "mtp"}},
+         "--async-scheduling",
+         "every speculation"},
+        {"vllm",
+         "0.14.0",
+         {{"async_scheduling", true}, {"speculative_method", "mtp"}},
+         "--async-scheduling",
+         nullptr},
+        {"vllm",
+         "0.12",
+         {{"async_scheduling", true}, {"pipeline_parallel_size", whole_value(2)}},
+         "--async-scheduling",
+         "0.12 and 0.13"},
+        {"vllm",
+         "0.14.0",
+         {{"async_scheduling", true}, {"pipeline_parallel_size", whole_value(2)}},
+         "--async-scheduling",
+         nullptr},
+        {"vllm",
+         "0.17.0",
+         {{"quantization", "experts_int8"}},
+         "experts_int8",
+         "--allow-deprecated-quantization"},
         {"vllm", "0.19.1", {{"quantization", "experts_int8"}}, "experts_int8", nullptr},
-        {"vllm", "0.30.0", {{"enable_batch_sharded_sampling", true}}, "--enable-batch-sharded-sampling", "config/parallel.py"},
         {"vllm",
          "0.30.0",
-         {{"enable_batch_sharded_sampling", true}, {"tensor_parallel_size", whole_value(8)}, {"max_num_seqs", whole_value(4)}},
+         {{"enable_batch_sharded_sampling", true}},
          "--enable-batch-sharded-sampling",
          "config/parallel.py"},
         {"vllm",
          "0.30.0",
-         {{"enable_batch_sharded_sampling", true}, {"tensor_parallel_size", whole_value(4)}, {"max_num_seqs", whole_value(4)}},
+         {{"enable_batch_sharded_sampling", true},
+          {"tensor_parallel_size", whole_value(8)},
+          {"max_num_seqs", whole_value(4)}},
+         "--enable-batch-sharded-sampling",
+         "config/parallel.py"},
+        {"vllm",
+         "0.30.0",
+         {{"enable_batch_sharded_sampling", true},
+          {"tensor_parallel_size", whole_value(4)},
+          {"max_num_seqs", whole_value(4)}},
          "--enable-batch-sharded-sampling",
          nullptr},
         {"vllm",
@@ -145,10 +224,26 @@ TEST_CASE("engine rules: the combinations that engines refuse are rendered witho
          {{"offload_group_size", whole_value(4)}, {"offload_num_in_group", whole_value(5)}},
          "--offload-num-in-group=5",
          "more layers than the group has"},
-        {"vllm", "0.24.0", {{"offload_group_size", whole_value(4)}, {"offload_num_in_group", whole_value(4)}}, "=4", nullptr},
-        {"vllm", "0.30.0", {{"use_replayssm", true}, {"mamba_cache_mode", "all"}}, "--use-replayssm", "cache modes none or align"},
-        {"vllm", "0.30.0", {{"use_replayssm", true}, {"speculative_method", "mtp"}}, "--use-replayssm", "without speculation"},
-        {"vllm", "0.30.0", {{"use_replayssm", true}, {"mamba_cache_mode", "align"}}, "--use-replayssm", nullptr},
+        {"vllm",
+         "0.24.0",
+         {{"offload_group_size", whole_value(4)}, {"offload_num_in_group", whole_value(4)}},
+         "=4",
+         nullptr},
+        {"vllm",
+         "0.30.0",
+         {{"use_replayssm", true}, {"mamba_cache_mode", "all"}},
+         "--use-replayssm",
+         "cache modes none or align"},
+        {"vllm",
+         "0.30.0",
+         {{"use_replayssm", true}, {"speculative_method", "mtp"}},
+         "--use-replayssm",
+         "without speculation"},
+        {"vllm",
+         "0.30.0",
+         {{"use_replayssm", true}, {"mamba_cache_mode", "align"}},
+         "--use-replayssm",
+         nullptr},
         {"vllm",
          "0.31.0",
          {{"long_prefill_token_threshold_adaptive", true}},
@@ -156,7 +251,8 @@ TEST_CASE("engine rules: the combinations that engines refuse are rendered witho
          "no limit that it"},
         {"vllm",
          "0.31.0",
-         {{"long_prefill_token_threshold_adaptive", true}, {"long_prefill_token_threshold", whole_value(4096)}},
+         {{"long_prefill_token_threshold_adaptive", true},
+          {"long_prefill_token_threshold", whole_value(4096)}},
          "--long-prefill-token-threshold-adaptive",
          nullptr},
         {"vllm",
@@ -169,8 +265,16 @@ TEST_CASE("engine rules: the combinations that engines refuse are rendered witho
          {{"max_num_active_seqs", whole_value(64)}, {"max_num_seqs", whole_value(128)}},
          "--max-num-active-seqs",
          nullptr},
-        {"vllm", "0.31.0", {{"max_num_active_seqs", whole_value(4096)}}, "--max-num-active-seqs", "by itself no GPU takes more"},
-        {"vllm", "0.14.0", {{"enable_sequence_parallelism", true}}, "pass_config.enable_sp=true", "needs tensor parallelism"},
+        {"vllm",
+         "0.31.0",
+         {{"max_num_active_seqs", whole_value(4096)}},
+         "--max-num-active-seqs",
+         "by itself no GPU takes more"},
+        {"vllm",
+         "0.14.0",
+         {{"enable_sequence_parallelism", true}},
+         "pass_config.enable_sp=true",
+         "needs tensor parallelism"},
         {"sglang",
          "0.5.18",
          {{"min_free_slots_delay", whole_value(4)}, {"pp_size", whole_value(2)}},
@@ -180,7 +284,8 @@ TEST_CASE("engine rules: the combinations that engines refuse are rendered witho
     for (const Case& one : cases) check_rule(one);
 }
 
-TEST_CASE("engine rules: combinations that an engine changes by itself are other configurations' twins") {
+TEST_CASE(
+    "engine rules: combinations that an engine changes by itself are other configurations' twins") {
     const std::vector<Case> cases{
         {"sglang",
          "0.5.9",
@@ -197,37 +302,59 @@ TEST_CASE("engine rules: combinations that an engine changes by itself are other
          {{"pp_size", whole_value(2)}, {"disable_overlap_schedule", true}},
          "--disable-overlap-schedule",
          "changes nothing"},
-        {"vllm", "0.24.0", {{"offload_prefetch_step", whole_value(2)}}, "--offload-prefetch-step=2", "nothing is fetched ahead"},
+        {"vllm",
+         "0.24.0",
+         {{"offload_prefetch_step", whole_value(2)}},
+         "--offload-prefetch-step=2",
+         "nothing is fetched ahead"},
         {"vllm",
          "0.24.0",
          {{"offload_group_size", whole_value(4)}, {"cpu_offload_gb", whole_value(8)}},
          "--cpu-offload-gb=8",
          "cpu_offload_gb is ignored"},
-        {"vllm", "0.11.0", {{"fuse_allreduce_rms", true}}, "pass_config.enable_fi_allreduce_fusion=true", "sums nothing"},
+        {"vllm",
+         "0.11.0",
+         {{"fuse_allreduce_rms", true}},
+         "pass_config.enable_fi_allreduce_fusion=true",
+         "sums nothing"},
         {"vllm",
          "0.24.0",
-         {{"fuse_allreduce_rms", true}, {"tensor_parallel_size", whole_value(2)}, {"pipeline_parallel_size", whole_value(2)}},
+         {{"fuse_allreduce_rms", true},
+          {"tensor_parallel_size", whole_value(2)},
+          {"pipeline_parallel_size", whole_value(2)}},
          "pass_config.fuse_allreduce_rms",
          "#43616"},
         {"vllm",
          "0.19.1",
-         {{"fuse_allreduce_rms", true}, {"tensor_parallel_size", whole_value(2)}, {"pipeline_parallel_size", whole_value(2)}},
+         {{"fuse_allreduce_rms", true},
+          {"tensor_parallel_size", whole_value(2)},
+          {"pipeline_parallel_size", whole_value(2)}},
          "pass_config.fuse_allreduce_rms",
          nullptr},
-        {"sglang", "0.5.18", {{"speculative_algorithm", "NEXTN"}, {"enable_mixed_chunk", true}}, "--enable-mixed-chunk", "changes nothing"},
+        {"sglang",
+         "0.5.18",
+         {{"speculative_algorithm", "NEXTN"}, {"enable_mixed_chunk", true}},
+         "--enable-mixed-chunk",
+         "changes nothing"},
         {"sglang",
          "0.5.9",
-         {{"enable_hierarchical_cache", true}, {"hicache_mem_layout", "page_first_direct"}, {"hicache_io_backend", "kernel"}},
+         {{"enable_hierarchical_cache", true},
+          {"hicache_mem_layout", "page_first_direct"},
+          {"hicache_io_backend", "kernel"}},
          "page_first_direct",
          "changes the back end to direct"},
         {"sglang",
          "0.5.9",
-         {{"enable_hierarchical_cache", true}, {"hicache_mem_layout", "page_first"}, {"hicache_io_backend", "direct"}},
+         {{"enable_hierarchical_cache", true},
+          {"hicache_mem_layout", "page_first"},
+          {"hicache_io_backend", "direct"}},
          "direct",
          "changes the layout to page_first_direct"},
         {"sglang",
          "0.5.9",
-         {{"enable_hierarchical_cache", true}, {"hicache_mem_layout", "page_first_direct"}, {"hicache_io_backend", "direct"}},
+         {{"enable_hierarchical_cache", true},
+          {"hicache_mem_layout", "page_first_direct"},
+          {"hicache_io_backend", "direct"}},
          "page_first_direct",
          nullptr},
         {"sglang",
@@ -249,9 +376,14 @@ TEST_CASE("engine rules: combinations that an engine changes by itself are other
     };
     for (const Case& one : cases) check_rule(one);
     // A flag that the back end overrides is not passed.
-    const Case overridden{"sglang", "0.5.9", {{"attention_backend", "flashmla"}, {"page_size", whole_value(16)}}, "flashmla", nullptr};
+    const Case overridden{"sglang",
+                          "0.5.9",
+                          {{"attention_backend", "flashmla"}, {"page_size", whole_value(16)}},
+                          "flashmla",
+                          nullptr};
     const Composition composition(described(overridden, true));
-    const std::string text = composition.render(wanted(SearchSpace(composition.parameters()), overridden), {"m"}).text();
+    const std::string text =
+        composition.render(wanted(SearchSpace(composition.parameters()), overridden), {"m"}).text();
     CHECK(has(text, "--attention-backend=flashmla"));
     CHECK_FALSE(has(text, "page-size"));
 }
@@ -272,7 +404,8 @@ TEST_CASE("engine rules: DFLASH and DSPARK with data parallel attention") {
         const Composition composition(description);
         const SearchSpace space(composition.parameters(), composition.constraints());
         const auto violations = space.violations(wanted(space, one));
-        CHECK(has(composition.render(wanted(space, one), {"m"}).text(), std::string("--speculative-algorithm=") + method));
+        CHECK(has(composition.render(wanted(space, one), {"m"}).text(),
+                  std::string("--speculative-algorithm=") + method));
         return violations.empty() ? "" : violations.front();
     };
     CHECK(has(refused("DFLASH", false), "speculative_hook.py"));
@@ -285,10 +418,12 @@ TEST_CASE("engine rules: DFLASH and DSPARK with data parallel attention") {
 TEST_CASE("engine rules: what depends on the model's heads is a rule where they are known") {
     const Case one{"vllm",
                    "0.28-main",
-                   {{"tensor_parallel_size", whole_value(8)}, {"decode_context_parallel_size", whole_value(8)}},
+                   {{"tensor_parallel_size", whole_value(8)},
+                    {"decode_context_parallel_size", whole_value(8)}},
                    "--decode-context-parallel-size=8",
                    "copies of its heads"};
-    const std::map<std::string, std::int64_t> grouped{{"model.kv_heads", 4}, {"model.queries_per_kv_head", 8}};
+    const std::map<std::string, std::int64_t> grouped{{"model.kv_heads", 4},
+                                                      {"model.queries_per_kv_head", 8}};
     check_rule(one, grouped);
     Case fits = one;
     fits.settings[1].second = whole_value(2);
@@ -304,16 +439,20 @@ TEST_CASE("engine rules: what depends on the model's heads is a rule where they 
 
     const TemporaryFolder folder;
     const auto rules = [&](const std::string& model) {
-        const StudyFile study =
-            load_study(folder.write("study.yaml", "study: s\nmodel: " + model +
-                                                      "\nengine: vllm\nworkloads: [{use: random}]\nhardware: {device: h100-sxm, count: 8}\n"
-                                                      "objective: {maximize: total_tokens_per_second}\nothers: default\n"
-                                                      "space: {tensor_parallel_size: {choice: [1, 8]}, decode_context_parallel_size: "
-                                                      "{choice: [1, 8]}}\nevaluator: {simulate: {}}\n"),
-                       shipped_catalogue);
+        const StudyFile study = load_study(
+            folder.write(
+                "study.yaml",
+                "study: s\nmodel: " + model +
+                    "\nengine: vllm\nworkloads: [{use: random}]\nhardware: {device: h100-sxm, "
+                    "count: 8}\n"
+                    "objective: {maximize: total_tokens_per_second}\nothers: default\n"
+                    "space: {tensor_parallel_size: {choice: [1, 8]}, decode_context_parallel_size: "
+                    "{choice: [1, 8]}}\nevaluator: {simulate: {}}\n"),
+            shipped_catalogue);
         const SearchSpace space(study.composition->parameters(), study.composition->constraints());
         return space
-            .violations(space.completed({{"tensor_parallel_size", whole_value(8)}, {"decode_context_parallel_size", whole_value(8)}}))
+            .violations(space.completed({{"tensor_parallel_size", whole_value(8)},
+                                         {"decode_context_parallel_size", whole_value(8)}}))
             .size();
     };
     CHECK(rules("Qwen/Qwen3-14B") == 1);           // 8 heads for keys and values
@@ -322,11 +461,12 @@ TEST_CASE("engine rules: what depends on the model's heads is a rule where they 
 }
 
 TEST_CASE("engine rules: the model's context is the longest request where no flag sets it") {
-    const Case short_of{"vllm",
-                        "0.17.0",
-                        {{"enable_chunked_prefill", false}, {"max_num_batched_tokens", whole_value(32'768)}},
-                        "--no-enable-chunked-prefill",
-                        "the longest prompt must fit in one step"};
+    const Case short_of{
+        "vllm",
+        "0.17.0",
+        {{"enable_chunked_prefill", false}, {"max_num_batched_tokens", whole_value(32'768)}},
+        "--no-enable-chunked-prefill",
+        "the longest prompt must fit in one step"};
     check_rule(short_of, {{"model.context_tokens", 40'960}});
     Case fits = short_of;
     fits.because = nullptr;
@@ -345,24 +485,29 @@ TEST_CASE("engine rules: chips leave out the back ends that they do not have") {
         std::vector<std::string> result;
         for (const Parameter& each : composition.parameters())
             if (each.name == parameter)
-                for (const Value& value : std::get<ChoiceDomain>(each.domain).values) result.push_back(text_of(value));
+                for (const Value& value : std::get<ChoiceDomain>(each.domain).values)
+                    result.push_back(text_of(value));
         return result;
     };
-    const auto offers = [&](const char* engine, const char* parameter, const char* chip, const char* value) {
+    const auto offers = [&](const char* engine, const char* parameter, const char* chip,
+                            const char* value) {
         const auto all = values(engine, parameter, chip);
         return std::find(all.begin(), all.end(), value) != all.end();
     };
     CHECK(offers("sglang", "attention_backend", "hopper", "fa3"));
-    CHECK(offers("sglang", "attention_backend", "ampere", "fa3"));  // of models without latent attention
+    CHECK(offers("sglang", "attention_backend", "ampere",
+                 "fa3"));  // of models without latent attention
     for (const char* chip : {"blackwell", "blackwell-rtx", "cdna3", "cdna4", "thor"})
         CHECK_FALSE(offers("sglang", "attention_backend", chip, "fa3"));
     CHECK(offers("sglang", "attention_backend", "cdna4", "aiter"));
     CHECK_FALSE(offers("sglang", "attention_backend", "hopper", "aiter"));
     CHECK(offers("sglang", "attention_backend", "blackwell", "trtllm_mha"));
     CHECK_FALSE(offers("sglang", "attention_backend", "hopper", "trtllm_mha"));
-    for (const char* nvidias : {"FLASHINFER", "FLASHMLA", "CUTLASS_MLA", "FLASHINFER_MLA", "HPC_ATTN"})
+    for (const char* nvidias :
+         {"FLASHINFER", "FLASHMLA", "CUTLASS_MLA", "FLASHINFER_MLA", "HPC_ATTN"})
         CHECK_FALSE(offers("vllm", "attention_backend", "cdna3", nvidias));
-    for (const char* amds : {"ROCM_ATTN", "ROCM_AITER_FA", "ROCM_AITER_UNIFIED_ATTN", "ROCM_AITER_MLA"}) {
+    for (const char* amds :
+         {"ROCM_ATTN", "ROCM_AITER_FA", "ROCM_AITER_UNIFIED_ATTN", "ROCM_AITER_MLA"}) {
         CHECK(offers("vllm", "attention_backend", "cdna3", amds));
         CHECK_FALSE(offers("vllm", "attention_backend", "hopper", amds));
     }
@@ -383,14 +528,18 @@ TEST_CASE("engine rules: chips leave out the back ends that they do not have") {
     CHECK_FALSE(offers("sglang", "attention_backend", "hopper", "wave"));
 }
 
-TEST_CASE("engine rules: a version newer than the newest known warns and says what was checked last") {
+TEST_CASE(
+    "engine rules: a version newer than the newest known warns and says what was checked last") {
     const TemporaryFolder folder;
     const auto warnings = [&](const std::string& version) {
-        const StudyFile study =
-            load_study(folder.write("study.yaml", "study: s\nmodel: org/m\nengine: vllm\nengine_versions: {vllm: \"" + version +
-                                                      "\"}\nworkloads: [{use: random}]\nhardware: h100-sxm\nothers: default\nspace: {}\n"
-                                                      "objective: {maximize: total_tokens_per_second}\nevaluator: {simulate: {}}\n"),
-                       shipped_catalogue);
+        const StudyFile study = load_study(
+            folder.write(
+                "study.yaml",
+                "study: s\nmodel: org/m\nengine: vllm\nengine_versions: {vllm: \"" + version +
+                    "\"}\nworkloads: [{use: random}]\nhardware: h100-sxm\nothers: default\nspace: "
+                    "{}\n"
+                    "objective: {maximize: total_tokens_per_second}\nevaluator: {simulate: {}}\n"),
+            shipped_catalogue);
         std::string all;
         for (const std::string& warning : study.warnings) all += warning + "\n";
         return all;
@@ -404,7 +553,12 @@ TEST_CASE("engine rules: a version newer than the newest known warns and says wh
 TEST_CASE("engine rules: vLLM's drafts are parallel since 0.16") {
     const auto composed = [](const char* version) {
         return Composition(
-            described({"vllm", version, {{"speculative_method", "eagle3"}, {"parallel_drafting", true}}, "", nullptr}, true));
+            described({"vllm",
+                       version,
+                       {{"speculative_method", "eagle3"}, {"parallel_drafting", true}},
+                       "",
+                       nullptr},
+                      true));
     };
     CHECK_NOTHROW(composed("0.17.0"));
     CHECK_THROWS_AS(composed("0.14.0"), SpaceError);

@@ -9,7 +9,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path put_program(const TemporaryFolder& folder, const std::string& name, const std::string& content) {
+fs::path put_program(const TemporaryFolder& folder, const std::string& name,
+                     const std::string& content) {
     fs::create_directories((folder.path() / name).parent_path());
     const fs::path file = folder.write(name, content);
     fs::permissions(file, fs::perms::owner_all);
@@ -27,14 +28,18 @@ TEST_CASE("installed version: of the package that is called like the program or 
     const std::string engine = put_program(folder, "venv/bin/my-engine", "#!/bin/sh\n").string();
     const std::string python = put_program(folder, "venv/bin/python3", "#!/bin/sh\n").string();
     CHECK(installed_version({engine, "serve"}) == "0.11.0");
-    CHECK(installed_version({"my-engine", "serve"}, (folder.path() / "venv/bin").string()) == "0.11.0");
+    CHECK(installed_version({"my-engine", "serve"}, (folder.path() / "venv/bin").string()) ==
+          "0.11.0");
     CHECK(installed_version({python, "-m", "served.launch_server"}) == "1.2.0rc1+cu128");
     CHECK(installed_version({python, "-m", "other.launch_server"}).empty());
     // A script elsewhere whose interpreter has the package.
-    CHECK(installed_version({put_program(folder, "bin/my-engine", "#!" + python + "\n").string()}) == "0.11.0");
+    CHECK(installed_version(
+              {put_program(folder, "bin/my-engine", "#!" + python + "\n").string()}) == "0.11.0");
 }
 
-TEST_CASE("installed version: another program is told by its size and time, one that is not here by nothing") {
+TEST_CASE(
+    "installed version: another program is told by its size and time, one that is not here by "
+    "nothing") {
     const TemporaryFolder folder;
     const fs::path engine = put_program(folder, "bin/engine", "12345");
     const std::string before = installed_version({engine.string()});

@@ -19,7 +19,8 @@ TracebackReader traceback_of(const std::string& log) {
 }
 
 /// vLLM 0.24.0 on an H100, the package FlashInfer missing (2026-11-26).
-const std::string no_flashinfer = R"((APIServer pid=778) INFO 11-26 15:02:50 [api_utils.py:273] non-default args: {'port': 26047}
+const std::string no_flashinfer =
+    R"((APIServer pid=778) INFO 11-26 15:02:50 [api_utils.py:273] non-default args: {'port': 26047}
 (APIServer pid=778) WARNING 11-26 15:03:12 [cuda.py:226] Failed to import: ModuleNotFoundError("No module named 'vllm._moe_C'")
 (EngineCore pid=902) INFO 11-26 15:03:43 [model_runner.py:302] Model loading took 1.12 GiB and 1.971394 seconds
 (EngineCore pid=902) ERROR 11-26 15:03:43 [core.py:1231] EngineCore failed to start.
@@ -43,12 +44,14 @@ const std::string no_flashinfer = R"((APIServer pid=778) INFO 11-26 15:02:50 [ap
 TEST_CASE("traceback: the process that fails first names the cause, not the one that notices it") {
     const TracebackReader reader = traceback_of(no_flashinfer);
     CHECK(reader.exception() == "ModuleNotFoundError: No module named 'flashinfer'");
-    CHECK(reader.place() == R"(File "/vllm/v1/attention/backends/flashinfer.py", line 11, in <module>)");
+    CHECK(reader.place() ==
+          R"(File "/vllm/v1/attention/backends/flashinfer.py", line 11, in <module>)");
     CHECK(kind_of_exception(*reader.exception()) == FailureKind::unsupported);
 }
 
 TEST_CASE("traceback: workers that write at the same time are told apart") {
-    const TracebackReader reader = traceback_of(R"((Worker_TP0 pid=11) ERROR 11-26 10:00:00 [m.py:1] Traceback (most recent call last):
+    const TracebackReader reader = traceback_of(
+        R"((Worker_TP0 pid=11) ERROR 11-26 10:00:00 [m.py:1] Traceback (most recent call last):
 (Worker_TP1 pid=12) ERROR 11-26 10:00:00 [m.py:1] Traceback (most recent call last):
 (Worker_TP0 pid=11) ERROR 11-26 10:00:00 [m.py:1]   File "a.py", line 1, in load
 (Worker_TP1 pid=12) ERROR 11-26 10:00:00 [m.py:1]   File "b.py", line 2, in load
@@ -62,7 +65,8 @@ TEST_CASE("traceback: workers that write at the same time are told apart") {
 
 TEST_CASE("traceback: a scheduler's message has its prefix in the first line only") {
     // SGLang's way: the logger's prefix, then the text of the traceback as it is.
-    const TracebackReader reader = traceback_of(R"([2026-11-26 10:00:00 TP0] Scheduler hit an exception: Traceback (most recent call last):
+    const TracebackReader reader = traceback_of(
+        R"([2026-11-26 10:00:00 TP0] Scheduler hit an exception: Traceback (most recent call last):
   File "scheduler.py", line 2000, in run_scheduler_process
     something(of, the, code)
 [2026-11-26 10:00:00] INFO:     still another process
@@ -75,7 +79,8 @@ Traceback (most recent call last):
   File "launch_server.py", line 3, in <module>
 RuntimeError: Rank 0 scheduler died during initialization (exit code: 1).
 )");
-    CHECK(reader.exception() == "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.");
+    CHECK(reader.exception() ==
+          "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.");
 }
 
 TEST_CASE("traceback: MPI's ranks name their lines") {
@@ -86,10 +91,12 @@ TEST_CASE("traceback: MPI's ranks name their lines") {
 [1,1]<stderr>:tensorrt_llm.errors.RequestError: the KV cache of rank 1 does not fit
 [1,0]<stderr>:RuntimeError: Executor worker returned error
 )");
-    CHECK(reader.exception() == "tensorrt_llm.errors.RequestError: the KV cache of rank 1 does not fit");
+    CHECK(reader.exception() ==
+          "tensorrt_llm.errors.RequestError: the KV cache of rank 1 does not fit");
 }
 
-TEST_CASE("traceback: of a chain the last exception counts, and a message's second line belongs to it") {
+TEST_CASE(
+    "traceback: of a chain the last exception counts, and a message's second line belongs to it") {
     CHECK(traceback_of(R"(Traceback (most recent call last):
   File "a.py", line 1, in f
 KeyError: 'rope'
@@ -103,34 +110,46 @@ pydantic_core._pydantic_core.ValidationError: 1 validation error for ModelConfig
     For further information visit a page
 )")
               .exception() ==
-          "pydantic_core._pydantic_core.ValidationError: 1 validation error for ModelConfig Value error, the model has no rope "
+          "pydantic_core._pydantic_core.ValidationError: 1 validation error for ModelConfig Value "
+          "error, the model has no rope "
           "scaling [type=value_error]");
     // Another traceback of the same process later is none of the chain.
-    CHECK(traceback_of("Traceback (most recent call last):\n  File \"a\", line 1, in f\nValueError: first\n"
-                       "Traceback (most recent call last):\n  File \"b\", line 1, in f\nValueError: second\n")
-              .exception() == "ValueError: first");
+    CHECK(
+        traceback_of(
+            "Traceback (most recent call last):\n  File \"a\", line 1, in f\nValueError: first\n"
+            "Traceback (most recent call last):\n  File \"b\", line 1, in f\nValueError: second\n")
+            .exception() == "ValueError: first");
 }
 
-TEST_CASE("traceback: warnings, requests to end and lines that only look like exceptions are no cause") {
+TEST_CASE(
+    "traceback: warnings, requests to end and lines that only look like exceptions are no cause") {
     CHECK_FALSE(traceback_of("(W pid=1) WARNING 1-2 3:4 [x] Traceback (most recent call last):\n"
                              "(W pid=1) WARNING 1-2 3:4 [x]   File \"a\", line 1, in f\n"
                              "(W pid=1) WARNING 1-2 3:4 [x] ImportError: an optional package\n")
                     .exception());
-    CHECK_FALSE(traceback_of("Traceback (most recent call last):\n  File \"a\", line 1, in f\nKeyboardInterrupt\n").exception());
     CHECK_FALSE(
-        traceback_of("Traceback (most recent call last):\n  File \"a\", line 1, in f\nasyncio.exceptions.CancelledError\n").exception());
+        traceback_of(
+            "Traceback (most recent call last):\n  File \"a\", line 1, in f\nKeyboardInterrupt\n")
+            .exception());
+    CHECK_FALSE(traceback_of("Traceback (most recent call last):\n  File \"a\", line 1, in "
+                             "f\nasyncio.exceptions.CancelledError\n")
+                    .exception());
     CHECK_FALSE(traceback_of("ValueError: without a traceback\nINFO: x\n").exception());
-    CHECK_FALSE(traceback_of("Traceback (most recent call last):\nINFO:     all is well\n").exception());
+    CHECK_FALSE(
+        traceback_of("Traceback (most recent call last):\nINFO:     all is well\n").exception());
     CHECK_FALSE(traceback_of("").exception());
 }
 
 TEST_CASE("traceback: colours, C++ and Python's own fatal errors") {
-    CHECK(traceback_of("\x1b[36m(W pid=1)\x1b[0m Traceback (most recent call last):\n\x1b[36m(W pid=1)\x1b[0m   File \"a\", line 1, in f\n"
+    CHECK(traceback_of("\x1b[36m(W pid=1)\x1b[0m Traceback (most recent call last):\n\x1b[36m(W "
+                       "pid=1)\x1b[0m   File \"a\", line 1, in f\n"
                        "\x1b[36m(W pid=1)\x1b[0m torch.OutOfMemoryError: CUDA out of memory.\n")
               .exception() == "torch.OutOfMemoryError: CUDA out of memory.");
-    CHECK(traceback_of("terminate called after throwing an instance of 'std::runtime_error'\n  what():  no device of that name\n")
+    CHECK(traceback_of("terminate called after throwing an instance of 'std::runtime_error'\n  "
+                       "what():  no device of that name\n")
               .exception() == "no device of that name");
-    CHECK(traceback_of("Fatal Python error: Segmentation fault\n").exception() == "Fatal Python error: Segmentation fault");
+    CHECK(traceback_of("Fatal Python error: Segmentation fault\n").exception() ==
+          "Fatal Python error: Segmentation fault");
     CHECK(kind_of_exception("MemoryError") == FailureKind::out_of_memory);
     CHECK(kind_of_exception("ValueError: x") == FailureKind::other);
     CHECK(kind_of_exception("no device of that name") == FailureKind::other);
@@ -138,7 +157,9 @@ TEST_CASE("traceback: colours, C++ and Python's own fatal errors") {
 
 TEST_CASE("traceback: a line says by its level that something failed") {
     // llama-server (build 11669 of Debian) that is given a model that is not there.
-    CHECK(is_error_line("0.00.076.293 E llama_model_load: error loading model: failed to load model from /nonexistent.gguf"));
+    CHECK(
+        is_error_line("0.00.076.293 E llama_model_load: error loading model: failed to load model "
+                      "from /nonexistent.gguf"));
     CHECK(is_error_line("0.00.078.099 E srv  llama_server: exiting due to model loading error"));
     CHECK(is_error_line("[10:00:00] [TRT-LLM] [ERROR] Failed to initialize executor"));
     CHECK(is_error_line("error: invalid argument: --no-such-flag"));
@@ -150,7 +171,8 @@ TEST_CASE("traceback: a line says by its level that something failed") {
 
 TEST_CASE("traceback: a flood of tracebacks and endless ones take bounded memory") {
     TracebackReader reader;
-    for (int i = 0; i < 100'000; ++i) reader.read("(W pid=" + std::to_string(i) + ") Traceback (most recent call last):");
+    for (int i = 0; i < 100'000; ++i)
+        reader.read("(W pid=" + std::to_string(i) + ") Traceback (most recent call last):");
     for (int i = 0; i < 100'000; ++i) reader.read("  File \"a\", line 1, in f");
     CHECK_FALSE(reader.exception());
     reader.read("(W pid=99999) Traceback (most recent call last):");

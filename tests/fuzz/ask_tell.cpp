@@ -34,13 +34,16 @@ budget: {trials: 20}
 StudySetup small_study() {
     const test::TemporaryFolder folder;
     folder.write("study.yaml", study_text);
-    return set_up(load_study(folder.path() / "study.yaml", Catalogue(SERVETUNE_SOURCE "/search_spaces"), {}, MeasuredBy::outside));
+    return set_up(load_study(folder.path() / "study.yaml",
+                             Catalogue(SERVETUNE_SOURCE "/search_spaces"), {},
+                             MeasuredBy::outside));
 }
 
 /// Trials, and how many of them are told.
 std::pair<std::size_t, std::ptrdiff_t> counts_of(const MemoryJournal& journal) {
     const std::vector<Trial> trials = journal.trials();
-    return {trials.size(), std::count_if(trials.begin(), trials.end(), [](const Trial& trial) { return trial.told(); })};
+    return {trials.size(), std::count_if(trials.begin(), trials.end(),
+                                         [](const Trial& trial) { return trial.told(); })};
 }
 
 }  // namespace
@@ -55,7 +58,8 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
         const auto before = counts_of(journal);
         nlohmann::ordered_json answer;
         const bool taken = accepted([&] { answer = conversation.answer(line); });
-        must_hold(taken ? answer.is_object() : counts_of(journal) == before, "a line has an object for an answer, or changes nothing");
+        must_hold(taken ? answer.is_object() : counts_of(journal) == before,
+                  "a line has an object for an answer, or changes nothing");
     }
     (void)accepted([&] { (void)conversation.answer(R"({"recommend": true})"); });
     return 0;

@@ -52,10 +52,13 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
         again = parse_expression(printed.text());
     } catch (const ParseError& error) {
         const std::string message = error.what();
-        must_hold(message.find("nested terms") != std::string::npos || message.find("has at most") != std::string::npos,
+        must_hold(message.find("nested terms") != std::string::npos ||
+                      message.find("has at most") != std::string::npos,
                   "a printed expression parses");
     }
-    if (again) must_hold(respelled(*again).text() == printed.text(), "a printed expression prints the same");
+    if (again)
+        must_hold(respelled(*again).text() == printed.text(),
+                  "a printed expression prints the same");
     (void)answer(*expression, [](std::size_t) -> const Value* { return nullptr; });
     for (std::size_t shift = 0; shift < values.size(); ++shift) {
         const Lookup lookup = [&](std::size_t i) { return &values[(shift + i) % values.size()]; };
@@ -63,10 +66,12 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
         must_hold(answer(printed, lookup) == first, "renaming changes no answer");
         if (again) must_hold(answer(*again, lookup) == first, "printing changes no answer");
         const Expression guarded = expression->only_if("engine", "vllm");
-        must_hold(guarded.names().size() <= expression->names().size() + 1, "a guard adds its name");
+        must_hold(guarded.names().size() <= expression->names().size() + 1,
+                  "a guard adds its name");
         for (const std::string& name : expression->names()) {
             const Expression held = expression->with_constant(name, values[shift]);
-            must_hold(held.names().size() + 1 == expression->names().size(), "a constant is no name");
+            must_hold(held.names().size() + 1 == expression->names().size(),
+                      "a constant is no name");
             (void)answer(held, lookup);
             if (size > 300) break;  // every name of a long expression is quadratic
         }

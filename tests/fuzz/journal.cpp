@@ -21,7 +21,8 @@ void read_file(std::string_view bytes) {
     (void)accepted([&] { (void)SqliteJournal::definition_of(folder.path()); });
     (void)accepted([&] {
         const RescuedJournal rescued = SqliteJournal::rescue(folder.path());
-        must_hold(SqliteJournal::read(rescued.file).trials().size() == rescued.trials.size(), "what is rescued can be read");
+        must_hold(SqliteJournal::read(rescued.file).trials().size() == rescued.trials.size(),
+                  "what is rescued can be read");
         std::filesystem::remove(rescued.file);
     });
 }
@@ -42,11 +43,13 @@ void read_events(std::string_view text) {
         const Trial& trial = trials.back();
         std::vector<Trial> again;
         JournalEvent{1, 0, "asked", 1, asked_body(trial)}.apply(again);
-        must_hold(again[0].configuration == trial.configuration && again[0].seed == trial.seed, "a trial is written as it was read");
+        must_hold(again[0].configuration == trial.configuration && again[0].seed == trial.seed,
+                  "a trial is written as it was read");
         if (!trial.outcome) continue;
         JournalEvent{2, 0, "started", 1, started_body("")}.apply(again);
         JournalEvent{3, 0, "told", 1, told_body(*trial.outcome)}.apply(again);
-        must_hold(told_body(*again[0].outcome) == told_body(*trial.outcome), "an outcome is written as it was read");
+        must_hold(told_body(*again[0].outcome) == told_body(*trial.outcome),
+                  "an outcome is written as it was read");
     }
 }
 

@@ -13,7 +13,8 @@ namespace fs = std::filesystem;
 
 void replay(const fs::path& file) {
     const std::string input = servetune::read_file(file);
-    std::fprintf(stderr, "%s\n", file.c_str());  // the last line says which input it was, should it crash
+    std::fprintf(stderr, "%s\n",
+                 file.c_str());  // the last line says which input it was, should it crash
     (void)LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(input.data()), input.size());
 }
 

@@ -52,7 +52,9 @@ void use(const StudyFile& study) {
     for (const Parameter& parameter : space.parameters()) {
         const std::size_t levels = parameter.level_count();
         for (const std::size_t level : {std::size_t{0}, levels / 2, levels - 1})
-            if (level < levels) must_hold(parameter.level_of(parameter.level(level)) == level, "a level is where it says");
+            if (level < levels)
+                must_hold(parameter.level_of(parameter.level(level)) == level,
+                          "a level is where it says");
     }
     const Command command = composition.render(configuration, {study.model, "localhost", 8000});
     must_hold(!command.argv.empty() && !command.text().empty(), "a command has words");

@@ -29,9 +29,11 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
         const MeasuredTable table = parse_table(text, "t.csv");
         must_hold(!table.rows.empty(), "a table has rows");
         for (const MeasuredTable::Row& row : table.rows) {
-            must_hold(row.cells.size() == table.parameters.size(), "a row has a cell for every parameter");
+            must_hold(row.cells.size() == table.parameters.size(),
+                      "a row has a cell for every parameter");
             if (const auto* measurement = std::get_if<Measurement>(&row.outcome))
-                for (const auto& [name, metric] : measurement->metrics) must_hold(std::isfinite(metric.value), "a metric is finite");
+                for (const auto& [name, metric] : measurement->metrics)
+                    must_hold(std::isfinite(metric.value), "a metric is finite");
         }
     });
     // Its own columns as objectives: what is made of a person's table can be read, and so can the
@@ -39,15 +41,18 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     std::vector<std::string> columns{"score"};
     (void)accepted([&] {
         const std::vector<CsvRow> rows = parse_csv(text, "t.csv");
-        if (!rows.empty() && !rows.front().cells.empty()) columns = {rows.front().cells.back(), "minimize:" + rows.front().cells.front()};
+        if (!rows.empty() && !rows.front().cells.empty())
+            columns = {rows.front().cells.back(), "minimize:" + rows.front().cells.front()};
     });
     for (const std::string& column : columns)
         (void)accepted([&] {
             const PlainTable plain = read_plain_table(text, "t.csv", {column, {}, {}});
-            must_hold(parse_table(plain.csv, "t.csv").rows.size() == plain.table.rows.size(), "a row is a row");
+            must_hold(parse_table(plain.csv, "t.csv").rows.size() == plain.table.rows.size(),
+                      "a row is a row");
             const Yaml study = Yaml::parse(study_of(plain, "s", "t.csv"), "s.yaml");
             for (const auto& [key, node] : study.entries())
-                must_hold(key != "space" || node.entries().size() == plain.table.parameters.size(), "every parameter is searched");
+                must_hold(key != "space" || node.entries().size() == plain.table.parameters.size(),
+                          "every parameter is searched");
         });
     return 0;
 }

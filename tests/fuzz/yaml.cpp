@@ -29,7 +29,8 @@ void ask_everything(const Yaml& node) {
     for (const auto& [key, child] : node.entries()) {
         must_hold(keys.insert(key).second, "a key stands once");
         must_hold(node.entry(key) == &child, "a key is found");
-        must_hold(node.without(Key{key, is::value, ""}).entry(key) == nullptr, "without a key it is not found");
+        must_hold(node.without(Key{key, is::value, ""}).entry(key) == nullptr,
+                  "without a key it is not found");
         ask_everything(child);
     }
 }
@@ -39,13 +40,15 @@ bool same(const Yaml& a, const Yaml& b) {
     if (a.is_scalar()) return a.text() == b.text();
     if (a.is_sequence()) {
         bool equal = a.items().size() == b.items().size();
-        for (std::size_t i = 0; equal && i < a.items().size(); ++i) equal = same(a.items()[i], b.items()[i]);
+        for (std::size_t i = 0; equal && i < a.items().size(); ++i)
+            equal = same(a.items()[i], b.items()[i]);
         return equal;
     }
     if (!a.is_mapping()) return true;
     bool equal = a.entries().size() == b.entries().size();
     for (std::size_t i = 0; equal && i < a.entries().size(); ++i)
-        equal = a.entries()[i].first == b.entries()[i].first && same(a.entries()[i].second, b.entries()[i].second);
+        equal = a.entries()[i].first == b.entries()[i].first &&
+                same(a.entries()[i].second, b.entries()[i].second);
     return equal;
 }
 
@@ -57,7 +60,8 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
         const Yaml node = Yaml::parse(text, "f");
         if (size < 10'000) ask_everything(node);  // `without` copies: quadratic in the breadth
         if (!text.starts_with("\xEF\xBB\xBF"))
-            must_hold(same(Yaml::parse("\xEF\xBB\xBF" + std::string(text), "f"), node), "a mark is skipped");
+            must_hold(same(Yaml::parse("\xEF\xBB\xBF" + std::string(text), "f"), node),
+                      "a mark is skipped");
         if (text.find('\r') != std::string_view::npos) return;
         std::string crlf;
         for (const char c : text) crlf += c == '\n' ? std::string("\r\n") : std::string(1, c);

@@ -21,27 +21,32 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void write_below(const TemporaryFolder& folder, const std::string& name, const std::string& content) {
+void write_below(const TemporaryFolder& folder, const std::string& name,
+                 const std::string& content) {
     fs::create_directories((folder.path() / name).parent_path());
     folder.write(name, content);
 }
 
 constexpr const char* small_study =
     "study: envs\nmodel: Qwen/Qwen3-14B\nengine: vllm\nspace: {max_num_seqs: {choice: [4, 8]}}\n"
-    "workloads: [{use: random}]\nobjective: {maximize: total_tokens_per_second}\nstrategy: exhaustive\n"
+    "workloads: [{use: random}]\nobjective: {maximize: total_tokens_per_second}\nstrategy: "
+    "exhaustive\n"
     "evaluator: {command: [./measure, \"{config}\"]}\n";
 
 }  // namespace
 
 TEST_CASE("environment: variables by rule, never secrets") {
-    for (const char* name : {"OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "NCCL_P2P_DISABLE", "PYTORCH_CUDA_ALLOC_CONF",
-                             "TORCHINDUCTOR_MAX_AUTOTUNE", "LD_PRELOAD", "TOKENIZERS_PARALLELISM", "HSA_OVERRIDE_GFX_VERSION"})
+    for (const char* name : {"OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "NCCL_P2P_DISABLE",
+                             "PYTORCH_CUDA_ALLOC_CONF", "TORCHINDUCTOR_MAX_AUTOTUNE", "LD_PRELOAD",
+                             "TOKENIZERS_PARALLELISM", "HSA_OVERRIDE_GFX_VERSION"})
         CHECK(can_change_speed(name));
-    for (const char* name : {"HOME", "PATH", "VLLM_USE_V1", "HF_TOKEN", "CUDA_API_KEY", "NCCL_SECRET", "PS1"})
+    for (const char* name :
+         {"HOME", "PATH", "VLLM_USE_V1", "HF_TOKEN", "CUDA_API_KEY", "NCCL_SECRET", "PS1"})
         CHECK_FALSE(can_change_speed(name));
     CHECK(can_change_speed("VLLM_USE_V1", {"VLLM_"}));
     CHECK(can_change_speed("VLLM_MAX_TOKENS_PER_STEP", {"VLLM_"}));
-    for (const char* name : {"VLLM_API_KEY", "VLLM_APIKEY", "vllm_api_key", "VLLM_AUTHTOKEN", "VLLM_DB_PASSWORD", "VLLM_S3_CREDENTIALS"}) {
+    for (const char* name : {"VLLM_API_KEY", "VLLM_APIKEY", "vllm_api_key", "VLLM_AUTHTOKEN",
+                             "VLLM_DB_PASSWORD", "VLLM_S3_CREDENTIALS"}) {
         CHECK(names_secret(name));
         CHECK_FALSE(can_change_speed(name, {"VLLM_", "vllm_"}));
     }
@@ -57,8 +62,10 @@ TEST_CASE("environment: driver, governor, boost and limits of control groups, in
     const TemporaryFolder machine;
     write_below(machine, "sys/module/nvidia/version", "550.54.15\n");
     for (const int policy : {0, 1, 2, 3})
-        write_below(machine, "sys/devices/system/cpu/cpufreq/policy" + std::to_string(policy) + "/scaling_governor",
-                    policy == 3 ? "powersave\n" : "performance\n");
+        write_below(
+            machine,
+            "sys/devices/system/cpu/cpufreq/policy" + std::to_string(policy) + "/scaling_governor",
+            policy == 3 ? "powersave\n" : "performance\n");
     write_below(machine, "sys/devices/system/cpu/intel_pstate/no_turbo", "1\n");
     write_below(machine, "sys/fs/cgroup/cgroup.controllers", "cpu memory\n");
     write_below(machine, "sys/fs/cgroup/a/cpu.max", "400000 100000\n");
@@ -73,7 +80,8 @@ TEST_CASE("environment: driver, governor, boost and limits of control groups, in
     const auto begin = std::chrono::steady_clock::now();
     Environment found;
     for (int i = 0; i < 20; ++i) found = environment_now(options);
-    const double each = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / 20;
+    const double each =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / 20;
     CHECK(found.at("driver") == "550.54.15");
     CHECK(found.at("cpu governor") == "performance, powersave");
     CHECK(found.at("cpu boost") == "off");
@@ -101,12 +109,14 @@ TEST_CASE("environment: driver, governor, boost and limits of control groups, in
 
 TEST_CASE("environment: the journal keeps each once, and the report names what differs") {
     const TemporaryFolder folder;
-    const StudySetup setup = set_up(load_study(folder.write("s.yaml", small_study), shipped_catalogue));
+    const StudySetup setup =
+        set_up(load_study(folder.write("s.yaml", small_study), shipped_catalogue));
     const StudyIdentity identity{"envs", setup.definition(), "1"};
     std::map<std::string, std::string> now{{"driver", "550.54"}, {"OMP_NUM_THREADS", "4"}};
     const Configuration usual = setup.problem->space.default_configuration();
     const Configuration other = setup.problem->space.completed({{"max_num_seqs", std::int64_t{8}}});
-    const auto measure = [&](SqliteJournal& journal, const Configuration& configuration, const Outcome& outcome) {
+    const auto measure = [&](SqliteJournal& journal, const Configuration& configuration,
+                             const Outcome& outcome) {
         const std::uint64_t id = journal.trials().size();
         journal.asked({id, configuration, "", 1, "test"});
         journal.started(id, 1);
@@ -124,7 +134,8 @@ TEST_CASE("environment: the journal keeps each once, and the report names what d
         journal.keep_environment([&] { return now; });
         measure(journal, other, Measurement{{{"total_tokens_per_second", {150}}}});
         measure(journal, other, Measurement{{{"total_tokens_per_second", {151}}}});
-        measure(journal, setup.problem->space.completed({{"max_num_seqs", std::int64_t{4}}}), Failure{FailureKind::other, "no"});
+        measure(journal, setup.problem->space.completed({{"max_num_seqs", std::int64_t{4}}}),
+                Failure{FailureKind::other, "no"});
     }
     const SqliteJournal journal = SqliteJournal::read(folder.path() / "j");
     const std::vector<Trial> trials = journal.trials();
@@ -158,7 +169,9 @@ TEST_CASE("environment: secrets of the study and of addresses are taken out") {
     setenv("SERVETUNE_TEST_SECRET", "hidden-0123456789", 1);
     setenv("NCCL_NET", "http://user:passw0rd9@host/ hidden-0123456789", 1);
     const StudySetup setup =
-        set_up(load_study(folder.write("s.yaml", std::string(small_study) + "notes: [\"${SERVETUNE_TEST_SECRET}\"]\n"), shipped_catalogue));
+        set_up(load_study(folder.write("s.yaml", std::string(small_study) +
+                                                     "notes: [\"${SERVETUNE_TEST_SECRET}\"]\n"),
+                          shipped_catalogue));
     const auto environment = setup.environment();
     unsetenv("SERVETUNE_TEST_SECRET");
     unsetenv("NCCL_NET");
@@ -170,7 +183,8 @@ TEST_CASE("environment: secrets of the study and of addresses are taken out") {
 
 TEST_CASE("environment: a machine in a journal is the same machine again") {
     FoundMachine machine;
-    machine.devices.all = {{0, "GPU-0a", "NVIDIA H100 80GB HBM3", 81559UL << 20U, "550.54"}, {1, "GPU-1a", "NVIDIA H100 80GB HBM3", 0, ""}};
+    machine.devices.all = {{0, "GPU-0a", "NVIDIA H100 80GB HBM3", 81559UL << 20U, "550.54"},
+                           {1, "GPU-1a", "NVIDIA H100 80GB HBM3", 0, ""}};
     machine.devices.visible = {machine.devices.all[1]};
     machine.topology.nvlinks[{0, 1}] = 18;
     machine.topology.numa_nodes[1] = {0, 1};

@@ -30,7 +30,8 @@ TEST_CASE("log file: one that rotates keeps whole lines, the newest of them, and
         CHECK(log.trouble().empty());
     }
     std::string kept = read_file(file);
-    for (int older = 1; older <= LogFile::older_files; ++older) kept.insert(0, read_file(file.string() + "." + std::to_string(older)));
+    for (int older = 1; older <= LogFile::older_files; ++older)
+        kept.insert(0, read_file(file.string() + "." + std::to_string(older)));
     CHECK(all.ends_with(kept));
     CHECK(kept.starts_with("line "));
     CHECK(kept.size() > 4 * most);
@@ -44,7 +45,8 @@ TEST_CASE("log file: one that rotates keeps whole lines, the newest of them, and
     CHECK(bytes <= 5 * (most + 10));
 }
 
-TEST_CASE("log file: an earlier program's log is kept beside that of the next, and only if it rotates") {
+TEST_CASE(
+    "log file: an earlier program's log is kept beside that of the next, and only if it rotates") {
     const TemporaryFolder folder;
     const fs::path file = folder.path() / "engine.log";
     for (const char* text : {"first\n", "second\n"}) {
@@ -54,7 +56,9 @@ TEST_CASE("log file: an earlier program's log is kept beside that of the next, a
     CHECK(read_file(file) == "second\n");
     CHECK(read_file(file.string() + ".1") == "first\n");
     { const LogFile empty(file, 1000, true); }
-    { const LogFile empty(file, 1000, true); }  // of one that printed nothing there is nothing to keep
+    {
+        const LogFile empty(file, 1000, true);
+    }  // of one that printed nothing there is nothing to keep
     CHECK(read_file(file.string() + ".1") == "second\n");
     CHECK_FALSE(fs::exists(file.string() + ".3"));
     { LogFile(file, 1000).write("alone\n"); }

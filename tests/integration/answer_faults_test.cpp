@@ -9,10 +9,13 @@
 using namespace servetune;
 using namespace servetune::test;
 
-TEST_CASE("answer faults: an engine that breaks answers off, or whose times nobody sees, does not win") {
+TEST_CASE(
+    "answer faults: an engine that breaks answers off, or whose times nobody sees, does not win") {
     DeployedStudy::Text text;
     text.space = "{max_num_seqs: {choice: [4, 32, 48], default: 4}}";
-    text.objective = "{maximize: total_tokens_per_second, limits: [\"success_ratio >= 0.99\", \"ttft_p95 <= 60s\"]}";
+    text.objective =
+        "{maximize: total_tokens_per_second, limits: [\"success_ratio >= 0.99\", \"ttft_p95 <= "
+        "60s\"]}";
     text.more = "audit: report\nbudget: {trials: 6}\n";  // the limits alone
     const DeployedStudy study(text);
     study.misbehave({{"--max-num-seqs=32", "abort_every=3"}, {"--max-num-seqs=48", "unread_text"}});
@@ -20,11 +23,13 @@ TEST_CASE("answer faults: an engine that breaks answers off, or whose times nobo
     INFO(run.out << run.err);
     const auto report = nlohmann::json::parse(run.out);
     CHECK(report.at("recommended").at("keep_default") == true);
-    CHECK(read_file(study.directory() / "run.log").find("not_finished (abort)") != std::string::npos);
+    CHECK(read_file(study.directory() / "run.log").find("not_finished (abort)") !=
+          std::string::npos);
     std::map<std::int64_t, Measurement> measured;
     for (const Trial& trial : study.trials())
         if (const Measurement* measurement = trial.measurement())
-            measured[std::get<std::int64_t>(*trial.configuration.find("max_num_seqs"))] = *measurement;
+            measured[std::get<std::int64_t>(*trial.configuration.find("max_num_seqs"))] =
+                *measurement;
     REQUIRE(measured.size() == 3);
     CHECK(measured.at(32).metrics.at("success_ratio").value < 0.8);
     CHECK(measured.at(48).metrics.at("success_ratio").value == 1);

@@ -27,19 +27,28 @@ namespace fs = std::filesystem;
 
 const std::string planted = "hf_Plantedf0rArtefacts";
 
-bool artefact_has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool artefact_has(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
 
 /// A study of a simulated engine, run to its end: the recommendation is `quantization = fp8` on one
 /// GPU of two.
 struct FinishedStudy {
-    explicit FinishedStudy(const std::string& engine = "vllm", const std::string& space = "{quantization: {choice: [none, fp8]}}",
+    explicit FinishedStudy(const std::string& engine = "vllm",
+                           const std::string& space = "{quantization: {choice: [none, fp8]}}",
                            const std::string& more = "") {
         setenv("SERVETUNE_TEST_TOKEN", planted.c_str(), 1);
-        folder.write("study.yaml", "study: My study_1\nmodel: Qwen/Qwen3-14B\nhardware: {device: h100-sxm, count: 2}\nengine: " + engine +
-                                       "\nworkloads: [{use: random, input_tokens: 512, output_tokens: 128, requests: 60, arrival: "
-                                       "{concurrency: 32}}]\nobjective: {maximize: total_tokens_per_second}\nothers: default\nspace: " +
-                                       space + "\nstrategy: exhaustive\nevaluator: {simulate: {}}\n" + more);
-        const Ran run = autotune({"run", "study.yaml", "--quiet", "--directory", "out"}, folder.path());
+        folder.write("study.yaml",
+                     "study: My study_1\nmodel: Qwen/Qwen3-14B\nhardware: {device: h100-sxm, "
+                     "count: 2}\nengine: " +
+                         engine +
+                         "\nworkloads: [{use: random, input_tokens: 512, output_tokens: 128, "
+                         "requests: 60, arrival: "
+                         "{concurrency: 32}}]\nobjective: {maximize: "
+                         "total_tokens_per_second}\nothers: default\nspace: " +
+                         space + "\nstrategy: exhaustive\nevaluator: {simulate: {}}\n" + more);
+        const Ran run =
+            autotune({"run", "study.yaml", "--quiet", "--directory", "out"}, folder.path());
         INFO(run.out << run.err);
         REQUIRE(run.code == 0);
         // What runs engines for real has an environment too: the same trials, told to another
@@ -55,15 +64,18 @@ struct FinishedStudy {
 /// A study whose engines would be started, with an environment of hard words; nothing of it is run.
 StudySetup hard_setup(const TemporaryFolder& folder, const std::string& deploy = "") {
     setenv("SERVETUNE_TEST_TOKEN", planted.c_str(), 1);
-    return set_up(
-        load_study(folder.write("hard.yaml",
-                                "study: hard\nmodel: Qwen/Qwen3-8B\nengine: vllm\nothers: default\n"
-                                "hardware: {count: 4}\nspace: {tensor_parallel_size: 2}\n"
-                                "arguments: [--api-key, \"${SERVETUNE_TEST_TOKEN}\", \"it's $HOME 100% \\\"of\\\" \\\\ $(id) `id`\"]\n"
-                                "workloads: [{use: random}]\nobjective: {maximize: total_tokens_per_second}\nevaluator: {deploy: "
-                                "{environment: {HF_TOKEN: \"${SERVETUNE_TEST_TOKEN}\", ODD: \"a $b 5% \\\"c\\\"\"}" +
-                                    deploy + "}}\n"),
-                   shipped_catalogue));
+    return set_up(load_study(
+        folder.write(
+            "hard.yaml",
+            "study: hard\nmodel: Qwen/Qwen3-8B\nengine: vllm\nothers: default\n"
+            "hardware: {count: 4}\nspace: {tensor_parallel_size: 2}\n"
+            "arguments: [--api-key, \"${SERVETUNE_TEST_TOKEN}\", \"it's $HOME 100% \\\"of\\\" \\\\ "
+            "$(id) `id`\"]\n"
+            "workloads: [{use: random}]\nobjective: {maximize: "
+            "total_tokens_per_second}\nevaluator: {deploy: "
+            "{environment: {HF_TOKEN: \"${SERVETUNE_TEST_TOKEN}\", ODD: \"a $b 5% \\\"c\\\"\"}" +
+                deploy + "}}\n"),
+        shipped_catalogue));
 }
 
 Artefact artefact_from(const StudySetup& setup, ArtefactKind kind, DeploymentOptions options = {}) {
@@ -84,19 +96,28 @@ TEST_CASE("recommend: the recommended command as a file of each kind") {
     INFO(shell.out << shell.err);
     REQUIRE(shell.code == 0);
     CHECK(artefact_has(shell.out, "# Recommended: +"));
-    CHECK(artefact_has(shell.out, "\nexport CUDA_VISIBLE_DEVICES=0\n"));  // of two, as it was measured
-    CHECK(artefact_has(shell.out, "\nexec vllm serve Qwen/Qwen3-14B --host 127.0.0.1 --port 8000 --quantization=fp8\n"));
+    CHECK(artefact_has(shell.out,
+                       "\nexport CUDA_VISIBLE_DEVICES=0\n"));  // of two, as it was measured
+    CHECK(artefact_has(
+        shell.out,
+        "\nexec vllm serve Qwen/Qwen3-14B --host 127.0.0.1 --port 8000 --quantization=fp8\n"));
     CHECK(study.recommend({"--as", "shell"}).out == shell.out);
 
     const Ran slurm = study.recommend({"--as", "slurm", "--port", "9000"});
     CHECK(artefact_has(slurm.out, "#SBATCH --job-name=my-study-1\n"));
     CHECK(artefact_has(slurm.out, "#SBATCH --gres=gpu:1\n"));
     CHECK(artefact_has(slurm.out,
-                       "\n# Add what your cluster wants, such as --partition, --account and --time, as lines like these:\n#SBATCH "));
-    const std::string reach = "\n# It listens on 127.0.0.1: only this machine reaches it. For others: recommend --host 0.0.0.0\n";
+                       "\n# Add what your cluster wants, such as --partition, --account and "
+                       "--time, as lines like these:\n#SBATCH "));
+    const std::string reach =
+        "\n# It listens on 127.0.0.1: only this machine reaches it. For others: recommend --host "
+        "0.0.0.0\n";
     CHECK(artefact_has(slurm.out, reach));
-    CHECK_FALSE(artefact_has(study.recommend({"--as", "slurm", "--host", "0.0.0.0"}).out, "It listens on"));
-    CHECK(artefact_has(slurm.out, "\nexec srun vllm serve Qwen/Qwen3-14B --host 127.0.0.1 --port 9000 --quantization=fp8\n"));
+    CHECK_FALSE(
+        artefact_has(study.recommend({"--as", "slurm", "--host", "0.0.0.0"}).out, "It listens on"));
+    CHECK(artefact_has(
+        slurm.out,
+        "\nexec srun vllm serve Qwen/Qwen3-14B --host 127.0.0.1 --port 9000 --quantization=fp8\n"));
 
     const Ran without = study.recommend({"--as", "compose"});
     CHECK(without.code == 2);
@@ -107,24 +128,32 @@ TEST_CASE("recommend: the recommended command as a file of each kind") {
     CHECK(engine.entry(std::string("image"))->text() == "vllm/vllm-openai:v0.11.0");
     CHECK(engine.entry(std::string("command"))->items().size() == 7);
     CHECK(artefact_has(compose.out, "capabilities: [gpu]"));
-    CHECK_FALSE(artefact_has(study.recommend({"--as", "compose", "--image", "a", "--gpus", "0"}).out, "capabilities: [gpu]"));
+    CHECK_FALSE(
+        artefact_has(study.recommend({"--as", "compose", "--image", "a", "--gpus", "0"}).out,
+                     "capabilities: [gpu]"));
 
-    const Ran manifest = study.recommend({"--as", "kubernetes", "--image", "vllm/vllm-openai:v0.11.0"});
+    const Ran manifest =
+        study.recommend({"--as", "kubernetes", "--image", "vllm/vllm-openai:v0.11.0"});
     REQUIRE(manifest.code == 0);
     const auto second = manifest.out.find("---\n");
     REQUIRE(second != std::string::npos);
     const Yaml deployment = Yaml::parse(manifest.out.substr(0, second), "deployment.yaml");
     CHECK(deployment.entry(std::string("kind"))->text() == "Deployment");
-    CHECK(Yaml::parse(manifest.out.substr(second + 4), "service.yaml").entry(std::string("kind"))->text() == "Service");
+    CHECK(Yaml::parse(manifest.out.substr(second + 4), "service.yaml")
+              .entry(std::string("kind"))
+              ->text() == "Service");
     CHECK(artefact_has(manifest.out, "limits: {nvidia.com/gpu: 1}"));
 
     const Ran written = study.recommend({"--as", "systemd", "--output", "files"});
     CHECK(written.out == "files/my-study-1.service\n");
-    CHECK(read_file(study.folder.path() / "files/my-study-1.service") == study.recommend({"--as", "systemd"}).out);
+    CHECK(read_file(study.folder.path() / "files/my-study-1.service") ==
+          study.recommend({"--as", "systemd"}).out);
     CHECK(study.recommend({"--as", "windows"}).code == 2);
     CHECK(study.recommend({"--as", "shell", "--output", "files"}).code == 0);
-    CHECK((fs::status(study.folder.path() / "files/my-study-1.sh").permissions() & fs::perms::owner_exec) != fs::perms::none);
-    CHECK((fs::status(study.folder.path() / "files/my-study-1.service").permissions() & fs::perms::owner_exec) == fs::perms::none);
+    CHECK((fs::status(study.folder.path() / "files/my-study-1.sh").permissions() &
+           fs::perms::owner_exec) != fs::perms::none);
+    CHECK((fs::status(study.folder.path() / "files/my-study-1.service").permissions() &
+           fs::perms::owner_exec) == fs::perms::none);
     const auto object = nlohmann::json::parse(study.recommend({"--as", "slurm", "--json"}).out);
     CHECK(object["name"] == "my-study-1.sbatch");
     CHECK(artefact_has(object["text"], "#SBATCH"));
@@ -139,38 +168,54 @@ TEST_CASE("recommend: a platform of a cluster gets what the study found, or says
         CHECK(written.code == 0);
         return written.out;
     };
-    CHECK(artefact_has(file("kserve"), "{name: \"VLLM_ADDITIONAL_ARGS\", value: \"--quantization=fp8\"}"));
-    CHECK(artefact_has(file("dynamo"),
-                       "command: [\"python3\", \"-m\", \"dynamo.vllm\"]\n              args:\n                - \"--model\"\n"
-                       "                - \"Qwen/Qwen3-14B\"\n                - \"--quantization=fp8\"\n"));
-    CHECK(artefact_has(file("rayservice"), "\"engine_kwargs\": {\n                  \"quantization\": \"fp8\"\n"));
-    CHECK(nlohmann::json::parse(file("gpustack"))["backend_parameters"] == nlohmann::json{"--quantization=fp8"});
+    CHECK(artefact_has(file("kserve"),
+                       "{name: \"VLLM_ADDITIONAL_ARGS\", value: \"--quantization=fp8\"}"));
+    CHECK(artefact_has(
+        file("dynamo"),
+        "command: [\"python3\", \"-m\", \"dynamo.vllm\"]\n              args:\n                - "
+        "\"--model\"\n"
+        "                - \"Qwen/Qwen3-14B\"\n                - \"--quantization=fp8\"\n"));
+    CHECK(artefact_has(file("rayservice"),
+                       "\"engine_kwargs\": {\n                  \"quantization\": \"fp8\"\n"));
+    CHECK(nlohmann::json::parse(file("gpustack"))["backend_parameters"] ==
+          nlohmann::json{"--quantization=fp8"});
     const std::string group = file("lws", {"--nodes", "2", "--gpus", "16"});
     CHECK(artefact_has(group, "    size: 2\n"));
     CHECK(artefact_has(group, "limits: {nvidia.com/gpu: 8}"));
-    CHECK(artefact_has(group, "\"--master-addr\"\n              - \"$(LWS_LEADER_ADDRESS)\"\n              - \"--headless\"\n"));
-    CHECK(study.recommend({"--as", "llm-d", "--output", "patch"}).out == "patch/patch.yaml\npatch/kustomization.yaml\n");
+    CHECK(artefact_has(group,
+                       "\"--master-addr\"\n              - \"$(LWS_LEADER_ADDRESS)\"\n             "
+                       " - \"--headless\"\n"));
+    CHECK(study.recommend({"--as", "llm-d", "--output", "patch"}).out ==
+          "patch/patch.yaml\npatch/kustomization.yaml\n");
 
     const auto refused = [&](const std::vector<std::string>& words) {
         const Ran answer = study.recommend(words);
         CHECK(answer.code == 2);
         return answer.err;
     };
-    CHECK(artefact_has(refused({"--as", "dynamo"}), "an image is needed that has dynamo and vllm: --image IMAGE"));
-    CHECK(artefact_has(refused({"--as", "kubernetes", "--image", "i", "--nodes", "2"}), "starts an engine on one machine, not on 2"));
-    CHECK(artefact_has(refused({"--as", "lws", "--image", "i", "--nodes", "2"}), "1 GPUs cannot be shared evenly by 2 nodes"));
+    CHECK(artefact_has(refused({"--as", "dynamo"}),
+                       "an image is needed that has dynamo and vllm: --image IMAGE"));
+    CHECK(artefact_has(refused({"--as", "kubernetes", "--image", "i", "--nodes", "2"}),
+                       "starts an engine on one machine, not on 2"));
+    CHECK(artefact_has(refused({"--as", "lws", "--image", "i", "--nodes", "2"}),
+                       "1 GPUs cannot be shared evenly by 2 nodes"));
     const FinishedStudy other("llama.cpp", "{ubatch_size: {choice: [engine, 1024]}}");
     CHECK(artefact_has(other.recommend({"--as", "kserve"}).err, "KServe does not run llama.cpp"));
 }
 
 TEST_CASE("recommend: an engine that takes a file of options gets it beside the artefact") {
-    const FinishedStudy study("tensorrt-llm", "{stream_interval: {choice: [1, 8]}, max_batch_size: {choice: [engine, 16]}}");
+    const FinishedStudy study(
+        "tensorrt-llm",
+        "{stream_interval: {choice: [1, 8]}, max_batch_size: {choice: [engine, 16]}}");
     const Artefact artefact = [&] {
-        const StudySetup setup = set_up(load_study(study.folder.path() / "study.yaml", shipped_catalogue));
-        const Configuration set =
-            setup.problem->space.changed(setup.problem->space.default_configuration(), {{"stream_interval", std::int64_t{8}}});
-        CHECK(artefact_has(artefact_of(ArtefactKind::kubernetes, setup, set, {.image = "i"}).text, "kind: ConfigMap"));
-        CHECK(artefact_has(artefact_of(ArtefactKind::compose, setup, set, {.image = "i"}).text, "/run/servetune/options.yaml"));
+        const StudySetup setup =
+            set_up(load_study(study.folder.path() / "study.yaml", shipped_catalogue));
+        const Configuration set = setup.problem->space.changed(
+            setup.problem->space.default_configuration(), {{"stream_interval", std::int64_t{8}}});
+        CHECK(artefact_has(artefact_of(ArtefactKind::kubernetes, setup, set, {.image = "i"}).text,
+                           "kind: ConfigMap"));
+        CHECK(artefact_has(artefact_of(ArtefactKind::compose, setup, set, {.image = "i"}).text,
+                           "/run/servetune/options.yaml"));
         return artefact_of(ArtefactKind::systemd, setup, set, {});
     }();
     CHECK(artefact_has(artefact.beside.at("options.yaml"), "\"stream_interval\": 8"));
@@ -182,8 +227,10 @@ TEST_CASE("recommend: hard words reach the engine as they are, secrets are in no
     const StudySetup setup = hard_setup(folder);
     const std::string hard = "it's $HOME 100% \"of\" \\ $(id) `id`";
     for (const ArtefactKind kind :
-         {ArtefactKind::shell, ArtefactKind::systemd, ArtefactKind::compose, ArtefactKind::kubernetes, ArtefactKind::slurm}) {
-        const Artefact artefact = artefact_from(setup, kind, {.image = "org/i:1", .title = "Recommended\nExecStart=/bin/false"});
+         {ArtefactKind::shell, ArtefactKind::systemd, ArtefactKind::compose,
+          ArtefactKind::kubernetes, ArtefactKind::slurm}) {
+        const Artefact artefact = artefact_from(
+            setup, kind, {.image = "org/i:1", .title = "Recommended\nExecStart=/bin/false"});
         INFO(artefact.text);
         CHECK_FALSE(artefact_has(artefact.text, planted));
         CHECK(artefact_has(artefact.text, "SERVETUNE_TEST_TOKEN"));
@@ -192,30 +239,40 @@ TEST_CASE("recommend: hard words reach the engine as they are, secrets are in no
     }
     // A shell reads it for real, with the secrets from outside and not without.
     folder.write("vllm",
-                 "#!/bin/sh\nfor word in \"$@\"; do printf '<%s>\\n' \"$word\"; done\necho \"$HF_TOKEN|$ODD|$CUDA_VISIBLE_DEVICES\"\n");
+                 "#!/bin/sh\nfor word in \"$@\"; do printf '<%s>\\n' \"$word\"; done\necho "
+                 "\"$HF_TOKEN|$ODD|$CUDA_VISIBLE_DEVICES\"\n");
     fs::permissions(folder.path() / "vllm", fs::perms::owner_all);
     folder.write("serve.sh", artefact_from(setup, ArtefactKind::shell).text);
-    const Ran served = ran({"/usr/bin/env", "PATH=" + folder.path().string() + ":/usr/bin:/bin", "HF_TOKEN=from-outside",
-                            "SERVETUNE_TEST_TOKEN=key-from-outside", "/bin/sh", "serve.sh"},
-                           folder.path());
+    const Ran served = ran(
+        {"/usr/bin/env", "PATH=" + folder.path().string() + ":/usr/bin:/bin",
+         "HF_TOKEN=from-outside", "SERVETUNE_TEST_TOKEN=key-from-outside", "/bin/sh", "serve.sh"},
+        folder.path());
     CHECK(served.code == 0);
-    CHECK(artefact_has(served.out,
-                       "<--tensor-parallel-size=2>\n<--api-key>\n<key-from-outside>\n<" + hard + ">\nfrom-outside|a $b 5% \"c\"|0,1\n"));
-    CHECK(ran({"/usr/bin/env", "-u", "HF_TOKEN", "-u", "SERVETUNE_TEST_TOKEN", "/bin/sh", "serve.sh"}, folder.path()).code != 0);
+    CHECK(
+        artefact_has(served.out, "<--tensor-parallel-size=2>\n<--api-key>\n<key-from-outside>\n<" +
+                                     hard + ">\nfrom-outside|a $b 5% \"c\"|0,1\n"));
+    CHECK(
+        ran({"/usr/bin/env", "-u", "HF_TOKEN", "-u", "SERVETUNE_TEST_TOKEN", "/bin/sh", "serve.sh"},
+            folder.path())
+            .code != 0);
     folder.write("job.sbatch", artefact_from(setup, ArtefactKind::slurm).text);
     CHECK(ran({"/bin/sh", "-n", "job.sbatch"}, folder.path()).code == 0);
 
-    const std::string compose = artefact_from(setup, ArtefactKind::compose, {.image = "org/i:1"}).text;
+    const std::string compose =
+        artefact_from(setup, ArtefactKind::compose, {.image = "org/i:1"}).text;
     CHECK(artefact_has(compose, "- \"${SERVETUNE_TEST_TOKEN?}\"\n"));
     CHECK(artefact_has(compose, "\"HF_TOKEN\": \"${HF_TOKEN?}\"\n"));
     CHECK(artefact_has(compose, "- \"it's $$HOME 100% \\\"of\\\" \\\\ $$(id) `id`\"\n"));
-    const std::string manifest = artefact_from(setup, ArtefactKind::kubernetes, {.image = "org/i:1"}).text;
+    const std::string manifest =
+        artefact_from(setup, ArtefactKind::kubernetes, {.image = "org/i:1"}).text;
     CHECK(artefact_has(manifest, "- \"it's $$HOME 100% \\\"of\\\" \\\\ $$(id) `id`\"\n"));
     CHECK(artefact_has(manifest, "- \"$(SERVETUNE_TEST_TOKEN)\"\n"));
     CHECK(artefact_has(manifest, "secretKeyRef: {name: \"hard\", key: \"HF_TOKEN\"}"));
 
-    const StudySetup contained = hard_setup(folder, ", container: {program: [docker], image: org/i:1}");
-    CHECK(artefact_has(artefact_from(contained, ArtefactKind::kubernetes).text, "image: \"org/i:1\""));
+    const StudySetup contained =
+        hard_setup(folder, ", container: {program: [docker], image: org/i:1}");
+    CHECK(artefact_has(artefact_from(contained, ArtefactKind::kubernetes).text,
+                       "image: \"org/i:1\""));
     const std::string client = artefact_from(contained, ArtefactKind::slurm).text;
     CHECK(artefact_has(client, "exec srun docker run --rm --network=host --shm-size=34359738368"));
     CHECK(artefact_has(client, "--env=HF_TOKEN"));
@@ -224,18 +281,24 @@ TEST_CASE("recommend: hard words reach the engine as they are, secrets are in no
 
 TEST_CASE("recommend: a file that has not the options of the study's container names them") {
     const TemporaryFolder folder;
-    const StudySetup setup = hard_setup(
-        folder, ", container: {program: [docker], image: org/i:1, options: [--cap-add=SYS_NICE, \"--env=K=${SERVETUNE_TEST_TOKEN}\"]}");
+    const StudySetup setup =
+        hard_setup(folder,
+                   ", container: {program: [docker], image: org/i:1, options: [--cap-add=SYS_NICE, "
+                   "\"--env=K=${SERVETUNE_TEST_TOKEN}\"]}");
     for (const ArtefactKind kind : {ArtefactKind::compose, ArtefactKind::kubernetes}) {
         const Artefact artefact = artefact_from(setup, kind);
-        CHECK(artefact_has(artefact.text, "# Not in this file, options of the study's container: --cap-add=SYS_NICE --env=K="));
+        CHECK(artefact_has(
+            artefact.text,
+            "# Not in this file, options of the study's container: --cap-add=SYS_NICE --env=K="));
         CHECK(artefact.left_out.starts_with("--cap-add=SYS_NICE --env=K="));
         CHECK_FALSE(artefact_has(artefact.text + artefact.left_out, planted));
     }
     const Artefact shell = artefact_from(setup, ArtefactKind::shell);  // its command has them
     CHECK(shell.left_out.empty());
     CHECK(artefact_has(shell.text, " --cap-add=SYS_NICE "));
-    CHECK(artefact_from(hard_setup(folder, ", container: {program: [docker], image: org/i:1}"), ArtefactKind::compose).left_out.empty());
+    CHECK(artefact_from(hard_setup(folder, ", container: {program: [docker], image: org/i:1}"),
+                        ArtefactKind::compose)
+              .left_out.empty());
 }
 
 TEST_CASE("recommend: systemd takes the unit, with words that it would read itself") {
@@ -254,7 +317,8 @@ TEST_CASE("recommend: systemd takes the unit, with words that it would read itse
     setenv("PATH", kept.c_str(), 1);
     CHECK(unit.name == "hard.service");
     CHECK(artefact_has(unit.text, "EnvironmentFile=/etc/hard.env\n"));
-    CHECK(artefact_has(unit.text, "ExecStart=\"" + (folder.path() / "vllm").string() + "\" \"serve\""));
+    CHECK(artefact_has(unit.text,
+                       "ExecStart=\"" + (folder.path() / "vllm").string() + "\" \"serve\""));
     CHECK(artefact_has(unit.text, "\"it's $$HOME 100%% \\\"of\\\" \\\\ $$(id) `id`\"\n"));
     CHECK(artefact_has(unit.text, "Environment=\"ODD=a $b 5%% \\\"c\\\"\"\n"));
     folder.write(unit.name, unit.text);
@@ -268,10 +332,14 @@ TEST_CASE("recommend: systemd takes the unit, with words that it would read itse
     CHECK((bad.code != 0 || artefact_has(bad.err, "bad.service")));
 }
 
-TEST_CASE("recommend --check and --into: a checkpoint that won is a change, and no secret of the file is shown") {
-    const FinishedStudy study("vllm", "{quantization: {choice: [none, fp8], checkpoints: {fp8: Qwen/Qwen3-14B-FP8}}}");
+TEST_CASE(
+    "recommend --check and --into: a checkpoint that won is a change, and no secret of the file is "
+    "shown") {
+    const FinishedStudy study(
+        "vllm", "{quantization: {choice: [none, fp8], checkpoints: {fp8: Qwen/Qwen3-14B-FP8}}}");
     const std::string before =
-        "#!/bin/sh\nexport DB_PASSWORD='$correct horse battery'\nexport AUTH=\"Bearer of the key\"\n"
+        "#!/bin/sh\nexport DB_PASSWORD='$correct horse battery'\nexport AUTH=\"Bearer of the "
+        "key\"\n"
         "exec vllm serve Qwen/Qwen3-14B --api-key \"two words\" # ours\n";
     study.folder.write("start.sh", before);
     const Ran checked = study.recommend({"--check", "start.sh"});
@@ -280,12 +348,16 @@ TEST_CASE("recommend --check and --into: a checkpoint that won is a change, and 
     const Ran changed = study.recommend({"--into", "start.sh"});
     INFO(changed.out << changed.err);
     CHECK(changed.code == 0);
-    CHECK(read_file(study.folder.path() / "start.sh") == replaced(before, "serve Qwen/Qwen3-14B ", "serve Qwen/Qwen3-14B-FP8 "));
-    CHECK(artefact_has(changed.out, "+exec vllm serve Qwen/Qwen3-14B-FP8 --api-key \"***\" # ours\n"));
-    for (const char* secret : {"horse", "of the key", "two words"}) CHECK_FALSE(artefact_has(changed.out, secret));
+    CHECK(read_file(study.folder.path() / "start.sh") ==
+          replaced(before, "serve Qwen/Qwen3-14B ", "serve Qwen/Qwen3-14B-FP8 "));
+    CHECK(artefact_has(changed.out,
+                       "+exec vllm serve Qwen/Qwen3-14B-FP8 --api-key \"***\" # ours\n"));
+    for (const char* secret : {"horse", "of the key", "two words"})
+        CHECK_FALSE(artefact_has(changed.out, secret));
     CHECK(study.recommend({"--check", "start.sh"}).code == 0);
     study.folder.write("list.yaml",
-                       "services:\n  a:\n    image: vllm/vllm-openai\n    command:\n    - --api-key\n    - own-secret\n"
+                       "services:\n  a:\n    image: vllm/vllm-openai\n    command:\n    - "
+                       "--api-key\n    - own-secret\n"
                        "    - --model=Qwen/Qwen3-14B\n");
     const Ran list = study.recommend({"--into", "list.yaml"});
     CHECK(artefact_has(list.out, "+    - --model=Qwen/Qwen3-14B-FP8\n"));
@@ -293,6 +365,7 @@ TEST_CASE("recommend --check and --into: a checkpoint that won is a change, and 
     study.folder.write("other.sh", "#!/bin/sh\nvllm serve /models/ours\n");
     const Ran elsewhere = study.recommend({"--into", "other.sh"});
     CHECK(elsewhere.code == 7);
-    CHECK(elsewhere.out == "the model: the file serves /models/ours; recommended: Qwen/Qwen3-14B-FP8\n");
+    CHECK(elsewhere.out ==
+          "the model: the file serves /models/ours; recommended: Qwen/Qwen3-14B-FP8\n");
     CHECK(study.recommend({"--check", "other.sh"}).code == 1);
 }

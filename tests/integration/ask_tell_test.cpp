@@ -39,7 +39,9 @@ objective: {maximize: total_tokens_per_second, limits: ["wait_seconds <= 2"]}
 strategy: bayesian
 )";
 
-std::string with_budget(std::size_t trials) { return space + "budget: {trials: " + std::to_string(trials) + "}\nseed: 5\n"; }
+std::string with_budget(std::size_t trials) {
+    return space + "budget: {trials: " + std::to_string(trials) + "}\nseed: 5\n";
+}
 
 /// What another program would measure; some of it fails.
 Outcome measured(const Configuration& configuration) {
@@ -50,8 +52,8 @@ Outcome measured(const Configuration& configuration) {
     const double seqs = std::log2(number("seqs"));
     if (seqs + 10 * number("share") > 18) return Failure{FailureKind::out_of_memory, "no room"};
     const double guesses = number("guesses");
-    const double rate =
-        1000 * std::exp(0.1 * seqs - 0.3 * std::pow(number("share") - 0.7, 2) + (guesses > 0 ? 0.1 - 0.02 * std::pow(guesses - 4, 2) : 0));
+    const double rate = 1000 * std::exp(0.1 * seqs - 0.3 * std::pow(number("share") - 0.7, 2) +
+                                        (guesses > 0 ? 0.1 - 0.02 * std::pow(guesses - 4, 2) : 0));
     return Measurement{{{"total_tokens_per_second", {rate}}, {"wait_seconds", {seqs / 5}}}};
 }
 
@@ -59,7 +61,8 @@ Json told_of(const Outcome& outcome) {
     if (const auto* failure = std::get_if<Failure>(&outcome))
         return {{"failed", name_in(failure_kinds, failure->kind)}, {"message", failure->message}};
     Json metrics;
-    for (const auto& [name, metric] : std::get<Measurement>(outcome).metrics) metrics[name] = metric.value;
+    for (const auto& [name, metric] : std::get<Measurement>(outcome).metrics)
+        metrics[name] = metric.value;
     return {{"metrics", metrics}};
 }
 
@@ -70,7 +73,8 @@ std::vector<std::string> words(const fs::path& file, std::vector<std::string> mo
 
 class Program {
 public:
-    explicit Program(const TemporaryFolder& folder, const std::string& text, const std::vector<std::string>& more = {})
+    explicit Program(const TemporaryFolder& folder, const std::string& text,
+                     const std::vector<std::string>& more = {})
         : process_(words(folder.write("space.yaml", text), more), folder.path()) {}
 
     Json operator()(const Json& message) { return raw(message.dump()); }
@@ -82,7 +86,8 @@ public:
     }
     Json ask() { return (*this)({{"ask", true}}); }
     Json tell(const Json& trial) {
-        const Configuration configuration = configuration_from_json(trial.at("configuration").dump());
+        const Configuration configuration =
+            configuration_from_json(trial.at("configuration").dump());
         Json told = told_of(measured(configuration));
         told["trial"] = trial.at("trial");
         return (*this)({{"tell", told}});
@@ -95,11 +100,16 @@ private:
 
 }  // namespace
 
-TEST_CASE("ask-tell: the answers are those of a Study in this process, also with two trials open, and the budget ends it") {
+TEST_CASE(
+    "ask-tell: the answers are those of a Study in this process, also with two trials open, and "
+    "the budget ends it") {
     const TemporaryFolder folder;
-    Program program(folder, with_budget(14) + "decision: published\n");  // else two open trials may have to wait for a round
-    const StudySetup setup =
-        set_up(load_study(folder.path() / "space.yaml", Catalogue(fs::path(SERVETUNE_SOURCE) / "search_spaces"), "", MeasuredBy::outside));
+    Program program(
+        folder, with_budget(14) +
+                    "decision: published\n");  // else two open trials may have to wait for a round
+    const StudySetup setup = set_up(load_study(
+        folder.path() / "space.yaml", Catalogue(fs::path(SERVETUNE_SOURCE) / "search_spaces"), "",
+        MeasuredBy::outside));
     CHECK(setup.file.name == "space");
     MemoryJournal journal;
     Study study(*setup.problem, *setup.strategy, journal, {setup.file.seed});
@@ -120,7 +130,8 @@ TEST_CASE("ask-tell: the answers are those of a Study in this process, also with
         CHECK(program.tell(open.back()) == Json{{"told", own->id}});
         study.tell(own->id, measured(own->configuration));
         if (asked % 3 != 0) continue;
-        const Configuration first = configuration_from_json(open.front().at("configuration").dump());
+        const Configuration first =
+            configuration_from_json(open.front().at("configuration").dump());
         CHECK(program.tell(open.front()).contains("told"));
         study.tell(open.front().at("trial"), measured(first));
         open.clear();
@@ -128,10 +139,14 @@ TEST_CASE("ask-tell: the answers are those of a Study in this process, also with
     for (const Trial& trial : study.trials())
         if (!trial.told()) {
             CHECK(program.ask() == Json{{"waiting", true}});
-            CHECK(program.tell({{"trial", trial.id}, {"configuration", Json::parse(json_of(trial.configuration))}}).contains("told"));
+            CHECK(program
+                      .tell({{"trial", trial.id},
+                             {"configuration", Json::parse(json_of(trial.configuration))}})
+                      .contains("told"));
             study.tell(trial.id, measured(trial.configuration));
         }
-    CHECK(program.ask() == Json{{"finished", "the budget is spent"}, {"stop_reason", "trials_spent"}});
+    CHECK(program.ask() ==
+          Json{{"finished", "the budget is spent"}, {"stop_reason", "trials_spent"}});
 
     const Recommendation own = study.recommendation();
     const Json said = program({{"recommend", true}});
@@ -146,21 +161,30 @@ TEST_CASE("ask-tell: the answers are those of a Study in this process, also with
     CHECK(program.process().end() == 0);
 }
 
-TEST_CASE("ask-tell: what was measured before is told by its configuration, and the default is asked all the same") {
+TEST_CASE(
+    "ask-tell: what was measured before is told by its configuration, and the default is asked all "
+    "the same") {
     const TemporaryFolder folder;
     Program program(folder, with_budget(10) + "decision: published\n");
     CHECK(program({{"recommend", true}})["recommended"].is_null());
     // The default stays trial 0; reals and integers are taken however a language writes them.
-    const std::string before = R"({"tell": {"configuration": {"method": "ngram", "guesses": 4.0, "seqs": 512, "share": 0.6}, )";
+    const std::string before =
+        R"({"tell": {"configuration": {"method": "ngram", "guesses": 4.0, "seqs": 512, "share": 0.6}, )";
     const Json missing = program.raw(before + R"("value": 1500}})");
-    CHECK(missing["error"].get<std::string>().find("the metric of the limit 'wait_seconds <= 2', 'wait_seconds' is missing") == 0);
-    CHECK(program.raw(before + R"("metrics": {"total_tokens_per_second": 1500, "wait_seconds": 1}}})") == Json{{"told", 1}});
+    CHECK(missing["error"].get<std::string>().find(
+              "the metric of the limit 'wait_seconds <= 2', 'wait_seconds' is missing") == 0);
+    CHECK(program.raw(before +
+                      R"("metrics": {"total_tokens_per_second": 1500, "wait_seconds": 1}}})") ==
+          Json{{"told", 1}});
     const Json first = program.ask();
     CHECK(first["trial"] == 0);
-    CHECK(first["configuration"] == Json{{"machine", 8}, {"method", "none"}, {"seqs", 256}, {"share", 0.9}});
+    CHECK(first["configuration"] ==
+          Json{{"machine", 8}, {"method", "none"}, {"seqs", 256}, {"share", 0.9}});
     // Told by its configuration, an open trial is that trial; told again, a new one.
     const Json told{{"configuration", first["configuration"]},
-                    {"metrics", {{"total_tokens_per_second", 1000}, {"wait_seconds", {{"value", 1}, {"standard_error", 0.1}}}}}};
+                    {"metrics",
+                     {{"total_tokens_per_second", 1000},
+                      {"wait_seconds", {{"value", 1}, {"standard_error", 0.1}}}}}};
     CHECK(program({{"tell", told}}) == Json{{"told", 0}});
     CHECK(program({{"tell", told}}) == Json{{"told", 2}});
     const Json said = program({{"recommend", true}});
@@ -172,14 +196,17 @@ TEST_CASE("ask-tell: what was measured before is told by its configuration, and 
 TEST_CASE("ask-tell: a suggestion is tried once three trials of ten may be suggested") {
     const TemporaryFolder folder;
     Program program(folder, with_budget(10));
-    CHECK(program({{"suggest", {{"method", "ngram"}, {"guesses", 4}, {"share", 0.6}}}}) == Json{{"suggested", 1}});
+    CHECK(program({{"suggest", {{"method", "ngram"}, {"guesses", 4}, {"share", 0.6}}}}) ==
+          Json{{"suggested", 1}});
     for (int trial = 0; trial < 3; ++trial) program.tell(program.ask());
     const Json suggested = program.ask();
-    CHECK(suggested["configuration"] == Json{{"guesses", 4}, {"machine", 8}, {"method", "ngram"}, {"seqs", 256}, {"share", 0.6}});
+    CHECK(suggested["configuration"] ==
+          Json{{"guesses", 4}, {"machine", 8}, {"method", "ngram"}, {"seqs", 256}, {"share", 0.6}});
     CHECK(suggested["why"].get<std::string>().starts_with("suggested"));
 
     Program other(folder, with_budget(10), {"--strategy", "random"});
-    CHECK(other({{"suggest", Json::object()}})["error"] == "the strategy 'random' takes no suggestions, 'bayesian' does");
+    CHECK(other({{"suggest", Json::object()}})["error"] ==
+          "the strategy 'random' takes no suggestions, 'bayesian' does");
 }
 
 TEST_CASE("ask-tell: a proposed trial is open, and the next ask knows that it is under way") {
@@ -211,7 +238,8 @@ budget: {trials: 30}
     for (const bool exact : {false, true}) {
         Program program(folder, four + (exact ? "noise_cv: 0\n" : ""));
         std::size_t asked = 0;
-        for (Json trial = program.ask(); trial.contains("trial") && asked < 8; trial = program.ask(), ++asked) {
+        for (Json trial = program.ask(); trial.contains("trial") && asked < 8;
+             trial = program.ask(), ++asked) {
             const double rate = 100 + trial["configuration"]["threads"].get<double>();
             program({{"tell", {{"trial", trial["trial"]}, {"value", rate}}}});
         }
@@ -255,20 +283,25 @@ TEST_CASE("ask-tell: bad lines are answered and change nothing") {
         {R"({"tell": {"trial": 99999999999999999999999, "value": 1}})", "'trial' is a number"},
         {R"({"tell": {"trial": 0, "value": 0}})", "is above 0, got 0; one that is not is told as"},
         {R"({"tell": {"trial": 0, "value": -0.0}})", "is above 0"},
-        {R"({"tell": {"trial": 0, "metrics": {"total_tokens_per_second": -3}}})", "is above 0, got -3"},
-        {R"({"tell": {"trial": 0, "value": {"value": 3, "standard_error": -1}}})", "standard error of total_tokens_per_second is below 0"},
+        {R"({"tell": {"trial": 0, "metrics": {"total_tokens_per_second": -3}}})",
+         "is above 0, got -3"},
+        {R"({"tell": {"trial": 0, "value": {"value": 3, "standard_error": -1}}})",
+         "standard error of total_tokens_per_second is below 0"},
         {R"({"tell": {"trial": 0, "value": "812"}})", "is a number, got \"812\""},
         {R"({"tell": {"trial": 0, "value": null}})", "is a number, got null"},
         {R"({"tell": {"trial": 0, "value": NaN}})", "finite numbers only"},
         {R"({"tell": {"trial": 0, "value": -Infinity}})", "finite numbers only"},
         {R"({"tell": {"trial": 0, "value": 1e308}})", "a size between 1e-100 and 1e100"},
-        {R"({"tell": {"trial": 0, "value": {"value": 1, "standard_error": 1e-308}}})", "a size between 1e-100 and 1e100"},
+        {R"({"tell": {"trial": 0, "value": {"value": 1, "standard_error": 1e-308}}})",
+         "a size between 1e-100 and 1e100"},
         {R"({"tell": {"trial": 0, "value": 1e999}})", "too large"},
         {R"({"tell": {"trial": 0, "valeu": 1}})", "known: value,"},
-        {R"({"tell": {"trial": 0, "metrics": {}}})", "'total_tokens_per_second' is missing; told are: none"},
+        {R"({"tell": {"trial": 0, "metrics": {}}})",
+         "'total_tokens_per_second' is missing; told are: none"},
         {R"({"tell": {"trial": 0, "metrics": {"tokens": 3}}})", "is missing; told are: tokens"},
         {R"({"tell": {"trial": 0, "metrics": [3]}})", "'metrics' is a JSON object"},
-        {R"({"tell": {"trial": 0, "metrics": {"total_tokens_per_second": {"mean": 3}}}})", "known: value,"},
+        {R"({"tell": {"trial": 0, "metrics": {"total_tokens_per_second": {"mean": 3}}}})",
+         "known: value,"},
         {R"({"tell": {"trial": 0, "failed": "no_room"}})", "known: "},
         {R"({"tell": {"trial": 0, "failed": false}})", "'failed' is true or a kind"},
         {R"({"tell": {"trial": 0, "failed": true, "message": 3}})", "'message' is a text"},
@@ -279,12 +312,14 @@ TEST_CASE("ask-tell: bad lines are answered and change nothing") {
         {R"({"tell": {"configuration": {"seqs": 33}, "value": 3}})", "outside its domain"},
         {R"({"tell": {"configuration": {"share": 1e300}, "value": 3}})", "outside its domain"},
         {R"({"tell": {"configuration": {"guesses": 3}, "value": 3}})", "'guesses' is inactive"},
-        {R"({"tell": {"configuration": {"method": "draft", "seqs": 1024}, "value": 3}})", "they do not fit"},
+        {R"({"tell": {"configuration": {"method": "draft", "seqs": 1024}, "value": 3}})",
+         "they do not fit"},
         {"{\"tell\": \"\xff\xfe\"}", "one JSON object"},
         {std::string(3'000'000, ' ') + R"({"ask": true})", "at most 1048576 bytes"},
         {std::string(900'000, '['), "nests deeper than 100"},
         {std::string(500'000, '[') + std::string(500'000, ']'), "nests deeper than 100"},
-        {R"({"tell": {"configuration": {"seqs": )" + std::string(300'000, '[') + std::string(300'000, ']') + R"(}, "value": 3}})",
+        {R"({"tell": {"configuration": {"seqs": )" + std::string(300'000, '[') +
+             std::string(300'000, ']') + R"(}, "value": 3}})",
          "nests deeper than 100"},
     };
     for (const auto& [line, message] : bad) {
@@ -309,20 +344,35 @@ TEST_CASE("ask-tell: bad lines are answered and change nothing") {
     CHECK(program.process().end() == 0);
 }
 
-TEST_CASE("ask-tell: goals have names of their own, each is wanted, and the front is told without a journal") {
+TEST_CASE(
+    "ask-tell: goals have names of their own, each is wanted, and the front is told without a "
+    "journal") {
     const TemporaryFolder folder;
     Program program(folder,
-                    "space: {level: {choice: [a, b, c]}}\nobjective: {maximize: figure, minimize: price}\nstrategy: bayesian\nbudget: "
+                    "space: {level: {choice: [a, b, c]}}\nobjective: {maximize: figure, minimize: "
+                    "price}\nstrategy: bayesian\nbudget: "
                     "{trials: 3}\n");
     CHECK(program.ask()["trial"] == 0);
     const auto error = [&](const std::string& rest) {
-        return program.raw(R"({"tell": {"trial": 0, )" + rest + "}}").at("error").get<std::string>();
+        return program.raw(R"({"tell": {"trial": 0, )" + rest + "}}")
+            .at("error")
+            .get<std::string>();
     };
     CHECK(error(R"("value": 3)").find("'price' is missing; told are: figure") != std::string::npos);
-    CHECK(error(R"("metrics": {"figures": 3, "price": 0})").find("'figure' is missing; told are: figures, price") != std::string::npos);
-    CHECK(program.raw(R"({"tell": {"trial": 0, "metrics": {"figure": 3, "price": 2}}})").contains("told"));
-    CHECK(program.raw(R"({"tell": {"configuration": {"level": "b"}, "metrics": {"figure": 6, "price": 4}}})").contains("told"));
-    CHECK(program.raw(R"({"tell": {"configuration": {"level": "c"}, "metrics": {"figure": 2, "price": 4}}})").contains("told"));
+    CHECK(error(R"("metrics": {"figures": 3, "price": 0})")
+              .find("'figure' is missing; told are: figures, price") != std::string::npos);
+    CHECK(program.raw(R"({"tell": {"trial": 0, "metrics": {"figure": 3, "price": 2}}})")
+              .contains("told"));
+    CHECK(
+        program
+            .raw(
+                R"({"tell": {"configuration": {"level": "b"}, "metrics": {"figure": 6, "price": 4}}})")
+            .contains("told"));
+    CHECK(
+        program
+            .raw(
+                R"({"tell": {"configuration": {"level": "c"}, "metrics": {"figure": 2, "price": 4}}})")
+            .contains("told"));
     const Json said = program({{"recommend", true}});
     CHECK(said["goals"].size() == 2);
     REQUIRE(said["front"].size() == 2);
@@ -359,7 +409,8 @@ TEST_CASE("ask-tell: random bytes are answered line by line") {
     CHECK(program.process().end() == 0);
 }
 
-TEST_CASE("ask-tell: killed with -9, it offers its open trials again and goes on as if it had not been") {
+TEST_CASE(
+    "ask-tell: killed with -9, it offers its open trials again and goes on as if it had not been") {
     const TemporaryFolder folder;
     const fs::path kept = folder.path() / "kept";
     Program whole(folder, with_budget(16));
@@ -367,7 +418,8 @@ TEST_CASE("ask-tell: killed with -9, it offers its open trials again and goes on
     const auto step = [&](Program& program, std::size_t i) {
         asked.push_back(program.ask());
         if (i % 2 == 1)
-            for (const std::size_t which : {i, i - 1}) CHECK(program.tell(asked[which]).contains("told"));
+            for (const std::size_t which : {i, i - 1})
+                CHECK(program.tell(asked[which]).contains("told"));
     };
     for (std::size_t i = 0; i < 12; ++i) step(whole, i);
     const std::vector<Json> wanted = std::move(asked);
@@ -384,8 +436,12 @@ TEST_CASE("ask-tell: killed with -9, it offers its open trials again and goes on
         CHECK(program.ask() == asked[6]);
         CHECK(program.ask() == asked[7]);
         // A second program cannot write to the same journal.
-        CHECK(autotune({"ask-tell", (folder.path() / "space.yaml").string(), "--directory", kept.string()}, folder.path()).code == 3);
-        for (const std::size_t which : {std::size_t{7}, std::size_t{6}}) CHECK(program.tell(asked[which]).contains("told"));
+        CHECK(autotune({"ask-tell", (folder.path() / "space.yaml").string(), "--directory",
+                        kept.string()},
+                       folder.path())
+                  .code == 3);
+        for (const std::size_t which : {std::size_t{7}, std::size_t{6}})
+            CHECK(program.tell(asked[which]).contains("told"));
         for (std::size_t i = 8; i < 12; ++i) step(program, i);
         CHECK(program.process().end() == 0);
     }
@@ -396,12 +452,16 @@ TEST_CASE("ask-tell: killed with -9, it offers its open trials again and goes on
         const Ran said = autotune({command, file, "--directory", kept.string()}, folder.path());
         INFO(command << said.err);
         CHECK(said.code == 0);
-        CHECK(said.out.find(command == std::string("explain") ? "seqs" : "share") != std::string::npos);
-        CHECK(Json::accept(autotune({command, file, "--directory", kept.string(), "--json"}, folder.path()).out));
+        CHECK(said.out.find(command == std::string("explain") ? "seqs" : "share") !=
+              std::string::npos);
+        CHECK(Json::accept(
+            autotune({command, file, "--directory", kept.string(), "--json"}, folder.path()).out));
     }
-    const Ran why = autotune({"explain", file, "--directory", kept.string(), "--trial", "7"}, folder.path());
+    const Ran why =
+        autotune({"explain", file, "--directory", kept.string(), "--trial", "7"}, folder.path());
     INFO(why.out << why.err);
-    CHECK(why.out.find("trial 7: " + SqliteJournal::read(kept).trials()[7].configuration.text()) == 0);
+    CHECK(why.out.find("trial 7: " + SqliteJournal::read(kept).trials()[7].configuration.text()) ==
+          0);
     // Another study is not mixed into it.
     std::string changed = with_budget(16);
     changed.replace(changed.find("high: 7"), 7, "high: 6");
@@ -414,30 +474,38 @@ TEST_CASE("ask-tell: killed with -9, it offers its open trials again and goes on
     CHECK(run.err.find("the key 'study' is missing") != std::string::npos);
 }
 
-TEST_CASE("ask-tell: spaces of engines have their commands, and what a space cannot be is said at the start") {
+TEST_CASE(
+    "ask-tell: spaces of engines have their commands, and what a space cannot be is said at the "
+    "start") {
     const TemporaryFolder folder;
-    Program program(
-        folder,
-        "engine: vllm\nothers: default\nspace: {max_num_seqs: {int: {low: 64, high: 1024, scale: log2}}}\n"
-        "objective: {maximize: total_tokens_per_second}\nevaluator: {command: [./measure]}\nstrategy: random\ndecision: published\n");
+    Program program(folder,
+                    "engine: vllm\nothers: default\nspace: {max_num_seqs: {int: {low: 64, high: "
+                    "1024, scale: log2}}}\n"
+                    "objective: {maximize: total_tokens_per_second}\nevaluator: {command: "
+                    "[./measure]}\nstrategy: random\ndecision: published\n");
     const Json first = program.ask();
     CHECK(program({{"tell", {{"trial", 0}, {"value", 100}}}}) == Json{{"told", 0}});
     const Json next = program.ask();
     CHECK(next["configuration"] != first["configuration"]);
     CHECK(program({{"tell", {{"trial", 1}, {"value", 200}}}}) == Json{{"told", 1}});
     const std::string command = program({{"recommend", true}})["recommended"]["command"];
-    CHECK(command == "vllm serve MODEL --max-num-seqs=" + next["configuration"]["max_num_seqs"].dump());
+    CHECK(command ==
+          "vllm serve MODEL --max-num-seqs=" + next["configuration"]["max_num_seqs"].dump());
     const std::string objective = "objective: {maximize: total_tokens_per_second}\n";
     for (const auto& [text, message] : std::vector<std::pair<std::string, std::string>>{
              {objective, "under 'space' what is searched"},
              {"space: {}\n" + objective, "under 'space' what is searched"},
              {"space: {a: {choice: [1, 2]}}\n", "objective"},
              {"space: {a: {default: 1}}\n" + objective, "needs bool, int, real, choice or text"},
-             {"space: {a: {choice: [1, 2], when: {b: [1]}}}\n" + objective, "'b' is no parameter of this space"},
-             {"space: {a: {choice: [1, 2]}}\nothers: default\n" + objective, "the study names none"},
-             {"space: {a: {choice: [1, 2]}}\nconstraints: [{require: \"a >= 2\"}]\n" + objective, "not feasible"},
+             {"space: {a: {choice: [1, 2], when: {b: [1]}}}\n" + objective,
+              "'b' is no parameter of this space"},
+             {"space: {a: {choice: [1, 2]}}\nothers: default\n" + objective,
+              "the study names none"},
+             {"space: {a: {choice: [1, 2]}}\nconstraints: [{require: \"a >= 2\"}]\n" + objective,
+              "not feasible"},
              {"space: {a: {choice: [1, 2]}}\nstategy: random\n" + objective, "known: strategy"}}) {
-        const Ran ran = autotune({"ask-tell", folder.write("bad.yaml", text).string()}, folder.path());
+        const Ran ran =
+            autotune({"ask-tell", folder.write("bad.yaml", text).string()}, folder.path());
         INFO(text << ran.err);
         CHECK(ran.code == 2);
         CHECK(ran.err.find(message) != std::string::npos);
@@ -454,8 +522,10 @@ TEST_CASE("ask-tell: the page's example runs") {
     folder.write("space.yaml", block("yaml"));
     folder.write("tune.py", block("python"));
     const fs::path program(SERVETUNE_PROGRAM);
-    const Ran said = ran({"/usr/bin/env", "PATH=" + program.parent_path().string() + ":/usr/local/bin:/usr/bin:/bin", "python3", "tune.py"},
-                         folder.path());
+    const Ran said = ran(
+        {"/usr/bin/env", "PATH=" + program.parent_path().string() + ":/usr/local/bin:/usr/bin:/bin",
+         "python3", "tune.py"},
+        folder.path());
     INFO(said.err);
     REQUIRE(said.code == 0);
     const Json recommended = Json::parse(said.out);
@@ -464,13 +534,18 @@ TEST_CASE("ask-tell: the page's example runs") {
     CHECK(recommended["gain"]["low"] > 0);
 }
 
-TEST_CASE("ask-tell: a parameter may be called engine, as of a database: it is recommended like any other") {
+TEST_CASE(
+    "ask-tell: a parameter may be called engine, as of a database: it is recommended like any "
+    "other") {
     const TemporaryFolder folder;
     Program program(folder,
-                    "space:\n  engine: {choice: [btree, lsm]}\n  threads: {int: {low: 1, high: 8, scale: log2}, default: 2}\n"
+                    "space:\n  engine: {choice: [btree, lsm]}\n  threads: {int: {low: 1, high: 8, "
+                    "scale: log2}, default: 2}\n"
                     "objective: {maximize: rate}\nstrategy: random\nbudget: {trials: 5}\n");
     for (Json trial = program.ask(); trial.contains("trial"); trial = program.ask())
-        CHECK(program({{"tell", {{"trial", trial["trial"]}, {"value", trial["configuration"]["threads"]}}}}).contains("told"));
+        CHECK(program({{"tell",
+                        {{"trial", trial["trial"]}, {"value", trial["configuration"]["threads"]}}}})
+                  .contains("told"));
     const Json recommendation = program({{"recommend", true}});
     INFO(recommendation.dump());
     CHECK_FALSE(recommendation.contains("error"));

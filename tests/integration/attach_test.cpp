@@ -29,15 +29,19 @@ namespace {
 const std::filesystem::path sources = SERVETUNE_SOURCE;
 
 std::unique_ptr<SimEngine> served(const std::vector<std::string>& own = {}) {
-    std::vector<std::string> words{"--time-scale", "50", "--start-scale", "1000", "--search-spaces", (sources / "search_spaces").string()};
+    std::vector<std::string> words{"--time-scale",    "50",
+                                   "--start-scale",   "1000",
+                                   "--search-spaces", (sources / "search_spaces").string()};
     words.insert(words.end(), own.begin(), own.end());
-    for (const char* word : {"vllm", "serve", "Qwen/Qwen3-8B", "--port", "0"}) words.emplace_back(word);
+    for (const char* word : {"vllm", "serve", "Qwen/Qwen3-8B", "--port", "0"})
+        words.emplace_back(word);
     auto engine = std::make_unique<SimEngine>(SIMENGINE_PROGRAM, words);
     REQUIRE(engine->wait_until_ready());
     return engine;
 }
 
-Outcome measured_by(const std::string& url, const std::string& model = "Qwen/Qwen3-8B", std::int64_t in_flight = 4) {
+Outcome measured_by(const std::string& url, const std::string& model = "Qwen/Qwen3-8B",
+                    std::int64_t in_flight = 4) {
     Workload workload;
     workload.name = "small";
     workload.dataset.input_tokens = 64;
@@ -49,13 +53,15 @@ Outcome measured_by(const std::string& url, const std::string& model = "Qwen/Qwe
     options.measure.infrastructure_retries = 0;
     options.measure.warm_up_requests = 4;
     options.measure.load.stall_timeout_seconds = 2;
-    AttachEvaluator evaluator(Catalogue(sources / "search_spaces").engine(std::string("vllm")), model, {{workload}}, options);
+    AttachEvaluator evaluator(Catalogue(sources / "search_spaces").engine(std::string("vllm")),
+                              model, {{workload}}, options);
     return evaluator.evaluate(Configuration({{std::string(load_concurrency), in_flight}}), {});
 }
 
 std::string study_of(const std::string& url, const std::string& more = "") {
     return "study: attached\nmodel: Qwen/Qwen3-8B\nengine: vllm\n"
-           "workloads: [{workload: small, dataset: {kind: random, input_tokens: 64, output_tokens: 32}, requests: 60, ignore_eos: true}]\n"
+           "workloads: [{workload: small, dataset: {kind: random, input_tokens: 64, output_tokens: "
+           "32}, requests: 60, ignore_eos: true}]\n"
            "objective: {maximize: output_tokens_per_second, limits: [\"success_ratio >= 0.99\"]}\n"
            "space: {load.concurrency: [1, 4, 16]}\n"
            "strategy: exhaustive\nbudget: {trials: 10}\n" +
@@ -67,9 +73,14 @@ struct Run {
     std::string out{};
     std::string err{};
 };
-Run run_autotune(const TemporaryFolder& folder, const std::string& study, const std::vector<std::string>& more = {}) {
-    std::vector<std::string> words{
-        SERVETUNE_PROGRAM, "run", folder.write("study.yaml", study).string(), "--directory", (folder.path() / "study").string(), "--json"};
+Run run_autotune(const TemporaryFolder& folder, const std::string& study,
+                 const std::vector<std::string>& more = {}) {
+    std::vector<std::string> words{SERVETUNE_PROGRAM,
+                                   "run",
+                                   folder.write("study.yaml", study).string(),
+                                   "--directory",
+                                   (folder.path() / "study").string(),
+                                   "--json"};
     words.insert(words.end(), more.begin(), more.end());
     ChildProcess program(words, folder.path());
     const auto code = program.wait_at_most(std::chrono::seconds(90));
@@ -79,7 +90,9 @@ Run run_autotune(const TemporaryFolder& folder, const std::string& study, const 
 
 }  // namespace
 
-TEST_CASE("attach: somebody else's server is measured at the load that is asked for, and goes on serving") {
+TEST_CASE(
+    "attach: somebody else's server is measured at the load that is asked for, and goes on "
+    "serving") {
     const auto engine = served();
     const Outcome few = measured_by(engine->url() + "/v1", "Qwen/Qwen3-8B", 1);
     const Outcome many = measured_by(engine->url(), "Qwen/Qwen3-8B", 8);
@@ -89,16 +102,22 @@ TEST_CASE("attach: somebody else's server is measured at the load that is asked 
     const Metrics& fast = std::get<Measurement>(many).metrics;
     CHECK(slow.at("success_ratio").value == 1);
     CHECK(fast.at("output_tokens").value == 40 * 32);
-    CHECK(fast.at("output_tokens_per_second").value > 2 * slow.at("output_tokens_per_second").value);
+    CHECK(fast.at("output_tokens_per_second").value >
+          2 * slow.at("output_tokens_per_second").value);
     CHECK(slow.count("trial_start_seconds") == 0);
     CHECK(engine->get("/health").status == 200);
 }
 
-TEST_CASE("attach: a server that is not there is nobody's failed trial, one that serves something else is") {
-    const std::string refused = message_of<IoError>([] { (void)measured_by("http://127.0.0.1:9"); });
+TEST_CASE(
+    "attach: a server that is not there is nobody's failed trial, one that serves something else "
+    "is") {
+    const std::string refused =
+        message_of<IoError>([] { (void)measured_by("http://127.0.0.1:9"); });
     CHECK(refused.find("does not serve") != std::string::npos);
     CHECK(refused.find("Connection refused") != std::string::npos);
-    CHECK(message_of<UsageError>([] { (void)measured_by("127.0.0.1:8000"); }).find("http://127.0.0.1:8000") != std::string::npos);
+    CHECK(message_of<UsageError>([] {
+              (void)measured_by("127.0.0.1:8000");
+          }).find("http://127.0.0.1:8000") != std::string::npos);
     const auto engine = served();
     const Outcome other = measured_by(engine->url(), "org/other");
     REQUIRE(std::holds_alternative<Failure>(other));
@@ -124,7 +143,8 @@ TEST_CASE("attach: autotune finds the load that a running server bears, and says
     CHECK(report.at("recommended").at("configuration").at("load.concurrency") == 16);
     CHECK(report.at("trials").at("failed") == 0);
     const std::string page = read_file(folder.path() / "study/report.md");
-    CHECK(page.find("the server at " + engine->url() + " as it is\n# under load.concurrency=16") != std::string::npos);
+    CHECK(page.find("the server at " + engine->url() + " as it is\n# under load.concurrency=16") !=
+          std::string::npos);
     CHECK(page.find("vllm serve") == std::string::npos);
     const std::string log = read_file(folder.path() / "study/run.log");
     CHECK(log.find(" trial 0: small measured in ") != std::string::npos);
@@ -135,15 +155,18 @@ TEST_CASE("attach: autotune finds the load that a running server bears, and says
 TEST_CASE("attach: what cannot be is said before anything runs, a key stays secret") {
     const auto engine = served();
     const TemporaryFolder folder;
-    const Run flags = run_autotune(folder, replaced(study_of(engine->url()), "space: {load", "space: {max_num_seqs: [64, 128], load"));
+    const Run flags = run_autotune(folder, replaced(study_of(engine->url()), "space: {load",
+                                                    "space: {max_num_seqs: [64, 128], load"));
     CHECK(flags.code == 2);
     CHECK(flags.err.find("a server that runs keeps its flags") != std::string::npos);
-    const Run keyless = run_autotune(folder, study_of(engine->url() + "\", api_key_env: \"SERVETUNE_TEST_NO_SUCH_KEY"));
+    const Run keyless = run_autotune(
+        folder, study_of(engine->url() + "\", api_key_env: \"SERVETUNE_TEST_NO_SUCH_KEY"));
     CHECK(keyless.code == 2);
     CHECK(keyless.err.find("SERVETUNE_TEST_NO_SUCH_KEY") != std::string::npos);
 
     setenv("SERVETUNE_TEST_KEY", "sk-secret-4711", 1);
-    const Run run = run_autotune(folder, study_of(engine->url() + "\", api_key_env: \"SERVETUNE_TEST_KEY"));
+    const Run run =
+        run_autotune(folder, study_of(engine->url() + "\", api_key_env: \"SERVETUNE_TEST_KEY"));
     unsetenv("SERVETUNE_TEST_KEY");
     REQUIRE(run.code == 0);
     std::string all = run.out + run.err;
@@ -152,15 +175,16 @@ TEST_CASE("attach: what cannot be is said before anything runs, a key stays secr
     CHECK(all.find("sk-secret-4711") == std::string::npos);
 }
 
-TEST_CASE("attach: each workload is warmed up by itself, and an unsteady run is measured once more") {
-    const auto measured = [](const StreamServer& server, std::size_t warm_up, std::vector<Workload> workloads,
-                             std::vector<std::string>& said) {
+TEST_CASE(
+    "attach: each workload is warmed up by itself, and an unsteady run is measured once more") {
+    const auto measured = [](const StreamServer& server, std::size_t warm_up,
+                             std::vector<Workload> workloads, std::vector<std::string>& said) {
         AttachEvaluator::Options options;
         options.url = server.url();
         options.measure.warm_up_requests = warm_up;
         options.measure.say = [&said](const std::string& line) { said.push_back(line); };
-        AttachEvaluator evaluator(Catalogue(sources / "search_spaces").engine(std::string("vllm")), "test", {std::move(workloads)},
-                                  options);
+        AttachEvaluator evaluator(Catalogue(sources / "search_spaces").engine(std::string("vllm")),
+                                  "test", {std::move(workloads)}, options);
         const Outcome outcome = evaluator.evaluate(Configuration{}, {});
         REQUIRE(std::holds_alternative<Measurement>(outcome));
         return std::get<Measurement>(outcome);
@@ -176,14 +200,17 @@ TEST_CASE("attach: each workload is warmed up by itself, and an unsteady run is 
         return result;
     };
     const auto lines_with = [](const std::vector<std::string>& said, const std::string& text) {
-        return std::count_if(said.begin(), said.end(), [&](const std::string& line) { return line.find(text) != std::string::npos; });
+        return std::count_if(said.begin(), said.end(), [&](const std::string& line) {
+            return line.find(text) != std::string::npos;
+        });
     };
     std::vector<std::string> said;
     const StreamServer cold({.behaviour = parse_behaviour("first=0.02,gap=0.006,cold=56")});
     const Measurement again = measured(cold, 0, {workload("one", 96, 8)}, said);
     CHECK(lines_with(said, "measured once more, not steady: the first ") == 1);
     CHECK(lines_with(said, "warm-up") == 0);
-    CHECK(again.metrics.at("time_per_output_token_mean_seconds").value < 0.0075);  // 6 ms; 9.6 ms while it is cold
+    CHECK(again.metrics.at("time_per_output_token_mean_seconds").value <
+          0.0075);  // 6 ms; 9.6 ms while it is cold
     for (const Finding& finding : again.validity.findings) CHECK(finding.id != "steady");
 
     said.clear();
@@ -194,7 +221,9 @@ TEST_CASE("attach: each workload is warmed up by itself, and an unsteady run is 
     CHECK(two.totals().most_in_flight == 8);
 }
 
-TEST_CASE("attach: of several workloads the last one ends early once all of them together cannot be good enough any more") {
+TEST_CASE(
+    "attach: of several workloads the last one ends early once all of them together cannot be good "
+    "enough any more") {
     const auto engine = served();
     const auto workload = [](const char* name, double weight) {
         Workload result;
@@ -210,8 +239,9 @@ TEST_CASE("attach: of several workloads the last one ends early once all of them
     AttachEvaluator::Options options;
     options.url = engine->url();
     options.measure.warm_up_requests = 4;
-    AttachEvaluator evaluator(Catalogue(sources / "search_spaces").engine(std::string("vllm")), "Qwen/Qwen3-8B",
-                              {{workload("first", 1), workload("last", 3)}}, options);
+    AttachEvaluator evaluator(Catalogue(sources / "search_spaces").engine(std::string("vllm")),
+                              "Qwen/Qwen3-8B", {{workload("first", 1), workload("last", 3)}},
+                              options);
     const std::string rate = "output_tokens_per_second";
     EvaluationContext context;
     const auto measured = [&](std::optional<double> best) {
@@ -227,7 +257,8 @@ TEST_CASE("attach: of several workloads the last one ends early once all of them
 
     const Measurement lost = measured(usual * 4);
     REQUIRE(lost.validity.ended_early());
-    CHECK(lost.metrics.contains("latency_mean_seconds@first"));  // the first one is measured in full
+    CHECK(
+        lost.metrics.contains("latency_mean_seconds@first"));  // the first one is measured in full
     CHECK_FALSE(lost.metrics.contains("latency_mean_seconds@last"));
     CHECK(lost.metrics.at("trial_saved_seconds").value > 0);
     CHECK(lost.metrics.at(rate).value < usual * 2);
@@ -236,7 +267,9 @@ TEST_CASE("attach: of several workloads the last one ends early once all of them
     CHECK_FALSE(measured(usual * 0.7).validity.ended_early());
 
     // With the best's figures of each workload the first one is enough.
-    context.to_beat = ToBeat{{rate, Direction::maximize}, usual * 6, {{"first", {usual * 6, 1}}, {"last", {usual * 6, 50}}}};
+    context.to_beat = ToBeat{{rate, Direction::maximize},
+                             usual * 6,
+                             {{"first", {usual * 6, 1}}, {"last", {usual * 6, 50}}}};
     const Outcome outcome = evaluator.evaluate(Configuration{}, context);
     REQUIRE(std::holds_alternative<Measurement>(outcome));
     const auto& hopeless = std::get<Measurement>(outcome);

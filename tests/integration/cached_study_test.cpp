@@ -32,10 +32,12 @@ public:
     }
     [[nodiscard]] fs::path studies() const { return study_.folder() / "cache/studies"; }
     /// In that folder, with the strategy that learns.
-    Ran run_in(const std::string& folder, std::vector<std::string> more = {}, std::vector<std::string> environment = {}) {
+    Ran run_in(const std::string& folder, std::vector<std::string> more = {},
+               std::vector<std::string> environment = {}) {
         study_.put_into(study_.folder() / folder);
         more.insert(more.begin(), {"--strategy", "bayesian"});
-        if (environment.empty()) environment = {"SERVETUNE_CACHE=" + (study_.folder() / "cache").string()};
+        if (environment.empty())
+            environment = {"SERVETUNE_CACHE=" + (study_.folder() / "cache").string()};
         environment.insert(environment.begin(), "/usr/bin/env");
         return study_.run(more, environment);
     }
@@ -59,13 +61,16 @@ std::string value_of_second(const std::vector<Trial>& trials) {
 
 }  // namespace
 
-TEST_CASE("cached study: the second run says the answer and its date at once, and tries what was best as its second trial") {
+TEST_CASE(
+    "cached study: the second run says the answer and its date at once, and tries what was best as "
+    "its second trial") {
     StudyWithCache study;
     const Ran first = study.run_in("first");
     INFO(first.err);
     REQUIRE(first.code == 0);
     CHECK_FALSE(has(first.err, "made before"));
-    CHECK_FALSE(has(value_of_second(study.trials()), "32"));  // nothing is known, and the levels are tried in their order
+    CHECK_FALSE(has(value_of_second(study.trials()),
+                    "32"));  // nothing is known, and the levels are tried in their order
     REQUIRE(study.kept().size() == 1);
     CHECK(has(first.err, "kept for later runs: " + study.kept().front().string()));
 
@@ -79,18 +84,22 @@ TEST_CASE("cached study: the second run says the answer and its date at once, an
     INFO(second.err);
     REQUIRE(second.code == 0);
     CHECK(has(second.err, "this study was made before, on 20"));
-    CHECK(has(second.err, ", in " + std::to_string(SqliteJournal::read(study.folder() / "first").trials().size()) +
-                              " trials: " + study.kept().front().string()));
+    CHECK(has(second.err,
+              ", in " +
+                  std::to_string(SqliteJournal::read(study.folder() / "first").trials().size()) +
+                  " trials: " + study.kept().front().string()));
     CHECK(has(second.err, "\n  then: Recommended: "));
     CHECK(has(second.err, "\n  " + best_command));
     CHECK(has(second.err, "all is measured anew"));
     CHECK(has(value_of_second(study.trials()), "max_num_seqs=32"));
-    CHECK(study.trials()[0].started_at > SqliteJournal::read(study.folder() / "first").trials().back().told_at);
+    CHECK(study.trials()[0].started_at >
+          SqliteJournal::read(study.folder() / "first").trials().back().told_at);
     CHECK(study.kept().size() == 1);
     CHECK(has(second.err, "kept for later runs, in place of an earlier run's "));
     const auto both = second.err.find("\nthen, on 20");
     REQUIRE(both != std::string::npos);
-    const std::string line = second.err.substr(both + 1, second.err.find('\n', both + 1) - both - 1);
+    const std::string line =
+        second.err.substr(both + 1, second.err.find('\n', both + 1) - both - 1);
     CHECK(has(line, " with vllm 0.11.0: Recommended: "));
     CHECK(has(line, "; now, with vllm 0.11.0: Recommended: "));
     CHECK(line.ends_with("; the command is the same"));
@@ -112,7 +121,8 @@ TEST_CASE("cached study: the second run says the answer and its date at once, an
               "the run also learned from the study 'deployed'"));
 }
 
-TEST_CASE("cached study: --no-cache neither looks nor adds, knowledge of the user's own goes first") {
+TEST_CASE(
+    "cached study: --no-cache neither looks nor adds, knowledge of the user's own goes first") {
     StudyWithCache study;
     const Ran without = study.run_in("a", {"--no-cache"});
     CHECK(without.code == 0);
@@ -132,7 +142,9 @@ TEST_CASE("cached study: --no-cache neither looks nor adds, knowledge of the use
     CHECK_FALSE(fs::exists(study.file("earlier.db")));
 }
 
-TEST_CASE("cached study: another version of the engine and another question are learned from and answer nothing") {
+TEST_CASE(
+    "cached study: another version of the engine and another question are learned from and answer "
+    "nothing") {
     StudyWithCache study;
     REQUIRE(study.run_in("old").code == 0);
     study.becomes("0.12.0");
@@ -145,20 +157,24 @@ TEST_CASE("cached study: another version of the engine and another question are 
     CHECK(has(value_of_second(study.trials()), "max_num_seqs=32"));
     CHECK(study.kept().size() == 2);
     const std::string text = read_file(study.folder() / "study.yaml");
-    write_file(study.folder() / "study.yaml", replaced(text, "choice: [4, 3, 32]", "choice: [4, 3, 16, 32]"));
+    write_file(study.folder() / "study.yaml",
+               replaced(text, "choice: [4, 3, 32]", "choice: [4, 3, 16, 32]"));
     const Ran wider = study.run_in("wider");
     INFO(wider.err);
     CHECK_FALSE(has(wider.err, "made before"));
-    CHECK(has(wider.err, "on the same machine, with the same model, engine and kind of workload: "));
-    write_file(study.folder() / "study.yaml", replaced(text, "model: Qwen/Qwen3-8B", "model: Qwen/Qwen3-4B"));
+    CHECK(
+        has(wider.err, "on the same machine, with the same model, engine and kind of workload: "));
+    write_file(study.folder() / "study.yaml",
+               replaced(text, "model: Qwen/Qwen3-8B", "model: Qwen/Qwen3-4B"));
     const Ran model = study.run_in("model");
     CHECK_FALSE(has(model.err, "made before"));
     CHECK_FALSE(has(model.err, "learning from"));
-    CHECK(has(model.err,
-              "no earlier study in " + study.studies().string() + " is of this machine, model, engine, kind of workload and goal"));
+    CHECK(has(model.err, "no earlier study in " + study.studies().string() +
+                             " is of this machine, model, engine, kind of workload and goal"));
 }
 
-TEST_CASE("cached study: a damaged file, a cache that cannot be written and no home cost one line each") {
+TEST_CASE(
+    "cached study: a damaged file, a cache that cannot be written and no home cost one line each") {
     StudyWithCache study;
     REQUIRE(study.run_in("a").code == 0);
     write_file(study.kept().front(), std::string(9000, 'x'));
@@ -171,10 +187,13 @@ TEST_CASE("cached study: a damaged file, a cache that cannot be written and no h
     const Ran unwritable = study.run_in("c", {}, {"SERVETUNE_CACHE=/proc/servetune"});
     CHECK(unwritable.code == 0);
     CHECK(has(unwritable.err, "not kept for later runs: cannot make the folder /proc/servetune: "));
-    const Ran homeless = study.run_in("d", {}, {"-u", "SERVETUNE_CACHE", "-u", "XDG_CACHE_HOME", "-u", "HOME"});
+    const Ran homeless =
+        study.run_in("d", {}, {"-u", "SERVETUNE_CACHE", "-u", "XDG_CACHE_HOME", "-u", "HOME"});
     INFO(homeless.err);
     CHECK(homeless.code == 0);
-    CHECK(has(homeless.err, "not kept for later runs: none of SERVETUNE_CACHE, XDG_CACHE_HOME and HOME names a folder for it"));
+    CHECK(has(homeless.err,
+              "not kept for later runs: none of SERVETUNE_CACHE, XDG_CACHE_HOME and HOME names a "
+              "folder for it"));
 }
 
 TEST_CASE("cached study: a colleague's file under any name counts, and holds no secret") {
@@ -182,8 +201,10 @@ TEST_CASE("cached study: a colleague's file under any name counts, and holds no 
     const std::string secret = "s3cret-of-the-study";
     const std::string text = read_file(study.folder() / "study.yaml");
     write_file(study.folder() / "study.yaml",
-               replaced(text, "evaluator: {deploy: {", "evaluator: {deploy: {environment: {APP_TOKEN: \"${APP_TOKEN}\"}, "));
-    const std::vector<std::string> with_secret{"APP_TOKEN=" + secret, "SERVETUNE_CACHE=" + (study.folder() / "cache").string()};
+               replaced(text, "evaluator: {deploy: {",
+                        "evaluator: {deploy: {environment: {APP_TOKEN: \"${APP_TOKEN}\"}, "));
+    const std::vector<std::string> with_secret{
+        "APP_TOKEN=" + secret, "SERVETUNE_CACHE=" + (study.folder() / "cache").string()};
     const Ran first = study.run_in("a", {}, with_secret);
     INFO(first.err);
     REQUIRE(first.code == 0);
@@ -197,22 +218,29 @@ TEST_CASE("cached study: an attached server is learned from, what is simulated i
     const TemporaryFolder folder;
     SimEngine engine(SIMENGINE_PROGRAM,
                      {"--time-scale", "50", "--start-scale", "1000", "--search-spaces",
-                      (fs::path(SERVETUNE_SOURCE) / "search_spaces").string(), "vllm", "serve", "Qwen/Qwen3-8B", "--port", "0"});
+                      (fs::path(SERVETUNE_SOURCE) / "search_spaces").string(), "vllm", "serve",
+                      "Qwen/Qwen3-8B", "--port", "0"});
     REQUIRE(engine.wait_until_ready());
-    const auto run = [&](const std::string& name, const std::string& evaluator, const std::string& space) {
+    const auto run = [&](const std::string& name, const std::string& evaluator,
+                         const std::string& space) {
         const std::string study =
             folder
                 .write(name + ".yaml",
                        "study: " + name +
-                           "\nmodel: Qwen/Qwen3-8B\nengine: vllm\nothers: default\nworkloads: [{workload: w, "
-                           "dataset: {kind: random, input_tokens: 64, output_tokens: 32}, requests: 40, ignore_eos: true}]\n"
-                           "objective: {maximize: output_tokens_per_second}\ndecision: published\nspace: " +
+                           "\nmodel: Qwen/Qwen3-8B\nengine: vllm\nothers: default\nworkloads: "
+                           "[{workload: w, "
+                           "dataset: {kind: random, input_tokens: 64, output_tokens: 32}, "
+                           "requests: 40, ignore_eos: true}]\n"
+                           "objective: {maximize: output_tokens_per_second}\ndecision: "
+                           "published\nspace: " +
                            space + "\nbudget: {trials: 3}\nevaluator: " + evaluator + "\n")
                 .string();
-        return ran({"/usr/bin/env", "SERVETUNE_CACHE=" + (folder.path() / "cache").string(), SERVETUNE_PROGRAM, "run", study},
+        return ran({"/usr/bin/env", "SERVETUNE_CACHE=" + (folder.path() / "cache").string(),
+                    SERVETUNE_PROGRAM, "run", study},
                    folder.path());
     };
-    const Ran simulated = run("simulated", "simulate\nhardware: h100-sxm", "{max_num_seqs: [64, 256]}");
+    const Ran simulated =
+        run("simulated", "simulate\nhardware: h100-sxm", "{max_num_seqs: [64, 256]}");
     INFO(simulated.err);
     CHECK(simulated.code == 0);
     CHECK_FALSE(has(simulated.err, "later runs"));

@@ -16,15 +16,19 @@ using Json = nlohmann::json;
 
 namespace {
 
-Ran capacity_of(const std::string& url, const TemporaryFolder& folder, std::vector<std::string> more) {
-    std::vector<std::string> words{"capacity", "--url", url, "--workload", "random:30x12", "--requests", "40", "--quiet"};
+Ran capacity_of(const std::string& url, const TemporaryFolder& folder,
+                std::vector<std::string> more) {
+    std::vector<std::string> words{"capacity",     "--url",      url,  "--workload",
+                                   "random:30x12", "--requests", "40", "--quiet"};
     words.insert(words.end(), more.begin(), more.end());
     return autotune(words, folder.path());
 }
 
 }  // namespace
 
-TEST_CASE("capacity: a server that never waits has no edge, one that is too slow fails at the lowest load") {
+TEST_CASE(
+    "capacity: a server that never waits has no edge, one that is too slow fails at the lowest "
+    "load") {
     const StreamServer server({.behaviour = parse_behaviour("first=0.02,gap=0.001")});
     const TemporaryFolder folder;
     const Ran no_edge = capacity_of(server.url(), folder, {"--limit", "ttft_p95 <= 30s", "--json"});
@@ -33,10 +37,12 @@ TEST_CASE("capacity: a server that never waits has no edge, one that is too slow
     CHECK(Json::parse(no_edge.out).at("end") == "edge_not_reached");
     CHECK(Json::parse(no_edge.out).at("points").size() == 1);
 
-    const Ran too_slow =
-        capacity_of(server.url(), folder, {"--limit", "ttft_p95 <= 1ms", "--concurrency", "--to", "4", "--save", "c.json"});
+    const Ran too_slow = capacity_of(
+        server.url(), folder,
+        {"--limit", "ttft_p95 <= 1ms", "--concurrency", "--to", "4", "--save", "c.json"});
     CHECK(too_slow.code == 1);
-    CHECK(too_slow.out.find("No largest load: the lowest load that may be tried, 1 requests in flight, breaks a limit\n"
+    CHECK(too_slow.out.find("No largest load: the lowest load that may be tried, 1 requests in "
+                            "flight, breaks a limit\n"
                             "under time_to_first_token_p95_seconds <= 1 ms") != std::string::npos);
     CHECK(Json::parse(read_file(folder.path() / "c.json")).at("end") == "fails_at_lowest");
 }
@@ -44,13 +50,15 @@ TEST_CASE("capacity: a server that never waits has no edge, one that is too slow
 TEST_CASE("capacity: a sweep measures the loads that it is given, as a table and as JSON") {
     const StreamServer server({.behaviour = parse_behaviour("first=0.004,gap=0.001")});
     const TemporaryFolder folder;
-    const Ran table = capacity_of(server.url(), folder, {"--concurrency", "--sweep", "8,1,2", "--limit", "ttft_p95 < 8ms"});
+    const Ran table = capacity_of(
+        server.url(), folder, {"--concurrency", "--sweep", "8,1,2", "--limit", "ttft_p95 < 8ms"});
     INFO(table.err);
     CHECK(table.code == 0);
     CHECK(table.out.find("tok/s/user") != std::string::npos);
     CHECK(table.out.find("\n           1 ") < table.out.find("\n           2 "));
     CHECK(table.out.find("\n           2 ") < table.out.find("\n           8 "));
-    const Json json = Json::parse(capacity_of(server.url(), folder, {"--sweep", "20,40", "--json"}).out);
+    const Json json =
+        Json::parse(capacity_of(server.url(), folder, {"--sweep", "20,40", "--json"}).out);
     CHECK(json.at("load") == "requests_per_second");
     REQUIRE(json.at("points").size() == 2);
     CHECK(json.at("points")[0].at("load") == 20);
@@ -58,9 +66,11 @@ TEST_CASE("capacity: a sweep measures the loads that it is given, as a table and
 }
 
 TEST_CASE("capacity: a load whose result is unsound is no answer") {
-    const StreamServer server({.behaviour = parse_behaviour("first=0.002,gap=0.001,abort=2,share=0.3")});
+    const StreamServer server(
+        {.behaviour = parse_behaviour("first=0.002,gap=0.001,abort=2,share=0.3")});
     const TemporaryFolder folder;
-    const std::vector<std::string> half{"--limit", "success_ratio >= 0.5", "--concurrency", "--to", "4"};
+    const std::vector<std::string> half{"--limit", "success_ratio >= 0.5", "--concurrency", "--to",
+                                        "4"};
     const Ran text = capacity_of(server.url(), folder, half);
     INFO(text.out << text.err);
     CHECK(text.code == 1);
@@ -81,18 +91,25 @@ TEST_CASE("capacity: what cannot be asked is said before anything is sent") {
         return run.err;
     };
     CHECK(error({}).find("Add --limit 'ttft_p95 <= 500ms'") != std::string::npos);
-    CHECK(error({"--limit", "output_throughput >= 3"}).find("--limit wants an upper bound of a time") != std::string::npos);
+    CHECK(error({"--limit", "output_throughput >= 3"})
+              .find("--limit wants an upper bound of a time") != std::string::npos);
     CHECK(error({"--limit", "ttft_p95 <= fast"}).find("a limit is written") != std::string::npos);
-    CHECK(error({"--limit", "ttft_p95 <= 1s", "--from", "9", "--to", "3"}).find("`from` below `to`") != std::string::npos);
-    CHECK(error({"--sweep", "1.5", "--concurrency"}).find("with --concurrency whole numbers") != std::string::npos);
+    CHECK(error({"--limit", "ttft_p95 <= 1s", "--from", "9", "--to", "3"})
+              .find("`from` below `to`") != std::string::npos);
+    CHECK(error({"--sweep", "1.5", "--concurrency"}).find("with --concurrency whole numbers") !=
+          std::string::npos);
 }
 
-TEST_CASE("capacity: the largest rate of an engine that queues lies between two loads that were measured") {
-    SimEngine engine(SIMENGINE_PROGRAM, {"--start-scale", "1000", "--time-scale", "4", "vllm", "serve", "Qwen/Qwen3-8B", "--port", "0",
-                                         "--max-num-seqs", "4"});
+TEST_CASE(
+    "capacity: the largest rate of an engine that queues lies between two loads that were "
+    "measured") {
+    SimEngine engine(SIMENGINE_PROGRAM,
+                     {"--start-scale", "1000", "--time-scale", "4", "vllm", "serve",
+                      "Qwen/Qwen3-8B", "--port", "0", "--max-num-seqs", "4"});
     REQUIRE(engine.wait_until_ready());
     const TemporaryFolder folder;
-    const Ran run = capacity_of(engine.url(), folder, {"--limit", "latency_p95 <= 120ms", "--json", "--ignore-eos"});
+    const Ran run = capacity_of(engine.url(), folder,
+                                {"--limit", "latency_p95 <= 120ms", "--json", "--ignore-eos"});
     INFO(run.err);
     const Json json = Json::parse(run.out);
     INFO(run.out);
@@ -101,14 +118,18 @@ TEST_CASE("capacity: the largest rate of an engine that queues lies between two 
     CHECK(json.at("keeps_at") <= json.at("largest_load"));
     CHECK(json.at("largest_load") <= json.at("breaks_at"));
     for (const Json& point : json.at("points"))
-        if (point.at("load") == json.at("keeps_at")) CHECK(point.at("metrics").at("latency_p95_seconds") <= 0.12);
+        if (point.at("load") == json.at("keeps_at"))
+            CHECK(point.at("metrics").at("latency_p95_seconds") <= 0.12);
 }
 
 TEST_CASE("capacity: a deployed study finds the load of each configuration on one start") {
     DeployedStudy::Text text;
-    text.workload = "{kind: random, input_tokens: 64, output_tokens: 48}, requests: 24, arrival: {largest_rate: {}}";
+    text.workload =
+        "{kind: random, input_tokens: 64, output_tokens: 48}, requests: 24, arrival: "
+        "{largest_rate: {}}";
     text.objective = "{maximize: request_rate, limits: [\"ttft_p95 <= 150ms\"]}";
-    text.deploy = "ready_within: 3s, stop_within: 1s, stall_timeout: 5s, trial_within: 60s, warm_up: 1";
+    text.deploy =
+        "ready_within: 3s, stop_within: 1s, stall_timeout: 5s, trial_within: 60s, warm_up: 1";
     text.more = "budget: {trials: 3}\n";
     const DeployedStudy study(text);
     const Ran run = study.run();

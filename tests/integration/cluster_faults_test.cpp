@@ -17,7 +17,8 @@ namespace {
 
 /// In pods of the cluster, with a load test that is long enough to be disturbed.
 struct PodEngine : RemoteEngine {
-    PodEngine(const KubernetesWorld& world, const nlohmann::json& pod, int requests = 4000, KubernetesReach reach = KubernetesReach::pod)
+    PodEngine(const KubernetesWorld& world, const nlohmann::json& pod, int requests = 4000,
+              KubernetesReach reach = KubernetesReach::pod)
         : RemoteEngine(kubernetes_launcher(world.launching(reach, pod)), requests) {
         in_image();
         options.measure.load.stall_timeout_seconds = 5;
@@ -35,7 +36,8 @@ struct PodEngine : RemoteEngine {
 };
 
 nlohmann::json on_node(int number) {
-    return KubernetesWorld::pod_template({{"nodeSelector", {{"kubernetes.io/hostname", "node-" + std::to_string(number)}}}});
+    return KubernetesWorld::pod_template(
+        {{"nodeSelector", {{"kubernetes.io/hostname", "node-" + std::to_string(number)}}}});
 }
 
 void is_empty(const KubernetesWorld& world) {
@@ -46,7 +48,9 @@ void is_empty(const KubernetesWorld& world) {
 
 }  // namespace
 
-TEST_CASE("cluster: the API server, containerd or the kubelet is killed and comes back: the trial is measured") {
+TEST_CASE(
+    "cluster: the API server, containerd or the kubelet is killed and comes back: the trial is "
+    "measured") {
     KubernetesWorld world(1);
     if (!world.works()) return;
     for (const std::string part : {"api", "containerd-1", "kubelet-1"}) {
@@ -73,14 +77,20 @@ TEST_CASE("cluster: the API server, containerd or the kubelet is killed and come
     is_empty(world);
 }
 
-TEST_CASE("cluster: a trial that is preempted, evicted or deleted, or whose node is gone, is not the configuration's fault") {
+TEST_CASE(
+    "cluster: a trial that is preempted, evicted or deleted, or whose node is gone, is not the "
+    "configuration's fault") {
     KubernetesWorld world(2, 1);
     if (!world.works()) return;
-    world.create({{"apiVersion", "scheduling.k8s.io/v1"}, {"kind", "PriorityClass"}, {"metadata", {{"name", "urgent"}}}, {"value", 1000}});
+    world.create({{"apiVersion", "scheduling.k8s.io/v1"},
+                  {"kind", "PriorityClass"},
+                  {"metadata", {{"name", "urgent"}}},
+                  {"value", 1000}});
     {
         PodEngine engine(world, on_node(1));
         const std::string message = engine.disturbed([&] {
-            nlohmann::json urgent = KubernetesWorld::pod("urgent", "exit 0", {{"nvidia.com/gpu", "1"}});
+            nlohmann::json urgent =
+                KubernetesWorld::pod("urgent", "exit 0", {{"nvidia.com/gpu", "1"}});
             urgent["spec"]["nodeSelector"] = on_node(1)["spec"]["nodeSelector"];
             urgent["spec"]["priorityClassName"] = "urgent";
             world.create(urgent);
@@ -94,9 +104,11 @@ TEST_CASE("cluster: a trial that is preempted, evicted or deleted, or whose node
     {
         PodEngine engine(world, on_node(1));
         const std::string message = engine.disturbed([&] {
-            const std::string pod = world.asked({"get", "pods", "--output=jsonpath={.items[0].metadata.name}"});
-            world.create_at("/api/v1/namespaces/tuning/pods/" + pod + "/eviction",
-                            {{"apiVersion", "policy/v1"}, {"kind", "Eviction"}, {"metadata", {{"name", pod}}}});
+            const std::string pod =
+                world.asked({"get", "pods", "--output=jsonpath={.items[0].metadata.name}"});
+            world.create_at(
+                "/api/v1/namespaces/tuning/pods/" + pod + "/eviction",
+                {{"apiVersion", "policy/v1"}, {"kind", "Eviction"}, {"metadata", {{"name", pod}}}});
         });
         INFO(message);
         CHECK(message.starts_with("the machine: "));
@@ -105,7 +117,9 @@ TEST_CASE("cluster: a trial that is preempted, evicted or deleted, or whose node
     }
     for (const std::string kind : {"pods", "jobs"}) {
         PodEngine engine(world, on_node(1));
-        const std::string message = engine.disturbed([&] { (void)world.kubectl({"delete", kind, "--all", "--wait=false"}); });
+        const std::string message = engine.disturbed([&] {
+            (void)world.kubectl({"delete", kind, "--all", "--wait=false"});
+        });
         INFO(kind << ": " << message);
         CHECK(message.starts_with("the machine: "));
         CHECK(has(message, "deleted"));
@@ -124,7 +138,8 @@ TEST_CASE("cluster: a trial that is preempted, evicted or deleted, or whose node
 TEST_CASE("cluster: an engine that needs more memory than its pod may have ran out of memory") {
     const KubernetesWorld world(1);
     if (!world.works()) return;
-    PodEngine engine(world, KubernetesWorld::pod_template({}, {{"resources", {{"limits", {{"memory", "60Mi"}}}}}}));
+    PodEngine engine(world, KubernetesWorld::pod_template(
+                                {}, {{"resources", {{"limits", {{"memory", "60Mi"}}}}}}));
     engine.options.deploy.environment["GREEDY"] = "serve";
     const std::string message = engine.measured();
     INFO(message);
@@ -136,7 +151,9 @@ TEST_CASE("cluster: an engine that needs more memory than its pod may have ran o
 TEST_CASE("cluster: what is missing is said before the first trial") {
     const KubernetesWorld world(1);
     if (!world.works()) return;
-    const auto trouble = [&](const KubernetesOptions& options) { return kubernetes_launcher(options)->trouble(""); };
+    const auto trouble = [&](const KubernetesOptions& options) {
+        return kubernetes_launcher(options)->trouble("");
+    };
     KubernetesOptions options = world.launching();
     CHECK(trouble(options).empty());
     options.program = {"/no/such/kubectl"};
@@ -153,22 +170,27 @@ TEST_CASE("cluster: what is missing is said before the first trial") {
     options.program = world.client("stranger");
     CHECK(has(trouble(options), "jobs"));
     CHECK(has(trouble(options), "create"));
-    options = world.launching(KubernetesReach::pod, KubernetesWorld::pod_template({{"nodeSelektor", {{"a", "b"}}}}));
+    options = world.launching(KubernetesReach::pod,
+                              KubernetesWorld::pod_template({{"nodeSelektor", {{"a", "b"}}}}));
     CHECK(has(trouble(options), "nodeSelektor"));
-    world.create({{"apiVersion", "v1"},
-                  {"kind", "ResourceQuota"},
-                  {"metadata", {{"name", "small"}}},
-                  {"spec", {{"hard", {{"requests.nvidia.com/gpu", "0"}, {"count/jobs.batch", "0"}}}}}});
+    world.create(
+        {{"apiVersion", "v1"},
+         {"kind", "ResourceQuota"},
+         {"metadata", {{"name", "small"}}},
+         {"spec", {{"hard", {{"requests.nvidia.com/gpu", "0"}, {"count/jobs.batch", "0"}}}}}});
     CHECK(has(trouble(world.launching()), "exceeded quota: small"));
     (void)world.kubectl({"delete", "resourcequota", "small"});
     is_empty(world);
 }
 
-TEST_CASE("cluster: a pod that cannot start waits with the reason, and its trial stops the run where it never will") {
+TEST_CASE(
+    "cluster: a pod that cannot start waits with the reason, and its trial stops the run where it "
+    "never will") {
     const KubernetesWorld world(1);
     if (!world.works()) return;
     {
-        PodEngine engine(world, KubernetesWorld::pod_template({{"nodeSelector", {{"nvidia.com/gpu.product", "h100"}}}}));
+        PodEngine engine(world, KubernetesWorld::pod_template(
+                                    {{"nodeSelector", {{"nvidia.com/gpu.product", "h100"}}}}));
         const std::string message = engine.measured_until("node affinity/selector", 20);
         INFO(message);
         CHECK(has(message, "waits"));
@@ -176,14 +198,16 @@ TEST_CASE("cluster: a pod that cannot start waits with the reason, and its trial
         is_empty(world);
     }
     {
-        PodEngine engine(world, KubernetesWorld::pod_template({}, {{"image", "localhost/nobody-has-it:1"}}));
+        PodEngine engine(
+            world, KubernetesWorld::pod_template({}, {{"image", "localhost/nobody-has-it:1"}}));
         const std::string message = engine.measured_until("localhost/nobody-has-it:1", 20);
         INFO(message);
         CHECK(has(message, "its image cannot be pulled"));
         is_empty(world);
     }
     {  // the Job is there, but no pod can be
-        PodEngine engine(world, KubernetesWorld::pod_template({{"priorityClassName", "nobody-made-it"}}));
+        PodEngine engine(world,
+                         KubernetesWorld::pod_template({{"priorityClassName", "nobody-made-it"}}));
         const std::string message = engine.measured_until("nobody-made-it", 30);
         INFO(message);
         CHECK(has(message, "no PriorityClass with name nobody-made-it was found"));
@@ -202,7 +226,8 @@ TEST_CASE("cluster: a pod that cannot start waits with the reason, and its trial
         is_empty(world);
     }
     {
-        PodEngine engine(world, KubernetesWorld::pod_template({}, {{"envFrom", {{{"secretRef", {{"name", "hub-token"}}}}}}}));
+        PodEngine engine(world, KubernetesWorld::pod_template(
+                                    {}, {{"envFrom", {{{"secretRef", {{"name", "hub-token"}}}}}}}));
         const std::string message = engine.measured();
         INFO(message);
         CHECK(message.starts_with("the machine: "));
@@ -217,7 +242,9 @@ TEST_CASE("cluster: pods that cannot be reached are told from engines that do no
     PodEngine engine(world, KubernetesWorld::pod_template(), 40);
     engine.options.deploy.ready_within_seconds = 15;
     // The addresses that its first pods get.
-    REQUIRE(ran({"/bin/sh", "-c", "exec ip route add unreachable 198.18.1.0/25"}, world.work()).code == 0);
+    REQUIRE(
+        ran({"/bin/sh", "-c", "exec ip route add unreachable 198.18.1.0/25"}, world.work()).code ==
+        0);
     const std::string message = engine.measured();
     INFO(message << engine.phases());
     CHECK(message.starts_with("the machine: "));

@@ -22,15 +22,19 @@ TEST_CASE("cluster: jobs of Kubernetes keep the launchers' contract") {
     }
 }
 
-TEST_CASE("cluster: an engine in a pod is measured at its address, through the API server and at its node's") {
+TEST_CASE(
+    "cluster: an engine in a pod is measured at its address, through the API server and at its "
+    "node's") {
     const KubernetesWorld world(1);
     if (!world.works()) return;
-    for (const KubernetesReach reach : {KubernetesReach::pod, KubernetesReach::forward, KubernetesReach::node}) {
+    for (const KubernetesReach reach :
+         {KubernetesReach::pod, KubernetesReach::forward, KubernetesReach::node}) {
         const auto launcher = kubernetes_launcher(world.launching(reach));
         RemoteEngine engine(launcher);
         engine.in_image();
         const Outcome outcome = engine.measure();
-        INFO((std::get_if<Failure>(&outcome) != nullptr ? std::get<Failure>(outcome).message : "") << engine.phases());
+        INFO((std::get_if<Failure>(&outcome) != nullptr ? std::get<Failure>(outcome).message : "")
+             << engine.phases());
         REQUIRE(std::holds_alternative<Measurement>(outcome));
         CHECK(std::get<Measurement>(outcome).metrics.at("output_tokens_per_second").value > 100);
         CHECK(launcher->leftovers(engine.mark()).empty());
@@ -54,7 +58,8 @@ TEST_CASE("cluster: two trials of a study are never on one node, and a third wai
                    ? result
                    : "neither: " + result;
     };
-    auto first = std::make_unique<Launched>(launching, words, std::map<std::string, std::string>{}, study.path());
+    auto first = std::make_unique<Launched>(launching, words, std::map<std::string, std::string>{},
+                                            study.path());
     const Launched second(launching, words, {}, study.path());
     const std::string one = state_of(*first), two = state_of(second);
     CHECK(one.starts_with("at 198.18."));

@@ -29,7 +29,8 @@ PodState comes_to(const KubernetesWorld& world, const std::string& name, const I
     return state;
 }
 PodState ended(const KubernetesWorld& world, const std::string& name) {
-    return comes_to(world, name, [](const PodState& state) { return state.phase == PodState::Phase::ended; });
+    return comes_to(world, name,
+                    [](const PodState& state) { return state.phase == PodState::Phase::ended; });
 }
 PodState known(const KubernetesWorld& world, const std::string& name) {
     return comes_to(world, name, [](const PodState& state) { return state.failure.has_value(); });
@@ -59,7 +60,8 @@ TEST_CASE("cluster: what the status of a live pod says is read as what happened 
     pod["spec"]["containers"][0]["envFrom"] = {{{"secretRef", {{"name", "hub-token"}}}}};
     world.create(pod);
     pod = KubernetesWorld::pod("no-volume", "");
-    pod["spec"]["volumes"] = {{{"name", "models"}, {"persistentVolumeClaim", {{"claimName", "models"}}}}};
+    pod["spec"]["volumes"] = {
+        {{"name", "models"}, {"persistentVolumeClaim", {{"claimName", "models"}}}}};
     world.create(pod);
     pod = KubernetesWorld::pod("no-time", "sleep 60");
     pod["spec"]["activeDeadlineSeconds"] = 2;
@@ -109,34 +111,46 @@ TEST_CASE("cluster: what the status of a live pod says is read as what happened 
     REQUIRE(state.failure);
     CHECK(state.failure->kind == FailureKind::infrastructure);
     CHECK(has(state.failure->message, "activeDeadlineSeconds"));
-    state = comes_to(world, "no-node", [](const PodState& seen) { return has(seen.why, "node affinity/selector"); });
+    state = comes_to(world, "no-node",
+                     [](const PodState& seen) { return has(seen.why, "node affinity/selector"); });
     CHECK(state.phase == PodState::Phase::waits);
     CHECK_FALSE(state.hopeless);
     state = ended(world, "before");
     REQUIRE(state.failure);
     CHECK(has(state.failure->message, "'fetch' ended with exit code 3"));
     CHECK(has(state.failure->message, "no such model"));
-    state = comes_to(world, "serves", [](const PodState& seen) { return seen.phase == PodState::Phase::runs && !seen.failure; });
+    state = comes_to(world, "serves", [](const PodState& seen) {
+        return seen.phase == PodState::Phase::runs && !seen.failure;
+    });
     CHECK(state.node == "node-1");
     CHECK(state.pod_ip.starts_with("198.18.1."));
     CHECK(state.host_ip == "192.0.2.1");
     CHECK_FALSE(state.failure);
 }
 
-TEST_CASE("cluster: a pod that is preempted, evicted, deleted or loses its node is the cluster's fault") {
+TEST_CASE(
+    "cluster: a pod that is preempted, evicted, deleted or loses its node is the cluster's fault") {
     KubernetesWorld world(2, 1);
     if (!world.works()) return;
     const nlohmann::json devices = {{"nvidia.com/gpu", "1"}};
-    const auto runs = [](const PodState& seen) { return seen.phase == PodState::Phase::runs && !seen.failure; };
+    const auto runs = [](const PodState& seen) {
+        return seen.phase == PodState::Phase::runs && !seen.failure;
+    };
     const auto on = [&](nlohmann::json pod, int node) {
         pod["spec"]["nodeSelector"] = {{"kubernetes.io/hostname", "node-" + std::to_string(node)}};
-        pod["spec"]["tolerations"] = {
-            {{"key", "node.kubernetes.io/unreachable"}, {"operator", "Exists"}, {"effect", "NoExecute"}, {"tolerationSeconds", 60}}};
+        pod["spec"]["tolerations"] = {{{"key", "node.kubernetes.io/unreachable"},
+                                       {"operator", "Exists"},
+                                       {"effect", "NoExecute"},
+                                       {"tolerationSeconds", 60}}};
         pod["spec"]["terminationGracePeriodSeconds"] = 4;
         return pod;
     };
-    world.create({{"apiVersion", "scheduling.k8s.io/v1"}, {"kind", "PriorityClass"}, {"metadata", {{"name", "urgent"}}}, {"value", 1000}});
-    const std::string deaf = "trap '' TERM; while :; do sleep 1; done";  // it is seen while it takes its grace
+    world.create({{"apiVersion", "scheduling.k8s.io/v1"},
+                  {"kind", "PriorityClass"},
+                  {"metadata", {{"name", "urgent"}}},
+                  {"value", 1000}});
+    const std::string deaf =
+        "trap '' TERM; while :; do sleep 1; done";  // it is seen while it takes its grace
     for (const auto& [name, node] : std::map<std::string, int>{{"preempted", 1}, {"lost", 2}}) {
         world.create(on(KubernetesWorld::pod(name, deaf, devices), node));
         (void)comes_to(world, name, runs);
@@ -153,8 +167,9 @@ TEST_CASE("cluster: a pod that is preempted, evicted, deleted or loses its node 
     CHECK(state.failure->kind == FailureKind::infrastructure);
     CHECK(has(state.failure->message, "was preempted"));
 
-    world.create_at("/api/v1/namespaces/tuning/pods/evicted/eviction",
-                    {{"apiVersion", "policy/v1"}, {"kind", "Eviction"}, {"metadata", {{"name", "evicted"}}}});
+    world.create_at(
+        "/api/v1/namespaces/tuning/pods/evicted/eviction",
+        {{"apiVersion", "policy/v1"}, {"kind", "Eviction"}, {"metadata", {{"name", "evicted"}}}});
     state = known(world, "evicted");
     CHECK(state.failure->kind == FailureKind::infrastructure);
     CHECK(has(state.failure->message, "was evicted"));

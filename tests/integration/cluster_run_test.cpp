@@ -26,15 +26,20 @@ namespace {
 namespace fs = std::filesystem;
 
 const std::string study_in_cluster =
-    "study: chat\nmodel: Qwen/Qwen3-8B\nengine: vllm\nothers: default\nstrategy: exhaustive\ndecision: published\n"
-    "workloads: [{workload: small, dataset: {kind: random, input_tokens: 64, output_tokens: 16}, requests: 16, arrival: {concurrency: "
+    "study: chat\nmodel: Qwen/Qwen3-8B\nengine: vllm\nothers: default\nstrategy: "
+    "exhaustive\ndecision: published\n"
+    "workloads: [{workload: small, dataset: {kind: random, input_tokens: 64, output_tokens: 16}, "
+    "requests: 16, arrival: {concurrency: "
     "4}}]\n"
-    "objective: {maximize: total_tokens_per_second}\nspace: {max_num_seqs: {choice: [8, 9, 10, 11], default: 8}}\nbudget: {trials: 4}\n"
+    "objective: {maximize: total_tokens_per_second}\nspace: {max_num_seqs: {choice: [8, 9, 10, "
+    "11], default: 8}}\nbudget: {trials: 4}\n"
     "evaluator: {deploy: {kubernetes: {template: pod.yaml}, ready_within: 60s, warm_up: 1}}\n";
 
 std::string pod_in_cluster(const std::string& start_scale) {
-    return "apiVersion: v1\nkind: Pod\nspec:\n  containers:\n    - name: engine\n      image: " + std::string(KubernetesWorld::image) +
-           "\n      env: [{name: SIMENGINE_OPTIONS, value: \"--start-scale " + start_scale + " --time-scale 12\"}]\n";
+    return "apiVersion: v1\nkind: Pod\nspec:\n  containers:\n    - name: engine\n      image: " +
+           std::string(KubernetesWorld::image) +
+           "\n      env: [{name: SIMENGINE_OPTIONS, value: \"--start-scale " + start_scale +
+           " --time-scale 12\"}]\n";
 }
 
 /// The commands of the guide that name this file, in order.
@@ -55,30 +60,35 @@ std::vector<std::vector<std::string>> commands_of_guide() {
 /// A study in the cluster, its journal in a folder of this machine.
 class RunInCluster {
 public:
-    explicit RunInCluster(const KubernetesWorld& world, const std::string& start_scale = "8") : world_(world) {
-        fs::permissions(folder_.path(), fs::perms::owner_all | fs::perms::others_exec | fs::perms::group_exec);
+    explicit RunInCluster(const KubernetesWorld& world, const std::string& start_scale = "8")
+        : world_(world) {
+        fs::permissions(folder_.path(),
+                        fs::perms::owner_all | fs::perms::others_exec | fs::perms::group_exec);
         fs::create_directory(volume());
         fs::permissions(volume(), fs::perms::all);
         folder_.write("chat.yaml", study_in_cluster);
         folder_.write("pod.yaml", pod_in_cluster(start_scale));
-        const Ran made =
-            autotune({"init", "--as", "kubernetes", "--image", KubernetesWorld::image, "--output", "chat.yaml"}, folder_.path());
+        const Ran made = autotune({"init", "--as", "kubernetes", "--image", KubernetesWorld::image,
+                                   "--output", "chat.yaml"},
+                                  folder_.path());
         INFO(made.out << made.err);
         REQUIRE(made.code == 0);
         // The image of tests has no kubectl.
         const std::string client = fs::canonical(world.client().front()).string();
         std::string manifest = read_file(folder_.path() / "servetune.yaml");
-        manifest =
-            with_each(manifest, "            - {name: tmp, mountPath: /tmp}\n", "            - {name: client, mountPath: /bin/kubectl}\n");
-        manifest = with_each(manifest, "        - {name: tmp, emptyDir: {}}\n",
-                             "        - {name: client, hostPath: {path: \"" + client + "\", type: File}}\n");
+        manifest = with_each(manifest, "            - {name: tmp, mountPath: /tmp}\n",
+                             "            - {name: client, mountPath: /bin/kubectl}\n");
+        manifest = with_each(
+            manifest, "        - {name: tmp, emptyDir: {}}\n",
+            "        - {name: client, hostPath: {path: \"" + client + "\", type: File}}\n");
         folder_.write("servetune.yaml", manifest);
-        world_.create(
-            {{"apiVersion", "v1"},
-             {"kind", "PersistentVolume"},
-             {"metadata", {{"name", "journal"}}},
-             {"spec",
-              {{"capacity", {{"storage", "5Gi"}}}, {"accessModes", {"ReadWriteOnce"}}, {"hostPath", {{"path", volume().string()}}}}}});
+        world_.create({{"apiVersion", "v1"},
+                       {"kind", "PersistentVolume"},
+                       {"metadata", {{"name", "journal"}}},
+                       {"spec",
+                        {{"capacity", {{"storage", "5Gi"}}},
+                         {"accessModes", {"ReadWriteOnce"}},
+                         {"hostPath", {{"path", volume().string()}}}}}});
     }
     RunInCluster(const RunInCluster&) = delete;
     RunInCluster& operator=(const RunInCluster&) = delete;
@@ -87,7 +97,8 @@ public:
     [[nodiscard]] std::size_t told() const {
         try {
             const std::vector<Trial> trials = SqliteJournal::read(volume() / "study").trials();
-            return static_cast<std::size_t>(std::count_if(trials.begin(), trials.end(), [](const Trial& one) { return one.told(); }));
+            return static_cast<std::size_t>(std::count_if(
+                trials.begin(), trials.end(), [](const Trial& one) { return one.told(); }));
         } catch (const Error&) {
             return 0;  // no journal yet
         }
@@ -114,8 +125,9 @@ public:
         Ran page{};
         (void)comes_true(
             [&] {
-                return (page =
-                            ran({"/usr/bin/env", "curl", "--fail", "--silent", "--show-error", "http://127.0.0.1:8420/"}, folder_.path()))
+                return (page = ran({"/usr/bin/env", "curl", "--fail", "--silent", "--show-error",
+                                    "http://127.0.0.1:8420/"},
+                                   folder_.path()))
                            .code == 0;
             },
             30);
@@ -126,7 +138,10 @@ public:
     [[nodiscard]] bool completes() const {
         return comes_true(
             [&] {
-                return has(kubectl({"get", "job", "servetune-chat", "--output=jsonpath={.status.conditions[*].type}"}).out, "Complete");
+                return has(kubectl({"get", "job", "servetune-chat",
+                                    "--output=jsonpath={.status.conditions[*].type}"})
+                               .out,
+                           "Complete");
             },
             180);
     }
@@ -135,18 +150,23 @@ public:
         for (const auto& entry : fs::directory_iterator("/proc")) {
             std::ifstream file(entry.path() / "cmdline");
             const std::string words{std::istreambuf_iterator<char>(file), {}};
-            if (has(words, std::string("autotune\0run\0/study/chat.yaml", 29))) return std::stoi(entry.path().filename());
+            if (has(words, std::string("autotune\0run\0/study/chat.yaml", 29)))
+                return std::stoi(entry.path().filename());
         }
         return 0;
     }
     /// Jobs of trials, a line each.
     [[nodiscard]] std::string trials_left() const {
-        return kubectl({"get", "jobs", "--selector=app.kubernetes.io/managed-by=servetune", "--no-headers", "--ignore-not-found"}).out;
+        return kubectl({"get", "jobs", "--selector=app.kubernetes.io/managed-by=servetune",
+                        "--no-headers", "--ignore-not-found"})
+            .out;
     }
 
 private:
-    static std::string with_each(std::string text, const std::string& after, const std::string& what) {
-        for (std::size_t at = text.find(after); at != std::string::npos; at = text.find(after, at + after.size() + what.size()))
+    static std::string with_each(std::string text, const std::string& after,
+                                 const std::string& what) {
+        for (std::size_t at = text.find(after); at != std::string::npos;
+             at = text.find(after, at + after.size() + what.size()))
             text.insert(at + after.size(), what);
         return text;
     }
@@ -193,7 +213,10 @@ TEST_CASE("cluster run: the guide's commands run a study, which a kill does not 
     CHECK(killed);
     CHECK(run.trials_left().empty());
     CHECK(comes_true([&] { return world.left().empty(); }, 60));
-    const std::string left = run.kubectl({"get", "pvc,role,rolebinding,deployment,configmap,serviceaccount", "--output=name"}).out;
+    const std::string left =
+        run.kubectl(
+               {"get", "pvc,role,rolebinding,deployment,configmap,serviceaccount", "--output=name"})
+            .out;
     CHECK_FALSE(has(left, "servetune"));
 }
 
@@ -203,15 +226,18 @@ TEST_CASE("cluster run: a suspended Job ends its trial in order and goes on late
     const RunInCluster run(world, "4");
     REQUIRE(run.kubectl({"apply", "-f", "servetune.yaml"}).code == 0);
     REQUIRE(comes_true([&] { return run.told() >= 1 && !run.trials_left().empty(); }, 120));
-    REQUIRE(run.kubectl({"patch", "job", "servetune-chat", "-p", R"({"spec":{"suspend":true}})"}).code == 0);
+    REQUIRE(run.kubectl({"patch", "job", "servetune-chat", "-p", R"({"spec":{"suspend":true}})"})
+                .code == 0);
     REQUIRE(comes_true([&] { return RunInCluster::process() == 0; }, 60));
     CHECK(comes_true([&] { return run.trials_left().empty(); }, 10));
     CHECK(has(read_file(run.volume() / "study/study.lock"), "\nended "));
     CHECK(has(read_file(run.volume() / "study/run.log"), " ends: stopped_by_user"));
     const std::size_t before = run.told();
     CHECK(before < 4);
-    REQUIRE(run.kubectl({"patch", "job", "servetune-chat", "-p", R"({"spec":{"suspend":false}})"}).code == 0);
+    REQUIRE(run.kubectl({"patch", "job", "servetune-chat", "-p", R"({"spec":{"suspend":false}})"})
+                .code == 0);
     REQUIRE(run.completes());
     CHECK(run.told() == 4);
-    CHECK(has(run.kubectl({"logs", "job/servetune-chat"}).out, "resuming after " + std::to_string(before) + " trial"));
+    CHECK(has(run.kubectl({"logs", "job/servetune-chat"}).out,
+              "resuming after " + std::to_string(before) + " trial"));
 }

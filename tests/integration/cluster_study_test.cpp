@@ -29,15 +29,19 @@ namespace {
 /// Each configuration once, `workers` at a time; of one, if any, the engine takes all memory.
 class StudyInPods {
 public:
-    StudyInPods(const KubernetesWorld& world, int configurations, int workers, const nlohmann::json& pod, int greedy = 0)
+    StudyInPods(const KubernetesWorld& world, int configurations, int workers,
+                const nlohmann::json& pod, int greedy = 0)
         : world_(world), study_(text(world, configurations, workers, greedy)) {
         write_file(study_.folder() / "pod.json", pod.dump());
     }
-    [[nodiscard]] std::vector<std::string> words() const { return study_.words("run", {"--quiet"}); }
+    [[nodiscard]] std::vector<std::string> words() const {
+        return study_.words("run", {"--quiet"});
+    }
     [[nodiscard]] const DeployedStudy& study() const { return study_; }
     [[nodiscard]] std::size_t told() const {
         const std::vector<Trial> trials = trials_so_far();
-        return static_cast<std::size_t>(std::count_if(trials.begin(), trials.end(), [](const Trial& one) { return one.told(); }));
+        return static_cast<std::size_t>(std::count_if(trials.begin(), trials.end(),
+                                                      [](const Trial& one) { return one.told(); }));
     }
     [[nodiscard]] std::vector<Trial> trials_so_far() const {
         try {
@@ -48,22 +52,30 @@ public:
     }
     /// Names of nodes with a trial that runs.
     [[nodiscard]] std::string nodes_in_use() const {
-        return world_.asked(
-            {"get", "pods", "--field-selector=status.phase=Running", "--output=jsonpath={range .items[*]}{.spec.nodeName}{\"\\n\"}{end}"});
+        return world_.asked({"get", "pods", "--field-selector=status.phase=Running",
+                             "--output=jsonpath={range .items[*]}{.spec.nodeName}{\"\\n\"}{end}"});
     }
 
 private:
-    static DeployedStudy::Text text(const KubernetesWorld& world, int configurations, int workers, int greedy) {
+    static DeployedStudy::Text text(const KubernetesWorld& world, int configurations, int workers,
+                                    int greedy) {
         DeployedStudy::Text result;
         std::string values;
-        for (int i = 0; i < configurations; ++i) values += (i == 0 ? "" : ", ") + std::to_string(8 + i);
+        for (int i = 0; i < configurations; ++i)
+            values += (i == 0 ? "" : ", ") + std::to_string(8 + i);
         result.space = "{max_num_seqs: {choice: [" + values + "], default: 8}}";
-        result.workload = "{kind: random, input_tokens: 64, output_tokens: 16}, requests: 16, arrival: {concurrency: 4}";
+        result.workload =
+            "{kind: random, input_tokens: 64, output_tokens: 16}, requests: 16, arrival: "
+            "{concurrency: 4}";
         const std::vector<std::string> client = world.client();
-        result.deploy = "kubernetes: {template: pod.json, reach: pod, program: [\"" + client[0] + "\", \"" + client[1] +
-                        "\"]}, ready_within: 60s, stop_within: 8s, stall_timeout: 20s, trial_within: 120s, warm_up: 1, workers: " +
-                        std::to_string(workers) + ", environment: {SIMENGINE_OPTIONS: \"--start-scale 25 --time-scale 12\"" +
-                        (greedy > 0 ? ", GREEDY: \"--max-num-seqs=" + std::to_string(greedy) + "\"" : "") + "}";
+        result.deploy =
+            "kubernetes: {template: pod.json, reach: pod, program: [\"" + client[0] + "\", \"" +
+            client[1] +
+            "\"]}, ready_within: 60s, stop_within: 8s, stall_timeout: 20s, trial_within: 120s, "
+            "warm_up: 1, workers: " +
+            std::to_string(workers) +
+            ", environment: {SIMENGINE_OPTIONS: \"--start-scale 25 --time-scale 12\"" +
+            (greedy > 0 ? ", GREEDY: \"--max-num-seqs=" + std::to_string(greedy) + "\"" : "") + "}";
         const int compared = 4 * workers;  // where several at once are compared with one alone
         result.more = "budget: {trials: " + std::to_string(configurations + compared) + "}\n";
         return result;
@@ -72,7 +84,9 @@ private:
     DeployedStudy study_;
 };
 
-double seconds_of(const timeval& time) { return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6; }
+double seconds_of(const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+}
 
 /// Of one process, from /proc; 0: it is gone.
 double own_processor_seconds(pid_t id) {
@@ -89,16 +103,29 @@ double own_processor_seconds(pid_t id) {
 
 }  // namespace
 
-TEST_CASE("cluster: a study in pods of two nodes goes on after a preemption, an end for memory and kill -9") {
+TEST_CASE(
+    "cluster: a study in pods of two nodes goes on after a preemption, an end for memory and kill "
+    "-9") {
     const KubernetesWorld world(2, 1);
     if (!world.works()) return;
-    world.create({{"apiVersion", "scheduling.k8s.io/v1"}, {"kind", "PriorityClass"}, {"metadata", {{"name", "urgent"}}}, {"value", 1000}});
-    const StudyInPods in_pods(world, 8, 2, KubernetesWorld::pod_template({}, {{"resources", {{"limits", {{"memory", "200Mi"}}}}}}), 12);
+    world.create({{"apiVersion", "scheduling.k8s.io/v1"},
+                  {"kind", "PriorityClass"},
+                  {"metadata", {{"name", "urgent"}}},
+                  {"value", 1000}});
+    const StudyInPods in_pods(
+        world, 8, 2,
+        KubernetesWorld::pod_template({}, {{"resources", {{"limits", {{"memory", "200Mi"}}}}}}),
+        12);
     std::vector<Trial> before;
     {
         ChildProcess process(in_pods.words(), in_pods.study().folder());
         // Two trials on two nodes.
-        const bool both = comes_true([&] { return has(in_pods.nodes_in_use(), "node-1") && has(in_pods.nodes_in_use(), "node-2"); }, 60);
+        const bool both = comes_true(
+            [&] {
+                return has(in_pods.nodes_in_use(), "node-1") &&
+                       has(in_pods.nodes_in_use(), "node-2");
+            },
+            60);
         INFO(process.err());
         CHECK(both);
         nlohmann::json urgent = KubernetesWorld::pod("urgent", "exit 0", {{"nvidia.com/gpu", "1"}});
@@ -123,10 +150,12 @@ TEST_CASE("cluster: a study in pods of two nodes goes on after a preemption, an 
         REQUIRE(trial.told());
         const auto* failure = std::get_if<Failure>(&*trial.outcome);
         if (failure != nullptr && failure->kind == FailureKind::infrastructure) {
-            CHECK_FALSE(has(failure->message, "preempted"));  // the comparison of one trial with two at once
+            CHECK_FALSE(has(failure->message,
+                            "preempted"));  // the comparison of one trial with two at once
             continue;
         }
-        if (std::find(settled.begin(), settled.end(), trial.configuration) == settled.end()) settled.push_back(trial.configuration);
+        if (std::find(settled.begin(), settled.end(), trial.configuration) == settled.end())
+            settled.push_back(trial.configuration);
         if (failure == nullptr) continue;
         INFO(failure->message);
         ++for_memory;
@@ -139,7 +168,8 @@ TEST_CASE("cluster: a study in pods of two nodes goes on after a preemption, an 
     const bool nothing = comes_true([&] { return world.left().empty(); });
     INFO(world.left());
     CHECK(nothing);
-    CHECK(world.asked({"get", "configmaps,secrets", "--no-headers", "--output=name"}) == "configmap/kube-root-ca.crt\n");
+    CHECK(world.asked({"get", "configmaps,secrets", "--no-headers", "--output=name"}) ==
+          "configmap/kube-root-ca.crt\n");
 }
 
 TEST_CASE("cluster: after kill -9 of the tuner its pods go by themselves") {
@@ -160,7 +190,8 @@ TEST_CASE("cluster: what twenty trials at once cost the tuner and the API server
     constexpr int at_once = 20, in_all = 40;
     // More than one a node: the template says where pods may be.
     const StudyInPods in_pods(world, in_all, at_once,
-                              KubernetesWorld::pod_template({{"affinity", {{"podAntiAffinity", nlohmann::json::object()}}}}));
+                              KubernetesWorld::pod_template(
+                                  {{"affinity", {{"podAntiAffinity", nlohmann::json::object()}}}}));
     const auto begin = std::chrono::steady_clock::now();
     ChildProcess process(in_pods.words(), in_pods.study().folder());
     double own = 0;  // without its clients
@@ -169,7 +200,8 @@ TEST_CASE("cluster: what twenty trials at once cost the tuner and the API server
         REQUIRE(seconds_since(begin) < 900);
     }
     const double seconds = seconds_since(begin);
-    rusage used{};  // of all that have ended: the program, and its clients, which are kubectl and this program again
+    rusage
+        used{};  // of all that have ended: the program, and its clients, which are kubectl and this program again
     REQUIRE(getrusage(RUSAGE_CHILDREN, &used) == 0);
     const double all = seconds_of(used.ru_utime) + seconds_of(used.ru_stime);
     int requests = 0;
@@ -181,8 +213,9 @@ TEST_CASE("cluster: what twenty trials at once cost the tuner and the API server
     const std::vector<Trial> trials = in_pods.trials_so_far();
     const auto each = static_cast<double>(trials.size());
     const std::size_t most = most_trials_at_once(trials);
-    WARN(trials.size() << " trials, " << most << " at once, " << seconds << " s; for each: " << own / each
-                       << " s of processor of autotune, " << (all - own) / each << " s of its clients, " << requests / each
+    WARN(trials.size() << " trials, " << most << " at once, " << seconds
+                       << " s; for each: " << own / each << " s of processor of autotune, "
+                       << (all - own) / each << " s of its clients, " << requests / each
                        << " requests to the API server: " << which);
     INFO(process.err());
     CHECK(in_pods.told() >= in_all);

@@ -41,7 +41,8 @@ int watchdog_of(int tuner) {
     for (const auto& entry : fs::directory_iterator("/proc")) {
         std::ifstream stream(entry.path() / "stat");
         std::string text;
-        if (!std::getline(stream, text) || text.find("(servetune-watch)") == std::string::npos) continue;
+        if (!std::getline(stream, text) || text.find("(servetune-watch)") == std::string::npos)
+            continue;
         std::istringstream fields(text.substr(text.rfind(')') + 1));
         std::string state;
         int parent = 0;
@@ -53,7 +54,8 @@ int watchdog_of(int tuner) {
 /// A study whose script measures a made-up function: most at 256 sequences, more with fp8, out of
 /// memory at 1024 of them.
 struct StudyInFolder {
-    explicit StudyInFolder(const std::string& more_script = "", const std::string& evaluator = R"({command: [./measure, "{config}"]})") {
+    explicit StudyInFolder(const std::string& more_script = "",
+                           const std::string& evaluator = R"({command: [./measure, "{config}"]})") {
         script(folder, R"(seqs=$(printf '%s' "$1" | sed 's/.*"max_num_seqs":\([0-9]*\).*/\1/')
 request=$(cat)
 echo "${request%%,*}" >> measured
@@ -79,7 +81,8 @@ strategy: exhaustive
 evaluator: )" + evaluator + "\n");
     }
     [[nodiscard]] Words command() const {
-        return {SERVETUNE_PROGRAM, "run", file.string(), "--directory", directory().string(), "--json", "--quiet"};
+        return {SERVETUNE_PROGRAM,    "run",    file.string(), "--directory",
+                directory().string(), "--json", "--quiet"};
     }
     [[nodiscard]] fs::path directory() const { return folder.path() / "out"; }
     [[nodiscard]] Words measured() const { return lines_in(folder.path() / "measured"); }
@@ -90,8 +93,9 @@ evaluator: )" + evaluator + "\n");
 
 std::string load_error(const std::string& evaluator) {
     const StudyInFolder study("", evaluator);
-    std::string message =
-        message_of<ParseError>([&] { (void)load_study(study.file, Catalogue(fs::path(SERVETUNE_SOURCE) / "search_spaces")); });
+    std::string message = message_of<ParseError>([&] {
+        (void)load_study(study.file, Catalogue(fs::path(SERVETUNE_SOURCE) / "search_spaces"));
+    });
     const std::string place = study.file.string() + ":";
     CHECK((message.empty() || message.starts_with(place)));
     return message.substr(std::min(place.size(), message.size()));
@@ -101,19 +105,27 @@ std::string load_error(const std::string& evaluator) {
 
 TEST_CASE("command: a study names the program, its limits and its surroundings") {
     CHECK(load_error("{command: [./measure, \"{config}\"]}").empty());
-    CHECK(load_error("{command: {run: [python3, measure.py], trial_within: 1h, stop_within: 5s, environment: {A: b}}}").empty());
-    CHECK(has(load_error("{command: ./measure --fast}"), "a list of words such as [./measure, \"{config}\"], no shell line"));
+    CHECK(load_error("{command: {run: [python3, measure.py], trial_within: 1h, stop_within: 5s, "
+                     "environment: {A: b}}}")
+              .empty());
+    CHECK(has(load_error("{command: ./measure --fast}"),
+              "a list of words such as [./measure, \"{config}\"], no shell line"));
     CHECK(has(load_error("{command: []}"), "a list of words"));
     CHECK(has(load_error("{command: [\"\"]}"), "a program"));
     CHECK(has(load_error("{command: [./measure, \"{folde}\"]}"), "11:34: "));
-    CHECK(has(load_error("{command: [./measure, \"{folde}\"]}"), "{folde} is no placeholder; known: {folder}, "));
+    CHECK(has(load_error("{command: [./measure, \"{folde}\"]}"),
+              "{folde} is no placeholder; known: {folder}, "));
     CHECK(has(load_error("{command: {trial_within: 1h}}"), "'run'"));
     CHECK(has(load_error("{command: {run: [a], withn: 1h}}"), "within"));
-    CHECK(has(load_error("{command: [a], replay: b.csv}"), "one evaluator wanted: replay, simulate, attach, deploy or command"));
+    CHECK(has(load_error("{command: [a], replay: b.csv}"),
+              "one evaluator wanted: replay, simulate, attach, deploy or command"));
 
-    const StudyInFolder written("", "{command: {run: [../bin/measure, x], trial_within: 90s, environment: {A: b}}}");
-    const StudySetup setup = set_up(load_study(written.file, Catalogue(fs::path(SERVETUNE_SOURCE) / "search_spaces")), "out");
-    const CommandEvaluator::Options& options = std::get<CommandChoice>(setup.file.measuring).options;
+    const StudyInFolder written(
+        "", "{command: {run: [../bin/measure, x], trial_within: 90s, environment: {A: b}}}");
+    const StudySetup setup = set_up(
+        load_study(written.file, Catalogue(fs::path(SERVETUNE_SOURCE) / "search_spaces")), "out");
+    const CommandEvaluator::Options& options =
+        std::get<CommandChoice>(setup.file.measuring).options;
     CHECK(options.argv.front() == (written.folder.path().parent_path() / "bin/measure").string());
     CHECK(options.working_folder == written.folder.path());
     CHECK(options.within_seconds == 90);
@@ -138,15 +150,20 @@ TEST_CASE("command: autotune finds the best of a function that a script measures
     CHECK(report.at("recommended").at("gain").at("value").get<double>() == Approx(0.8));
     CHECK(report.at("failures").dump().find("out_of_memory") != std::string::npos);
     CHECK(report.at("trials").at("failed") == 2);
-    CHECK(has(read_file(study.directory() / "report.md"), "measured by " + (study.folder.path() / "measure").string()));
-    const auto request = nlohmann::json::parse(read_file(study.directory() / "trials/0/request.json"));
+    CHECK(has(read_file(study.directory() / "report.md"),
+              "measured by " + (study.folder.path() / "measure").string()));
+    const auto request =
+        nlohmann::json::parse(read_file(study.directory() / "trials/0/request.json"));
     CHECK(request.at("command").at(0) == "vllm");
     CHECK(request.at("configuration").at("max_num_seqs") == 128);
     CHECK(leftovers(study.directory().string()).empty());
 }
 
-TEST_CASE("command: kill -9 leaves nothing, not even what has left the group: the watchdog ends it") {
-    const StudyInFolder study("setsid sleep 600 >/dev/null 2>&1 &\ncase \"$request\" in '{\"trial\":1,'*) sleep 600 ;; esac\n");
+TEST_CASE(
+    "command: kill -9 leaves nothing, not even what has left the group: the watchdog ends it") {
+    const StudyInFolder study(
+        "setsid sleep 600 >/dev/null 2>&1 &\ncase \"$request\" in '{\"trial\":1,'*) sleep 600 ;; "
+        "esac\n");
     const std::string mark = study.directory().string();
     ChildProcess run(study.command(), study.folder.path());
     REQUIRE(comes_true([&] { return study.measured().size() == 2; }, 60));
@@ -156,15 +173,19 @@ TEST_CASE("command: kill -9 leaves nothing, not even what has left the group: th
     CHECK(comes_true([&] { return leftovers(mark).empty(); }));
 }
 
-TEST_CASE("command: after kill -9 a study goes on, no told trial is measured again, and what was left is ended") {
+TEST_CASE(
+    "command: after kill -9 a study goes on, no told trial is measured again, and what was left is "
+    "ended") {
     const StudyInFolder study(
-        "setsid sleep 600 >/dev/null 2>&1 &\n[ -e go ] || case \"$request\" in '{\"trial\":3,'*) sleep 600 ;; esac\n");
+        "setsid sleep 600 >/dev/null 2>&1 &\n[ -e go ] || case \"$request\" in '{\"trial\":3,'*) "
+        "sleep 600 ;; esac\n");
     const std::string mark = study.directory().string();
     {
         ChildProcess first(study.command(), study.folder.path());
         REQUIRE(comes_true([&] { return study.measured().size() == 4; }, 60));
         REQUIRE(comes_true([&] { return !leftovers(mark).empty(); }));
-        const int watchdog = watchdog_of(first.id());  // it is killed as well, as by `systemctl kill -s KILL`
+        const int watchdog =
+            watchdog_of(first.id());  // it is killed as well, as by `systemctl kill -s KILL`
         REQUIRE(watchdog > 0);
         kill(watchdog, SIGKILL);
         first.signal(SIGKILL);
@@ -190,8 +211,12 @@ TEST_CASE("command: after kill -9 a study goes on, no told trial is measured aga
     }
     const Words measured = study.measured();
     for (std::size_t i = 0; i < after.size(); ++i)
-        CHECK(std::count(measured.begin(), measured.end(), "{\"trial\":" + std::to_string(i)) == (i == 3 ? 2 : 1));
-    CHECK(nlohmann::json::parse(second.out()).at("recommended").at("configuration").at("max_num_seqs") == 256);
+        CHECK(std::count(measured.begin(), measured.end(), "{\"trial\":" + std::to_string(i)) ==
+              (i == 3 ? 2 : 1));
+    CHECK(nlohmann::json::parse(second.out())
+              .at("recommended")
+              .at("configuration")
+              .at("max_num_seqs") == 256);
 }
 
 TEST_CASE("command: a study that is stopped ends its program and keeps the trial open") {
@@ -208,9 +233,12 @@ TEST_CASE("command: a study that is stopped ends its program and keeps the trial
     CHECK_FALSE(trials.front().told());
 }
 
-TEST_CASE("command: a trial that runs when the budget's time is over is ended, and what was told is kept") {
-    const StudyInFolder study("[ -e go ] || case \"$request\" in '{\"trial\":2,'*) sleep 600 ;; esac\n",
-                              "{command: [./measure, \"{config}\"]}\nbudget: {wall_clock: 15s}");
+TEST_CASE(
+    "command: a trial that runs when the budget's time is over is ended, and what was told is "
+    "kept") {
+    const StudyInFolder study(
+        "[ -e go ] || case \"$request\" in '{\"trial\":2,'*) sleep 600 ;; esac\n",
+        "{command: [./measure, \"{config}\"]}\nbudget: {wall_clock: 15s}");
     {
         ChildProcess run(study.command(), study.folder.path());
         const auto code = run.wait_at_most(60s);  // a trial that is not ended lasts ten minutes
@@ -218,7 +246,8 @@ TEST_CASE("command: a trial that runs when the budget's time is over is ended, a
         REQUIRE(code == 0);
         CHECK(nlohmann::json::parse(run.out()).at("stop_reason") == "wall_clock_spent");
     }
-    CHECK(has(read_file(study.directory() / "run.log"), "the budget's time is over: what was running is ended"));
+    CHECK(has(read_file(study.directory() / "run.log"),
+              "the budget's time is over: what was running is ended"));
     CHECK(leftovers(study.directory().string()).empty());
     const std::vector<Trial> before = SqliteJournal::read(study.directory()).trials();
     REQUIRE(before.size() == 3);
@@ -234,13 +263,14 @@ TEST_CASE("command: a trial that runs when the budget's time is over is ended, a
     CHECK(after.at(2).told());
 }
 
-TEST_CASE("command: a study whose program is not there ends with what to do, and the trial stays open") {
+TEST_CASE(
+    "command: a study whose program is not there ends with what to do, and the trial stays open") {
     const StudyInFolder study;
     fs::remove(study.folder.path() / "measure");
     ChildProcess run(study.command(), study.folder.path());
     CHECK(run.wait_at_most(60s) == 3);
-    CHECK(has(run.err(),
-              "trial 0 cannot be measured here: cannot start " + (study.folder.path() / "measure").string() + ": no such program"));
+    CHECK(has(run.err(), "trial 0 cannot be measured here: cannot start " +
+                             (study.folder.path() / "measure").string() + ": no such program"));
     const std::vector<Trial> trials = SqliteJournal::read(study.directory()).trials();
     REQUIRE(trials.size() == 1);
     CHECK_FALSE(trials.front().told());

@@ -42,37 +42,54 @@ std::string recommended_compose() { return replaced(deployed_compose, "seqs=8 ",
 
 /// A finished study of the cost model, whose recommendation is not the default.
 struct RecommendingStudy {
-    explicit RecommendingStudy(const std::string& engine = "vllm",
-                               const std::string& flags = "{max_num_seqs: {choice: [8, 64], default: 8}}") {
-        folder.write("study.yaml", "study: served\nmodel: Qwen/Qwen3-8B\nhardware: {device: h100-sxm, count: 2}\nengine: " + engine +
-                                       "\nworkloads: [{workload: chat, use: random, input_tokens: 100, output_tokens: 100, requests: 100, "
-                                       "arrival: {concurrency: 64}}]\nobjective: {maximize: total_tokens_per_second}\nspace: " +
-                                       flags + "\nothers: default\nstrategy: exhaustive\nevaluator: {simulate: {noise: 0.001}}\n");
-        const Ran run = autotune({"run", "study.yaml", "--directory", "study", "--quiet"}, folder.path());
+    explicit RecommendingStudy(
+        const std::string& engine = "vllm",
+        const std::string& flags = "{max_num_seqs: {choice: [8, 64], default: 8}}") {
+        folder.write(
+            "study.yaml",
+            "study: served\nmodel: Qwen/Qwen3-8B\nhardware: {device: h100-sxm, count: "
+            "2}\nengine: " +
+                engine +
+                "\nworkloads: [{workload: chat, use: random, input_tokens: 100, output_tokens: "
+                "100, requests: 100, "
+                "arrival: {concurrency: 64}}]\nobjective: {maximize: "
+                "total_tokens_per_second}\nspace: " +
+                flags +
+                "\nothers: default\nstrategy: exhaustive\nevaluator: {simulate: {noise: 0.001}}\n");
+        const Ran run =
+            autotune({"run", "study.yaml", "--directory", "study", "--quiet"}, folder.path());
         INFO(run.out << run.err);
         REQUIRE(run.code == 0);
         REQUIRE(has(run.out, "Recommended: "));
     }
-    [[nodiscard]] static std::vector<std::string> words(const std::string& what, const std::string& file,
+    [[nodiscard]] static std::vector<std::string> words(const std::string& what,
+                                                        const std::string& file,
                                                         const std::vector<std::string>& more = {}) {
-        std::vector<std::string> result{"recommend", "study.yaml", "--directory", "study", what, file};
+        std::vector<std::string> result{"recommend", "study.yaml", "--directory",
+                                        "study",     what,         file};
         result.insert(result.end(), more.begin(), more.end());
         return result;
     }
-    [[nodiscard]] Ran into(const std::string& file, const std::vector<std::string>& more = {}) const {
+    [[nodiscard]] Ran into(const std::string& file,
+                           const std::vector<std::string>& more = {}) const {
         return autotune(words("--into", file, more), folder.path());
     }
-    [[nodiscard]] Ran check(const std::string& file, const std::vector<std::string>& more = {}) const {
+    [[nodiscard]] Ran check(const std::string& file,
+                            const std::vector<std::string>& more = {}) const {
         return autotune(words("--check", file, more), folder.path());
     }
-    [[nodiscard]] std::string read(const std::string& file) const { return read_file(folder.path() / file); }
+    [[nodiscard]] std::string read(const std::string& file) const {
+        return read_file(folder.path() / file);
+    }
 
     TemporaryFolder folder{};
 };
 
 /// A server of SGLang, which tells its settings, or of vLLM, which does not.
 std::unique_ptr<SimEngine> running(const std::vector<std::string>& command) {
-    std::vector<std::string> words{"--time-scale", "50", "--start-scale", "1000", "--search-spaces", SERVETUNE_SOURCE "/search_spaces"};
+    std::vector<std::string> words{"--time-scale",    "50",
+                                   "--start-scale",   "1000",
+                                   "--search-spaces", SERVETUNE_SOURCE "/search_spaces"};
     words.insert(words.end(), command.begin(), command.end());
     words.insert(words.end(), {"--port", "0"});
     auto engine = std::make_unique<SimEngine>(SIMENGINE_PROGRAM, words);
@@ -82,7 +99,9 @@ std::unique_ptr<SimEngine> running(const std::vector<std::string>& command) {
 
 }  // namespace
 
-TEST_CASE("recommend --check and --into: the difference, the change, and then none, with how to go back") {
+TEST_CASE(
+    "recommend --check and --into: the difference, the change, and then none, with how to go "
+    "back") {
     const RecommendingStudy study;
     study.folder.write("compose.yaml", deployed_compose);
     const Ran before = study.check("compose.yaml");
@@ -95,7 +114,8 @@ TEST_CASE("recommend --check and --into: the difference, the change, and then no
     CHECK(changed.code == 0);
     CHECK(study.read("compose.yaml") == recommended_compose());
     CHECK(changed.out.starts_with("--- a/compose.yaml\n+++ b/compose.yaml\n@@ -4,5 +4,5 @@\n"));
-    CHECK(has(changed.out, "\n-      - --max-num-seqs=8   # small\n+      - --max-num-seqs=64   # small\n"));
+    CHECK(has(changed.out,
+              "\n-      - --max-num-seqs=8   # small\n+      - --max-num-seqs=64   # small\n"));
     for (const char* part : {"\n# served: Recommended: ", "\n## Figures\n", "\n## Risks\n",
                              "\n| `--max-num-seqs` | `--max-num-seqs=8` | `--max-num-seqs=64` |\n"})
         CHECK(has(changed.out, part));
@@ -108,14 +128,18 @@ TEST_CASE("recommend --check and --into: the difference, the change, and then no
     CHECK(again.out == "compose.yaml: chat is as recommended; nothing is changed\n");
 
     // How to go back, as it is printed: by hand, and with the diff.
-    CHECK(has(changed.out, "\n## How to go back\n\nRevert this change, or:\n\n- `--max-num-seqs`: `--max-num-seqs=8`\n"));
-    CHECK(replaced(study.read("compose.yaml"), "--max-num-seqs=64", "--max-num-seqs=8") == deployed_compose);
+    CHECK(has(changed.out,
+              "\n## How to go back\n\nRevert this change, or:\n\n- `--max-num-seqs`: "
+              "`--max-num-seqs=8`\n"));
+    CHECK(replaced(study.read("compose.yaml"), "--max-num-seqs=64", "--max-num-seqs=8") ==
+          deployed_compose);
     if (!fs::exists("/usr/bin/patch")) {
         std::cout << "skipped: there is no patch\n";
         return;
     }
     study.folder.write("request.md", changed.out);
-    const Ran undone = ran({"/usr/bin/patch", "-R", "-p1", "-i", "request.md"}, study.folder.path());
+    const Ran undone =
+        ran({"/usr/bin/patch", "-R", "-p1", "-i", "request.md"}, study.folder.path());
     INFO(undone.out << undone.err);
     CHECK(undone.code == 0);
     CHECK(study.read("compose.yaml") == deployed_compose);
@@ -129,8 +153,10 @@ TEST_CASE("recommend --check and --into --json: one object, also where the file 
     const DeployJson said = DeployJson::parse(checked.out);
     CHECK(said["same"] == false);
     CHECK(said["at"] == "chat");
-    CHECK(said["differences"] ==
-          DeployJson::parse(R"([{"name": "--max-num-seqs", "before": "--max-num-seqs=8", "after": "--max-num-seqs=64"}])"));
+    CHECK(
+        said["differences"] ==
+        DeployJson::parse(
+            R"([{"name": "--max-num-seqs", "before": "--max-num-seqs=8", "after": "--max-num-seqs=64"}])"));
     const Ran changed = study.into("compose.yaml", {"--json"});
     CHECK(changed.code == 0);
     const DeployJson object = DeployJson::parse(changed.out);
@@ -151,25 +177,30 @@ TEST_CASE("recommend --check and --into --json: one object, also where the file 
 
 TEST_CASE("recommend --into: exit codes 2 and 7 say what to do, and the file stays") {
     const RecommendingStudy study;
-    const std::string two = deployed_compose + "  mail:\n    image: vllm/vllm-openai\n    command: [--model, m, --max-num-seqs, \"8\"]\n";
+    const std::string two =
+        deployed_compose +
+        "  mail:\n    image: vllm/vllm-openai\n    command: [--model, m, --max-num-seqs, \"8\"]\n";
     const std::string web = "services:\n  web:\n    image: nginx\n";
     study.folder.write("two.yaml", two);
     study.folder.write("web.yaml", web);
-    const auto said = [&](const std::string& file, int code, const std::string& what, const std::vector<std::string>& more = {}) {
+    const auto said = [&](const std::string& file, int code, const std::string& what,
+                          const std::vector<std::string>& more = {}) {
         for (const Ran& one : {study.check(file, more), study.into(file, more)}) {
             INFO(file << ": " << one.out << one.err);
             CHECK(one.code == code);
             CHECK(has(one.err, what));
         }
     };
-    said("two.yaml", 2, "two.yaml starts vllm in several places; say which with --at NAME: chat, mail");
+    said("two.yaml", 2,
+         "two.yaml starts vllm in several places; say which with --at NAME: chat, mail");
     said("two.yaml", 2, "--at post: two.yaml has chat, mail", {"--at", "post"});
     said("missing.yaml", 2, "missing.yaml");
     said("web.yaml", 7, "web.yaml is left as it is: it starts no vllm");
     CHECK(has(study.into("web.yaml").out, "--max-num-seqs=64\n"));  // to do it by hand
     CHECK(study.read("two.yaml") == two);
     CHECK(study.read("web.yaml") == web);
-    CHECK(autotune({"recommend", "study.yaml", "--into", "a", "--check", "b"}, study.folder.path()).code == 2);
+    CHECK(autotune({"recommend", "study.yaml", "--into", "a", "--check", "b"}, study.folder.path())
+              .code == 2);
     CHECK(study.into("two.yaml", {"--at", "mail"}).code == 0);
     CHECK(study.read("two.yaml") == replaced(two, "\"8\"", "\"64\""));
     CHECK(study.check("two.yaml", {"--at", "mail"}).code == 0);
@@ -192,11 +223,15 @@ TEST_CASE("recommend --into: mode and symbolic link stay") {
 TEST_CASE("recommend --check and --into: secrets of the file are never printed") {
     const RecommendingStudy study;
     const std::string secret = deploy_secret;
-    const std::string environment = "    environment:\n      HF_TOKEN: hf_PLANTED_token\n      OPENAI_API_KEY: 'PLANTED-key'\n";
+    const std::string environment =
+        "    environment:\n      HF_TOKEN: hf_PLANTED_token\n      OPENAI_API_KEY: 'PLANTED-key'\n";
     for (const std::string& command :
-         {"[--model, m, --max-num-seqs, \"8\", --api-key, " + secret + "]", "[--api-key=" + secret + ", --max-num-seqs=8]",
-          "--max-num-seqs 8 --api-key \"" + secret + "\"", "\n      - --api-key\n      - " + secret + "\n      - --max-num-seqs=8"}) {
-        const std::string text = "services:\n  chat:\n    image: vllm/vllm-openai\n" + environment + "    command: " + command + "\n";
+         {"[--model, m, --max-num-seqs, \"8\", --api-key, " + secret + "]",
+          "[--api-key=" + secret + ", --max-num-seqs=8]",
+          "--max-num-seqs 8 --api-key \"" + secret + "\"",
+          "\n      - --api-key\n      - " + secret + "\n      - --max-num-seqs=8"}) {
+        const std::string text = "services:\n  chat:\n    image: vllm/vllm-openai\n" + environment +
+                                 "    command: " + command + "\n";
         for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--json"}}) {
             study.folder.write("compose.yaml", text);
             const Ran checked = study.check("compose.yaml", more);
@@ -214,21 +249,26 @@ TEST_CASE("recommend --check and --into: secrets of the file are never printed")
         }
     }
     // Several keys of one flag, the token of a header and the password of an address.
-    study.folder.write("start.sh",
-                       "#!/bin/sh\ncurl -H 'Authorization: Bearer PLANTED-bearer' https://me:PLANTED-pass@hub/x\n"
-                       "vllm serve m --max-num-seqs 8 --api-key PLANTED-one PLANTED-two\n");
+    study.folder.write(
+        "start.sh",
+        "#!/bin/sh\ncurl -H 'Authorization: Bearer PLANTED-bearer' https://me:PLANTED-pass@hub/x\n"
+        "vllm serve m --max-num-seqs 8 --api-key PLANTED-one PLANTED-two\n");
     const Ran script = study.into("start.sh");
     INFO(script.out << script.err);
     CHECK(script.code == 0);
     CHECK_FALSE(has(script.out + script.err, "PLANTED"));
     CHECK(has(script.out, "\n+vllm serve m --max-num-seqs 64 --api-key *** ***\n"));
     // What stands behind a secret is shown.
-    study.folder.write("compose.yaml",
-                       "services: {chat: {image: vllm/vllm-openai, command: [--max-num-seqs=8, --api-key, " + secret + "]}}\n");
+    study.folder.write(
+        "compose.yaml",
+        "services: {chat: {image: vllm/vllm-openai, command: [--max-num-seqs=8, --api-key, " +
+            secret + "]}}\n");
     CHECK(has(study.into("compose.yaml").out, "[--max-num-seqs=64, --api-key, ***]}}\n"));
 }
 
-TEST_CASE("recommend --into: a full disk and a folder that may not be written leave the file, with exit code 3") {
+TEST_CASE(
+    "recommend --into: a full disk and a folder that may not be written leave the file, with exit "
+    "code 3") {
     const RecommendingStudy study;
     const std::string large = deployed_compose + "# " + std::string(1U << 17U, 'x') + "\n";
     study.folder.write("compose.yaml", large);
@@ -253,8 +293,9 @@ TEST_CASE("recommend --into: a full disk and a folder that may not be written le
         return in_child([&]() -> std::string {
             if (setuid(65534) != 0) return "cannot become nobody";
             const std::string in = study.folder.path().string() + "/";
-            const Ran one =
-                autotune({"recommend", in + "study.yaml", "--directory", in + "study", "--into", in + "compose.yaml"}, output.path());
+            const Ran one = autotune({"recommend", in + "study.yaml", "--directory", in + "study",
+                                      "--into", in + "compose.yaml"},
+                                     output.path());
             return std::to_string(one.code) + " " + one.err;
         });
     };
@@ -299,30 +340,40 @@ TEST_CASE("recommend --into: kill -9 at any moment leaves the old file or the ne
 }
 
 TEST_CASE("recommend --check: other order, spelling and aliases of the same flags are the same") {
-    const RecommendingStudy study("vllm",
-                                  "{max_num_seqs: {choice: [8, 64], default: 8}, tensor_parallel_size: 2, "
-                                  "max_num_batched_tokens: 8192, enable_prefix_caching: false}");
+    const RecommendingStudy study(
+        "vllm",
+        "{max_num_seqs: {choice: [8, 64], default: 8}, tensor_parallel_size: 2, "
+        "max_num_batched_tokens: 8192, enable_prefix_caching: false}");
     const auto checked = [&](const std::string& flags) {
         study.folder.write("start.sh", "#!/bin/sh\nexec vllm serve Qwen/Qwen3-8B " + flags + "\n");
         return study.check("start.sh");
     };
-    for (const char* flags : {"--no-enable-prefix-caching --max-num-seqs=64 --max-num-batched-tokens=8192 --tensor-parallel-size=2",
-                              "--tensor-parallel-size=2 --max-num-batched-tokens=8192 --max-num-seqs=64 --no-enable-prefix-caching",
-                              "-tp 2 --max-num-batched-tokens 8192 --max-num-seqs 64 --no-enable-prefix-caching",
-                              "-tp=2 --max_num_batched_tokens=8K --max_num_seqs \"64\" --no-enable-prefix-caching",
-                              "--max-num-seqs 8 -tp 2 --max-num-batched-tokens 8192 --no-enable-prefix-caching --max-num-seqs 64",
-                              "--port 9 -tp 2 --max-num-batched-tokens 8192 --max-num-seqs 64 --no-enable-prefix-caching -pp 1"}) {
+    for (const char* flags :
+         {"--no-enable-prefix-caching --max-num-seqs=64 --max-num-batched-tokens=8192 "
+          "--tensor-parallel-size=2",
+          "--tensor-parallel-size=2 --max-num-batched-tokens=8192 --max-num-seqs=64 "
+          "--no-enable-prefix-caching",
+          "-tp 2 --max-num-batched-tokens 8192 --max-num-seqs 64 --no-enable-prefix-caching",
+          "-tp=2 --max_num_batched_tokens=8K --max_num_seqs \"64\" --no-enable-prefix-caching",
+          "--max-num-seqs 8 -tp 2 --max-num-batched-tokens 8192 --no-enable-prefix-caching "
+          "--max-num-seqs 64",
+          "--port 9 -tp 2 --max-num-batched-tokens 8192 --max-num-seqs 64 "
+          "--no-enable-prefix-caching -pp 1"}) {
         const Ran ran = checked(flags);
         INFO(flags << ": " << ran.out << ran.err);
         CHECK(ran.code == 0);
         CHECK(ran.out == "start.sh: line 2 is as recommended\n");
     }
     for (const auto& [flags, difference] :
-         {std::pair<const char*, const char*>{"-tp 1 --max-num-batched-tokens 8192 --max-num-seqs 64 --no-enable-prefix-caching",
-                                              "--tensor-parallel-size: -tp 1, recommended: --tensor-parallel-size=2\n"},
-          {"-tp 2 --max-num-batched-tokens 8192 --max-num-seqs 64", "--no-enable-prefix-caching: not set, recommended: "},
-          {"-tp 2 --max-num-batched-tokens 8k --max-num-seqs 64 --no-enable-prefix-caching", "8k, recommended: "},  // 8000
-          {"-tp 2 --max-num-batched-tokens 8192 --max-num-seqs 64 --max-num-seqs 8 --no-enable-prefix-caching",
+         {std::pair<const char*, const char*>{
+              "-tp 1 --max-num-batched-tokens 8192 --max-num-seqs 64 --no-enable-prefix-caching",
+              "--tensor-parallel-size: -tp 1, recommended: --tensor-parallel-size=2\n"},
+          {"-tp 2 --max-num-batched-tokens 8192 --max-num-seqs 64",
+           "--no-enable-prefix-caching: not set, recommended: "},
+          {"-tp 2 --max-num-batched-tokens 8k --max-num-seqs 64 --no-enable-prefix-caching",
+           "8k, recommended: "},  // 8000
+          {"-tp 2 --max-num-batched-tokens 8192 --max-num-seqs 64 --max-num-seqs 8 "
+           "--no-enable-prefix-caching",
            "--max-num-seqs: --max-num-seqs 8, recommended: "}}) {
         const Ran ran = checked(flags);
         INFO(flags << ": " << ran.out << ran.err);
@@ -332,11 +383,14 @@ TEST_CASE("recommend --check: other order, spelling and aliases of the same flag
 }
 
 TEST_CASE("recommend --check URL: what a running server tells of its settings") {
-    const RecommendingStudy study("sglang",
-                                  "{max_running_requests: {choice: [8, 64], default: 8}, enable_mixed_chunk: {choice: [false, true], "
-                                  "default: false}, kv_cache_dtype: {choice: [auto], default: auto}}");
+    const RecommendingStudy study(
+        "sglang",
+        "{max_running_requests: {choice: [8, 64], default: 8}, enable_mixed_chunk: {choice: "
+        "[false, true], "
+        "default: false}, kv_cache_dtype: {choice: [auto], default: auto}}");
     const std::vector<std::string> launch{"python3", "-m", "sglang.launch_server", "--model-path"};
-    const auto sglang = [&](std::vector<std::string> more, const std::string& model = "Qwen/Qwen3-8B") {
+    const auto sglang = [&](std::vector<std::string> more,
+                            const std::string& model = "Qwen/Qwen3-8B") {
         more.insert(more.begin(), model);
         more.insert(more.begin(), launch.begin(), launch.end());
         return running(more);
@@ -348,7 +402,8 @@ TEST_CASE("recommend --check URL: what a running server tells of its settings") 
         INFO(same.out << same.err);
         CHECK(same.code == 0);
         CHECK(same.out == engine->url() + " runs as recommended\n");
-        const DeployJson said = DeployJson::parse(study.check(engine->url() + "/v1", {"--json"}).out);
+        const DeployJson said =
+            DeployJson::parse(study.check(engine->url() + "/v1", {"--json"}).out);
         CHECK(said["same"] == true);
         CHECK(said["server"] == engine->url());
         CHECK(study.check(engine->url(), {"--at", "chat"}).code == 2);
@@ -362,14 +417,20 @@ TEST_CASE("recommend --check URL: what a running server tells of its settings") 
     const Ran differs = study.check(other->url());
     CHECK(differs.code == 1);
     CHECK(has(differs.out, "not as recommended: --max-running-requests=64; the server tells 32\n"));
-    CHECK(has(differs.out, "not as recommended: enable_mixed_chunk: the engine's default, false; the server tells true\n"));
+    CHECK(has(differs.out,
+              "not as recommended: enable_mixed_chunk: the engine's default, false; the server "
+              "tells true\n"));
     CHECK(DeployJson::parse(study.check(other->url(), {"--json"}).out)["same"] == false);
 
     const auto named = sglang({"--max-running-requests", "64", "--served-model-name", "chat"});
     CHECK(study.check(named->url()).code == 1);
-    study.folder.write("named.yaml", study.read("study.yaml") + "arguments: [--served-model-name, chat]\n");
-    REQUIRE(autotune({"run", "named.yaml", "--directory", "named", "--quiet"}, study.folder.path()).code == 0);
-    CHECK(autotune({"recommend", "named.yaml", "--directory", "named", "--check", named->url()}, study.folder.path()).code == 0);
+    study.folder.write("named.yaml",
+                       study.read("study.yaml") + "arguments: [--served-model-name, chat]\n");
+    REQUIRE(autotune({"run", "named.yaml", "--directory", "named", "--quiet"}, study.folder.path())
+                .code == 0);
+    CHECK(autotune({"recommend", "named.yaml", "--directory", "named", "--check", named->url()},
+                   study.folder.path())
+              .code == 0);
 
     const auto model = sglang({"--max-running-requests", "64"}, "Qwen/Qwen3-14B");
     const Ran wrong = study.check(model->url());
@@ -384,9 +445,12 @@ TEST_CASE("recommend --check URL: what a running server tells of its settings") 
     CHECK(has(undecided.out, "not known: --kv-cache-dtype=auto; the server tells \"fp8_e4m3\"\n"));
 }
 
-TEST_CASE("recommend --check URL: a key from a variable, which is not shown, and a server that tells nothing") {
+TEST_CASE(
+    "recommend --check URL: a key from a variable, which is not shown, and a server that tells "
+    "nothing") {
     const RecommendingStudy study;
-    const auto engine = running({"vllm", "serve", "Qwen/Qwen3-8B", "--max-num-seqs", "64", "--api-key", deploy_secret});
+    const auto engine = running(
+        {"vllm", "serve", "Qwen/Qwen3-8B", "--max-num-seqs", "64", "--api-key", deploy_secret});
     const Ran refused = study.check(engine->url());
     CHECK(refused.code == 3);
     CHECK(has(refused.err, "the server wants a key"));
@@ -404,7 +468,8 @@ TEST_CASE("recommend --check URL: a key from a variable, which is not shown, and
         CHECK(has(ran.out, "--max-num-seqs=64"));
         CHECK_FALSE(has(ran.out + ran.err, deploy_secret));
         if (more.empty())
-            CHECK(ran.out == "note: vllm at " + engine->url() + " does not tell its settings\nnot known: --max-num-seqs=64\n");
+            CHECK(ran.out == "note: vllm at " + engine->url() +
+                                 " does not tell its settings\nnot known: --max-num-seqs=64\n");
         else CHECK(DeployJson::parse(ran.out)["same"].is_null());
     }
     unsetenv("SERVETUNE_TEST_SECRET");

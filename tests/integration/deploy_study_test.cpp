@@ -39,11 +39,13 @@ const fs::path source = SERVETUNE_SOURCE;
 /// `vllm` and `trtllm-serve` in a folder, which are simengine.
 void link_engines(const fs::path& folder) {
     fs::create_directories(folder);
-    for (const char* name : {"vllm", "trtllm-serve"}) fs::create_symlink(SIMENGINE_PROGRAM, folder / name);
+    for (const char* name : {"vllm", "trtllm-serve"})
+        fs::create_symlink(SIMENGINE_PROGRAM, folder / name);
 }
 
 struct StudySetting {
-    explicit StudySetting(const std::string& simengine_options, std::vector<Parameter> load_levels = {}) {
+    explicit StudySetting(const std::string& simengine_options,
+                          std::vector<Parameter> load_levels = {}) {
         link_engines(folder.path() / "bin");
         Engine engine = Catalogue(source / "search_spaces").engine(std::string("vllm"));
         engine.launch.front() = (folder.path() / "bin" / "vllm").string();
@@ -55,8 +57,9 @@ struct StudySetting {
         description.load_levels = std::move(load_levels);
         composition = std::make_unique<Composition>(std::move(description));
         options.folder = folder.path() / "study";
-        options.deploy.environment = {{"SIMENGINE_OPTIONS", "--start-scale 1000 --time-scale 50 " + simengine_options},
-                                      {"SERVETUNE_SEARCH_SPACES", (source / "search_spaces").string()}};
+        options.deploy.environment = {
+            {"SIMENGINE_OPTIONS", "--start-scale 1000 --time-scale 50 " + simengine_options},
+            {"SERVETUNE_SEARCH_SPACES", (source / "search_spaces").string()}};
         options.deploy.mark = options.folder.string();
         options.deploy.stop_within_seconds = 3;
         options.deploy.ready_within_seconds = 5;
@@ -65,7 +68,10 @@ struct StudySetting {
     }
     Outcome measure(const EvaluationContext& context = {}) {
         const std::unique_ptr<EngineEvaluator> measuring = evaluator();
-        return measuring->evaluate(SearchSpace(composition->parameters(), composition->constraints()).default_configuration(), context);
+        return measuring->evaluate(
+            SearchSpace(composition->parameters(), composition->constraints())
+                .default_configuration(),
+            context);
     }
     [[nodiscard]] std::unique_ptr<EngineEvaluator> evaluator() const {
         Workload workload;
@@ -76,7 +82,8 @@ struct StudySetting {
         workload.arrival.kind = Arrival::Kind::concurrency;
         workload.arrival.in_flight = 8;
         workload.ignore_eos = true;
-        return std::make_unique<EngineEvaluator>(*composition, "Qwen/Qwen3-8B", StudyWorkloads{{workload}}, options);
+        return std::make_unique<EngineEvaluator>(*composition, "Qwen/Qwen3-8B",
+                                                 StudyWorkloads{{workload}}, options);
     }
     [[nodiscard]] bool nothing_left() const { return leftovers(options.deploy.mark).empty(); }
 
@@ -101,13 +108,17 @@ TEST_CASE("deploy: a trial starts the engine, measures it and leaves nothing") {
     const Metrics& metrics = std::get<Measurement>(outcome).metrics;
     CHECK(metrics.at("success_ratio").value == 1);
     CHECK(metrics.at("output_tokens").value == 40 * 32);
-    for (const char* cost : {"trial_start_seconds", "trial_warm_up_seconds", "trial_measure_seconds", "trial_stop_seconds"})
+    for (const char* cost : {"trial_start_seconds", "trial_warm_up_seconds",
+                             "trial_measure_seconds", "trial_stop_seconds"})
         CHECK(metrics.at(cost).value > 0);
     CHECK(setting.nothing_left());
-    CHECK(read_file(setting.options.folder / "trials/0/engine.log").find("Application startup complete") != std::string::npos);
+    CHECK(read_file(setting.options.folder / "trials/0/engine.log")
+              .find("Application startup complete") != std::string::npos);
 }
 
-TEST_CASE("deploy: engines that run at once keep to the cores near their devices, one that has the machine does not") {
+TEST_CASE(
+    "deploy: engines that run at once keep to the cores near their devices, one that has the "
+    "machine does not") {
     cpu_set_t mine;
     CPU_ZERO(&mine);
     REQUIRE(sched_getaffinity(0, sizeof(mine), &mine) == 0);
@@ -123,14 +134,18 @@ TEST_CASE("deploy: engines that run at once keep to the cores near their devices
         fs::permissions(bin / name, fs::perms::owner_all);
     };
     const fs::path record = setting.folder.path() / "record";
-    script("vllm", "echo \"GPU $CUDA_VISIBLE_DEVICES:\" $(sed -n 's/^Cpus_allowed_list://p' /proc/self/status) >> '" + record.string() +
-                       "'\nexec '" SIMENGINE_PROGRAM "' vllm \"$@\"\n");
+    script("vllm",
+           "echo \"GPU $CUDA_VISIBLE_DEVICES:\" $(sed -n 's/^Cpus_allowed_list://p' "
+           "/proc/self/status) >> '" +
+               record.string() + "'\nexec '" SIMENGINE_PROGRAM "' vllm \"$@\"\n");
     script("nvidia-smi",
            "case \"$*\" in\n"
            "*index,uuid,name*) printf '0, GPU-a, H100, 81559\\n1, GPU-b, H100, 81559\\n';;\n"
-           "'topo -m') printf '\\tGPU0\\tGPU1\\tCPU Affinity\\tNUMA Affinity\\nGPU0\\t X \\tSYS\\t0\\t0\\nGPU1\\tSYS\\t X \\t1\\t1\\n';;\n"
+           "'topo -m') printf '\\tGPU0\\tGPU1\\tCPU Affinity\\tNUMA Affinity\\nGPU0\\t X "
+           "\\tSYS\\t0\\t0\\nGPU1\\tSYS\\t X \\t1\\t1\\n';;\n"
            "esac\n");
-    for (const char* node : {"node0", "node1"}) fs::create_directories(setting.folder.path() / node);
+    for (const char* node : {"node0", "node1"})
+        fs::create_directories(setting.folder.path() / node);
     setting.folder.write("node0/cpulist", cores[0] + "\n");
     setting.folder.write("node1/cpulist", cores[1] + "\n");
     setting.options.numa_nodes = setting.folder.path();
@@ -171,25 +186,32 @@ TEST_CASE("deploy: what goes wrong is told as what it is, and leaves nothing") {
     const Outcome died = outcome_of("--misbehave die_at_tokens=500");
     CHECK(name_in(failure_kinds, kind_of(died)) == "crashed_under_load");
     INFO(std::get<Failure>(died).message);
-    CHECK(std::get<Failure>(died).message.find("EngineCore") != std::string::npos);  // the log's own words
+    CHECK(std::get<Failure>(died).message.find("EngineCore") !=
+          std::string::npos);  // the log's own words
     CHECK(name_in(failure_kinds, kind_of(outcome_of("--misbehave exit_at_load=137"))) == "other");
-    CHECK(name_in(failure_kinds, kind_of(outcome_of("--misbehave wrong_model=some/other"))) == "wrong_model");
-    CHECK(name_in(failure_kinds, kind_of(outcome_of("--hardware l4 --model Qwen/Qwen3-32B"))) == "out_of_memory");
+    CHECK(name_in(failure_kinds, kind_of(outcome_of("--misbehave wrong_model=some/other"))) ==
+          "wrong_model");
+    CHECK(name_in(failure_kinds, kind_of(outcome_of("--hardware l4 --model Qwen/Qwen3-32B"))) ==
+          "out_of_memory");
     CHECK(std::holds_alternative<Measurement>(outcome_of("--misbehave ignore_term")));
     CHECK(std::holds_alternative<Measurement>(outcome_of("--misbehave grandchild_keeps_port")));
 }
 
-TEST_CASE("deploy: a trial that takes too long is hung, one that the user stops is cancelled, and the machine's fault is no failure") {
+TEST_CASE(
+    "deploy: a trial that takes too long is hung, one that the user stops is cancelled, and the "
+    "machine's fault is no failure") {
     StudySetting slow("--misbehave stall_mid_stream=300");
     slow.options.measure.trial_within_seconds = 3;
     slow.options.measure.load.stall_timeout_seconds = 60;
     CHECK(name_in(failure_kinds, kind_of(slow.measure())) == "hung");
     CHECK(slow.nothing_left());
 
-    StudySetting closed("--misbehave stall_mid_stream=300");  // eight at a time: each round would wait out its time
+    StudySetting closed(
+        "--misbehave stall_mid_stream=300");  // eight at a time: each round would wait out its time
     const Outcome outcome = closed.measure();
     CHECK(name_in(failure_kinds, kind_of(outcome)) == "hung");
-    CHECK(std::get<Failure>(outcome).message.find("no answer moved for `stall_timeout` (1 s) while some were awaited") !=
+    CHECK(std::get<Failure>(outcome).message.find(
+              "no answer moved for `stall_timeout` (1 s) while some were awaited") !=
           std::string::npos);
     CHECK(closed.nothing_left());
 
@@ -208,7 +230,9 @@ TEST_CASE("deploy: a trial that takes too long is hung, one that the user stops 
     StudySetting nowhere("");
     nowhere.options.measure.infrastructure_retries = 0;
     fs::remove(nowhere.folder.path() / "bin" / "vllm");
-    CHECK(message_of<IoError>([&] { (void)nowhere.measure(); }).find("trial 0 cannot be measured here") == 0);
+    CHECK(message_of<IoError>([&] {
+              (void)nowhere.measure();
+          }).find("trial 0 cannot be measured here") == 0);
 }
 
 TEST_CASE("deploy: an engine that dies while it is warmed up has failed, not this machine") {
@@ -229,18 +253,24 @@ TEST_CASE("deploy: an engine that dies while it is warmed up has failed, not thi
 }
 
 TEST_CASE("deploy: levels of load need no new start, replicates and other flags do") {
-    Parameter level = Parameter::choice(std::string(load_concurrency), {std::int64_t{2}, std::int64_t{8}});
+    Parameter level =
+        Parameter::choice(std::string(load_concurrency), {std::int64_t{2}, std::int64_t{8}});
     StudySetting setting("", {level});
     const auto evaluator = setting.evaluator();
-    const auto measure = [&](std::uint64_t trial, std::int64_t max_num_seqs, std::int64_t concurrency) {
+    const auto measure = [&](std::uint64_t trial, std::int64_t max_num_seqs,
+                             std::int64_t concurrency) {
         EvaluationContext context;
         context.trial = trial;
         const Outcome outcome =
-            evaluator->evaluate(Configuration({{"max_num_seqs", max_num_seqs}, {std::string(load_concurrency), concurrency}}), context);
+            evaluator->evaluate(Configuration({{"max_num_seqs", max_num_seqs},
+                                               {std::string(load_concurrency), concurrency}}),
+                                context);
         REQUIRE(std::holds_alternative<Measurement>(outcome));
         return std::get<Measurement>(outcome).metrics;
     };
-    const auto started = [&](int trial) { return fs::exists(setting.options.folder / "trials" / std::to_string(trial) / "engine.log"); };
+    const auto started = [&](int trial) {
+        return fs::exists(setting.options.folder / "trials" / std::to_string(trial) / "engine.log");
+    };
     const Metrics few = measure(0, 64, 2);
     const Metrics more = measure(1, 64, 8);
     CHECK(few.at("trial_start_seconds").value > 0);
@@ -248,7 +278,8 @@ TEST_CASE("deploy: levels of load need no new start, replicates and other flags 
     CHECK(started(0));
     CHECK_FALSE(started(1));
     CHECK(more.at("output_tokens").value == 40 * 32);
-    CHECK(more.at("output_tokens_per_second").value > 1.5 * few.at("output_tokens_per_second").value);
+    CHECK(more.at("output_tokens_per_second").value >
+          1.5 * few.at("output_tokens_per_second").value);
     CHECK_FALSE(setting.nothing_left());  // it serves on
     CHECK(measure(2, 64, 8).at("trial_start_seconds").value > 0);
     CHECK(started(2));
@@ -260,7 +291,8 @@ TEST_CASE("deploy: levels of load need no new start, replicates and other flags 
 }
 
 TEST_CASE("deploy: an engine that serves between trials ends with its evaluator") {
-    StudySetting setting("", {Parameter::choice(std::string(load_concurrency), {std::int64_t{2}, std::int64_t{8}})});
+    StudySetting setting(
+        "", {Parameter::choice(std::string(load_concurrency), {std::int64_t{2}, std::int64_t{8}})});
     CHECK(std::holds_alternative<Measurement>(setting.measure()));
     CHECK(setting.nothing_left());
 }
@@ -275,10 +307,12 @@ TEST_CASE("deploy: the logs of all trials together stay within bounds, the oldes
     for (std::uint64_t trial = 0; trial < 12; ++trial) {
         EvaluationContext context;
         context.trial = trial;
-        CHECK(std::holds_alternative<Measurement>(evaluator->evaluate(Configuration({{"max_num_seqs", std::int64_t{64}}}), context)));
+        CHECK(std::holds_alternative<Measurement>(
+            evaluator->evaluate(Configuration({{"max_num_seqs", std::int64_t{64}}}), context)));
         std::size_t bytes = 0;
         for (const auto& file : fs::recursive_directory_iterator(setting.options.folder / "trials"))
-            if (file.is_regular_file() && file.path().filename() == "engine.log") bytes += file.file_size();
+            if (file.is_regular_file() && file.path().filename() == "engine.log")
+                bytes += file.file_size();
         CHECK(bytes <= 3 * 1024);
     }
     CHECK(fs::exists(setting.options.folder / "trials/11/engine.log"));
@@ -321,29 +355,39 @@ TEST_CASE("deploy: what the machine disturbs is measured once more, then flagged
             again += line.find("measured once more") != std::string::npos ? 1 : 0;
         };
         setting.options.measure.watch.emplace();
-        setting.options.measure.watch->others_cpu_at_most = setting.options.measure.watch->stolen_at_most =
-            1;  // this machine's own business
+        setting.options.measure.watch->others_cpu_at_most =
+            setting.options.measure.watch->stolen_at_most = 1;  // this machine's own business
         setting.options.measure.watch->nvidia_smi = (setting.folder.path() / "nvidia-smi").string();
-        fake(setting.folder.path() / "nvidia-smi", throttled ? "0x0000000000000040" : "0x0000000000000004");
+        fake(setting.folder.path() / "nvidia-smi",
+             throttled ? "0x0000000000000040" : "0x0000000000000004");
         const Outcome outcome = setting.measure();
         REQUIRE(std::holds_alternative<Measurement>(outcome));
         const Validity& validity = std::get<Measurement>(outcome).validity;
-        const auto found = std::count_if(validity.findings.begin(), validity.findings.end(),
-                                         [](const Finding& finding) { return finding.id == "gpu_throttled"; });
+        const auto found =
+            std::count_if(validity.findings.begin(), validity.findings.end(),
+                          [](const Finding& finding) { return finding.id == "gpu_throttled"; });
         CHECK(found == (throttled ? 1 : 0));
         CHECK(again == (throttled ? 1U : 0U));
         if (throttled) CHECK(validity.verdict != Verdict::sound);
     }
 }
 
-TEST_CASE("deploy: autotune tunes engines that it starts, goes on after kill -9, and ends what was left") {
+TEST_CASE(
+    "deploy: autotune tunes engines that it starts, goes on after kill -9, and ends what was "
+    "left") {
     const TemporaryFolder folder;
     link_engines(folder.path() / "bin");
     const std::string path = (folder.path() / "bin").string() + ":" + std::getenv("PATH");
     const fs::path study = source / "search_spaces/studies/demo.yaml";
-    const std::vector<std::string> words{SERVETUNE_PROGRAM, "run",    study.string(), "--directory", (folder.path() / "study").string(),
-                                         "--json",          "--quiet"};
-    const std::map<std::string, std::string> environment{{"PATH", path}, {"SIMENGINE_OPTIONS", "--start-scale 500"}};
+    const std::vector<std::string> words{SERVETUNE_PROGRAM,
+                                         "run",
+                                         study.string(),
+                                         "--directory",
+                                         (folder.path() / "study").string(),
+                                         "--json",
+                                         "--quiet"};
+    const std::map<std::string, std::string> environment{
+        {"PATH", path}, {"SIMENGINE_OPTIONS", "--start-scale 500"}};
     std::vector<std::string> command{"/usr/bin/env"};
     for (const auto& [name, value] : environment) command.push_back(name + "=" + value);
     command.insert(command.end(), words.begin(), words.end());
@@ -358,6 +402,7 @@ TEST_CASE("deploy: autotune tunes engines that it starts, goes on after kill -9,
     CHECK(report.at("trials").at("told").get<int>() >= 6);
     CHECK(report.at("trials").at("failed").get<int>() == 1);  // awq, which this checkpoint is not
     CHECK(report.at("failures").dump().find("rejected_flags") != std::string::npos);
-    CHECK(report.at("recommended").at("command").get<std::string>().find("Qwen/Qwen3-14B-FP8") != std::string::npos);
+    CHECK(report.at("recommended").at("command").get<std::string>().find("Qwen/Qwen3-14B-FP8") !=
+          std::string::npos);
     CHECK(leftovers((folder.path() / "study").string()).empty());
 }

@@ -40,13 +40,15 @@ Engine engine_named(const std::string& name) {
 /// A folder with simengine under the engines' names, a port, and what a study would say.
 class OneEngine {
 public:
-    explicit OneEngine(const std::string& misbehave = "", const std::string& engine = "vllm") : engine_(engine_named(engine)) {
+    explicit OneEngine(const std::string& misbehave = "", const std::string& engine = "vllm")
+        : engine_(engine_named(engine)) {
         for (const char* name : {"vllm", "python3", "trtllm-serve", "llama-server"})
             fs::create_symlink(SIMENGINE_PROGRAM, programs_.path() / name);
         options.folder = programs_.path() / "trial";
         options.environment = {
             {"PATH", programs_.path().string() + ":" + std::getenv("PATH")},
-            {"SIMENGINE_OPTIONS", "--start-scale 100000 --time-scale 100" + (misbehave.empty() ? "" : " --misbehave " + misbehave)}};
+            {"SIMENGINE_OPTIONS", "--start-scale 100000 --time-scale 100" +
+                                      (misbehave.empty() ? "" : " --misbehave " + misbehave)}};
         options.mark = "study-" + programs_.path().filename().string();
         options.ready_within_seconds = 20;
         options.stop_within_seconds = 5;
@@ -89,9 +91,11 @@ public:
     }
     [[nodiscard]] std::size_t succeeded(std::size_t requests) const {
         std::vector<PlannedRequest> plan(requests, {.text = "the in to of", .output_tokens = 4});
-        const LoadRun run = generate_load(deployment_->endpoint(), plan, {.kind = Arrival::Kind::concurrency, .in_flight = 1});
+        const LoadRun run = generate_load(deployment_->endpoint(), plan,
+                                          {.kind = Arrival::Kind::concurrency, .in_flight = 1});
         return static_cast<std::size_t>(
-            std::count_if(run.records.begin(), run.records.end(), [](const RequestRecord& record) { return record.succeeded(); }));
+            std::count_if(run.records.begin(), run.records.end(),
+                          [](const RequestRecord& record) { return record.succeeded(); }));
     }
 
     DeployOptions options{};
@@ -105,7 +109,9 @@ private:
 };
 
 /// Why it failed to start; empty when it serves.
-std::string why(const Deployment& deployment) { return deployment.started().failure ? deployment.started().failure->message : ""; }
+std::string why(const Deployment& deployment) {
+    return deployment.started().failure ? deployment.started().failure->message : "";
+}
 
 }  // namespace
 
@@ -116,37 +122,45 @@ TEST_CASE("deployment: a failed start names the first cause, not the last line")
         std::ofstream(words) << log;
         for (const char* name : {"vllm", "llama-server"}) {
             fs::remove(stage.programs_.path() / name);
-            std::ofstream(stage.programs_.path() / name) << "#!/bin/sh\ncat '" << words.string() << "' >&2\nexit 1\n";
+            std::ofstream(stage.programs_.path() / name)
+                << "#!/bin/sh\ncat '" << words.string() << "' >&2\nexit 1\n";
             fs::permissions(stage.programs_.path() / name, fs::perms::owner_all);
         }
         return stage.failure();
     };
-    const Failure worker = failure_of("vllm",
-                                      "(EngineCore pid=902) Traceback (most recent call last):\n"
-                                      "(EngineCore pid=902)   File \"flashinfer.py\", line 11, in <module>\n"
-                                      "(EngineCore pid=902) ModuleNotFoundError: No module named 'flashinfer'\n"
-                                      "(APIServer pid=778) Traceback (most recent call last):\n"
-                                      "(APIServer pid=778)   File \"utils.py\", line 1272, in wait\n"
-                                      "(APIServer pid=778) RuntimeError: Engine core initialization failed. See root cause above.\n");
+    const Failure worker =
+        failure_of("vllm",
+                   "(EngineCore pid=902) Traceback (most recent call last):\n"
+                   "(EngineCore pid=902)   File \"flashinfer.py\", line 11, in <module>\n"
+                   "(EngineCore pid=902) ModuleNotFoundError: No module named 'flashinfer'\n"
+                   "(APIServer pid=778) Traceback (most recent call last):\n"
+                   "(APIServer pid=778)   File \"utils.py\", line 1272, in wait\n"
+                   "(APIServer pid=778) RuntimeError: Engine core initialization failed. See root "
+                   "cause above.\n");
     CHECK(worker.kind == FailureKind::unsupported);
-    CHECK(worker.message.ends_with(", before it served: ModuleNotFoundError: No module named 'flashinfer'"));
+    CHECK(worker.message.ends_with(
+        ", before it served: ModuleNotFoundError: No module named 'flashinfer'"));
     CHECK(worker.log_lines.front() == "File \"flashinfer.py\", line 11, in <module>");
-    const Failure unknown = failure_of("llama.cpp", "0.00.01 E load: the tensor 'x' has another shape\n0.00.02 E srv: exiting\n");
+    const Failure unknown = failure_of(
+        "llama.cpp", "0.00.01 E load: the tensor 'x' has another shape\n0.00.02 E srv: exiting\n");
     CHECK(unknown.kind == FailureKind::other);
-    CHECK(unknown.message.ends_with("; its first error: 0.00.01 E load: the tensor 'x' has another shape"));
+    CHECK(unknown.message.ends_with(
+        "; its first error: 0.00.01 E load: the tensor 'x' has another shape"));
 }
 
 TEST_CASE("deployment: each engine starts, serves, is who it was, and goes at once") {
     for (const char* engine : {"vllm", "sglang", "tensorrt-llm", "llama.cpp"}) {
         INFO(engine);
         OneEngine stage("", engine);
-        Deployment& deployment = stage.deploy(std::string(engine) == "sglang" ? Words{"--enable-metrics"} : Words{});
+        Deployment& deployment =
+            stage.deploy(std::string(engine) == "sglang" ? Words{"--enable-metrics"} : Words{});
         REQUIRE(why(deployment) == "");
         CHECK(deployment.started().seconds < 5);
         CHECK(stage.succeeded(4) == 4);
         CHECK(deployment.same_server());
         CHECK_FALSE(deployment.died());
-        CHECK(deployment.reset_cache() == (std::string(engine) == "vllm" || std::string(engine) == "sglang"));
+        CHECK(deployment.reset_cache() ==
+              (std::string(engine) == "vllm" || std::string(engine) == "sglang"));
         CHECK(deployment.not_in_force().empty());
         const Ended ended = deployment.stop();
         CHECK_FALSE(ended.killed);
@@ -160,20 +174,24 @@ TEST_CASE("deployment: each engine starts, serves, is who it was, and goes at on
 
 TEST_CASE("deployment fails: it serves and tells another value of a flag than was asked for") {
     OneEngine honest("", "sglang");
-    CHECK(why(honest.deploy({"--schedule-conservativeness=0.7", "--mem-fraction-static=0.8", "--max-running-requests=2"})) == "");
+    CHECK(why(honest.deploy({"--schedule-conservativeness=0.7", "--mem-fraction-static=0.8",
+                             "--max-running-requests=2"})) == "");
     OneEngine stage("", "sglang");
     const fs::path served = stage.programs_.path() / "served/python3";
     fs::create_directories(served.parent_path());
     fs::create_symlink(SIMENGINE_PROGRAM, served);
     fs::remove(stage.programs_.path() / "python3");
     std::ofstream(stage.programs_.path() / "python3")
-        << "#!/bin/sh\nfor word; do shift; [ \"$word\" = --max-running-requests=2 ] && word=--max-running-requests=64\n"
+        << "#!/bin/sh\nfor word; do shift; [ \"$word\" = --max-running-requests=2 ] && "
+           "word=--max-running-requests=64\n"
         << "set -- \"$@\" \"$word\"; done\nexec '" << served.string() << "' \"$@\"\n";
     fs::permissions(stage.programs_.path() / "python3", fs::perms::owner_all);
     const Failure failure = stage.failure({"--max-running-requests=2"});
     CHECK(failure.kind == FailureKind::ignored_flags);
     CHECK(why(stage.deploy({"--max-running-requests=64"})) == "");
-    CHECK(failure.message == "sglang serves and says that a flag has no effect: --max-running-requests 2 was asked for, 64 is in force");
+    CHECK(failure.message ==
+          "sglang serves and says that a flag has no effect: --max-running-requests 2 was asked "
+          "for, 64 is in force");
 }
 
 TEST_CASE("deployment fails: it serves and says that a flag has no effect") {
@@ -182,10 +200,11 @@ TEST_CASE("deployment fails: it serves and says that a flag has no effect") {
     fs::create_directories(served.parent_path());
     fs::create_symlink(SIMENGINE_PROGRAM, served);
     fs::remove(stage.programs_.path() / "vllm");
-    std::ofstream(stage.programs_.path() / "vllm") << "#!/bin/sh\n"
-                                                   << "case \"$*\" in *FLASHINFER*) echo 'INFO 11-26 15:02:11 [cpu.py:74] Cannot use "
-                                                      "AttentionBackendEnum.FLASHINFER backend on CPU.'; sleep 0.5;; esac\n"
-                                                   << "exec '" << served.string() << "' \"$@\"\n";
+    std::ofstream(stage.programs_.path() / "vllm")
+        << "#!/bin/sh\n"
+        << "case \"$*\" in *FLASHINFER*) echo 'INFO 11-26 15:02:11 [cpu.py:74] Cannot use "
+           "AttentionBackendEnum.FLASHINFER backend on CPU.'; sleep 0.5;; esac\n"
+        << "exec '" << served.string() << "' \"$@\"\n";
     fs::permissions(stage.programs_.path() / "vllm", fs::perms::owner_all);
     CHECK(why(stage.deploy()) == "");
     const Failure failure = stage.failure({"--attention-backend=FLASHINFER"});
@@ -212,7 +231,8 @@ TEST_CASE("deployment fails: exits at once, at load, refuses its flags") {
     {
         OneEngine stage("exit_at_load=137");
         const Failure failure = stage.failure();
-        CHECK(failure.kind == FailureKind::other);  // neither its log nor the kernel says that memory was out
+        CHECK(failure.kind ==
+              FailureKind::other);  // neither its log nor the kernel says that memory was out
         CHECK(has(failure.message, "exit code 137 (KILL)"));
         CHECK(has(failure.message, "its last line: "));
     }
@@ -231,7 +251,9 @@ TEST_CASE("deployment fails: out of memory, and then it hangs") {
     CHECK(has(failure.message, "CUDA out of memory"));
 }
 
-TEST_CASE("deployment fails: what has no memory because others hold the GPU is no failure of the configuration") {
+TEST_CASE(
+    "deployment fails: what has no memory because others hold the GPU is no failure of the "
+    "configuration") {
     OneEngine stage("oom_then_hang");
     stage.options.failed_line_grace_seconds = 0.3;
     const FakeSmi smi;
@@ -243,11 +265,13 @@ TEST_CASE("deployment fails: what has no memory because others hold the GPU is n
 
     smi.say("gpus", row({.used = "30000"}));
     CHECK(stage.failure().kind == FailureKind::out_of_memory);
-    smi.say("gpus", row({.used = "30000"}) + row({.index = 1, .used = "70000"}));  // the engine begins with GPU 0
+    smi.say("gpus", row({.used = "30000"}) +
+                        row({.index = 1, .used = "70000"}));  // the engine begins with GPU 0
     CHECK(stage.failure().kind == FailureKind::out_of_memory);
 }
 
-TEST_CASE("deployment: one that answers 503 for a while, listens late or starts slowly is waited for") {
+TEST_CASE(
+    "deployment: one that answers 503 for a while, listens late or starts slowly is waited for") {
     for (const char* vice : {"answer_503=0.6", "listen_late=0.6", "slow_start=0.6"}) {
         INFO(vice);
         OneEngine stage(vice);
@@ -270,13 +294,15 @@ TEST_CASE("deployment fails: another model, answers that are no JSON, a port tha
         OneEngine stage("wrong_json");
         const Failure failure = stage.failure();
         CHECK(failure.kind == FailureKind::load_test_failed);
-        CHECK(has(failure.message, "a first POST /v1/chat/completions is answered with what is no JSON: {"));
+        CHECK(has(failure.message,
+                  "a first POST /v1/chat/completions is answered with what is no JSON: {"));
     }
     OneEngine stage;
     {
         const Socket server;
         const sockaddr_in address = loopback(static_cast<std::uint16_t>(stage.port.number()));
-        REQUIRE(bind(server.id(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+        REQUIRE(bind(server.id(), reinterpret_cast<const sockaddr*>(&address), sizeof address) ==
+                0);
         const Deployment& deployment = stage.deploy();
         REQUIRE(deployment.started().failure);
         CHECK(deployment.started().failure->kind == FailureKind::infrastructure);
@@ -340,7 +366,9 @@ TEST_CASE("deployment: one that dies under load, restarts or is killed is not wh
         REQUIRE(why(deployment) == "");
         CHECK(stage.succeeded(8) == 2);  // the first was the start's
         REQUIRE(comes_true([&] { return deployment.died().has_value(); }));
-        CHECK(comes_true([&] { return has(deployment.died()->message, "vllm ended with exit code 1 under load: "); }));
+        CHECK(comes_true([&] {
+            return has(deployment.died()->message, "vllm ended with exit code 1 under load: ");
+        }));
         CHECK(deployment.died()->kind == FailureKind::crashed_under_load);
         CHECK(has(deployment.died()->message, "EngineCore encountered a fatal error"));
         CHECK_FALSE(deployment.same_server());
@@ -360,16 +388,19 @@ TEST_CASE("deployment: one that dies under load, restarts or is killed is not wh
     REQUIRE(why(deployment) == "");
     kill(deployment.process_id(), SIGKILL);
     REQUIRE(comes_true([&] { return deployment.died().has_value(); }));
-    CHECK(has(deployment.died()->message, "vllm ended with exit code 137 (KILL) under load; its last line: "));
+    CHECK(has(deployment.died()->message,
+              "vllm ended with exit code 137 (KILL) under load; its last line: "));
 }
 
 TEST_CASE("deployment: the machine's faults are exceptions") {
     OneEngine stage;
     stage.options.environment["PATH"] = "/no/such/folder";
-    CHECK(message_of<IoError>([&] { stage.deploy(); }) == "cannot start vllm: no such program in $PATH");
+    CHECK(message_of<IoError>([&] { stage.deploy(); }) ==
+          "cannot start vllm: no such program in $PATH");
     stage.options.folder = "/proc/1/trial";
     stage.options.environment["PATH"] = stage.programs_.path().string();
-    CHECK(has(message_of<IoError>([&] { stage.deploy(); }), "cannot make the folder /proc/1/trial"));
+    CHECK(
+        has(message_of<IoError>([&] { stage.deploy(); }), "cannot make the folder /proc/1/trial"));
 }
 
 TEST_CASE("deployment: stopping is heard at any moment of a start") {
@@ -388,7 +419,9 @@ TEST_CASE("deployment: stopping is heard at any moment of a start") {
         stopper.join();
         REQUIRE(deployment.started().failure);
         CHECK(deployment.started().failure->kind == FailureKind::cancelled);
-        CHECK(took < 10);  // idle 0.1, to hear it and the end of the engine; not heard it is the 20 of ready_within
+        CHECK(
+            took <
+            10);  // idle 0.1, to hear it and the end of the engine; not heard it is the 20 of ready_within
     }
     OneEngine stage;
     std::stop_source source;
@@ -401,12 +434,14 @@ TEST_CASE("deployment: with 256 descriptors, again and again") {
     getrlimit(RLIMIT_NOFILE, &before);
     const rlimit few{256, before.rlim_max};
     setrlimit(RLIMIT_NOFILE, &few);
-    const auto descriptors = std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator());
+    const auto descriptors =
+        std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator());
     for (int i = 0; i < 8; ++i) {
         OneEngine stage(i % 2 == 0 ? "" : "exit_at_load");
         CHECK(stage.deploy().started().failure.has_value() == (i % 2 == 1));
     }
-    CHECK(std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator()) == descriptors);
+    CHECK(std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator()) ==
+          descriptors);
     setrlimit(RLIMIT_NOFILE, &before);
 }
 

@@ -32,16 +32,18 @@ struct GpuMachine {
         fs::create_symlink(SIMENGINE_PROGRAM, folder.path() / "bin/vllm");
         std::string script = "#!/bin/sh\ncase \"$1\" in\n--query-gpu=index,uuid,name,*)\n";
         for (int i = 0; i < count; ++i)
-            script += "echo '" + std::to_string(i) + ", GPU-" + std::to_string(i) + "a, NVIDIA H100 80GB HBM3, 81559'\n";
+            script += "echo '" + std::to_string(i) + ", GPU-" + std::to_string(i) +
+                      "a, NVIDIA H100 80GB HBM3, 81559'\n";
         script += ";;\n--query-gpu=index,uuid,memory.used,*)\n";
         for (int i = 0; i < count; ++i)
-            script += "echo '" + std::to_string(i) + ", GPU-" + std::to_string(i) + "a, 500, 81559, 1755, 1980, 64, " + watts +
-                      ", 0x0000000000000000'\n";
+            script += "echo '" + std::to_string(i) + ", GPU-" + std::to_string(i) +
+                      "a, 500, 81559, 1755, 1980, 64, " + watts + ", 0x0000000000000000'\n";
         script += ";;\ntopo) cat topology 2>/dev/null;;\nesac\n";
         folder.write("bin/nvidia-smi", script);
         fs::permissions(folder.path() / "bin/nvidia-smi", fs::perms::owner_all);
     }
-    [[nodiscard]] Ran run(const std::string& command, const std::string& study, const std::vector<std::string>& more = {}) const {
+    [[nodiscard]] Ran run(const std::string& command, const std::string& study,
+                          const std::vector<std::string>& more = {}) const {
         folder.write("study.yaml", study);
         const char* path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe)
         std::vector<std::string> words{
@@ -49,7 +51,8 @@ struct GpuMachine {
             "-u",
             "CUDA_VISIBLE_DEVICES",
             "PATH=" + (folder.path() / "bin").string() + ":" + path,
-            "SIMENGINE_OPTIONS=--start-scale 1000 --time-scale 30 --devices " + (folder.path() / "gpus").string(),
+            "SIMENGINE_OPTIONS=--start-scale 1000 --time-scale 30 --devices " +
+                (folder.path() / "gpus").string(),
             SERVETUNE_PROGRAM,
             command,
             "study.yaml"};
@@ -66,57 +69,74 @@ struct GpuMachine {
     TemporaryFolder folder;
 };
 
-std::string moe_study(const std::string& machine, const std::string& evaluator, const std::string& goal, const std::string& more) {
+std::string moe_study(const std::string& machine, const std::string& evaluator,
+                      const std::string& goal, const std::string& more) {
     return "study: layouts\nmodel: Qwen/Qwen3-30B-A3B\nengine: vllm\n" + machine +
-           "workloads: [{workload: w, dataset: {kind: random, input_tokens: 64, output_tokens: 16}, requests: 24, ignore_eos: true, "
+           "workloads: [{workload: w, dataset: {kind: random, input_tokens: 64, output_tokens: "
+           "16}, requests: 24, ignore_eos: true, "
            "arrival: {concurrency: 8}}]\nobjective: {maximize: " +
-           goal + "}\nevaluator: " + evaluator + "\naudit: report\n" + more;  // it runs faster than any H100
+           goal + "}\nevaluator: " + evaluator + "\naudit: report\n" +
+           more;  // it runs faster than any H100
 }
 
 /// The product of the layout flags of a recommended command.
 std::int64_t devices_in(const std::string& command) {
     std::int64_t devices = 1;
     for (const std::string& word : shell_words(command))
-        for (const char* flag : {"--tensor-parallel-size=", "--pipeline-parallel-size=", "--data-parallel-size="})
-            if (word.starts_with(flag)) devices *= std::stoll(word.substr(std::string(flag).size()));
+        for (const char* flag :
+             {"--tensor-parallel-size=", "--pipeline-parallel-size=", "--data-parallel-size="})
+            if (word.starts_with(flag))
+                devices *= std::stoll(word.substr(std::string(flag).size()));
     return devices;
 }
 
 }  // namespace
 
-TEST_CASE("devices: the moe preset recommends in the simulator what fits one GPU or eight, by what a GPU does") {
+TEST_CASE(
+    "devices: the moe preset recommends in the simulator what fits one GPU or eight, by what a GPU "
+    "does") {
     for (const int count : {1, 8}) {
         const GpuMachine none(0);
-        const std::string machine = "hardware: {device: h100-sxm, count: " + std::to_string(count) + ", price_per_hour: 20}\n";
+        const std::string machine = "hardware: {device: h100-sxm, count: " + std::to_string(count) +
+                                    ", price_per_hour: 20}\n";
         for (const char* goal : {"total_tokens_per_second", "total_tokens_per_second_per_gpu"}) {
             INFO(count << " " << goal);
             fs::remove_all(none.folder.path() / "layouts");
-            const Ran ran = none.run("run", moe_study(machine, "{simulate: {}}", goal, "preset: moe\nbudget: {trials: 25}\n"));
+            const Ran ran = none.run("run", moe_study(machine, "{simulate: {}}", goal,
+                                                      "preset: moe\nbudget: {trials: 25}\n"));
             INFO(ran.out << ran.err);
             REQUIRE(ran.code == 0);
-            const std::string script = none.run("recommend", read_file(none.folder.path() / "study.yaml")).out;
+            const std::string script =
+                none.run("recommend", read_file(none.folder.path() / "study.yaml")).out;
             REQUIRE(script.find("\nexec vllm serve ") != std::string::npos);
             const std::string command = script.substr(script.find("\nexec "));
             INFO(command);
             CHECK(devices_in(command) <= count);
-            const bool warned = (ran.out + ran.err).find("layouts of different numbers of devices compete") != std::string::npos;
+            const bool warned =
+                (ran.out + ran.err).find("layouts of different numbers of devices compete") !=
+                std::string::npos;
             CHECK(warned == (count == 8 && std::string(goal) == "total_tokens_per_second"));
         }
     }
 }
 
-TEST_CASE("devices: those that nvidia-smi finds bound the layouts, and each engine gets those of its layout") {
+TEST_CASE(
+    "devices: those that nvidia-smi finds bound the layouts, and each engine gets those of its "
+    "layout") {
     const GpuMachine four(4);
-    const std::string study = moe_study("", "{deploy: {watch: off, warm_up: 1}}", "total_tokens_per_second_per_gpu",
-                                        "space: {tensor_parallel_size: {choice: [1, 2, 4, 8], ordered: true}, data_parallel_size: "
-                                        "{choice: [1, 2]}}\nothers: default\nstrategy: exhaustive\nbudget: {trials: 5}\n"
-                                        "default_again: 0\n");
+    const std::string study = moe_study(
+        "", "{deploy: {watch: off, warm_up: 1}}", "total_tokens_per_second_per_gpu",
+        "space: {tensor_parallel_size: {choice: [1, 2, 4, 8], ordered: true}, data_parallel_size: "
+        "{choice: [1, 2]}}\nothers: default\nstrategy: exhaustive\nbudget: {trials: 5}\n"
+        "default_again: 0\n");
     const Ran validated = four.run("validate", study);
     INFO(validated.out << validated.err);
     REQUIRE(validated.code == 0);
-    CHECK(validated.out.find("hardware: a trial may take 4 devices; nvidia-smi finds 4 x NVIDIA H100 80GB HBM3, 80 GiB each, taken for "
+    CHECK(validated.out.find("hardware: a trial may take 4 devices; nvidia-smi finds 4 x NVIDIA "
+                             "H100 80GB HBM3, 80 GiB each, taken for "
                              "h100-sxm\n") != std::string::npos);
-    CHECK(validated.out.find("5 feasible configurations") != std::string::npos);  // 1, 2, 4, 1x2, 2x2
+    CHECK(validated.out.find("5 feasible configurations") !=
+          std::string::npos);  // 1, 2, 4, 1x2, 2x2
     const auto object = nlohmann::json::parse(four.run("validate", study, {"--json"}).out);
     CHECK(object["machine"]["count"] == 4);
     CHECK(object["machine"]["found"] == "4 x NVIDIA H100 80GB HBM3, 80 GiB each");
@@ -129,23 +149,29 @@ TEST_CASE("devices: those that nvidia-smi finds bound the layouts, and each engi
     CHECK(std::count(claims.begin(), claims.end(), "2 of 2: 0,1") >= 2);
     CHECK(std::count(claims.begin(), claims.end(), "4 of 4: 0,1,2,3") >= 2);
     for (const std::string& line : claims)
-        CHECK(line.substr(0, line.find(' ')) == line.substr(line.find("of ") + 3, line.find(':') - line.find("of ") - 3));
+        CHECK(line.substr(0, line.find(' ')) ==
+              line.substr(line.find("of ") + 3, line.find(':') - line.find("of ") - 3));
 }
 
-TEST_CASE("devices: replicas fill the machine, are measured as one server, and the recommendation starts them all") {
+TEST_CASE(
+    "devices: replicas fill the machine, are measured as one server, and the recommendation starts "
+    "them all") {
     const GpuMachine four(4);
-    const std::string study = moe_study("", "{deploy: {watch: off, warm_up: 1, replicas: fill}}", "total_tokens_per_second",
-                                        "space: {tensor_parallel_size: {choice: [1, 2, 4], ordered: true}}\nothers: default\n"
-                                        "strategy: exhaustive\nbudget: {trials: 3}\ndefault_again: 0\n");
+    const std::string study = moe_study(
+        "", "{deploy: {watch: off, warm_up: 1, replicas: fill}}", "total_tokens_per_second",
+        "space: {tensor_parallel_size: {choice: [1, 2, 4], ordered: true}}\nothers: default\n"
+        "strategy: exhaustive\nbudget: {trials: 3}\ndefault_again: 0\n");
     const Ran tuned = four.run("run", study);
     INFO(tuned.out << tuned.err);
     CHECK((tuned.code == 0 || tuned.code == 1));
     CHECK(tuned.err.find("compete") == std::string::npos);  // all use the same machine
     const std::string report = read_file(four.folder.path() / "layouts/report.md");
-    CHECK(report.find("As many copies of the engine ran at once as the devices allow") != std::string::npos);
+    CHECK(report.find("As many copies of the engine ran at once as the devices allow") !=
+          std::string::npos);
     CHECK(report.find("\\`") == std::string::npos);  // words of ours need no escape
     const std::vector<std::string> claims = four.claims();
-    for (const char* claim : {"1 of 1: 0", "1 of 1: 1", "1 of 1: 2", "1 of 1: 3", "2 of 2: 0,1", "2 of 2: 2,3", "4 of 4: 0,1,2,3"})
+    for (const char* claim : {"1 of 1: 0", "1 of 1: 1", "1 of 1: 2", "1 of 1: 3", "2 of 2: 0,1",
+                              "2 of 2: 2,3", "4 of 4: 0,1,2,3"})
         CHECK(std::count(claims.begin(), claims.end(), claim) == 1);
     const std::map<std::int64_t, double> wanted{{1, 4}, {2, 2}, {4, 1}};
     const auto trials = SqliteJournal::read(four.folder.path() / "layouts").trials();
@@ -155,14 +181,18 @@ TEST_CASE("devices: replicas fill the machine, are measured as one server, and t
         REQUIRE(trial.measurement() != nullptr);
         const Metrics& metrics = trial.measurement()->metrics;
         const Value* layout = trial.configuration.find("tensor_parallel_size");
-        CHECK(metrics.at("replicas").value == wanted.at(layout == nullptr ? 1 : std::get<std::int64_t>(*layout)));
-        CHECK(metrics.at("total_tokens_per_second_per_gpu").value == Approx(metrics.at("total_tokens_per_second").value / 4));
-        CHECK(metrics.at("server_output_tokens").value == metrics.at("output_tokens").value);  // the sum over all
+        CHECK(metrics.at("replicas").value ==
+              wanted.at(layout == nullptr ? 1 : std::get<std::int64_t>(*layout)));
+        CHECK(metrics.at("total_tokens_per_second_per_gpu").value ==
+              Approx(metrics.at("total_tokens_per_second").value / 4));
+        CHECK(metrics.at("server_output_tokens").value ==
+              metrics.at("output_tokens").value);  // the sum over all
     }
     CHECK(leftovers((four.folder.path() / "layouts").string()).empty());
 
     const auto as = [&](const char* kind) {
-        const Ran ran = four.run("recommend", study, {"--as", kind, "--image", "vllm/vllm-openai:v0.28.0"});
+        const Ran ran =
+            four.run("recommend", study, {"--as", kind, "--image", "vllm/vllm-openai:v0.28.0"});
         INFO(ran.err);
         CHECK(ran.code == 0);
         return ran.out;
@@ -178,15 +208,21 @@ TEST_CASE("devices: replicas fill the machine, are measured as one server, and t
         CHECK(as("kubernetes").find("\n  replicas: 4\n") != std::string::npos);
         CHECK(as("compose").find("\"8003:8000\"") != std::string::npos);
         CHECK(as("slurm").find("#SBATCH --gres=gpu:4\n") != std::string::npos);
-    } else if (pairs) CHECK(script.find("\nCUDA_VISIBLE_DEVICES=2,3 vllm serve ") != std::string::npos);
+    } else if (pairs)
+        CHECK(script.find("\nCUDA_VISIBLE_DEVICES=2,3 vllm serve ") != std::string::npos);
     else CHECK(script.find("\nexec vllm serve ") != std::string::npos);
 }
 
-TEST_CASE("devices: replicas take no more devices than the study says, and none where nobody knows them") {
-    const std::string rest = "space: {tensor_parallel_size: 1}\nothers: default\nstrategy: exhaustive\nbudget: {trials: 1}\n";
+TEST_CASE(
+    "devices: replicas take no more devices than the study says, and none where nobody knows "
+    "them") {
+    const std::string rest =
+        "space: {tensor_parallel_size: 1}\nothers: default\nstrategy: exhaustive\nbudget: {trials: "
+        "1}\n";
     const std::string fill = "{deploy: {watch: off, warm_up: 1, replicas: fill}}";
     const GpuMachine four(4);
-    const Ran half = four.run("run", moe_study("hardware: {count: 2}\n", fill, "total_tokens_per_second", rest));
+    const Ran half =
+        four.run("run", moe_study("hardware: {count: 2}\n", fill, "total_tokens_per_second", rest));
     INFO(half.out << half.err);
     const auto trials = SqliteJournal::read(four.folder.path() / "layouts").trials();
     REQUIRE(!trials.empty());
@@ -196,22 +232,28 @@ TEST_CASE("devices: replicas take no more devices than the study says, and none 
     std::sort(claims.begin(), claims.end());
     CHECK(claims == std::vector<std::string>{"1 of 1: 0", "1 of 1: 1"});
     const GpuMachine none(0);
-    const Ran blind = none.run("run", moe_study("hardware: {count: 2}\n", fill, "total_tokens_per_second", rest));
+    const Ran blind =
+        none.run("run", moe_study("hardware: {count: 2}\n", fill, "total_tokens_per_second", rest));
     CHECK(blind.code == 3);
-    CHECK((blind.out + blind.err).find("`replicas: fill` needs to know the devices of this machine") != std::string::npos);
+    CHECK((blind.out + blind.err)
+              .find("`replicas: fill` needs to know the devices of this machine") !=
+          std::string::npos);
 }
 
 TEST_CASE("devices: an engine's power is measured, per token too, and both are goals and limits") {
     const GpuMachine four(4);
-    const auto study = [](const std::string& requests, const std::string& arrival, const std::string& objective,
-                          const std::string& deploy = "warm_up: 1") {
-        return "study: power\nmodel: Qwen/Qwen3-8B\nengine: vllm\nworkloads: [{workload: w, dataset: {kind: random, input_tokens: 64, "
+    const auto study = [](const std::string& requests, const std::string& arrival,
+                          const std::string& objective, const std::string& deploy = "warm_up: 1") {
+        return "study: power\nmodel: Qwen/Qwen3-8B\nengine: vllm\nworkloads: [{workload: w, "
+               "dataset: {kind: random, input_tokens: 64, "
                "output_tokens: 16}, requests: " +
-               requests + ", ignore_eos: true, arrival: {" + arrival + "}}]\nobjective: {" + objective + "}\nevaluator: {deploy: {" +
-               deploy +
-               "}}\nspace: {tensor_parallel_size: 2}\nothers: default\nstrategy: exhaustive\nbudget: {trials: 1}\ndefault_again: 0\n";
+               requests + ", ignore_eos: true, arrival: {" + arrival + "}}]\nobjective: {" +
+               objective + "}\nevaluator: {deploy: {" + deploy +
+               "}}\nspace: {tensor_parallel_size: 2}\nothers: default\nstrategy: "
+               "exhaustive\nbudget: {trials: 1}\ndefault_again: 0\n";
     };
-    const std::string goal = "minimize: joules_per_output_token, limits: [\"power_mean_watts <= 700\"]";
+    const std::string goal =
+        "minimize: joules_per_output_token, limits: [\"power_mean_watts <= 700\"]";
     const Ran tuned = four.run("run", study("48", "rate: 4", goal));  // twelve seconds
     INFO(tuned.out << tuned.err);
     const auto trials = SqliteJournal::read(four.folder.path() / "power").trials();
@@ -221,13 +263,17 @@ TEST_CASE("devices: an engine's power is measured, per token too, and both are g
     REQUIRE(metrics.contains("power_mean_watts"));
     CHECK(metrics.at("power_mean_watts").value == Approx(600));  // of the two that the layout takes
     CHECK(metrics.at("power_peak_watts").value == Approx(600));
-    CHECK(metrics.at("joules_per_output_token").value == Approx(600 / metrics.at("output_tokens_per_second").value));
-    CHECK(metrics.at("joules_per_total_token").value == Approx(600 / metrics.at("total_tokens_per_second").value));
-    CHECK(read_file(four.folder.path() / "power/report.md").find("joules_per_output_token") != std::string::npos);
+    CHECK(metrics.at("joules_per_output_token").value ==
+          Approx(600 / metrics.at("output_tokens_per_second").value));
+    CHECK(metrics.at("joules_per_total_token").value ==
+          Approx(600 / metrics.at("total_tokens_per_second").value));
+    CHECK(read_file(four.folder.path() / "power/report.md").find("joules_per_output_token") !=
+          std::string::npos);
 
     // A load test that is over at once has no figure, and says why.
     fs::remove_all(four.folder.path() / "power");
-    const Ran brief = four.run("run", study("8", "concurrency: 8", "maximize: output_tokens_per_second"));
+    const Ran brief =
+        four.run("run", study("8", "concurrency: 8", "maximize: output_tokens_per_second"));
     INFO(brief.out << brief.err);
     CHECK(brief.err.find("w: power and energy are not known: ") != std::string::npos);
     const auto brief_trials = SqliteJournal::read(four.folder.path() / "power").trials();
@@ -239,24 +285,32 @@ TEST_CASE("devices: an engine's power is measured, per token too, and both are g
         const Ran refused = blind.run(command, study("48", "rate: 4", goal));
         INFO(refused.out << refused.err);
         CHECK(refused.code != 0);
-        CHECK(refused.err.find("study.yaml: the objective names power_mean_watts, and nothing here measures power: nvidia-smi tells the "
-                               "power of no GPU that this study may use ([N/A])") != std::string::npos);
+        CHECK(refused.err.find("study.yaml: the objective names power_mean_watts, and nothing here "
+                               "measures power: nvidia-smi tells the "
+                               "power of no GPU that this study may use ([N/A])") !=
+              std::string::npos);
     }
     CHECK(four.run("validate", study("48", "rate: 4", goal)).code == 0);
 }
 
-TEST_CASE("devices: engines and workers get devices that NVLink joins, and validate shows how they are joined") {
+TEST_CASE(
+    "devices: engines and workers get devices that NVLink joins, and validate shows how they are "
+    "joined") {
     const GpuMachine four(4);
     four.folder.write("topology",
                       "\tGPU0\tGPU1\tGPU2\tGPU3\tCPU Affinity\tNUMA Affinity\n"
                       "GPU0\t X \tSYS\tNV4\tSYS\t0-23\t0\nGPU1\tSYS\t X \tSYS\tNV4\t0-23\t0\n"
                       "GPU2\tNV4\tSYS\t X \tSYS\t24-47\t1\nGPU3\tSYS\tNV4\tSYS\t X \t24-47\t1\n");
     const std::string pairs =
-        "space: {tensor_parallel_size: 2}\nothers: default\nstrategy: exhaustive\nbudget: {trials: 1}\ndefault_again: 0\n";
-    const std::string filled = moe_study("", "{deploy: {watch: off, warm_up: 1, replicas: fill}}", "total_tokens_per_second", pairs);
-    CHECK(four.run("validate", filled).out.find("NVLink joins 0,2; NVLink joins 1,3; NUMA node 0: 0,1; NUMA node 1: 2,3") !=
+        "space: {tensor_parallel_size: 2}\nothers: default\nstrategy: exhaustive\nbudget: {trials: "
+        "1}\ndefault_again: 0\n";
+    const std::string filled = moe_study("", "{deploy: {watch: off, warm_up: 1, replicas: fill}}",
+                                         "total_tokens_per_second", pairs);
+    CHECK(four.run("validate", filled)
+              .out.find("NVLink joins 0,2; NVLink joins 1,3; NUMA node 0: 0,1; NUMA node 1: 2,3") !=
           std::string::npos);
-    CHECK(nlohmann::json::parse(four.run("validate", filled, {"--json"}).out)["machine"]["topology"] ==
+    CHECK(nlohmann::json::parse(
+              four.run("validate", filled, {"--json"}).out)["machine"]["topology"] ==
           "NVLink joins 0,2; NVLink joins 1,3; NUMA node 0: 0,1; NUMA node 1: 2,3");
     const Ran tuned = four.run("run", filled);
     INFO(tuned.out << tuned.err);
@@ -270,24 +324,32 @@ TEST_CASE("devices: engines and workers get devices that NVLink joins, and valid
 
     fs::remove(four.folder.path() / "gpus/claims");
     fs::remove_all(four.folder.path() / "layouts");
-    const Ran workers =
-        four.run("run", moe_study("", "{deploy: {watch: off, warm_up: 1, gpus: \"0,1,2,3\", workers: 2}}", "total_tokens_per_second",
-                                  "space: {tensor_parallel_size: 2, max_num_seqs: {choice: [8, 16, 32, 64]}}\nothers: "
-                                  "default\nstrategy: exhaustive\nbudget: {trials: 4}\ndefault_again: 0\n"));
+    const Ran workers = four.run(
+        "run",
+        moe_study(
+            "", "{deploy: {watch: off, warm_up: 1, gpus: \"0,1,2,3\", workers: 2}}",
+            "total_tokens_per_second",
+            "space: {tensor_parallel_size: 2, max_num_seqs: {choice: [8, 16, 32, 64]}}\nothers: "
+            "default\nstrategy: exhaustive\nbudget: {trials: 4}\ndefault_again: 0\n"));
     INFO(workers.out << workers.err);
     claims = four.claims();
     CHECK(claims.size() >= 4);
-    for (const std::string& claim : claims) CHECK((claim == "2 of 2: 0,2" || claim == "2 of 2: 1,3"));
+    for (const std::string& claim : claims)
+        CHECK((claim == "2 of 2: 0,2" || claim == "2 of 2: 1,3"));
     CHECK(std::count(claims.begin(), claims.end(), "2 of 2: 1,3") >= 1);
 }
 
-TEST_CASE("devices: where one replica cannot start, all end, and the trial fails with that one's words") {
+TEST_CASE(
+    "devices: where one replica cannot start, all end, and the trial fails with that one's words") {
     const GpuMachine two(2);
-    const std::string study = moe_study("", "{deploy: {watch: off, warm_up: 1, replicas: fill}}", "total_tokens_per_second",
-                                        "space: {tensor_parallel_size: 1}\nothers: default\nstrategy: exhaustive\nbudget: {trials: 1}\n");
+    const std::string study = moe_study("", "{deploy: {watch: off, warm_up: 1, replicas: fill}}",
+                                        "total_tokens_per_second",
+                                        "space: {tensor_parallel_size: 1}\nothers: "
+                                        "default\nstrategy: exhaustive\nbudget: {trials: 1}\n");
     const TemporaryFolder beside;
-    ChildProcess other({"/usr/bin/env", "CUDA_VISIBLE_DEVICES=1", SIMENGINE_PROGRAM, "--start-scale", "1000", "--devices",
-                        (two.folder.path() / "gpus").string(), "vllm", "serve", "Qwen/Qwen3-8B", "--port", "0"},
+    ChildProcess other({"/usr/bin/env", "CUDA_VISIBLE_DEVICES=1", SIMENGINE_PROGRAM,
+                        "--start-scale", "1000", "--devices", (two.folder.path() / "gpus").string(),
+                        "vllm", "serve", "Qwen/Qwen3-8B", "--port", "0"},
                        beside.path());
     REQUIRE(comes_true([&] { return other.out().find("listening on") != std::string::npos; }));
     const Ran tuned = two.run("run", study);
@@ -304,10 +366,13 @@ TEST_CASE("devices: an answer that four devices give sooner than one could is po
     const GpuMachine four(4);
     const std::string study =
         "study: layouts\nmodel: Qwen/Qwen3-32B\nhardware: h100-sxm\nengine: vllm\n"
-        "workloads: [{workload: w, dataset: {kind: random, input_tokens: 64, output_tokens: 24}, requests: 4, ignore_eos: true, "
+        "workloads: [{workload: w, dataset: {kind: random, input_tokens: 64, output_tokens: 24}, "
+        "requests: 4, ignore_eos: true, "
         "arrival: {concurrency: 1}}]\nobjective: {minimize: mean_tpot_seconds}\n"
-        "evaluator: {deploy: {watch: off, warm_up: 1, environment: {SIMENGINE_OPTIONS: \"--start-scale 1000 --hardware h100-sxm\"}}}\n"
-        "space: {tensor_parallel_size: 4}\nothers: default\nstrategy: exhaustive\nbudget: {trials: 1}\n";
+        "evaluator: {deploy: {watch: off, warm_up: 1, environment: {SIMENGINE_OPTIONS: "
+        "\"--start-scale 1000 --hardware h100-sxm\"}}}\n"
+        "space: {tensor_parallel_size: 4}\nothers: default\nstrategy: exhaustive\nbudget: {trials: "
+        "1}\n";
     const Ran tuned = four.run("run", study);
     INFO(tuned.out << tuned.err);
     const auto trials = SqliteJournal::read(four.folder.path() / "layouts").trials();
@@ -315,36 +380,51 @@ TEST_CASE("devices: an answer that four devices give sooner than one could is po
     REQUIRE(trials.front().measurement() != nullptr);
     CHECK(trials.front().measurement()->metrics.at("time_per_output_token_mean_seconds").value <
           0.0195);  // 65.5e9 bytes at 3.35e12 bytes/s
-    for (const Finding& finding : trials.front().measurement()->validity.findings) CHECK(finding.id != "physics");
+    for (const Finding& finding : trials.front().measurement()->validity.findings)
+        CHECK(finding.id != "physics");
 }
 
-TEST_CASE("devices: a study that says more devices than there are is told, and a trial that takes them ends the run") {
+TEST_CASE(
+    "devices: a study that says more devices than there are is told, and a trial that takes them "
+    "ends the run") {
     const GpuMachine one(1);
-    const std::string study = moe_study("hardware: {count: 4}\n", "{deploy: {watch: off, warm_up: 1}}", "total_tokens_per_second_per_gpu",
-                                        "space: {tensor_parallel_size: 4}\nothers: default\nstrategy: exhaustive\nbudget: {trials: 2}\n");
+    const std::string study =
+        moe_study("hardware: {count: 4}\n", "{deploy: {watch: off, warm_up: 1}}",
+                  "total_tokens_per_second_per_gpu",
+                  "space: {tensor_parallel_size: 4}\nothers: default\nstrategy: "
+                  "exhaustive\nbudget: {trials: 2}\n");
     const Ran validated = one.run("validate", study);
-    CHECK(validated.out.find("the study says that there are 4 devices, and nvidia-smi finds 1") != std::string::npos);
+    CHECK(validated.out.find("the study says that there are 4 devices, and nvidia-smi finds 1") !=
+          std::string::npos);
     const Ran tuned = one.run("run", study);
     INFO(tuned.out << tuned.err);
     CHECK(tuned.code == 3);
-    CHECK((tuned.out + tuned.err).find("the configuration takes 4 devices, and there are 1") != std::string::npos);
+    CHECK((tuned.out + tuned.err).find("the configuration takes 4 devices, and there are 1") !=
+          std::string::npos);
     CHECK(one.claims().empty());
 }
 
-TEST_CASE("devices: lists of devices that are none, and devices and cores that are not here, are refused before anything starts") {
+TEST_CASE(
+    "devices: lists of devices that are none, and devices and cores that are not here, are refused "
+    "before anything starts") {
     const GpuMachine two(2);
     const auto validated = [&](const std::string& deploy, const std::string& command = "validate") {
-        return two.run(command, moe_study("", "{deploy: {" + deploy + "}}", "total_tokens_per_second",
-                                          "space: {tensor_parallel_size: [1, 2]}\nothers: default\nbudget: {trials: 2}\n"));
+        return two.run(
+            command,
+            moe_study(
+                "", "{deploy: {" + deploy + "}}", "total_tokens_per_second",
+                "space: {tensor_parallel_size: [1, 2]}\nothers: default\nbudget: {trials: 2}\n"));
     };
     using Rows = std::vector<std::pair<std::string, std::string>>;
-    for (const auto& [deploy, why] : Rows{{"gpus: \"0,0\"", "the GPU 0 is listed twice in '0,0'"},
-                                          {"gpus: \"0, 00\"", "the GPU 00 is listed twice in '0, 00'"},
-                                          {"gpus: \"0,x\"", "wanted, got 'x' in '0,x'"},
-                                          {"gpus: \"0,\"", "wanted, got '' in '0,'"},
-                                          {"gpus: \"-1\"", "wanted, got '-1'"},
-                                          {"gpus: \"0;1\"", "wanted, got '0;1'"},
-                                          {"environment: {CUDA_VISIBLE_DEVICES: \"1,1\"}", "the GPU 1 is listed twice in '1,1'"}}) {
+    for (const auto& [deploy, why] :
+         Rows{{"gpus: \"0,0\"", "the GPU 0 is listed twice in '0,0'"},
+              {"gpus: \"0, 00\"", "the GPU 00 is listed twice in '0, 00'"},
+              {"gpus: \"0,x\"", "wanted, got 'x' in '0,x'"},
+              {"gpus: \"0,\"", "wanted, got '' in '0,'"},
+              {"gpus: \"-1\"", "wanted, got '-1'"},
+              {"gpus: \"0;1\"", "wanted, got '0;1'"},
+              {"environment: {CUDA_VISIBLE_DEVICES: \"1,1\"}",
+               "the GPU 1 is listed twice in '1,1'"}}) {
         const Ran refused = validated(deploy);
         INFO(deploy << '\n' << refused.err);
         CHECK(refused.code == 1);
@@ -352,7 +432,8 @@ TEST_CASE("devices: lists of devices that are none, and devices and cores that a
         CHECK(refused.err.find(why) != std::string::npos);
     }
     for (const auto& [deploy, what] :
-         Rows{{"gpus: \"1,5\"", "`gpus` of `deploy` lists 5, and nvidia-smi finds only 0 (GPU-0a), 1 (GPU-1a)"},
+         Rows{{"gpus: \"1,5\"",
+               "`gpus` of `deploy` lists 5, and nvidia-smi finds only 0 (GPU-0a), 1 (GPU-1a)"},
               {"gpus: GPU-7", "`gpus` of `deploy` lists GPU-7"},
               {"cores: [1023]", "`cores` of `deploy` lists 1023"}})
         for (const char* command : {"validate", "run"}) {
@@ -362,12 +443,14 @@ TEST_CASE("devices: lists of devices that are none, and devices and cores that a
             CHECK(refused.err.find(what) != std::string::npos);
         }
     CHECK(two.claims().empty());
-    for (const char* deploy :
-         {"gpus: \"1,0\"", "gpus: \"0, GPU-1a\"", "gpus: MIG-0", "gpus: \"\"", "environment: {CUDA_VISIBLE_DEVICES: \"-1\"}"})
+    for (const char* deploy : {"gpus: \"1,0\"", "gpus: \"0, GPU-1a\"", "gpus: MIG-0", "gpus: \"\"",
+                               "environment: {CUDA_VISIBLE_DEVICES: \"-1\"}"})
         CHECK(validated(deploy).code == 0);
 }
 
-TEST_CASE("devices: a simulated engine refuses a layout that the model's shape does not allow, and takes its devices alone") {
+TEST_CASE(
+    "devices: a simulated engine refuses a layout that the model's shape does not allow, and takes "
+    "its devices alone") {
     const GpuMachine machine(2);
     const auto engine = [&](const std::vector<std::string>& flags, const std::string& visible) {
         std::vector<std::string> words{"/usr/bin/env",
@@ -391,7 +474,9 @@ TEST_CASE("devices: a simulated engine refuses a layout that the model's shape d
     CHECK((three.out + three.err).find("32 % tensor_parallel_size") != std::string::npos);
     const Ran few = ran(engine({"--tensor-parallel-size=2"}, "0"), machine.folder.path());
     CHECK(few.code == 1);
-    CHECK((few.out + few.err).find("World size (2) is larger than the number of available GPUs (1)") != std::string::npos);
+    CHECK((few.out + few.err)
+              .find("World size (2) is larger than the number of available GPUs (1)") !=
+          std::string::npos);
     const TemporaryFolder beside;
     ChildProcess first(engine({"--tensor-parallel-size=2"}, "0,1"), beside.path());
     REQUIRE(comes_true([&] { return first.out().find("listening on") != std::string::npos; }));

@@ -42,7 +42,9 @@ struct DocBlock {
     std::string mark, said;  ///< of the comment above it: `not run` and why
     std::string save_as;
     std::vector<std::string> lines;
-    [[nodiscard]] bool is_shell() const { return language == "sh" || language == "bash" || language == "console"; }
+    [[nodiscard]] bool is_shell() const {
+        return language == "sh" || language == "bash" || language == "console";
+    }
 };
 
 struct DocPage {
@@ -78,12 +80,15 @@ std::vector<std::string> commands_of(const DocBlock& block) {
 
 std::vector<std::string> wrong_with(const DocBlock& block) {
     std::vector<std::string> result;
-    const std::vector<std::string> commands = block.is_shell() ? commands_of(block) : std::vector<std::string>{};
+    const std::vector<std::string> commands =
+        block.is_shell() ? commands_of(block) : std::vector<std::string>{};
     if (commands.empty() && std::ranges::any_of(block.lines, looks_like_command))
-        result.emplace_back("commands in a fence that is not run: it needs the language sh, or console and `$ `");
+        result.emplace_back(
+            "commands in a fence that is not run: it needs the language sh, or console and `$ `");
     if (block.mark.empty()) return result;
     if (commands.empty()) result.push_back("'" + block.mark + "' above a fence without commands");
-    if (block.mark == "not run" && !has(block.said, " ")) result.emplace_back("not run, without a reason");
+    if (block.mark == "not run" && !has(block.said, " "))
+        result.emplace_back("not run, without a reason");
     if (block.mark == "in the background until" && commands.size() != 1)
         result.emplace_back("one command runs in the background, not several");
     if (block.mark == "exit code" && !std::regex_match(block.said, std::regex("[1-9][0-9]{0,2}")))
@@ -120,8 +125,10 @@ DocPage doc_page(const std::string& text) {
         std::smatch said;
         if (std::regex_match(above, said, comment)) {
             const std::string mark = said[1];
-            if (begins && !marks.contains(mark)) complain(number, "no mark is called '" + mark + "'");
-            if (!begins && marks.contains(mark)) complain(number, "'" + mark + "' is not directly above a fence");
+            if (begins && !marks.contains(mark))
+                complain(number, "no mark is called '" + mark + "'");
+            if (!begins && marks.contains(mark))
+                complain(number, "'" + mark + "' is not directly above a fence");
             if (mark == "first") page.first = said[2];
         }
         if (begins) {
@@ -147,7 +154,8 @@ std::vector<fs::path> doc_pages() {
     std::vector<fs::path> result{"HACKING.md", "README.md"};
     for (const auto& entry : fs::recursive_directory_iterator(checkout / "docs")) {
         const fs::path page = fs::relative(entry.path(), checkout);
-        if (page.extension() == ".md" && page.parent_path() != "docs/decisions") result.push_back(page);
+        if (page.extension() == ".md" && page.parent_path() != "docs/decisions")
+            result.push_back(page);
     }
     std::ranges::sort(result);
     return result;
@@ -164,7 +172,8 @@ std::string script_of(const fs::path& where, const DocPage& page) {
             for (const std::string& line : block.lines) script += line + "\n";
             script += "END_OF_THE_FILE\n";
         }
-        const std::vector<std::string> commands = block.is_shell() ? commands_of(block) : std::vector<std::string>{};
+        const std::vector<std::string> commands =
+            block.is_shell() ? commands_of(block) : std::vector<std::string>{};
         if (commands.empty() || block.mark == "not run") continue;
         runs = true;
         script += "for stream in 1 2; do echo '== " + at + "' >&$stream; done\n";
@@ -175,8 +184,10 @@ std::string script_of(const fs::path& where, const DocPage& page) {
                 script += "until grep -qF '" + block.said + "' " + said + "; do\n";
                 script += "kill -0 $! || { cat " + said + " >&2; exit 98; }; sleep 0.1; done\n";
             } else if (block.mark == "exit code" && &command == &commands.back())
-                script += "set +e\n" + command + "\nexit_code=$?\nset -e\n[ $exit_code = " + block.said +
-                          " ] || { echo \"exit code $exit_code, the page says " + block.said + "\" >&2; exit 99; }\n";
+                script += "set +e\n" + command +
+                          "\nexit_code=$?\nset -e\n[ $exit_code = " + block.said +
+                          " ] || { echo \"exit code $exit_code, the page says " + block.said +
+                          "\" >&2; exit 99; }\n";
             else script += command + "\n";
         }
     }
@@ -187,7 +198,8 @@ std::string script_of(const fs::path& where, const DocPage& page) {
 std::string with_free_ports(std::string script) {
     static const std::regex port(R"(--port[ =](\d+))");
     std::set<std::string> ports;
-    for (std::sregex_iterator at(script.begin(), script.end(), port), end; at != end; ++at) ports.insert((*at)[1]);
+    for (std::sregex_iterator at(script.begin(), script.end(), port), end; at != end; ++at)
+        ports.insert((*at)[1]);
     for (const std::string& old : ports) {
         const std::regex whole("\\b" + old + "\\b");
         script = std::regex_replace(script, whole, std::to_string(free_port()));
@@ -214,7 +226,8 @@ std::vector<std::string> workers_in(const fs::path& folder) {
     std::error_code ignored;
     for (const auto& process : fs::directory_iterator("/proc", ignored)) {
         const std::string place = fs::read_symlink(process.path() / "cwd", ignored).string();
-        if (!ignored && place.starts_with(folder.string())) result.push_back(process.path().filename().string());
+        if (!ignored && place.starts_with(folder.string()))
+            result.push_back(process.path().filename().string());
     }
     return result;
 }
@@ -229,16 +242,19 @@ PageRan run_page(const std::string& commands) {
     const TemporaryFolder folder;
     lay_out(folder.path());
     const std::string end_servers = "trap 'kill $(jobs -p) 2>/dev/null || true; wait' EXIT\n";
-    const fs::path script = folder.write("page.sh", "cd work\n" + end_servers + with_free_ports(commands));
+    const fs::path script =
+        folder.write("page.sh", "cd work\n" + end_servers + with_free_ports(commands));
     std::vector<std::string> words{"/usr/bin/env"};
     std::istringstream unset(
         "http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY HF_TOKEN BASH_ENV "
         "SERVETUNE_CACHE XDG_CACHE_HOME XDG_DATA_HOME SIMENGINE_OPTIONS SERVETUNE_SEARCH_SPACES");
     for (std::string name; unset >> name;) words.insert(words.end(), {"-u", name});
-    words.insert(words.end(), {"HF_HUB_OFFLINE=1", "HOME=" + (folder.path() / "home").string(),
-                               "PATH=" + (folder.path() / "bin").string() + ":" + std::getenv("PATH")});
+    words.insert(words.end(),
+                 {"HF_HUB_OFFLINE=1", "HOME=" + (folder.path() / "home").string(),
+                  "PATH=" + (folder.path() / "bin").string() + ":" + std::getenv("PATH")});
     // A session of its own, which ends in time even when this test is killed.
-    words.insert(words.end(), {"setsid", "timeout", "--kill-after=10", std::to_string(seconds_of_a_page)});
+    words.insert(words.end(),
+                 {"setsid", "timeout", "--kill-after=10", std::to_string(seconds_of_a_page)});
     words.insert(words.end(), {"bash", "-euo", "pipefail", script.string()});
     ChildProcess process(words, folder.path());
     const pid_t session = process.id();
@@ -262,7 +278,8 @@ std::set<std::string> anchors_of(const DocPage& page) {
             else if (kept) name += static_cast<char>(std::tolower(byte));
         }
         std::string unique = name;
-        for (int again = 1; !result.insert(unique).second; ++again) unique = name + "-" + std::to_string(again);
+        for (int again = 1; !result.insert(unique).second; ++again)
+            unique = name + "-" + std::to_string(again);
     }
     return result;
 }
@@ -281,8 +298,10 @@ std::vector<std::string> relative_links(const DocPage& page) {
 /// What a link of `page` leads to, in words, if it leads nowhere; else nothing.
 std::string dead_end(const fs::path& page, const std::string& link) {
     const auto hash = link.find('#');
-    const fs::path target = hash == 0 ? page : (page.parent_path() / link.substr(0, hash)).lexically_normal();
-    if (target.begin()->string() == ".." || !fs::exists(checkout / target)) return "no file " + target.string();
+    const fs::path target =
+        hash == 0 ? page : (page.parent_path() / link.substr(0, hash)).lexically_normal();
+    if (target.begin()->string() == ".." || !fs::exists(checkout / target))
+        return "no file " + target.string();
     if (hash == std::string::npos) return "";
     const std::string anchor = link.substr(hash + 1);
     if (anchors_of(doc_page(read_file(checkout / target))).contains(anchor)) return "";
@@ -298,7 +317,8 @@ TEST_CASE("docs: every command that a page shows runs, or the page says why not"
         const DocPage page = doc_page(read_file(checkout / where));
         for (const std::string& what : page.wrong) FAIL_CHECK(where.string() << ":" << what);
         for (const DocBlock& block : page.blocks)
-            if (block.is_shell() && !commands_of(block).empty()) ++(block.mark == "not run" ? not_run : run);
+            if (block.is_shell() && !commands_of(block).empty())
+                ++(block.mark == "not run" ? not_run : run);
         std::string script = script_of(where, page);
         if (script.empty()) continue;
         if (!page.first.empty()) {
@@ -306,7 +326,8 @@ TEST_CASE("docs: every command that a page shows runs, or the page says why not"
             script = script_of(before, doc_page(read_file(checkout / before))) + script;
         }
         const PageRan ended = run_page(script);
-        INFO(where.string() << " (exit code 124: it takes more than " << seconds_of_a_page << " s)");
+        INFO(where.string() << " (exit code 124: it takes more than " << seconds_of_a_page
+                            << " s)");
         INFO(ended.out);
         INFO(ended.err);
         CHECK(ended.code == 0);
@@ -319,11 +340,13 @@ TEST_CASE("docs: every command that a page shows runs, or the page says why not"
 }
 
 TEST_CASE("docs: docs/README.md lists every page of docs") {
-    const std::vector<std::string> listed = relative_links(doc_page(read_file(checkout / "docs/README.md")));
+    const std::vector<std::string> listed =
+        relative_links(doc_page(read_file(checkout / "docs/README.md")));
     for (const auto& entry : fs::recursive_directory_iterator(checkout / "docs")) {
         const std::string page = fs::relative(entry.path(), checkout / "docs").string();
         INFO(page);
-        if (entry.path().extension() == ".md" && page != "README.md") CHECK(std::ranges::count(listed, page) == 1);
+        if (entry.path().extension() == ".md" && page != "README.md")
+            CHECK(std::ranges::count(listed, page) == 1);
     }
 }
 
@@ -333,7 +356,8 @@ TEST_CASE("docs: every relative link of a page leads to a file and a heading") {
     pages.emplace_back("CHANGELOG.md");
     for (const char* folder : {"docs/decisions", "search_spaces"})
         for (const auto& entry : fs::recursive_directory_iterator(checkout / folder))
-            if (entry.path().extension() == ".md") pages.push_back(fs::relative(entry.path(), checkout));
+            if (entry.path().extension() == ".md")
+                pages.push_back(fs::relative(entry.path(), checkout));
     for (const fs::path& where : pages)
         for (const std::string& link : relative_links(doc_page(read_file(checkout / where)))) {
             INFO(where.string() << ": " << link);
@@ -342,7 +366,8 @@ TEST_CASE("docs: every relative link of a page leads to a file and a heading") {
         }
     CHECK(links > 100);
     CHECK(dead_end("docs/README.md", "../README.md#learn-more") == "");
-    CHECK(dead_end("docs/README.md", "../README.md#learn-less") == "no heading #learn-less in README.md");
+    CHECK(dead_end("docs/README.md", "../README.md#learn-less") ==
+          "no heading #learn-less in README.md");
     CHECK(dead_end("docs/README.md", "README.txt") == "no file docs/README.txt");
     CHECK(dead_end("README.md", "../README.md") == "no file ../README.md");
     const DocPage headings = doc_page("# A `b_c`: D, e-f\n```sh\n# g\n```\n## h\n## h\n#i\n");
@@ -362,15 +387,18 @@ TEST_CASE("docs: the page of commands names every command and every option") {
     static const std::regex command(R"(\n  ([a-z][a-z-]*) {2,}[A-Z])");
     static const std::regex option(R"((--[a-z-]+))");
     std::size_t commands = 0;
-    for (std::sregex_iterator at(program.begin(), program.end(), command), end; at != end; ++at, ++commands) {
+    for (std::sregex_iterator at(program.begin(), program.end(), command), end; at != end;
+         ++at, ++commands) {
         const std::string name = (*at)[1];
         INFO(name);
         CHECK(has(page, "\n## " + name));
         const std::string help = help_of({name});
         CHECK(has(help, "--help"));
-        for (std::sregex_iterator word(help.begin(), help.end(), option), last; word != last; ++word) {
+        for (std::sregex_iterator word(help.begin(), help.end(), option), last; word != last;
+             ++word) {
             INFO((*word)[1].str());
-            CHECK((has(page, "`" + (*word)[1].str() + "`") || has(page, "`" + (*word)[1].str() + " ")));
+            CHECK((has(page, "`" + (*word)[1].str() + "`") ||
+                   has(page, "`" + (*word)[1].str() + " ")));
         }
     }
     CHECK(commands >= 13);
@@ -381,7 +409,9 @@ TEST_CASE("docs: the picture of README.md is the one that scripts/picture draws 
     const fs::path drawn = folder.path() / "result.svg";
     const fs::path study = checkout / "search_spaces/published/qwen3-14b-h100/study.yaml";
     const auto draw = [&](const fs::path& of) {  // the exit code and the messages
-        ChildProcess process({"/usr/bin/env", "python3", checkout / "scripts/picture", SERVETUNE_PROGRAM, of, drawn}, folder.path());
+        ChildProcess process(
+            {"/usr/bin/env", "python3", checkout / "scripts/picture", SERVETUNE_PROGRAM, of, drawn},
+            folder.path());
         const int code = process.wait();
         return std::to_string(code) + " " + process.err();
     };
@@ -393,19 +423,27 @@ TEST_CASE("docs: the picture of README.md is the one that scripts/picture draws 
 TEST_CASE("docs: a block that would escape is told, and a command that fails fails its page") {
     using Wrong = std::vector<std::string>;
     const std::string mark = "<!-- not run: needs a GPU -->\n";
-    const std::string command = "commands in a fence that is not run: it needs the language sh, or console and `$ `";
-    CHECK(doc_page("```\n1 | 2\n```\n```yaml\na: b\n```\n```sh\nautotune x\n```\n").wrong == Wrong{});
+    const std::string command =
+        "commands in a fence that is not run: it needs the language sh, or console and `$ `";
+    CHECK(doc_page("```\n1 | 2\n```\n```yaml\na: b\n```\n```sh\nautotune x\n```\n").wrong ==
+          Wrong{});
     CHECK(doc_page("```\nautotune x\n```\n").wrong == Wrong{"1: " + command});
     CHECK(doc_page("a\n\n  ```text\n  a\n  $ b\n  ```\n").wrong == Wrong{"3: " + command});
     CHECK(doc_page("```console\nautotune x\n```\n").wrong == Wrong{"1: " + command});
     CHECK(doc_page(mark + "```sh\na\n```\n").wrong == Wrong{});
-    CHECK(doc_page("<!-- not run -->\n```sh\na\n```\n").wrong == Wrong{"2: not run, without a reason"});
-    CHECK(doc_page(mark + "\n```sh\na\n```\n").wrong == Wrong{"2: 'not run' is not directly above a fence"});
-    CHECK(doc_page("<!-- nor run: needs a GPU -->\n```sh\na\n```\n").wrong == Wrong{"2: no mark is called 'nor run'"});
-    CHECK(doc_page(mark + "```yaml\na: b\n```\n").wrong == Wrong{"2: 'not run' above a fence without commands"});
+    CHECK(doc_page("<!-- not run -->\n```sh\na\n```\n").wrong ==
+          Wrong{"2: not run, without a reason"});
+    CHECK(doc_page(mark + "\n```sh\na\n```\n").wrong ==
+          Wrong{"2: 'not run' is not directly above a fence"});
+    CHECK(doc_page("<!-- nor run: needs a GPU -->\n```sh\na\n```\n").wrong ==
+          Wrong{"2: no mark is called 'nor run'"});
+    CHECK(doc_page(mark + "```yaml\na: b\n```\n").wrong ==
+          Wrong{"2: 'not run' above a fence without commands"});
     CHECK(doc_page("```sh\na\n").wrong == Wrong{"1: a fence without an end"});
 
-    const auto ends = [](const std::string& text) { return run_page(script_of("page.md", doc_page(text))); };
+    const auto ends = [](const std::string& text) {
+        return run_page(script_of("page.md", doc_page(text)));
+    };
     CHECK(ends("```sh\nfalse\n```\n").code == 1);
     CHECK(ends("```console\n$ false | true\n```\n").code == 1);
     CHECK(ends("<!-- exit code: 3 -->\n```console\n$ true\n$ (exit 3)\nout\n```\n").code == 0);
@@ -413,33 +451,42 @@ TEST_CASE("docs: a block that would escape is told, and a command that fails fai
     CHECK(ends("<!-- in the background until: never -->\n```sh\nfalse\n```\n").code == 98);
     const PageRan whole = ends(
         "Save this as `a b`:\n\n```text\nc d\n```\n\n<!-- in the background until: e -->\n```sh\n"
-        "bash -c 'echo e; exec sleep 500'\n```\n```console\n$ cat \\\n    'a b'\nf\n$ echo \"$HF_HUB_OFFLINE\"\n```\n");
+        "bash -c 'echo e; exec sleep 500'\n```\n```console\n$ cat \\\n    'a b'\nf\n$ echo "
+        "\"$HF_HUB_OFFLINE\"\n```\n");
     CHECK(whole.code == 0);
     CHECK(whole.all_ended);
     CHECK(whole.out == "== page.md:8\n== page.md:11\nc d\n1\n");
 }
 
-TEST_CASE("scripts: words that a script does not know are refused before it does anything, --help is answered") {
+TEST_CASE(
+    "scripts: words that a script does not know are refused before it does anything, --help is "
+    "answered") {
     const TemporaryFolder copies;  // one that goes on finds nothing to build there
     fs::create_directories(copies.path() / "scripts");
     const auto run = [&](const std::vector<std::string>& words) {
         const fs::path script = copies.path() / "scripts" / words.front();
-        fs::copy_file(checkout / "scripts" / words.front(), script, fs::copy_options::overwrite_existing);
+        fs::copy_file(checkout / "scripts" / words.front(), script,
+                      fs::copy_options::overwrite_existing);
         std::vector<std::string> argv{"/bin/bash", script.string()};
         argv.insert(argv.end(), words.begin() + 1, words.end());
         const TemporaryFolder folder;  // of what it prints
         return ran(argv, folder.path());
     };
-    for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-             {"demo", "now"}, {"test", "nothing-like-it"}, {"test", "--all", "more"}, {"packages", "--hlep"}, {"format", "--hlep"}}) {
+    for (const std::vector<std::string>& words :
+         std::vector<std::vector<std::string>>{{"demo", "now"},
+                                               {"test", "nothing-like-it"},
+                                               {"test", "--all", "more"},
+                                               {"packages", "--hlep"},
+                                               {"format", "--hlep"}}) {
         const Ran refused = run(words);
         INFO(words.front() << ": " << refused.err);
         CHECK(refused.code == 2);
         CHECK(refused.err.starts_with("usage: scripts/" + words.front()));
     }
     for (const char* script :
-         {"demo", "test", "packages", "format", "fuzz", "test-on", "report-pictures", "acceptance-gpu", "get-llama-server", "get-ray",
-          "get-vllm", "get-sglang", "get-tiny-model", "get-python-tools", "check-python"}) {
+         {"demo", "test", "packages", "format", "fuzz", "test-on", "report-pictures",
+          "acceptance-gpu", "get-llama-server", "get-ray", "get-vllm", "get-sglang",
+          "get-tiny-model", "get-python-tools", "check-python"}) {
         const Ran told = run({script, "--help"});
         INFO(script << ": " << told.err);
         CHECK(told.code == 0);

@@ -21,22 +21,28 @@ Ran engine_flags(std::vector<std::string> words, const fs::path& folder) {
     words.insert(words.begin(), (repository / "scripts/engine-flags").string());
     return ran(words, folder);
 }
-std::string sample(const char* name) { return (repository / "tests/data/engine_flags" / name).string(); }
+std::string sample(const char* name) {
+    return (repository / "tests/data/engine_flags" / name).string();
+}
 
 }  // namespace
 
 TEST_CASE("engine-flags: help becomes a versions file, and the difference to the one before") {
     const TemporaryFolder folder;
-    const Ran old = engine_flags({"quill", "1.0", "--help-text", sample("old.txt"), "--out", "old.json", "--complete"}, folder.path());
+    const Ran old = engine_flags(
+        {"quill", "1.0", "--help-text", sample("old.txt"), "--out", "old.json", "--complete"},
+        folder.path());
     INFO(old.err);
     REQUIRE(old.code == 0);
-    const Ran now =
-        engine_flags({"quill", "1.1", "--help-text", sample("new.txt"), "--out", "new.json", "--against", "old.json"}, folder.path());
+    const Ran now = engine_flags({"quill", "1.1", "--help-text", sample("new.txt"), "--out",
+                                  "new.json", "--against", "old.json"},
+                                 folder.path());
     CHECK(now.code == 0);
     CHECK(has(now.out, "new.json: 5 flags, 0 of them by name only"));
     CHECK(has(now.out, "against old: 4 differences"));
     for (const char* line :
-         {"  + --number (int)\n", "  + --split (x, y)\n", "  - --tensor-parallel-size\n", "  ~ --cache-type: came c, d went b\n"})
+         {"  + --number (int)\n", "  + --split (x, y)\n", "  - --tensor-parallel-size\n",
+          "  ~ --cache-type: came c, d went b\n"})
         CHECK(has(now.out, line));
     const FlagFacts facts = FlagFacts::load(folder.path() / "old.json");  // what the program reads
     CHECK(facts.complete);
@@ -47,49 +53,71 @@ TEST_CASE("engine-flags: help becomes a versions file, and the difference to the
     CHECK(facts.flags.at("--fast").negatable);
     CHECK_FALSE(FlagFacts::load(folder.path() / "new.json").complete);
     // A flag that lists its spellings in another order is the same one.
-    folder.write("turned.txt", "options:\n  --tp-size N, --tensor-parallel-size N\n                        devices\n");
-    const Ran turned =
-        engine_flags({"quill", "1.2", "--help-text", "turned.txt", "--out", "t.json", "--against", "old.json"}, folder.path());
+    folder.write(
+        "turned.txt",
+        "options:\n  --tp-size N, --tensor-parallel-size N\n                        devices\n");
+    const Ran turned = engine_flags(
+        {"quill", "1.2", "--help-text", "turned.txt", "--out", "t.json", "--against", "old.json"},
+        folder.path());
     CHECK_FALSE(has(turned.out, "tensor-parallel-size"));
     CHECK_FALSE(has(turned.out, "tp-size"));
 }
 
-TEST_CASE("engine-flags: a way off is never another name of the way on, and an example is no flag") {
+TEST_CASE(
+    "engine-flags: a way off is never another name of the way on, and an example is no flag") {
     const TemporaryFolder folder;
-    folder.write("h.txt",
-                 "Pass JSON so:\n   --json-arg '{\"key\": 1}'\n   --json-arg.key1 value1 --json-arg.key2 value2\n\noptions:\n"
-                 "  --enable-cache, --disable-cache\n  --disable-cascade, --enable-cascade\n  --eager, --no-eager\n"
-                 "  --cache-type {'auto','fp8',None}, -ct {'auto','fp8',None}\n"
-                 "-kvo,  --kv-offload, -nkvo, --no-kv-offload\n                        where it lies\n"
-                 "--webui, --ui, --no-webui\n  --enable-parts, -p, --disable-parts\n  --enable-wholes, --no-enable-wholes, -w\n"
-                 "  --size SIZE   how large\n");
-    const Ran now = engine_flags({"quill", "3.0", "--help-text", "h.txt", "--out", "v.json"}, folder.path());
+    folder.write(
+        "h.txt",
+        "Pass JSON so:\n   --json-arg '{\"key\": 1}'\n   --json-arg.key1 value1 --json-arg.key2 "
+        "value2\n\noptions:\n"
+        "  --enable-cache, --disable-cache\n  --disable-cascade, --enable-cascade\n  --eager, "
+        "--no-eager\n"
+        "  --cache-type {'auto','fp8',None}, -ct {'auto','fp8',None}\n"
+        "-kvo,  --kv-offload, -nkvo, --no-kv-offload\n                        where it lies\n"
+        "--webui, --ui, --no-webui\n  --enable-parts, -p, --disable-parts\n  --enable-wholes, "
+        "--no-enable-wholes, -w\n"
+        "  --size SIZE   how large\n");
+    const Ran now =
+        engine_flags({"quill", "3.0", "--help-text", "h.txt", "--out", "v.json"}, folder.path());
     INFO(now.out << now.err);
     REQUIRE(now.code == 0);
     const auto flags = nlohmann::json::parse(read_file(folder.path() / "v.json")).at("flags");
     CHECK(flags.size() == 9);
     const auto fact = [&](const char* flag) { return flags.at(flag).dump(); };
-    CHECK(fact("--size") == R"({"type":"string","verified":false})");  // a help does not say that it is a number
-    CHECK(fact("--enable-parts") == R"({"negatable":true,"negations":["--disable-parts"],"short":"-p","type":"bool"})");
+    CHECK(fact("--size") ==
+          R"({"type":"string","verified":false})");  // a help does not say that it is a number
+    CHECK(fact("--enable-parts") ==
+          R"({"negatable":true,"negations":["--disable-parts"],"short":"-p","type":"bool"})");
     CHECK(fact("--enable-wholes") == R"({"negatable":true,"short":"-w","type":"bool"})");
-    CHECK(fact("--enable-cache") == R"({"negatable":true,"negations":["--disable-cache"],"type":"bool"})");
-    CHECK(fact("--disable-cascade") == R"({"negatable":true,"negations":["--enable-cascade"],"type":"bool"})");
+    CHECK(fact("--enable-cache") ==
+          R"({"negatable":true,"negations":["--disable-cache"],"type":"bool"})");
+    CHECK(fact("--disable-cascade") ==
+          R"({"negatable":true,"negations":["--enable-cascade"],"type":"bool"})");
     CHECK(fact("--eager") == R"({"negatable":true,"type":"bool"})");
     CHECK(fact("--cache-type") == R"({"short":"-ct","type":"choice","values":["auto","fp8"]})");
-    CHECK(fact("--kv-offload") == R"({"negatable":true,"negations":["--no-kv-offload","-nkvo"],"short":"-kvo","type":"bool"})");
+    CHECK(
+        fact("--kv-offload") ==
+        R"({"negatable":true,"negations":["--no-kv-offload","-nkvo"],"short":"-kvo","type":"bool"})");
     // What the program makes of it: each way off switches off, the hidden one too.
     const FlagFacts facts = FlagFacts::load(folder.path() / "v.json");
     CHECK_FALSE(facts.flags.at("--enable-cache").negated);
     for (const char* on : {"-p", "-w"}) CHECK_FALSE(facts.flags.at(on).negated);
-    for (const char* off : {"--disable-cache", "--enable-cascade", "-nkvo", "--no-kv-offload"}) CHECK(facts.flags.at(off).negated);
-    CHECK(facts.problems({{"quill", "--no-enable-cache", "--no-disable-cascade", "--no-eager"}}, Engine{"quill"}).empty());
+    for (const char* off : {"--disable-cache", "--enable-cascade", "-nkvo", "--no-kv-offload"})
+        CHECK(facts.flags.at(off).negated);
+    CHECK(facts
+              .problems({{"quill", "--no-enable-cache", "--no-disable-cascade", "--no-eager"}},
+                        Engine{"quill"})
+              .empty());
 }
 
-TEST_CASE("engine-flags: an engine's own parser says types, choices and defaults, without the engine's libraries") {
+TEST_CASE(
+    "engine-flags: an engine's own parser says types, choices and defaults, without the engine's "
+    "libraries") {
     const TemporaryFolder folder;
     const std::string package = (repository / "tests/data/check_parser").string();
-    const Ran now =
-        engine_flags({"quill", "4.0", "--package", package, "--entry", "quill.arguments:parser", "--out", "p.json"}, folder.path());
+    const Ran now = engine_flags({"quill", "4.0", "--package", package, "--entry",
+                                  "quill.arguments:parser", "--out", "p.json"},
+                                 folder.path());
     INFO(now.out << now.err);
     REQUIRE(now.code == 0);
     const auto stored = nlohmann::json::parse(read_file(folder.path() / "p.json"));
@@ -101,9 +129,12 @@ TEST_CASE("engine-flags: an engine's own parser says types, choices and defaults
     CHECK(fact("--paper") == R"({"default":"plain","type":"choice","values":["lined","plain"]})");
     CHECK(fact("--margin") == R"({"type":"int"})");  // behind a wrapper for optional values
     CHECK(fact("--copies") == R"({"default":1,"type":"choice","values":[1,2,4]})");
-    CHECK(fact("--enable-ink") == R"({"deprecated":true,"negatable":true,"short":"-i","type":"bool"})");
-    CHECK(engine_flags({"quill", "4.0", "--package", package, "--entry", "quill.broken:check", "--out", "x.json"}, folder.path()).code ==
-          2);
+    CHECK(fact("--enable-ink") ==
+          R"({"deprecated":true,"negatable":true,"short":"-i","type":"bool"})");
+    CHECK(engine_flags({"quill", "4.0", "--package", package, "--entry", "quill.broken:check",
+                        "--out", "x.json"},
+                       folder.path())
+              .code == 2);
 }
 
 TEST_CASE("engine-flags: the engine files agree with the facts of every version that is stored") {
@@ -117,13 +148,17 @@ TEST_CASE("engine-flags: the engine files agree with the facts of every version 
 
 TEST_CASE("engine-flags: source is parsed, never run: arguments of a parser and annotated fields") {
     const TemporaryFolder folder;
-    const Ran now = engine_flags({"quill", "2.0", "--source", sample("fields.py"), "--out", "f.json", "--said", "tag 2.0"}, folder.path());
+    const Ran now = engine_flags(
+        {"quill", "2.0", "--source", sample("fields.py"), "--out", "f.json", "--said", "tag 2.0"},
+        folder.path());
     INFO(now.out << now.err);
     REQUIRE(now.code == 0);
     const auto flags = nlohmann::json::parse(read_file(folder.path() / "f.json")).at("flags");
     CHECK(flags.size() == 11);
     const auto fact = [&](const char* flag) { return flags.at(flag).dump(); };
-    CHECK(fact("--backend") == R"({"aliases":["--back-end"],"default":"one","type":"choice","values":["one","two","three"]})");
+    CHECK(
+        fact("--backend") ==
+        R"({"aliases":["--back-end"],"default":"one","type":"choice","values":["one","two","three"]})");
     CHECK(fact("--steps") == R"({"type":"int"})");
     CHECK(fact("--ratio") == R"({"default":0.5,"type":"float"})");
     CHECK(fact("--sizes") == R"({"list":true,"type":"int"})");
@@ -137,19 +172,25 @@ TEST_CASE("engine-flags: source is parsed, never run: arguments of a parser and 
     CHECK(FlagFacts::load(folder.path() / "f.json").source == "tag 2.0");
 }
 
-TEST_CASE("engine-flags: flags of an engine file that are gone end with 1, and input without flags with 2") {
+TEST_CASE(
+    "engine-flags: flags of an engine file that are gone end with 1, and input without flags with "
+    "2") {
     const TemporaryFolder folder;
     folder.write("h.txt", "options:\n  --port PORT  x\n");
-    const Ran gone = engine_flags({"vllm", "99.0", "--help-text", "h.txt", "--out", "v.json"}, folder.path());
+    const Ran gone =
+        engine_flags({"vllm", "99.0", "--help-text", "h.txt", "--out", "v.json"}, folder.path());
     CHECK(gone.code == 1);
     CHECK(has(gone.out, "vllm.yaml is wrong in this version: "));
     CHECK(has(gone.out, "--max-num-seqs"));
     CHECK(has(gone.out, "against vllm-0.33.0"));  // the newest that is stored
     folder.write("empty.txt", "nothing here\n");
-    CHECK(engine_flags({"quill", "1", "--help-text", "empty.txt", "--out", "e.json"}, folder.path()).code == 2);
+    CHECK(engine_flags({"quill", "1", "--help-text", "empty.txt", "--out", "e.json"}, folder.path())
+              .code == 2);
     CHECK_FALSE(fs::exists(folder.path() / "e.json"));
     folder.write("broken.py", "def f(:\n");
-    CHECK(engine_flags({"quill", "1", "--source", "broken.py", "--out", "e.json"}, folder.path()).code == 2);
+    CHECK(engine_flags({"quill", "1", "--source", "broken.py", "--out", "e.json"}, folder.path())
+              .code == 2);
     CHECK(engine_flags({"quill", "1", "--out", "e.json"}, folder.path()).code == 2);
-    CHECK(engine_flags({"quill", "1", "--help-text", "none.txt", "--out", "e.json"}, folder.path()).code == 2);
+    CHECK(engine_flags({"quill", "1", "--help-text", "none.txt", "--out", "e.json"}, folder.path())
+              .code == 2);
 }

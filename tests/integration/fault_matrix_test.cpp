@@ -50,7 +50,9 @@ void goes_on(DeployedStudy& study, const Fault& fault) {
 
     const Ran status = ran(study.words("status"), study.folder());
     CHECK(status.code == 0);
-    CHECK(has(status.out, std::string("deployed: ") + (failed ? "2 trials measured, 1" : "3 trials measured, none") + " failed\n"));
+    CHECK(has(status.out, std::string("deployed: ") +
+                              (failed ? "2 trials measured, 1" : "3 trials measured, none") +
+                              " failed\n"));
     CHECK(has(status.out, "\n  " + best_command + "\n"));
 
     std::string says;
@@ -90,7 +92,8 @@ TEST_CASE("faults: a study without one, the measure of the others") {
     REQUIRE(run.code == 0);
     const Json report = Json::parse(run.out);
     CHECK(report["recommended"]["command"] == best_command);
-    CHECK(report["recommended"]["gain"]["value"].get<double>() > 0);  // how much depends on what else the machine does
+    CHECK(report["recommended"]["gain"]["value"].get<double>() >
+          0);  // how much depends on what else the machine does
     CHECK(report["trials"] == Json({{"told", 3}, {"failed", 0}, {"unsound", 0}}));
     CHECK(study.left().empty());
     CHECK(study.engines().size() == 3);
@@ -98,21 +101,35 @@ TEST_CASE("faults: a study without one, the measure of the others") {
 
 TEST_CASE("faults at the start: never ready, exits, memory, wrong answers") {
     all_go_on({
-        {"never_ready", "not_ready_in_time", {"vllm did not serve within 3 s; GET /health: Failed to connect to ", "; its last line: "}},
-        {"exit_at_once", "other", {"vllm ended with exit code 1 after ", "before it served; its last line: RuntimeError"}},
-        {"exit_at_load=137", "other", {"vllm ended with exit code 137 (KILL) after ", "before it served; its last line: "}},
+        {"never_ready",
+         "not_ready_in_time",
+         {"vllm did not serve within 3 s; GET /health: Failed to connect to ",
+          "; its last line: "}},
+        {"exit_at_once",
+         "other",
+         {"vllm ended with exit code 1 after ", "before it served; its last line: RuntimeError"}},
+        {"exit_at_load=137",
+         "other",
+         {"vllm ended with exit code 137 (KILL) after ", "before it served; its last line: "}},
         {"oom_then_hang",
          "out_of_memory",
-         {"vllm said why it fails and was still there when its time was over: ", "torch.OutOfMemoryError: CUDA out of memory"}},
-        {"wrong_model=some/other", "wrong_model", {"the server was to serve Qwen/Qwen3-8B, it serves some/other"}},
-        {"wrong_json", "load_test_failed", {"a first POST /v1/chat/completions is answered with what is no JSON: {"}},
+         {"vllm said why it fails and was still there when its time was over: ",
+          "torch.OutOfMemoryError: CUDA out of memory"}},
+        {"wrong_model=some/other",
+         "wrong_model",
+         {"the server was to serve Qwen/Qwen3-8B, it serves some/other"}},
+        {"wrong_json",
+         "load_test_failed",
+         {"a first POST /v1/chat/completions is answered with what is no JSON: {"}},
     });
 }
 
 TEST_CASE("faults under load: it dies, it stalls") {
     // 96 tokens are the warm-up's, 32 * 96 the load's: 1017 is at 30 %.
     all_go_on({
-        {"die_at_tokens=2500", "crashed_under_load", {" under load", "EngineCore encountered a fatal error"}},
+        {"die_at_tokens=2500",
+         "crashed_under_load",
+         {" under load", "EngineCore encountered a fatal error"}},
         {"stall_mid_stream=60", "hung", {"no request of 32 succeeded: "}},
         {"stall_mid_stream=2500", "hung", {" requests stalled, and nothing moved meanwhile"}},
     });

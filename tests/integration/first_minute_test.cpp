@@ -34,30 +34,38 @@ using MinuteJson = nlohmann::json;
 class NewComputer {
 public:
     NewComputer() {
-        for (const char* name : {"bin", "home", "work"}) fs::create_directories(folder_.path() / name);
+        for (const char* name : {"bin", "home", "work"})
+            fs::create_directories(folder_.path() / name);
     }
     void install(const std::string& name, const std::string& body = "exit 0\n") const {
         const fs::path file = folder_.write("bin/" + name, "#!/bin/sh\n" + body);
         fs::permissions(file, fs::perms::owner_all);
     }
     /// nvidia-smi, with these answers to the questions about devices, their settings and processes.
-    void install_gpus(const std::string& state = "0x0000000000000001", const std::string& settings = "0, Enabled, 700.00, 700.00, Default",
+    void install_gpus(const std::string& state = "0x0000000000000001",
+                      const std::string& settings = "0, Enabled, 700.00, 700.00, Default",
                       const std::string& processes = "") const {
         install("nvidia-smi",
                 "case \"$1\" in\n"
-                "--query-gpu=index,uuid,name,*) echo '0, GPU-0a, NVIDIA H100 80GB HBM3, 81559, 570.86';;\n"
-                "--query-gpu=index,uuid,memory.used,*) echo '0, GPU-0a, 500, 81559, 1755, 1980, 64, 70.0, " +
-                    state + "';;\n--query-gpu=index,persistence_mode,*) echo '" + settings + "';;\n--query-compute-apps=*) " +
+                "--query-gpu=index,uuid,name,*) echo '0, GPU-0a, NVIDIA H100 80GB HBM3, 81559, "
+                "570.86';;\n"
+                "--query-gpu=index,uuid,memory.used,*) echo '0, GPU-0a, 500, 81559, 1755, 1980, "
+                "64, 70.0, " +
+                    state + "';;\n--query-gpu=index,persistence_mode,*) echo '" + settings +
+                    "';;\n--query-compute-apps=*) " +
                     (processes.empty() ? "" : "echo '" + processes + "'") +
                     ";;\n--query-gpu=name) echo 'NVIDIA H100 80GB HBM3';;\n"
-                    "'') echo '| NVIDIA-SMI 570.86   Driver Version: 570.86   CUDA Version: 12.8  |';;\nesac\n");
+                    "'') echo '| NVIDIA-SMI 570.86   Driver Version: 570.86   CUDA Version: 12.8  "
+                    "|';;\nesac\n");
     }
-    [[nodiscard]] std::vector<std::string> words(const std::vector<std::string>& own,
-                                                 const std::vector<std::string>& variables = {}) const {
+    [[nodiscard]] std::vector<std::string> words(
+        const std::vector<std::string>& own, const std::vector<std::string>& variables = {}) const {
         std::vector<std::string> all{"/usr/bin/env"};
-        for (const char* unset : {"HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_TOKEN_PATH",
-                                  "HF_HUB_OFFLINE", "XDG_CACHE_HOME", "DISPLAY", "WAYLAND_DISPLAY", "SSH_CONNECTION", "SERVETUNE_CACHE",
-                                  "CUDA_VISIBLE_DEVICES", "LLAMA_CACHE", "OLLAMA_MODELS", "MODELSCOPE_CACHE"})
+        for (const char* unset :
+             {"HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_TOKEN",
+              "HUGGING_FACE_HUB_TOKEN", "HF_TOKEN_PATH", "HF_HUB_OFFLINE", "XDG_CACHE_HOME",
+              "DISPLAY", "WAYLAND_DISPLAY", "SSH_CONNECTION", "SERVETUNE_CACHE",
+              "CUDA_VISIBLE_DEVICES", "LLAMA_CACHE", "OLLAMA_MODELS", "MODELSCOPE_CACHE"})
             all.insert(all.end(), {"-u", unset});
         all.insert(all.end(), {"PATH=" + path("bin").string(), "HOME=" + path("home").string()});
         all.insert(all.end(), variables.begin(), variables.end());
@@ -65,19 +73,22 @@ public:
         all.insert(all.end(), own.begin(), own.end());
         return all;
     }
-    [[nodiscard]] Ran run(const std::vector<std::string>& own, const std::vector<std::string>& variables = {}) const {
+    [[nodiscard]] Ran run(const std::vector<std::string>& own,
+                          const std::vector<std::string>& variables = {}) const {
         return ran(words(own, variables), path("work"));
     }
     /// `doctor --json`: its checks by name, those with several lines as the last, and the exit
     /// code.
-    [[nodiscard]] std::pair<int, MinuteJson> doctor(const std::vector<std::string>& variables = {}) const {
+    [[nodiscard]] std::pair<int, MinuteJson> doctor(
+        const std::vector<std::string>& variables = {}) const {
         const Ran said = run({"doctor", "--json"}, variables);
         INFO(said.out << said.err);
         MinuteJson checks = MinuteJson::object();
         const MinuteJson all = MinuteJson::parse(said.out);
         for (const MinuteJson& one : all["checks"]) checks[one["name"].get<std::string>()] = one;
         const auto stops =
-            std::count_if(all["checks"].begin(), all["checks"].end(), [](const MinuteJson& one) { return one["state"] == "stops you"; });
+            std::count_if(all["checks"].begin(), all["checks"].end(),
+                          [](const MinuteJson& one) { return one["state"] == "stops you"; });
         CHECK(all["stops"] == stops);
         CHECK(said.code == (stops > 0 ? 3 : 0));
         return {said.code, checks};
@@ -93,19 +104,23 @@ private:
 };
 
 bool says(const MinuteJson& check, const std::string& state, const std::string& found) {
-    return check.is_object() && check["state"] == state && has(check["found"].get<std::string>(), found) &&
+    return check.is_object() && check["state"] == state &&
+           has(check["found"].get<std::string>(), found) &&
            (state == "fine" || check["do"].is_string());
 }
 
 }  // namespace
 
-TEST_CASE("first minute: the demo tells a whole study on a terminal, opens its report, and needs nothing of the machine") {
+TEST_CASE(
+    "first minute: the demo tells a whole study on a terminal, opens its report, and needs nothing "
+    "of the machine") {
     const NewComputer computer;
     computer.install("nvidia-smi", "echo asked >> " + computer.path("asked").string() + "\n");
     computer.install("xdg-open", "echo \"$@\" > " + computer.path("opened").string() + "\n");
     fs::create_directory(computer.path("work/autotune-demo"));  // is left alone
     const auto begin = std::chrono::steady_clock::now();
-    OnTerminal terminal(computer.words({"demo"}, {"DISPLAY=:9", "HOME=/nonexistent"}), computer.path("work"), 200);
+    OnTerminal terminal(computer.words({"demo"}, {"DISPLAY=:9", "HOME=/nonexistent"}),
+                        computer.path("work"), 200);
     const int code = terminal.watch([](const ShownRows&) {});
     const std::string shown = terminal.shown().text();
     INFO(shown);
@@ -119,25 +134,32 @@ TEST_CASE("first minute: the demo tells a whole study on a terminal, opens its r
     CHECK(has(shown, "report: " + (folder / "report.html").string() + " (opening in the browser)"));
     CHECK(has(shown, "next: `autotune init`"));
     CHECK(has(read_file(folder / "report.md"), "Simulated: simengine played vLLM"));
-    CHECK(comes_true([&] { return fs::exists(computer.path("opened")) && !read_file(computer.path("opened")).empty(); }));
+    CHECK(comes_true([&] {
+        return fs::exists(computer.path("opened")) && !read_file(computer.path("opened")).empty();
+    }));
     CHECK(read_file(computer.path("opened")) == (folder / "report.html").string() + "\n");
     CHECK_FALSE(fs::exists(computer.path("asked")));
     CHECK(fs::is_empty(computer.path("work/autotune-demo")));
     CHECK(leftovers(folder.string()).empty());
 }
 
-TEST_CASE("first minute: Ctrl-C ends the demo and its engines, and where no folder can be made it goes elsewhere") {
+TEST_CASE(
+    "first minute: Ctrl-C ends the demo and its engines, and where no folder can be made it goes "
+    "elsewhere") {
     const NewComputer computer;
     // Nobody can make a folder in /proc.
     std::vector<std::string> words{"/bin/sh", "-c", "cd /proc && exec \"$@\"", "sh"};
-    const std::vector<std::string> own = computer.words({"demo"}, {"TMPDIR=" + computer.path("home").string()});
+    const std::vector<std::string> own =
+        computer.words({"demo"}, {"TMPDIR=" + computer.path("home").string()});
     words.insert(words.end(), own.begin(), own.end());
     ChildProcess process(words, computer.path("work"));
     const auto folder = [&]() -> fs::path {
         const std::string said = process.err();
         const auto at = said.find("the demo writes into ");
         const auto end = said.find('\n', at);
-        return at == std::string::npos || end == std::string::npos ? fs::path() : fs::path(said.substr(at + 21, end - at - 21));
+        return at == std::string::npos || end == std::string::npos
+                   ? fs::path()
+                   : fs::path(said.substr(at + 21, end - at - 21));
     };
     REQUIRE(comes_true([&] { return !folder().empty(); }));
     CHECK(folder().parent_path() == computer.path("home"));
@@ -150,25 +172,32 @@ TEST_CASE("first minute: Ctrl-C ends the demo and its engines, and where no fold
     CHECK(leftovers(folder().string()).empty());
 
     words[2] = "cd /proc && TMPDIR=/proc exec \"$@\"";
-    std::replace(words.begin(), words.end(), "TMPDIR=" + computer.path("home").string(), std::string("TMPDIR=/proc"));
+    std::replace(words.begin(), words.end(), "TMPDIR=" + computer.path("home").string(),
+                 std::string("TMPDIR=/proc"));
     const Ran nowhere = ran(words, computer.path("work"));
     CHECK(nowhere.code == 3);
-    CHECK(has(nowhere.err, "the demo has no folder to write into: autotune-demo cannot be made here ("));
+    CHECK(has(nowhere.err,
+              "the demo has no folder to write into: autotune-demo cannot be made here ("));
 }
 
 TEST_CASE("first minute: the demo says that simengine is missing") {
     const NewComputer computer;
     fs::copy_file(SERVETUNE_PROGRAM, computer.path("bin/autotune"));
-    std::vector<std::string> words = computer.words({"demo"}, {"SERVETUNE_SEARCH_SPACES=" SERVETUNE_SOURCE "/search_spaces"});
-    std::replace(words.begin(), words.end(), std::string(SERVETUNE_PROGRAM), computer.path("bin/autotune").string());
+    std::vector<std::string> words =
+        computer.words({"demo"}, {"SERVETUNE_SEARCH_SPACES=" SERVETUNE_SOURCE "/search_spaces"});
+    std::replace(words.begin(), words.end(), std::string(SERVETUNE_PROGRAM),
+                 computer.path("bin/autotune").string());
     const Ran missing = ran(words, computer.path("work"));
     CHECK(missing.code == 3);
     CHECK(has(missing.err,
-              "the demo needs the program simengine, which plays the engine; it is neither in " + computer.path("bin").string()));
+              "the demo needs the program simengine, which plays the engine; it is neither in " +
+                  computer.path("bin").string()));
     CHECK_FALSE(fs::exists(computer.path("work/autotune-demo")));
 }
 
-TEST_CASE("first minute: the doctor finds nothing wrong with a machine that is well, and says how it looks") {
+TEST_CASE(
+    "first minute: the doctor finds nothing wrong with a machine that is well, and says how it "
+    "looks") {
     const NewComputer computer;
     computer.install_gpus();
     computer.install("nvidia-ctk", "echo 'nvidia.com/gpu=0'\n");
@@ -187,7 +216,8 @@ TEST_CASE("first minute: the doctor finds nothing wrong with a machine that is w
     CHECK(says(checks["engine"], "fine", "vllm 0.24.0 in "));
     CHECK(says(checks["containers"], "fine", "podman can give containers GPUs"));
     CHECK(says(checks["ports"], "fine", "127.0.0.1 takes connections"));
-    CHECK(says(checks["study cache"], "fine", computer.path("home/.cache/servetune/studies").string() + ", 0 studies"));
+    CHECK(says(checks["study cache"], "fine",
+               computer.path("home/.cache/servetune/studies").string() + ", 0 studies"));
     CHECK(says(checks["hub"], "fine", "a token in "));
     CHECK(has(checks["hub"]["found"].get<std::string>(), "the hub was not asked"));
     CHECK_FALSE(has(checks.dump(), "SECRETVALUE"));
@@ -202,26 +232,32 @@ TEST_CASE("first minute: the doctor finds nothing wrong with a machine that is w
 TEST_CASE("first minute: the doctor says of GPUs what slows, shares or shuts them") {
     const NewComputer computer;
     const std::string other = std::to_string(getpid()) + ", GPU-0a, 20480";
-    computer.install_gpus("0x0000000000000020", "0, Disabled, 350.00, 700.00, Exclusive_Process", other);
+    computer.install_gpus("0x0000000000000020", "0, Disabled, 350.00, 700.00, Exclusive_Process",
+                          other);
     const auto [code, checks] = computer.doctor();
     INFO(checks.dump(1));
     CHECK(code == 0);
     CHECK(says(checks["GPU use"], "worth knowing", "GPU 0: 20480 MiB in use by "));
     CHECK(has(checks["GPU use"]["found"].get<std::string>(), "(" + std::to_string(getpid()) + ")"));
-    CHECK(says(checks["clocks"], "worth knowing", "GPU 0 is held down now by SW thermal slowdown, at 64 C"));
+    CHECK(says(checks["clocks"], "worth knowing",
+               "GPU 0 is held down now by SW thermal slowdown, at 64 C"));
     CHECK(says(checks["power limit"], "worth knowing", "GPU 0: 350 W, 700 W as delivered"));
     CHECK(checks["power limit"]["do"] == "unless that is meant: sudo nvidia-smi -i 0 -pl 700");
     CHECK(says(checks["persistence"], "worth knowing", "off on GPU 0"));
     CHECK(says(checks["compute mode"], "worth knowing", "Exclusive_Process on GPU 0"));
     const auto hidden = computer.doctor({"CUDA_VISIBLE_DEVICES=7"}).second;
-    CHECK(says(hidden["GPUs"], "worth knowing", "0 of 1 are visible: CUDA_VISIBLE_DEVICES hides the others"));
+    CHECK(says(hidden["GPUs"], "worth knowing",
+               "0 of 1 are visible: CUDA_VISIBLE_DEVICES hides the others"));
     computer.install_gpus("0x1", "0, [N/A], [N/A], [N/A], Prohibited");
     CHECK(says(computer.doctor().second["compute mode"], "stops you", "Prohibited on GPU 0"));
-    computer.install("nvidia-smi", "echo 'NVIDIA-SMI has failed because it could not communicate with the NVIDIA driver.'; exit 9\n");
+    computer.install("nvidia-smi",
+                     "echo 'NVIDIA-SMI has failed because it could not communicate with the NVIDIA "
+                     "driver.'; exit 9\n");
     CHECK(says(computer.doctor().second["GPUs"], "stops you", "NVIDIA-SMI has failed"));
     fs::remove(computer.path("bin/nvidia-smi"));
     CHECK(says(computer.doctor().second["GPUs"], "worth knowing", "none found"));
-    computer.install("rocm-smi", "echo '{\"card0\": {\"Average Graphics Package Power (W)\": \"214.0\"}}'\n");
+    computer.install("rocm-smi",
+                     "echo '{\"card0\": {\"Average Graphics Package Power (W)\": \"214.0\"}}'\n");
     CHECK(says(computer.doctor().second["GPUs"], "fine", "1 by rocm-smi"));
 }
 
@@ -231,7 +267,8 @@ TEST_CASE("first minute: the doctor knows engines by their versions, and who may
     CHECK(says(nothing["engine"], "worth knowing", "none is on the PATH of "));
     CHECK(says(nothing["containers"], "fine", "neither docker nor podman is here"));
     CHECK(says(nothing["hub"], "worth knowing", "no token"));
-    CHECK(says(computer.doctor({"HF_HUB_OFFLINE=1"}).second["hub"], "worth knowing", "HF_HUB_OFFLINE is set"));
+    CHECK(says(computer.doctor({"HF_HUB_OFFLINE=1"}).second["hub"], "worth knowing",
+               "HF_HUB_OFFLINE is set"));
     CHECK(says(computer.doctor({"HF_TOKEN=hf_x"}).second["hub"], "fine", "a token in HF_TOKEN"));
     computer.install("vllm");
     CHECK(says(computer.doctor().second["engine"], "fine", "of an unknown version"));
@@ -241,23 +278,31 @@ TEST_CASE("first minute: the doctor knows engines by their versions, and who may
     fs::remove(packages / "vllm-99.1.dist-info");
     fs::create_directories(packages / "vllm-0.2.dist-info");
     CHECK(says(computer.doctor().second["engine"], "worth knowing", "vllm 0.2 is older than 0.11"));
-    computer.install("docker", "echo 'permission denied while trying to connect to the Docker daemon socket' >&2; exit 1\n");
+    computer.install("docker",
+                     "echo 'permission denied while trying to connect to the Docker daemon socket' "
+                     ">&2; exit 1\n");
     const auto refused = computer.doctor().second["containers"];
     CHECK(says(refused, "worth knowing", "docker cannot run containers here: permission denied"));
     CHECK(has(refused["do"].get<std::string>(), "sudo usermod -aG docker $USER"));
     computer.install("docker", "echo 'Cannot connect to the Docker daemon' >&2; exit 1\n");
-    CHECK(has(computer.doctor().second["containers"]["do"].get<std::string>(), "start its service"));
+    CHECK(
+        has(computer.doctor().second["containers"]["do"].get<std::string>(), "start its service"));
     computer.install("docker");
     computer.install_gpus();
-    CHECK(says(computer.doctor().second["containers"], "worth knowing", "docker cannot give containers GPUs"));
+    CHECK(says(computer.doctor().second["containers"], "worth knowing",
+               "docker cannot give containers GPUs"));
 }
 
 TEST_CASE("first minute: the doctor says which folder or limit is in the way") {
     const NewComputer computer;
-    CHECK(says(computer.doctor({"TMPDIR=/nonexistent"}).second["temporary files"], "worth knowing", "cannot be written"));
-    CHECK(says(computer.doctor({"HOME=", "SERVETUNE_CACHE="}).second["study cache"], "worth knowing", "there is no home"));
+    CHECK(says(computer.doctor({"TMPDIR=/nonexistent"}).second["temporary files"], "worth knowing",
+               "cannot be written"));
+    CHECK(says(computer.doctor({"HOME=", "SERVETUNE_CACHE="}).second["study cache"],
+               "worth knowing", "there is no home"));
     computer.put("cache/studies/a.db", "x");
-    CHECK(says(computer.doctor({"SERVETUNE_CACHE=" + computer.path("cache").string()}).second["study cache"], "fine", ", 1 studies"));
+    CHECK(says(computer.doctor({"SERVETUNE_CACHE=" + computer.path("cache").string()})
+                   .second["study cache"],
+               "fine", ", 1 studies"));
     const auto in = [&](const std::string& before) {
         std::vector<std::string> words{"/bin/sh", "-c", before + " && exec \"$@\"", "sh"};
         const std::vector<std::string> own = computer.words({"doctor"});
@@ -287,7 +332,9 @@ TEST_CASE("first minute: the doctor says which folder or limit is in the way") {
     CHECK(says(cache, "worth knowing", "disk/studies cannot be written (Read-only file system)"));
 }
 
-TEST_CASE("first minute: init takes the model that it finds in a cache or at a server, and offers the others by number") {
+TEST_CASE(
+    "first minute: init takes the model that it finds in a cache or at a server, and offers the "
+    "others by number") {
     const NewComputer computer;
     computer.install("vllm");
     const std::string causal = R"({"architectures": ["Qwen3ForCausalLM"]})";
@@ -297,7 +344,8 @@ TEST_CASE("first minute: init takes the model that it finds in a cache or at a s
         computer.put(hub + name + "/snapshots/abc/config.json", causal);
         computer.put(hub + name + "/snapshots/abc/model.safetensors", "weights");
     }
-    fs::last_write_time(computer.path(hub + "Qwen--Qwen3-8B/snapshots/abc"), fs::file_time_type::clock::now() - std::chrono::hours(1));
+    fs::last_write_time(computer.path(hub + "Qwen--Qwen3-8B/snapshots/abc"),
+                        fs::file_time_type::clock::now() - std::chrono::hours(1));
     computer.put("work/m.gguf", "GGUF");
     const auto model_of = [&](const std::vector<std::string>& more) {
         std::vector<std::string> words{"init", "--force", "--yes", "--hardware", "h100-sxm"};
@@ -311,22 +359,27 @@ TEST_CASE("first minute: init takes the model that it finds in a cache or at a s
     };
     const auto [model, out] = model_of({});
     CHECK(model == "Qwen/Qwen3-14B");
-    CHECK(has(out, "   1 Qwen/Qwen3-14B (the hub's cache)\n   2 Qwen/Qwen3-8B (the hub's cache)\n"));
+    CHECK(
+        has(out, "   1 Qwen/Qwen3-14B (the hub's cache)\n   2 Qwen/Qwen3-8B (the hub's cache)\n"));
     CHECK(has(out, "model: Qwen/Qwen3-14B, the first of these; another one: --model\n"));
     CHECK(model_of({"--model", "org/own"}).first == "org/own");
     // An engine whose model is a file gets a file.
-    CHECK(model_of({"--engine", "llama.cpp"}).first == "\"" + fs::canonical(computer.path("work/m.gguf")).string() + "\"");
+    CHECK(model_of({"--engine", "llama.cpp"}).first ==
+          "\"" + fs::canonical(computer.path("work/m.gguf")).string() + "\"");
 
-    OnTerminal terminal(computer.words({"init", "--force", "--output", "asked.yaml"}), computer.path("work"), 200);
+    OnTerminal terminal(computer.words({"init", "--force", "--output", "asked.yaml"}),
+                        computer.path("work"), 200);
     terminal.type("\n2\nh100-sxm\n\n\n");
     CHECK(terminal.watch([](const ShownRows&) {}) == 0);
     INFO(terminal.shown().text());
-    CHECK(has(terminal.shown().text(), "2. Model: a name on the hub, a folder or a file, or a number of these [Qwen/Qwen3-14B]:"));
+    CHECK(has(
+        terminal.shown().text(),
+        "2. Model: a name on the hub, a folder or a file, or a number of these [Qwen/Qwen3-14B]:"));
     CHECK(has(read_file(computer.path("work/asked.yaml")), "\nmodel: Qwen/Qwen3-8B\n"));
 
     // At a port that engines take by themselves, where it is free here.
-    SimEngine engine(SIMENGINE_PROGRAM,
-                     {"--start-scale", "1000", "vllm", "serve", "Qwen/Qwen3-4B", "--host", "127.0.0.1", "--port", "23333"});
+    SimEngine engine(SIMENGINE_PROGRAM, {"--start-scale", "1000", "vllm", "serve", "Qwen/Qwen3-4B",
+                                         "--host", "127.0.0.1", "--port", "23333"});
     if (!engine.wait_until_ready()) {
         std::cout << "skipped: somebody has port 23333\n";
         return;
@@ -335,7 +388,8 @@ TEST_CASE("first minute: init takes the model that it finds in a cache or at a s
     const auto [served, said] = model_of({});
     CHECK(served == "Qwen/Qwen3-4B");
     CHECK(has(said,
-              "a server answers at http://127.0.0.1:23333 and serves Qwen/Qwen3-4B; to tune its load as it runs: --attach "
+              "a server answers at http://127.0.0.1:23333 and serves Qwen/Qwen3-4B; to tune its "
+              "load as it runs: --attach "
               "http://127.0.0.1:23333\n"));
     CHECK(has(said, "   1 Qwen/Qwen3-4B (served at http://127.0.0.1:23333)\n"));
     CHECK(seconds_since(begin) < 10);

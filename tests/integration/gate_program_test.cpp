@@ -30,52 +30,68 @@ struct GateFolder {
 
     /// A study of a simulated engine in real time; `options` are simengine's. A time scale of 0.95
     /// is an engine that is 5 % slower.
-    void deployed(const std::string& name, const std::string& options, const std::string& more = "") const {
+    void deployed(const std::string& name, const std::string& options,
+                  const std::string& more = "") const {
         folder.write(name,
-                     "study: served\nmodel: Qwen/Qwen3-8B\nengine: vllm\nworkloads: [{workload: chat, use: random, input_tokens: 64, "
-                     "output_tokens: 96, requests: 8, ignore_eos: true, arrival: {concurrency: 8}}]\nobjective: {maximize: "
-                     "total_tokens_per_second, limits: [\"success_ratio >= 0.99\"]}\nspace: {max_num_seqs: 64}\nothers: default\n"
-                     "evaluator: {deploy: {watch: off, warm_up: 1, ready_within: 10s, stop_within: 1s, environment: {SIMENGINE_OPTIONS: "
+                     "study: served\nmodel: Qwen/Qwen3-8B\nengine: vllm\nworkloads: [{workload: "
+                     "chat, use: random, input_tokens: 64, "
+                     "output_tokens: 96, requests: 8, ignore_eos: true, arrival: {concurrency: "
+                     "8}}]\nobjective: {maximize: "
+                     "total_tokens_per_second, limits: [\"success_ratio >= 0.99\"]}\nspace: "
+                     "{max_num_seqs: 64}\nothers: default\n"
+                     "evaluator: {deploy: {watch: off, warm_up: 1, ready_within: 10s, stop_within: "
+                     "1s, environment: {SIMENGINE_OPTIONS: "
                      "\"--start-scale 1000 " +
                          options + "\"}}}\n" + more);
     }
 
     /// A study of two workloads on the cost model.
-    void simulated(const std::string& name, const std::string& sequences, const std::string& noise, const std::string& limits = "") const {
-        folder.write(name,
-                     "study: simulated\nmodel: Qwen/Qwen3-8B\nhardware: h100-sxm\nengine: vllm\nworkloads:\n"
-                     "  - {workload: short, use: random, input_tokens: 100, output_tokens: 100, requests: 60, arrival: {concurrency: 4}}\n"
-                     "  - {workload: long, use: random, input_tokens: 200, output_tokens: 200, requests: 100, arrival: {concurrency: 64}}\n"
-                     "objective: {maximize: total_tokens_per_second" +
-                         limits + "}\nspace: {max_num_seqs: " + sequences + "}\nothers: default\nevaluator: {simulate: {noise: " + noise +
-                         "}}\n");
+    void simulated(const std::string& name, const std::string& sequences, const std::string& noise,
+                   const std::string& limits = "") const {
+        folder.write(
+            name,
+            "study: simulated\nmodel: Qwen/Qwen3-8B\nhardware: h100-sxm\nengine: vllm\nworkloads:\n"
+            "  - {workload: short, use: random, input_tokens: 100, output_tokens: 100, requests: "
+            "60, arrival: {concurrency: 4}}\n"
+            "  - {workload: long, use: random, input_tokens: 200, output_tokens: 200, requests: "
+            "100, arrival: {concurrency: 64}}\n"
+            "objective: {maximize: total_tokens_per_second" +
+                limits + "}\nspace: {max_num_seqs: " + sequences +
+                "}\nothers: default\nevaluator: {simulate: {noise: " + noise + "}}\n");
     }
 
     [[nodiscard]] std::vector<std::string> words(const std::vector<std::string>& command) const {
         const char* path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe)
-        std::vector<std::string> result{"/usr/bin/env", "PATH=" + (folder.path() / "bin").string() + ":" + path,
+        std::vector<std::string> result{"/usr/bin/env",
+                                        "PATH=" + (folder.path() / "bin").string() + ":" + path,
                                         "HOME=" + folder.path().string()};
         result.insert(result.end(), command.begin(), command.end());
         return result;
     }
     [[nodiscard]] Ran gate(const std::string& a, const std::string& b, const std::string& directory,
                            const std::vector<std::string>& more = {}) const {
-        std::vector<std::string> command{"autotune", "compare", "--gate", a, b, "--directory", directory, "--quiet"};
+        std::vector<std::string> command{"autotune", "compare",     "--gate",  a,
+                                         b,          "--directory", directory, "--quiet"};
         command.insert(command.end(), more.begin(), more.end());
         return ran(words(command), folder.path());
     }
-    [[nodiscard]] std::string read(const std::string& file) const { return read_file(folder.path() / file); }
+    [[nodiscard]] std::string read(const std::string& file) const {
+        return read_file(folder.path() / file);
+    }
 
     /// The JUnit file is what others read: well-formed for Python, and by tests/data/junit.rng.
     void check_junit(const std::string& directory) const {
         const std::string file = (folder.path() / directory / "gate.xml").string();
         const Ran parsed =
-            ran({"/usr/bin/env", "python3", "-c", "import sys, xml.etree.ElementTree as t; t.parse(sys.argv[1])", file}, folder.path());
+            ran({"/usr/bin/env", "python3", "-c",
+                 "import sys, xml.etree.ElementTree as t; t.parse(sys.argv[1])", file},
+                folder.path());
         INFO(parsed.err << read_file(file));
         CHECK(parsed.code == 0);
         if (std::filesystem::exists("/usr/bin/xmllint")) {
-            const Ran valid =
-                ran({"/usr/bin/xmllint", "--noout", "--relaxng", SERVETUNE_SOURCE "/tests/data/junit.rng", file}, folder.path());
+            const Ran valid = ran({"/usr/bin/xmllint", "--noout", "--relaxng",
+                                   SERVETUNE_SOURCE "/tests/data/junit.rng", file},
+                                  folder.path());
             INFO(valid.err);
             CHECK(valid.code == 0);
         } else WARN("skipped: there is no /usr/bin/xmllint: the schema of gate.xml");
@@ -87,13 +103,19 @@ struct GateFolder {
 /// The shell lines of a workflow: the blocks behind `run: |` of GitHub's, or the list behind
 /// `script:` of GitLab's.
 std::string script_lines(const std::string& workflow) {
-    std::istringstream lines(read_file(std::filesystem::path(SERVETUNE_SOURCE) / "packaging/ci" / workflow));
+    std::istringstream lines(
+        read_file(std::filesystem::path(SERVETUNE_SOURCE) / "packaging/ci" / workflow));
     std::string result;
     std::string start;  // what each line of the block begins with
     for (std::string line; std::getline(lines, line);) {
-        const std::string margin(line.find_first_not_of(' ') == std::string::npos ? 0 : line.find_first_not_of(' '), ' ');
+        const std::string margin(
+            line.find_first_not_of(' ') == std::string::npos ? 0 : line.find_first_not_of(' '),
+            ' ');
         if (!start.empty() && line.starts_with(start)) result += line.substr(start.size()) + "\n";
-        else start = line.ends_with(" run: |") ? margin + "  " : line.ends_with(" script:") ? margin + "  - " : "";
+        else
+            start = line.ends_with(" run: |")    ? margin + "  "
+                    : line.ends_with(" script:") ? margin + "  - "
+                                                 : "";
     }
     return result;
 }
@@ -105,24 +127,32 @@ TEST_CASE("gate: equal servers pass, and one that is 5 % slower fails with its f
     here.deployed("a.yaml", "--time-scale 1");
     here.deployed("same.yaml", "--time-scale 1");
     here.deployed("slow.yaml", "--time-scale 0.95");
-    const Ran same = here.gate("a.yaml", "same.yaml", "same", {"--margin", "0.04", "--pairs", "20"});
+    const Ran same =
+        here.gate("a.yaml", "same.yaml", "same", {"--margin", "0.04", "--pairs", "20"});
     INFO(same.out << same.err);
     CHECK(same.code == 0);
-    CHECK(has(same.out, "B passes: it is not worse than A by 4 %: maximize total_tokens_per_second on chat: "));
-    CHECK(has(here.read("same/gate.xml"), " tests=\"3\" failures=\"0\" errors=\"0\" skipped=\"0\""));
+    CHECK(
+        has(same.out,
+            "B passes: it is not worse than A by 4 %: maximize total_tokens_per_second on chat: "));
+    CHECK(
+        has(here.read("same/gate.xml"), " tests=\"3\" failures=\"0\" errors=\"0\" skipped=\"0\""));
     CHECK(has(here.read("same/gate.md"), "## Gate of served: passed\n"));
     here.check_junit("same");
 
-    const Ran slow = here.gate("a.yaml", "slow.yaml", "slow", {"--margin", "0.02", "--pairs", "20"});
+    const Ran slow =
+        here.gate("a.yaml", "slow.yaml", "slow", {"--margin", "0.02", "--pairs", "20"});
     INFO(slow.out << slow.err);
     CHECK(slow.code == 1);
-    CHECK(has(slow.out, "B fails: it is worse than A by more than 2 %: maximize total_tokens_per_second on chat: -"));
+    CHECK(has(slow.out,
+              "B fails: it is worse than A by more than 2 %: maximize total_tokens_per_second on "
+              "chat: -"));
     CHECK(has(here.read("slow/gate.xml"), "<failure message=\"-"));
     CHECK(has(here.read("slow/gate.md"), "| evaluator.deploy.environment.SIMENGINE_OPTIONS | "));
     here.check_junit("slow");
 }
 
-TEST_CASE("gate: a candidate that crashes fails with its log, a baseline that crashes is exit code 3") {
+TEST_CASE(
+    "gate: a candidate that crashes fails with its log, a baseline that crashes is exit code 3") {
     const GateFolder here;
     here.deployed("a.yaml", "--time-scale 20");
     here.deployed("crash.yaml", "--time-scale 20 --misbehave die_at_requests=4");
@@ -132,7 +162,8 @@ TEST_CASE("gate: a candidate that crashes fails with its log, a baseline that cr
     CHECK(has(candidate.out, "B fails: crashed_under_load: "));
     const std::string xml = here.read("candidate/gate.xml");
     INFO(xml);
-    CHECK(has(xml, " tests=\"3\" failures=\"1\" errors=\"0\" skipped=\"2\"") == has(xml, "name=\"limit "));
+    CHECK(has(xml, " tests=\"3\" failures=\"1\" errors=\"0\" skipped=\"2\"") ==
+          has(xml, "name=\"limit "));
     CHECK(has(xml, "<failure message=\"B fails: crashed_under_load: "));
     CHECK(has(here.read("candidate/gate.md"), "```text\n"));
     here.check_junit("candidate");
@@ -162,12 +193,17 @@ TEST_CASE("gate: each workload is judged, with intervals that hold together") {
     CHECK(goals.at("total_tokens_per_second@short")["verdict"] != "worse");
     const std::string xml = here.read("out/gate.xml");
     INFO(xml);
-    CHECK(has(xml, "<testcase classname=\"simulated.long\" name=\"maximize total_tokens_per_second\">\n      <failure "));
-    CHECK(has(xml, "<testcase classname=\"simulated.short\" name=\"maximize total_tokens_per_second\">"));
+    CHECK(has(xml,
+              "<testcase classname=\"simulated.long\" name=\"maximize total_tokens_per_second\">\n "
+              "     <failure "));
+    CHECK(has(
+        xml, "<testcase classname=\"simulated.short\" name=\"maximize total_tokens_per_second\">"));
     here.check_junit("out");
 }
 
-TEST_CASE("gate: undecided is exit code 6 and an error, more pairs go on, and another workload is refused") {
+TEST_CASE(
+    "gate: undecided is exit code 6 and an error, more pairs go on, and another workload is "
+    "refused") {
     const GateFolder here;
     here.simulated("a.yaml", "256", "10%");
     here.simulated("b.yaml", "512", "10%");
@@ -187,7 +223,8 @@ TEST_CASE("gate: undecided is exit code 6 and an error, more pairs go on, and an
     CHECK(other.code == 2);
     CHECK(has(other.err, "they cannot be compared: workloads.short of A is "));
     CHECK(here.gate("a.yaml", "other.yaml", "out").code == 2);
-    CHECK_FALSE(std::filesystem::exists(here.folder.path() / "out/gate.xml"));  // it was of another gate
+    CHECK_FALSE(
+        std::filesystem::exists(here.folder.path() / "out/gate.xml"));  // it was of another gate
 }
 
 TEST_CASE("gate: the same data in two checkouts is one workload, changed data is another") {
@@ -195,11 +232,13 @@ TEST_CASE("gate: the same data in two checkouts is one workload, changed data is
     const auto study = [&](const std::string& checkout, const std::string& prompt) {
         std::filesystem::create_directories(here.folder.path() / checkout);
         here.folder.write(checkout + "/prompts.jsonl", "{\"prompt\": \"" + prompt + "\"}\n");
-        here.folder.write(
-            checkout + "/serve.yaml",
-            "study: s\nmodel: Qwen/Qwen3-8B\nhardware: h100-sxm\nengine: vllm\nworkloads: [{workload: w, dataset: {kind: "
-            "prompts, path: prompts.jsonl, output_tokens: 20}, requests: 4, arrival: {concurrency: 2}}]\nobjective: {maximize: "
-            "total_tokens_per_second}\nspace: {max_num_seqs: 64}\nothers: default\nevaluator: {simulate: {noise: 0.5%}}\n");
+        here.folder.write(checkout + "/serve.yaml",
+                          "study: s\nmodel: Qwen/Qwen3-8B\nhardware: h100-sxm\nengine: "
+                          "vllm\nworkloads: [{workload: w, dataset: {kind: "
+                          "prompts, path: prompts.jsonl, output_tokens: 20}, requests: 4, arrival: "
+                          "{concurrency: 2}}]\nobjective: {maximize: "
+                          "total_tokens_per_second}\nspace: {max_num_seqs: 64}\nothers: "
+                          "default\nevaluator: {simulate: {noise: 0.5%}}\n");
     };
     study("one", "a b c d e f g h");
     study("two", "a b c d e f g h");
@@ -213,7 +252,8 @@ TEST_CASE("gate: the same data in two checkouts is one workload, changed data is
     CHECK(has(other.err, "they cannot be compared: "));
 }
 
-TEST_CASE("gate: a limit that the candidate alone breaks fails it, one that both break is skipped") {
+TEST_CASE(
+    "gate: a limit that the candidate alone breaks fails it, one that both break is skipped") {
     const GateFolder here;
     const std::string limits = ", limits: [\"time_to_first_token_p95_seconds <= 2\"]";
     here.simulated("a.yaml", "256", "1%", limits);
@@ -222,7 +262,8 @@ TEST_CASE("gate: a limit that the candidate alone breaks fails it, one that both
     INFO(broken.out << broken.err);
     CHECK(broken.code == 1);
     CHECK(has(broken.out,
-              "B fails: it breaks a limit that A keeps: limit time_to_first_token_p95_seconds <= 2000 ms on long: B breaks it in "));
+              "B fails: it breaks a limit that A keeps: limit time_to_first_token_p95_seconds <= "
+              "2000 ms on long: B breaks it in "));
     const Ran both = here.gate("b.yaml", "b.yaml", "both", {"--margin", "0.2"});
     INFO(both.out << both.err);
     CHECK(both.code == 0);
@@ -234,7 +275,8 @@ TEST_CASE("gate: killed with -9 it leaves files that say so, and the same comman
     const GateFolder here;
     here.deployed("a.yaml", "--time-scale 2");
     here.deployed("b.yaml", "--time-scale 2");
-    const std::vector<std::string> command{"autotune", "compare", "--gate", "a.yaml", "b.yaml", "--margin", "0.1", "--pairs", "20"};
+    const std::vector<std::string> command{"autotune", "compare", "--gate",  "a.yaml", "b.yaml",
+                                           "--margin", "0.1",     "--pairs", "20"};
     std::vector<double> before;
     {
         const ChildProcess process(here.words(command), here.folder.path());
@@ -245,7 +287,9 @@ TEST_CASE("gate: killed with -9 it leaves files that say so, and the same comman
     CHECK(has(here.read("comparison/gate.xml"), "<error "));
     here.check_junit("comparison");
     for (const Trial& trial : SqliteJournal::read(here.folder.path() / "comparison/a").trials())
-        if (trial.measurement() != nullptr) before.push_back(trial.measurement()->metrics.find("total_tokens_per_second")->second.value);
+        if (trial.measurement() != nullptr)
+            before.push_back(
+                trial.measurement()->metrics.find("total_tokens_per_second")->second.value);
     REQUIRE_FALSE(before.empty());
     std::vector<std::string> again = command;
     again.emplace_back("--json");
@@ -254,11 +298,13 @@ TEST_CASE("gate: killed with -9 it leaves files that say so, and the same comman
     CHECK(ended.code == 0);
     const std::vector<double> values = GateJson::parse(ended.out)["a"]["values"];
     REQUIRE(values.size() >= before.size());
-    CHECK(std::vector<double>(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(before.size())) == before);
+    CHECK(std::vector<double>(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(
+                                                                   before.size())) == before);
     CHECK(has(here.read("comparison/gate.md"), "## Gate of served: passed"));
 }
 
-TEST_CASE("gate: the script of GitHub's workflow passes equal studies, and its summary is written") {
+TEST_CASE(
+    "gate: the script of GitHub's workflow passes equal studies, and its summary is written") {
     const GateFolder here;
     std::filesystem::create_directories(here.folder.path() / "baseline");
     std::filesystem::create_directories(here.folder.path() / "candidate");
@@ -268,9 +314,10 @@ TEST_CASE("gate: the script of GitHub's workflow passes equal studies, and its s
     INFO(lines);
     REQUIRE(has(lines, "autotune compare --gate "));
     const auto run = [&] {
-        return ran(here.words({"BASELINE=serve.yaml", "CANDIDATE=serve.yaml", "MARGIN=0.03", "PAIRS=20", "GITHUB_STEP_SUMMARY=summary.md",
-                               "sh", "-e", "-c", lines}),
-                   here.folder.path());
+        return ran(
+            here.words({"BASELINE=serve.yaml", "CANDIDATE=serve.yaml", "MARGIN=0.03", "PAIRS=20",
+                        "GITHUB_STEP_SUMMARY=summary.md", "sh", "-e", "-c", lines}),
+            here.folder.path());
     };
     const Ran passed = run();
     INFO(passed.out << passed.err);
@@ -289,12 +336,14 @@ TEST_CASE("gate: the script of GitLab's job fetches the target branch and compar
     const GateFolder here;
     here.simulated("serve.yaml", "256", "0.5%");
     const auto shell = [&](const std::string& lines, const std::string& in = ".") {
-        return ran(here.words({"CI_MERGE_REQUEST_TARGET_BRANCH_NAME=trunk", "BASELINE=serve.yaml", "CANDIDATE=serve.yaml", "MARGIN=0.03",
-                               "PAIRS=20", "sh", "-e", "-c", "cd " + in + "\n" + lines}),
+        return ran(here.words({"CI_MERGE_REQUEST_TARGET_BRANCH_NAME=trunk", "BASELINE=serve.yaml",
+                               "CANDIDATE=serve.yaml", "MARGIN=0.03", "PAIRS=20", "sh", "-e", "-c",
+                               "cd " + in + "\n" + lines}),
                    here.folder.path());
     };
     const Ran made = shell(
-        "git init -q -b trunk there; cp serve.yaml there; cd there; git add .; git -c user.name=a -c user.email=a@b commit -qm a; "
+        "git init -q -b trunk there; cp serve.yaml there; cd there; git add .; git -c user.name=a "
+        "-c user.email=a@b commit -qm a; "
         "cd ..; git clone -q there here");
     INFO(made.err);
     REQUIRE(made.code == 0);
@@ -305,7 +354,8 @@ TEST_CASE("gate: the script of GitLab's job fetches the target branch and compar
     INFO(passed.out << passed.err);
     CHECK(passed.code == 0);
     here.check_junit("here/gate");
-    here.simulated("here/serve.yaml", "8", "0.5%");  // what the merge request changes; the runner's folder is used again
+    here.simulated("here/serve.yaml", "8",
+                   "0.5%");  // what the merge request changes; the runner's folder is used again
     const Ran failed = shell(lines, "here");
     INFO(failed.out << failed.err);
     CHECK(failed.code == 1);

@@ -27,12 +27,17 @@ TEST_CASE("machine watch: a GPU of one's own at its power limit is undisturbed")
     CHECK(scene.found().empty());
     CHECK(scene.said.empty());
     const Words gpus = scene.smi.calls("query-gpu");
-    CHECK(gpus.front() == "--query-gpu=index,uuid,memory.used,memory.total,clocks.sm,clocks.max.sm,temperature.gpu,power.draw," +
-                              event_reasons + " --format=csv,noheader,nounits");
-    CHECK(scene.smi.calls("query-compute").front() == "--query-compute-apps=pid,gpu_uuid,used_memory --format=csv,noheader,nounits");
+    CHECK(gpus.front() ==
+          "--query-gpu=index,uuid,memory.used,memory.total,clocks.sm,clocks.max.sm,temperature.gpu,"
+          "power.draw," +
+              event_reasons + " --format=csv,noheader,nounits");
+    CHECK(scene.smi.calls("query-compute").front() ==
+          "--query-compute-apps=pid,gpu_uuid,used_memory --format=csv,noheader,nounits");
 }
 
-TEST_CASE("machine watch: samples are taken at the beginning and at the end, however far apart they are") {
+TEST_CASE(
+    "machine watch: samples are taken at the beginning and at the end, however far apart they "
+    "are") {
     Scene scene;
     scene.options.every_seconds = 3600;
     MachineWatch machine = scene.watch();
@@ -54,7 +59,8 @@ TEST_CASE("machine watch: a GPU that is held back by heat or power is found, wit
     REQUIRE(ids(findings) == Words{"gpu_throttled"});
     const std::string& left = findings.front().left;
     const std::size_t samples = scene.smi.calls("query-gpu").size();
-    CHECK(left == "GPU 0: HW slowdown, HW thermal slowdown in " + std::to_string(samples - 1) + " of " + std::to_string(samples) +
+    CHECK(left == "GPU 0: HW slowdown, HW thermal slowdown in " + std::to_string(samples - 1) +
+                      " of " + std::to_string(samples) +
                       " samples, SM clock down to 810 of 1980 MHz, up to 91 C");
     CHECK(findings.front().right == "in at most 10 % of the samples");
     CHECK(findings.front().cause.find("hot") != std::string::npos);
@@ -65,8 +71,8 @@ TEST_CASE("machine watch: a GPU that is held back by heat or power is found, wit
         INFO(reasons);
         CHECK(ids(other.found()) == Words{"gpu_throttled"});
     }
-    for (const char* reasons :
-         {"0x0000000000000000", "0x0000000000000001", "0x0000000000000002", "0x0000000000000010", "0x0000000000000100"}) {
+    for (const char* reasons : {"0x0000000000000000", "0x0000000000000001", "0x0000000000000002",
+                                "0x0000000000000010", "0x0000000000000100"}) {
         Scene other;
         other.smi.say("gpus", row({.reasons = reasons}));
         INFO(reasons);
@@ -74,7 +80,9 @@ TEST_CASE("machine watch: a GPU that is held back by heat or power is found, wit
     }
 }
 
-TEST_CASE("machine watch: a slowdown in one sample of many is none, nor one that is told while clocks change") {
+TEST_CASE(
+    "machine watch: a slowdown in one sample of many is none, nor one that is told while clocks "
+    "change") {
     Scene many;
     many.smi.say("gpus.3", row({.reasons = "0x0000000000000040"}));
     MachineWatch machine = many.watch();
@@ -90,7 +98,8 @@ TEST_CASE("machine watch: another process on the engine's GPU is found by name")
     Scene scene;
     scene.proc.process(4711, 1, 4711, "train (a)");
     scene.proc.process(4712, 1, 4712, "notebook");
-    scene.smi.say("apps", app(engine_process, 0, "20000") + app(4711, 0, "12000") + app(4712, 0, "300"));
+    scene.smi.say("apps",
+                  app(engine_process, 0, "20000") + app(4711, 0, "12000") + app(4712, 0, "300"));
     const auto findings = scene.found();
     REQUIRE(ids(findings) == Words{"gpu_shared"});
     CHECK(findings.front().left == "GPU 0: 12300 MiB held by train (a) (4711), notebook (4712)");
@@ -100,7 +109,8 @@ TEST_CASE("machine watch: another process on the engine's GPU is found by name")
     CHECK(scene.found().empty());
     scene.smi.say("apps", app(engine_process, 0, "20000") + app(4711, 0, "[N/A]"));
     CHECK(scene.found().empty());
-    scene.smi.say("apps", app(engine_process, 0, "20000") + app(999'999, 0, "12000"));  // a number of another container
+    scene.smi.say("apps", app(engine_process, 0, "20000") +
+                              app(999'999, 0, "12000"));  // a number of another container
     CHECK(scene.found().empty());
 }
 
@@ -109,13 +119,16 @@ TEST_CASE("machine watch: all that the engine has started is the engine's") {
     scene.proc.process(400'200, engine_process, engine_process, "worker");
     scene.proc.process(400'300, 1, engine_process, "orphan of the group");
     scene.proc.process(400'400, 400'200, 400'400, "left the group");
-    scene.proc.process(400'500, 1, 400'500, "left all", 0, 0, std::string("A=b\0SERVETUNE_STUDY=study-7\0", 27));
+    scene.proc.process(400'500, 1, 400'500, "left all", 0, 0,
+                       std::string("A=b\0SERVETUNE_STUDY=study-7\0", 27));
     scene.proc.process(400'600, 400'500, 400'600, "child of what left all");
     std::string apps;
-    for (const int id : {getpid(), 400'200, 400'300, 400'400, 400'500, 400'600}) apps += app(id, 0, "9000");
+    for (const int id : {getpid(), 400'200, 400'300, 400'400, 400'500, 400'600})
+        apps += app(id, 0, "9000");
     scene.smi.say("apps", apps);
     CHECK(scene.found().empty());
-    scene.proc.process(400'700, 1, 400'700, "of another study", 0, 0, std::string("SERVETUNE_STUDY=study-70\0", 25));
+    scene.proc.process(400'700, 1, 400'700, "of another study", 0, 0,
+                       std::string("SERVETUNE_STUDY=study-70\0", 25));
     scene.smi.say("apps", apps + app(400'700, 0, "9000"));
     CHECK(ids(scene.found()) == Words{"gpu_shared"});
 }
@@ -153,12 +166,14 @@ TEST_CASE("machine watch: only the engine's GPUs are judged") {
     unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
-TEST_CASE("machine watch: where no process is told, memory in use before the start tells of others") {
+TEST_CASE(
+    "machine watch: where no process is told, memory in use before the start tells of others") {
     Scene scene;
     scene.options.before = {{0, uuid(0), 20480UL << 20UL, 81559UL << 20UL}};
     const auto findings = scene.found();
     REQUIRE(ids(findings) == Words{"gpu_shared"});
-    CHECK(findings.front().left == "GPU 0: 20480 MiB in use before the engine started, nvidia-smi does not tell by whom");
+    CHECK(findings.front().left ==
+          "GPU 0: 20480 MiB in use before the engine started, nvidia-smi does not tell by whom");
     CHECK(findings.front().right == "at most 2048 MiB");
     scene.smi.say("apps", app(999'999, 0, "20000"));  // numbers that are the host's
     CHECK(ids(scene.found()) == Words{"gpu_shared"});
@@ -172,8 +187,9 @@ TEST_CASE("machine watch: where no process is told, memory in use before the sta
 TEST_CASE("machine watch: what a board does not tell is no finding") {
     for (const char* nothing : {"[N/A]", "[Not Supported]", "N/A", "[Unknown Error]"}) {
         Scene scene;
-        scene.smi.say("gpus", "0, " + uuid(0) + ", " + nothing + ", " + nothing + ", " + nothing + ", " + nothing + ", " + nothing + ", " +
-                                  nothing + ", " + nothing + "\n");
+        scene.smi.say("gpus", "0, " + uuid(0) + ", " + nothing + ", " + nothing + ", " + nothing +
+                                  ", " + nothing + ", " + nothing + ", " + nothing + ", " +
+                                  nothing + "\n");
         scene.smi.say("apps", std::string(nothing) + ", " + nothing + ", " + nothing + "\n");
         INFO(nothing);
         CHECK(scene.found().empty());
@@ -206,9 +222,12 @@ TEST_CASE("machine watch: an nvidia-smi that hangs is left alone after its time"
     CHECK(scene.said == Words{"the GPUs cannot be watched: nvidia-smi: it did not answer in time"});
 }
 
-TEST_CASE("machine watch: a GPU that the driver loses meanwhile is found, one that it had lost before is said") {
+TEST_CASE(
+    "machine watch: a GPU that the driver loses meanwhile is found, one that it had lost before is "
+    "said") {
     const std::string words =
-        "Unable to determine the device handle for GPU 0000:02:00.0: GPU is lost.  Reboot the system to recover this GPU";
+        "Unable to determine the device handle for GPU 0000:02:00.0: GPU is lost.  Reboot the "
+        "system to recover this GPU";
     Scene scene;
     const auto lose = [&](const std::string& left) {
         fs::remove(fs::path(scene.smi.program()).parent_path() / "code");
@@ -226,7 +245,8 @@ TEST_CASE("machine watch: a GPU that the driver loses meanwhile is found, one th
     CHECK(findings.front().left == "nvidia-smi: " + words);
     CHECK(findings.front().right == "GPU 1 answers throughout");
     CHECK(scene.said.empty());
-    CHECK(ids(lose("Unable to determine the device handle for GPU0000:BA:00.0: Unknown Error\n")) == Words{"gpu_lost"});
+    CHECK(ids(lose("Unable to determine the device handle for GPU0000:BA:00.0: Unknown Error\n")) ==
+          Words{"gpu_lost"});
     CHECK(ids(lose("No devices were found\n")) == Words{"gpu_lost"});
     CHECK(scene.said.empty());
 
@@ -240,10 +260,13 @@ TEST_CASE("machine watch: a GPU that the driver loses meanwhile is found, one th
     CHECK(scene.said == Words{"the GPUs cannot be watched: nvidia-smi: " + words});
 }
 
-TEST_CASE("machine watch: nonsense is said and no finding, without an nvidia-smi nothing is asked") {
+TEST_CASE(
+    "machine watch: nonsense is said and no finding, without an nvidia-smi nothing is asked") {
     Scene scene;
-    for (const std::string& garbage : {std::string("\x01\xff,,,\n,,,,,,,,\nNVIDIA-SMI has failed because it couldn't communicate\n"),
-                                       std::string("1e99, a, b, c, d, e, f, g, h\n"), std::string(3'000'000, 'x')}) {
+    for (const std::string& garbage :
+         {std::string(
+              "\x01\xff,,,\n,,,,,,,,\nNVIDIA-SMI has failed because it couldn't communicate\n"),
+          std::string("1e99, a, b, c, d, e, f, g, h\n"), std::string(3'000'000, 'x')}) {
         scene.said.clear();
         MachineWatch machine = scene.watch();
         REQUIRE(scene.smi.asked(1));
@@ -274,7 +297,8 @@ TEST_CASE("gpu memory: it is waited for until it is free") {
     CHECK(GpuMemory("1", smi.program(), 30s).used().size() == 1);
 
     for (const char* n : {"3", "4", "5"})
-        smi.say(std::string("gpus.") + n, row({.index = 0, .used = "600"}) + row({.index = 1, .used = "516"}));
+        smi.say(std::string("gpus.") + n,
+                row({.index = 0, .used = "600"}) + row({.index = 1, .used = "516"}));
     smi.say("gpus.6", row({.index = 0, .used = "1112"}) + row({.index = 1, .used = "515"}));
     CHECK(memory.wait_until_free(before, 60s).empty());
     CHECK(smi.calls("query-gpu").size() == 6);
@@ -288,18 +312,22 @@ TEST_CASE("gpu memory: what does not go is said, and so is an nvidia-smi that do
     smi.say("gpus", row({.used = "20480"}));
     const auto begin = Clock::now();
     CHECK(memory.wait_until_free(before, 300ms) ==
-          "GPU 0: 20480 MiB of its memory are still in use after 0.3 s, 512 MiB were before the start\n");
+          "GPU 0: 20480 MiB of its memory are still in use after 0.3 s, 512 MiB were before the "
+          "start\n");
     CHECK(seconds_since(begin) >= 0.3);
     CHECK(seconds_since(begin) < 30);
 
     smi.say("gpus", "Unable to determine the device handle for GPU0000:BA:00.0: Unknown Error\n");
-    CHECK(memory.wait_until_free(before, 100s) ==
-          "cannot tell whether the GPUs' memory is free: nvidia-smi: Unable to determine the device "
-          "handle for GPU0000:BA:00.0: Unknown Error\n");
+    CHECK(
+        memory.wait_until_free(before, 100s) ==
+        "cannot tell whether the GPUs' memory is free: nvidia-smi: Unable to determine the device "
+        "handle for GPU0000:BA:00.0: Unknown Error\n");
     CHECK(memory.used().empty());
     CHECK(memory.wait_until_free({}, 100s).empty());
     smi.say("hang", "");
-    CHECK(GpuMemory("", smi.program(), 200ms).wait_until_free(before, 100s).find("did not answer in time") != std::string::npos);
+    CHECK(GpuMemory("", smi.program(), 200ms)
+              .wait_until_free(before, 100s)
+              .find("did not answer in time") != std::string::npos);
     CHECK(GpuMemory("", "no-such-nvidia-smi").used().empty());
     CHECK(GpuMemory("", "no-such-nvidia-smi").wait_until_free(before, 100s).empty());
     CHECK(seconds_since(begin) < 60);

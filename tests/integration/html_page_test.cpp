@@ -30,37 +30,48 @@ bool has_browser() {
 /// A page of twelve configurations, two of which run out of memory with words that look like
 /// markup.
 fs::path page_of_study(const TemporaryFolder& folder) {
-    std::string table = "max_num_seqs,kv_cache_dtype,status,total_tokens_per_second,time_to_first_token_p95_seconds,message\n";
+    std::string table =
+        "max_num_seqs,kv_cache_dtype,status,total_tokens_per_second,time_to_first_token_p95_"
+        "seconds,message\n";
     int n = 0;
     for (const char* seqs : {"64", "128", "256", "512", "1024", "2048"})
         for (const char* type : {"engine", "fp8"})
             table += std::string(seqs) + "," + type +
-                     (++n % 6 == 0 ? ",out_of_memory,,,\"</script><script>document.title='taken'</script><img src=x>\"\n"
-                                   : ",ok," + std::to_string(1000 + 37 * n) + "," + std::to_string(0.1 * n) + ",\n");
+                     (++n % 6 == 0 ? ",out_of_memory,,,\"</script><script>document.title='taken'</"
+                                     "script><img src=x>\"\n"
+                                   : ",ok," + std::to_string(1000 + 37 * n) + "," +
+                                         std::to_string(0.1 * n) + ",\n");
     folder.write("t.csv", table);
-    const auto study =
-        folder.write("study.yaml",
-                     "study: page\nmodel: m\nengine: vllm\nothers: default\nstrategy: exhaustive\nworkloads: [random]\n"
-                     "objective: {maximize: total_tokens_per_second, limits: [time_to_first_token_p95_seconds <= 900ms]}\n"
-                     "space: {max_num_seqs: {choice: [64, 128, 256, 512, 1024, 2048], ordered: true, default: 64}, kv_cache_dtype: "
-                     "[engine, fp8]}\nevaluator: {replay: t.csv}\n");
+    const auto study = folder.write("study.yaml",
+                                    "study: page\nmodel: m\nengine: vllm\nothers: "
+                                    "default\nstrategy: exhaustive\nworkloads: [random]\n"
+                                    "objective: {maximize: total_tokens_per_second, limits: "
+                                    "[time_to_first_token_p95_seconds <= 900ms]}\n"
+                                    "space: {max_num_seqs: {choice: [64, 128, 256, 512, 1024, "
+                                    "2048], ordered: true, default: 64}, kv_cache_dtype: "
+                                    "[engine, fp8]}\nevaluator: {replay: t.csv}\n");
     REQUIRE(autotune({"run", study.string(), "--quiet"}, folder.path()).code == 0);
     return folder.path() / "page/report.html";
 }
 
 /// What the browser makes of a page, and what it said meanwhile.
 Ran shown_by_browser(const fs::path& page, const std::string& size, const TemporaryFolder& folder) {
-    return ran(
-        {browser.string(), "--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--v=0", "--window-size=" + size,
-         "--user-data-dir=" + (folder.path() / "profile").string(), "--virtual-time-budget=3000", "--dump-dom", "file://" + page.string()},
-        folder.path());
+    return ran({browser.string(), "--headless=new", "--no-sandbox", "--disable-gpu",
+                "--enable-logging=stderr", "--v=0", "--window-size=" + size,
+                "--user-data-dir=" + (folder.path() / "profile").string(),
+                "--virtual-time-budget=3000", "--dump-dom", "file://" + page.string()},
+               folder.path());
 }
 
 /// What `script`, run behind the page's own, returns.
-nlohmann::json asked_of_page(const fs::path& page, const std::string& script, const std::string& size, const TemporaryFolder& folder) {
-    const std::string open = replaced(read_file(page), "Content-Security-Policy", "x-policy");  // which would refuse the script
+nlohmann::json asked_of_page(const fs::path& page, const std::string& script,
+                             const std::string& size, const TemporaryFolder& folder) {
+    const std::string open = replaced(read_file(page), "Content-Security-Policy",
+                                      "x-policy");  // which would refuse the script
     const std::string changed =
-        replaced(open, "</body>", "<script>document.body.dataset.answer = JSON.stringify((() => {" + script + "})());</script></body>");
+        replaced(open, "</body>",
+                 "<script>document.body.dataset.answer = JSON.stringify((() => {" + script +
+                     "})());</script></body>");
     const Ran shown = shown_by_browser(folder.write("asked.html", changed), size, folder);
     INFO(shown.err);
     CHECK(shown.code == 0);
@@ -68,8 +79,10 @@ nlohmann::json asked_of_page(const fs::path& page, const std::string& script, co
     const std::string begin = "data-answer=\"";
     const auto from = shown.out.find(begin);
     REQUIRE(from != std::string::npos);
-    std::string answer = shown.out.substr(from + begin.size(), shown.out.find('"', from + begin.size()) - from - begin.size());
-    for (auto at = answer.find("&quot;"); at != std::string::npos; at = answer.find("&quot;")) answer.replace(at, 6, "\"");
+    std::string answer = shown.out.substr(
+        from + begin.size(), shown.out.find('"', from + begin.size()) - from - begin.size());
+    for (auto at = answer.find("&quot;"); at != std::string::npos; at = answer.find("&quot;"))
+        answer.replace(at, 6, "\"");
     return nlohmann::json::parse(answer);
 }
 
@@ -137,7 +150,9 @@ TEST_CASE("page in a browser: tables sort and filter, axes change, a row finds i
     CHECK(answer["chosen"] == 1);
 }
 
-TEST_CASE("page in a browser: on a phone nothing but drawings and tables is wider, and text has contrast in light and dark") {
+TEST_CASE(
+    "page in a browser: on a phone nothing but drawings and tables is wider, and text has contrast "
+    "in light and dark") {
     if (!has_browser()) return;
     const TemporaryFolder folder;
     const fs::path page = page_of_study(folder);
@@ -164,7 +179,8 @@ TEST_CASE("page in a browser: on a phone nothing but drawings and tables is wide
                                                                                             !one.closest('[aria-hidden=true]')).length,
                 unlabelled: Array.from(document.querySelectorAll('input,select')).filter((one) => one.labels.length === 0).length};
     )js";
-    const nlohmann::json answer = asked_of_page(page, ask, "500,900", folder);  // chromium's windows are no narrower
+    const nlohmann::json answer =
+        asked_of_page(page, ask, "500,900", folder);  // chromium's windows are no narrower
     INFO(answer.dump());
     CHECK(answer["wide"] == answer["window"]);
     CHECK(answer["unnamed"] == 0);
@@ -177,7 +193,8 @@ TEST_CASE("page in a browser: on a phone nothing but drawings and tables is wide
     const std::string dark = read_file(page);
     const auto at = dark.find("@media (prefers-color-scheme:dark)");
     REQUIRE(at != std::string::npos);
-    const fs::path forced = folder.write("dark.html", replaced(dark, "@media (prefers-color-scheme:dark)", "@media all"));
+    const fs::path forced = folder.write(
+        "dark.html", replaced(dark, "@media (prefers-color-scheme:dark)", "@media all"));
     const nlohmann::json of_dark = asked_of_page(forced, ask, "500,900", folder);
     CHECK(of_dark["ratios"] != answer["ratios"]);
     for (const auto& [name, ratio] : of_dark["ratios"].items()) {

@@ -15,26 +15,32 @@ using namespace servetune::test;
 namespace {
 
 namespace fs = std::filesystem;
-const fs::path shipped_study = fs::path(SERVETUNE_SOURCE) / "search_spaces/published/qwen3-14b-h100";
+const fs::path shipped_study =
+    fs::path(SERVETUNE_SOURCE) / "search_spaces/published/qwen3-14b-h100";
 
 }  // namespace
 
-TEST_CASE("journal alone: every command that reads says the same without the study's files, and a run resumes") {
+TEST_CASE(
+    "journal alone: every command that reads says the same without the study's files, and a run "
+    "resumes") {
     const TemporaryFolder there;
     const TemporaryFolder here;
     fs::create_directories(there.path() / "parts");
     fs::copy_file(shipped_study / "study.yaml", there.path() / "parts/published.yaml");
     fs::copy_file(shipped_study / "results.csv", there.path() / "parts/results.csv");
-    const std::string study = there.write("tune.yaml", "use: parts/published.yaml\nstudy: tune\n").string();
+    const std::string study =
+        there.write("tune.yaml", "use: parts/published.yaml\nstudy: tune\n").string();
     REQUIRE(autotune({"run", study, "--trials", "4", "--quiet"}, there.path()).code == 0);
 
-    const std::vector<std::vector<std::string>> readers{{"status"},  {"report"},    {"report", "--json"}, {"report", "--html"},
-                                                        {"explain"}, {"recommend"}, {"export"},           {"export", "--format", "jsonl"}};
+    const std::vector<std::vector<std::string>> readers{
+        {"status"},  {"report"},    {"report", "--json"}, {"report", "--html"},
+        {"explain"}, {"recommend"}, {"export"},           {"export", "--format", "jsonl"}};
     std::vector<Ran> before;
     for (std::vector<std::string> words : readers) {
         words.insert(words.begin() + 1, {study, "--directory", "tune"});
         before.push_back(autotune(words, there.path()));
-        CHECK(before.back().code == (words[0] == "explain" ? 1 : 0));  // four trials explain nothing
+        CHECK(before.back().code ==
+              (words[0] == "explain" ? 1 : 0));  // four trials explain nothing
     }
     fs::copy_file(there.path() / "tune/study.db", here.path() / "copied.db");
     fs::create_directories(here.path() / "moved");
@@ -60,22 +66,28 @@ TEST_CASE("journal alone: every command that reads says the same without the stu
     CHECK(autotune({"status", "moved"}, here.path()).code == 0);
 }
 
-TEST_CASE("journal alone: it has no secret, and a variable that is not set stays as it is written") {
+TEST_CASE(
+    "journal alone: it has no secret, and a variable that is not set stays as it is written") {
     const std::string secret = "hf_abcdefgh12345678";
     const TemporaryFolder folder;
-    const std::string study = folder
-                                  .write("s.yaml",
-                                         "study: s\nmodel: Qwen/Qwen3-8B\nengine: vllm\nhardware: h100-sxm\n"
-                                         "workloads: [{use: random, requests: 8}]\nobjective: {maximize: output_tokens_per_second}\n"
-                                         "space: {max_num_seqs: [64, 256]}\nnotes: [\"key ${SERVETUNE_TEST_KEY}, copied as " +
-                                             secret +
-                                             "\"]\nbudget: 2 trials\nevaluator: simulate\n"
-                                             "arguments: [--api-key, \"${SERVETUNE_TEST_KEY}\"]\n")
-                                  .string();
+    const std::string study =
+        folder
+            .write("s.yaml",
+                   "study: s\nmodel: Qwen/Qwen3-8B\nengine: vllm\nhardware: h100-sxm\n"
+                   "workloads: [{use: random, requests: 8}]\nobjective: {maximize: "
+                   "output_tokens_per_second}\n"
+                   "space: {max_num_seqs: [64, 256]}\nnotes: [\"key ${SERVETUNE_TEST_KEY}, copied "
+                   "as " +
+                       secret +
+                       "\"]\nbudget: 2 trials\nevaluator: simulate\n"
+                       "arguments: [--api-key, \"${SERVETUNE_TEST_KEY}\"]\n")
+            .string();
     setenv("SERVETUNE_TEST_KEY", secret.c_str(), 1);
     CHECK(autotune({"run", study, "--quiet"}, folder.path()).code == 0);
     const std::vector<std::string> writers{"shell", "systemd", "compose", "kubernetes"};
-    const auto written = [&](const std::string& as) { return autotune({"recommend", "s", "--as", as}, folder.path()).out; };
+    const auto written = [&](const std::string& as) {
+        return autotune({"recommend", "s", "--as", as}, folder.path()).out;
+    };
     std::vector<std::string> before;
     for (const std::string& as : writers) before.push_back(written(as));
     CHECK(has(before.front(), "\"${SERVETUNE_TEST_KEY}\""));
@@ -92,22 +104,31 @@ TEST_CASE("journal alone: it has no secret, and a variable that is not set stays
     CHECK(has(run.err, "the environment variable 'SERVETUNE_TEST_KEY' is not set"));
 }
 
-TEST_CASE("journal alone: a comment is no change of the study, a folder without a journal is named") {
+TEST_CASE(
+    "journal alone: a comment is no change of the study, a folder without a journal is named") {
     const TemporaryFolder folder;
     const std::string text = read_file(shipped_study / "study.yaml");
     fs::copy_file(shipped_study / "results.csv", folder.path() / "results.csv");
     const std::string study = folder.write("s.yaml", text).string();
-    REQUIRE(autotune({"run", study, "--directory", "d", "--trials", "3", "--quiet"}, folder.path()).code == 0);
+    REQUIRE(autotune({"run", study, "--directory", "d", "--trials", "3", "--quiet"}, folder.path())
+                .code == 0);
     folder.write("s.yaml", "# a remark\n" + text);
-    CHECK(autotune({"run", study, "--directory", "d", "--trials", "4", "--quiet"}, folder.path()).code == 0);
+    CHECK(autotune({"run", study, "--directory", "d", "--trials", "4", "--quiet"}, folder.path())
+              .code == 0);
     CHECK(has(SqliteJournal::texts_of(folder.path() / "d").at(study), "# a remark\n"));
     // A study that ships is kept too, its engine is not.
     const std::string shipped = (shipped_study / "study.yaml").string();
-    REQUIRE(autotune({"run", shipped, "--directory", "e", "--trials", "3", "--quiet"}, folder.path()).code == 0);
-    CHECK(SqliteJournal::texts_of(folder.path() / "e").size() == 3);  // the study, its table, and which of them is the study
-    CHECK(autotune({"report", "e"}, folder.path()).out == autotune({"report", shipped, "--directory", "e"}, folder.path()).out);
+    REQUIRE(
+        autotune({"run", shipped, "--directory", "e", "--trials", "3", "--quiet"}, folder.path())
+            .code == 0);
+    CHECK(SqliteJournal::texts_of(folder.path() / "e").size() ==
+          3);  // the study, its table, and which of them is the study
+    CHECK(autotune({"report", "e"}, folder.path()).out ==
+          autotune({"report", shipped, "--directory", "e"}, folder.path()).out);
     // A journal that is damaged is rescued by its folder, though nothing can be read of its study.
-    std::fstream(folder.path() / "e/study.db", std::ios::in | std::ios::out | std::ios::binary).seekp(4096 * 3) << std::string(64, 'x');
+    std::fstream(folder.path() / "e/study.db", std::ios::in | std::ios::out | std::ios::binary)
+            .seekp(4096 * 3)
+        << std::string(64, 'x');
     CHECK(autotune({"report", "e"}, folder.path()).code != 0);
     const Ran rescued = autotune({"status", "e", "--rescue"}, folder.path());
     INFO(rescued.err);
@@ -126,8 +147,10 @@ TEST_CASE("journal alone: a comment is no change of the study, a folder without 
     CHECK(fs::file_size(folder.path() / "cut/study.db") == whole - 4196);  // it is as it was
     fs::create_directories(folder.path() / "nothing");
     folder.write("nothing/study.db", "");
-    CHECK(has(autotune({"report", "nothing/study.db"}, folder.path()).err, "autotune: journal nothing/study.db is empty\n"));
-    CHECK(has(autotune({"status", "nothing", "--rescue"}, folder.path()).err, "study.db is empty, so nothing of it can be rescued\n"));
+    CHECK(has(autotune({"report", "nothing/study.db"}, folder.path()).err,
+              "autotune: journal nothing/study.db is empty\n"));
+    CHECK(has(autotune({"status", "nothing", "--rescue"}, folder.path()).err,
+              "study.db is empty, so nothing of it can be rescued\n"));
     fs::create_directories(folder.path() / "empty");
     const Ran none = autotune({"report", "empty"}, folder.path());
     CHECK(none.code == 2);

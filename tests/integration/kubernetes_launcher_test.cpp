@@ -21,7 +21,8 @@ namespace {
 
 std::size_t count_of(const std::string& text, const std::string& part) {
     std::size_t result = 0;
-    for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size())) ++result;
+    for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size()))
+        ++result;
     return result;
 }
 
@@ -61,10 +62,11 @@ TEST_CASE("kubernetes: a launcher keeps its contract with a cluster that is a fo
 TEST_CASE("kubernetes: the engine gets its words as they are") {
     const FakeCluster cluster;
     const LauncherWorld world{kubernetes_launcher(cluster.options())};
-    Launched one(world, {"/bin/sh", "-c", "printf '<%s>' \"$@\"; echo", "x", "$(HOME)", "$$(HOME)", "$(NOSUCH)", "$HOME",
-                         "{\"a\": \"b c\"}", "it's", "$", "$$"});
+    Launched one(world, {"/bin/sh", "-c", "printf '<%s>' \"$@\"; echo", "x", "$(HOME)", "$$(HOME)",
+                         "$(NOSUCH)", "$HOME", "{\"a\": \"b c\"}", "it's", "$", "$$"});
     REQUIRE(one.process().wait(30s));
-    CHECK(of_engine(one) == "<$(HOME)><$$(HOME)><$(NOSUCH)><$HOME><{\"a\": \"b c\"}><it's><$><$$>\n");
+    CHECK(of_engine(one) ==
+          "<$(HOME)><$$(HOME)><$(NOSUCH)><$HOME><{\"a\": \"b c\"}><it's><$><$$>\n");
     CHECK(one.process().exit_code() == 0);
 }
 
@@ -83,14 +85,18 @@ TEST_CASE("kubernetes: a trial costs few calls of kubectl") {
     CHECK(count_of(calls, "--watch ") == 1);
     CHECK(count_of(calls, "logs ") <= 3);  // as it comes, what was printed last, one spare
     CHECK(count_of(calls, "delete ") == 1);
-    CHECK(count_of(calls, "\n") <= 9);  // and three questions: where it is, twice, and what its node is
+    CHECK(count_of(calls, "\n") <=
+          9);  // and three questions: where it is, twice, and what its node is
     CHECK(!has(calls, "force"));
 }
 
 TEST_CASE("kubernetes: no line is lost or repeated where the API server is gone for a while") {
     const FakeCluster cluster;
     const LauncherWorld world{kubernetes_launcher(cluster.options())};
-    Launched one(world, in_shell("i=0; while [ $i -lt 40 ]; do i=$((i+1)); echo line $i; sleep 0.1; done; exit 41"));
+    Launched one(
+        world,
+        in_shell(
+            "i=0; while [ $i -lt 40 ]; do i=$((i+1)); echo line $i; sleep 0.1; done; exit 41"));
     REQUIRE(one.comes_to_say("line 5\n"));
     cluster.set("down");
     std::this_thread::sleep_for(1s);
@@ -110,7 +116,9 @@ TEST_CASE("kubernetes: a pod that waits says why, and is removed while it does")
     cluster.set("pending", "0/1 nodes are available: 1 Insufficient nvidia.com/gpu.");
     const LauncherWorld world{kubernetes_launcher(cluster.options())};
     Launched one(world, in_shell("echo begins; sleep 60"));
-    REQUIRE(comes_true([&] { return has(world.launcher->place(one.launch()).waits, "Insufficient nvidia.com/gpu"); }));
+    REQUIRE(comes_true([&] {
+        return has(world.launcher->place(one.launch()).waits, "Insufficient nvidia.com/gpu");
+    }));
     CHECK(one.something_left());
     CHECK_FALSE(one.end(10s).killed);
     CHECK(world.launcher->remove(one.launch()) == "");
@@ -118,10 +126,14 @@ TEST_CASE("kubernetes: a pod that waits says why, and is removed while it does")
     CHECK(of_engine(one).empty());
 }
 
-TEST_CASE("kubernetes: a pod that is taken away is the cluster's fault, whatever its engine prints") {
+TEST_CASE(
+    "kubernetes: a pod that is taken away is the cluster's fault, whatever its engine prints") {
     const FakeCluster cluster;
     const LauncherWorld world{kubernetes_launcher(cluster.options())};
-    Launched one(world, in_shell("trap 'echo EngineDeadError; exit 1' TERM; echo begins; while :; do sleep 0.1; done"));
+    Launched one(
+        world,
+        in_shell(
+            "trap 'echo EngineDeadError; exit 1' TERM; echo begins; while :; do sleep 0.1; done"));
     REQUIRE(one.comes_to_say("begins"));
     cluster.set("jobs/" + one.launch().name + "/disrupted", "PreemptionByScheduler");
     REQUIRE(one.process().wait(30s));
@@ -140,7 +152,8 @@ TEST_CASE("kubernetes: a job that somebody deletes is the cluster's fault") {
     REQUIRE(one.comes_to_say("begins"));
     cluster.set("jobs/" + one.launch().name + "/deleted");
     REQUIRE(one.process().wait(30s));
-    const auto failure = world.launcher->ended(one.launch(), one.process().exit_code().value_or(0), one.process().lines());
+    const auto failure = world.launcher->ended(one.launch(), one.process().exit_code().value_or(0),
+                                               one.process().lines());
     REQUIRE(failure);
     CHECK(failure->kind == FailureKind::infrastructure);
     CHECK(has(failure->message, "deleted"));
@@ -151,7 +164,8 @@ TEST_CASE("kubernetes: an engine does not outlive a tuner that is silent, or was
     const auto launcher = kubernetes_launcher(cluster.options());
     const TemporaryFolder folder;
     LaunchRequest request;
-    request.command.argv = in_shell("trap 'echo was told; exit 3' TERM; echo begins; while :; do sleep 0.1; done");
+    request.command.argv =
+        in_shell("trap 'echo was told; exit 3' TERM; echo begins; while :; do sleep 0.1; done");
     request.mark = folder.path().string();
     const auto begun = [&](bool silent) {
         const Launch launch = launcher->launch(request);
@@ -182,7 +196,9 @@ TEST_CASE("kubernetes: an engine does not outlive a tuner that is silent, or was
     ends_by_itself(*termed);
 }
 
-TEST_CASE("kubernetes: a forward that breaks under load is the cluster's fault, one that is refused is made anew") {
+TEST_CASE(
+    "kubernetes: a forward that breaks under load is the cluster's fault, one that is refused is "
+    "made anew") {
     const FakeCluster cluster;
     KubernetesOptions options = cluster.options();
     options.reach = KubernetesReach::forward;
@@ -195,7 +211,10 @@ TEST_CASE("kubernetes: a forward that breaks under load is the cluster's fault, 
     const Launch launch = launcher->launch(request);
     cluster.set("refusing");
     Process process(client_of(launch));
-    const auto forwards = [&] { return count_of(cluster.content("calls"), "port-forward pod/" + launch.name + "-abcde 12345:12345 "); };
+    const auto forwards = [&] {
+        return count_of(cluster.content("calls"),
+                        "port-forward pod/" + launch.name + "-abcde 12345:12345 ");
+    };
     REQUIRE(comes_true([&] { return forwards() >= 3; }));  // until the engine listens
     CHECK(process.running());
     cluster.unset("refusing");

@@ -24,18 +24,27 @@ namespace fs = std::filesystem;
 
 using WordList = std::vector<std::string>;
 
-bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-bool holds(const WordList& words, const std::string& word) { return std::find(words.begin(), words.end(), word) != words.end(); }
+bool holds(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
+bool holds(const WordList& words, const std::string& word) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+}
 
 /// A script in the place of the docker client: it answers `image inspect` and records all words.
 /// `behind`: what it hands over to, without what only docker knows; empty: nothing.
 std::string docker_script(const TemporaryFolder& folder, const WordList& behind = {}) {
-    std::string script = "#!/bin/bash\nprintf '%q ' \"$@\" >> '" + (folder.path() / "calls").string() + "'; echo >> '" +
+    std::string script = "#!/bin/bash\nprintf '%q ' \"$@\" >> '" +
+                         (folder.path() / "calls").string() + "'; echo >> '" +
                          (folder.path() / "calls").string() + "'\n";
     if (behind.empty()) {
-        script += "case \"$1 $2\" in 'image inspect') echo 'servetune: sha256:abc [\"docker.io/org/engine@sha256:def\"] \"\"';; esac\n";
+        script +=
+            "case \"$1 $2\" in 'image inspect') echo 'servetune: sha256:abc "
+            "[\"docker.io/org/engine@sha256:def\"] \"\"';; esac\n";
     } else {
-        script += "words=(); for word in \"$@\"; do case \"$word\" in --gpus=*) ;; *) words+=(\"$word\");; esac; done\nexec";
+        script +=
+            "words=(); for word in \"$@\"; do case \"$word\" in --gpus=*) ;; *) "
+            "words+=(\"$word\");; esac; done\nexec";
         for (const std::string& word : behind) script += " '" + word + "'";
         script += " \"${words[@]}\"\n";
     }
@@ -46,7 +55,8 @@ std::string docker_script(const TemporaryFolder& folder, const WordList& behind 
 
 LaunchRequest simple_request() {
     LaunchRequest request;
-    request.command.argv = {"vllm", "serve", "/models/m", "--config=options.yaml", "--port", "8125"};
+    request.command.argv = {"vllm",   "serve", "/models/m", "--config=options.yaml",
+                            "--port", "8125"};
     request.command.files = {{"options.yaml", "{}"}};
     request.environment = {{"HF_TOKEN", "hf_123456"}, {"CUDA_VISIBLE_DEVICES", "7"}};
     request.image = "org/engine:1";
@@ -58,19 +68,24 @@ LaunchRequest simple_request() {
 }
 
 struct DeployedIn {
-    explicit DeployedIn(const PodmanWorld& world, ContainerOptions launching, const std::string& simengine = "")
+    explicit DeployedIn(const PodmanWorld& world, ContainerOptions launching,
+                        const std::string& simengine = "")
         : evaluator_options(options_of(folder, std::move(launching), simengine)) {
         (void)world;
-        Engine engine = Catalogue(fs::path(SERVETUNE_SOURCE) / "search_spaces").engine(std::string("vllm"));
+        Engine engine =
+            Catalogue(fs::path(SERVETUNE_SOURCE) / "search_spaces").engine(std::string("vllm"));
         SpaceDescription description{{engine}};
         description.others_searched = false;
         composition = std::make_unique<Composition>(std::move(description));
     }
-    static EngineEvaluator::Options options_of(const TemporaryFolder& folder, ContainerOptions launching, const std::string& simengine) {
+    static EngineEvaluator::Options options_of(const TemporaryFolder& folder,
+                                               ContainerOptions launching,
+                                               const std::string& simengine) {
         EngineEvaluator::Options options;
         options.folder = folder.path() / "study";
         options.deploy.launcher = container_launcher(std::move(launching));
-        options.deploy.environment = {{"SIMENGINE_OPTIONS", "--start-scale 1000 --time-scale 50 " + simengine}};
+        options.deploy.environment = {
+            {"SIMENGINE_OPTIONS", "--start-scale 1000 --time-scale 50 " + simengine}};
         options.deploy.mark = options.folder.string();
         options.deploy.stop_within_seconds = 3;
         options.deploy.ready_within_seconds = 20;
@@ -87,7 +102,8 @@ struct DeployedIn {
         workload.arrival.kind = Arrival::Kind::concurrency;
         workload.arrival.in_flight = 8;
         workload.ignore_eos = true;
-        EngineEvaluator evaluator(*composition, "Qwen/Qwen3-8B", StudyWorkloads{{workload}}, evaluator_options);
+        EngineEvaluator evaluator(*composition, "Qwen/Qwen3-8B", StudyWorkloads{{workload}},
+                                  evaluator_options);
         return evaluator.evaluate({}, {});
     }
     TemporaryFolder folder;
@@ -96,7 +112,8 @@ struct DeployedIn {
 };
 
 /// Why a deployment of `words`, called vLLM, does not start.
-Failure start_failure_of(const LauncherWorld& world, const WordList& words, const ReservedPort& port, const std::string& gpus = "") {
+Failure start_failure_of(const LauncherWorld& world, const WordList& words,
+                         const ReservedPort& port, const std::string& gpus = "") {
     const TemporaryFolder folder;
     DeployOptions options;
     options.folder = folder.path();
@@ -108,8 +125,9 @@ Failure start_failure_of(const LauncherWorld& world, const WordList& words, cons
     options.stop_within_seconds = 2;
     Command command;
     command.argv = words;
-    Deployment deployment(Catalogue(fs::path(SERVETUNE_SOURCE) / "search_spaces").engine(std::string("vllm")), command, "Qwen/Qwen3-8B",
-                          port, options);
+    Deployment deployment(
+        Catalogue(fs::path(SERVETUNE_SOURCE) / "search_spaces").engine(std::string("vllm")),
+        command, "Qwen/Qwen3-8B", port, options);
     REQUIRE(deployment.started().failure);
     return *deployment.started().failure;
 }
@@ -147,7 +165,8 @@ TEST_CASE("launcher: what podman and docker are asked for, word by word") {
     options.images = {"org/engine:1"};
     options.program = {docker_script(folder), "--context", "x"};
     // The client's own options come first, so that this script does not see what it is asked.
-    CHECK(holds(container_launcher(options)->trouble("org/engine:1"), "there is no image 'org/engine:1' here"));
+    CHECK(holds(container_launcher(options)->trouble("org/engine:1"),
+                "there is no image 'org/engine:1' here"));
     CHECK(holds(read_file(folder.path() / "calls"), "--context x image inspect --format"));
     options.program = {options.program.front()};
     options.volumes = {"/cache:/root/.cache:ro", "/data:/data"};
@@ -175,38 +194,49 @@ TEST_CASE("launcher: what podman and docker are asked for, word by word") {
                           "--mount=type=bind,source=/data,target=/data",
                           "--mount=type=bind,source=/models/m,target=/models/m,readonly",
                           "--cap-add=SYS_NICE"};
-        if (kind == ContainerKind::podman) expected.insert(expected.end(), {"--device=nvidia.com/gpu=2", "--device=nvidia.com/gpu=5"});
+        if (kind == ContainerKind::podman)
+            expected.insert(expected.end(),
+                            {"--device=nvidia.com/gpu=2", "--device=nvidia.com/gpu=5"});
         else expected.push_back("--gpus=\"device=2,5\"");
-        expected.insert(expected.end(),
-                        {"--cpuset-cpus=0,1", "--env=HF_TOKEN", "--env=SERVETUNE_STUDY", "--env=SERVETUNE_GROUP", "--env=SPT_NOENV",
-                         "--mount=type=bind,source=/studies/s/trials/3,target=/run/servetune,readonly", "--entrypoint=vllm", "sha256:abc",
-                         "serve", "/models/m", "--config=/run/servetune/options.yaml", "--port", "8125"});
+        expected.insert(
+            expected.end(),
+            {"--cpuset-cpus=0,1", "--env=HF_TOKEN", "--env=SERVETUNE_STUDY",
+             "--env=SERVETUNE_GROUP", "--env=SPT_NOENV",
+             "--mount=type=bind,source=/studies/s/trials/3,target=/run/servetune,readonly",
+             "--entrypoint=vllm", "sha256:abc", "serve", "/models/m",
+             "--config=/run/servetune/options.yaml", "--port", "8125"});
         CHECK(words == expected);
         CHECK(launch.environment == std::map<std::string, std::string>{{"HF_TOKEN", "hf_123456"}});
         CHECK(plain->launch(simple_request()).name != launch.name);
         CHECK(plain->pinned("org/engine:1") == "sha256:abc [\"docker.io/org/engine@sha256:def\"]");
         CHECK(plain->remove(launch) == "");
         const std::string calls = read_file(folder.path() / "calls");
-        CHECK(holds(calls, (kind == ContainerKind::podman ? "rm --force --time=0 --volumes " : "rm --force --volumes ") + launch.name));
+        CHECK(holds(calls, (kind == ContainerKind::podman ? "rm --force --time=0 --volumes "
+                                                          : "rm --force --volumes ") +
+                               launch.name));
         CHECK(plain->leftovers("/studies/s").empty());
-        CHECK(holds(read_file(folder.path() / "calls"), "ps --all --filter " + label.substr(2, 5) + "=servetune.study="));
+        CHECK(holds(read_file(folder.path() / "calls"),
+                    "ps --all --filter " + label.substr(2, 5) + "=servetune.study="));
         LaunchRequest compiling = simple_request();
         compiling.caches = {"TRITON_CACHE_DIR", "VLLM_CACHE_ROOT"};
         compiling.environment["VLLM_CACHE_ROOT"] = "/own";  // the study's own
         const Launch kept = plain->launch(compiling);
-        CHECK(holds(kept.argv, "--mount=type=volume,source=servetune-caches-abc,target=/var/cache/servetune"));
+        CHECK(holds(kept.argv,
+                    "--mount=type=volume,source=servetune-caches-abc,target=/var/cache/servetune"));
         CHECK(kept.environment.at("TRITON_CACHE_DIR") == "/var/cache/servetune/TRITON_CACHE_DIR");
         CHECK(kept.environment.at("VLLM_CACHE_ROOT") == "/own");
         CHECK(holds(kept.argv, "--env=TRITON_CACHE_DIR"));
         ContainerOptions as_user = options;
         as_user.options = {"--user=1000"};
-        CHECK_FALSE(container_launcher(as_user)->launch(compiling).environment.contains("TRITON_CACHE_DIR"));
+        CHECK_FALSE(container_launcher(as_user)->launch(compiling).environment.contains(
+            "TRITON_CACHE_DIR"));
         LaunchRequest shown = simple_request();
         CHECK(plain->shown(shown).text().find("hf_123456") == std::string::npos);
         CHECK(holds(plain->shown(shown).argv, "--env=HF_TOKEN"));
         LaunchRequest changed = simple_request();
         changed.environment = {{"LD_PRELOAD", "/x.so"}};
-        CHECK(holds(message_of<IoError>([&] { (void)plain->launch(changed); }), "the engine's environment has 'LD_PRELOAD'"));
+        CHECK(holds(message_of<IoError>([&] { (void)plain->launch(changed); }),
+                    "the engine's environment has 'LD_PRELOAD'"));
     }
 }
 
@@ -218,66 +248,90 @@ TEST_CASE("launcher: names that would be read as options, and volumes that are n
         return options.why_invalid();
     };
     CHECK(why([](ContainerOptions&) {}).empty());
-    for (const char* image : {"", "--privileged", "org/engine:1 --privileged", "$(id)", "org/engine;id", "org\nengine"})
-        CHECK(holds(why([&](ContainerOptions& options) { options.images = {image}; }), "image: a name such as"));
-    for (const char* volume : {"/a", "a:/b", "/a:b", "/a:/b:rx", "/a,readonly:/b", "/a:/b\"", "/a:/b:ro:z", ""})
-        CHECK(holds(why([&](ContainerOptions& options) { options.volumes = {volume}; }), "volumes: SOURCE:TARGET"));
-    CHECK(holds(why([](ContainerOptions& options) { options.models = {"/a,b"}; }), "model: an absolute path"));
-    CHECK(holds(why([](ContainerOptions& options) { options.images.clear(); }), "image: the name of an image wanted, got none"));
+    for (const char* image :
+         {"", "--privileged", "org/engine:1 --privileged", "$(id)", "org/engine;id", "org\nengine"})
+        CHECK(holds(why([&](ContainerOptions& options) { options.images = {image}; }),
+                    "image: a name such as"));
+    for (const char* volume :
+         {"/a", "a:/b", "/a:b", "/a:/b:rx", "/a,readonly:/b", "/a:/b\"", "/a:/b:ro:z", ""})
+        CHECK(holds(why([&](ContainerOptions& options) { options.volumes = {volume}; }),
+                    "volumes: SOURCE:TARGET"));
+    CHECK(holds(why([](ContainerOptions& options) { options.models = {"/a,b"}; }),
+                "model: an absolute path"));
+    CHECK(holds(why([](ContainerOptions& options) { options.images.clear(); }),
+                "image: the name of an image wanted, got none"));
     CHECK(holds(why([](ContainerOptions& options) { options.shm_bytes = 0; }), "shm_bytes"));
 
     const TemporaryFolder folder;
     const auto refusal = [&](const std::string& deploy) {
-        const auto file = folder.write("s.yaml",
-                                       "study: s\nmodel: org/m\nengine: vllm\nothers: default\nworkloads: [{use: random}]\n"
-                                       "objective: {maximize: total_tokens_per_second}\nevaluator: {deploy: {" +
-                                           deploy + "}}\n");
-        return message_of<Error>([&] { (void)load_study(file, Catalogue(fs::path(SERVETUNE_SOURCE) / "search_spaces")); });
+        const auto file = folder.write(
+            "s.yaml",
+            "study: s\nmodel: org/m\nengine: vllm\nothers: default\nworkloads: [{use: random}]\n"
+            "objective: {maximize: total_tokens_per_second}\nevaluator: {deploy: {" +
+                deploy + "}}\n");
+        return message_of<Error>([&] {
+            (void)load_study(file, Catalogue(fs::path(SERVETUNE_SOURCE) / "search_spaces"));
+        });
     };
     CHECK(holds(refusal("launcher: podman"),
-                "an old key: leave it out, `container`, `ssh`, `slurm`, `kubernetes` or `ray` says it (docker: `container: {program: "
+                "an old key: leave it out, `container`, `ssh`, `slurm`, `kubernetes` or `ray` says "
+                "it (docker: `container: {program: "
                 "[docker], ...}`)"));
     CHECK(holds(refusal("container: {image: a}, ssh: {host: b}"), "one of them"));
-    CHECK(holds(refusal("container: {program: [docker], image: \"--privileged\"}"), "image: a name such as"));
+    CHECK(holds(refusal("container: {program: [docker], image: \"--privileged\"}"),
+                "image: a name such as"));
     CHECK(holds(refusal("container: {program: [docker]}"), "image"));
     CHECK(refusal("container: {program: [docker], image: [a:1, b:2]}").empty());
 }
 
-TEST_CASE("launcher: a client that is missing, a daemon that is gone and an image that is not there are told apart") {
+TEST_CASE(
+    "launcher: a client that is missing, a daemon that is gone and an image that is not there are "
+    "told apart") {
     const TemporaryFolder folder;
     ContainerOptions options;
     options.images = {"org/engine:1"};
     options.program = {"/no/such/podman"};
-    CHECK(container_launcher(options)->trouble("org/engine:1") == "there is no program '/no/such/podman' in $PATH to run containers with");
+    CHECK(container_launcher(options)->trouble("org/engine:1") ==
+          "there is no program '/no/such/podman' in $PATH to run containers with");
     CHECK(container_launcher(options)->leftovers("/s").empty());
 
     const auto client = [&](const std::string& says, int code) {
-        const auto file = folder.write("client", "#!/bin/sh\necho '" + says + "' >&2\nexit " + std::to_string(code) + "\n");
+        const auto file = folder.write(
+            "client", "#!/bin/sh\necho '" + says + "' >&2\nexit " + std::to_string(code) + "\n");
         fs::permissions(file, fs::perms::owner_all);
         options.program = {file.string()};
         options.kind = ContainerKind::docker;
         return container_launcher(options);
     };
-    const std::string gone = "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?";
+    const std::string gone =
+        "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon "
+        "running?";
     CHECK(client(gone, 1)->trouble("org/engine:1") == "docker cannot run containers here: " + gone);
     CHECK(holds(message_of<IoError>([&] { (void)client(gone, 1)->leftovers("/s"); }),
                 "does not say which containers an earlier run has left"));
-    const auto failure = client(gone, 1)->ended({{}, {}, "servetune-x", "org/engine:1", "vllm"}, 125, {gone});
+    const auto failure =
+        client(gone, 1)->ended({{}, {}, "servetune-x", "org/engine:1", "vllm"}, 125, {gone});
     REQUIRE(failure);
     CHECK(failure->kind == FailureKind::infrastructure);
-    const std::string none = client("Error: No such image: org/engine:1", 1)->trouble("org/engine:1");
+    const std::string none =
+        client("Error: No such image: org/engine:1", 1)->trouble("org/engine:1");
     CHECK(holds(none, "there is no image 'org/engine:1' here"));
     CHECK(holds(none, "docker pull org/engine:1"));
-    CHECK(holds(client("permission denied", 1)->remove({{}, {}, "servetune-x"}), "would not go: permission denied"));
+    CHECK(holds(client("permission denied", 1)->remove({{}, {}, "servetune-x"}),
+                "would not go: permission denied"));
 
     // The real client, where there is one and no daemon behind it.
-    if (const std::string docker = program_in_path("docker"); !docker.empty() && ran({docker, "version"}, folder.path()).code != 0) {
+    if (const std::string docker = program_in_path("docker");
+        !docker.empty() && ran({docker, "version"}, folder.path()).code != 0) {
         options.program = {docker};
-        CHECK(holds(container_launcher(options)->trouble("org/engine:1"), "docker cannot run containers here: "));
+        CHECK(holds(container_launcher(options)->trouble("org/engine:1"),
+                    "docker cannot run containers here: "));
     }
 }
 
-TEST_CASE("launcher: engines in containers of podman are measured, and what goes wrong is told as what it is") {
+TEST_CASE(
+    "launcher: engines in containers of podman are measured, and what goes wrong is told as what "
+    "it is") {
     if (!podman_world().works()) return;
     const PodmanWorld& world = podman_world();
     const DeployedIn good(world, world.launching());
@@ -285,7 +339,8 @@ TEST_CASE("launcher: engines in containers of podman are measured, and what goes
     INFO((std::holds_alternative<Failure>(outcome) ? std::get<Failure>(outcome).message : ""));
     REQUIRE(std::holds_alternative<Measurement>(outcome));
     CHECK(std::get<Measurement>(outcome).metrics.at("success_ratio").value == 1);
-    CHECK(holds(read_file(good.evaluator_options.folder / "trials/0/engine.log"), "Application startup complete"));
+    CHECK(holds(read_file(good.evaluator_options.folder / "trials/0/engine.log"),
+                "Application startup complete"));
     CHECK(world.containers().empty());
 
     const auto failure_of = [&](ContainerOptions options, const std::string& simengine) {
@@ -297,16 +352,20 @@ TEST_CASE("launcher: engines in containers of podman are measured, and what goes
     };
     const Failure died = failure_of(world.launching(), "--misbehave die_at_tokens=500");
     CHECK(died.kind == FailureKind::crashed_under_load);
-    CHECK(failure_of(world.launching(), "--hardware l4 --model Qwen/Qwen3-32B").kind == FailureKind::out_of_memory);
+    CHECK(failure_of(world.launching(), "--hardware l4 --model Qwen/Qwen3-32B").kind ==
+          FailureKind::out_of_memory);
     CHECK(failure_of(world.launching(), "--misbehave exit_at_load=3").kind == FailureKind::other);
 
     ContainerOptions missing = world.launching();
     missing.images = {"localhost/servetune-none:1"};
     const DeployedIn without(world, missing);
-    CHECK(holds(message_of<IoError>([&] { (void)without.measure(); }), "there is no image 'localhost/servetune-none:1' here"));
+    CHECK(holds(message_of<IoError>([&] { (void)without.measure(); }),
+                "there is no image 'localhost/servetune-none:1' here"));
 }
 
-TEST_CASE("launcher: a container that is killed for want of memory has run out of it, a port that is taken is the machine's fault") {
+TEST_CASE(
+    "launcher: a container that is killed for want of memory has run out of it, a port that is "
+    "taken is the machine's fault") {
     if (!podman_world().works()) return;
     const PodmanWorld& world = podman_world();
     ContainerOptions tight = world.launching();
@@ -315,14 +374,16 @@ TEST_CASE("launcher: a container that is killed for want of memory has run out o
     const LauncherWorld bounded{container_launcher(tight), PodmanWorld::image};
     // With control groups of version 1 podman does not say that it was this; the kernel's count
     // does.
-    const Failure eaten = start_failure_of(bounded, {"/bin/sh", "-c", "x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done"}, ReservedPort());
+    const Failure eaten = start_failure_of(
+        bounded, {"/bin/sh", "-c", "x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done"}, ReservedPort());
     INFO(eaten.message);
     CHECK(eaten.kind == FailureKind::out_of_memory);
     CHECK(holds(eaten.message, "want of memory"));
 
     // No such GPU on this machine.
     const LauncherWorld plain{container_launcher(world.launching()), PodmanWorld::image};
-    const Failure without = start_failure_of(plain, {"/bin/sh", "-c", "exit 0"}, ReservedPort(), "0,1");
+    const Failure without =
+        start_failure_of(plain, {"/bin/sh", "-c", "exit 0"}, ReservedPort(), "0,1");
     INFO(without.message);
     CHECK(without.kind == FailureKind::infrastructure);
     CHECK(holds(without.message, "podman cannot give the container its GPUs"));
@@ -332,7 +393,13 @@ TEST_CASE("launcher: a container that is killed for want of memory has run out o
     const sockaddr_in address = loopback(static_cast<std::uint16_t>(port.number()));
     REQUIRE(bind(holder.id(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
     REQUIRE(listen(holder.id(), 1) == 0);
-    const WordList serve{"vllm", "serve", "Qwen/Qwen3-8B", "--host", "127.0.0.1", "--port", std::to_string(port.number())};
+    const WordList serve{"vllm",
+                         "serve",
+                         "Qwen/Qwen3-8B",
+                         "--host",
+                         "127.0.0.1",
+                         "--port",
+                         std::to_string(port.number())};
     const Failure taken = start_failure_of(plain, serve, port);
     INFO(taken.message);
     CHECK(taken.kind == FailureKind::infrastructure);

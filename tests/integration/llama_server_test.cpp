@@ -41,7 +41,9 @@ std::string build_of(const std::string& program, const fs::path& folder) {
     REQUIRE(process.wait_at_most(60s) == 0);
     const std::string text = process.out() + process.err();
     const auto at = text.find("(build ");
-    return at == std::string::npos ? "" : "b" + text.substr(at + 7, text.find_first_not_of("0123456789", at + 7) - at - 7);
+    return at == std::string::npos
+               ? ""
+               : "b" + text.substr(at + 7, text.find_first_not_of("0123456789", at + 7) - at - 7);
 }
 
 /// What is promised holds for the builds that were read. Debian goes on to others without asking
@@ -49,14 +51,16 @@ std::string build_of(const std::string& program, const fs::path& folder) {
 class Findings {
 public:
     explicit Findings(std::string build) : build_(std::move(build)) {
-        for (const FlagFacts& facts : known_versions(root, "llama.cpp")) binding_ = binding_ || facts.version == build_;
+        for (const FlagFacts& facts : known_versions(root, "llama.cpp"))
+            binding_ = binding_ || facts.version == build_;
     }
     void add(std::string finding) { findings_.push_back(std::move(finding)); }
     void judge() const {
         for (const std::string& finding : findings_) UNSCOPED_INFO(finding);
         if (binding_) CHECK(findings_.empty());
         else
-            WARN("llama.cpp " << build_ << " is none of the builds that are stored; " << findings_.size() << " findings"
+            WARN("llama.cpp " << build_ << " is none of the builds that are stored; "
+                              << findings_.size() << " findings"
                               << (findings_.empty() ? "" : ", first: " + findings_.front()));
     }
 
@@ -74,13 +78,17 @@ std::string parser_refusal(const std::vector<std::string>& argv, const fs::path&
     const std::string log = process.out() + process.err();
     if (!code) return "did not end";
     for (const char* refused : {"error: invalid argument", "error while handling argument"})
-        if (const auto at = log.find(refused); at != std::string::npos) return log.substr(at, log.find('\n', at) - at);
-    return log.find("failed to open GGUF file") != std::string::npos ? "" : "never came to open the model: " + log;
+        if (const auto at = log.find(refused); at != std::string::npos)
+            return log.substr(at, log.find('\n', at) - at);
+    return log.find("failed to open GGUF file") != std::string::npos
+               ? ""
+               : "never came to open the model: " + log;
 }
 
 SpaceEntry within(std::string name, std::vector<Value> values) {
     SpaceEntry entry{std::move(name)};
-    entry.offers_unset = std::erase_if(values, [](const Value& value) { return is_unset(value); }) > 0;
+    entry.offers_unset =
+        std::erase_if(values, [](const Value& value) { return is_unset(value); }) > 0;
     entry.domain = ChoiceDomain{std::move(values)};
     return entry;
 }
@@ -111,15 +119,19 @@ TEST_CASE("llama-server: its --help lists every flag of the engine file") {
         if (facts.version != build) continue;
         for (const auto& [flag, fact] : facts.flags) ask(flag);
         for (const std::string& flag : installed.flags)
-            if (!facts.flags.contains(flag)) findings.add("--help lists " + flag + ", the stored facts do not");
+            if (!facts.flags.contains(flag))
+                findings.add("--help lists " + flag + ", the stored facts do not");
     }
     findings.judge();
     CHECK(asked > 50);
     CHECK_FALSE(installed.flags.contains("--no-such-flag"));
-    WARN("llama.cpp " << build << ": " << asked << " flags looked up among the " << installed.flags.size() << " of its --help");
+    WARN("llama.cpp " << build << ": " << asked << " flags looked up among the "
+                      << installed.flags.size() << " of its --help");
 }
 
-TEST_CASE("llama-server: its argument parser takes 50 random feasible configurations, and not what is wrong") {
+TEST_CASE(
+    "llama-server: its argument parser takes 50 random feasible configurations, and not what is "
+    "wrong") {
     const std::string program = llama_server();
     if (program.empty()) return;
     const TemporaryFolder folder;
@@ -129,14 +141,16 @@ TEST_CASE("llama-server: its argument parser takes 50 random feasible configurat
     const SearchSpace space(composition.parameters(), composition.constraints());
     const FeasibleSet feasible(space);
     Rng rng(1);
-    const std::vector<std::string> plain = composition.render(space.default_configuration(), target).argv;
+    const std::vector<std::string> plain =
+        composition.render(space.default_configuration(), target).argv;
     const auto with = [&](std::vector<std::string> more) {
         more.insert(more.begin(), plain.begin(), plain.end());
         return parser_refusal(more, folder.path());
     };
     CHECK(with({}).empty());
     CHECK(with({"--no-such-flag"}) == "error: invalid argument: --no-such-flag");
-    CHECK(with({"--cache-type-v", "q9"}).starts_with("error while handling argument \"--cache-type-v\""));
+    CHECK(with({"--cache-type-v", "q9"})
+              .starts_with("error while handling argument \"--cache-type-v\""));
     CHECK(with({"--parallel", "0"}).starts_with("error while handling argument \"--parallel\""));
     CHECK(with({"--mlock"}) == "error: invalid argument: --mlock");
 
@@ -164,10 +178,13 @@ TEST_CASE("llama-server: it takes both ends of every range and every value of ev
                 if (!is_unset(value)) values.push_back(text_of(value));
         if (declared.destination.flag.empty()) continue;
         for (const std::string& value : values) {
-            const std::string refusal = parser_refusal({program, "--model", (folder.path() / "absent.gguf").string(), "--host", "127.0.0.1",
-                                                        "--port", std::to_string(free_port()), declared.destination.flag, value},
-                                                       folder.path());
-            if (!refusal.empty()) findings.add(declared.parameter.name + " = " + value + ": " + refusal);
+            const std::string refusal =
+                parser_refusal({program, "--model", (folder.path() / "absent.gguf").string(),
+                                "--host", "127.0.0.1", "--port", std::to_string(free_port()),
+                                declared.destination.flag, value},
+                               folder.path());
+            if (!refusal.empty())
+                findings.add(declared.parameter.name + " = " + value + ": " + refusal);
         }
     }
     findings.judge();
@@ -179,40 +196,47 @@ TEST_CASE("llama-server: 8 random configurations serve a tiny model and stop whe
     const TemporaryFolder folder;
     const std::string model = folder.write("tiny.gguf", TinyModel{}.gguf()).string();
     // What two processors and little memory bear; the rest keeps its defaults.
-    const auto integers = [](std::initializer_list<std::int64_t> list) { return std::vector<Value>(list.begin(), list.end()); };
-    const std::vector<Value> cache_types{Unset{}, "f32", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "iq4_nl", "q4_0"};
+    const auto integers = [](std::initializer_list<std::int64_t> list) {
+        return std::vector<Value>(list.begin(), list.end());
+    };
+    const std::vector<Value> cache_types{Unset{}, "f32",  "bf16",   "q8_0", "q5_1",
+                                         "q5_0",  "q4_1", "iq4_nl", "q4_0"};
     SpaceDescription description{{engine(program)}};
     description.others_searched = false;
-    description.entries = {within("threads", integers({1, 2})),
-                           within("ctx_size", integers({1024, 2048, 4096})),
-                           within("parallel", integers({1, 2, 4})),
-                           within("batch_size", integers({64, 256, 2048})),
-                           within("ubatch_size", integers({32, 64, 512})),
-                           within("flash_attention", {Unset{}, "on", "off", "auto"}),
-                           within("cache_type_k", cache_types),
-                           within("cache_type_v", cache_types),
-                           within("kv_unified", {Unset{}, true, false}),
-                           within("cont_batching", {true, false}),
-                           within("cache_prompt", {true, false}),
-                           within("load_mode", {Unset{}, "none", "mmap"}),
-                           within("spec_type", {"none", "ngram-simple", "ngram-mod", "ngram-map-k"})};
+    description.entries = {
+        within("threads", integers({1, 2})),
+        within("ctx_size", integers({1024, 2048, 4096})),
+        within("parallel", integers({1, 2, 4})),
+        within("batch_size", integers({64, 256, 2048})),
+        within("ubatch_size", integers({32, 64, 512})),
+        within("flash_attention", {Unset{}, "on", "off", "auto"}),
+        within("cache_type_k", cache_types),
+        within("cache_type_v", cache_types),
+        within("kv_unified", {Unset{}, true, false}),
+        within("cont_batching", {true, false}),
+        within("cache_prompt", {true, false}),
+        within("load_mode", {Unset{}, "none", "mmap"}),
+        within("spec_type", {"none", "ngram-simple", "ngram-mod", "ngram-map-k"})};
     const Composition composition(description);
     const SearchSpace space(composition.parameters(), composition.constraints());
     const FeasibleSet feasible(space);
     Rng rng(1);
     for (int i = 0; i < 8; ++i) {
         const std::uint16_t port = free_port();
-        const Command command = composition.render(feasible.sample(rng), {model, "127.0.0.1", port});
+        const Command command =
+            composition.render(feasible.sample(rng), {model, "127.0.0.1", port});
         INFO(command.text());
         ChildProcess process(command.argv, folder.path());
         HttpAnswer health;
-        for (int tries = 0; tries < 600 && health.status != 200 && !process.wait_at_most(0s); ++tries) {
+        for (int tries = 0; tries < 600 && health.status != 200 && !process.wait_at_most(0s);
+             ++tries) {
             std::this_thread::sleep_for(50ms);
             health = http(port, "/health");
         }
         INFO(process.err());
         REQUIRE(health.status == 200);
-        const HttpAnswer answer = http(port, "/v1/completions", R"({"prompt": "to be", "max_tokens": 5, "ignore_eos": true})");
+        const HttpAnswer answer = http(
+            port, "/v1/completions", R"({"prompt": "to be", "max_tokens": 5, "ignore_eos": true})");
         INFO(answer.body);
         REQUIRE(answer.status == 200);
         CHECK(Json::parse(answer.body)["usage"]["completion_tokens"] == 5);
@@ -244,20 +268,37 @@ TEST_CASE("llama-server: a load test of it counts what it counts, and is sound")
     const std::string program = llama_server();
     if (program.empty()) return;
     const TemporaryFolder folder;
-    const std::string model =
-        folder
-            .write("tiny.gguf",
-                   TinyModel{.embedding = 256, .layers = 6, .heads = 4, .kv_heads = 2, .feed_forward = 768, .context_tokens = 65536}.gguf())
-            .string();
+    const std::string model = folder
+                                  .write("tiny.gguf", TinyModel{.embedding = 256,
+                                                                .layers = 6,
+                                                                .heads = 4,
+                                                                .kv_heads = 2,
+                                                                .feed_forward = 768,
+                                                                .context_tokens = 65536}
+                                                          .gguf())
+                                  .string();
     const Engine llama = engine(program);
     const std::uint16_t port = free_port();
-    const std::vector<std::string> command{program,     "--model",   model, "--host",     "127.0.0.1", "--port",     std::to_string(port),
-                                           "--metrics", "--threads", "1",   "--parallel", "8",         "--ctx-size", "65536"};
+    const std::vector<std::string> command{program,
+                                           "--model",
+                                           model,
+                                           "--host",
+                                           "127.0.0.1",
+                                           "--port",
+                                           std::to_string(port),
+                                           "--metrics",
+                                           "--threads",
+                                           "1",
+                                           "--parallel",
+                                           "8",
+                                           "--ctx-size",
+                                           "65536"};
     std::optional<OnCore> core(0);
     ChildProcess process(command, folder.path());
     core.reset();
     core.emplace(1);
-    for (int tries = 0; tries < 600 && http(port, "/health").status != 200 && !process.wait_at_most(0s); ++tries)
+    for (int tries = 0;
+         tries < 600 && http(port, "/health").status != 200 && !process.wait_at_most(0s); ++tries)
         std::this_thread::sleep_for(50ms);
     LoadTest test;
     test.endpoint.url = "http://127.0.0.1:" + std::to_string(port);
@@ -269,7 +310,8 @@ TEST_CASE("llama-server: a load test of it counts what it counts, and is sound")
     for (int token = 128; token < 256; ++token) bias.push_back({token, false});
     test.endpoint.extra_body = Json{{"cache_prompt", false}, {"logit_bias", bias}}.dump();
     test.workload.name = "random";
-    test.workload.dataset = {.kind = Dataset::Kind::random, .input_tokens = 200, .output_tokens = 48};
+    test.workload.dataset = {
+        .kind = Dataset::Kind::random, .input_tokens = 200, .output_tokens = 48};
     test.workload.requests = 64;
     test.workload.arrival = {.kind = Arrival::Kind::concurrency, .in_flight = 8};
     test.workload.ignore_eos = true;
@@ -284,14 +326,17 @@ TEST_CASE("llama-server: a load test of it counts what it counts, and is sound")
     // On a machine that is busy with other things the client may be late, and then many tokens come
     // in one read (order: a median gap of 0); what it says of the server still has to fit.
     const auto& findings = result.validity.findings;
-    const bool was_late = std::any_of(findings.begin(), findings.end(), [](const Finding& finding) { return finding.id == "client"; });
+    const bool was_late = std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
+        return finding.id == "client";
+    });
     for (const Finding& finding : findings)
         (was_late && (finding.id == "client" || finding.id == "order") ? late : found) +=
             "; " + finding.id + ": " + finding.left + " against " + finding.right;
     INFO(found);
     CHECK(found.empty());
-    WARN("llama-server: " << *figures.output_tokens_per_second << " tokens/s, " << *figures.server.output_tokens
-                          << " tokens by both counts; audit: " << name_in(verdicts, result.validity.verdict) << late);
+    WARN("llama-server: " << *figures.output_tokens_per_second << " tokens/s, "
+                          << *figures.server.output_tokens << " tokens by both counts; audit: "
+                          << name_in(verdicts, result.validity.verdict) << late);
     process.signal(SIGTERM);
     CHECK(process.wait_at_most(60s) == 0);
 }
@@ -309,10 +354,12 @@ TEST_CASE("llama-server: what the engine file forbids ends it at the start") {
     Findings findings(build_of(program, folder.path()));
     for (const Assignment& settings : forbidden) {
         const Configuration configuration = space.changed(space.default_configuration(), settings);
-        const Command command = composition.render(configuration, {model, "127.0.0.1", free_port()});
+        const Command command =
+            composition.render(configuration, {model, "127.0.0.1", free_port()});
         CHECK_FALSE(space.feasible(configuration));
         ChildProcess process(command.argv, folder.path());
-        if (process.wait_at_most(60s).value_or(0) == 0) findings.add("goes on with " + command.text());
+        if (process.wait_at_most(60s).value_or(0) == 0)
+            findings.add("goes on with " + command.text());
     }
     findings.judge();
 }

@@ -83,24 +83,30 @@ std::vector<std::uint16_t> ports_in(const fs::path& trials) {
         const std::string log = read_file(trial.path() / "engine.log");
         const std::string before = "listening on http://127.0.0.1:";
         if (const auto at = log.find(before); at != std::string::npos)
-            result.push_back(static_cast<std::uint16_t>(std::atoi(log.c_str() + at + before.size())));
+            result.push_back(
+                static_cast<std::uint16_t>(std::atoi(log.c_str() + at + before.size())));
     }
     return result;
 }
 
 }  // namespace
 
-TEST_CASE("llama-server tuned: at most eight trials, the one that it refuses read rightly, every token counted twice, nothing left") {
+TEST_CASE(
+    "llama-server tuned: at most eight trials, the one that it refuses read rightly, every token "
+    "counted twice, nothing left") {
     const std::string program = llama_server();
     if (program.empty()) return;
     const TemporaryFolder folder;
-    const std::string model = folder.write("tiny.gguf", TinyModel{.context_tokens = 32768}.gguf()).string();
-    (void)folder.write("engine.yaml", without_the_rule(read_file(shipped_spaces / "engines/llama.cpp.yaml")));
+    const std::string model =
+        folder.write("tiny.gguf", TinyModel{.context_tokens = 32768}.gguf()).string();
+    (void)folder.write("engine.yaml",
+                       without_the_rule(read_file(shipped_spaces / "engines/llama.cpp.yaml")));
     const std::string file = folder.write("study.yaml", study).string();
     const fs::path results = folder.path() / "results";
     const std::string path = fs::path(program).parent_path().string() + ":" + std::getenv("PATH");
-    ChildProcess run({"/usr/bin/env", "PATH=" + path, "GGUF=" + model, "SERVETUNE_SEARCH_SPACES=" + shipped_spaces.string(),
-                      SERVETUNE_PROGRAM, "run", file, "--directory", results.string(), "--json", "--quiet"},
+    ChildProcess run({"/usr/bin/env", "PATH=" + path, "GGUF=" + model,
+                      "SERVETUNE_SEARCH_SPACES=" + shipped_spaces.string(), SERVETUNE_PROGRAM,
+                      "run", file, "--directory", results.string(), "--json", "--quiet"},
                      folder.path());
     const auto code = run.wait_at_most(900s);
     INFO(run.err());
@@ -114,7 +120,8 @@ TEST_CASE("llama-server tuned: at most eight trials, the one that it refuses rea
     REQUIRE(report.at("trials").at("failed") == 1);
     const Json& failure = report.at("failures").at(0);
     CHECK(failure.at("kind") == "unsupported");
-    CHECK(failure.at("message").get<std::string>().find("quantized V cache requires flash_attn to be enabled") != std::string::npos);
+    CHECK(failure.at("message").get<std::string>().find(
+              "quantized V cache requires flash_attn to be enabled") != std::string::npos);
     CHECK(failure.at("configuration").at("flash_attention") == "off");
     CHECK(failure.at("configuration").at("cache_type_v") == "q8_0");
     CHECK(fs::exists(failure.at("log").get<std::string>()));
@@ -125,7 +132,8 @@ TEST_CASE("llama-server tuned: at most eight trials, the one that it refuses rea
             // "server" also tells of prompt tokens from the cache, and here it may: a slot that has
             // served before keeps the words that the chat template puts before every prompt. That
             // its count of generated tokens is another than ours it must not say.
-            CHECK(finding.at("left").get<std::string>().find("server generated") == std::string::npos);
+            CHECK(finding.at("left").get<std::string>().find("server generated") ==
+                  std::string::npos);
         }
 
     const std::vector<Trial> trials = SqliteJournal::read(results).trials();
@@ -137,7 +145,8 @@ TEST_CASE("llama-server tuned: at most eight trials, the one that it refuses rea
         CHECK(measurement->metrics.at("success_ratio").value == 1);
         CHECK(measurement->metrics.at("output_tokens").value == 12 * 16);
         CHECK(measurement->metrics.at("server_output_tokens").value == 12 * 16);
-        CHECK(measurement->metrics.at("server_input_tokens").value + measurement->metrics.at("server_prefix_hit_tokens").value ==
+        CHECK(measurement->metrics.at("server_input_tokens").value +
+                  measurement->metrics.at("server_prefix_hit_tokens").value ==
               measurement->metrics.at("input_tokens").value);
     }
 
@@ -151,12 +160,18 @@ TEST_CASE("llama-server: the laptop's study is one that it takes") {
     const std::string program = llama_server();
     if (program.empty()) return;
     const TemporaryFolder folder;
-    const std::string model = folder.write("tiny.gguf", TinyModel{.context_tokens = 16384}.gguf()).string();
+    const std::string model =
+        folder.write("tiny.gguf", TinyModel{.context_tokens = 16384}.gguf()).string();
     const auto autotune = [&](std::vector<std::string> words) {
-        words.insert(words.begin(), {"/usr/bin/env", "PATH=" + fs::path(program).parent_path().string() + ":" + std::getenv("PATH"),
-                                     "GGUF=" + model, "SERVETUNE_SEARCH_SPACES=" + shipped_spaces.string(), SERVETUNE_PROGRAM});
+        words.insert(
+            words.begin(),
+            {"/usr/bin/env",
+             "PATH=" + fs::path(program).parent_path().string() + ":" + std::getenv("PATH"),
+             "GGUF=" + model, "SERVETUNE_SEARCH_SPACES=" + shipped_spaces.string(),
+             SERVETUNE_PROGRAM});
         ChildProcess process(words, folder.path());
-        const auto code = process.wait_at_most(900s);  // a busy machine takes minutes, and disturbed trials are measured again
+        const auto code = process.wait_at_most(
+            900s);  // a busy machine takes minutes, and disturbed trials are measured again
         return std::pair(code.value_or(-1), process.out() + process.err());
     };
     const std::string file = (shipped_spaces / "studies/llama-cpp-laptop.yaml").string();
@@ -164,56 +179,75 @@ TEST_CASE("llama-server: the laptop's study is one that it takes") {
     INFO(said);
     CHECK(valid == 0);
     CHECK(said.find("'llama-server --help' lists") != std::string::npos);
-    const auto [ran, told] = autotune({"run", file, "--trials", "1", "--directory", (folder.path() / "results").string()});
+    const auto [ran, told] = autotune(
+        {"run", file, "--trials", "1", "--directory", (folder.path() / "results").string()});
     INFO(told);
     CHECK(ran == 0);
     const bool kept = told.find("Keep the default.") != std::string::npos;
-    CHECK((kept || told.find("Inconclusive. ") != std::string::npos));  // as the machine is quiet or not
+    CHECK((kept ||
+           told.find("Inconclusive. ") != std::string::npos));  // as the machine is quiet or not
     CHECK(leftovers((folder.path() / "results").string()).empty());
 }
 
-TEST_CASE("llama-server tuned beside a second load that comes or goes halfway: nothing is better, and nothing is recommended", "[.long]") {
+TEST_CASE(
+    "llama-server tuned beside a second load that comes or goes halfway: nothing is better, and "
+    "nothing is recommended",
+    "[.long]") {
     const std::string program = llama_server();
     if (program.empty()) return;
     for (const bool comes : {true, false}) {
         INFO((comes ? "the load comes" : "the load goes"));
         const TemporaryFolder folder;
-        const std::string model =
-            folder.write("tiny.gguf", TinyModel{.embedding = 512, .layers = 6, .heads = 8, .kv_heads = 4, .feed_forward = 1536}.gguf())
-                .string();
+        const std::string model = folder
+                                      .write("tiny.gguf", TinyModel{.embedding = 512,
+                                                                    .layers = 6,
+                                                                    .heads = 8,
+                                                                    .kv_heads = 4,
+                                                                    .feed_forward = 1536}
+                                                              .gguf())
+                                      .string();
         const std::string file =
             folder
                 .write("study.yaml",
                        "study: disturbed\nmodel: ${GGUF}\nengine: llama.cpp\nworkloads:\n"
-                       "  - {workload: small, dataset: {kind: random, input_tokens: 64, output_tokens: 32}, requests: 24, arrival: "
+                       "  - {workload: small, dataset: {kind: random, input_tokens: 64, "
+                       "output_tokens: 32}, requests: 24, arrival: "
                        "{concurrency: 4}, ignore_eos: true}\n"
-                       "objective: {maximize: output_tokens_per_second, limits: [\"success_ratio >= 0.99\"]}\n"
-                       "space:\n  threads_http: {choice: [engine, 4, 8]}\n  slot_prompt_similarity: {choice: [engine, 0.3, 0.6]}\n"
+                       "objective: {maximize: output_tokens_per_second, limits: [\"success_ratio "
+                       ">= 0.99\"]}\n"
+                       "space:\n  threads_http: {choice: [engine, 4, 8]}\n  "
+                       "slot_prompt_similarity: {choice: [engine, 0.3, 0.6]}\n"
                        "  ctx_checkpoints: {choice: [32, 16, 8]}\n"
-                       "others: default\nstrategy: random\nnoise_cv: 3%\ndefault_again: 5\nbudget: {trials: 18}\n"
+                       "others: default\nstrategy: random\nnoise_cv: 3%\ndefault_again: 5\nbudget: "
+                       "{trials: 18}\n"
                        "evaluator: {deploy: {ready_within: 60s, stop_within: 20s, warm_up: 4}}\n")
                 .string();
         const fs::path results = folder.path() / "results";
-        const std::string path = fs::path(program).parent_path().string() + ":" + std::getenv("PATH");
+        const std::string path =
+            fs::path(program).parent_path().string() + ":" + std::getenv("PATH");
         const TemporaryFolder of_load;
         std::vector<std::unique_ptr<ChildProcess>> load;
         const auto begin_load = [&] {
             for (int i = 0; i < 2; ++i)
-                load.push_back(
-                    std::make_unique<ChildProcess>(std::vector<std::string>{"/bin/sh", "-c", "while :; do :; done"}, of_load.path()));
+                load.push_back(std::make_unique<ChildProcess>(
+                    std::vector<std::string>{"/bin/sh", "-c", "while :; do :; done"},
+                    of_load.path()));
         };
         if (!comes) begin_load();
-        ChildProcess run({"/usr/bin/env", "PATH=" + path, "GGUF=" + model, "SERVETUNE_SEARCH_SPACES=" + shipped_spaces.string(),
-                          SERVETUNE_PROGRAM, "run", file, "--directory", results.string(), "--json", "--quiet"},
+        ChildProcess run({"/usr/bin/env", "PATH=" + path, "GGUF=" + model,
+                          "SERVETUNE_SEARCH_SPACES=" + shipped_spaces.string(), SERVETUNE_PROGRAM,
+                          "run", file, "--directory", results.string(), "--json", "--quiet"},
                          folder.path());
-        for (int tries = 0; tries < 6000 && !comes_to_trial(results, 10); ++tries) std::this_thread::sleep_for(50ms);
+        for (int tries = 0; tries < 6000 && !comes_to_trial(results, 10); ++tries)
+            std::this_thread::sleep_for(50ms);
         if (comes) begin_load();
         else load.clear();
         const auto code = run.wait_at_most(900s);
         INFO(run.err());
         REQUIRE(code == 0);
         const Json report = Json::parse(run.out());
-        WARN((comes ? "load comes: " : "load goes: ") << report.at("verdict") << ", " << report.value("reason", ""));
+        WARN((comes ? "load comes: " : "load goes: ")
+             << report.at("verdict") << ", " << report.value("reason", ""));
         CHECK(report.at("verdict") != "recommended");
     }
 }

@@ -31,7 +31,8 @@ namespace {
 
 Endpoint endpoint_of(const StreamServer& server, const std::string& behave = "") {
     Endpoint endpoint{server.url(), behave.empty() ? "m" : "behave:" + behave};
-    endpoint.counters = {{"prompt_tokens", "vllm:prompt_tokens_total"}, {"generated_tokens", "vllm:generation_tokens_total"}};
+    endpoint.counters = {{"prompt_tokens", "vllm:prompt_tokens_total"},
+                         {"generated_tokens", "vllm:generation_tokens_total"}};
     return endpoint;
 }
 
@@ -44,17 +45,21 @@ std::vector<PlannedRequest> plan_of(std::size_t count, std::int64_t output_token
     return plan;
 }
 
-Arrival closed(std::int64_t in_flight) { return {.kind = Arrival::Kind::concurrency, .in_flight = in_flight}; }
+Arrival closed(std::int64_t in_flight) {
+    return {.kind = Arrival::Kind::concurrency, .in_flight = in_flight};
+}
 
 /// One request.
-RequestRecord ask(const StreamServer& server, const std::string& behave, bool stream = true, Endpoint::Api api = Endpoint::Api::chat,
-                  double patience_seconds = 10) {
+RequestRecord ask(const StreamServer& server, const std::string& behave, bool stream = true,
+                  Endpoint::Api api = Endpoint::Api::chat, double patience_seconds = 10) {
     Endpoint endpoint = endpoint_of(server, behave);
     endpoint.stream = stream;
     endpoint.api = api;
     endpoint.metrics_path.clear();
     return generate_load(endpoint, plan_of(1), {},
-                         {.request_timeout_seconds = 3 * patience_seconds, .stall_timeout_seconds = patience_seconds, .ignore_eos = true})
+                         {.request_timeout_seconds = 3 * patience_seconds,
+                          .stall_timeout_seconds = patience_seconds,
+                          .ignore_eos = true})
         .records[0];
 }
 
@@ -104,7 +109,8 @@ TEST_CASE("load: every way of saying the same gives the same numbers") {
         CHECK(record.input_tokens == 3);
         REQUIRE(record.first_token);
         CHECK(*record.first_token - record.sent >= 0.004);
-        CHECK(*record.last_token >= *record.first_token);  // equal where a busy machine lets all come in one read
+        CHECK(*record.last_token >=
+              *record.first_token);  // equal where a busy machine lets all come in one read
     }
     CHECK(ask(server, "cached=2").cached_tokens == 2);
     CHECK(ask(server, "big").chunks == 6);
@@ -118,7 +124,8 @@ TEST_CASE("load: every way of saying the same gives the same numbers") {
     CHECK(whole.end == RequestEnd::success);
     CHECK(whole.output_tokens == 6);
     CHECK_FALSE(whole.first_token);
-    const RequestRecord completion = ask(server, "usage_in_finish", true, Endpoint::Api::completions);
+    const RequestRecord completion =
+        ask(server, "usage_in_finish", true, Endpoint::Api::completions);
     CHECK(completion.end == RequestEnd::success);
     CHECK(completion.chunks == 6);
 }
@@ -126,7 +133,8 @@ TEST_CASE("load: every way of saying the same gives the same numbers") {
 TEST_CASE("load: what is no whole answer is an error of its kind") {
     const StreamServer server({.behaviour = parse_behaviour("first=0.005,gap=0.002")});
     const auto end = [&](const std::string& behave) {
-        return std::string(name_in(request_ends, ask(server, behave, true, Endpoint::Api::chat, 0.5).end));
+        return std::string(
+            name_in(request_ends, ask(server, behave, true, Endpoint::Api::chat, 0.5).end));
     };
     CHECK(end("no_usage") == "no_usage");
     CHECK(end("no_finish") == "truncated");
@@ -159,20 +167,26 @@ TEST_CASE("load: what is no whole answer is an error of its kind") {
 
 TEST_CASE("load: one in twenty fails, the others are not touched by it") {
     const StreamServer server({.behaviour = parse_behaviour("first=0.002,gap=0.0005")});
-    const LoadRun run = generate_load(endpoint_of(server, "share=0.05,status=500"), plan_of(200), closed(16), {.ignore_eos = true});
-    const auto failed = std::count_if(run.records.begin(), run.records.end(), [](const RequestRecord& r) { return !r.succeeded(); });
+    const LoadRun run = generate_load(endpoint_of(server, "share=0.05,status=500"), plan_of(200),
+                                      closed(16), {.ignore_eos = true});
+    const auto failed = std::count_if(run.records.begin(), run.records.end(),
+                                      [](const RequestRecord& r) { return !r.succeeded(); });
     CHECK(failed == 10);
     for (const RequestRecord& record : run.records)
         if (record.succeeded()) CHECK(record.chunks == 6);
         else CHECK(record.error.starts_with("status 500"));
 }
 
-TEST_CASE("load: an open loop keeps its schedule whatever the server does, and never has more in flight than allowed") {
+TEST_CASE(
+    "load: an open loop keeps its schedule whatever the server does, and never has more in flight "
+    "than allowed") {
     const StreamServer server({.behaviour = parse_behaviour("first=0.05,gap=0.001")});
     auto plan = plan_of(50);
-    for (std::size_t i = 0; i < plan.size(); ++i) plan[i].at_seconds = 0.004 * static_cast<double>(i);
-    const LoadRun run =
-        generate_load(endpoint_of(server), plan, {.kind = Arrival::Kind::rate, .requests_per_second = 250}, {.ignore_eos = true});
+    for (std::size_t i = 0; i < plan.size(); ++i)
+        plan[i].at_seconds = 0.004 * static_cast<double>(i);
+    const LoadRun run = generate_load(endpoint_of(server), plan,
+                                      {.kind = Arrival::Kind::rate, .requests_per_second = 250},
+                                      {.ignore_eos = true});
     for (const RequestRecord& record : run.records) {
         CHECK(record.succeeded());
         CHECK(record.scheduled == Approx(plan[record.index].at_seconds));
@@ -182,15 +196,18 @@ TEST_CASE("load: an open loop keeps its schedule whatever the server does, and n
     CHECK(run.duration_seconds >= 0.2);
 
     const StreamServer narrow({.behaviour = parse_behaviour("first=0.02,gap=0.001")});
-    const LoadRun limited = generate_load(endpoint_of(narrow), plan, {}, {.most_in_flight = 3, .ignore_eos = true});
+    const LoadRun limited =
+        generate_load(endpoint_of(narrow), plan, {}, {.most_in_flight = 3, .ignore_eos = true});
     CHECK(narrow.totals().most_in_flight == 3);
-    CHECK(std::all_of(limited.records.begin(), limited.records.end(), [](const RequestRecord& r) { return r.succeeded(); }));
+    CHECK(std::all_of(limited.records.begin(), limited.records.end(),
+                      [](const RequestRecord& r) { return r.succeeded(); }));
 }
 
 TEST_CASE("load: a closed loop keeps its places full, on one thread or on three") {
     for (const std::size_t loops : {1U, 3U}) {
         const StreamServer server({.behaviour = parse_behaviour("first=0.005,gap=0.001")});
-        const LoadRun run = generate_load(endpoint_of(server), plan_of(100), closed(9), {.loops = loops, .ignore_eos = true});
+        const LoadRun run = generate_load(endpoint_of(server), plan_of(100), closed(9),
+                                          {.loops = loops, .ignore_eos = true});
         CHECK(server.totals().most_in_flight == 9);
         CHECK(run.server.requests == std::nullopt);
         CHECK(run.server.output_tokens == 600);
@@ -210,13 +227,16 @@ TEST_CASE("load: conversations: a turn carries what was said, and fails with the
         // Three words a turn, and what was answered to those before.
         if (i % 3 != 0) CHECK(*run.records[i].input_tokens > *run.records[i - 1].input_tokens);
     }
-    const LoadRun lost = generate_load(endpoint_of(server, "status=500"), plan, closed(2), {.ignore_eos = true});
+    const LoadRun lost =
+        generate_load(endpoint_of(server, "status=500"), plan, closed(2), {.ignore_eos = true});
     CHECK(lost.records[0].end == RequestEnd::http_error);
     CHECK(lost.records[1].error == "the turn before it failed");
     CHECK(lost.records[2].error == "the turn before it failed");
 }
 
-TEST_CASE("load: requests are spread over replicas, a conversation stays with its own, and counters are summed") {
+TEST_CASE(
+    "load: requests are spread over replicas, a conversation stays with its own, and counters are "
+    "summed") {
     const StreamServer first({.behaviour = parse_behaviour("first=0.005,gap=0.001")});
     const StreamServer slow({.behaviour = parse_behaviour("first=0.02,gap=0.004")});
     Endpoint endpoint = endpoint_of(first);
@@ -238,7 +258,9 @@ TEST_CASE("load: requests are spread over replicas, a conversation stays with it
     const StreamServer b({.behaviour = parse_behaviour("first=0.002,gap=0.0005")});
     endpoint = endpoint_of(a);
     endpoint.replicas = {b.url()};
-    for (const RequestRecord& record : generate_load(endpoint, plan, closed(5), {.ignore_eos = true}).records) CHECK(record.succeeded());
+    for (const RequestRecord& record :
+         generate_load(endpoint, plan, closed(5), {.ignore_eos = true}).records)
+        CHECK(record.succeeded());
     CHECK(a.totals().completions % 4 == 0);
     CHECK(b.totals().completions % 4 == 0);
     CHECK(a.totals().completions > 0);
@@ -249,7 +271,8 @@ TEST_CASE("load: requests are spread over replicas, a conversation stays with it
     const StreamServer gone({.listening = false});
     endpoint.replicas = {gone.url()};
     const LoadRun half = generate_load(endpoint, plan_of(20), closed(4), {.ignore_eos = true});
-    const auto failed = std::count_if(half.records.begin(), half.records.end(), [](const RequestRecord& r) { return !r.succeeded(); });
+    const auto failed = std::count_if(half.records.begin(), half.records.end(),
+                                      [](const RequestRecord& r) { return !r.succeeded(); });
     CHECK(failed > 0);
     CHECK(failed < 20);
     CHECK_FALSE(half.server.output_tokens.has_value());
@@ -261,12 +284,16 @@ TEST_CASE("load: a stop ends the run at once and what has come is reported") {
     const StreamServer server({.behaviour = parse_behaviour("first=0.01,gap=0.05,tokens=1000")});
     std::stop_source stop;
     std::jthread later([&] {
-        (void)comes_true([&] { return server.totals().in_flight == 4 && server.totals().generation_tokens >= 12; });
+        (void)comes_true([&] {
+            return server.totals().in_flight == 4 && server.totals().generation_tokens >= 12;
+        });
         stop.request_stop();
     });
     const auto began = std::chrono::steady_clock::now();
-    const LoadRun run = generate_load(endpoint_of(server), plan_of(50, 1000), closed(4), {.ignore_eos = true}, stop.get_token());
-    CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(10));  // unstopped it takes ten minutes
+    const LoadRun run = generate_load(endpoint_of(server), plan_of(50, 1000), closed(4),
+                                      {.ignore_eos = true}, stop.get_token());
+    CHECK(std::chrono::steady_clock::now() - began <
+          std::chrono::seconds(10));  // unstopped it takes ten minutes
     CHECK(run.stopped);
     for (const RequestRecord& record : run.records) CHECK(record.end == RequestEnd::cancelled);
     CHECK(run.records[0].chunks > 0);
@@ -274,11 +301,13 @@ TEST_CASE("load: a stop ends the run at once and what has come is reported") {
 }
 
 TEST_CASE("load: a server that dies in the middle is an error of each request, and the run ends") {
-    auto server = std::make_unique<StreamServer>(StreamServerOptions{.behaviour = parse_behaviour("first=0.01,gap=0.01,tokens=100")});
+    auto server = std::make_unique<StreamServer>(
+        StreamServerOptions{.behaviour = parse_behaviour("first=0.01,gap=0.01,tokens=100")});
     Endpoint endpoint = endpoint_of(*server);
     std::jthread killer([&] {
         server->wait_for_ended(0, 0);
-        while (server->totals().in_flight < 4) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        while (server->totals().in_flight < 4)
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
         server->stop();
     });
     const LoadRun run = generate_load(endpoint, plan_of(20, 100), closed(4), {.ignore_eos = true});
@@ -295,13 +324,15 @@ TEST_CASE("load: the key goes to the server and nowhere else") {
     endpoint.api_key = "sk-secret-0123";
     const LoadRun run = generate_load(endpoint, plan_of(1), {});
     REQUIRE(server.wait_for_ended(1, 10));
-    CHECK(server.truth().at(0).head.find("Authorization: Bearer sk-secret-0123") != std::string::npos);
+    CHECK(server.truth().at(0).head.find("Authorization: Bearer sk-secret-0123") !=
+          std::string::npos);
     CHECK(run.records[0].error.find("sk-secret") == std::string::npos);
     CHECK(server.truth().at(0).head.find("Expect:") == std::string::npos);
     endpoint.headers = {{"X-Token", "abcd-1234"}};
     endpoint.url = "http://me:pass%77ord@" + endpoint.url.substr(7);
     const Redactor secrets = secrets_of(endpoint);
-    CHECK(secrets("sk-secret-0123 abcd-1234 pass%77ord password " + base64("me:password")) == "*** *** *** *** ***");
+    CHECK(secrets("sk-secret-0123 abcd-1234 pass%77ord password " + base64("me:password")) ==
+          "*** *** *** *** ***");
     for (const std::string bad : {"a\r\nX-Evil: 1", "a\nb", "a\x7F", "\x01"}) {
         Endpoint odd = endpoint_of(server, "");
         odd.api_key = bad;
@@ -309,27 +340,35 @@ TEST_CASE("load: the key goes to the server and nowhere else") {
                   "the API key: text without control characters wanted"));
         odd.api_key.clear();
         odd.headers = {{"X", bad}};
-        CHECK(has(message_of<UsageError>([&] { (void)generate_load(odd, plan_of(1), {}); }), "the header X: text without"));
+        CHECK(has(message_of<UsageError>([&] { (void)generate_load(odd, plan_of(1), {}); }),
+                  "the header X: text without"));
         odd.headers = {{bad, "x"}};
-        CHECK(has(message_of<UsageError>([&] { (void)generate_load(odd, plan_of(1), {}); }), "the name of a header: text without"));
+        CHECK(has(message_of<UsageError>([&] { (void)generate_load(odd, plan_of(1), {}); }),
+                  "the name of a header: text without"));
     }
     CHECK(server.truth().size() == 1);  // nothing was sent
 }
 
 TEST_CASE("load: what cannot be sent is refused before anything is") {
-    const auto error = [](Endpoint endpoint, std::vector<PlannedRequest> plan, Arrival arrival = {}, LoadOptions options = {}) {
-        return message_of<UsageError>([&] { (void)generate_load(endpoint, plan, arrival, options); });
+    const auto error = [](Endpoint endpoint, std::vector<PlannedRequest> plan, Arrival arrival = {},
+                          LoadOptions options = {}) {
+        return message_of<UsageError>(
+            [&] { (void)generate_load(endpoint, plan, arrival, options); });
     };
     CHECK(error({"http://127.0.0.1:1", "m"}, {}) == "a load test needs at least one request");
     CHECK(error({"127.0.0.1:1", "m"}, plan_of(1)) ==
-          "a server's address begins with http:// or https://, such as http://127.0.0.1:8000, got '127.0.0.1:1'");
-    CHECK(error({"http://127.0.0.1:1", "m"}, plan_of(1), closed(0)) == "a load test needs at least one request in flight");
+          "a server's address begins with http:// or https://, such as http://127.0.0.1:8000, got "
+          "'127.0.0.1:1'");
+    CHECK(error({"http://127.0.0.1:1", "m"}, plan_of(1), closed(0)) ==
+          "a load test needs at least one request in flight");
     Endpoint odd{"http://127.0.0.1:1", "m"};
     odd.extra_body = "[1]";
-    CHECK(error(odd, plan_of(1)) == "the extra body of requests is a JSON object such as {\"temperature\": 0}, got '[1]'");
+    CHECK(error(odd, plan_of(1)) ==
+          "the extra body of requests is a JSON object such as {\"temperature\": 0}, got '[1]'");
     auto circle = plan_of(2);
     circle[0].follows = 1;
-    CHECK(error({"http://127.0.0.1:1", "m"}, circle) == "request 0 follows one that is not before it");
+    CHECK(error({"http://127.0.0.1:1", "m"}, circle) ==
+          "request 0 follows one that is not before it");
 }
 
 TEST_CASE("load: an answer ends with [DONE], whatever the server sends after it") {
@@ -340,11 +379,15 @@ TEST_CASE("load: an answer ends with [DONE], whatever the server sends after it"
     CHECK(record.output_tokens == 6);
     CHECK(record.done - record.sent < 5);  // the server never ends it
 
-    const LoadRun run = generate_load(endpoint_of(server, "endless=0.001"), plan_of(6), closed(2), {.ignore_eos = true});
-    CHECK(std::all_of(run.records.begin(), run.records.end(), [](const RequestRecord& one) { return one.succeeded(); }));
+    const LoadRun run = generate_load(endpoint_of(server, "endless=0.001"), plan_of(6), closed(2),
+                                      {.ignore_eos = true});
+    CHECK(std::all_of(run.records.begin(), run.records.end(),
+                      [](const RequestRecord& one) { return one.succeeded(); }));
     CHECK(run.left_open == 6);
     CHECK(run.duration_seconds < 30);
-    CHECK(generate_load(endpoint_of(server), plan_of(6), closed(2), {.ignore_eos = true}).left_open == 0);
+    CHECK(
+        generate_load(endpoint_of(server), plan_of(6), closed(2), {.ignore_eos = true}).left_open ==
+        0);
 }
 
 TEST_CASE("load: an event loop that cannot be made leaves no descriptor open") {
@@ -393,7 +436,9 @@ TEST_CASE("load: what comes before the paths of the interface") {
     CHECK(server_url("https://h/v1/completions//") == "https://h");
     CHECK(server_url("https://h/my-v1") == "https://h/my-v1");
     CHECK(server_url("https://h/v10") == "https://h/v10");
-    CHECK(message_of<UsageError>([] { (void)server_url("h:8000"); }).find("http://127.0.0.1:8000") != std::string::npos);
+    CHECK(message_of<UsageError>([] {
+              (void)server_url("h:8000");
+          }).find("http://127.0.0.1:8000") != std::string::npos);
 }
 
 TEST_CASE("load test: calibrated, planned, sent, summarised, and sound") {
@@ -401,13 +446,15 @@ TEST_CASE("load test: calibrated, planned, sent, summarised, and sound") {
     LoadTest test;
     test.endpoint = endpoint_of(server);
     test.workload.name = "random";
-    test.workload.dataset = {.kind = Dataset::Kind::random, .input_tokens = 40, .output_tokens = 16};
+    test.workload.dataset = {
+        .kind = Dataset::Kind::random, .input_tokens = 40, .output_tokens = 16};
     test.workload.requests = 64;
     test.workload.arrival = closed(8);
     test.workload.ignore_eos = true;
     test.salt = 7;
     const LoadTestResult result = run_load_test(test);
-    for (const Finding& finding : result.validity.findings) UNSCOPED_INFO(finding.id + ": " + finding.left + " against " + finding.right);
+    for (const Finding& finding : result.validity.findings)
+        UNSCOPED_INFO(finding.id + ": " + finding.left + " against " + finding.right);
     for (const Finding& finding : result.validity.findings)
         CHECK(finding.id == "client");  // a busy machine may be slow, never inconsistent
     const BenchmarkResult& figures = result.statistics.result;
@@ -421,11 +468,17 @@ TEST_CASE("load test: calibrated, planned, sent, summarised, and sound") {
     CHECK(count_prompt_tokens(test.endpoint, "a b c") == 3);
 }
 
-TEST_CASE("load test: the growing prompts of conversations, and shared prefixes, are the data set's") {
+TEST_CASE(
+    "load test: the growing prompts of conversations, and shared prefixes, are the data set's") {
     const StreamServer server({.behaviour = parse_behaviour("first=0.002,gap=0.001")});
-    for (const Dataset& dataset :
-         {Dataset{.kind = Dataset::Kind::multi_turn, .input_tokens = 64, .output_tokens = 16, .turns = 4},
-          Dataset{.kind = Dataset::Kind::shared_prefix, .input_tokens = 64, .output_tokens = 16, .prefix_tokens = 200}}) {
+    for (const Dataset& dataset : {Dataset{.kind = Dataset::Kind::multi_turn,
+                                  .input_tokens = 64,
+                                  .output_tokens = 16,
+                                  .turns = 4},
+                                   Dataset{.kind = Dataset::Kind::shared_prefix,
+                                   .input_tokens = 64,
+                                   .output_tokens = 16,
+                                   .prefix_tokens = 200}}) {
         LoadTest test;
         test.endpoint = endpoint_of(server);
         test.workload.name = "w";
@@ -444,11 +497,14 @@ TEST_CASE("load test: the growing prompts of conversations, and shared prefixes,
     }
 }
 
-TEST_CASE("load test: a server that takes ignore_eos and does nothing with it is measured, and the lengths are flagged") {
+TEST_CASE(
+    "load test: a server that takes ignore_eos and does nothing with it is measured, and the "
+    "lengths are flagged") {
     const StreamServer server({.behaviour = parse_behaviour("first=0.002,gap=0.001")});
     LoadTest test;
     test.workload.name = "random";
-    test.workload.dataset = {.kind = Dataset::Kind::random, .input_tokens = 20, .output_tokens = 16};
+    test.workload.dataset = {
+        .kind = Dataset::Kind::random, .input_tokens = 20, .output_tokens = 16};
     test.workload.requests = 20;
     test.workload.arrival = closed(4);
     test.workload.ignore_eos = true;
@@ -466,7 +522,8 @@ TEST_CASE("load test: a server that takes ignore_eos and does nothing with it is
     CHECK(early.statistics.result.output_tokens == 20 * 10);
     CHECK(found(early, "lengths"));
     CHECK(early.validity.verdict >= Verdict::suspect);
-    CHECK(has(early.statistics.notes.back(), "the server takes the field ignore_eos, but 20 answers ended by themselves"));
+    CHECK(has(early.statistics.notes.back(),
+              "the server takes the field ignore_eos, but 20 answers ended by themselves"));
     CHECK_FALSE(found(result("tokens=16"), "lengths"));
 
     // Sixteen tokens counted, twelve of them not sent.
@@ -474,7 +531,8 @@ TEST_CASE("load test: a server that takes ignore_eos and does nothing with it is
     CHECK(found(hidden, "hidden_tokens"));
     CHECK_FALSE(found(hidden, "chunks"));
     CHECK_FALSE(found(hidden, "decomposition"));
-    CHECK(*hidden.statistics.result.time_per_output_token.p50 > 0.0035);  // 0.0008 if the hidden ones counted
+    CHECK(*hidden.statistics.result.time_per_output_token.p50 >
+          0.0035);  // 0.0008 if the hidden ones counted
     const LoadTestResult unread = result("unread");
     CHECK(unread.validity.verdict == Verdict::unsound);
     CHECK(found(unread, "unseen"));

@@ -22,17 +22,18 @@ namespace {
 namespace fs = std::filesystem;
 
 /// An nvidia-smi that lists `count` GPUs and notes each time that it is started.
-void write_nvidia_smi(const TemporaryFolder& folder, const std::string& bin, int count, const std::string& name,
-                      const std::string& driver) {
+void write_nvidia_smi(const TemporaryFolder& folder, const std::string& bin, int count,
+                      const std::string& name, const std::string& driver) {
     fs::create_directories(folder.path() / bin);
-    std::string script =
-        "#!/bin/sh\necho \"$1\" >> " + (folder.path() / "asked").string() + "\ncase \"$1\" in\n--query-gpu=index,uuid,name,*)\n";
+    std::string script = "#!/bin/sh\necho \"$1\" >> " + (folder.path() / "asked").string() +
+                         "\ncase \"$1\" in\n--query-gpu=index,uuid,name,*)\n";
     for (int i = 0; i < count; ++i)
-        script += "echo '" + std::to_string(i) + ", GPU-" + std::to_string(i) + "a, " + name + ", 81559, " + driver + "'\n";
+        script += "echo '" + std::to_string(i) + ", GPU-" + std::to_string(i) + "a, " + name +
+                  ", 81559, " + driver + "'\n";
     script += ";;\n--query-gpu=index,uuid,memory.used,*)\n";
     for (int i = 0; i < count; ++i)
-        script +=
-            "echo '" + std::to_string(i) + ", GPU-" + std::to_string(i) + "a, 500, 81559, 1755, 1980, 64, 300.00, 0x0000000000000000'\n";
+        script += "echo '" + std::to_string(i) + ", GPU-" + std::to_string(i) +
+                  "a, 500, 81559, 1755, 1980, 64, 300.00, 0x0000000000000000'\n";
     script += ";;\nesac\n";
     folder.write(bin + "/nvidia-smi", script);
     fs::permissions(folder.path() / bin / "nvidia-smi", fs::perms::owner_all);
@@ -45,13 +46,17 @@ struct Machines {
         write_nvidia_smi(folder, "other", 2, "NVIDIA A100-SXM4-80GB", "550.54");
         write_nvidia_smi(folder, "laptop", 0, "", "");
         fs::create_directories(folder.path() / "gpus");
-        for (const char* bin : {"two", "updated", "other"}) fs::create_symlink(SIMENGINE_PROGRAM, folder.path() / bin / "vllm");
-        folder.write(
-            "study.yaml",
-            "study: pair\nmodel: Qwen/Qwen3-14B\nengine: vllm\nspace: {tensor_parallel_size: {choice: [1, 2], ordered: true}}\n"
-            "workloads: [{workload: w, dataset: {kind: random, input_tokens: 64, output_tokens: 16}, requests: 12, ignore_eos: true, "
-            "arrival: {concurrency: 4}}]\nobjective: {maximize: total_tokens_per_second}\nstrategy: exhaustive\naudit: report\n"
-            "budget: {trials: 2}\ndefault_again: 0\nevaluator: {deploy: {watch: off, warm_up: 1}}\n");
+        for (const char* bin : {"two", "updated", "other"})
+            fs::create_symlink(SIMENGINE_PROGRAM, folder.path() / bin / "vllm");
+        folder.write("study.yaml",
+                     "study: pair\nmodel: Qwen/Qwen3-14B\nengine: vllm\nspace: "
+                     "{tensor_parallel_size: {choice: [1, 2], ordered: true}}\n"
+                     "workloads: [{workload: w, dataset: {kind: random, input_tokens: 64, "
+                     "output_tokens: 16}, requests: 12, ignore_eos: true, "
+                     "arrival: {concurrency: 4}}]\nobjective: {maximize: "
+                     "total_tokens_per_second}\nstrategy: exhaustive\naudit: report\n"
+                     "budget: {trials: 2}\ndefault_again: 0\nevaluator: {deploy: {watch: off, "
+                     "warm_up: 1}}\n");
     }
     [[nodiscard]] Ran on(const std::string& machine, std::vector<std::string> more) const {
         std::error_code none;
@@ -62,7 +67,8 @@ struct Machines {
             "-u",
             "CUDA_VISIBLE_DEVICES",
             "PATH=" + (folder.path() / machine).string() + ":" + path,
-            "SIMENGINE_OPTIONS=--start-scale 1000 --time-scale 30 --devices " + (folder.path() / "gpus").string(),
+            "SIMENGINE_OPTIONS=--start-scale 1000 --time-scale 30 --devices " +
+                (folder.path() / "gpus").string(),
             SERVETUNE_PROGRAM,
             more.front(),
             "study.yaml"};
@@ -86,19 +92,21 @@ TEST_CASE("machine: a study of two GPUs is read on a laptop, which starts no nvi
     REQUIRE(trials.front().environment != nullptr);
     CHECK(trials.front().environment->at("driver") == "550.54");
 
-    const std::vector<std::vector<std::string>> reading{{"status"},           {"status", "--json"},
-                                                        {"report"},           {"report", "--json"},
-                                                        {"report", "--html"}, {"report", "--beside", "study.yaml"},
-                                                        {"explain"},          {"explain", "--trial", "1"},
-                                                        {"recommend"},        {"recommend", "--as", "systemd"},
-                                                        {"export"},           {"export", "--format", "jsonl"}};
+    const std::vector<std::vector<std::string>> reading{
+        {"status"},           {"status", "--json"},
+        {"report"},           {"report", "--json"},
+        {"report", "--html"}, {"report", "--beside", "study.yaml"},
+        {"explain"},          {"explain", "--trial", "1"},
+        {"recommend"},        {"recommend", "--as", "systemd"},
+        {"export"},           {"export", "--format", "jsonl"}};
     for (const auto& words : reading) {
         const Ran here = machines.on("laptop", words);
         INFO(words.front() << " " << words.back() << "\n" << here.out << here.err);
         CHECK_FALSE(machines.asked());
         CHECK((here.code == 0 || here.code == 1));
-        CHECK(here.err.empty());                                                          // nothing differs from what the journal holds
-        if (words.back() != "systemd") CHECK(here.out == machines.on("two", words).out);  // that names the program's place
+        CHECK(here.err.empty());  // nothing differs from what the journal holds
+        if (words.back() != "systemd")
+            CHECK(here.out == machines.on("two", words).out);  // that names the program's place
         CHECK_FALSE(machines.asked());
     }
     // Commands that measure, or say what would be measured, ask.
@@ -109,7 +117,9 @@ TEST_CASE("machine: a study of two GPUs is read on a laptop, which starts no nvi
 TEST_CASE("machine: a run on another machine says what differs, and changes nothing silently") {
     const Machines machines;
     REQUIRE(machines.on("two", {"run", "--quiet", "--trials", "1"}).code <= 1);
-    const std::string was = "machine.found: was '2 x NVIDIA H100 80GB HBM3, 80 GiB each', is '2 x NVIDIA A100-SXM4-80GB, 80 GiB each'";
+    const std::string was =
+        "machine.found: was '2 x NVIDIA H100 80GB HBM3, 80 GiB each', is '2 x NVIDIA "
+        "A100-SXM4-80GB, 80 GiB each'";
     const Ran other = machines.on("other", {"run", "--quiet"});
     INFO(other.out << other.err);
     CHECK(other.code == 2);

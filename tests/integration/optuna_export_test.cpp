@@ -27,7 +27,8 @@ namespace fs = std::filesystem;
 const char* const python = "/usr/bin/python3";
 
 bool has_optuna(const TemporaryFolder& folder) {
-    if (fs::exists(python) && ran({python, "-c", "import optuna"}, folder.path()).code == 0) return true;
+    if (fs::exists(python) && ran({python, "-c", "import optuna"}, folder.path()).code == 0)
+        return true;
     WARN("skipped: there is no python3-optuna");
     return false;
 }
@@ -44,7 +45,8 @@ trials = [{"number": t.number, "state": t.state.name, "values": t.values, "param
 best = study.best_trial.number if len(study.directions) == 1 else [t.number for t in study.best_trials]
 json.dump({"directions": [d.name for d in study.directions], "trials": trials, "best": best, "user": study.user_attrs}, sys.stdout)
 )py");
-    const Ran read = ran({python, script.string(), (folder.path() / "optuna.db").string(), name}, folder.path());
+    const Ran read =
+        ran({python, script.string(), (folder.path() / "optuna.db").string(), name}, folder.path());
     INFO(read.err);
     REQUIRE(read.code == 0);
     return nlohmann::json::parse(read.out);
@@ -55,7 +57,8 @@ std::vector<nlohmann::json> exported_lines(const TemporaryFolder& folder) {
     REQUIRE(lines.code == 0);
     std::vector<nlohmann::json> result;
     std::istringstream stream(lines.out);
-    for (std::string line; std::getline(stream, line);) result.push_back(nlohmann::json::parse(line));
+    for (std::string line; std::getline(stream, line);)
+        result.push_back(nlohmann::json::parse(line));
     return result;
 }
 
@@ -68,7 +71,8 @@ std::vector<Trial> read_trials(const fs::path& folder) {
 }
 
 /// A program whose figures depend on all parameters; one value of `shape` fails.
-void write_measured_study(const TemporaryFolder& folder, const std::string& objective, const std::string& trials) {
+void write_measured_study(const TemporaryFolder& folder, const std::string& objective,
+                          const std::string& trials) {
     folder.write("measure.py", R"py(
 import json, sys, time
 request = json.load(sys.stdin)
@@ -81,8 +85,10 @@ batch = 0 if c.get("batch") in (None, "engine") else c["batch"]
 rate = 100 + 7 * c["threads"] + 0.01 * c["window"] + 40 * c["share"] + batch + (5 if c["fast"] else 0)
 print(json.dumps({"metrics": {"rate": rate, "watts": 400 - rate / 2 + 100 * c["share"]}}))
 )py");
-    folder.write(
-        "study.yaml", "study: five kinds\nmodel: m\nengine: vllm\nothers: default\nworkloads: [random]\nobjective: " + objective + R"yaml(
+    folder.write("study.yaml",
+                 "study: five kinds\nmodel: m\nengine: vllm\nothers: default\nworkloads: "
+                 "[random]\nobjective: " +
+                     objective + R"yaml(
 strategy: random
 seed: 3
 space:
@@ -93,7 +99,8 @@ space:
   batch: {flag: --batch, choice: [engine, 8, 16], default: engine}
   shape: {flag: --shape, choice: [round, wide, flat]}
 evaluator: {command: [/usr/bin/python3, measure.py]}
-budget: )yaml" + trials + "\n");
+budget: )yaml" + trials +
+                     "\n");
 }
 
 }  // namespace
@@ -105,7 +112,8 @@ TEST_CASE("optuna: states, parameters, distributions, values and the best trial 
     const Ran run = autotune({"run", "study.yaml", "--quiet"}, folder.path());
     INFO(run.err);
     REQUIRE(run.code == 0);
-    const Ran exported = autotune({"export", "study.yaml", "--format", "optuna", "--output", "optuna.db"}, folder.path());
+    const Ran exported = autotune(
+        {"export", "study.yaml", "--format", "optuna", "--output", "optuna.db"}, folder.path());
     INFO(exported.err);
     REQUIRE(exported.code == 0);
     CHECK(exported.out.empty());
@@ -121,7 +129,8 @@ TEST_CASE("optuna: states, parameters, distributions, values and the best trial 
         const nlohmann::json& trial = read["trials"][i];
         const nlohmann::json& line = lines[i];
         const bool failed = line["outcome"].contains("failure");
-        const bool refused = !failed && line["outcome"]["metrics"]["watts"]["value"].get<double>() > 360;
+        const bool refused =
+            !failed && line["outcome"]["metrics"]["watts"]["value"].get<double>() > 360;
         ++states[trial["state"].get<std::string>()];
         CHECK(trial["state"] == (failed ? "FAIL" : refused ? "PRUNED" : "COMPLETE"));
         CHECK(trial["user"]["trial"] == line["trial"]);
@@ -138,22 +147,30 @@ TEST_CASE("optuna: states, parameters, distributions, values and the best trial 
     CHECK(states["PRUNED"] > 0);
     CHECK(states["COMPLETE"] > 3);
     const nlohmann::json of_first = read["trials"][0]["distributions"];
-    CHECK(of_first["threads"] ==
-          nlohmann::json::parse(R"({"name": "IntDistribution", "attributes": {"log": false, "step": 2, "low": 1, "high": 9}})"));
-    CHECK(of_first["window"] ==
-          nlohmann::json::parse(R"({"name": "IntDistribution", "attributes": {"log": true, "step": 1, "low": 64, "high": 4096}})"));
-    CHECK(of_first["share"] ==
-          nlohmann::json::parse(R"({"name": "FloatDistribution", "attributes": {"step": null, "low": 0.1, "high": 0.9, "log": false}})"));
+    CHECK(
+        of_first["threads"] ==
+        nlohmann::json::parse(
+            R"({"name": "IntDistribution", "attributes": {"log": false, "step": 2, "low": 1, "high": 9}})"));
+    CHECK(
+        of_first["window"] ==
+        nlohmann::json::parse(
+            R"({"name": "IntDistribution", "attributes": {"log": true, "step": 1, "low": 64, "high": 4096}})"));
+    CHECK(
+        of_first["share"] ==
+        nlohmann::json::parse(
+            R"({"name": "FloatDistribution", "attributes": {"step": null, "low": 0.1, "high": 0.9, "log": false}})"));
     CHECK(of_first["fast"]["attributes"]["choices"] == nlohmann::json{false, true});
     CHECK(of_first["batch"]["attributes"]["choices"].size() == 3);
     CHECK(of_first["batch"]["attributes"]["choices"][0] == "engine");
     for (const nlohmann::json& trial : read["trials"]) CHECK(trial["distributions"] == of_first);
     // The best that may be served.
-    const auto json = nlohmann::json::parse(autotune({"status", "study.yaml", "--json"}, folder.path()).out);
+    const auto json =
+        nlohmann::json::parse(autotune({"status", "study.yaml", "--json"}, folder.path()).out);
     double best = 0;
     std::size_t number = 0;
     for (std::size_t i = 0; i < lines.size(); ++i)
-        if (read["trials"][i]["state"] == "COMPLETE" && read["trials"][i]["values"][0].get<double>() > best) {
+        if (read["trials"][i]["state"] == "COMPLETE" &&
+            read["trials"][i]["values"][0].get<double>() > best) {
             best = read["trials"][i]["values"][0].get<double>();
             number = i;
         }
@@ -170,12 +187,15 @@ TEST_CASE("optuna: several goals, and trials that are not told") {
     ChildProcess run({SERVETUNE_PROGRAM, "run", "study.yaml", "--quiet"}, folder.path());
     REQUIRE(comes_true([&] {
         for (const Trial& trial : read_trials(folder.path() / "five kinds"))
-            if (!trial.told() && trial.started_at && *trial.configuration.find("shape") == Value(std::string("slow"))) return true;
+            if (!trial.told() && trial.started_at &&
+                *trial.configuration.find("shape") == Value(std::string("slow")))
+                return true;
         return false;
     }));
     run.signal(SIGKILL);
     run.wait();
-    const Ran exported = autotune({"export", "study.yaml", "--format", "optuna", "--output", "optuna.db"}, folder.path());
+    const Ran exported = autotune(
+        {"export", "study.yaml", "--format", "optuna", "--output", "optuna.db"}, folder.path());
     INFO(exported.err);
     REQUIRE(exported.code == 0);
     const nlohmann::json read = read_by_optuna(folder, "five kinds");
@@ -192,21 +212,28 @@ TEST_CASE("optuna: an export replaces nothing, and says what it cannot write") {
     const TemporaryFolder folder;
     folder.write("t.csv", "max_num_seqs,status,total_tokens_per_second\n64,ok,100\n128,ok,120\n");
     folder.write("study.yaml",
-                 "study: small\nmodel: m\nengine: vllm\nothers: default\nstrategy: exhaustive\nworkloads: [random]\n"
-                 "objective: {maximize: total_tokens_per_second}\nspace: {max_num_seqs: {choice: [64, 128], default: 64}}\n"
+                 "study: small\nmodel: m\nengine: vllm\nothers: default\nstrategy: "
+                 "exhaustive\nworkloads: [random]\n"
+                 "objective: {maximize: total_tokens_per_second}\nspace: {max_num_seqs: {choice: "
+                 "[64, 128], default: 64}}\n"
                  "evaluator: {replay: t.csv}\n");
     REQUIRE(autotune({"run", "study.yaml", "--quiet"}, folder.path()).code == 0);
     const Ran nowhere = autotune({"export", "study.yaml", "--format", "optuna"}, folder.path());
     CHECK(nowhere.code == 2);
     CHECK(has(nowhere.err, "say the file with --output"));
     folder.write("there.db", "somebody's\n");
-    const Ran there = autotune({"export", "study.yaml", "--format", "optuna", "--output", "there.db"}, folder.path());
+    const Ran there = autotune(
+        {"export", "study.yaml", "--format", "optuna", "--output", "there.db"}, folder.path());
     CHECK(there.code == 2);
     CHECK(has(there.err, "there.db is there already"));
-    const Ran none = autotune({"export", "study.yaml", "--format", "optuna", "--output", "no/such/folder.db"}, folder.path());
+    const Ran none =
+        autotune({"export", "study.yaml", "--format", "optuna", "--output", "no/such/folder.db"},
+                 folder.path());
     CHECK(none.code != 0);
     CHECK(has(none.err, "no/such/folder.db"));
     CHECK(has(none.err, "No such file or directory"));
-    CHECK(autotune({"export", "study.yaml", "--format", "optuna", "--output", "o.db"}, folder.path()).code == 0);
+    CHECK(
+        autotune({"export", "study.yaml", "--format", "optuna", "--output", "o.db"}, folder.path())
+            .code == 0);
     CHECK_FALSE(fs::exists(folder.path() / "o.db.part"));
 }

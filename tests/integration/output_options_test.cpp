@@ -23,19 +23,26 @@ namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
 const std::string tiny_study =
-    "study: tiny\nmodel: m\nengine: vllm\nothers: default\nstrategy: exhaustive\nbudget: {trials: 4}\nworkloads: [random]\n"
-    "objective: {maximize: total_tokens_per_second}\nspace: {max_num_seqs: {choice: [64, 128], ordered: true, default: 64}}\n"
+    "study: tiny\nmodel: m\nengine: vllm\nothers: default\nstrategy: exhaustive\nbudget: {trials: "
+    "4}\nworkloads: [random]\n"
+    "objective: {maximize: total_tokens_per_second}\nspace: {max_num_seqs: {choice: [64, 128], "
+    "ordered: true, default: 64}}\n"
     "evaluator: {replay: {table: t.csv}}\n";
 
 /// A folder with a study that has run, and the nodes that outputs may meet.
 struct OutputPlace {
     OutputPlace() {
         folder.write("tiny.yaml", tiny_study);
-        folder.write("t.csv", "max_num_seqs,status,total_tokens_per_second\n64,ok,1\n128,ok,1.0000000000000002\n");
+        folder.write(
+            "t.csv",
+            "max_num_seqs,status,total_tokens_per_second\n64,ok,1\n128,ok,1.0000000000000002\n");
         folder.write("doc.md",
-                     "```\nvllm serve m --max-num-seqs 8\n```\n============ Serving Benchmark Result ============\n"
-                     "Successful requests: 100\nBenchmark duration (s): 10.00\nTotal generated tokens: 1000\n"
-                     "Output token throughput (tok/s): 100.0\n==================================================\n");
+                     "```\nvllm serve m --max-num-seqs 8\n```\n============ Serving Benchmark "
+                     "Result ============\n"
+                     "Successful requests: 100\nBenchmark duration (s): 10.00\nTotal generated "
+                     "tokens: 1000\n"
+                     "Output token throughput (tok/s): "
+                     "100.0\n==================================================\n");
         fs::create_symlink("loop", path() / "loop");
         REQUIRE(mkfifo((path() / "fifo").c_str(), 0600) == 0);
     }
@@ -70,7 +77,8 @@ TEST_CASE("outputs: import --write-study and init leave alone what they did not 
         CHECK(place.run(with(init, {node})).code == 2);
         CHECK(place.run(with(init, {node, "--force"})).code != 0);
     }
-    if (const fs::path null = place.path() / "null"; mknod(null.c_str(), S_IFCHR | 0600, makedev(1, 3)) == 0) {  // root
+    if (const fs::path null = place.path() / "null";
+        mknod(null.c_str(), S_IFCHR | 0600, makedev(1, 3)) == 0) {  // root
         CHECK(place.run({"import", "doc.md", "--write-study", "null"}).code == 2);
         CHECK(place.run(with(init, {"null", "--force"})).code == 2);
         CHECK(fs::is_character_file(null));
@@ -85,17 +93,27 @@ TEST_CASE("outputs: import --write-study and init leave alone what they did not 
     CHECK(read_file(place.path() / "mine.yaml") == "by hand");
     CHECK(place.run(with(init, {"mine.yaml", "--force"})).code == 0);
     CHECK(has(read_file(place.path() / "mine.yaml"), "study: mine"));
-    for (const auto& entry : fs::directory_iterator(place.path())) CHECK_FALSE(entry.path().filename().string().starts_with("."));
+    for (const auto& entry : fs::directory_iterator(place.path()))
+        CHECK_FALSE(entry.path().filename().string().starts_with("."));
 }
 
-TEST_CASE("outputs: exports, and a run's reports beside a FIFO, wait for nobody and remove nothing of others") {
+TEST_CASE(
+    "outputs: exports, and a run's reports beside a FIFO, wait for nobody and remove nothing of "
+    "others") {
     const OutputPlace place;
-    CHECK(place.run({"run", "tiny.yaml", "--directory", "d", "--quiet"}).code == 0);  // two figures one unit in the last place apart
+    CHECK(place.run({"run", "tiny.yaml", "--directory", "d", "--quiet"}).code ==
+          0);  // two figures one unit in the last place apart
     CHECK(has(read_file(place.path() / "d/report.html"), "</svg>"));
     place.folder.write("optuna.db.part", "of somebody else");
-    CHECK(place.run({"export", "tiny.yaml", "--directory", "d", "--format", "optuna", "--output", "optuna.db"}).code == 0);
+    CHECK(place
+              .run({"export", "tiny.yaml", "--directory", "d", "--format", "optuna", "--output",
+                    "optuna.db"})
+              .code == 0);
     CHECK(read_file(place.path() / "optuna.db.part") == "of somebody else");
-    CHECK(place.run({"export", "tiny.yaml", "--directory", "d", "--format", "optuna", "--output", "fifo"}).code == 2);
+    CHECK(place
+              .run({"export", "tiny.yaml", "--directory", "d", "--format", "optuna", "--output",
+                    "fifo"})
+              .code == 2);
     CHECK(fs::is_fifo(place.path() / "fifo"));
     fs::remove(place.path() / "d/report.json");
     REQUIRE(mkfifo((place.path() / "d/report.json").c_str(), 0600) == 0);

@@ -26,7 +26,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-double monotonic_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double monotonic_now() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+}
 
 /// The power since `begin`, or why it is not known.
 std::string power_text(const MachineWatch& machine, double begin) {
@@ -58,14 +61,18 @@ std::string measured_power(const Scene& scene) {
 
 std::string many_rows(const std::vector<std::string>& watts) {
     std::string rows;
-    for (const std::string& one : watts) rows += row({.index = static_cast<int>(std::count(rows.begin(), rows.end(), '\n')), .watts = one});
+    for (const std::string& one : watts)
+        rows += row(
+            {.index = static_cast<int>(std::count(rows.begin(), rows.end(), '\n')), .watts = one});
     return rows;
 }
 
 /// A tool that prints these words.
-std::string tool_that_says(const TemporaryFolder& folder, const std::string& name, const std::string& words, const std::string& then = "") {
+std::string tool_that_says(const TemporaryFolder& folder, const std::string& name,
+                           const std::string& words, const std::string& then = "") {
     folder.write("words", words);
-    folder.write(name, "#!/bin/sh\ncd " + folder.path().string() + "\necho \"$*\" >> calls\ncat words\n" + then + "\n");
+    folder.write(name, "#!/bin/sh\ncd " + folder.path().string() +
+                           "\necho \"$*\" >> calls\ncat words\n" + then + "\n");
     fs::permissions(folder.path() / name, fs::perms::owner_all);
     return (folder.path() / name).string();
 }
@@ -84,7 +91,8 @@ std::size_t asked_tool(const TemporaryFolder& folder) {
 }
 
 /// What it measures while the tool is asked that often.
-std::string measured_by_tool(const Scene& scene, const TemporaryFolder& folder, std::size_t times = 8) {
+std::string measured_by_tool(const Scene& scene, const TemporaryFolder& folder,
+                             std::size_t times = 8) {
     fs::remove(folder.path() / "calls");
     const MachineWatch machine = scene.watch();
     const double begin = monotonic_now();
@@ -99,7 +107,8 @@ TEST_CASE("power: that of all of the engine's GPUs together, of no others") {
     scene.smi.say("gpus", many_rows({"300.25", "400.75", "71.50", "72.00"}));
     scene.smi.say("apps", app(engine_process, 0, "20000") + app(engine_process, 1, "20000"));
     CHECK(measured_power(scene) == "701 W, 701 W at most");
-    CHECK(scene.smi.calls("power.draw").size() == scene.smi.calls("query-gpu").size());  // no further question
+    CHECK(scene.smi.calls("power.draw").size() ==
+          scene.smi.calls("query-gpu").size());  // no further question
     scene.options.gpus = "3,2";
     CHECK(measured_power(scene) == "144 W, 144 W at most");
     scene.options.gpus = "-1";
@@ -118,14 +127,18 @@ TEST_CASE("power: a sum that lacks a GPU is none, and what no GPU tells is not a
     for (const char* nothing : {"[N/A]", "[Not Supported]", "[Unknown Error]"}) {
         scene.smi.say("gpus", many_rows({nothing, nothing}));
         CHECK(measured_power(scene) == "none");
-        CHECK(why_no_power(scene.options) == "nvidia-smi tells the power of no GPU that this study may use ([N/A])");
+        CHECK(why_no_power(scene.options) ==
+              "nvidia-smi tells the power of no GPU that this study may use ([N/A])");
     }
     CHECK(scene.said.empty());
     scene.options.nvidia_smi = "no-such-nvidia-smi";
-    CHECK(why_no_power(scene.options) == "there is no nvidia-smi, amd-smi, rocm-smi or tegrastats on the PATH");
+    CHECK(why_no_power(scene.options) ==
+          "there is no nvidia-smi, amd-smi, rocm-smi or tegrastats on the PATH");
 }
 
-TEST_CASE("power: an nvidia-smi or a GPU that dies meanwhile leaves no figure of the whole, but one of the time before") {
+TEST_CASE(
+    "power: an nvidia-smi or a GPU that dies meanwhile leaves no figure of the whole, but one of "
+    "the time before") {
     for (const bool dies : {true, false}) {
         Scene scene;
         scene.options.gpus = "0,1";
@@ -135,8 +148,12 @@ TEST_CASE("power: an nvidia-smi or a GPU that dies meanwhile leaves no figure of
         REQUIRE(scene.smi.asked(12));
         CHECK(power_when_covered(machine, begin) == "600 W, 600 W at most");
         const double died = monotonic_now();
-        scene.smi.say("gpus",
-                      dies ? "" : many_rows({"250.00"}) + "Unable to determine the device handle for GPU 0000:02:00.0: GPU is lost.\n");
+        scene.smi.say(
+            "gpus",
+            dies
+                ? ""
+                : many_rows({"250.00"}) +
+                      "Unable to determine the device handle for GPU 0000:02:00.0: GPU is lost.\n");
         if (dies) scene.smi.say("code", "255");
         REQUIRE(scene.smi.asked(30));
         const auto power = machine.power(begin, died);
@@ -147,7 +164,8 @@ TEST_CASE("power: an nvidia-smi or a GPU that dies meanwhile leaves no figure of
     }
 }
 
-TEST_CASE("power: AMD's tools are asked where there is no nvidia-smi, and number GPUs by themselves") {
+TEST_CASE(
+    "power: AMD's tools are asked where there is no nvidia-smi, and number GPUs by themselves") {
     const TemporaryFolder folder;
     const std::string two = R"([{"gpu": 0, "power": {"socket_power": {"value": 512, "unit": "W"}}},
 {"gpu": 1, "power": {"socket_power": {"value": 131, "unit": "W"}}}])";
@@ -165,7 +183,8 @@ TEST_CASE("power: AMD's tools are asked where there is no nvidia-smi, and number
     amd.options.gpus = "";
     CHECK(measured_power(amd) == "413 W, 413 W at most");
 
-    const std::string card = R"x({"card0": {"Current Socket Graphics Package Power (W)": "133.0"}, "system": {"Driver version": "6.2"}})x";
+    const std::string card =
+        R"x({"card0": {"Current Socket Graphics Package Power (W)": "133.0"}, "system": {"Driver version": "6.2"}})x";
     const ToolScene rocm(&MachineWatchOptions::rocm_smi, tool_that_says(folder, "rocm-smi", card));
     CHECK(measured_by_tool(rocm, folder) == "133 W, 133 W at most");
     CHECK(read_file(folder.path() / "calls").starts_with("--showpower --json\n"));
@@ -176,7 +195,8 @@ TEST_CASE("power: a tool that fails is said once and left alone") {
     const TemporaryFolder folder;
     for (const char* words : {"ERROR: no amdgpu driver\n", "[]", ""}) {
         INFO(words);
-        ToolScene scene(&MachineWatchOptions::amd_smi, tool_that_says(folder, "amd-smi", words, "exit 3"));
+        ToolScene scene(&MachineWatchOptions::amd_smi,
+                        tool_that_says(folder, "amd-smi", words, "exit 3"));
         fs::remove(folder.path() / "calls");
         MachineWatch machine = scene.watch();
         REQUIRE(comes_true([&] { return asked_tool(folder) >= 1; }));
@@ -189,12 +209,15 @@ TEST_CASE("power: a tool that fails is said once and left alone") {
     }
 }
 
-TEST_CASE("power: on a Jetson, whose nvidia-smi tells none, tegrastats tells that of the module, and is ended each time") {
+TEST_CASE(
+    "power: on a Jetson, whose nvidia-smi tells none, tegrastats tells that of the module, and is "
+    "ended each time") {
     const TemporaryFolder folder;
     Scene scene;
     scene.smi.say("gpus", many_rows({"[N/A]"}));
-    scene.options.tegrastats =
-        tool_that_says(folder, "tegrastats", "RAM 4208/125773MB VDD_IN 12800mW/11500mW VDD_SOC 1200mW/1200mW\nRAM 42", "exec sleep 100");
+    scene.options.tegrastats = tool_that_says(
+        folder, "tegrastats",
+        "RAM 4208/125773MB VDD_IN 12800mW/11500mW VDD_SOC 1200mW/1200mW\nRAM 42", "exec sleep 100");
     CHECK(why_no_power(scene.options) == "");
     CHECK(measured_by_tool(scene, folder) == "13 W, 13 W at most");
     CHECK(read_file(folder.path() / "calls").starts_with("--interval 200\n"));

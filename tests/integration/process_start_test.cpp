@@ -27,28 +27,38 @@ using Words = std::vector<std::string>;
 
 TEST_CASE("process: what cannot be started says why") {
     const TemporaryFolder folder;
-    const auto why = [](ProcessOptions options) { return message_of<IoError>([&] { const Process process(options); }); };
-    CHECK(why({.argv = {"no-such-program-here"}}) == "cannot start no-such-program-here: no such program in $PATH");
+    const auto why = [](ProcessOptions options) {
+        return message_of<IoError>([&] { const Process process(options); });
+    };
+    CHECK(why({.argv = {"no-such-program-here"}}) ==
+          "cannot start no-such-program-here: no such program in $PATH");
     CHECK(why({.argv = {"/no/such"}}) == "cannot start /no/such: no such program");
     const fs::path plain = folder.write("plain", "#!/no/interpreter\n");
-    CHECK(why({.argv = {plain.string()}}) == "cannot start " + plain.string() + ": no such program");
+    CHECK(why({.argv = {plain.string()}}) ==
+          "cannot start " + plain.string() + ": no such program");
     fs::permissions(plain, fs::perms::owner_all);
-    CHECK(why({.argv = {plain.string()}}).find("the interpreter that its first line names is not there") != std::string::npos);
+    CHECK(why({.argv = {plain.string()}})
+              .find("the interpreter that its first line names is not there") != std::string::npos);
     CHECK(why({.argv = {"true"}, .folder = plain / "below"}).find("cannot make the folder") == 0);
-    CHECK(why({.argv = {"true"}, .folder = folder.path(), .log = folder.path()}).find("Is a directory") != std::string::npos);
-    CHECK(why({.argv = {"true"}, .cores = {900}}).find("on the cores asked for") != std::string::npos);
-    fs::create_symlink("/dev/full", folder.path() / "options.yaml");
-    CHECK(why({.argv = {"true"}, .files = {{"options.yaml", "a: 1"}}, .folder = folder.path()}).find("No space left on device") !=
+    CHECK(why({.argv = {"true"}, .folder = folder.path(), .log = folder.path()})
+              .find("Is a directory") != std::string::npos);
+    CHECK(why({.argv = {"true"}, .cores = {900}}).find("on the cores asked for") !=
           std::string::npos);
+    fs::create_symlink("/dev/full", folder.path() / "options.yaml");
+    CHECK(why({.argv = {"true"}, .files = {{"options.yaml", "a: 1"}}, .folder = folder.path()})
+              .find("No space left on device") != std::string::npos);
 }
 
-TEST_CASE("process: an empty word is a word, and none of this process's descriptors is the program's") {
+TEST_CASE(
+    "process: an empty word is a word, and none of this process's descriptors is the program's") {
     // No O_CLOEXEC: as a library may open it.
     const int ours = open("/dev/null", O_RDONLY);  // NOLINT(android-cloexec-open)
     REQUIRE(ours >= 0);
     // printf(1) takes the arguments two by two. The shell has 0, 1 and 2; `ls` opens the folder
     // itself.
-    Process process({.argv = {"/bin/sh", "-c", "printf '[%s|%s]\\n' \"$@\"; ls /proc/self/fd | wc -l", "sh", "", "a", "b", ""}});
+    Process process(
+        {.argv = {"/bin/sh", "-c", "printf '[%s|%s]\\n' \"$@\"; ls /proc/self/fd | wc -l", "sh", "",
+                  "a", "b", ""}});
     REQUIRE(process.wait(5s));
     CHECK(process.lines() == Words{"[|a]", "[b|]", "4"});
     close(ours);
@@ -61,18 +71,24 @@ TEST_CASE("process: a program that cannot start leaves no child, no descriptor a
     Process({.argv = {"true"}}).end();
     const auto descriptors = entries("/proc/self/fd");
     for (const fs::path& input : {fs::path(), folder.path() / "input"}) {
-        CHECK_FALSE(message_of<IoError>([&] { const Process none({.argv = {program.string()}, .input = input}); }).empty());
+        CHECK_FALSE(message_of<IoError>([&] {
+                        const Process none({.argv = {program.string()}, .input = input});
+                    }).empty());
         siginfo_t child{};
         CHECK(waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) == -1);
         CHECK(errno == ECHILD);
     }
     CHECK_FALSE(fs::exists(folder.path() / "input"));
     CHECK(entries("/proc/self/fd") == descriptors);
-    CHECK(message_of<IoError>([&] { const Process none({.argv = {"true"}, .cores = {900}}); }).find("on the cores") != std::string::npos);
+    CHECK(message_of<IoError>([&] {
+              const Process none({.argv = {"true"}, .cores = {900}});
+          }).find("on the cores") != std::string::npos);
     CHECK(waitid(P_ALL, 0, nullptr, WEXITED | WNOHANG | WNOWAIT) == -1);
 }
 
-TEST_CASE("process: a folder, a descriptor or a child that cannot be had is an error, and the program does not run") {
+TEST_CASE(
+    "process: a folder, a descriptor or a child that cannot be had is an error, and the program "
+    "does not run") {
     const TemporaryFolder folder;
     const fs::path program = script(folder, "echo ran > \"$1\"\n");
     const fs::path ran = folder.path() / "ran";
@@ -88,7 +104,8 @@ TEST_CASE("process: a folder, a descriptor or a child that cannot be had is an e
     if (geteuid() == 0)  // a user with a limit: root has none
         CHECK(in_child([&] {
                   const rlimit none{0, 0};
-                  if (setrlimit(RLIMIT_NPROC, &none) != 0 || setresuid(65534, 65534, 65534) != 0) return std::string("not limited");
+                  if (setrlimit(RLIMIT_NPROC, &none) != 0 || setresuid(65534, 65534, 65534) != 0)
+                      return std::string("not limited");
                   start_program({.file = "/bin/true", .argv = {"true"}}, 2);
                   return std::string("started");
               }) == "cannot start /bin/true: Resource temporarily unavailable");

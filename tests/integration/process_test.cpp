@@ -56,7 +56,8 @@ double resident_mib() {
 /// How many of them run a script; what the scripts run comes and goes.
 std::size_t shells(const std::vector<Leftover>& left) {
     return static_cast<std::size_t>(
-        std::count_if(left.begin(), left.end(), [](const Leftover& one) { return one.command.starts_with("/bin/sh "); }));
+        std::count_if(left.begin(), left.end(),
+                      [](const Leftover& one) { return one.command.starts_with("/bin/sh "); }));
 }
 
 const std::string deaf = "trap '' TERM\necho ready\nwhile :; do sleep 1; done\n";
@@ -65,9 +66,10 @@ const std::string deaf = "trap '' TERM\necho ready\nwhile :; do sleep 1; done\n"
 
 TEST_CASE("process: words, environment, files, folder, cores and log are the program's") {
     const TemporaryFolder folder;
-    const fs::path program = script(folder,
-                                    "echo \"$1|$2|$OURS|$SERVETUNE_STUDY|$SPT_NOENV\"\npwd\ncat options/one.yaml\n"
-                                    "grep Cpus_allowed_list /proc/self/status\necho wrong >&2\nexit 3\n");
+    const fs::path program =
+        script(folder,
+               "echo \"$1|$2|$OURS|$SERVETUNE_STUDY|$SPT_NOENV\"\npwd\ncat options/one.yaml\n"
+               "grep Cpus_allowed_list /proc/self/status\necho wrong >&2\nexit 3\n");
     const fs::path home = folder.path() / "trials/1";
     Process process({.argv = {program.string(), "a b", "$HOME;"},
                      .environment = {{"OURS", "x=y"}},
@@ -80,7 +82,8 @@ TEST_CASE("process: words, environment, files, folder, cores and log are the pro
     CHECK_FALSE(process.running());
     CHECK(process.exit_code() == 3);
     const Words lines = process.lines();
-    CHECK(lines == Words{"a b|$HOME;|x=y|study 7|1", home.string(), "one: 1", "Cpus_allowed_list:\t0", "wrong"});
+    CHECK(lines == Words{"a b|$HOME;|x=y|study 7|1", home.string(), "one: 1",
+                         "Cpus_allowed_list:\t0", "wrong"});
     CHECK(process.start_ticks() > 0);
     const Ended ended = process.end();
     CHECK(ended.exit_code == 3);
@@ -93,11 +96,16 @@ TEST_CASE("process: words, environment, files, folder, cores and log are the pro
     CHECK(process.lines(2) == Words{lines.front(), lines.back()});
 }
 
-TEST_CASE("process: a file is its input, and its answer is kept apart from what it says on standard error") {
+TEST_CASE(
+    "process: a file is its input, and its answer is kept apart from what it says on standard "
+    "error") {
     const TemporaryFolder folder;
     const fs::path input = folder.write("input", "first\nsecond\n");
     const fs::path program = script(folder, "read line\necho \"log: $line\" >&2\ncat\nexit 3\n");
-    Process process({.argv = {program.string()}, .input = input, .log = folder.path() / "log", .answer_bytes = 100});
+    Process process({.argv = {program.string()},
+                     .input = input,
+                     .log = folder.path() / "log",
+                     .answer_bytes = 100});
     REQUIRE(process.wait(5s));
     CHECK(process.answer() == "second\n");
     CHECK(process.lines() == Words{"log: first"});
@@ -113,14 +121,19 @@ TEST_CASE("process: a file is its input, and its answer is kept apart from what 
     CHECK(flood.answer_printed() == 3000000);
     CHECK(flood.printed_bytes() == 0);
 
-    CHECK(message_of<IoError>([&] { const Process none({.argv = {"/bin/true"}, .input = folder.path() / "none"}); }) ==
-          "cannot start /bin/true: no input and output for it: No such file or directory");
+    CHECK(message_of<IoError>([&] {
+              const Process none({.argv = {"/bin/true"}, .input = folder.path() / "none"});
+          }) == "cannot start /bin/true: no input and output for it: No such file or directory");
 }
 
-TEST_CASE("process: one that leaves the group and becomes a program in the moment when the others end is ended too") {
+TEST_CASE(
+    "process: one that leaves the group and becomes a program in the moment when the others end is "
+    "ended too") {
     const TemporaryFolder folder;
     const std::string mark = folder.path().string();
-    const fs::path program = script(folder, "setsid sleep 600 >/dev/null 2>&1 &\ni=0\nwhile [ $i -lt $1 ]; do i=$((i + 1)); done\n");
+    const fs::path program = script(
+        folder,
+        "setsid sleep 600 >/dev/null 2>&1 &\ni=0\nwhile [ $i -lt $1 ]; do i=$((i + 1)); done\n");
     for (int i = 0; i < 50; ++i) {
         Process process({.argv = {program.string(), std::to_string(i * 40)}, .mark = mark});
         REQUIRE(process.wait(20s));
@@ -167,7 +180,9 @@ TEST_CASE("process: children that the leader leaves behind are ended, in the gro
     const TemporaryFolder folder;
     const fs::path child = script(folder, deaf, "child");
     for (const std::string& how : {std::string(), std::string("setsid ")}) {
-        Process process({.argv = {script(folder, how + child.string() + " &\necho child $!\nsleep 0.2\nexit 4\n").string()}});
+        Process process({.argv = {script(folder, how + child.string() +
+                                                     " &\necho child $!\nsleep 0.2\nexit 4\n")
+                                      .string()}});
         REQUIRE(prints(process, "ready"));
         REQUIRE(process.wait(5s));
         const auto left = leftovers("nobody");
@@ -200,9 +215,14 @@ TEST_CASE("process: a flood fills neither memory nor disk, and its first and las
     constexpr std::size_t log_bytes = 1 << 20;
     const double before = resident_mib();
     const auto begin = Clock::now();
-    Process process({.argv = {script(folder, "echo first words\nyes 0123456789 | head -c 200000000\necho\necho last words\n").string()},
-                     .log = folder.path() / "log",
-                     .log_bytes = log_bytes});
+    Process process(
+        {.argv =
+             {script(
+                  folder,
+                  "echo first words\nyes 0123456789 | head -c 200000000\necho\necho last words\n")
+                  .string()},
+         .log = folder.path() / "log",
+         .log_bytes = log_bytes});
     REQUIRE(process.wait(40s));
     CHECK(seconds_since(begin) < 30);  // 0.2 s on a machine that is idle
     const Words lines = process.lines();
@@ -234,7 +254,8 @@ TEST_CASE("process: a full disk ends the log, not the process") {
     const Words lines = process.lines();
     REQUIRE(lines.size() == 4);
     CHECK(lines[2] == "line 3");
-    CHECK(lines[3] == "[servetune: the log ends early: cannot write /dev/full: No space left on device]");
+    CHECK(lines[3] ==
+          "[servetune: the log ends early: cannot write /dev/full: No space left on device]");
     CHECK(process.exit_code() == 0);
 
     // The same by the size that a file may have, which comes with a signal that would end us.
@@ -253,8 +274,10 @@ TEST_CASE("process: a full disk ends the log, not the process") {
 
 TEST_CASE("process: carriage returns, long lines and what has no end of line are lines") {
     const TemporaryFolder folder;
-    Process process(
-        {.argv = {script(folder, "printf 'load 1%%\\rload 2%%\\rERROR\\r\\n'\nhead -c 10000 /dev/zero | tr '\\0' x\n").string()}});
+    Process process({.argv = {script(folder,
+                                     "printf 'load 1%%\\rload 2%%\\rERROR\\r\\n'\nhead -c 10000 "
+                                     "/dev/zero | tr '\\0' x\n")
+                                  .string()}});
     REQUIRE(process.wait(5s));
     CHECK(process.lines() == Words{"load 1%", "load 2%", "ERROR", std::string(4096, 'x')});
     std::size_t position = 9;
@@ -277,9 +300,11 @@ TEST_CASE("process: descriptors and threads are given back") {
 TEST_CASE("process: what a killed tuner leaves behind is recognised and ended, and nobody else") {
     const TemporaryFolder folder;
     const std::string mark = "study-" + folder.path().filename().string();
-    const fs::path child = script(folder, "trap '' TERM\nwhile :; do sleep 1; done\n", "child");  // silent: nobody will read it
-    const fs::path program = script(folder, "trap '' TERM\n" + child.string() + " &\nenv -i " + child.string() + " &\nsetsid " +
-                                                child.string() + " &\nwhile :; do sleep 1; done\n");
+    const fs::path child = script(folder, "trap '' TERM\nwhile :; do sleep 1; done\n",
+                                  "child");  // silent: nobody will read it
+    const fs::path program =
+        script(folder, "trap '' TERM\n" + child.string() + " &\nenv -i " + child.string() +
+                           " &\nsetsid " + child.string() + " &\nwhile :; do sleep 1; done\n");
     const Process other({.argv = {"sleep", "100"}, .mark = mark + "-b"});
     int group = 0;
     const auto has_left = [&](const Leftover& one) { return one.group != group; };
@@ -291,7 +316,8 @@ TEST_CASE("process: what a killed tuner leaves behind is recognised and ended, a
         left = leftovers(mark);
         return shells(left) == 4 && std::any_of(left.begin(), left.end(), has_left) &&
                std::any_of(left.begin(), left.end(), [&](const Leftover& one) {
-                   return one.id == group && one.group == group && one.start_ticks > 0 && one.command == "/bin/sh " + program.string();
+                   return one.id == group && one.group == group && one.start_ticks > 0 &&
+                          one.command == "/bin/sh " + program.string();
                });
     };
     {
@@ -303,9 +329,11 @@ TEST_CASE("process: what a killed tuner leaves behind is recognised and ended, a
         tuner.wait();
     }
     const bool all_left = comes_true(all_are_there);
-    for (const Leftover& one : left) UNSCOPED_INFO(one.id << " in " << one.group << ": " << one.command);
+    for (const Leftover& one : left)
+        UNSCOPED_INFO(one.id << " in " << one.group << ": " << one.command);
     CHECK(all_left);
-    CHECK(end_leftovers(mark, 2s).empty());  // they are deaf to TERM; a busy machine takes a while to bury them
+    CHECK(end_leftovers(mark, 2s)
+              .empty());  // they are deaf to TERM; a busy machine takes a while to bury them
     CHECK(leftovers(mark).empty());
     CHECK(living_in_group(group) == std::vector<int>{});
     for (const Leftover& one : left) CHECK_FALSE(alive(one.id));
@@ -317,18 +345,22 @@ TEST_CASE("process: an engine that hears TERM goes when its tuner is killed") {
     const TemporaryFolder folder;
     const std::string mark = "study-" + folder.path().filename().string();
     ChildProcess tuner({HOLD_PROCESS, mark, "0", "sleep", "100"}, folder.path());
-    REQUIRE(comes_true([&] { return leftovers(mark).size() == 1 && tuner.out().find('\n') != std::string::npos; }));
+    REQUIRE(comes_true([&] {
+        return leftovers(mark).size() == 1 && tuner.out().find('\n') != std::string::npos;
+    }));
     tuner.signal(SIGKILL);
     tuner.wait();
     CHECK(comes_true([&] { return leftovers(mark).empty(); }));
 }
 
-TEST_CASE("watchdog: nothing outlives a tuner that is killed with -9: a wrapper's child, one deaf to TERM, one that left the group") {
+TEST_CASE(
+    "watchdog: nothing outlives a tuner that is killed with -9: a wrapper's child, one deaf to "
+    "TERM, one that left the group") {
     const TemporaryFolder folder;
     const std::string mark = "study-" + folder.path().filename().string();
     const fs::path engine = script(folder, "trap '' TERM\nwhile :; do sleep 1; done\n", "engine");
-    const fs::path wrapper =
-        script(folder, "setsid " + engine.string() + " &\nenv -i " + engine.string() + " &\n" + engine.string() + "\n");
+    const fs::path wrapper = script(folder, "setsid " + engine.string() + " &\nenv -i " +
+                                                engine.string() + " &\n" + engine.string() + "\n");
     const Process other({.argv = {"sleep", "100"}, .mark = mark + "-b"});
     ChildProcess tuner({HOLD_PROCESS, mark, "200", wrapper.string()}, folder.path());
     REQUIRE(comes_true([&] { return shells(leftovers(mark)) == 4; }));
@@ -339,7 +371,8 @@ TEST_CASE("watchdog: nothing outlives a tuner that is killed with -9: a wrapper'
     // It holds nothing of the tuner's: a lock, a port or a pipe would stay with it.
     CHECK(entries("/proc/" + std::to_string(watchdog) + "/fd") == 4);
     for (const char* standard : {"0", "1", "2"})
-        CHECK(fs::read_symlink("/proc/" + std::to_string(watchdog) + "/fd/" + standard) == "/dev/null");
+        CHECK(fs::read_symlink("/proc/" + std::to_string(watchdog) + "/fd/" + standard) ==
+              "/dev/null");
     kill(watchdog, SIGTERM);
     kill(watchdog, SIGINT);
     tuner.signal(SIGKILL);
@@ -350,7 +383,9 @@ TEST_CASE("watchdog: nothing outlives a tuner that is killed with -9: a wrapper'
     CHECK(other.running());
 }
 
-TEST_CASE("watchdog: starts with the first process, is replaced when it is killed, and ends with its object") {
+TEST_CASE(
+    "watchdog: starts with the first process, is replaced when it is killed, and ends with its "
+    "object") {
     const auto descriptors = entries("/proc/self/fd");
     auto watchdog = std::make_shared<Watchdog>(100ms);
     CHECK(watchdog->id() == 0);
@@ -368,7 +403,9 @@ TEST_CASE("watchdog: starts with the first process, is replaced when it is kille
     const int again = watchdog->id();
     CHECK(again != id);
     CHECK(alive(again));
-    CHECK(message_of<IoError>([&] { const Process none({.argv = {"/bin/true"}, .input = "/none", .watchdog = watchdog}); }) != "");
+    CHECK(message_of<IoError>([&] {
+              const Process none({.argv = {"/bin/true"}, .input = "/none", .watchdog = watchdog});
+          }) != "");
     CHECK_FALSE(third.end().killed);
     CHECK(first.running());
     {
@@ -400,7 +437,9 @@ TEST_CASE("process: on the way out of a program every group that it started is k
     kill_started_groups();
 }
 
-TEST_CASE("port: reserved ports differ, are free, outside of the kernel's range, and leave nothing behind") {
+TEST_CASE(
+    "port: reserved ports differ, are free, outside of the kernel's range, and leave nothing "
+    "behind") {
     std::ifstream range("/proc/sys/net/ipv4/ip_local_port_range");
     int low = 0;
     int high = 0;
@@ -410,7 +449,8 @@ TEST_CASE("port: reserved ports differ, are free, outside of the kernel's range,
     const auto port_files = [] {
         std::set<fs::path> files;
         for (const auto& entry : fs::directory_iterator(fs::temp_directory_path()))
-            if (entry.path().filename().string().starts_with("servetune-port-")) files.insert(entry.path());
+            if (entry.path().filename().string().starts_with("servetune-port-"))
+                files.insert(entry.path());
         return files;
     };
     const std::set<fs::path> files_before = port_files();
@@ -429,7 +469,8 @@ TEST_CASE("port: reserved ports differ, are free, outside of the kernel's range,
         CHECK_FALSE(port.listening());
         const Socket server;
         const sockaddr_in address = loopback(static_cast<std::uint16_t>(port.number()));
-        REQUIRE(bind(server.id(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+        REQUIRE(bind(server.id(), reinterpret_cast<const sockaddr*>(&address), sizeof address) ==
+                0);
         CHECK_FALSE(port.listening());
         REQUIRE(listen(server.id(), 1) == 0);
         CHECK(port.listening());

@@ -16,7 +16,10 @@ namespace {
 LoadTest slow_load_test(const StreamServer& server) {
     LoadTest test;
     test.endpoint = {.url = server.url(), .model = "m"};
-    test.workload = {.name = "w", .dataset = {.input_tokens = 30, .output_tokens = 12}, .requests = 40, .ignore_eos = true};
+    test.workload = {.name = "w",
+                     .dataset = {.input_tokens = 30, .output_tokens = 12},
+                     .requests = 40,
+                     .ignore_eos = true};
     test.workload.arrival = {.kind = Arrival::Kind::concurrency, .in_flight = 2};
     return test;
 }
@@ -40,14 +43,17 @@ TEST_CASE("race: a rate is lost once the planned work cannot make it any more") 
     CHECK(lost_after_seconds({"total_tokens_per_second", 100}, plan) == 15);
     CHECK(lost_after_seconds({"input_tokens_per_second", 100}, plan) == 10);
     CHECK(lost_after_seconds({"requests_per_second", 2}, plan) == 5);
-    CHECK_FALSE(lost_after_seconds({"input_tokens_per_second", 100}, plan_to_race(100, 50, false)));  // the server may count more
+    CHECK_FALSE(lost_after_seconds({"input_tokens_per_second", 100},
+                                   plan_to_race(100, 50, false)));  // the server may count more
     CHECK(lost_after_seconds({"output_tokens_per_second", 100}, plan_to_race(100, 50, false)) == 5);
     CHECK_FALSE(lost_after_seconds({"time_to_first_token_mean_seconds", 1}, plan));
-    CHECK_FALSE(lost_after_seconds({"output_tokens_per_second", 100}, plan_to_race(100, 0)));  // how much work it is, is not known
+    CHECK_FALSE(lost_after_seconds({"output_tokens_per_second", 100},
+                                   plan_to_race(100, 0)));  // how much work it is, is not known
     CHECK_FALSE(lost_after_seconds({"output_tokens_per_second", 0}, plan));
 }
 
-TEST_CASE("race: a load test that is lost ends early, with about the figure that it would have had") {
+TEST_CASE(
+    "race: a load test that is lost ends early, with about the figure that it would have had") {
     const StreamServer server({.behaviour = parse_behaviour("first=0.03,gap=0.01")});
     const LoadTestResult whole = run_load_test(slow_load_test(server));
     REQUIRE_FALSE(whole.given_up);

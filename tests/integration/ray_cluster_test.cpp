@@ -27,7 +27,8 @@ struct BoundEngine {
         options.bound_seconds = bound_seconds;
         options.resources = {{"node:" + world.node(node), 0.001}};
         launcher = ray_launcher(options);
-        request.command.argv = {"python3", "-m", "http.server", std::to_string(port), "--directory", "/var/empty"};
+        request.command.argv = {"python3",     "-m",        "http.server", std::to_string(port),
+                                "--directory", "/var/empty"};
         request.port = port;
         request.mark = folder.path().string();
         request.stop_within_seconds = 3;
@@ -35,7 +36,9 @@ struct BoundEngine {
         client = std::make_unique<Process>(client_of(launch));
         host = placed(*launcher, launch).host;
     }
-    [[nodiscard]] bool answers() const { return takes_connection(host, std::to_string(request.port)); }
+    [[nodiscard]] bool answers() const {
+        return takes_connection(host, std::to_string(request.port));
+    }
     TemporaryFolder folder;
     std::shared_ptr<const Launcher> launcher;
     LaunchRequest request;
@@ -51,7 +54,9 @@ TEST_CASE("ray: the launchers' contract holds on a real Ray", "[ray]") {
     if (!world.works()) return;
     check_launcher({ray_launcher(on_ray(world.address(), RayWorld::token))});
     CHECK(has(ray_launcher(on_ray(world.address()))->trouble(""), "wants a token (401)"));
-    CHECK(has(ray_launcher(on_ray(world.address(), "not the token, but as long as one"))->trouble(""), "refuses the token (403)"));
+    CHECK(
+        has(ray_launcher(on_ray(world.address(), "not the token, but as long as one"))->trouble(""),
+            "refuses the token (403)"));
 
     const LauncherWorld launching{ray_launcher(on_ray(world.address(), RayWorld::token))};
     {  // what the node has in its environment is there; what is Ray's own is not
@@ -67,7 +72,9 @@ TEST_CASE("ray: the launchers' contract holds on a real Ray", "[ray]") {
         const Launch launch = launching.launcher->launch(request);
         Process client(client_of(launch));
         std::string waits;
-        const bool said = comes_true([&] { return has(waits = launching.launcher->place(launch).waits, "no node has more than 2"); });
+        const bool said = comes_true([&] {
+            return has(waits = launching.launcher->place(launch).waits, "no node has more than 2");
+        });
         INFO(waits);
         CHECK(said);
         (void)end_launched(*launching.launcher, launch, client, 1s);
@@ -84,13 +91,15 @@ TEST_CASE("ray: an engine that Ray leaves alive ends at its bound", "[ray]") {
         REQUIRE(comes_true([&] { return engine.answers(); }));
         world.kill_raylet(2);
         REQUIRE(engine.client->wait(60s));
-        const auto failure = engine.launcher->ended(engine.launch, engine.client->exit_code().value_or(0), engine.client->lines());
+        const auto failure = engine.launcher->ended(
+            engine.launch, engine.client->exit_code().value_or(0), engine.client->lines());
         REQUIRE(failure);
         CHECK(failure->kind == FailureKind::infrastructure);
         CHECK(has(failure->message, "lost its node or its supervisor"));
         CHECK(engine.answers());
         const std::string why = engine.launcher->remove(engine.launch);
-        CHECK(has(why, "it would not go: the engine of job " + engine.launch.name + " answers on " + world.node(2) + ":18101"));
+        CHECK(has(why, "it would not go: the engine of job " + engine.launch.name + " answers on " +
+                           world.node(2) + ":18101"));
         CHECK(engine.launcher->leftovers(engine.request.mark).size() == 1);
         CHECK(comes_true([&] { return !engine.answers(); }, bound_seconds + 25));
         CHECK(engine.launcher->remove(engine.launch) == "");
@@ -109,7 +118,8 @@ TEST_CASE("ray: an engine that Ray leaves alive ends at its bound", "[ray]") {
     }
 }
 
-TEST_CASE("ray: a study of two workers on a real Ray recommends what one on this machine would", "[ray]") {
+TEST_CASE("ray: a study of two workers on a real Ray recommends what one on this machine would",
+          "[ray]") {
     const RayWorld world;
     if (!world.works()) return;
     const RayOptions options = on_ray(world.address(), RayWorld::token);
@@ -144,7 +154,8 @@ TEST_CASE("ray: the study of the guide can run on a real Ray", "[ray]") {
     text.replace(text.find(head), head.size(), world.address());
     const TemporaryFolder folder;
     folder.write("ray-token", std::string(RayWorld::token) + "\n");
-    const std::vector<std::string> words{SERVETUNE_PROGRAM, "validate", folder.write("on-ray.yaml", text).string()};
+    const std::vector<std::string> words{SERVETUNE_PROGRAM, "validate",
+                                         folder.write("on-ray.yaml", text).string()};
     const Ran validated = ran(words, folder.path());
     INFO(validated.out << validated.err);
     CHECK(validated.code == 0);

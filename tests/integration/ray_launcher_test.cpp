@@ -27,7 +27,9 @@ namespace fs = std::filesystem;
 
 /// Of ten that tests beside this one seldom have too.
 const int first_port = 18000 + getpid() % 100 * 10;
-std::string ports(int count) { return std::to_string(first_port) + "-" + std::to_string(first_port + count - 1); }
+std::string ports(int count) {
+    return std::to_string(first_port) + "-" + std::to_string(first_port + count - 1);
+}
 
 constexpr const char* ray_token = "0123456789abcdef0123456789abcdef";
 
@@ -51,10 +53,11 @@ std::string printed_by(const nlohmann::json& job) {
 TEST_CASE("ray: every word of an engine's command comes through /bin/sh as it is") {
     RayOptions options = on_ray("http://head:8265");
     LaunchRequest request;
-    const std::vector<std::string> odd{"a b",      "",          "$(id)",      "; echo no", "'\"",
-                                       "it's",     "tab\there", "line\nfeed", "\\n",       "*",
-                                       "~",        "$HOME",     "`id`",       "!!",        "--json={\"a\": \"b c\"}",
-                                       "\xc3\xa9", "#",         "&",          ">x",        "%s"};
+    const std::vector<std::string> odd{
+        "a b",      "",          "$(id)",      "; echo no", "'\"",
+        "it's",     "tab\there", "line\nfeed", "\\n",       "*",
+        "~",        "$HOME",     "`id`",       "!!",        "--json={\"a\": \"b c\"}",
+        "\xc3\xa9", "#",         "&",          ">x",        "%s"};
     request.command.argv = {"printf", "<%s>"};
     std::string expected;
     for (const std::string& word : odd) {
@@ -86,14 +89,18 @@ TEST_CASE("ray: what a job asks for") {
     request.port = 18003;
     request.stop_within_seconds = 8;
     const nlohmann::json job = ray_job_of(options, request, "servetune-abc-1", "abc");
-    CHECK(job["entrypoint"] == "unset RAY_ADDRESS; exec timeout --signal=TERM --kill-after=20 91 'vllm' 'serve' 'm'");
+    CHECK(job["entrypoint"] ==
+          "unset RAY_ADDRESS; exec timeout --signal=TERM --kill-after=20 91 'vllm' 'serve' 'm'");
     CHECK(job["submission_id"] == "servetune-abc-1");
     CHECK(job["entrypoint_num_gpus"] == 2);
     CHECK(job["entrypoint_num_cpus"] == 4.0);
     CHECK(job["entrypoint_memory"] == 1'000'000'000);
     CHECK(job["entrypoint_resources"] == nlohmann::json{{"accelerator_type:H100", 0.001}});
-    CHECK(job["runtime_env"]["env_vars"] == nlohmann::json{{"A", "b c"}, {"RAY_JOB_STOP_WAIT_TIME_S", "8"}});
-    CHECK(job["metadata"] == nlohmann::json{{"servetune", "abc"}, {"servetune_port", "18003"}, {"servetune_bound", "91"}});
+    CHECK(job["runtime_env"]["env_vars"] ==
+          nlohmann::json{{"A", "b c"}, {"RAY_JOB_STOP_WAIT_TIME_S", "8"}});
+    CHECK(job["metadata"] == nlohmann::json{{"servetune", "abc"},
+                                            {"servetune_port", "18003"},
+                                            {"servetune_bound", "91"}});
     request.environment = {{"a.b", "no name for a shell"}};
     CHECK_THROWS_AS(ray_job_of(options, request, "n", "l"), UsageError);
 }
@@ -144,14 +151,17 @@ TEST_CASE("ray: what is wrong is said before the first trial") {
     const RayDashboard dashboard(ray_token);
     CHECK(ray_launcher(on_ray(dashboard.address(), ray_token))->trouble("") == "");
     CHECK(has(ray_launcher(on_ray(dashboard.address()))->trouble(""), "wants a token (401)"));
-    CHECK(has(ray_launcher(on_ray(dashboard.address(), "another token"))->trouble(""), "refuses the token (403)"));
+    CHECK(has(ray_launcher(on_ray(dashboard.address(), "another token"))->trouble(""),
+              "refuses the token (403)"));
     RayOptions options = on_ray(dashboard.address(), ray_token);
     options.resources = {{"CPU", 3}};
-    CHECK(has(ray_launcher(options)->trouble(""), "asks for 3 of 'CPU', and no node of " + options.address + " has more than 2"));
+    CHECK(has(ray_launcher(options)->trouble(""),
+              "asks for 3 of 'CPU', and no node of " + options.address + " has more than 2"));
     options.resources = {{"accelerator_type:H100", 1}};
     CHECK(has(ray_launcher(options)->trouble(""), "has more than 0"));
     unsetenv("SERVETUNE_TEST_RAY_TOKEN");
-    CHECK(has(ray_launcher(options)->trouble(""), "the environment has no SERVETUNE_TEST_RAY_TOKEN"));
+    CHECK(
+        has(ray_launcher(options)->trouble(""), "the environment has no SERVETUNE_TEST_RAY_TOKEN"));
     options.token_env.clear();
     options.token_file = "/no/such/file";
     CHECK(has(ray_launcher(options)->trouble(""), "/no/such/file cannot be read"));
@@ -159,7 +169,8 @@ TEST_CASE("ray: what is wrong is said before the first trial") {
     options.token_file = folder.write("token", std::string(ray_token) + "\n").string();
     options.resources.clear();
     CHECK(ray_launcher(options)->trouble("") == "");
-    CHECK(has(ray_launcher(on_ray("http://127.0.0.1:" + std::to_string(free_port())))->trouble(""), "Connection refused"));
+    CHECK(has(ray_launcher(on_ray("http://127.0.0.1:" + std::to_string(free_port())))->trouble(""),
+              "Connection refused"));
 }
 
 TEST_CASE("ray: a job that waits says for what, and then where it is") {
@@ -169,7 +180,9 @@ TEST_CASE("ray: a job that waits says for what, and then where it is") {
     const Launcher& launcher = *world.launcher;
     const auto begin = std::chrono::steady_clock::now();
     Launched one(world, {"/bin/sh", "-c", "echo begins; sleep 60"});
-    REQUIRE(comes_true([&] { return has(launcher.place(one.launch()).waits, "waits for Ray: Job has not started yet."); }));
+    REQUIRE(comes_true([&] {
+        return has(launcher.place(one.launch()).waits, "waits for Ray: Job has not started yet.");
+    }));
     CHECK(one.said() == "");
     dashboard.hold(false);
     const LaunchedAt at = placed(launcher, one.launch());
@@ -183,7 +196,9 @@ TEST_CASE("ray: a job that waits says for what, and then where it is") {
 TEST_CASE("ray: a head that is silent for a while changes nothing") {
     RayDashboard dashboard;
     const LauncherWorld world{ray_launcher(on_ray(dashboard.address()))};
-    Launched one(world, {"/bin/sh", "-c", "echo begins; while [ $((i=i+1)) -lt 60 ]; do sleep 0.1; done; echo ends; exit 5"});
+    Launched one(
+        world, {"/bin/sh", "-c",
+                "echo begins; while [ $((i=i+1)) -lt 60 ]; do sleep 0.1; done; echo ends; exit 5"});
     REQUIRE(one.comes_to_say("begins"));
     dashboard.silent(true);
     std::this_thread::sleep_for(8s);
@@ -205,13 +220,15 @@ TEST_CASE("ray: what was done to a job is not held against its engine") {
         REQUIRE(one.comes_to_say("begins"));
         disturb();
         REQUIRE(one.process().wait(30s));
-        const auto failure = world.launcher->ended(one.launch(), one.process().exit_code().value_or(0), one.process().lines());
+        const auto failure = world.launcher->ended(
+            one.launch(), one.process().exit_code().value_or(0), one.process().lines());
         REQUIRE(failure);
         CHECK(failure->kind == FailureKind::infrastructure);
         return failure->message;
     };
     CHECK(has(failed_by([&] { dashboard.stop_all(); }), "was stopped by somebody"));
-    CHECK(has(failed_by([&] { dashboard.lose_supervisors(); }), "lost its node or its supervisor: Job supervisor actor died"));
+    CHECK(has(failed_by([&] { dashboard.lose_supervisors(); }),
+              "lost its node or its supervisor: Job supervisor actor died"));
     CHECK(has(failed_by([&] { dashboard.forget_all(); }), "Ray knows of no job servetune-"));
     CHECK(has(failed_by([] {}, 10), "reached its bound of 10 s: give it more with `bound`"));
 }
@@ -222,7 +239,12 @@ TEST_CASE("ray: an engine that answers after its end would not go") {
     const TemporaryFolder folder;
     const ReservedPort port;
     LaunchRequest request;
-    request.command.argv = {"/usr/bin/env",        "python3", "-m", "http.server", std::to_string(port.number()), "--directory",
+    request.command.argv = {"/usr/bin/env",
+                            "python3",
+                            "-m",
+                            "http.server",
+                            std::to_string(port.number()),
+                            "--directory",
                             folder.path().string()};
     request.port = port.number();
     request.mark = folder.path().string();
@@ -233,7 +255,8 @@ TEST_CASE("ray: an engine that answers after its end would not go") {
     dashboard.lose_supervisors();
     REQUIRE(process.wait(20s));
     const std::string why = launcher->remove(launch);
-    CHECK(has(why, "it would not go: the engine of job " + launch.name + " answers on 127.0.0.1:" + std::to_string(port.number())));
+    CHECK(has(why, "it would not go: the engine of job " + launch.name +
+                       " answers on 127.0.0.1:" + std::to_string(port.number())));
     CHECK(has(why, "it ends by itself within "));
     REQUIRE(launcher->leftovers(request.mark).size() == 1);
     CHECK_THROWS_AS(launcher->launch(request), IoError);  // never beside it
@@ -263,7 +286,8 @@ TEST_CASE("ray: a study goes to the next port where somebody has one, and leaves
     const RayOptions options = on_ray(dashboard.address(), ray_token);
     // Two of the three ports of the range are somebody else's, on every address.
     const Socket first, second;
-    for (const auto& [taken, port] : {std::pair(&first, first_port + 1), std::pair(&second, first_port + 2)}) {
+    for (const auto& [taken, port] :
+         {std::pair(&first, first_port + 1), std::pair(&second, first_port + 2)}) {
         sockaddr_in address = loopback(static_cast<std::uint16_t>(port));
         address.sin_addr.s_addr = htonl(INADDR_ANY);
         REQUIRE(bind(taken->id(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
@@ -317,13 +341,17 @@ TEST_CASE("ray: a secret in the environment is refused with what to do instead")
         SERVETUNE_PROGRAM, "validate",
         folder
             .write("study.yaml",
-                   "study: s\nmodel: /m\nengine: vllm\nworkloads: [chat]\nobjective: {maximize: total_tokens_per_second}\nhardware: "
+                   "study: s\nmodel: /m\nengine: vllm\nworkloads: [chat]\nobjective: {maximize: "
+                   "total_tokens_per_second}\nhardware: "
                    "h100-sxm\npreset: quick\nevaluator: {deploy: {ray: {address: "
-                   "\"http://127.0.0.1:1\"}, environment: {HF_TOKEN: \"hf_Planted5ecretOfTheTest\"}}}\n")
+                   "\"http://127.0.0.1:1\"}, environment: {HF_TOKEN: "
+                   "\"hf_Planted5ecretOfTheTest\"}}}\n")
             .string()};
     const Ran refused = ran(words, folder.path());
     INFO(refused.out << refused.err);
     CHECK(refused.code == 1);
-    CHECK(has(refused.err, "everybody who may see Ray's jobs would see this secret. Set HF_TOKEN where Ray is started on the nodes"));
+    CHECK(has(refused.err,
+              "everybody who may see Ray's jobs would see this secret. Set HF_TOKEN where Ray is "
+              "started on the nodes"));
     CHECK_FALSE(has(refused.err, "hf_Planted"));
 }

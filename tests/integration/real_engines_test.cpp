@@ -38,16 +38,24 @@ Engine engine_of(const RealEngine& real) { return engine_started_by(real.program
 
 std::string four_trials(const RealEngine& real) {
     std::string arguments, environment;
-    for (const std::string& word : real.arguments) arguments += (arguments.empty() ? "" : ", ") + word;
-    for (const auto& [name, value] : real.environment) environment += (environment.empty() ? "" : ", ") + name + ": \"" + value + "\"";
-    return "study: real\nmodel: " + real.model + "\nengine: " + real.name + "\narguments: [" + arguments +
+    for (const std::string& word : real.arguments)
+        arguments += (arguments.empty() ? "" : ", ") + word;
+    for (const auto& [name, value] : real.environment)
+        environment += (environment.empty() ? "" : ", ") + name + ": \"" + value + "\"";
+    return "study: real\nmodel: " + real.model + "\nengine: " + real.name + "\narguments: [" +
+           arguments +
            "]\nworkloads:\n"
-           "  - {workload: small, dataset: {kind: random, input_tokens: 200, output_tokens: 32}, requests: 16, arrival: {concurrency: 4}, "
+           "  - {workload: small, dataset: {kind: random, input_tokens: 200, output_tokens: 32}, "
+           "requests: 16, arrival: {concurrency: 4}, "
            "ignore_eos: true}\n"
-           "objective: {maximize: output_tokens_per_second, limits: [\"success_ratio >= 0.99\"]}\nspace:\n" +
-           real.space + "others: default\nstrategy: {staged: {compare_with: baseline, replicates: 1, stages: [" + real.stages +
+           "objective: {maximize: output_tokens_per_second, limits: [\"success_ratio >= "
+           "0.99\"]}\nspace:\n" +
+           real.space +
+           "others: default\nstrategy: {staged: {compare_with: baseline, replicates: 1, stages: [" +
+           real.stages +
            "]}}\ndecision: published\nbudget: {trials: 4}\n"
-           "evaluator: {deploy: {ready_within: 300s, stop_within: 10s, warm_up: 2, watch: off, environment: {" +
+           "evaluator: {deploy: {ready_within: 300s, stop_within: 10s, warm_up: 2, watch: off, "
+           "environment: {" +
            environment + "}}}\n";
 }
 
@@ -63,7 +71,8 @@ std::optional<double> counted(std::uint16_t port, const std::string& name) {
 
 /// The port in the command of an engine that the study of this mark has started; 0: none yet.
 std::uint16_t port_of_started(const std::string& mark) {
-    std::this_thread::sleep_for(100ms);  // whoever asks again and again leaves the engine its processor
+    std::this_thread::sleep_for(
+        100ms);  // whoever asks again and again leaves the engine its processor
     const std::string before = "--port ";
     for (const Leftover& one : leftovers(mark))
         if (const auto at = one.command.find(before); at != std::string::npos)
@@ -79,33 +88,39 @@ void tunes_and_leaves_nothing(const RealEngine& real) {
     const std::string file = folder.write("study.yaml", four_trials(real)).string();
     const fs::path results = folder.path() / "results";
     const std::string mark = fs::absolute(results).string();
-    const std::vector<std::string> words{"/usr/bin/env",
-                                         "PATH=" + fs::path(real.program).parent_path().string() + ":" + std::getenv("PATH"),
-                                         "SERVETUNE_SEARCH_SPACES=" + engine_files.string(),
-                                         "/bin/sh",
-                                         "-c",
-                                         real.limits + " && exec \"$0\" \"$@\"",
-                                         SERVETUNE_PROGRAM,
-                                         "run",
-                                         file,
-                                         "--directory",
-                                         results.string(),
-                                         "--json",
-                                         "--quiet"};
+    const std::vector<std::string> words{
+        "/usr/bin/env",
+        "PATH=" + fs::path(real.program).parent_path().string() + ":" + std::getenv("PATH"),
+        "SERVETUNE_SEARCH_SPACES=" + engine_files.string(),
+        "/bin/sh",
+        "-c",
+        real.limits + " && exec \"$0\" \"$@\"",
+        SERVETUNE_PROGRAM,
+        "run",
+        file,
+        "--directory",
+        results.string(),
+        "--json",
+        "--quiet"};
     const std::string generated = engine_of(real).counters.at("generated_tokens");
     std::string said;
     for (const bool answering : {false, true})
         for (const int number : {SIGKILL, SIGTERM}) {
-            INFO((number == SIGKILL ? "kill -9" : "TERM") << (answering ? " under load" : " while it starts"));
+            INFO((number == SIGKILL ? "kill -9" : "TERM")
+                 << (answering ? " under load" : " while it starts"));
             ChildProcess run(words, folder.path());
             REQUIRE(comes_true([&] { return port_of_started(mark) != 0; }, a_start_seconds));
             if (answering) {  // a start that failed by the machine is tried again, on another port
-                const auto answers = [&] { return counted(port_of_started(mark), generated).value_or(0) > 0; };
+                const auto answers = [&] {
+                    return counted(port_of_started(mark), generated).value_or(0) > 0;
+                };
                 REQUIRE(comes_true(answers, 2 * a_start_seconds));
             } else {
                 // vLLM told to end while its second process imports may wait for that for ever.
                 if (real.many_processes)
-                    REQUIRE(comes_true([&] { return port_of_started(mark) != 0 && leftovers(mark).size() > 1; }, a_start_seconds));
+                    REQUIRE(comes_true(
+                        [&] { return port_of_started(mark) != 0 && leftovers(mark).size() > 1; },
+                        a_start_seconds));
                 std::this_thread::sleep_for(2s);
             }
             const auto begin = std::chrono::steady_clock::now();
@@ -114,7 +129,8 @@ void tunes_and_leaves_nothing(const RealEngine& real) {
             INFO(run.err());
             CHECK(code == (number == SIGKILL ? 128 + SIGKILL : 128 + SIGINT));
             CHECK(comes_true([&] { return leftovers(mark).empty(); }, number == SIGKILL ? 40 : 0));
-            said += "; " + std::to_string(seconds_since(begin)) + " s to end after signal " + std::to_string(number);
+            said += "; " + std::to_string(seconds_since(begin)) + " s to end after signal " +
+                    std::to_string(number);
         }
 
     const auto begin = std::chrono::steady_clock::now();
@@ -139,8 +155,11 @@ void tunes_and_leaves_nothing(const RealEngine& real) {
         CHECK(figure("output_tokens") == 16 * 32);
         CHECK(figure("server_output_tokens") == 16 * 32);
         if (const Value* method = trial.configuration.find("speculative_method"))
-            CHECK(measurement->metrics.contains("server_drafted_tokens") == (*method != Value("none")));
-        CHECK(figure("server_input_tokens") + (real.counts_cached ? 0 : figure("server_prefix_hit_tokens")) == figure("input_tokens"));
+            CHECK(measurement->metrics.contains("server_drafted_tokens") ==
+                  (*method != Value("none")));
+        CHECK(figure("server_input_tokens") +
+                  (real.counts_cached ? 0 : figure("server_prefix_hit_tokens")) ==
+              figure("input_tokens"));
     }
 }
 
@@ -163,12 +182,14 @@ DeployOptions options_of(const RealEngine& real, const fs::path& folder) {
     return options;
 }
 
-Command command_of(const RealEngine& real, const std::string& model, const std::string& limits, int port,
-                   const std::vector<std::string>& more) {
+Command command_of(const RealEngine& real, const std::string& model, const std::string& limits,
+                   int port, const std::vector<std::string>& more) {
     Command command;
     command.argv = {"/bin/sh", "-c", limits + " && exec \"$0\" \"$@\""};
-    const std::map<std::string, std::string> places{{"{model}", model}, {"{host}", "127.0.0.1"}, {"{port}", std::to_string(port)}};
-    for (const std::string& word : engine_of(real).launch) command.argv.push_back(places.contains(word) ? places.at(word) : word);
+    const std::map<std::string, std::string> places{
+        {"{model}", model}, {"{host}", "127.0.0.1"}, {"{port}", std::to_string(port)}};
+    for (const std::string& word : engine_of(real).launch)
+        command.argv.push_back(places.contains(word) ? places.at(word) : word);
     command.argv.insert(command.argv.end(), real.arguments.begin(), real.arguments.end());
     command.argv.insert(command.argv.end(), more.begin(), more.end());
     return command;
@@ -183,13 +204,17 @@ void reads_failing_starts(const RealEngine& real, const std::vector<FailingStart
         DeployOptions options = options_of(real, folder.path());
         for (const auto& [name, value] : one.environment) options.environment[name] = value;
         const std::string model = one.model.empty() ? real.model : one.model;
-        const Deployment deployment(engine, command_of(real, model, one.limits.empty() ? real.limits : one.limits, port.number(), one.more),
-                                    model, port, options);
+        const Deployment deployment(
+            engine,
+            command_of(real, model, one.limits.empty() ? real.limits : one.limits, port.number(),
+                       one.more),
+            model, port, options);
         INFO(one.what);
         REQUIRE(deployment.started().failure);
         INFO(deployment.started().failure->message);
         WARN(real.name << ": " << one.what << ": " << deployment.started().seconds << " s");
-        CHECK(name_in(failure_kinds, deployment.started().failure->kind) == name_in(failure_kinds, one.kind));
+        CHECK(name_in(failure_kinds, deployment.started().failure->kind) ==
+              name_in(failure_kinds, one.kind));
         CHECK(has(deployment.started().failure->message, one.words));
     }
 }
@@ -217,21 +242,29 @@ void answers_and_counts(const RealEngine& real, const std::vector<std::string>& 
     const Engine engine = engine_of(real);
     const ReservedPort reserved;
     DeployOptions options = options_of(real, folder.path());
-    for (const auto& [path, environment] : engine.between_runs) options.environment.insert(environment.begin(), environment.end());
-    Deployment deployment(engine, command_of(real, real.model, real.limits, reserved.number(), more), real.model, reserved, options);
+    for (const auto& [path, environment] : engine.between_runs)
+        options.environment.insert(environment.begin(), environment.end());
+    Deployment deployment(engine,
+                          command_of(real, real.model, real.limits, reserved.number(), more),
+                          real.model, reserved, options);
     INFO((deployment.started().failure ? deployment.started().failure->message : ""));
     REQUIRE_FALSE(deployment.started().failure);
     WARN(real.name << ": ready after " << deployment.started().seconds << " s");
     const auto port = static_cast<std::uint16_t>(reserved.number());
-    const auto count = [&](const std::string& what) { return counted(port, engine.counters.at(what)); };
+    const auto count = [&](const std::string& what) {
+        return counted(port, engine.counters.at(what));
+    };
 
     std::string prompt;
     for (int i = 0; i < 100; ++i) prompt += "one two three four ";
     const auto ask = [&] {
-        const HttpAnswer answer = http(
-            port, "/v1/completions",
-            Json{{"model", deployment.endpoint().model}, {"prompt", prompt}, {"max_tokens", 64}, {"temperature", 0}, {"ignore_eos", true}}
-                .dump());
+        const HttpAnswer answer = http(port, "/v1/completions",
+                                       Json{{"model", deployment.endpoint().model},
+                                            {"prompt", prompt},
+                                            {"max_tokens", 64},
+                                            {"temperature", 0},
+                                            {"ignore_eos", true}}
+                                           .dump());
         INFO(answer.body);
         REQUIRE(answer.status == 200);
         CHECK(Json::parse(answer.body)["usage"]["completion_tokens"] == 64);
@@ -263,7 +296,8 @@ void answers_and_counts(const RealEngine& real, const std::vector<std::string>& 
     LoadTest test;
     test.endpoint = deployment.endpoint();
     test.workload.name = "random";
-    test.workload.dataset = {.kind = Dataset::Kind::random, .input_tokens = 200, .output_tokens = 48};
+    test.workload.dataset = {
+        .kind = Dataset::Kind::random, .input_tokens = 200, .output_tokens = 48};
     test.workload.requests = 16;
     test.workload.arrival = {.kind = Arrival::Kind::concurrency, .in_flight = 4};
     test.workload.ignore_eos = true;
@@ -279,43 +313,74 @@ void answers_and_counts(const RealEngine& real, const std::vector<std::string>& 
 
 }  // namespace
 
-TEST_CASE("real engines: llama-server is tuned, killed and ended at its start and under load, and nothing is left") {
+TEST_CASE(
+    "real engines: llama-server is tuned, killed and ended at its start and under load, and "
+    "nothing is left") {
     const TemporaryFolder folder;
     tunes_and_leaves_nothing(real_llama(folder));
 }
 
-TEST_CASE("real engines: vLLM is tuned, killed and ended at its start and under load, and nothing is left", "[.long][engines]") {
+TEST_CASE(
+    "real engines: vLLM is tuned, killed and ended at its start and under load, and nothing is "
+    "left",
+    "[.long][engines]") {
     tunes_and_leaves_nothing(real_vllm());
 }
 
-TEST_CASE("real engines: SGLang is tuned, killed and ended at its start and under load, and nothing is left", "[.long][engines]") {
+TEST_CASE(
+    "real engines: SGLang is tuned, killed and ended at its start and under load, and nothing is "
+    "left",
+    "[.long][engines]") {
     tunes_and_leaves_nothing(real_sglang());
 }
 
-TEST_CASE("real engines: vLLM's counts, prefix cache and guesses are as the engine file says", "[vllm]") {
-    answers_and_counts(real_vllm(), {"--enforce-eager", "--speculative-config",
-                                     R"({"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_max": 3})"});
+TEST_CASE("real engines: vLLM's counts, prefix cache and guesses are as the engine file says",
+          "[vllm]") {
+    answers_and_counts(
+        real_vllm(),
+        {"--enforce-eager", "--speculative-config",
+         R"({"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_max": 3})"});
 }
 
-TEST_CASE("real engines: SGLang's counts and prefix cache are as the engine file says", "[.long][engines]") {
-    answers_and_counts(real_sglang(), {"--attention-backend", "torch_native", "--sampling-backend", "pytorch", "--mem-fraction-static",
-                                       "0.3", "--max-running-requests", "8", "--enable-metrics"});
+TEST_CASE("real engines: SGLang's counts and prefix cache are as the engine file says",
+          "[.long][engines]") {
+    answers_and_counts(real_sglang(), {"--attention-backend", "torch_native", "--sampling-backend",
+                                       "pytorch", "--mem-fraction-static", "0.3",
+                                       "--max-running-requests", "8", "--enable-metrics"});
 }
 
 TEST_CASE("real engines: failing starts of llama-server are read as what they are") {
     const TakenPort taken;
     const TemporaryFolder folder;
     const std::string whole = TinyModel{}.gguf();
-    const auto file = [&](const char* name, const std::string& bytes) { return folder.write(name, bytes).string(); };
+    const auto file = [&](const char* name, const std::string& bytes) {
+        return folder.write(name, bytes).string();
+    };
     std::string other = whole;
-    for (auto at = other.find("llama"); at != std::string::npos; at = other.find("llama", at)) other.replace(at, 5, "lxama");
+    for (auto at = other.find("llama"); at != std::string::npos; at = other.find("llama", at))
+        other.replace(at, 5, "lxama");
     const std::string little_memory = "ulimit -v 2000000";
     reads_failing_starts(
         real_llama(folder),
-        {{"a model that is not there", FailureKind::wrong_model, "failed to open GGUF file", {}, {}, "absent.gguf"},
+        {{"a model that is not there",
+          FailureKind::wrong_model,
+          "failed to open GGUF file",
+          {},
+          {},
+          "absent.gguf"},
          {"a folder", FailureKind::wrong_model, "", {}, {}, folder.path().string()},
-         {"no GGUF file", FailureKind::wrong_model, "invalid magic characters", {}, {}, file("text.gguf", "hello, this is no model")},
-         {"a broken header", FailureKind::wrong_model, "failed to read key-value pairs", {}, {}, file("head.gguf", whole.substr(0, 1000))},
+         {"no GGUF file",
+          FailureKind::wrong_model,
+          "invalid magic characters",
+          {},
+          {},
+          file("text.gguf", "hello, this is no model")},
+         {"a broken header",
+          FailureKind::wrong_model,
+          "failed to read key-value pairs",
+          {},
+          {},
+          file("head.gguf", whole.substr(0, 1000))},
          {"a download that broke off",
           FailureKind::wrong_model,
           "data is not within the file bounds",
@@ -328,9 +393,18 @@ TEST_CASE("real engines: failing starts of llama-server are read as what they ar
           {},
           {},
           file("other.gguf", other)},
-         {"a flag that it does not know", FailureKind::rejected_flags, "invalid argument: --no-such-flag", {"--no-such-flag"}},
-         {"a value that it does not take", FailureKind::rejected_flags, "Unsupported cache type: q9", {"--cache-type-k", "q9"}},
-         {"a device that it does not have", FailureKind::rejected_flags, "invalid device: CUDA0", {"--device", "CUDA0"}},
+         {"a flag that it does not know",
+          FailureKind::rejected_flags,
+          "invalid argument: --no-such-flag",
+          {"--no-such-flag"}},
+         {"a value that it does not take",
+          FailureKind::rejected_flags,
+          "Unsupported cache type: q9",
+          {"--cache-type-k", "q9"}},
+         {"a device that it does not have",
+          FailureKind::rejected_flags,
+          "invalid device: CUDA0",
+          {"--device", "CUDA0"}},
          {"a quantized V cache without flash attention",
           FailureKind::unsupported,
           "quantized V cache requires flash_attn to be enabled",
@@ -349,67 +423,86 @@ TEST_CASE("real engines: failing starts of llama-server are read as what they ar
           {},
           {},
           little_memory},
-         {"a port that somebody has", FailureKind::infrastructure, "couldn't bind", {"--port", taken.number()}}});
+         {"a port that somebody has",
+          FailureKind::infrastructure,
+          "couldn't bind",
+          {"--port", taken.number()}}});
 }
 
 TEST_CASE("real engines: failing starts of vLLM are read as what they are", "[vllm]") {
     const TakenPort taken;
     const TemporaryFolder folder;
     fs::create_directories(folder.path() / "empty");
-    reads_failing_starts(
-        real_vllm(),
-        {{"a flag that it does not know", FailureKind::rejected_flags, "unrecognized arguments: --no-such-flag", {"--no-such-flag"}},
-         {"a value that it does not take", FailureKind::rejected_flags, "invalid choice: 'fp9'", {"--kv-cache-dtype", "fp9"}},
-         {"fewer tokens in a step than sequences",
-          FailureKind::rejected_flags,
-          "must be greater than or equal to max_num_seqs",
-          {"--max-num-seqs", "64", "--max-num-batched-tokens", "32"}},
-         {"a context longer than the model's",
-          FailureKind::rejected_flags,
-          "is greater than the derived max_model_len",
-          {"--max-model-len", "8192"}},
-         {"asynchronous scheduling with guesses from the prompt",
-          FailureKind::rejected_flags,
-          "Currently, async scheduling is only supported with",
-          {"--async-scheduling", "--speculative-config", R"({"method": "ngram", "num_speculative_tokens": 3})"}},
-         {"a cache larger than the memory",
-          FailureKind::out_of_memory,
-          "on kv cache allocation is less than requested memory for kv",
-          {"--enforce-eager", "--kv-cache-memory-bytes", "100000000000000"}},
-         {"a cache that holds no request",
-          FailureKind::out_of_memory,
-          "To serve at least one request with the model",
-          {"--enforce-eager", "--kv-cache-memory-bytes", "100000"}},
-         {"a model of the hub, offline",
-          FailureKind::wrong_model,
-          "Cannot find an appropriate cached snapshot folder",
-          {},
-          {{"HF_HUB_CACHE", (folder.path() / "empty").string()}},
-          "Qwen/Qwen3-0.6B"},
-         {"a folder that is no model",
-          FailureKind::wrong_model,
-          "Invalid repository ID or local directory specified",
-          {},
-          {},
-          (folder.path() / "empty").string()},
-         {"a port that somebody has", FailureKind::infrastructure, "Address already in use", {"--port", taken.number()}}});
+    reads_failing_starts(real_vllm(),
+                         {{"a flag that it does not know",
+                           FailureKind::rejected_flags,
+                           "unrecognized arguments: --no-such-flag",
+                           {"--no-such-flag"}},
+                          {"a value that it does not take",
+                           FailureKind::rejected_flags,
+                           "invalid choice: 'fp9'",
+                           {"--kv-cache-dtype", "fp9"}},
+                          {"fewer tokens in a step than sequences",
+                           FailureKind::rejected_flags,
+                           "must be greater than or equal to max_num_seqs",
+                           {"--max-num-seqs", "64", "--max-num-batched-tokens", "32"}},
+                          {"a context longer than the model's",
+                           FailureKind::rejected_flags,
+                           "is greater than the derived max_model_len",
+                           {"--max-model-len", "8192"}},
+                          {"asynchronous scheduling with guesses from the prompt",
+                           FailureKind::rejected_flags,
+                           "Currently, async scheduling is only supported with",
+                           {"--async-scheduling", "--speculative-config",
+                            R"({"method": "ngram", "num_speculative_tokens": 3})"}},
+                          {"a cache larger than the memory",
+                           FailureKind::out_of_memory,
+                           "on kv cache allocation is less than requested memory for kv",
+                           {"--enforce-eager", "--kv-cache-memory-bytes", "100000000000000"}},
+                          {"a cache that holds no request",
+                           FailureKind::out_of_memory,
+                           "To serve at least one request with the model",
+                           {"--enforce-eager", "--kv-cache-memory-bytes", "100000"}},
+                          {"a model of the hub, offline",
+                           FailureKind::wrong_model,
+                           "Cannot find an appropriate cached snapshot folder",
+                           {},
+                           {{"HF_HUB_CACHE", (folder.path() / "empty").string()}},
+                           "Qwen/Qwen3-0.6B"},
+                          {"a folder that is no model",
+                           FailureKind::wrong_model,
+                           "Invalid repository ID or local directory specified",
+                           {},
+                           {},
+                           (folder.path() / "empty").string()},
+                          {"a port that somebody has",
+                           FailureKind::infrastructure,
+                           "Address already in use",
+                           {"--port", taken.number()}}});
 }
 
 TEST_CASE("real engines: failing starts of SGLang are read as what they are", "[.long][engines]") {
     const TakenPort taken;
     const TemporaryFolder folder;
     fs::create_directories(folder.path() / "empty");
-    const std::vector<std::string> on_a_processor{"--attention-backend", "torch_native", "--sampling-backend", "pytorch"};
+    const std::vector<std::string> on_a_processor{"--attention-backend", "torch_native",
+                                                  "--sampling-backend", "pytorch"};
     const auto and_more = [&](std::vector<std::string> more) {
         more.insert(more.begin(), on_a_processor.begin(), on_a_processor.end());
         return more;
     };
     reads_failing_starts(
         real_sglang(),
-        {{"a flag that it does not know", FailureKind::rejected_flags, "unrecognized arguments: --no-such-flag", {"--no-such-flag"}},
-         {"a value that it does not take", FailureKind::rejected_flags, "invalid choice: 'fp9'", {"--kv-cache-dtype", "fp9"}},
-         {"a context longer than the model's", FailureKind::rejected_flags, "is greater than the derived context_length",
-          and_more({"--context-length", "8192"})},
+        {{"a flag that it does not know",
+          FailureKind::rejected_flags,
+          "unrecognized arguments: --no-such-flag",
+          {"--no-such-flag"}},
+         {"a value that it does not take",
+          FailureKind::rejected_flags,
+          "invalid choice: 'fp9'",
+          {"--kv-cache-dtype", "fp9"}},
+         {"a context longer than the model's", FailureKind::rejected_flags,
+          "is greater than the derived context_length", and_more({"--context-length", "8192"})},
          {"a cache larger than the memory",
           FailureKind::out_of_memory,
           "can't allocate memory",
@@ -429,7 +522,8 @@ TEST_CASE("real engines: failing starts of SGLang are read as what they are", "[
           and_more({}),
           {},
           (folder.path() / "empty").string()},
-         {"a port that somebody has", FailureKind::infrastructure, "address already in use", and_more({"--port", taken.number()})}});
+         {"a port that somebody has", FailureKind::infrastructure, "address already in use",
+          and_more({"--port", taken.number()})}});
 }
 
 TEST_CASE("real engines: validate asks each engine's own help", "[vllm]") {
@@ -437,10 +531,12 @@ TEST_CASE("real engines: validate asks each engine's own help", "[vllm]") {
     for (const RealEngine& real : {real_llama(folder), real_vllm(), real_sglang()}) {
         if (real.program.empty()) continue;
         INFO(real.name);
-        const Ran validated = ran({"/usr/bin/env", "PATH=" + fs::path(real.program).parent_path().string() + ":" + std::getenv("PATH"),
-                                   "SERVETUNE_SEARCH_SPACES=" + engine_files.string(), SERVETUNE_PROGRAM, "validate",
-                                   folder.write("study.yaml", four_trials(real)).string()},
-                                  folder.path());
+        const Ran validated = ran(
+            {"/usr/bin/env",
+             "PATH=" + fs::path(real.program).parent_path().string() + ":" + std::getenv("PATH"),
+             "SERVETUNE_SEARCH_SPACES=" + engine_files.string(), SERVETUNE_PROGRAM, "validate",
+             folder.write("study.yaml", four_trials(real)).string()},
+            folder.path());
         INFO(validated.out << validated.err);
         CHECK(validated.code == 0);
         CHECK(has(validated.out + validated.err, " --help"));

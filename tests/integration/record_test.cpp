@@ -27,7 +27,8 @@ namespace fs = std::filesystem;
 class RecordedStudy {
 public:
     RecordedStudy() : study_(text()), run_(study_.run({"--quiet"})) {
-        std::vector<std::string> words = study_.words("export", {"--as", "record", "--output", record().string()});
+        std::vector<std::string> words =
+            study_.words("export", {"--as", "record", "--output", record().string()});
         exported_ = ran(words, study_.folder());
     }
     [[nodiscard]] const DeployedStudy& study() const { return study_; }
@@ -35,13 +36,17 @@ public:
     [[nodiscard]] const Ran& run() const { return run_; }
     [[nodiscard]] fs::path record() const { return study_.folder() / "record"; }
     /// Audited where neither study nor engine is.
-    [[nodiscard]] static Ran audit(const fs::path& record) { return autotune({"audit", record.string()}, record.parent_path()); }
+    [[nodiscard]] static Ran audit(const fs::path& record) {
+        return autotune({"audit", record.string()}, record.parent_path());
+    }
 
 private:
     static DeployedStudy::Text text() {
         DeployedStudy::Text result;
         result.space = "{max_num_seqs: {choice: [4, 32], default: 4}}";
-        result.workload = "{kind: random, input_tokens: 64, output_tokens: 24}, requests: 16, arrival: {rate: inf}";
+        result.workload =
+            "{kind: random, input_tokens: 64, output_tokens: 24}, requests: 16, arrival: {rate: "
+            "inf}";
         return result;
     }
     DeployedStudy study_;
@@ -66,14 +71,18 @@ void change_text(const fs::path& file, const std::string& what, const std::strin
     write_file(file, replaced(read_file(file), what, with));
 }
 
-nlohmann::ordered_json manifest_of(const fs::path& record) { return nlohmann::ordered_json::parse(read_file(record / manifest_name)); }
+nlohmann::ordered_json manifest_of(const fs::path& record) {
+    return nlohmann::ordered_json::parse(read_file(record / manifest_name));
+}
 void name_in_manifest(const fs::path& record, const std::string& path) {
     auto manifest = manifest_of(record);
     manifest["files"].push_back({{"path", path}, {"bytes", 0}, {"sha256", std::string(64, '0')}});
     write_file(record / manifest_name, manifest.dump());
 }
 
-fs::path load_test(const fs::path& record, std::uint64_t trial) { return record / kept_requests_folder / kept_requests_name(trial, 0); }
+fs::path load_test(const fs::path& record, std::uint64_t trial) {
+    return record / kept_requests_folder / kept_requests_name(trial, 0);
+}
 
 struct Tampering {
     const char* name;
@@ -84,11 +93,17 @@ struct Tampering {
 
 const std::vector<Tampering>& tamperings() {
     static const std::vector<Tampering> all{
-        {"a file added", [](const fs::path& r) { write_file(r / "extra.txt", "x"); }, "extra.txt is not in the manifest: it was added"},
-        {"a journal's log added", [](const fs::path& r) { write_file(r / "study.db-wal", "x"); }, "study.db-wal is not in the manifest"},
-        {"a file removed", [](const fs::path& r) { fs::remove(r / "run.log"); }, "run.log is in the manifest and not here: it was removed"},
-        {"a file cut", [](const fs::path& r) { fs::resize_file(r / "report.md", 10); }, "report.md was changed: it has 10 bytes"},
-        {"a huge file", [](const fs::path& r) { fs::resize_file(r / "run.log", std::uintmax_t{3} << 30U); }, "more than 1 GiB is not read"},
+        {"a file added", [](const fs::path& r) { write_file(r / "extra.txt", "x"); },
+         "extra.txt is not in the manifest: it was added"},
+        {"a journal's log added", [](const fs::path& r) { write_file(r / "study.db-wal", "x"); },
+         "study.db-wal is not in the manifest"},
+        {"a file removed", [](const fs::path& r) { fs::remove(r / "run.log"); },
+         "run.log is in the manifest and not here: it was removed"},
+        {"a file cut", [](const fs::path& r) { fs::resize_file(r / "report.md", 10); },
+         "report.md was changed: it has 10 bytes"},
+        {"a huge file",
+         [](const fs::path& r) { fs::resize_file(r / "run.log", std::uintmax_t{3} << 30U); },
+         "more than 1 GiB is not read"},
         {"a link",
          [](const fs::path& r) {
              fs::rename(r / "report.md", r.parent_path() / "elsewhere.md");
@@ -107,15 +122,27 @@ const std::vector<Tampering>& tamperings() {
              fs::create_symlink(r.parent_path() / "m.json", r / manifest_name);
          },
          "is no file of its own"},
-        {"a path outside", [](const fs::path& r) { name_in_manifest(r, "../secret"); }, "'../secret': it is not a path within the record"},
-        {"an absolute path", [](const fs::path& r) { name_in_manifest(r, "/etc/passwd"); }, "'/etc/passwd': it is not a path within"},
-        {"a path through itself", [](const fs::path& r) { name_in_manifest(r, "logs/./x"); }, "it is not a path within the record"},
-        {"a path with a line end", [](const fs::path& r) { name_in_manifest(r, "a\nb"); }, "only letters, digits"},
-        {"a name twice", [](const fs::path& r) { name_in_manifest(r, "study.db"); }, "it names 'study.db' twice"},
-        {"a key twice", [](const fs::path& r) { change_text(r / manifest_name, "{", "{\"name\": \"other\","); }, "stands twice"},
-        {"no JSON", [](const fs::path& r) { write_file(r / manifest_name, "{"); }, "is no manifest of a record"},
-        {"deep JSON", [](const fs::path& r) { write_file(r / manifest_name, std::string(100'000, '[')); }, "nests deeper"},
-        {"a huge manifest", [](const fs::path& r) { fs::resize_file(r / manifest_name, std::uintmax_t{1} << 30U); }, "it is not read"},
+        {"a path outside", [](const fs::path& r) { name_in_manifest(r, "../secret"); },
+         "'../secret': it is not a path within the record"},
+        {"an absolute path", [](const fs::path& r) { name_in_manifest(r, "/etc/passwd"); },
+         "'/etc/passwd': it is not a path within"},
+        {"a path through itself", [](const fs::path& r) { name_in_manifest(r, "logs/./x"); },
+         "it is not a path within the record"},
+        {"a path with a line end", [](const fs::path& r) { name_in_manifest(r, "a\nb"); },
+         "only letters, digits"},
+        {"a name twice", [](const fs::path& r) { name_in_manifest(r, "study.db"); },
+         "it names 'study.db' twice"},
+        {"a key twice",
+         [](const fs::path& r) { change_text(r / manifest_name, "{", "{\"name\": \"other\","); },
+         "stands twice"},
+        {"no JSON", [](const fs::path& r) { write_file(r / manifest_name, "{"); },
+         "is no manifest of a record"},
+        {"deep JSON",
+         [](const fs::path& r) { write_file(r / manifest_name, std::string(100'000, '[')); },
+         "nests deeper"},
+        {"a huge manifest",
+         [](const fs::path& r) { fs::resize_file(r / manifest_name, std::uintmax_t{1} << 30U); },
+         "it is not read"},
         // Below, the manifest is made anew, so that all hashes are right.
         {"a request is faster",
          [](const fs::path& r) {
@@ -162,7 +189,8 @@ const std::vector<Tampering>& tamperings() {
          "the journal does not give the verdict that is stated: report.json.headline"},
         {"a figure of the journal is another",
          [](const fs::path& r) {
-             change_text(r / "study.db", "\"total_tokens_per_second\":{\"value\":", "\"total_tokens_per_second\":{\"value\":9");
+             change_text(r / "study.db", "\"total_tokens_per_second\":{\"value\":",
+                         "\"total_tokens_per_second\":{\"value\":9");
              hash_again(r);
          },
          "study.db"},
@@ -232,8 +260,10 @@ TEST_CASE("record: a study is exported, and agrees where neither study nor engin
     REQUIRE(study.run().code == 0);
     REQUIRE(study.exported().code == 0);
     const fs::path record = study.record();
-    for (const char* file : {"study.db", "study/study.yaml", "definition.json", "report.md", "report.json", "report.html", "README.txt",
-                             "run.log", "logs/0/engine.log", "requests/0-0.jsonl.gz", "requests/1-0.jsonl.gz", "manifest.json"})
+    for (const char* file :
+         {"study.db", "study/study.yaml", "definition.json", "report.md", "report.json",
+          "report.html", "README.txt", "run.log", "logs/0/engine.log", "requests/0-0.jsonl.gz",
+          "requests/1-0.jsonl.gz", "manifest.json"})
         CHECK(fs::is_regular_file(record / file));
     const TemporaryFolder elsewhere;
     fs::copy(record, elsewhere.path() / "record", fs::copy_options::recursive);
@@ -244,7 +274,8 @@ TEST_CASE("record: a study is exported, and agrees where neither study nor engin
     CHECK(has(audited.out, "2 of 2 trials repeated from raw requests: "));
     CHECK(has(audited.out, " of 32 requests\n"));
     CHECK(has(audited.out, "verdict, repeated: Recommended: +"));
-    const Ran json = autotune({"audit", "--json", (elsewhere.path() / "record").string()}, elsewhere.path());
+    const Ran json =
+        autotune({"audit", "--json", (elsewhere.path() / "record").string()}, elsewhere.path());
     const auto list = nlohmann::json::parse(json.out);
     CHECK(list.at(0).at("record") == "agrees");
     CHECK(list.at(0).at("requests") == 32);
@@ -295,22 +326,27 @@ TEST_CASE("record: no secret leaves with it") {
                                            "pa55w0rd",
                                            "keyInAddress1234",
                                            "OnlyInThisEnvironment42"};
-    write_file(copy / "trials/0/engine.log", "token " + planted[0] + "\nopenai " + planted[1] + "\nAuthorization: Bearer " + planted[2] +
-                                                 "\nGET http://user:" + planted[3] + "@host/v1?api_key=" + planted[4] + "&x=1\nvalue " +
-                                                 planted[5] + " end\nmax_num_batched_tokens=8192\n");
-    write_file(copy / "run.log", "HF_TOKEN=" + planted[0] + "\n{'api_key': ['" + planted[4] + "']}\n");
+    write_file(copy / "trials/0/engine.log",
+               "token " + planted[0] + "\nopenai " + planted[1] + "\nAuthorization: Bearer " +
+                   planted[2] + "\nGET http://user:" + planted[3] +
+                   "@host/v1?api_key=" + planted[4] + "&x=1\nvalue " + planted[5] +
+                   " end\nmax_num_batched_tokens=8192\n");
+    write_file(copy / "run.log",
+               "HF_TOKEN=" + planted[0] + "\n{'api_key': ['" + planted[4] + "']}\n");
     KeptLoadTest test = read_load_test(copy / "requests/0-0.jsonl.gz");
     test.result.run.records[0].error = "refused: " + planted[5] + " " + planted[0];
     write_load_test(copy / "requests/0-0.jsonl.gz", test, {});
-    const Ran exported = ran({"/usr/bin/env", "MY_SECRET=" + planted[5], SERVETUNE_PROGRAM, "export", copy.string(), "--as", "record",
-                              "--output", (folder.path() / "record").string()},
-                             folder.path());
+    const Ran exported =
+        ran({"/usr/bin/env", "MY_SECRET=" + planted[5], SERVETUNE_PROGRAM, "export", copy.string(),
+             "--as", "record", "--output", (folder.path() / "record").string()},
+            folder.path());
     INFO(exported.err);
     REQUIRE(exported.code == 0);
     std::string all;
     for (const RecordManifest::File& file : read_manifest(folder.path() / "record").files) {
         if (file.path.ends_with(".gz"))
-            each_gzip_line(folder.path() / "record" / file.path, {}, [&](std::size_t, const std::string& line) { all += line; });
+            each_gzip_line(folder.path() / "record" / file.path, {},
+                           [&](std::size_t, const std::string& line) { all += line; });
         else all += read_file(folder.path() / "record" / file.path);
     }
     for (const std::string& secret : planted) {
@@ -320,21 +356,27 @@ TEST_CASE("record: no secret leaves with it") {
     CHECK(has(all, "max_num_batched_tokens=8192"));
     CHECK(has(all, "value ${MY_SECRET} end"));
 
-    const Ran refused = ran({"/usr/bin/env", "MY_SECRET=max_num_seqs", SERVETUNE_PROGRAM, "export", copy.string(), "--as", "record",
-                             "--output", (folder.path() / "none").string()},
-                            folder.path());
+    const Ran refused =
+        ran({"/usr/bin/env", "MY_SECRET=max_num_seqs", SERVETUNE_PROGRAM, "export", copy.string(),
+             "--as", "record", "--output", (folder.path() / "none").string()},
+            folder.path());
     CHECK(refused.code != 0);
     CHECK(has(refused.err, "study.db holds a secret that this process knows"));
     CHECK_FALSE(fs::exists(folder.path() / "none"));
 }
 
 TEST_CASE("record: published studies are repeated from their tables") {
-    for (const char* name : {"qwen3-14b-h100", "qwen3.5-9b-h100", "qwen3-8b-jetson-thor", "qwen3-8b-h200"}) {
+    for (const char* name :
+         {"qwen3-14b-h100", "qwen3.5-9b-h100", "qwen3-8b-jetson-thor", "qwen3-8b-h200"}) {
         const TemporaryFolder folder;
-        const fs::path study = fs::path(SERVETUNE_SOURCE) / "search_spaces/published" / name / "study.yaml";
+        const fs::path study =
+            fs::path(SERVETUNE_SOURCE) / "search_spaces/published" / name / "study.yaml";
         INFO(name);
-        REQUIRE(autotune({"run", study.string(), "--directory", "study", "--quiet", "--no-cache"}, folder.path()).code == 0);
-        const Ran exported = autotune({"export", "study", "--as", "record", "--output", "record"}, folder.path());
+        REQUIRE(autotune({"run", study.string(), "--directory", "study", "--quiet", "--no-cache"},
+                         folder.path())
+                    .code == 0);
+        const Ran exported =
+            autotune({"export", "study", "--as", "record", "--output", "record"}, folder.path());
         INFO(exported.err);
         REQUIRE(exported.code == 0);
         const Ran audited = RecordedStudy::audit(folder.path() / "record");
@@ -352,15 +394,18 @@ TEST_CASE("record: that of the H100 measurement is whole, and its figures are au
     const TemporaryFolder folder;
     const fs::path record = folder.path() / "record";
     fs::copy(shipped, record, fs::copy_options::recursive);
-    const Ran audited = autotune({"audit", "--hardware", "h100-sxm", record.string()}, folder.path());
+    const Ran audited =
+        autotune({"audit", "--hardware", "h100-sxm", record.string()}, folder.path());
     INFO(audited.out << audited.err);
     CHECK(audited.code == 0);
     CHECK(has(audited.out, "record: agrees\n"));
     CHECK(has(audited.out, "1 result: 1 sound, 0 suspect, 0 unsound"));
-    change_text(record / "results/qwen3-8b-h100-default.json", "\"output_tokens_per_second\": 4937", "\"output_tokens_per_second\": 5937");
+    change_text(record / "results/qwen3-8b-h100-default.json", "\"output_tokens_per_second\": 4937",
+                "\"output_tokens_per_second\": 5937");
     CHECK(RecordedStudy::audit(record).code == 1);
     hash_again(record);
-    CHECK(autotune({"audit", record.string()}, folder.path()).code == 1);  // the rate is not tokens / duration any more
+    CHECK(autotune({"audit", record.string()}, folder.path()).code ==
+          1);  // the rate is not tokens / duration any more
 }
 
 TEST_CASE("record: a folder that is none, and a place that is taken") {
@@ -371,9 +416,11 @@ TEST_CASE("record: a folder that is none, and a place that is taken") {
     CHECK(has(none.err, "empty is a folder without manifest.json: no record"));
     const fs::path result = fs::path(SERVETUNE_SOURCE) / "tests/data/results/vllm-0.9.json";
     CHECK(autotune({"export", result.string(), "--as", "record"}, folder.path()).code == 2);
-    CHECK(autotune({"export", result.string(), "--as", "record", "--output", "r"}, folder.path()).code == 0);
+    CHECK(autotune({"export", result.string(), "--as", "record", "--output", "r"}, folder.path())
+              .code == 0);
     CHECK(autotune({"audit", "r"}, folder.path()).code == 0);
-    const Ran taken = autotune({"export", result.string(), "--as", "record", "--output", "r"}, folder.path());
+    const Ran taken =
+        autotune({"export", result.string(), "--as", "record", "--output", "r"}, folder.path());
     CHECK(taken.code == 2);
     CHECK(has(taken.err, "r is there already: a record needs a folder that is new or empty"));
     CHECK(autotune({"audit", "r"}, folder.path()).code == 0);

@@ -67,15 +67,19 @@ TEST_CASE("remote: what ssh and srun are asked for") {
     CHECK(by_ssh.environment.empty());
     CHECK(by_ssh.beats.count() > 0);
     CHECK(has(by_ssh.told, "\nu30\np20\n"));
-    CHECK(has(by_ssh.told,
-              "eCUDA_DEVICE_ORDER=PCI_BUS_ID\neCUDA_VISIBLE_DEVICES=2,5\neHF_TOKEN=hf_123456\nfdeep/options.yaml\nla: 1\n"
-              "l  b: \\2\nwtaskset\nw--cpu-list\nw0,1\nwvllm\nwserve\nw/models/m\nw--json={\"a\":\nc 1}\nw$(id)\n\n"));
+    CHECK(
+        has(by_ssh.told,
+            "eCUDA_DEVICE_ORDER=PCI_BUS_ID\neCUDA_VISIBLE_DEVICES=2,5\neHF_TOKEN=hf_123456\nfdeep/"
+            "options.yaml\nla: 1\n"
+            "l  b: \\2\nwtaskset\nw--cpu-list\nw0,1\nwvllm\nwserve\nw/models/m\nw--json={\"a\":\nc "
+            "1}\nw$(id)\n\n"));
     for (const std::string& word : words) CHECK_FALSE(has(word, "hf_123456"));
     options.address = "10.0.0.5";
     CHECK_FALSE(has(
         [&] {
             std::string all;
-            for (const std::string& word : ssh_launcher(options)->launch(request).argv) all += word + "\n";
+            for (const std::string& word : ssh_launcher(options)->launch(request).argv)
+                all += word + "\n";
             return all;
         }(),
         "8125"));
@@ -91,10 +95,11 @@ TEST_CASE("remote: what ssh and srun are asked for") {
     setenv("SLURM_JOB_ID", "17", 1);
     const Launch by_srun = slurm_launcher(job)->launch(request);
     unsetenv("SLURM_JOB_ID");
-    WordList expected{"--partition=gpu", "--job-name=" + by_srun.name, "--nodes=1", "--ntasks=1", "--input=none", "--gres=gpu:h100:2"};
+    WordList expected{"--partition=gpu", "--job-name=" + by_srun.name, "--nodes=1", "--ntasks=1",
+                      "--input=none",    "--gres=gpu:h100:2"};
     expected.insert(expected.end(), request.command.argv.begin(), request.command.argv.end());
-    const auto srun =
-        std::find_if(by_srun.argv.begin(), by_srun.argv.end(), [](const std::string& word) { return word.ends_with("/srun"); });
+    const auto srun = std::find_if(by_srun.argv.begin(), by_srun.argv.end(),
+                                   [](const std::string& word) { return word.ends_with("/srun"); });
     REQUIRE(srun != by_srun.argv.end());
     CHECK(by_srun.argv.front().ends_with("/env"));
     CHECK(std::find(by_srun.argv.begin(), srun, "--unset=SLURM_JOB_ID") != srun);
@@ -113,14 +118,15 @@ TEST_CASE("remote: options that would be read as others are refused") {
         INFO(host);
         CHECK_THROWS_AS(ssh_launcher(options), UsageError);
     }
-    for (const char* word :
-         {"--job-name=x", "--job-n=x", "--input", "--", "partition", "--gres=gpu:1", "-N2", "-Jx", "--exp=NONE", "--clusters=a"}) {
+    for (const char* word : {"--job-name=x", "--job-n=x", "--input", "--", "partition",
+                             "--gres=gpu:1", "-N2", "-Jx", "--exp=NONE", "--clusters=a"}) {
         SlurmOptions options = in_jobs();
         options.options = {word};
         INFO(word);
         CHECK_THROWS_AS(slurm_launcher(options), UsageError);
     }
-    CHECK_THROWS_AS(slurm_launcher({}), UsageError);  // where the engine listens is the user's to say
+    CHECK_THROWS_AS(slurm_launcher({}),
+                    UsageError);  // where the engine listens is the user's to say
 }
 
 TEST_CASE("remote: ssh keeps the launchers' contract") {
@@ -148,7 +154,8 @@ TEST_CASE("remote: an engine behind ssh is measured through the connection and d
     CHECK(has(message_of<IoError>([&] { (void)engine.measure(); }), "Permission denied"));
 }
 
-TEST_CASE("remote: a connection that is cut under load is the machine's fault, and its engine ends") {
+TEST_CASE(
+    "remote: a connection that is cut under load is the machine's fault, and its engine ends") {
     if (!ssh_world().works()) return;
     const auto launcher = ssh_launcher(ssh_world().launching());
     RemoteEngine engine(launcher, 4000);
@@ -172,14 +179,17 @@ TEST_CASE("remote: jobs of Slurm keep the launchers' contract") {
     check_launcher({slurm_launcher(in_jobs())});
 }
 
-TEST_CASE("remote: a job's time in the queue is not its start, and a killed controller changes nothing") {
+TEST_CASE(
+    "remote: a job's time in the queue is not its start, and a killed controller changes nothing") {
     SlurmWorld world(1);
     if (!world.works()) return;
     const TemporaryFolder folder;
     ProcessOptions before;
     before.argv = {"srun", "--cpus-per-task=2", "--input=none", "sleep", "12"};
     Process neighbour(before);
-    REQUIRE(comes_true([&] { return has(world.asked({"squeue", "--noheader", "--format=%T"}), "RUNNING"); }));
+    REQUIRE(comes_true([&] {
+        return has(world.asked({"squeue", "--noheader", "--format=%T"}), "RUNNING");
+    }));
     SlurmOptions options = in_jobs();
     options.options = {"--cpus-per-task=2"};
     RemoteEngine engine(slurm_launcher(options), 200);
@@ -195,15 +205,19 @@ TEST_CASE("remote: a job's time in the queue is not its start, and a killed cont
     CHECK(slurm_launcher(options)->leftovers(engine.mark()).empty());
 }
 
-TEST_CASE("remote: a node that dies, a job that is preempted or cancelled, are the machine's fault") {
-    SlurmWorld world(2, "PreemptType=preempt/partition_prio\nPreemptMode=CANCEL\nSlurmdTimeout=15\n");
+TEST_CASE(
+    "remote: a node that dies, a job that is preempted or cancelled, are the machine's fault") {
+    SlurmWorld world(2,
+                     "PreemptType=preempt/partition_prio\nPreemptMode=CANCEL\nSlurmdTimeout=15\n");
     if (!world.works()) return;
     SlurmOptions options = in_jobs();
     options.options = {"--cpus-per-task=2", "--nodelist=n2"};
     const auto launcher = slurm_launcher(options);
     {
         RemoteEngine engine(launcher, 4000);
-        const std::string message = engine.disturbed([&] { (void)world.asked({"scancel", "--user=root"}); });
+        const std::string message = engine.disturbed([&] {
+            (void)world.asked({"scancel", "--user=root"});
+        });
         INFO(message);
         CHECK(message.starts_with("the machine: "));
         CHECK(has(message, "was cancelled by somebody"));
@@ -211,7 +225,8 @@ TEST_CASE("remote: a node that dies, a job that is preempted or cancelled, are t
     {
         RemoteEngine engine(launcher, 4000, true);
         const std::string message = engine.disturbed([&] {
-            (void)world.asked({"srun", "--partition=high", "--nodelist=n2", "--cpus-per-task=2", "--input=none", "/bin/true"});
+            (void)world.asked({"srun", "--partition=high", "--nodelist=n2", "--cpus-per-task=2",
+                               "--input=none", "/bin/true"});
         });
         INFO(message);
         CHECK(message.starts_with("the machine: "));
@@ -236,7 +251,9 @@ DeployedStudy::Text study_in_jobs(const std::string& more, int configurations = 
     std::string values;
     for (int i = 0; i < configurations; ++i) values += (i == 0 ? "" : ", ") + std::to_string(8 + i);
     text.space = "{max_num_seqs: {choice: [" + values + "], default: 8}}";
-    text.workload = "{kind: random, input_tokens: 64, output_tokens: 16}, requests: 16, arrival: {concurrency: 4}";
+    text.workload =
+        "{kind: random, input_tokens: 64, output_tokens: 16}, requests: 16, arrival: {concurrency: "
+        "4}";
     text.deploy =
         "slurm: {listen: 127.0.0.1}, ready_within: 60s, stop_within: 8s, stall_timeout: 20s, "
         "trial_within: 120s, warm_up: 1" +
@@ -248,7 +265,9 @@ DeployedStudy::Text study_in_jobs(const std::string& more, int configurations = 
 
 }  // namespace
 
-TEST_CASE("remote: a study with four workers runs four jobs at once, validates, and says so in the report") {
+TEST_CASE(
+    "remote: a study with four workers runs four jobs at once, validates, and says so in the "
+    "report") {
     const SlurmWorld world(4);
     if (!world.works()) return;
     const DeployedStudy study(study_in_jobs(", workers: 4"));
@@ -266,7 +285,9 @@ TEST_CASE("remote: a study with four workers runs four jobs at once, validates, 
     CHECK(has(read_file(study.directory() / "report.md"), "Every trial was a job of Slurm."));
 }
 
-TEST_CASE("remote: kill -9 of autotune leaves no job that the next run does not end, and loses no trial") {
+TEST_CASE(
+    "remote: kill -9 of autotune leaves no job that the next run does not end, and loses no "
+    "trial") {
     const SlurmWorld world(2);
     if (!world.works()) return;
     const DeployedStudy study(study_in_jobs(", workers: 2"));
@@ -305,19 +326,24 @@ TEST_CASE("remote: sixty trials whose starts dominate, four jobs at once against
         REQUIRE((ended.code == 0 || ended.code == 1));
         CHECK(study.trials().size() == 60);
     }
-    WARN("60 trials: one job at once " << seconds[1] << " s, four " << seconds[4] << " s: " << seconds[1] / seconds[4] << " times as fast");
+    WARN("60 trials: one job at once " << seconds[1] << " s, four " << seconds[4]
+                                       << " s: " << seconds[1] / seconds[4] << " times as fast");
     CHECK(seconds[1] / seconds[4] >= 3.4);
 }
 
-TEST_CASE("remote: a study over ssh recommends what one on this machine would, and writes no secret") {
+TEST_CASE(
+    "remote: a study over ssh recommends what one on this machine would, and writes no secret") {
     if (!ssh_world().works()) return;
     const std::string token = "hf_Planted5ecretOfTheTest";
     setenv("SERVETUNE_TEST_TOKEN", token.c_str(), 1);
     DeployedStudy::Text text;
     const SshOptions options = ssh_world().launching();
-    text.deploy = "ssh: {host: " + options.host + ", program: [ssh, -F, \"" + options.program.back() +
-                  "\"]}, ready_within: 30s, stop_within: 8s, warm_up: 1, environment: {HF_TOKEN: \"${SERVETUNE_TEST_TOKEN}\", "
-                  "SIMENGINE_OPTIONS: \"--start-scale 1000 --time-scale 12\", PATH: \"BIN:/usr/bin:/bin\", SERVETUNE_SEARCH_SPACES: \"" +
+    text.deploy = "ssh: {host: " + options.host + ", program: [ssh, -F, \"" +
+                  options.program.back() +
+                  "\"]}, ready_within: 30s, stop_within: 8s, warm_up: 1, environment: {HF_TOKEN: "
+                  "\"${SERVETUNE_TEST_TOKEN}\", "
+                  "SIMENGINE_OPTIONS: \"--start-scale 1000 --time-scale 12\", PATH: "
+                  "\"BIN:/usr/bin:/bin\", SERVETUNE_SEARCH_SPACES: \"" +
                   (fs::path(SERVETUNE_SOURCE) / "search_spaces").string() + "\"}";
     const DeployedStudy study(text);
     std::string file = read_file(study.folder() / "study.yaml");
@@ -327,7 +353,8 @@ TEST_CASE("remote: a study over ssh recommends what one on this machine would, a
     INFO(ended.out << ended.err);
     REQUIRE(ended.code == 0);
     CHECK(has(ended.out, best_command));
-    CHECK(has(read_file(study.directory() / "report.md"), "its requests went through the ssh connection."));
+    CHECK(has(read_file(study.directory() / "report.md"),
+              "its requests went through the ssh connection."));
     std::string all = ended.out + ended.err;
     for (const auto& entry : fs::recursive_directory_iterator(study.directory()))
         if (entry.is_regular_file()) all += read_file(entry.path());

@@ -42,12 +42,16 @@ public:
         fs::create_directories(folder.path() / "bin");
         fs::create_directories(folder.path() / "gpus");
         std::string script = "#!/bin/sh\ncase \"$1\" in\n--query-gpu=index,uuid,name,*)\n";
-        for (const char* i : {"0", "1", "2"}) script += std::string("echo '") + i + ", GPU-" + i + "a, NVIDIA H100 80GB HBM3, 81559'\n";
+        for (const char* i : {"0", "1", "2"})
+            script +=
+                std::string("echo '") + i + ", GPU-" + i + "a, NVIDIA H100 80GB HBM3, 81559'\n";
         script += ";;\n--query-gpu=index,uuid,memory.used,*)\n";
         for (const char* i : {"0", "1", "2"})
-            script += std::string("echo '") + i + ", GPU-" + i + "a, 500, 81559, 1755, 1980, 64, 300.00, 0x0000000000000000'\n";
+            script += std::string("echo '") + i + ", GPU-" + i +
+                      "a, 500, 81559, 1755, 1980, 64, 300.00, 0x0000000000000000'\n";
         put("nvidia-smi", script + ";;\nesac\n");
-        put("vllm-router", "#!/bin/sh\necho \"router $$ $*\" >> '" + record() + "'\nexec '" SIMENGINE_PROGRAM "' vllm-router \"$@\"\n");
+        put("vllm-router", "#!/bin/sh\necho \"router $$ $*\" >> '" + record() +
+                               "'\nexec '" SIMENGINE_PROGRAM "' vllm-router \"$@\"\n");
         misbehave("", "");
     }
     ~ThreeDevices() { (void)end_leftovers(mark(), std::chrono::seconds(1)); }
@@ -56,49 +60,63 @@ public:
 
     /// Engines whose words hold `word` do `vice` from now on.
     void misbehave(const std::string& word, const std::string& vice) const {
-        put("vllm", "#!/bin/sh\necho \"engine $$ $*\" >> '" + record() + "'\n" +
-                        (word.empty() ? ""
-                                      : "case \"$*\" in *" + word + "*) SIMENGINE_OPTIONS=\"$SIMENGINE_OPTIONS --misbehave " + vice +
-                                            "\"; export SIMENGINE_OPTIONS ;; esac\n") +
-                        "exec '" SIMENGINE_PROGRAM "' vllm \"$@\"\n");
+        put("vllm",
+            "#!/bin/sh\necho \"engine $$ $*\" >> '" + record() + "'\n" +
+                (word.empty() ? ""
+                              : "case \"$*\" in *" + word +
+                                    "*) SIMENGINE_OPTIONS=\"$SIMENGINE_OPTIONS --misbehave " +
+                                    vice + "\"; export SIMENGINE_OPTIONS ;; esac\n") +
+                "exec '" SIMENGINE_PROGRAM "' vllm \"$@\"\n");
     }
-    void study(const std::string& evaluator, const std::string& workload, const std::string& roles, const std::string& more = "") const {
+    void study(const std::string& evaluator, const std::string& workload, const std::string& roles,
+               const std::string& more = "") const {
         folder.write("study.yaml",
-                     "study: apart\nmodel: Qwen/Qwen3-8B\nengine: vllm\nhardware: {device: h100-sxm, count: 3}\nothers: default\n"
-                     "strategy: exhaustive\ndecision: published\ndefault_again: 0\nmin_gain: 5%\nnoise_cv: 2%\naudit: report\n"
+                     "study: apart\nmodel: Qwen/Qwen3-8B\nengine: vllm\nhardware: {device: "
+                     "h100-sxm, count: 3}\nothers: default\n"
+                     "strategy: exhaustive\ndecision: published\ndefault_again: 0\nmin_gain: "
+                     "5%\nnoise_cv: 2%\naudit: report\n"
                      "workloads: [{workload: w, dataset: {kind: random, " +
                          workload +
                          ", ignore_eos: true}]\n"
-                         "objective: {maximize: total_tokens_per_second}\nspace: {max_num_seqs: 8}\nroles: " +
+                         "objective: {maximize: total_tokens_per_second}\nspace: {max_num_seqs: "
+                         "8}\nroles: " +
                          roles + "\nevaluator: " + evaluator + "\n" + more);
     }
-    [[nodiscard]] std::vector<std::string> words(const std::string& command, const std::vector<std::string>& more = {}) const {
+    [[nodiscard]] std::vector<std::string> words(const std::string& command,
+                                                 const std::vector<std::string>& more = {}) const {
         const char* path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe)
         std::vector<std::string> result{
             "/usr/bin/env",
             "-u",
             "CUDA_VISIBLE_DEVICES",
             "PATH=" + (folder.path() / "bin").string() + ":" + path,
-            "SIMENGINE_OPTIONS=--start-scale 1000 --time-scale 4 --devices " + (folder.path() / "gpus").string(),
+            "SIMENGINE_OPTIONS=--start-scale 1000 --time-scale 4 --devices " +
+                (folder.path() / "gpus").string(),
             SERVETUNE_PROGRAM,
             command,
             "study.yaml"};
         result.insert(result.end(), more.begin(), more.end());
         return result;
     }
-    [[nodiscard]] Ran run(const std::string& command = "run", const std::vector<std::string>& more = {}) const {
+    [[nodiscard]] Ran run(const std::string& command = "run",
+                          const std::vector<std::string>& more = {}) const {
         return ran(words(command, more), folder.path());
     }
     [[nodiscard]] fs::path directory() const { return folder.path() / "apart"; }
     [[nodiscard]] std::string mark() const { return directory().string(); }
-    [[nodiscard]] std::vector<Trial> trials() const { return SqliteJournal::read(directory()).trials(); }
-    [[nodiscard]] std::vector<std::string> lines(const std::string& file) const { return lines_in(folder.path() / file); }
+    [[nodiscard]] std::vector<Trial> trials() const {
+        return SqliteJournal::read(directory()).trials();
+    }
+    [[nodiscard]] std::vector<std::string> lines(const std::string& file) const {
+        return lines_in(folder.path() / file);
+    }
     /// Processes that were started and live; of the study by its mark or by their number.
     [[nodiscard]] std::string left() const {
         std::string result;
         for (const Leftover& one : leftovers(mark())) result += one.command + "\n";
         for (const std::string& line : lines("started.txt"))
-            if (!living_in_group(std::atoi(line.c_str() + line.find(' '))).empty()) result += line + "\n";
+            if (!living_in_group(std::atoi(line.c_str() + line.find(' '))).empty())
+                result += line + "\n";
         return result;
     }
 
@@ -113,12 +131,15 @@ private:
     [[nodiscard]] std::string record() const { return (folder.path() / "started.txt").string(); }
 };
 
-const std::string deployed = "{deploy: {watch: off, warm_up: 2, ready_within: 20s, stop_within: 2s, trial_within: 60s}}";
+const std::string deployed =
+    "{deploy: {watch: off, warm_up: 2, ready_within: 20s, stop_within: 2s, trial_within: 60s}}";
 
 /// 1: prefill and decode together.
 std::int64_t engines_of(const Trial& trial) {
     const Configuration& its = trial.configuration;
-    return its.find("prefill.count") == nullptr ? 1 : its.integer("prefill.count") + its.integer("decode.count");
+    return its.find("prefill.count") == nullptr
+               ? 1
+               : its.integer("prefill.count") + its.integer("decode.count");
 }
 
 /// The configuration with the best figure.
@@ -126,30 +147,37 @@ std::string best_of(const std::vector<Trial>& trials) {
     std::pair<double, std::string> best;
     for (const Trial& trial : trials)
         if (trial.measurement() != nullptr)
-            best = std::max(best, {trial.measurement()->metrics.at("total_tokens_per_second").value, trial.configuration.text()});
+            best = std::max(best, {trial.measurement()->metrics.at("total_tokens_per_second").value,
+                                   trial.configuration.text()});
     return best.second;
 }
 
 std::string text_of_trials(const std::vector<Trial>& trials) {
     std::string result;
     for (const Trial& trial : trials)
-        result += trial.configuration.text() + ": " +
-                  (trial.measurement() != nullptr ? std::to_string(trial.measurement()->metrics.at("total_tokens_per_second").value)
-                   : trial.failure() != nullptr   ? trial.failure()->message
-                                                  : "open") +
-                  "\n";
+        result +=
+            trial.configuration.text() + ": " +
+            (trial.measurement() != nullptr
+                 ? std::to_string(trial.measurement()->metrics.at("total_tokens_per_second").value)
+             : trial.failure() != nullptr ? trial.failure()->message
+                                          : "open") +
+            "\n";
     return result;
 }
 
 }  // namespace
 
-TEST_CASE("roles: a deployed study finds the ratio of prefill to decode that is best in the simulator", "[busy]") {
+TEST_CASE(
+    "roles: a deployed study finds the ratio of prefill to decode that is best in the simulator",
+    "[busy]") {
     const std::string roles = "{prefill: {count: [1, 2]}, decode: {count: [1, 2]}}";
     // Long prompts and short answers want two that compute prompts, the other way round two that
     // answer.
     const std::map<std::string, std::string> cases{
-        {"input_tokens: 3000, output_tokens: 4}, requests: 40, arrival: {rate: inf}", "prefill.count=2"},
-        {"input_tokens: 32, output_tokens: 64}, requests: 96, arrival: {rate: inf}", "decode.count=2"}};
+        {"input_tokens: 3000, output_tokens: 4}, requests: 40, arrival: {rate: inf}",
+         "prefill.count=2"},
+        {"input_tokens: 32, output_tokens: 64}, requests: 96, arrival: {rate: inf}",
+         "decode.count=2"}};
     for (const auto& [workload, wanted] : cases) {
         INFO(workload);
         const ThreeDevices machine;
@@ -170,7 +198,8 @@ TEST_CASE("roles: a deployed study finds the ratio of prefill to decode that is 
         CHECK(trials.size() == 4);  // together, 1:1, 2:1, 1:2
         // Of three engines each: whatever else the machine does, their order stays.
         std::vector<Trial> three;
-        std::copy_if(trials.begin(), trials.end(), std::back_inserter(three), [](const Trial& trial) { return engines_of(trial) == 3; });
+        std::copy_if(trials.begin(), trials.end(), std::back_inserter(three),
+                     [](const Trial& trial) { return engines_of(trial) == 3; });
         CHECK(best_of(three) == on_paper);
         CHECK(machine.left() == "");
 
@@ -179,23 +208,32 @@ TEST_CASE("roles: a deployed study finds the ratio of prefill to decode that is 
             REQUIRE(trial.measurement() != nullptr);
             const Metrics& metrics = trial.measurement()->metrics;
             CHECK(metrics.at("total_tokens_per_second_per_gpu").value ==
-                  Approx(metrics.at("total_tokens_per_second").value / static_cast<double>(engines_of(trial))));
+                  Approx(metrics.at("total_tokens_per_second").value /
+                         static_cast<double>(engines_of(trial))));
             const auto counted = metrics.find("server_output_tokens");  // of the decode engines
-            if (counted != metrics.end()) CHECK(counted->second.value == metrics.at("output_tokens").value);
+            if (counted != metrics.end())
+                CHECK(counted->second.value == metrics.at("output_tokens").value);
             else CHECK(trial.configuration.text() != on_paper);  // its load test was ended early
             const fs::path below = machine.directory() / "trials" / std::to_string(trial.id);
-            for (const char* part : {"prefill-0", "decode-0", "router"}) CHECK(fs::exists(below / part / "engine.log"));
-            CHECK(fs::exists(below / "prefill-1") == (trial.configuration.integer("prefill.count") == 2));
+            for (const char* part : {"prefill-0", "decode-0", "router"})
+                CHECK(fs::exists(below / part / "engine.log"));
+            CHECK(fs::exists(below / "prefill-1") ==
+                  (trial.configuration.integer("prefill.count") == 2));
         }
         const std::vector<std::string> claims = machine.lines("gpus/claims");
-        for (const char* claim : {"1 of 1: 0", "1 of 1: 1", "1 of 1: 2"}) CHECK(std::count(claims.begin(), claims.end(), claim) >= 2);
+        for (const char* claim : {"1 of 1: 0", "1 of 1: 1", "1 of 1: 2"})
+            CHECK(std::count(claims.begin(), claims.end(), claim) >= 2);
         const std::vector<std::string> started = machine.lines("started.txt");
-        CHECK(std::count_if(started.begin(), started.end(), [](const std::string& line) { return line.starts_with("router "); }) == 3);
+        CHECK(std::count_if(started.begin(), started.end(), [](const std::string& line) {
+                  return line.starts_with("router ");
+              }) == 3);
     }
 }
 
-TEST_CASE("roles: a prefill engine that breaks is the trial's failure, by name, and the study goes on") {
-    const std::string workload = "input_tokens: 64, output_tokens: 8}, requests: 24, arrival: {concurrency: 4}";
+TEST_CASE(
+    "roles: a prefill engine that breaks is the trial's failure, by name, and the study goes on") {
+    const std::string workload =
+        "input_tokens: 64, output_tokens: 8}, requests: 24, arrival: {concurrency: 4}";
     const std::string roles = "{prefill: {count: [1, 2]}, decode: {count: 1}}";
     const ThreeDevices machine;
     machine.study(deployed, workload, roles);
@@ -205,7 +243,8 @@ TEST_CASE("roles: a prefill engine that breaks is the trial's failure, by name, 
     CHECK((tuned.code == 0 || tuned.code == 1));
     std::size_t failed = 0;
     for (const Trial& trial : machine.trials()) {
-        if (trial.configuration.find("prefill.count") == nullptr) CHECK(trial.measurement() != nullptr);
+        if (trial.configuration.find("prefill.count") == nullptr)
+            CHECK(trial.measurement() != nullptr);
         else {
             REQUIRE(trial.failure() != nullptr);
             CHECK(trial.failure()->kind == FailureKind::crashed_under_load);
@@ -232,28 +271,35 @@ TEST_CASE("roles: a prefill engine that breaks is the trial's failure, by name, 
 
 TEST_CASE("roles: the winner's files start every server and the router, which answers") {
     const ThreeDevices machine;
-    machine.study(deployed, "input_tokens: 64, output_tokens: 16}, requests: 8, arrival: {rate: inf}",
+    machine.study(deployed,
+                  "input_tokens: 64, output_tokens: 16}, requests: 8, arrival: {rate: inf}",
                   "{prefill: {count: [1, 2]}, decode: {count: [1, 2]}}");
-    const StudySetup setup = set_up(load_study(machine.folder.path() / "study.yaml", Catalogue(SERVETUNE_SOURCE "/search_spaces")));
+    const StudySetup setup = set_up(load_study(machine.folder.path() / "study.yaml",
+                                               Catalogue(SERVETUNE_SOURCE "/search_spaces")));
     const SearchSpace& space = setup.problem->space;
-    const Configuration apart = space.changed(
-        space.default_configuration(),
-        {{"roles", Value(std::string("apart"))}, {"prefill.count", Value(std::int64_t{1})}, {"decode.count", Value(std::int64_t{2})}});
+    const Configuration apart =
+        space.changed(space.default_configuration(), {{"roles", Value(std::string("apart"))},
+                                                      {"prefill.count", Value(std::int64_t{1})},
+                                                      {"decode.count", Value(std::int64_t{2})}});
     constexpr int ports_each = 10;
     DeploymentOptions options;
     options.port = 20000 + static_cast<int>(::getpid() % 1000) * ports_each;
     options.title = "Recommended: +9 %";
     const auto port = [&](int i) { return std::to_string(options.port + i); };
     const std::string shown = setup.command_text(apart);
-    CHECK(shown.find("# devices of prefill : decode = 1 : 2; each server needs its own\n# prefill-1: 1 device\n") == 0);
+    CHECK(shown.find("# devices of prefill : decode = 1 : 2; each server needs its own\n# "
+                     "prefill-1: 1 device\n") == 0);
     CHECK(shown.find("--host 127.0.0.1 --port 8003") != std::string::npos);
     CHECK(shown.find("\n# router\nvllm-router ") != std::string::npos);
 
     const Artefact units = artefact_of(ArtefactKind::systemd, setup, apart, options);
     CHECK(units.name == "apart-prefill-1.service");
     CHECK(units.beside.size() == 3);
-    CHECK(units.beside.at("apart-decode-2.service").find("Environment=\"CUDA_VISIBLE_DEVICES=2\"") != std::string::npos);
-    CHECK(units.beside.at("apart-router.service").find("\"--decode\" \"http://127.0.0.1:" + port(3) + "\"") != std::string::npos);
+    CHECK(
+        units.beside.at("apart-decode-2.service").find("Environment=\"CUDA_VISIBLE_DEVICES=2\"") !=
+        std::string::npos);
+    CHECK(units.beside.at("apart-router.service")
+              .find("\"--decode\" \"http://127.0.0.1:" + port(3) + "\"") != std::string::npos);
     CHECK(units.text.find("# requests go to the router, port " + port(0)) != std::string::npos);
     DeploymentOptions contained = options;
     contained.image = "engine:1";
@@ -266,7 +312,8 @@ TEST_CASE("roles: the winner's files start every server and the router, which an
         (void)artefact_of(ArtefactKind::kubernetes, setup, apart, contained);
         FAIL("roles in pods");
     } catch (const UsageError& error) {
-        CHECK(std::string(error.what()).find("a router: --as shell, --as systemd, --as compose") != std::string::npos);
+        CHECK(std::string(error.what()).find("a router: --as shell, --as systemd, --as compose") !=
+              std::string::npos);
     }
 
     const Artefact script = artefact_of(ArtefactKind::shell, setup, apart, options);
@@ -278,9 +325,15 @@ TEST_CASE("roles: the winner's files start every server and the router, which an
         ChildProcess process(words, machine.folder.path());
         Endpoint router;
         router.url = "http://127.0.0.1:" + port(0);
-        CHECK(
-            comes_true([&] { return get(router, "/health", 2).status == 200 || process.wait_at_most(std::chrono::milliseconds(0)); }, 60));
-        const Reply answer = post(router, "/v1/completions", R"({"model": "Qwen/Qwen3-8B", "prompt": "a b c", "max_tokens": 4})", 20);
+        CHECK(comes_true(
+            [&] {
+                return get(router, "/health", 2).status == 200 ||
+                       process.wait_at_most(std::chrono::milliseconds(0));
+            },
+            60));
+        const Reply answer =
+            post(router, "/v1/completions",
+                 R"({"model": "Qwen/Qwen3-8B", "prompt": "a b c", "max_tokens": 4})", 20);
         INFO(answer.body << answer.error << process.err());
         CHECK(answer.status == 200);
         CHECK(machine.lines("started.txt").size() == 4);
@@ -292,13 +345,16 @@ TEST_CASE("roles: the winner's files start every server and the router, which an
 
 TEST_CASE("roles: kill -9 leaves no engine and no router, and the study goes on where it was") {
     const ThreeDevices machine;
-    machine.study(deployed, "input_tokens: 64, output_tokens: 100}, requests: 40, arrival: {concurrency: 4}",
+    machine.study(deployed,
+                  "input_tokens: 64, output_tokens: 100}, requests: 40, arrival: {concurrency: 4}",
                   "{prefill: {count: 1}, decode: {count: [1, 2]}}");
     {
         ChildProcess tuner(machine.words("run"), machine.folder.path());
         const auto routers = [&] {
             const auto started = machine.lines("started.txt");
-            return std::count_if(started.begin(), started.end(), [](const std::string& line) { return line.starts_with("router "); });
+            return std::count_if(started.begin(), started.end(), [](const std::string& line) {
+                return line.starts_with("router ");
+            });
         };
         REQUIRE(comes_true([&] { return routers() >= 1; }));
         tuner.signal(SIGKILL);
@@ -310,13 +366,15 @@ TEST_CASE("roles: kill -9 leaves no engine and no router, and the study goes on 
     INFO(resumed.out << resumed.err << text_of_trials(machine.trials()));
     CHECK((resumed.code == 0 || resumed.code == 1));
     const auto trials = machine.trials();
-    CHECK(std::count_if(trials.begin(), trials.end(), [](const Trial& trial) { return trial.measurement() != nullptr; }) == 3);
+    CHECK(std::count_if(trials.begin(), trials.end(),
+                        [](const Trial& trial) { return trial.measurement() != nullptr; }) == 3);
     CHECK(machine.left() == "");
 }
 
 TEST_CASE("roles: copies that fill the machine are refused beside them, before the first trial") {
     const ThreeDevices machine;
-    machine.study("{deploy: {watch: off, replicas: fill}}", "input_tokens: 64, output_tokens: 8}, requests: 4, arrival: {rate: inf}",
+    machine.study("{deploy: {watch: off, replicas: fill}}",
+                  "input_tokens: 64, output_tokens: 8}, requests: 4, arrival: {rate: inf}",
                   "{prefill: {count: 1}, decode: {count: 1}}");
     const Ran refused = machine.run();
     INFO(refused.out << refused.err);

@@ -20,7 +20,9 @@ namespace {
 const std::string password = "sk-4711-not-to-be-seen";
 
 struct KeyInEnvironment {
-    explicit KeyInEnvironment(const std::string& key = password) { setenv("SERVETUNE_TEST_SECRET", key.c_str(), 1); }
+    explicit KeyInEnvironment(const std::string& key = password) {
+        setenv("SERVETUNE_TEST_SECRET", key.c_str(), 1);
+    }
     ~KeyInEnvironment() { unsetenv("SERVETUNE_TEST_SECRET"); }
 };
 
@@ -28,7 +30,8 @@ struct KeyInEnvironment {
 std::string files_of(const std::filesystem::path& folder) {
     std::string all;
     for (const auto& file : std::filesystem::recursive_directory_iterator(folder))
-        if (file.is_regular_file() && file.path().filename() != "engine.log") all += read_file(file.path());
+        if (file.is_regular_file() && file.path().filename() != "engine.log")
+            all += read_file(file.path());
     return all;
 }
 
@@ -52,14 +55,18 @@ std::unique_ptr<SimEngine> engine_with(const std::vector<std::string>& more) {
 
 std::string attached(const std::string& attach) {
     return "study: attached\nmodel: Qwen/Qwen3-8B\nengine: vllm\n"
-           "workloads: [{workload: small, dataset: {kind: random, input_tokens: 64, output_tokens: 32}, requests: 20, ignore_eos: true}]\n"
-           "objective: {maximize: output_tokens_per_second}\nspace: {load.concurrency: [1, 4]}\nstrategy: exhaustive\n"
+           "workloads: [{workload: small, dataset: {kind: random, input_tokens: 64, output_tokens: "
+           "32}, requests: 20, ignore_eos: true}]\n"
+           "objective: {maximize: output_tokens_per_second}\nspace: {load.concurrency: [1, "
+           "4]}\nstrategy: exhaustive\n"
            "evaluator: {attach: {" +
            attach + ", warm_up: 2}}\n";
 }
 
-Ran run_in(const TemporaryFolder& folder, const std::string& study, const std::vector<std::string>& more = {}) {
-    std::vector<std::string> words{SERVETUNE_PROGRAM, "run", folder.write("study.yaml", study).string(), "--directory",
+Ran run_in(const TemporaryFolder& folder, const std::string& study,
+           const std::vector<std::string>& more = {}) {
+    std::vector<std::string> words{SERVETUNE_PROGRAM, "run",
+                                   folder.write("study.yaml", study).string(), "--directory",
                                    (folder.path() / "study").string()};
     words.insert(words.end(), more.begin(), more.end());
     return ran(words, folder.path());
@@ -67,7 +74,9 @@ Ran run_in(const TemporaryFolder& folder, const std::string& study, const std::v
 
 }  // namespace
 
-TEST_CASE("secrets: a key that an engine gets as an argument and our requests as api_key_env is shown nowhere") {
+TEST_CASE(
+    "secrets: a key that an engine gets as an argument and our requests as api_key_env is shown "
+    "nowhere") {
     const KeyInEnvironment key;
     DeployedStudy::Text text;
     text.space = "{max_num_seqs: {choice: [4, 32], default: 4}}";
@@ -81,10 +90,12 @@ TEST_CASE("secrets: a key that an engine gets as an argument and our requests as
     CHECK(has(run.out, "--api-key ${SERVETUNE_TEST_SECRET}"));
     std::string all = run.out + run.err + files_of(study.directory());
     for (const char* command : {"status", "report", "validate", "render"})
-        for (const std::vector<std::string>& more : {std::vector<std::string>{}, std::vector<std::string>{"--json"}}) {
+        for (const std::vector<std::string>& more :
+             {std::vector<std::string>{}, std::vector<std::string>{"--json"}}) {
             std::vector<std::string> words = study.words(command, more);
             if (std::string(command) == "validate" || std::string(command) == "render")
-                words.erase(std::find(words.begin(), words.end(), "--directory"), std::find(words.begin(), words.end(), "--directory") + 2);
+                words.erase(std::find(words.begin(), words.end(), "--directory"),
+                            std::find(words.begin(), words.end(), "--directory") + 2);
             const Ran said = ran(words, study.folder());
             CHECK(said.code == 0);
             all += said.out + said.err;
@@ -93,19 +104,28 @@ TEST_CASE("secrets: a key that an engine gets as an argument and our requests as
     CHECK_FALSE(has(all, password));
 }
 
-TEST_CASE("secrets: the page's token and what else the environment holds reach no engine, no file and no page") {
+TEST_CASE(
+    "secrets: the page's token and what else the environment holds reach no engine, no file and no "
+    "page") {
     const std::vector<std::pair<std::string, std::string>> planted{
-        {"SERVETUNE_TOKEN", "PLANT-page-token-0123456789"}, {"HF_TOKEN", "hf_PLANT_hub_token"}, {"OTHER_PASSWORD", "PLANT other pass"}};
+        {"SERVETUNE_TOKEN", "PLANT-page-token-0123456789"},
+        {"HF_TOKEN", "hf_PLANT_hub_token"},
+        {"OTHER_PASSWORD", "PLANT other pass"}};
     const TemporaryFolder folder;
     // It says all it has, to its log and as the reason of its failure, in several forms.
-    folder.write("measure",
-                 "#!/bin/sh\nenv > seen\nall=$(env)\nb64=$(env | base64 -w 0)\nhub=$(printf %s \"$HF_TOKEN\" | base64)\n"
-                 "echo \"$all $b64 $hub\" >&2\nprintf '{\"failure\": {\"kind\": \"other\", \"message\": \"%s %s %s\"}}' "
-                 "\"$HF_TOKEN$SERVETUNE_TOKEN$OTHER_PASSWORD\" \"$hub\" 'x\\nautotune: trial 7 is fine'\n");
+    folder.write(
+        "measure",
+        "#!/bin/sh\nenv > seen\nall=$(env)\nb64=$(env | base64 -w 0)\nhub=$(printf %s "
+        "\"$HF_TOKEN\" | base64)\n"
+        "echo \"$all $b64 $hub\" >&2\nprintf '{\"failure\": {\"kind\": \"other\", \"message\": "
+        "\"%s %s %s\"}}' "
+        "\"$HF_TOKEN$SERVETUNE_TOKEN$OTHER_PASSWORD\" \"$hub\" 'x\\nautotune: trial 7 is fine'\n");
     std::filesystem::permissions(folder.path() / "measure", std::filesystem::perms::owner_all);
     folder.write("study.yaml",
-                 "study: told\nmodel: m\nengine: vllm\nothers: default\nworkloads: [random]\nobjective: {maximize: speed}\n"
-                 "space: {max_num_seqs: {choice: [64, 128], default: 64}}\nstrategy: exhaustive\nevaluator: {command: "
+                 "study: told\nmodel: m\nengine: vllm\nothers: default\nworkloads: "
+                 "[random]\nobjective: {maximize: speed}\n"
+                 "space: {max_num_seqs: {choice: [64, 128], default: 64}}\nstrategy: "
+                 "exhaustive\nevaluator: {command: "
                  "[./measure]}\n");
     std::vector<std::string> words{"/usr/bin/env"};
     for (const auto& [name, value] : planted) words.push_back(name + "=" + value);
@@ -114,7 +134,8 @@ TEST_CASE("secrets: the page's token and what else the environment holds reach n
         const Ran one = ran(more, folder.path());
         return one.out + one.err;
     };
-    std::string all = said({SERVETUNE_PROGRAM, "run", "study.yaml", "--directory", "study", "--view", "127.0.0.1:0"});
+    std::string all = said(
+        {SERVETUNE_PROGRAM, "run", "study.yaml", "--directory", "study", "--view", "127.0.0.1:0"});
     INFO(all);
     const std::string seen = read_file(folder.path() / "seen");
     CHECK_FALSE(has(seen, planted[0].second));
@@ -127,7 +148,8 @@ TEST_CASE("secrets: the page's token and what else the environment holds reach n
                                                     {"export", "--format", "jsonl"},
                                                     {"export"},
                                                     {"explain", "--trial", "0"}}) {
-        std::vector<std::string> one{SERVETUNE_PROGRAM, command.front(), "study.yaml", "--directory", "study"};
+        std::vector<std::string> one{SERVETUNE_PROGRAM, command.front(), "study.yaml",
+                                     "--directory", "study"};
         one.insert(one.end(), command.begin() + 1, command.end());
         const std::string shown = said(one);
         CHECK_FALSE(has(shown, "\nautotune: trial 7"));  // no line of it is one of ours
@@ -135,9 +157,11 @@ TEST_CASE("secrets: the page's token and what else the environment holds reach n
     }
     CHECK(has(all, "${HF_TOKEN}"));
     for (const auto& file : std::filesystem::recursive_directory_iterator(folder.path() / "study"))
-        if (file.is_regular_file() && file.path().filename() != "command.log") all += read_file(file.path());
+        if (file.is_regular_file() && file.path().filename() != "command.log")
+            all += read_file(file.path());
     int shown = 0;
-    for (const auto& [name, value] : planted) shown += has(all, value) || has(all, base64(value)) ? 1 : 0;
+    for (const auto& [name, value] : planted)
+        shown += has(all, value) || has(all, base64(value)) ? 1 : 0;
     CHECK(shown == 0);
 }
 
@@ -152,8 +176,9 @@ TEST_CASE("secrets: user and password in the URL of a server are sent and shown 
     CHECK(has(all, "the server at " + engine->url() + " as it is"));
     CHECK_FALSE(has(all, password));
     CHECK_FALSE(has(all, "quentin"));
-    const Ran nobody = run_in(folder, attached("url: \"http://quentin:" + password + "@127.0.0.1:9\""),
-                              {"--directory", (folder.path() / "other").string()});
+    const Ran nobody =
+        run_in(folder, attached("url: \"http://quentin:" + password + "@127.0.0.1:9\""),
+               {"--directory", (folder.path() / "other").string()});
     CHECK(nobody.code != 0);
     CHECK_FALSE(has(nobody.out + nobody.err, password));
 }
@@ -165,11 +190,16 @@ TEST_CASE("secrets: a server that refuses the key ends the run at once, with the
     const Ran keyless = run_in(folder, attached("url: \"" + engine->url() + "\""));
     CHECK(keyless.code == 3);
     CHECK(has(keyless.err, "GET /v1/models answers 401"));
-    CHECK(has(keyless.err, "the server wants a key: let `api_key_env` name the environment variable that holds it"));
+    CHECK(has(
+        keyless.err,
+        "the server wants a key: let `api_key_env` name the environment variable that holds it"));
     const KeyInEnvironment key;
-    const Ran wrong = run_in(folder, attached("url: \"" + engine->url() + "\", api_key_env: SERVETUNE_TEST_SECRET"), {"--accept-changes"});
+    const Ran wrong = run_in(
+        folder, attached("url: \"" + engine->url() + "\", api_key_env: SERVETUNE_TEST_SECRET"),
+        {"--accept-changes"});
     CHECK(wrong.code == 3);
-    CHECK(has(wrong.err, "the server does not accept the key from the variable that `api_key_env` names"));
+    CHECK(has(wrong.err,
+              "the server does not accept the key from the variable that `api_key_env` names"));
     CHECK_FALSE(has(wrong.out + wrong.err, password));
     DeployedStudy::Text text;
     text.deploy = "ready_within: 60s, stop_within: 1s";
@@ -180,7 +210,8 @@ TEST_CASE("secrets: a server that refuses the key ends the run at once, with the
     CHECK(has(deployed.err, "vllm was started, but GET /v1/models answers 401"));
     CHECK(study.engines().size() == 1);  // not tried again
     CHECK(study.left().empty());
-    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(60));  // the time that one start may take, and four runs
+    CHECK(std::chrono::steady_clock::now() - begin <
+          std::chrono::seconds(60));  // the time that one start may take, and four runs
 }
 
 TEST_CASE("secrets: bench shows no header, key or password, and sends no line end in them") {
@@ -188,8 +219,9 @@ TEST_CASE("secrets: bench shows no header, key or password, and sends no line en
     const TemporaryFolder folder;
     const KeyInEnvironment key(password + "\r\nX-Evil: 1");
     const auto bench = [&](const std::vector<std::string>& more) {
-        std::vector<std::string> words{SERVETUNE_PROGRAM, "bench",       "--model", "m", "--requests", "2",
-                                       "--workload",      "random:16x4", "--quiet"};
+        std::vector<std::string> words{SERVETUNE_PROGRAM, "bench", "--model",    "m",
+                                       "--requests",      "2",     "--workload", "random:16x4",
+                                       "--quiet"};
         words.insert(words.end(), more.begin(), more.end());
         const Ran said = ran(words, folder.path());
         CHECK(said.code == 2);
@@ -198,9 +230,12 @@ TEST_CASE("secrets: bench shows no header, key or password, and sends no line en
     };
     CHECK(has(bench({"--url", engine->url(), "--api-key-env", "SERVETUNE_TEST_SECRET"}),
               "the API key: text without control characters wanted"));
-    CHECK(has(bench({"--url", engine->url(), "--header", "Authorization: Bearer " + password + "\nX-Evil: 1"}),
+    CHECK(has(bench({"--url", engine->url(), "--header",
+                     "Authorization: Bearer " + password + "\nX-Evil: 1"}),
               "the value of Authorization has control characters"));
-    CHECK(has(bench({"--url", engine->url(), "--header", "Authorization Bearer " + password}), "--header wants NAME:VALUE"));
-    CHECK(has(bench({"--url", replaced(engine->url(), "http://", "http://quentin:" + password + "@")}),
-              engine->url() + "/v1/chat/completions"));
+    CHECK(has(bench({"--url", engine->url(), "--header", "Authorization Bearer " + password}),
+              "--header wants NAME:VALUE"));
+    CHECK(has(
+        bench({"--url", replaced(engine->url(), "http://", "http://quentin:" + password + "@")}),
+        engine->url() + "/v1/chat/completions"));
 }

@@ -28,13 +28,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool says(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
 
 /// `autotune serve` of a study that recommends `--max-num-seqs=32`; its default is 4.
 class Served {
 public:
-    explicit Served(const DeployedStudy& study, const std::vector<std::string>& more = {}, const std::vector<std::string>& before = {})
-        : study_(study), before_(study.engines().size()), port_(free_port()), process_(words(more, before), study.folder()) {}
+    explicit Served(const DeployedStudy& study, const std::vector<std::string>& more = {},
+                    const std::vector<std::string>& before = {})
+        : study_(study),
+          before_(study.engines().size()),
+          port_(free_port()),
+          process_(words(more, before), study.folder()) {}
 
     [[nodiscard]] bool answers() const { return http(port_, "/health").status == 200; }
     [[nodiscard]] bool comes_to_answer() const {
@@ -57,12 +63,15 @@ public:
             return listeners(port_).empty();
         });
     }
-    [[nodiscard]] fs::path folder() const { return study_.directory() / ("serve-" + std::to_string(port_)); }
+    [[nodiscard]] fs::path folder() const {
+        return study_.directory() / ("serve-" + std::to_string(port_));
+    }
     [[nodiscard]] std::uint16_t port() const { return port_; }
     [[nodiscard]] ChildProcess& process() { return process_; }
 
 private:
-    [[nodiscard]] std::vector<std::string> words(std::vector<std::string> more, const std::vector<std::string>& before) const {
+    [[nodiscard]] std::vector<std::string> words(std::vector<std::string> more,
+                                                 const std::vector<std::string>& before) const {
         more.insert(more.begin(), {"--port", std::to_string(port_)});
         return study_.words("serve", more, before);
     }
@@ -84,11 +93,14 @@ struct Tuned : DeployedStudy {
 
 }  // namespace
 
-TEST_CASE("serve: the recommended engine answers, is started again when it is killed, and TERM leaves nothing") {
+TEST_CASE(
+    "serve: the recommended engine answers, is started again when it is killed, and TERM leaves "
+    "nothing") {
     const Tuned study;
     Served served(study);
     REQUIRE(served.comes_to_answer());
-    REQUIRE(served.comes_to_say("the recommended configuration serves at http://127.0.0.1:" + std::to_string(served.port())));
+    REQUIRE(served.comes_to_say("the recommended configuration serves at http://127.0.0.1:" +
+                                std::to_string(served.port())));
     CHECK(says(http(served.port(), "/v1/models").body, "Qwen/Qwen3-8B"));
     REQUIRE(served.engines().size() == 1);
     CHECK(says(served.engines().front().words, "--max-num-seqs=32"));
@@ -102,7 +114,8 @@ TEST_CASE("serve: the recommended engine answers, is started again when it is ki
     CHECK(says(served.engines().back().words, "--max-num-seqs=32"));
     CHECK(says(served.process().err(), "exit code 137 (KILL)"));
     CHECK(says(served.process().err(), "; starts again in 1"));
-    CHECK(says(read_file(served.folder() / "engine.log.1"), killed));  // why it fell can still be read
+    CHECK(says(read_file(served.folder() / "engine.log.1"),
+               killed));  // why it fell can still be read
 
     served.process().signal(SIGTERM);
     CHECK(served.process().wait() == 0);
@@ -111,7 +124,9 @@ TEST_CASE("serve: the recommended engine answers, is started again when it is ki
     CHECK(says(read_file(served.folder() / "run.log"), "stopped; nothing is left"));
 }
 
-TEST_CASE("serve: an engine that falls each time gives way to the default, and when that falls too it ends with the reason") {
+TEST_CASE(
+    "serve: an engine that falls each time gives way to the default, and when that falls too it "
+    "ends with the reason") {
     const Tuned study;
     study.misbehave({{"--max-num-seqs=32", "exit_at_once=7"}});
     Served served(study, {"--restarts", "1"});
@@ -120,14 +135,16 @@ TEST_CASE("serve: an engine that falls each time gives way to the default, and w
     CHECK(says(served.engines()[1].words, "--max-num-seqs=32"));
     CHECK(says(served.engines()[2].words, "--max-num-seqs=4"));
     CHECK(says(served.process().err(), "exit code 7"));
-    CHECK(says(served.process().err(), "the recommended configuration is given up: the default takes its place"));
+    CHECK(says(served.process().err(),
+               "the recommended configuration is given up: the default takes its place"));
 
     study.misbehave({{"", "exit_at_once=9"}});
     kill(served.engines().back().id, SIGKILL);
     CHECK(served.process().wait() == 3);
     CHECK(served.engines().size() == 4);  // one restart, then it is given up
     CHECK(says(served.process().err(), "exit code 9"));
-    CHECK(says(served.process().err(), "the default configuration is given up; nothing is left to serve"));
+    CHECK(says(served.process().err(),
+               "the default configuration is given up; nothing is left to serve"));
     CHECK(served.comes_to_leave_nothing());
 }
 
@@ -197,7 +214,10 @@ TEST_CASE("serve: a port that is taken is said, also by a server of the same stu
     REQUIRE(other.run({"--quiet"}).code == 0);
     const Ran taken = ran(other.words("serve", {"--port", port}), other.folder());
     CHECK(taken.code == 3);
-    CHECK(says(taken.err, "port " + port + " of 127.0.0.1 is taken: another program listens there; choose another with --port"));
+    CHECK(says(
+        taken.err,
+        "port " + port +
+            " of 127.0.0.1 is taken: another program listens there; choose another with --port"));
     CHECK(first.answers());
 }
 
@@ -205,7 +225,8 @@ TEST_CASE("serve: a run of the study goes on beside no server, and ends none") {
     const Tuned study;
     Served served(study);
     REQUIRE(served.comes_to_answer());
-    CHECK(study.run({"--quiet"}).code == 0);  // nothing is left to measure; it ends what earlier runs left
+    CHECK(study.run({"--quiet"}).code ==
+          0);  // nothing is left to measure; it ends what earlier runs left
     CHECK(served.answers());
 }
 
@@ -224,12 +245,16 @@ TEST_CASE("serve: without a proven gain it serves the default, and says so") {
         const auto event = nlohmann::json::parse(line);
         events.push_back(event.at("event"));
         if (events.back() == "study") CHECK(event.at("conclusion") != "recommended");
-        if (events.back() == "ready") CHECK(event.at("addresses") == nlohmann::json({"http://127.0.0.1:" + std::to_string(served.port())}));
+        if (events.back() == "ready")
+            CHECK(event.at("addresses") ==
+                  nlohmann::json({"http://127.0.0.1:" + std::to_string(served.port())}));
     }
     CHECK(events == std::vector<std::string>{"study", "starting", "ready", "ending", "stopped"});
 }
 
-TEST_CASE("serve: the service manager is told when the engine serves, and the engine knows nothing of it") {
+TEST_CASE(
+    "serve: the service manager is told when the engine serves, and the engine knows nothing of "
+    "it") {
     const Tuned study;
     const fs::path file = study.folder() / "notify";
     const int listener = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -255,29 +280,35 @@ TEST_CASE("serve: the service manager is told when the engine serves, and the en
 TEST_CASE("serve: a GPU that other programs use is said at the start") {
     const Tuned study;
     const fs::path tool = study.folder() / "bin/nvidia-smi";
-    write_file(
-        tool,
-        "#!/bin/sh\ncase \"$1\" in\n--query-gpu=index,uuid,name,*) echo '0, GPU-0a, NVIDIA H100 80GB HBM3, 81559' ;;\n"
-        "--query-gpu=index,uuid,memory.used,*) echo '0, GPU-0a, 40000, 81559, 1755, 1980, 64, 300.00, 0x0000000000000000' ;;\nesac\n");
+    write_file(tool,
+               "#!/bin/sh\ncase \"$1\" in\n--query-gpu=index,uuid,name,*) echo '0, GPU-0a, NVIDIA "
+               "H100 80GB HBM3, 81559' ;;\n"
+               "--query-gpu=index,uuid,memory.used,*) echo '0, GPU-0a, 40000, 81559, 1755, 1980, "
+               "64, 300.00, 0x0000000000000000' ;;\nesac\n");
     fs::permissions(tool, fs::perms::owner_all);
     Served served(study);
     REQUIRE(served.comes_to_answer());
-    CHECK(says(served.process().err(), "GPU 0 is in use by other programs: 40000 MiB of its 81559 MiB"));
+    CHECK(says(served.process().err(),
+               "GPU 0 is in use by other programs: 40000 MiB of its 81559 MiB"));
 }
 
 TEST_CASE("serve: a study whose trials started nothing here is refused with what to do instead") {
     const TemporaryFolder folder;
-    folder.write("paper.yaml",
-                 "study: paper\nmodel: Qwen/Qwen3-8B\nengine: vllm\nothers: default\nhardware: h100-sxm\n"
-                 "workloads: [{workload: w, dataset: {kind: random, input_tokens: 64, output_tokens: 16}, requests: 8, arrival: "
-                 "{concurrency: 4}}]\nobjective: {maximize: total_tokens_per_second}\nspace: {max_num_seqs: {choice: [4, 8], default: 4}}\n"
-                 "evaluator: {simulate: {}}\nbudget: {trials: 2}\n");
+    folder.write(
+        "paper.yaml",
+        "study: paper\nmodel: Qwen/Qwen3-8B\nengine: vllm\nothers: default\nhardware: h100-sxm\n"
+        "workloads: [{workload: w, dataset: {kind: random, input_tokens: 64, output_tokens: 16}, "
+        "requests: 8, arrival: "
+        "{concurrency: 4}}]\nobjective: {maximize: total_tokens_per_second}\nspace: {max_num_seqs: "
+        "{choice: [4, 8], default: 4}}\n"
+        "evaluator: {simulate: {}}\nbudget: {trials: 2}\n");
     REQUIRE(autotune({"run", "paper.yaml", "--quiet"}, folder.path()).code == 0);
     const Ran refused = autotune({"serve", "paper.yaml"}, folder.path());
     CHECK(refused.code == 2);
     CHECK(says(refused.err, "the trials of this study started no engine"));
     CHECK(says(refused.err, "`autotune recommend --as systemd`"));
     CHECK(autotune({"serve", "none.yaml"}, folder.path()).code != 0);
-    CHECK(says(autotune({"serve", "paper.yaml", "--token-file", "t"}, folder.path()).err, "the page is `autotune view` now"));
+    CHECK(says(autotune({"serve", "paper.yaml", "--token-file", "t"}, folder.path()).err,
+               "the page is `autotune view` now"));
     CHECK(autotune({"serve", "paper.yaml", "--host", "10.0.0.1"}, folder.path()).code == 2);
 }

@@ -41,16 +41,19 @@ public:
 
 private:
     void serve() {
-        for (int client = 0; (client = accept4(listener_.id(), nullptr, nullptr, SOCK_CLOEXEC)) >= 0; close(client)) {
+        for (int client = 0;
+             (client = accept4(listener_.id(), nullptr, nullptr, SOCK_CLOEXEC)) >= 0;
+             close(client)) {
             std::array<char, 65536> buffer{};
             const ssize_t got = recv(client, buffer.data(), buffer.size(), 0);
             const std::string request(buffer.data(), static_cast<std::size_t>(got > 0 ? got : 0));
             const std::size_t path = request.find(' ') + 1;
             const auto found = answers_.find(request.substr(path, request.find(' ', path) - path));
             const Answer answer = found == answers_.end() ? Answer{404, "{}"} : found->second;
-            const std::string text = "HTTP/1.1 " + std::to_string(answer.status) +
-                                     " X\r\nConnection: close\r\nContent-Length: " + std::to_string(answer.body.size()) + "\r\n\r\n" +
-                                     answer.body;
+            const std::string text =
+                "HTTP/1.1 " + std::to_string(answer.status) +
+                " X\r\nConnection: close\r\nContent-Length: " + std::to_string(answer.body.size()) +
+                "\r\n\r\n" + answer.body;
             (void)send(client, text.data(), text.size(), MSG_NOSIGNAL);
         }
     }
@@ -68,33 +71,43 @@ Engine some_engine() {
     return engine;
 }
 
-ProbeAnswer asked(std::map<std::string, CannedServer::Answer> answers, const std::string& wanted = "m") {
+ProbeAnswer asked(std::map<std::string, CannedServer::Answer> answers,
+                  const std::string& wanted = "m") {
     const CannedServer server(std::move(answers));
     const Engine engine = some_engine();
-    return ServerProbe(engine, endpoint_of(engine, server.port(), wanted), [] { return false; }).ask(5);
+    return ServerProbe(engine, endpoint_of(engine, server.port(), wanted), [] { return false; })
+        .ask(5);
 }
 
 const std::string models = "/v1/models";
 const std::string chat = "/v1/chat/completions";
 const CannedServer::Answer well{200, "{}"};
 const CannedServer::Answer lists_m{200, R"({"data": [{"id": "m"}]})"};
-const std::string one_token = R"({"model": "m", "choices": [{"message": {"content": null}}], "usage": {"completion_tokens": 1}})";
+const std::string one_token =
+    R"({"model": "m", "choices": [{"message": {"content": null}}], "usage": {"completion_tokens": 1}})";
 
 }  // namespace
 
 TEST_CASE("server probe: a server serves that is ready, has the model and answers with a token") {
-    CHECK(asked({{"/health", well}, {models, lists_m}, {chat, {200, one_token}}}).state == State::serves);
-    CHECK(asked({{"/health", well}, {chat, {200, R"({"choices": [{"message": {"content": "a"}}]})"}}}).state == State::serves);
+    CHECK(asked({{"/health", well}, {models, lists_m}, {chat, {200, one_token}}}).state ==
+          State::serves);
+    CHECK(
+        asked({{"/health", well}, {chat, {200, R"({"choices": [{"message": {"content": "a"}}]})"}}})
+            .state == State::serves);
     // A model on disk goes by its path or by its last part.
     const std::string last_part = R"({"data": [{"id": "weights.gguf"}]})";
-    CHECK(asked({{"/health", well}, {models, {200, last_part}}, {chat, {200, R"({"choices": [{"message": {"content": "a"}}]})"}}},
+    CHECK(asked({{"/health", well},
+                 {models, {200, last_part}},
+                 {chat, {200, R"({"choices": [{"message": {"content": "a"}}]})"}}},
                 "/models/weights.gguf")
               .state == State::serves);
-    CHECK(asked({{"/health", well}, {models, {200, last_part}}}, "somebody/weights").kind == FailureKind::wrong_model);
+    CHECK(asked({{"/health", well}, {models, {200, last_part}}}, "somebody/weights").kind ==
+          FailureKind::wrong_model);
 }
 
 TEST_CASE("server probe: an engine has its lists and answers where its file says") {
-    const CannedServer server({{"/up", well}, {"/which", lists_m}, {"/answer", {200, one_token}}, {models, {200, "[]"}}});
+    const CannedServer server(
+        {{"/up", well}, {"/which", lists_m}, {"/answer", {200, one_token}}, {models, {200, "[]"}}});
     Engine engine = some_engine();
     engine.ready_path = "/up";
     engine.api = {{"chat", "/answer"}, {"models", "/which"}};
@@ -111,9 +124,12 @@ TEST_CASE("server probe: an engine has its lists and answers where its file says
     CHECK(endpoint_of(engine, 1, "m").models_path == "/v1/models");
 }
 
-TEST_CASE("server probe: one without a list of models serves, whichever status says that there is none") {
+TEST_CASE(
+    "server probe: one without a list of models serves, whichever status says that there is none") {
     for (const int status : {404, 405, 501})
-        CHECK(asked({{"/health", well}, {models, {status, "{}"}}, {chat, {200, one_token}}}).state == State::serves);
+        CHECK(
+            asked({{"/health", well}, {models, {status, "{}"}}, {chat, {200, one_token}}}).state ==
+            State::serves);
 }
 
 TEST_CASE("server probe: one that is not there yet is asked again") {
@@ -130,16 +146,19 @@ TEST_CASE("server probe: why there is no answer is said") {
         const CannedServer gone({});
         port = gone.port();
     }
-    const ProbeAnswer answer = ServerProbe(engine, endpoint_of(engine, port, "m"), [] { return false; }).ask(5);
+    const ProbeAnswer answer =
+        ServerProbe(engine, endpoint_of(engine, port, "m"), [] { return false; }).ask(5);
     CHECK(answer.state == State::not_yet);
     INFO(answer.message);
     CHECK(answer.message.find("Connection refused") != std::string::npos);
     const CannedServer other({{models, {200, R"({"data": [{"id": "n"}]})"}}});
-    CHECK(ServerProbe(engine, endpoint_of(engine, other.port(), "m"), [] { return false; }).why_not_listed() ==
-          "GET /v1/models does not list m any more");
+    CHECK(ServerProbe(engine, endpoint_of(engine, other.port(), "m"), [] {
+              return false;
+          }).why_not_listed() == "GET /v1/models does not list m any more");
     const CannedServer ill({{models, {500, R"({"error": {"message": "engine dead"}})"}}});
-    CHECK(ServerProbe(engine, endpoint_of(engine, ill.port(), "m"), [] { return false; }).why_not_listed() ==
-          "GET /v1/models answers 500: engine dead");
+    CHECK(ServerProbe(engine, endpoint_of(engine, ill.port(), "m"), [] {
+              return false;
+          }).why_not_listed() == "GET /v1/models answers 500: engine dead");
 }
 
 TEST_CASE("server probe: one that wants a key is not asked again, wherever it says so") {
@@ -147,9 +166,13 @@ TEST_CASE("server probe: one that wants a key is not asked again, wherever it sa
         const CannedServer::Answer no{status, "no"};
         CHECK(asked({{"/health", no}}).state == State::not_allowed);
         CHECK(asked({{"/health", well}, {models, no}}).state == State::not_allowed);
-        const std::string message = asked({{"/health", well}, {models, lists_m}, {chat, no}}).message;
-        CHECK(message.starts_with("a first POST /v1/chat/completions answers " + std::to_string(status) + " ("));
-        CHECK(message.ends_with("): no; the server wants a key: let `api_key_env` name the environment variable that holds it"));
+        const std::string message =
+            asked({{"/health", well}, {models, lists_m}, {chat, no}}).message;
+        CHECK(message.starts_with("a first POST /v1/chat/completions answers " +
+                                  std::to_string(status) + " ("));
+        CHECK(
+            message.ends_with("): no; the server wants a key: let `api_key_env` name the "
+                              "environment variable that holds it"));
     }
 }
 
@@ -166,13 +189,17 @@ TEST_CASE("server probe: one that answers wrongly has failed, and the message sa
     CHECK(kind(lists_m, {200, R"({"model": "n", "choices": []})"}) == FailureKind::wrong_model);
     CHECK(kind(lists_m, {500, "engine dead"}) == FailureKind::load_test_failed);
     CHECK(kind(lists_m, {200, "[]"}) == FailureKind::load_test_failed);
-    CHECK(kind(lists_m, {200, R"({"model": 7, "choices": [3], "usage": []})"}) == FailureKind::load_test_failed);
-    CHECK(kind(lists_m, {200, R"({"usage": {"completion_tokens": 0}})"}) == FailureKind::load_test_failed);
+    CHECK(kind(lists_m, {200, R"({"model": 7, "choices": [3], "usage": []})"}) ==
+          FailureKind::load_test_failed);
+    CHECK(kind(lists_m, {200, R"({"usage": {"completion_tokens": 0}})"}) ==
+          FailureKind::load_test_failed);
 }
 
 TEST_CASE("server probe: flags that are not in force are told, each in the server's words") {
     const CannedServer server(
-        {{"/get_server_info", {200, R"({"max_running_requests": 64, "dtype": "bf16", "enable_metrics": false, "disable_x": true,
+        {{"/get_server_info",
+          {200,
+           R"({"max_running_requests": 64, "dtype": "bf16", "enable_metrics": false, "disable_x": true,
                                           "mem_fraction_static": 0.8, "list": [1], "total_slots": 4, "key": "***"})"}}});
     Engine engine = some_engine();
     engine.reported_as = {{"--parallel", "total_slots"}};
@@ -196,13 +223,15 @@ TEST_CASE("server probe: flags that are not in force are told, each in the serve
                                         "--key=mine"};
     const Endpoint endpoint = endpoint_of(engine, server.port(), "m");
     const FlagsNotInForce otherwise = flags_not_in_force(engine, endpoint, argv);
-    CHECK(otherwise.sure == std::vector<std::string>{"--max-running-requests 128 was asked for, 64 is in force",
-                                                     "--enable-metrics was asked for, false is in force",
-                                                     "--parallel 8 was asked for, 4 is in force"});
+    CHECK(otherwise.sure ==
+          std::vector<std::string>{"--max-running-requests 128 was asked for, 64 is in force",
+                                   "--enable-metrics was asked for, false is in force",
+                                   "--parallel 8 was asked for, 4 is in force"});
     CHECK(otherwise.perhaps.empty());
     // Another name, a scaled fraction, and the share of one of two replicas.
-    const FlagsNotInForce rewritten =
-        flags_not_in_force(engine, endpoint, {"program", "--dtype=bfloat16", "--mem-fraction-static=0.9", "--parallel=8", "--dp=2"});
+    const FlagsNotInForce rewritten = flags_not_in_force(
+        engine, endpoint,
+        {"program", "--dtype=bfloat16", "--mem-fraction-static=0.9", "--parallel=8", "--dp=2"});
     CHECK(rewritten.sure.empty());
     CHECK(rewritten.perhaps.size() == 3);
 }

@@ -24,7 +24,9 @@ using Json = nlohmann::json;
 
 namespace {
 
-Words misbehaving(const std::string& word, const Words& engine = vllm) { return fast(engine, {"--misbehave", word}); }
+Words misbehaving(const std::string& word, const Words& engine = vllm) {
+    return fast(engine, {"--misbehave", word});
+}
 
 }  // namespace
 
@@ -69,7 +71,8 @@ TEST_CASE("simengine misbehaves: under load") {
     SimEngine stalling(program, misbehaving("stall_mid_stream=20"));
     REQUIRE(stalling.wait_until_ready());
     const LoadRun stalled = load(stalling, 4, 15, 2, {.stall_timeout_seconds = 0.4});
-    CHECK(std::any_of(stalled.records.begin(), stalled.records.end(), [](const RequestRecord& r) { return r.end == RequestEnd::stalled; }));
+    CHECK(std::any_of(stalled.records.begin(), stalled.records.end(),
+                      [](const RequestRecord& r) { return r.end == RequestEnd::stalled; }));
     CHECK(stalling.get("/health").status == 200);
 
     SimEngine restarting(program, misbehaving("restart_mid_run=6"));
@@ -78,9 +81,11 @@ TEST_CASE("simengine misbehaves: under load") {
     // Which answers had begun is a matter of timing; libcurl sends the others again. Slowed down by
     // a sanitizer, none may have.
     if (!sanitized)
-        CHECK(std::any_of(broken.records.begin(), broken.records.end(), [](const RequestRecord& r) { return r.end == RequestEnd::reset; }));
+        CHECK(std::any_of(broken.records.begin(), broken.records.end(),
+                          [](const RequestRecord& r) { return r.end == RequestEnd::reset; }));
     CHECK(succeeded(broken) >= 9);
-    CHECK(restarting.get("/metrics").body.find("vllm:prompt_tokens_total{engine=\"0\",model_name=\"Qwen/Qwen3-8B\"} ") !=
+    CHECK(restarting.get("/metrics")
+              .body.find("vllm:prompt_tokens_total{engine=\"0\",model_name=\"Qwen/Qwen3-8B\"} ") !=
           std::string::npos);
 }
 
@@ -88,11 +93,14 @@ TEST_CASE("simengine misbehaves: answers") {
     SimEngine other(program, misbehaving("wrong_model=somebody/else"));
     REQUIRE(other.wait_until_ready());
     CHECK(served_models({other.url(), ""}) == std::vector<std::string>{"somebody/else"});
-    CHECK(Json::parse(other.post("/v1/chat/completions", chat_body(2).dump()).body)["model"] == "somebody/else");
+    CHECK(Json::parse(other.post("/v1/chat/completions", chat_body(2).dump()).body)["model"] ==
+          "somebody/else");
 
     SimEngine garbled(program, misbehaving("wrong_json"));
     REQUIRE(garbled.wait_until_ready());
-    CHECK(Json::parse(garbled.post("/v1/chat/completions", chat_body(2).dump()).body, nullptr, false).is_discarded());
+    CHECK(
+        Json::parse(garbled.post("/v1/chat/completions", chat_body(2).dump()).body, nullptr, false)
+            .is_discarded());
     CHECK(load(garbled, 2, 4, 1).records.front().end == RequestEnd::malformed);
 
     SimEngine miscounting(program, misbehaving("bad_usage"));
@@ -125,7 +133,8 @@ TEST_CASE("simengine misbehaves: ends and leftovers") {
     const std::uint16_t port = parent.port();
     parent.process().signal(SIGTERM);
     CHECK(parent.process().wait_at_most(std::chrono::seconds(5)) == 0);
-    CHECK(ended(fast({"vllm", "serve", model, "--port", std::to_string(port)})).err.find("Address already in use") != std::string::npos);
+    CHECK(ended(fast({"vllm", "serve", model, "--port", std::to_string(port)}))
+              .err.find("Address already in use") != std::string::npos);
     const std::string said = parent.process().out();
     const auto at = said.find("simengine: process ");
     REQUIRE(at != std::string::npos);

@@ -22,16 +22,19 @@ Words part(bool of_sglang, int rank, int port) {
     const std::string number = std::to_string(rank);
     if (of_sglang)
         return joined(sglang,
-                      {"--tp-size", "2", "--dist-init-addr", "127.0.0.1:" + std::to_string(port), "--nnodes", "2", "--node-rank", number});
-    Words words = joined(vllm, {"--tensor-parallel-size", "2", "--nnodes", "2", "--node-rank", number, "--master-addr", "127.0.0.1",
-                                "--master-port", std::to_string(port)});
+                      {"--tp-size", "2", "--dist-init-addr", "127.0.0.1:" + std::to_string(port),
+                       "--nnodes", "2", "--node-rank", number});
+    Words words =
+        joined(vllm, {"--tensor-parallel-size", "2", "--nnodes", "2", "--node-rank", number,
+                      "--master-addr", "127.0.0.1", "--master-port", std::to_string(port)});
     if (rank > 0) words.push_back("--headless");
     return words;
 }
 
 }  // namespace
 
-TEST_CASE("simengine over machines: the first serves once the other is there, and both end with either") {
+TEST_CASE(
+    "simengine over machines: the first serves once the other is there, and both end with either") {
     for (const bool of_sglang : {false, true}) {
         INFO((of_sglang ? "sglang" : "vllm"));
         int port = 0;

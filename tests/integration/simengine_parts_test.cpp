@@ -37,25 +37,34 @@ std::size_t tokens_in(const std::string& text) {
 /// Sends the same requests through both, on a clock of the test: nothing waits.
 void check_against_simulator(const std::string& flag) {
     INFO(flag);
-    const EngineSetup setup = setup_of({"vllm", "serve", "Qwen/Qwen3-8B", "--max-num-seqs=4", flag});
+    const EngineSetup setup =
+        setup_of({"vllm", "serve", "Qwen/Qwen3-8B", "--max-num-seqs=4", flag});
     std::vector<SimulatedTraffic::Request> requests;
-    for (int i = 0; i < 20; ++i) requests.push_back({.input_tokens = 100 + 10 * i, .output_tokens = 30 + i, .at_seconds = 0.013 * i});
-    const SimulatedRun said = simulate(*setup.cost, SimulatedTraffic(requests, {.kind = Arrival::Kind::trace}));
+    for (int i = 0; i < 20; ++i)
+        requests.push_back(
+            {.input_tokens = 100 + 10 * i, .output_tokens = 30 + i, .at_seconds = 0.013 * i});
+    const SimulatedRun said =
+        simulate(*setup.cost, SimulatedTraffic(requests, {.kind = Arrival::Kind::trace}));
 
     std::map<std::size_t, std::vector<double>> sent;
     TimePoint now = Clock::now() + std::chrono::hours(1);
     const TimePoint start = now;
-    EngineLoop loop(*setup.cost, {},
-                    [&](const TokenEvent& event) { sent[event.id].push_back(std::chrono::duration<double>(now - start).count()); });
+    EngineLoop loop(*setup.cost, {}, [&](const TokenEvent& event) {
+        sent[event.id].push_back(std::chrono::duration<double>(now - start).count());
+    });
     for (std::size_t i = 0; i < requests.size();) {
         const TimePoint arrival =
-            start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(requests[i].at_seconds));
+            start + std::chrono::duration_cast<Clock::duration>(
+                        std::chrono::duration<double>(requests[i].at_seconds));
         if (const auto next = loop.next(); next && *next < arrival) {
             now = *next;
             loop.run(now);
             continue;
         }
-        loop.submit({.id = i, .input_tokens = requests[i].input_tokens, .output_tokens = requests[i].output_tokens}, arrival);
+        loop.submit({.id = i,
+                     .input_tokens = requests[i].input_tokens,
+                     .output_tokens = requests[i].output_tokens},
+                    arrival);
         ++i;
     }
     while (const auto next = loop.next()) {
@@ -105,38 +114,48 @@ TEST_CASE("simengine: texts are cut into tokens as byte-pair vocabularies cut th
 
 TEST_CASE("simengine: a command is read as its engine reads it") {
     const EngineSetup of_vllm =
-        setup_of({"vllm", "serve", "--port=1", "Qwen/Qwen3-8B", "--max_num_seqs", "12", "--no-enable-prefix-caching", "-tp=2"});
+        setup_of({"vllm", "serve", "--port=1", "Qwen/Qwen3-8B", "--max_num_seqs", "12",
+                  "--no-enable-prefix-caching", "-tp=2"});
     CHECK(of_vllm.cost->settings().max_sequences == 12);
     CHECK_FALSE(of_vllm.cost->settings().prefix_cache);
     CHECK(of_vllm.cost->settings().tensor_parallel == 2);
     CHECK(of_vllm.served_names == std::vector<std::string>{"Qwen/Qwen3-8B"});
-    const EngineSetup of_llama =
-        setup_of({"/usr/bin/llama-server", "-m", "/m/Qwen3-8B-Q8_0.gguf", "-np", "3", "-c", "9000", "-a", "mine"}, "Qwen/Qwen3-8B");
+    const EngineSetup of_llama = setup_of({"/usr/bin/llama-server", "-m", "/m/Qwen3-8B-Q8_0.gguf",
+                                           "-np", "3", "-c", "9000", "-a", "mine"},
+                                          "Qwen/Qwen3-8B");
     CHECK(of_llama.cost->settings().max_sequences == 3);
     CHECK(of_llama.served_names == std::vector<std::string>{"mine"});
-    CHECK(setup_of({"python3.11", "-m", "sglang.launch_server", "--model", "Qwen/Qwen3-8B", "--max-running-requests", "5"})
+    CHECK(setup_of({"python3.11", "-m", "sglang.launch_server", "--model", "Qwen/Qwen3-8B",
+                    "--max-running-requests", "5"})
               .cost->settings()
               .max_sequences == 5);
-    CHECK(setup_of({"trtllm-serve", "serve", "Qwen/Qwen3-8B", "--max_batch_size=6"}).cost->settings().max_sequences == 6);
+    CHECK(setup_of({"trtllm-serve", "serve", "Qwen/Qwen3-8B", "--max_batch_size=6"})
+              .cost->settings()
+              .max_sequences == 6);
     CHECK_THROWS_AS(setup_of({"vllm", "serve", "Qwen/Qwen3-8B", "--port", "x"}), CommandRefused);
-    CHECK_THROWS_AS(setup_of({"python3", "-m", "sglang.launch_server", "--port", "1"}), CommandRefused);
+    CHECK_THROWS_AS(setup_of({"python3", "-m", "sglang.launch_server", "--port", "1"}),
+                    CommandRefused);
     CHECK_THROWS_AS(setup_of({"vllm", "bench"}), UsageError);
 }
 
 TEST_CASE("simengine: the loop plans what the simulator plans") {
-    for (const char* flag : {"--no-async-scheduling", "--data-parallel-size=2", "--api-server-count=3", "--stream-interval=4"})
+    for (const char* flag : {"--no-async-scheduling", "--data-parallel-size=2",
+                             "--api-server-count=3", "--stream-interval=4"})
         check_against_simulator(flag);
 }
 
 TEST_CASE("simengine: words of misbehaviour") {
-    const Misbehaviour vices = Misbehaviour::of({"exit_at_load", "stop_slowly=0.5", "wrong_model=a/b", "die_at_tokens=9", "ignore_term"});
+    const Misbehaviour vices = Misbehaviour::of(
+        {"exit_at_load", "stop_slowly=0.5", "wrong_model=a/b", "die_at_tokens=9", "ignore_term"});
     CHECK(vices.exit_at_load == 137);
     CHECK(vices.stop_slowly_seconds == 0.5);
     CHECK(vices.wrong_model == "a/b");
     CHECK(vices.die_at_tokens == 9);
     CHECK(vices.ignore_term);
-    CHECK(message_of<UsageError>([] { (void)Misbehaviour::of({"ignore_term=1"}); }) == "--misbehave ignore_term: no value wanted, got '1'");
-    CHECK(message_of<UsageError>([] { (void)Misbehaviour::of({"exit_at_once=900"}); }).find("an exit code, 0 ... 255,") !=
-          std::string::npos);
+    CHECK(message_of<UsageError>([] { (void)Misbehaviour::of({"ignore_term=1"}); }) ==
+          "--misbehave ignore_term: no value wanted, got '1'");
+    CHECK(message_of<UsageError>([] {
+              (void)Misbehaviour::of({"exit_at_once=900"});
+          }).find("an exit code, 0 ... 255,") != std::string::npos);
     CHECK(misbehaviour_words().find("flood_log=BYTES_PER_SECOND") != std::string::npos);
 }

@@ -42,7 +42,8 @@ const std::vector<Words> all{vllm, sglang, trtllm, llama};
 /// Waits until the status says so; false after ten seconds.
 bool comes_true(const SimEngine& engine, const char* key, double value) {
     for (int i = 0; i < 2000; ++i) {
-        if (const HttpAnswer status = engine.get("/simengine"); status.status == 200 && Json::parse(status.body).at(key) == value)
+        if (const HttpAnswer status = engine.get("/simengine");
+            status.status == 200 && Json::parse(status.body).at(key) == value)
             return true;
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
@@ -56,15 +57,18 @@ std::unique_ptr<Socket> begun(const SimEngine& engine, const Json& body) {
     REQUIRE(connect(connection->id(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
     const std::string content = body.dump();
     const std::string request =
-        "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: " + std::to_string(content.size()) + "\r\n\r\n" + content;
-    REQUIRE(send(connection->id(), request.data(), request.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(request.size()));
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: " +
+        std::to_string(content.size()) + "\r\n\r\n" + content;
+    REQUIRE(send(connection->id(), request.data(), request.size(), MSG_NOSIGNAL) ==
+            static_cast<ssize_t>(request.size()));
     return connection;
 }
 
 }  // namespace
 
 TEST_CASE("simengine: each engine's command starts it, and it answers on the usual paths") {
-    const std::vector<Words> measured{vllm, joined(sglang, {"--enable-metrics"}), trtllm, joined(llama, {"--metrics"})};
+    const std::vector<Words> measured{vllm, joined(sglang, {"--enable-metrics"}), trtllm,
+                                      joined(llama, {"--metrics"})};
     for (const Words& command : measured) {
         INFO(command.front());
         SimEngine engine(program, fast(command));
@@ -73,12 +77,16 @@ TEST_CASE("simengine: each engine's command starts it, and it answers on the usu
         REQUIRE(models.size() == 1);
         CHECK(models.front() == model);
 
-        const Json chat = Json::parse(engine.post("/v1/chat/completions", chat_body(7).dump()).body);
+        const Json chat =
+            Json::parse(engine.post("/v1/chat/completions", chat_body(7).dump()).body);
         CHECK(chat["usage"]["completion_tokens"] == 7);
         CHECK(chat["usage"]["prompt_tokens"] == 14);
         CHECK(chat["choices"][0]["finish_reason"] == "length");
         CHECK_FALSE(chat["choices"][0]["message"]["content"].get<std::string>().empty());
-        const Json ids{{"model", model}, {"prompt", {1001, 1002, 1003, 1004, 1005}}, {"max_tokens", 3}, {"ignore_eos", true}};
+        const Json ids{{"model", model},
+                       {"prompt", {1001, 1002, 1003, 1004, 1005}},
+                       {"max_tokens", 3},
+                       {"ignore_eos", true}};
         const Json text = Json::parse(engine.post("/v1/completions", ids.dump()).body);
         CHECK(text["usage"]["prompt_tokens"] == 5);
         CHECK(text["usage"]["completion_tokens"] == 3);
@@ -105,28 +113,39 @@ TEST_CASE("simengine: what an engine refuses, it refuses with its own words and 
         CHECK(end.code == code);
         CHECK(end.err.find(says) != std::string::npos);
     };
-    check(joined(vllm, {"--max-num-seqz", "3"}), 2, "vllm: error: unrecognized arguments: --max-num-seqz");
-    check(joined(vllm, {"--max-num-seqs=many"}), 2, "vllm serve: error: argument --max-num-seqs: invalid int value: 'many'");
-    check(joined(vllm, {"--dtype", "float12"}), 2, "error: argument --dtype: invalid choice: 'float12' (choose from 'auto', ");
-    check(joined(vllm, {"--max-num-seqs"}), 2, "error: argument --max-num-seqs: expected one argument");
-    check(joined(sglang, {"--mem-fraction-statik=0.8"}), 2, "launch_server.py: error: unrecognized arguments: --mem-fraction-statik=0.8");
-    check(joined(trtllm, {"--max_batch_sizes", "8"}), 2, "Error: No such option: --max_batch_sizes");
-    check(joined(trtllm, {"--max_batch_size", "x"}), 2, "Error: Invalid value for '--max_batch_size': 'x' is not a valid integer.");
+    check(joined(vllm, {"--max-num-seqz", "3"}), 2,
+          "vllm: error: unrecognized arguments: --max-num-seqz");
+    check(joined(vllm, {"--max-num-seqs=many"}), 2,
+          "vllm serve: error: argument --max-num-seqs: invalid int value: 'many'");
+    check(joined(vllm, {"--dtype", "float12"}), 2,
+          "error: argument --dtype: invalid choice: 'float12' (choose from 'auto', ");
+    check(joined(vllm, {"--max-num-seqs"}), 2,
+          "error: argument --max-num-seqs: expected one argument");
+    check(joined(sglang, {"--mem-fraction-statik=0.8"}), 2,
+          "launch_server.py: error: unrecognized arguments: --mem-fraction-statik=0.8");
+    check(joined(trtllm, {"--max_batch_sizes", "8"}), 2,
+          "Error: No such option: --max_batch_sizes");
+    check(joined(trtllm, {"--max_batch_size", "x"}), 2,
+          "Error: Invalid value for '--max_batch_size': 'x' is not a valid integer.");
     check(joined(llama, {"--foo"}), 1, "error: invalid argument: --foo");
     check(joined(llama, {"-b", "x"}), 1, "error while handling argument \"--batch-size\": stoi");
     // Its own mistakes, and ours.
     check({"--hardware", "h100-sxn", "vllm", "serve", model}, 2, "h100-sxm");
     check({"--seed", "-1", "vllm", "serve", model}, 2, "--seed");
     check({"vllm", "serve", "Qwen/Qwen3-8C"}, 2, "Qwen/Qwen3-8B");
-    check({"vlm", "serve", model}, 2, "an engine's command wanted behind the options: vllm serve MODEL");
+    check({"vlm", "serve", model}, 2,
+          "an engine's command wanted behind the options: vllm serve MODEL");
     check({}, 2, "an engine's command wanted");
-    check({"--misbehave", "never_redy", "vllm", "serve", model}, 2, "unknown word 'never_redy'; nearest: never_ready");
-    check({"--misbehave", "answer_503=soon", "vllm", "serve", model}, 2, "--misbehave answer_503: a number above 0 wanted, got 'soon'");
+    check({"--misbehave", "never_redy", "vllm", "serve", model}, 2,
+          "unknown word 'never_redy'; nearest: never_ready");
+    check({"--misbehave", "answer_503=soon", "vllm", "serve", model}, 2,
+          "--misbehave answer_503: a number above 0 wanted, got 'soon'");
     check({"--noise", "a", "vllm", "serve", model}, 2, "--noise RUN[,STEP] wanted");
     check({"--time-scale", "0", "vllm", "serve", model}, 2, "--time-scale");
 }
 
-TEST_CASE("simengine: under an engine's own name it takes that engine's words, and lists its flags") {
+TEST_CASE(
+    "simengine: under an engine's own name it takes that engine's words, and lists its flags") {
     const TemporaryFolder folder;
     const Catalogue catalogue{SERVETUNE_SOURCE "/search_spaces"};
     for (const char* name : {"vllm", "python3", "trtllm-serve", "llama-server"})
@@ -141,7 +160,8 @@ TEST_CASE("simengine: under an engine's own name it takes that engine's words, a
         for (const EngineParameter& declared : engine.parameters)
             if (declared.until.empty() && !declared.destination.flag.empty()) {
                 INFO(declared.destination.flag);
-                CHECK(installed.flags.contains(declared.destination.flag.substr(0, declared.destination.flag.find('.'))));
+                CHECK(installed.flags.contains(
+                    declared.destination.flag.substr(0, declared.destination.flag.find('.'))));
             }
     }
     setenv("SIMENGINE_OPTIONS", "--time-scale 1000 --misbehave wrong_model=another", 1);
@@ -152,8 +172,8 @@ TEST_CASE("simengine: under an engine's own name it takes that engine's words, a
 }
 
 TEST_CASE("simengine: aliases, spellings and lists of flags mean what they mean to the engine") {
-    SimEngine engine(program, fast({"vllm", "serve", model, "--port", "0", "--served-model-name", "first", "second", "--max_model_len",
-                                    "4k", "-tp", "2"}));
+    SimEngine engine(program, fast({"vllm", "serve", model, "--port", "0", "--served-model-name",
+                                    "first", "second", "--max_model_len", "4k", "-tp", "2"}));
     REQUIRE(engine.wait_until_ready());
     const Json models = Json::parse(engine.get("/v1/models").body);
     CHECK(models["data"][0]["id"] == "first");
@@ -167,8 +187,11 @@ TEST_CASE("simengine: aliases, spellings and lists of flags mean what they mean 
 
 TEST_CASE("simengine: an options file is read, in YAML and JSON") {
     const TemporaryFolder folder;
-    const auto yaml = folder.write("options.yaml", "max_batch_size: 3\nkv_cache_config:\n  free_gpu_memory_fraction: 0.5\n");
-    const auto json = folder.write("options.json", R"({"max_batch_size": 3, "kv_cache_config": {"free_gpu_memory_fraction": 0.5}})");
+    const auto yaml = folder.write(
+        "options.yaml", "max_batch_size: 3\nkv_cache_config:\n  free_gpu_memory_fraction: 0.5\n");
+    const auto json = folder.write(
+        "options.json",
+        R"({"max_batch_size": 3, "kv_cache_config": {"free_gpu_memory_fraction": 0.5}})");
     for (const auto& file : {yaml, json}) {
         SimEngine engine(program, fast(joined(trtllm, {"--extra_llm_api_options", file.string()})));
         REQUIRE(engine.wait_until_ready());
@@ -177,78 +200,96 @@ TEST_CASE("simengine: an options file is read, in YAML and JSON") {
         for (int i = 0; i < 8; ++i) clients.push_back(begun(engine, body));
         CHECK(comes_true(engine, "running", 3));
     }
-    CHECK(ended(joined(trtllm, {"--extra_llm_api_options", (folder.path() / "none.yaml").string()})).err.find("none.yaml") !=
-          std::string::npos);
+    CHECK(ended(joined(trtllm, {"--extra_llm_api_options", (folder.path() / "none.yaml").string()}))
+              .err.find("none.yaml") != std::string::npos);
 }
 
 TEST_CASE("simengine: refuses what the engine refuses over HTTP") {
-    SimEngine engine(program, fast(joined(vllm, {"--max-model-len", "512", "--api-key", "secret"})));
+    SimEngine engine(program,
+                     fast(joined(vllm, {"--max-model-len", "512", "--api-key", "secret"})));
     REQUIRE(engine.wait_until_ready());
     CHECK(engine.post("/v1/chat/completions", chat_body(2).dump()).status == 401);
     for (const Words& command : all) {
         INFO(command.front());
-        const Words limited = command == vllm     ? joined(vllm, {"--max-model-len", "512"})
-                              : command == sglang ? joined(sglang, {"--context-length", "512"})
-                              : command == trtllm ? joined(trtllm, {"--max_seq_len", "512"})
-                                                  : Words{"llama-server", "-m", model, "--port", "0", "-c", "512", "-np", "1"};
+        const Words limited =
+            command == vllm     ? joined(vllm, {"--max-model-len", "512"})
+            : command == sglang ? joined(sglang, {"--context-length", "512"})
+            : command == trtllm
+                ? joined(trtllm, {"--max_seq_len", "512"})
+                : Words{"llama-server", "-m", model, "--port", "0", "-c", "512", "-np", "1"};
         SimEngine small(program, fast(limited));
         REQUIRE(small.wait_until_ready());
-        const HttpAnswer longer = small.post("/v1/chat/completions", chat_body(64, words_text(600)).dump());
+        const HttpAnswer longer =
+            small.post("/v1/chat/completions", chat_body(64, words_text(600)).dump());
         CHECK(longer.status == 400);
         const Json error = Json::parse(longer.body);
-        CHECK((error.contains("error") ? error["error"] : error)["message"].get<std::string>().find("512") != std::string::npos);
+        CHECK((error.contains("error") ? error["error"] : error)["message"].get<std::string>().find(
+                  "512") != std::string::npos);
         CHECK(small.post("/v1/chat/completions", "{nonsense").status == 400);
         CHECK(small.post("/v1/chat/completions", R"({"messages": []})").status == 400);
         CHECK(small.post("/v1/completions", R"({"prompt": []})").status == 400);
         CHECK(small.post("/v1/completions", R"({"prompt": "a", "max_tokens": 0})").status == 400);
         if (command.front() != "llama-server")  // there it is as many as it likes
-            CHECK(small.post("/v1/completions", R"({"prompt": "a", "max_tokens": -1})").status == 400);
+            CHECK(small.post("/v1/completions", R"({"prompt": "a", "max_tokens": -1})").status ==
+                  400);
         CHECK(small.get("/v1/chat/completions").status == 405);
     }
 }
 
-TEST_CASE("simengine: the load generator counts its prompts exactly, and conversations use the cache") {
+TEST_CASE(
+    "simengine: the load generator counts its prompts exactly, and conversations use the cache") {
     SimEngine engine(program, fast(vllm));
     REQUIRE(engine.wait_until_ready());
     for (const auto api : {Endpoint::Api::chat, Endpoint::Api::completions}) {
         const Endpoint endpoint{engine.url(), model, api};
-        const Calibration found = calibrate([&](const std::string& text) { return count_prompt_tokens(endpoint, text); });
+        const Calibration found =
+            calibrate([&](const std::string& text) { return count_prompt_tokens(endpoint, text); });
         CHECK(found.exact);
         CHECK(found.left_out.empty());
         CHECK(found.tokens_per_estimated_token == Approx(1).margin(0.35));
     }
-    const Json tokenized = Json::parse(engine.post("/tokenize", R"({"prompt": "the in to of"})").body);
+    const Json tokenized =
+        Json::parse(engine.post("/tokenize", R"({"prompt": "the in to of"})").body);
     CHECK(tokenized["count"] == 4);
-    const Json texts = Json::parse(engine.post("/detokenize", Json{{"tokens", tokenized["tokens"]}}.dump()).body);
-    CHECK(Json::parse(engine.post("/tokenize", Json{{"prompt", texts["prompt"]}}.dump()).body)["count"] == 4);
+    const Json texts =
+        Json::parse(engine.post("/detokenize", Json{{"tokens", tokenized["tokens"]}}.dump()).body);
+    CHECK(Json::parse(
+              engine.post("/tokenize", Json{{"prompt", texts["prompt"]}}.dump()).body)["count"] ==
+          4);
 }
 
 TEST_CASE("simengine: the same request twice hits the prefix cache, and a reset clears it") {
     setenv("VLLM_SERVER_DEV_MODE", "1", 1);
     SimEngine vllm_engine(program, fast(joined(vllm, {"--enable-prompt-tokens-details"})));
     unsetenv("VLLM_SERVER_DEV_MODE");
-    SimEngine sglang_engine(program, fast(joined(sglang, {"--enable-cache-report", "--enable-metrics"})));
+    SimEngine sglang_engine(program,
+                            fast(joined(sglang, {"--enable-cache-report", "--enable-metrics"})));
     const Json body = chat_body(4, words_text(200));
     const auto cached = [&](const SimEngine& engine) {
-        return Json::parse(engine.post("/v1/chat/completions", body.dump()).body)["usage"]["prompt_tokens_details"]["cached_tokens"]
+        return Json::parse(engine.post("/v1/chat/completions", body.dump())
+                               .body)["usage"]["prompt_tokens_details"]["cached_tokens"]
             .get<int>();
     };
     for (SimEngine* engine : {&vllm_engine, &sglang_engine}) {
         REQUIRE(engine->wait_until_ready());
         CHECK(cached(*engine) == 0);
         CHECK(cached(*engine) >= 176);
-        CHECK(engine->post(engine == &vllm_engine ? "/reset_prefix_cache" : "/flush_cache", "{}").status == 200);
+        CHECK(engine->post(engine == &vllm_engine ? "/reset_prefix_cache" : "/flush_cache", "{}")
+                  .status == 200);
         CHECK(cached(*engine) == 0);
     }
     // What was said belongs to the next turn.
     Json next = body;
     const Json first = Json::parse(vllm_engine.post("/v1/chat/completions", body.dump()).body);
-    next["messages"].push_back({{"role", "assistant"}, {"content", first["choices"][0]["message"]["content"]}});
+    next["messages"].push_back(
+        {{"role", "assistant"}, {"content", first["choices"][0]["message"]["content"]}});
     next["messages"].push_back({{"role", "user"}, {"content", words_text(40)}});
     const Json second = Json::parse(vllm_engine.post("/v1/chat/completions", next.dump()).body);
     CHECK(second["usage"]["prompt_tokens_details"]["cached_tokens"] == 208);
-    CHECK(vllm_engine.get("/metrics").body.find("vllm:prefix_cache_hits_total{") != std::string::npos);
-    CHECK(sglang_engine.get("/metrics").body.find("sglang:cached_tokens_total{") != std::string::npos);
+    CHECK(vllm_engine.get("/metrics").body.find("vllm:prefix_cache_hits_total{") !=
+          std::string::npos);
+    CHECK(sglang_engine.get("/metrics").body.find("sglang:cached_tokens_total{") !=
+          std::string::npos);
 
     SimEngine plain(program, fast(vllm));
     REQUIRE(plain.wait_until_ready());
@@ -257,17 +298,21 @@ TEST_CASE("simengine: the same request twice hits the prefix cache, and a reset 
 
 TEST_CASE("simengine: guessed tokens are counted where it speculates, and only there") {
     SimEngine plain(program, fast(vllm));
-    SimEngine guessing(program, fast(joined(vllm, {"--speculative-config", R"({"method": "ngram", "num_speculative_tokens": 3})"})));
+    SimEngine guessing(program,
+                       fast(joined(vllm, {"--speculative-config",
+                                          R"({"method": "ngram", "num_speculative_tokens": 3})"})));
     REQUIRE(plain.wait_until_ready());
     REQUIRE(guessing.wait_until_ready());
     CHECK(plain.get("/metrics").body.find("spec_decode") == std::string::npos);
     const TemporaryFolder folder;
-    ChildProcess bench({SERVETUNE_PROGRAM, "bench", "--url", guessing.url(), "--workload", "random:30x40", "--requests", "48",
-                        "--concurrency", "4", "--save", "result.json", "--quiet"},
-                       folder.path());
+    ChildProcess bench(
+        {SERVETUNE_PROGRAM, "bench", "--url", guessing.url(), "--workload", "random:30x40",
+         "--requests", "48", "--concurrency", "4", "--save", "result.json", "--quiet"},
+        folder.path());
     (void)bench.wait();
     INFO(bench.out() << bench.err());
-    const Json figures = Json::parse(read_file(folder.path() / "result.json"))["servetune"]["figures"];
+    const Json figures =
+        Json::parse(read_file(folder.path() / "result.json"))["servetune"]["figures"];
     const double drafted = figures["server_drafted_tokens"];
     const double accepted = figures["server_accepted_tokens"];
     // A step takes 1 + 3 tokens of each sequence and gives 1 and the guesses that were right: each
@@ -285,7 +330,8 @@ TEST_CASE("simengine: what only some engines have, and only when told to") {
     CHECK(quiet.get("/metrics").status == 501);
     CHECK(Json::parse(quiet.get("/props").body)["total_slots"].get<int>() >= 1);
     CHECK(Json::parse(quiet.get("/slots").body).is_array());
-    SimEngine blind(program, fast(joined(sglang, {"--schedule-conservativeness", "0.7", "--reasoning-parser", "qwen3"})));
+    SimEngine blind(program, fast(joined(sglang, {"--schedule-conservativeness", "0.7",
+                                                  "--reasoning-parser", "qwen3"})));
     REQUIRE(blind.wait_until_ready());
     CHECK(blind.get("/metrics").status == 404);
     const Json info = Json::parse(blind.get("/get_server_info").body);
@@ -309,12 +355,14 @@ TEST_CASE("simengine: what only some engines have, and only when told to") {
 }
 
 TEST_CASE("simengine: a client that leaves takes its request with it") {
-    SimEngine engine(program, joined({"--start-scale", "100000"}, joined(vllm, {"--max-num-seqs=2"})));
+    SimEngine engine(program,
+                     joined({"--start-scale", "100000"}, joined(vllm, {"--max-num-seqs=2"})));
     REQUIRE(engine.wait_until_ready());
     Json body = chat_body(4000);
     body["stream"] = true;
     {
-        const auto first = begun(engine, body), second = begun(engine, body), third = begun(engine, body);
+        const auto first = begun(engine, body), second = begun(engine, body),
+                   third = begun(engine, body);
         CHECK(comes_true(engine, "running", 2));
         CHECK(comes_true(engine, "waiting", 1));
     }
@@ -328,7 +376,8 @@ TEST_CASE("simengine: a client that leaves takes its request with it") {
         std::this_thread::sleep_for(std::chrono::milliseconds(i));
     }
     CHECK(comes_true(engine, "cache_use", 0));
-    CHECK(Json::parse(engine.post("/v1/chat/completions", chat_body(3).dump()).body)["usage"]["completion_tokens"] == 3);
+    CHECK(Json::parse(engine.post("/v1/chat/completions", chat_body(3).dump())
+                          .body)["usage"]["completion_tokens"] == 3);
 }
 
 TEST_CASE("simengine: a client that does not read is dropped, and costs the others nothing") {
@@ -356,8 +405,10 @@ TEST_CASE("simengine: out of descriptors it goes on, and serves those that waite
         std::vector<std::unique_ptr<Socket>> clients;
         for (int i = 0; i < 100; ++i) clients.push_back(begun(engine, body));
         const std::filesystem::path open = "/proc/" + std::to_string(engine.process().id()) + "/fd";
-        CHECK(comes_true(
-            [&] { return std::distance(std::filesystem::directory_iterator(open), std::filesystem::directory_iterator()) >= 48; }));
+        CHECK(comes_true([&] {
+            return std::distance(std::filesystem::directory_iterator(open),
+                                 std::filesystem::directory_iterator()) >= 48;
+        }));
     }
     CHECK(succeeded(load(engine, 4, 4, 2, {.ignore_eos = true})) == 4);
     CHECK(comes_true(engine, "running", 0));
@@ -375,7 +426,8 @@ TEST_CASE("simengine: TERM ends it at once with streams open, and the port is fr
     engine.process().signal(SIGTERM);
     CHECK(engine.process().wait_at_most(std::chrono::seconds(5)) == 0);
     CHECK(Clock::now() - before < std::chrono::seconds(3));  // a few ms on an idle machine
-    SimEngine next(program, fast({"vllm", "serve", model, "--port", std::to_string(engine.port())}));
+    SimEngine next(program,
+                   fast({"vllm", "serve", model, "--port", std::to_string(engine.port())}));
     CHECK(next.wait_until_ready());
 }
 
@@ -386,37 +438,44 @@ TEST_CASE("simengine: a port in use is what the engine says it is") {
     const EndedProgram second = ended(fast({"vllm", "serve", model, "--port", port}));
     CHECK(second.code == 1);
     CHECK(second.err.find("Address already in use") != std::string::npos);
-    const EndedProgram third = ended(fast({"llama-server", "-m", model, "--port", port, "--host", "127.0.0.1"}));
+    const EndedProgram third =
+        ended(fast({"llama-server", "-m", model, "--port", port, "--host", "127.0.0.1"}));
     CHECK(third.code == 1);
     CHECK(third.err.find("couldn't bind HTTP server socket") != std::string::npos);
-    const EndedProgram fourth = ended(fast({"python3", "-m", "sglang.launch_server", "--model-path", model, "--port", port}));
+    const EndedProgram fourth = ended(
+        fast({"python3", "-m", "sglang.launch_server", "--model-path", model, "--port", port}));
     CHECK(fourth.code == 1);
     CHECK(fourth.err.find("address already in use") != std::string::npos);
 }
 
 TEST_CASE("simengine: a start that fails says why, in the engine's words") {
-    const EndedProgram no_room = ended(joined({"--hardware", "a10", "--time-scale", "100000"}, {"vllm", "serve", "Qwen/Qwen3-14B"}));
+    const EndedProgram no_room = ended(joined({"--hardware", "a10", "--time-scale", "100000"},
+                                              {"vllm", "serve", "Qwen/Qwen3-14B"}));
     CHECK(no_room.code == 1);
     CHECK(no_room.err.find("CUDA out of memory") != std::string::npos);
-    const EndedProgram no_cache = ended(joined({"--hardware", "a100-pcie-40gb", "--time-scale", "100000"},
-                                               {"vllm", "serve", "Qwen/Qwen3-14B", "--gpu-memory-utilization", "0.6"}));
+    const EndedProgram no_cache =
+        ended(joined({"--hardware", "a100-pcie-40gb", "--time-scale", "100000"},
+                     {"vllm", "serve", "Qwen/Qwen3-14B", "--gpu-memory-utilization", "0.6"}));
     CHECK(no_cache.code == 1);
     CHECK(no_cache.err.find("No available memory for the cache blocks") != std::string::npos);
     const TemporaryFolder folder;
     const auto unknown = folder.write("options.yaml", "kv_cache_config: {no_such_thing: 1}\n");
     const EndedProgram refused = ended(joined(trtllm, {"--config", unknown.string()}));
     CHECK(refused.code == 1);
-    CHECK(refused.err.find("kv_cache_config.no_such_thing\n  Extra inputs are not permitted") != std::string::npos);
+    CHECK(refused.err.find("kv_cache_config.no_such_thing\n  Extra inputs are not permitted") !=
+          std::string::npos);
 }
 
 TEST_CASE("simengine: llama-server answers 503 while it loads, the others refuse connections") {
     SimEngine loading(program, fast(llama, {"--misbehave", "slow_start=1.5"}));
     REQUIRE(loading.wait_until_listening());
     CHECK(loading.get("/health").status == 503);
-    CHECK(loading.post("/v1/chat/completions", chat_body(2).dump()).body.find("Loading model") != std::string::npos);
+    CHECK(loading.post("/v1/chat/completions", chat_body(2).dump()).body.find("Loading model") !=
+          std::string::npos);
     CHECK(loading.wait_until_ready());
     const std::uint16_t port = free_port();
-    SimEngine refusing(program, fast({"vllm", "serve", model, "--port", std::to_string(port)}, {"--misbehave", "slow_start=2"}));
+    SimEngine refusing(program, fast({"vllm", "serve", model, "--port", std::to_string(port)},
+                                     {"--misbehave", "slow_start=2"}));
     REQUIRE(says(refusing, "\n"));
     CHECK(http(port, "/health").status == 0);  // it says what it loads, and does not listen yet
     CHECK(refusing.wait_until_ready());
@@ -430,7 +489,8 @@ TEST_CASE("simengine: a load test of it measures what the simulator predicts") {
     REQUIRE(engine.wait_until_ready());
     LoadTest test;
     test.endpoint = {engine.url(), model};
-    test.workload.dataset = {.kind = Dataset::Kind::random, .input_tokens = 128, .output_tokens = 48};
+    test.workload.dataset = {
+        .kind = Dataset::Kind::random, .input_tokens = 128, .output_tokens = 48};
     test.workload.requests = 128;
     test.workload.arrival = {.kind = Arrival::Kind::concurrency, .in_flight = 64};
     test.workload.ignore_eos = true;
@@ -442,11 +502,14 @@ TEST_CASE("simengine: a load test of it measures what the simulator predicts") {
 
     const Catalogue catalogue{SERVETUNE_SOURCE "/search_spaces"};
     const std::vector<Engine> engines = catalogue.engines();
-    const auto which = std::find_if(engines.begin(), engines.end(), [](const Engine& one) { return one.name == "vllm"; });
-    const ServingReader reader(*which, catalogue.traits("vllm"), catalogue.all_models(), catalogue.hardware("h100-sxm"));
+    const auto which = std::find_if(engines.begin(), engines.end(),
+                                    [](const Engine& one) { return one.name == "vllm"; });
+    const ServingReader reader(*which, catalogue.traits("vllm"), catalogue.all_models(),
+                               catalogue.hardware("h100-sxm"));
     const Serving serving = reader.read(Command{joined({"vllm", "serve", model}, flags)});
     const SimulatedRun predicted =
-        simulate({serving.target, serving.settings}, SimulatedTraffic(measured.plan.requests, test.workload.arrival));
+        simulate({serving.target, serving.settings},
+                 SimulatedTraffic(measured.plan.requests, test.workload.arrival));
     CHECK(measured.run.duration_seconds == Approx(predicted.duration_seconds).epsilon(0.25));
     CHECK(measured.run.duration_seconds > 0.98 * predicted.duration_seconds);
 }

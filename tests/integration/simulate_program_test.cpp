@@ -21,23 +21,31 @@ const std::string shipped = (root / "studies/simulated-h100.yaml").string();
 
 std::string study(const std::string& model, const std::string& hardware) {
     return "study: own\nmodel: " + model + "\nhardware: " + hardware +
-           "\nengine: vllm\nworkloads:\n  - {workload: w, use: random, input_tokens: 200, output_tokens: 20, requests: 100}\n"
-           "objective: {maximize: total_tokens_per_second}\nspace:\n  max_num_seqs: {choice: [engine, 8, 32, 64]}\n"
-           "  gpu_memory_utilization: {choice: [engine, 0.8, 0.95]}\nothers: default\nstrategy: exhaustive\nevaluator: {simulate: {noise: "
+           "\nengine: vllm\nworkloads:\n  - {workload: w, use: random, input_tokens: 200, "
+           "output_tokens: 20, requests: 100}\n"
+           "objective: {maximize: total_tokens_per_second}\nspace:\n  max_num_seqs: {choice: "
+           "[engine, 8, 32, 64]}\n"
+           "  gpu_memory_utilization: {choice: [engine, 0.8, 0.95]}\nothers: default\nstrategy: "
+           "exhaustive\nevaluator: {simulate: {noise: "
            "1%}}\n";
 }
 
 }  // namespace
 
-TEST_CASE("report: a figure that is lower than another of the same report is not called the highest") {
+TEST_CASE(
+    "report: a figure that is lower than another of the same report is not called the highest") {
     const TemporaryFolder folder;
-    folder.write("mo.yaml",
-                 "study: mo\nmodel: Qwen/Qwen3-14B\nhardware: h100-sxm\nengine: vllm\nworkloads: [chat]\n"
-                 "objective: {maximize: total_tokens_per_second, minimize: ttft_p95, limits: [\"success_ratio >= 0.99\"]}\nspace:\n"
-                 "  quantization: {choice: [none, fp8], checkpoints: {fp8: Qwen/Qwen3-14B-FP8}}\n"
-                 "  max_num_seqs: {choice: [engine, 64, 256, 512], ordered: true}\n  kv_cache_dtype: {choice: [engine, fp8]}\n"
-                 "  gpu_memory_utilization: {choice: [0.5, 0.7, 0.9], ordered: true, default: 0.9}\nothers: default\n"
-                 "strategy: bayesian\nbudget: {trials: 24}\nevaluator: {simulate: {noise: 1%}}\n");
+    folder.write(
+        "mo.yaml",
+        "study: mo\nmodel: Qwen/Qwen3-14B\nhardware: h100-sxm\nengine: vllm\nworkloads: [chat]\n"
+        "objective: {maximize: total_tokens_per_second, minimize: ttft_p95, limits: "
+        "[\"success_ratio >= 0.99\"]}\nspace:\n"
+        "  quantization: {choice: [none, fp8], checkpoints: {fp8: Qwen/Qwen3-14B-FP8}}\n"
+        "  max_num_seqs: {choice: [engine, 64, 256, 512], ordered: true}\n  kv_cache_dtype: "
+        "{choice: [engine, fp8]}\n"
+        "  gpu_memory_utilization: {choice: [0.5, 0.7, 0.9], ordered: true, default: 0.9}\nothers: "
+        "default\n"
+        "strategy: bayesian\nbudget: {trials: 24}\nevaluator: {simulate: {noise: 1%}}\n");
     const Ran run = autotune({"run", "mo.yaml", "--directory", "d", "--quiet"}, folder.path());
     INFO(run.out << run.err);
     REQUIRE(run.code == 0);
@@ -48,7 +56,8 @@ TEST_CASE("report: a figure that is lower than another of the same report is not
         CHECK(has(report, "The highest figure that was confirmed is "));
         return;
     }
-    const auto row = report.find("\n| 1 |");  // the front's: what is best in the leading goal stands first
+    const auto row =
+        report.find("\n| 1 |");  // the front's: what is best in the leading goal stands first
     REQUIRE(row != std::string::npos);
     const auto figure = report.find(" | ", row + 8) + 3;
     CHECK(std::stod(report.substr(figure)) <= std::stod(report.substr(said + measured.size())));
@@ -56,7 +65,8 @@ TEST_CASE("report: a figure that is lower than another of the same report is not
 
 TEST_CASE("simulate: predictions are called predictions, in text and in JSON") {
     const TemporaryFolder folder;
-    const std::string file = folder.write("study.yaml", study("Qwen/Qwen3-8B", "h100-sxm")).string();
+    const std::string file =
+        folder.write("study.yaml", study("Qwen/Qwen3-8B", "h100-sxm")).string();
     const Ran text = autotune({"simulate", file, "--top", "2"}, folder.path());
     INFO(text.out << text.err);
     CHECK(text.code == 0);
@@ -78,9 +88,11 @@ TEST_CASE("simulate: predictions are called predictions, in text and in JSON") {
     CHECK(json["best"][0]["argv"][0] == "vllm");
     CHECK(autotune({"simulate", file, "--json", "--top", "3"}, folder.path()).out == ran.out);
 
-    const Json better = Json::parse(autotune({"simulate", file, "--json", "--hardware", "h200-sxm"}, folder.path()).out);
+    const Json better = Json::parse(
+        autotune({"simulate", file, "--json", "--hardware", "h200-sxm"}, folder.path()).out);
     CHECK(better["hardware"] == "h200-sxm");
-    CHECK(better["best"][0]["predicted"].get<double>() >= json["best"][0]["predicted"].get<double>());
+    CHECK(better["best"][0]["predicted"].get<double>() >=
+          json["best"][0]["predicted"].get<double>());
 }
 
 TEST_CASE("simulate and validate: a chip and a model of the user's own, by file beside the study") {
@@ -101,28 +113,36 @@ TEST_CASE("simulate and validate: a chip and a model of the user's own, by file 
     INFO(text.out << text.err);
     CHECK(text.code == 0);
     CHECK(text.out.find("PREDICTED, not measured: my/Own-8B on my-chip") == 0);
-    CHECK(has(text.out, "take care: figures of my-chip that were not seen in its maker's data sheet: flops_per_second.fp8; what is"));
+    CHECK(has(text.out,
+              "take care: figures of my-chip that were not seen in its maker's data sheet: "
+              "flops_per_second.fp8; what is"));
     CHECK(has(text.out, "vllm serve my/Own-8B"));
     CHECK(has(text.out, "device                           79.65 GiB\n"));
-    const Json json = Json::parse(autotune({"simulate", "study/s.yaml", "--json"}, folder.path()).out);
+    const Json json =
+        Json::parse(autotune({"simulate", "study/s.yaml", "--json"}, folder.path()).out);
     CHECK(json["hardware"] == "my-chip");
     REQUIRE(json["take_care"].size() == 2);
-    CHECK(has(json["take_care"][1].get<std::string>(), "the cost model of vllm was never checked on my-chip"));
+    CHECK(has(json["take_care"][1].get<std::string>(),
+              "the cost model of vllm was never checked on my-chip"));
     const Ran valid = autotune({"validate", "study/s.yaml"}, folder.path());
     INFO(valid.out << valid.err);
     CHECK(valid.code == 0);
     CHECK(has(valid.out, "warning: figures of my-chip that were not seen"));
     // Other figures make another study; a file that is not there is said with its place.
-    const auto run = [&] { return autotune({"run", "study/s.yaml", "--quiet", "--directory", "out"}, folder.path()); };
+    const auto run = [&] {
+        return autotune({"run", "study/s.yaml", "--quiet", "--directory", "out"}, folder.path());
+    };
     CHECK(run().code == 0);
     folder.write("study/chip.yaml", chip + "# again\n");
     const Ran changed = run();
     CHECK(changed.code == 2);
     CHECK(has(changed.err, "hardware.facts"));
     folder.write("study/s.yaml", study("Qwen/Qwen3-8B-GGUF", "./none.yaml"));
-    CHECK(has(autotune({"validate", "study/s.yaml"}, folder.path()).err, "study/s.yaml:3:11: 'hardware': there is no file "));
+    CHECK(has(autotune({"validate", "study/s.yaml"}, folder.path()).err,
+              "study/s.yaml:3:11: 'hardware': there is no file "));
     folder.write("study/s.yaml", study("a/Qwen3-8B-AWQ", "l4"));
-    CHECK(has(autotune({"validate", "study/s.yaml"}, folder.path()).out, "warning: a/Qwen3-8B-AWQ is Qwen/Qwen3-8B in awq, by its name\n"));
+    CHECK(has(autotune({"validate", "study/s.yaml"}, folder.path()).out,
+              "warning: a/Qwen3-8B-AWQ is Qwen/Qwen3-8B in awq, by its name\n"));
 }
 
 TEST_CASE("simulate: the study that ships, and the same on a better chip") {
@@ -134,19 +154,26 @@ TEST_CASE("simulate: the study that ships, and the same on a better chip") {
         CHECK(json["simulated"].get<int>() >= 20);
         return json["best"][0]["predicted"].get<double>();
     };
-    CHECK(best({"--hardware", "h200-sxm"}) >= best({}) * 0.95);  // searched, not known: a few draws each
+    CHECK(best({"--hardware", "h200-sxm"}) >=
+          best({}) * 0.95);  // searched, not known: a few draws each
 }
 
-TEST_CASE("simulate: kernels that a chip refuses are not proposed, ties are one row, idle flags are left out") {
+TEST_CASE(
+    "simulate: kernels that a chip refuses are not proposed, ties are one row, idle flags are left "
+    "out") {
     const TemporaryFolder folder;
     const auto of = [](const std::string& preset) {
-        return "study: own\nmodel: Qwen/Qwen3-8B\nhardware: h100-sxm\nengine: sglang\npreset: " + preset +
-               "\nworkloads:\n  - {workload: w, use: random, input_tokens: 200, output_tokens: 20, requests: 60}\n"
+        return "study: own\nmodel: Qwen/Qwen3-8B\nhardware: h100-sxm\nengine: sglang\npreset: " +
+               preset +
+               "\nworkloads:\n  - {workload: w, use: random, input_tokens: 200, output_tokens: 20, "
+               "requests: 60}\n"
                "objective: {maximize: total_tokens_per_second}\nevaluator: {simulate: {}}\n";
     };
     const std::string file = folder.write("study.yaml", of("quick")).string();
     const auto best_on = [&](const std::string& hardware) {
-        const Ran ran = autotune({"simulate", file, "--json", "--configurations", "30", "--hardware", hardware}, folder.path());
+        const Ran ran =
+            autotune({"simulate", file, "--json", "--configurations", "30", "--hardware", hardware},
+                     folder.path());
         INFO(ran.err);
         REQUIRE(ran.code == 0);
         return Json::parse(ran.out)["best"];
@@ -160,27 +187,34 @@ TEST_CASE("simulate: kernels that a chip refuses are not proposed, ties are one 
             INFO(row.dump());
             if (std::string(hardware) != "h100-sxm") CHECK_FALSE(has(row["command"], "fa3"));
             if (std::string(hardware) == "mi300x") CHECK_FALSE(has(row["command"], "flashinfer"));
-            CHECK(figures.insert(row["predicted"].dump()).second);  // no two rows with the same figure
+            CHECK(figures.insert(row["predicted"].dump())
+                      .second);  // no two rows with the same figure
             // 60 requests at once never need room for 128, nor does any cap from there on: such a
             // flag is idle.
             CHECK_FALSE(has(row["command"], "--max-running-requests"));
         }
     }
-    const Ran text = autotune({"simulate", file, "--configurations", "30", "--hardware", "b200-sxm"}, folder.path());
+    const Ran text = autotune(
+        {"simulate", file, "--configurations", "30", "--hardware", "b200-sxm"}, folder.path());
     CHECK(has(text.out, "with the same figures\n"));
     CHECK(has(text.out, "flags that change no figure are left out"));
 }
 
-TEST_CASE("simulate: a model that fits under no flag is said before anything runs, with the memory plan") {
+TEST_CASE(
+    "simulate: a model that fits under no flag is said before anything runs, with the memory "
+    "plan") {
     const TemporaryFolder folder;
     const std::string file = folder.write("study.yaml", study("Qwen/Qwen3-32B", "l4")).string();
     for (const std::vector<std::string>& arguments :
-         {std::vector<std::string>{"simulate", file}, {"run", file, "--directory", (folder.path() / "run").string()}}) {
+         {std::vector<std::string>{"simulate", file},
+          {"run", file, "--directory", (folder.path() / "run").string()}}) {
         const Ran ran = autotune(arguments, folder.path());
         INFO(ran.err);
         CHECK(ran.code != 0);
         CHECK(ran.out.empty());
-        CHECK(has(ran.err, "no configuration of this study would start; the default: weights and libraries need 6"));
+        CHECK(has(ran.err,
+                  "no configuration of this study would start; the default: weights and libraries "
+                  "need 6"));
         CHECK(has(ran.err, "  device                           22.49 GiB\n"));
         CHECK(has(ran.err, "  missing "));
     }
@@ -189,17 +223,20 @@ TEST_CASE("simulate: a model that fits under no flag is said before anything run
 
 TEST_CASE("simulate: unknown names are answered with the nearest") {
     const TemporaryFolder folder;
-    const std::string file = folder.write("study.yaml", study("Qwen/Qwen3-8B", "h100-sxm")).string();
+    const std::string file =
+        folder.write("study.yaml", study("Qwen/Qwen3-8B", "h100-sxm")).string();
     const Ran chip = autotune({"simulate", file, "--hardware", "h200-smx"}, folder.path());
     CHECK(chip.code != 0);
     CHECK(has(chip.err, "h200-sxm"));
-    const std::string other = folder.write("other.yaml", study("Qwen/Qwen3-8", "h100-sxm")).string();
+    const std::string other =
+        folder.write("other.yaml", study("Qwen/Qwen3-8", "h100-sxm")).string();
     const Ran model = autotune({"simulate", other}, folder.path());
     CHECK(model.code != 0);
     CHECK(has(model.err, "Qwen/Qwen3-8B"));
     const Ran factor =
-        autotune({"simulate", (root / "published/qwen3-8b-jetson-thor/study.yaml").string(), "--fit",
-                  (root / "published/qwen3-8b-jetson-thor/results.csv").string(), "--workload", "low_load", "--factor", "bandwith"},
+        autotune({"simulate", (root / "published/qwen3-8b-jetson-thor/study.yaml").string(),
+                  "--fit", (root / "published/qwen3-8b-jetson-thor/results.csv").string(),
+                  "--workload", "low_load", "--factor", "bandwith"},
                  folder.path());
     CHECK(factor.code != 0);
     CHECK(has(factor.err, "bandwidth_efficiency"));
@@ -219,19 +256,24 @@ TEST_CASE("simulate: a fit is written, read back, and taken by a study") {
     REQUIRE(ran.code == 0);
     CHECK(has(ran.out, "left out: "));
     CHECK(has(ran.out, "rows held out: median"));
-    CHECK(has(read_file(folder.path() / "own.yaml"), "fitted to results.csv (7 rows): median error"));
+    CHECK(
+        has(read_file(folder.path() / "own.yaml"), "fitted to results.csv (7 rows): median error"));
     std::string text = study("Qwen/Qwen3-8B", "jetson-thor");
     text.replace(text.find("{noise: 1%}"), 11, "{traits: {vllm: own.yaml}}");
-    const Ran taken = autotune({"simulate", folder.write("study.yaml", text).string(), "--json"}, folder.path());
+    const Ran taken =
+        autotune({"simulate", folder.write("study.yaml", text).string(), "--json"}, folder.path());
     INFO(taken.err);
     CHECK(taken.code == 0);
 }
 
-TEST_CASE("simulate: a simulated study runs, is reported as simulated, and goes on where it stopped") {
+TEST_CASE(
+    "simulate: a simulated study runs, is reported as simulated, and goes on where it stopped") {
     const TemporaryFolder folder;
     const auto run = [&](const std::string& directory, const char* trials) {
-        const Ran ran = autotune(
-            {"run", shipped, "--directory", (folder.path() / directory).string(), "--trials", trials, "--json", "--quiet"}, folder.path());
+        const Ran ran =
+            autotune({"run", shipped, "--directory", (folder.path() / directory).string(),
+                      "--trials", trials, "--json", "--quiet"},
+                     folder.path());
         INFO(ran.err);
         REQUIRE(ran.code == 0);
         return Json::parse(ran.out);

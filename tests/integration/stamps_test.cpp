@@ -20,7 +20,8 @@ namespace {
 
 Endpoint counted_endpoint(const StreamServer& server) {
     Endpoint endpoint{server.url(), "m"};
-    endpoint.counters = {{"prompt_tokens", "vllm:prompt_tokens_total"}, {"generated_tokens", "vllm:generation_tokens_total"}};
+    endpoint.counters = {{"prompt_tokens", "vllm:prompt_tokens_total"},
+                         {"generated_tokens", "vllm:generation_tokens_total"}};
     return endpoint;
 }
 
@@ -33,7 +34,9 @@ std::vector<PlannedRequest> labelled_plan(std::size_t count, std::int64_t output
     return plan;
 }
 
-Arrival in_flight(std::int64_t places) { return {.kind = Arrival::Kind::concurrency, .in_flight = places}; }
+Arrival in_flight(std::int64_t places) {
+    return {.kind = Arrival::Kind::concurrency, .in_flight = places};
+}
 
 /// Compares every stamp of a run with the time at which its token was sent, and returns the middle
 /// error in seconds.
@@ -50,7 +53,8 @@ double compared_with_truth(const StreamServer& server, const LoadRun& run) {
         CHECK(*record.first_token >= record.sent);
         CHECK(*record.last_token >= *record.first_token);
         CHECK(record.done >= *record.last_token);
-        CHECK(run.started_at_monotonic_seconds + record.sent <= static_cast<double>(sent.received_ns) * 1e-9);
+        CHECK(run.started_at_monotonic_seconds + record.sent <=
+              static_cast<double>(sent.received_ns) * 1e-9);
         for (std::size_t i = 0; i < sent.chunk_sent_ns.size(); ++i) {
             if (i > 0) at += record.gaps[i - 1];
             errors.push_back(at - static_cast<double>(sent.chunk_sent_ns[i]) * 1e-9);
@@ -79,9 +83,11 @@ private:
 
 TEST_CASE("load: stamps are those of the server, token by token") {
     const StreamServer server({.behaviour = parse_behaviour("first=0.02,gap=0.005")});
-    const LoadRun run = generate_load(counted_endpoint(server), labelled_plan(40, 20), in_flight(8), {.ignore_eos = true});
+    const LoadRun run = generate_load(counted_endpoint(server), labelled_plan(40, 20), in_flight(8),
+                                      {.ignore_eos = true});
     REQUIRE(server.wait_for_ended(40, 10));
-    CHECK(compared_with_truth(server, run) < 0.02);  // far more than it takes, far less than a wrong clock would give
+    CHECK(compared_with_truth(server, run) <
+          0.02);  // far more than it takes, far less than a wrong clock would give
     CHECK(run.server.output_tokens == 40 * 20);
     CHECK(run.server.input_tokens == 40 * 3);
     CHECK(run.client.connects == 0);  // all on warm connections
@@ -89,8 +95,11 @@ TEST_CASE("load: stamps are those of the server, token by token") {
 
 TEST_CASE("load: no stamp is older than what it stamps where the machine is busy") {
     const BusyMachine busy(8);
-    const StreamServer server({.behaviour = parse_behaviour("first=0.0001,gap=0.0005")});  // answers come while requests are written
-    const LoadRun run = generate_load(counted_endpoint(server), labelled_plan(60, 4), in_flight(1), {.ignore_eos = true});
+    const StreamServer server(
+        {.behaviour = parse_behaviour(
+             "first=0.0001,gap=0.0005")});  // answers come while requests are written
+    const LoadRun run = generate_load(counted_endpoint(server), labelled_plan(60, 4), in_flight(1),
+                                      {.ignore_eos = true});
     REQUIRE(server.wait_for_ended(60, 10));
     (void)compared_with_truth(server, run);
 }

@@ -48,8 +48,10 @@ TEST_CASE("a load test that is stopped for a while says so, and blames no server
         test.calibration = Calibration{};
         stop_a_while();
         const LoadTestResult result = run_load_test(test);
-        std::string text = "failed " + std::to_string(static_cast<int>(result.statistics.result.failed_requests.value_or(-1))) + ", " +
-                           std::string(name_in(verdicts, result.validity.verdict));
+        std::string text = "failed " +
+                           std::to_string(static_cast<int>(
+                               result.statistics.result.failed_requests.value_or(-1))) +
+                           ", " + std::string(name_in(verdicts, result.validity.verdict));
         if (result.statistics.result.client.loop_lag_max.value_or(0) > 0.7) text += ", stood still";
         for (const Finding& finding : result.validity.findings)
             if (finding.id == "client_stopped") text += ", " + finding.id;

@@ -26,18 +26,25 @@ public:
         const timeval patience{patience_ms / 1000, patience_ms % 1000 * 1000};
         setsockopt(socket_.id(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
         const sockaddr_in address = loopback(server.port());
-        error = connect(socket_.id(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? 0 : errno;
+        error =
+            connect(socket_.id(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0
+                ? 0
+                : errno;
     }
     void say(std::string_view bytes) const {
-        REQUIRE(send(socket_.id(), bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size()));
+        REQUIRE(send(socket_.id(), bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+                static_cast<ssize_t>(bytes.size()));
     }
     void ask(const std::string& behave,
-             const std::string& fields = R"("stream":true,"max_tokens":4,"stream_options":{"include_usage":true})",
+             const std::string& fields =
+                 R"("stream":true,"max_tokens":4,"stream_options":{"include_usage":true})",
              bool chat = true) const {
         const std::string body = std::string(R"({"model":"any",)") +
-                                 (chat ? R"("messages":[{"role":"user","content":"r7 two three"}],)" : R"("prompt":[5,6,7,8],)") + fields +
-                                 "}";
-        say(std::string("POST /v1/") + (chat ? "chat/" : "") + "completions HTTP/1.1\r\nHost: x\r\nX-Behave: " + behave +
+                                 (chat ? R"("messages":[{"role":"user","content":"r7 two three"}],)"
+                                       : R"("prompt":[5,6,7,8],)") +
+                                 fields + "}";
+        say(std::string("POST /v1/") + (chat ? "chat/" : "") +
+            "completions HTTP/1.1\r\nHost: x\r\nX-Behave: " + behave +
             "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
     }
     /// Reads until what has come ends in `ending`; with an empty one until the connection ends or
@@ -65,7 +72,8 @@ const std::string quick = "first=0.001,gap=0.0005,";
 /// The whole answer to a stream of four tokens.
 std::string streamed(const StreamServer& server, const std::string& behave, bool chat = true) {
     Client client(server);
-    client.ask(quick + behave, R"("stream":true,"max_tokens":4,"stream_options":{"include_usage":true})", chat);
+    client.ask(quick + behave,
+               R"("stream":true,"max_tokens":4,"stream_options":{"include_usage":true})", chat);
     return client.read(last_chunk);
 }
 
@@ -85,7 +93,9 @@ std::pair<std::string, int> unchunked(const std::string& answer) {
 
 std::size_t count(std::string_view text, std::string_view what) {
     std::size_t result = 0;
-    for (std::size_t at = text.find(what); at != std::string_view::npos; at = text.find(what, at + what.size())) ++result;
+    for (std::size_t at = text.find(what); at != std::string_view::npos;
+         at = text.find(what, at + what.size()))
+        ++result;
     return result;
 }
 
@@ -105,9 +115,13 @@ TEST_CASE("stream server: a stream in vLLM's shape, and the truth about it") {
     CHECK(answer.find("content-type: text/event-stream") != std::string::npos);
     const auto [body, chunks] = unchunked(answer);
     CHECK(chunks == 7);  // role, four tokens, usage, [DONE]
-    CHECK(body.find(R"("delta":{"role":"assistant","content":""})") < body.find(R"("content":" t)"));
+    CHECK(body.find(R"("delta":{"role":"assistant","content":""})") <
+          body.find(R"("content":" t)"));
     CHECK(count(body, R"("finish_reason":"length")") == 1);
-    CHECK(body.find(R"("choices":[],"usage":{"prompt_tokens":3,"total_tokens":7,"completion_tokens":4}})") != std::string::npos);
+    CHECK(
+        body.find(
+            R"("choices":[],"usage":{"prompt_tokens":3,"total_tokens":7,"completion_tokens":4}})") !=
+        std::string::npos);
     CHECK(body.ends_with("data: [DONE]\n\n"));
     REQUIRE(server.wait_for_ended(1, 20));
     const RequestTruth truth = server.truth().at(0);
@@ -122,15 +136,17 @@ TEST_CASE("stream server: a stream in vLLM's shape, and the truth about it") {
     CHECK(truth.body.find("r7 two three") != std::string::npos);
 }
 
-TEST_CASE("stream server: completions, ids, answers that are not streamed, models, health, counters, truth") {
+TEST_CASE(
+    "stream server: completions, ids, answers that are not streamed, models, health, counters, "
+    "truth") {
     StreamServer server({.behaviour = parse_behaviour("first=0.001,gap=0")});
     const std::string text = streamed(server, "", false);
     CHECK(count(text, R"("text":" t)") == 4);
     CHECK(text.find(R"("role")") == std::string::npos);
     CHECK(text.find(R"("prompt_tokens":4)") != std::string::npos);
-    const HttpAnswer whole =
-        http(server.port(), "/v1/chat/completions",
-             R"({"model":"any","max_completion_tokens":3,"messages":[{"role":"user","content":[{"type":"text","text":"a b"}]}]})");
+    const HttpAnswer whole = http(
+        server.port(), "/v1/chat/completions",
+        R"({"model":"any","max_completion_tokens":3,"messages":[{"role":"user","content":[{"type":"text","text":"a b"}]}]})");
     CHECK(whole.status == 200);
     CHECK(stamps(whole.body).size() == 3);
     CHECK(whole.body.find(R"("completion_tokens":3)") != std::string::npos);
@@ -139,17 +155,22 @@ TEST_CASE("stream server: completions, ids, answers that are not streamed, model
     CHECK(http(server.port(), "/health").status == 200);
     CHECK(http(server.port(), "/nowhere").status == 404);
     CHECK(http(server.port(), "/v1/completions", "{").status == 400);
-    CHECK(http(server.port(), "/v1/chat/completions", R"({"model":"behave:crlff","messages":[]})").body.find("unknown word 'crlff'") !=
-          std::string::npos);
+    CHECK(http(server.port(), "/v1/chat/completions", R"({"model":"behave:crlff","messages":[]})")
+              .body.find("unknown word 'crlff'") != std::string::npos);
     const std::string metrics = http(server.port(), "/metrics").body;
-    CHECK(metrics.find("vllm:prompt_tokens_total{engine=\"0\",model_name=\"test\"} 6.0\n") != std::string::npos);
-    CHECK(metrics.find("vllm:generation_tokens_total{engine=\"0\",model_name=\"test\"} 7.0\n") != std::string::npos);
-    CHECK(metrics.find("finished_reason=\"length\",model_name=\"test\"} 2.0\n") != std::string::npos);
+    CHECK(metrics.find("vllm:prompt_tokens_total{engine=\"0\",model_name=\"test\"} 6.0\n") !=
+          std::string::npos);
+    CHECK(metrics.find("vllm:generation_tokens_total{engine=\"0\",model_name=\"test\"} 7.0\n") !=
+          std::string::npos);
+    CHECK(metrics.find("finished_reason=\"length\",model_name=\"test\"} 2.0\n") !=
+          std::string::npos);
     CHECK(http(server.port(), "/truth").body.find(R"("end":"answered")") != std::string::npos);
     CHECK(server.totals().most_in_flight == 1);
 }
 
-TEST_CASE("stream server: connections are kept, requests may come in pieces or together, 100-continue is answered") {
+TEST_CASE(
+    "stream server: connections are kept, requests may come in pieces or together, 100-continue is "
+    "answered") {
     StreamServer server({.behaviour = parse_behaviour("first=0,gap=0")});
     Client client(server);
     client.ask("");
@@ -167,7 +188,8 @@ TEST_CASE("stream server: connections are kept, requests may come in pieces or t
 }
 
 TEST_CASE("stream server: no token is early, in lockstep or staggered") {
-    for (const auto pace : {StreamServerOptions::Pace::lockstep, StreamServerOptions::Pace::staggered}) {
+    for (const auto pace :
+         {StreamServerOptions::Pace::lockstep, StreamServerOptions::Pace::staggered}) {
         StreamServer server({.pace = pace, .behaviour = parse_behaviour("first=0.001,gap=0.005")});
         std::deque<Client> clients;
         for (int i = 0; i < 3; ++i) clients.emplace_back(server).ask("");
@@ -187,7 +209,8 @@ TEST_CASE("stream server: what events hold") {
     const std::string thinking = streamed(server, "reasoning,thinking=3");
     CHECK(count(thinking, R"({"reasoning":" t)") == 3);
     CHECK(count(thinking, R"({"content":" t)") == 1);
-    CHECK(count(streamed(server, "tool_calls"), R"("tool_calls":[{"index":0,"function":{"arguments":" t)") == 4);
+    CHECK(count(streamed(server, "tool_calls"),
+                R"("tool_calls":[{"index":0,"function":{"arguments":" t)") == 4);
     CHECK(streamed(server, "no_role").find(R"("role")") == std::string::npos);
     CHECK(streamed(server, "role_early").find(R"("role")") != std::string::npos);
     CHECK(count(streamed(server, "empty_chunks=2"), R"("content":"")") == 1 + 8);
@@ -202,8 +225,11 @@ TEST_CASE("stream server: what events hold") {
     CHECK(inside.find("\"usage\"") < inside.find("[DONE]"));
     CHECK(inside.find("\"choices\":[]") == std::string::npos);
     CHECK(count(streamed(server, "continuous_usage"), "\"usage\"") == 6);
-    CHECK(streamed(server, "cached=2").find(R"("prompt_tokens_details":{"cached_tokens":2}})") != std::string::npos);
-    CHECK(streamed(server, "finish_apart").find(R"("delta":{"content":""},"logprobs":null,"finish_reason":"length")") != std::string::npos);
+    CHECK(streamed(server, "cached=2").find(R"("prompt_tokens_details":{"cached_tokens":2}})") !=
+          std::string::npos);
+    CHECK(streamed(server, "finish_apart")
+              .find(R"("delta":{"content":""},"logprobs":null,"finish_reason":"length")") !=
+          std::string::npos);
     CHECK(streamed(server, "finish_stop").find(R"("finish_reason":"stop")") != std::string::npos);
     CHECK(streamed(server, "no_finish").find(R"("finish_reason":"l)") == std::string::npos);
     const std::string fewer = streamed(server, "fewer=1");
@@ -227,7 +253,8 @@ TEST_CASE("stream server: how events and bytes are written") {
     const std::string together = streamed(server, "coalesce=4");
     CHECK(stamps(together).size() == 4);
     for (const char* behave :
-         {"http_chunks=5", "http_chunks=1,utf8,split", "split", "split=3,utf8,crlf", "split=100,drip=0.0005", "slow_headers=0.0001"}) {
+         {"http_chunks=5", "http_chunks=1,utf8,split", "split", "split=3,utf8,crlf",
+          "split=100,drip=0.0005", "slow_headers=0.0001"}) {
         INFO(behave);
         const auto [body, chunks] = unchunked(streamed(server, behave));
         CHECK(stamps(body).size() == 4);
@@ -241,7 +268,8 @@ TEST_CASE("stream server: how events and bytes are written") {
     CHECK(answer.size() - answer.find("\r\n\r\n") - 4 == length);
     CHECK(answer.find("transfer-encoding") == std::string::npos);
     CHECK(stamps(answer).size() == 4);
-    for (const auto& [behave, promise] : {std::pair{"until_close", true}, {"connection_close", true}, {"drop", false}}) {
+    for (const auto& [behave, promise] :
+         {std::pair{"until_close", true}, {"connection_close", true}, {"drop", false}}) {
         INFO(behave);
         Client client(server);
         client.ask(quick + behave);
@@ -249,7 +277,8 @@ TEST_CASE("stream server: how events and bytes are written") {
         CHECK(client.error == 0);  // the end of the connection, not of patience
         CHECK((closed.find("connection: close") != std::string::npos) == promise);
         CHECK(stamps(closed).size() == 4);
-        CHECK((closed.find("transfer-encoding") == std::string::npos) == (std::string_view(behave) == "until_close"));
+        CHECK((closed.find("transfer-encoding") == std::string::npos) ==
+              (std::string_view(behave) == "until_close"));
     }
 }
 
@@ -282,7 +311,8 @@ TEST_CASE("stream server: answers that are none, or break off") {
     const std::string failed = asked("error_event=1");
     CHECK(failed.find(R"(data: {"error":{"message":"the engine died")") > failed.find(" t0"));
     CHECK(failed.starts_with("HTTP/1.1 200 "));
-    for (const auto& [behave, tokens, begins] : {std::tuple{"silent", 0, false}, {"stall=0", 0, true}, {"stall=2", 2, true}}) {
+    for (const auto& [behave, tokens, begins] :
+         {std::tuple{"silent", 0, false}, {"stall=0", 0, true}, {"stall=2", 2, true}}) {
         INFO(behave);
         Client client(server, 200);
         client.ask(quick + behave);
@@ -294,15 +324,19 @@ TEST_CASE("stream server: answers that are none, or break off") {
     REQUIRE(server.wait_for_ended(14, 20));
     std::vector<std::string> ends;
     for (const RequestTruth& truth : server.truth()) ends.push_back(truth.end);
-    CHECK(ends == std::vector<std::string>{"status", "status", "redirect", "html", "not_sse", "garbage", "reset", "close", "close",
-                                           "truncated", "error_event", "silent", "stall", "stall"});
+    CHECK(ends == std::vector<std::string>{"status", "status", "redirect", "html", "not_sse",
+                                           "garbage", "reset", "close", "close", "truncated",
+                                           "error_event", "silent", "stall", "stall"});
 }
 
-TEST_CASE("stream server: a share of the requests, a server that loads, one that refuses, one that goes") {
+TEST_CASE(
+    "stream server: a share of the requests, a server that loads, one that refuses, one that "
+    "goes") {
     StreamServer server({.behaviour = parse_behaviour("status=500,share=0.25,first=0,gap=0")});
     int failed = 0;
     for (int i = 0; i < 8; ++i)
-        if (http(server.port(), "/v1/completions", R"({"model":"any","prompt":"a"})").status == 500) ++failed;
+        if (http(server.port(), "/v1/completions", R"({"model":"any","prompt":"a"})").status == 500)
+            ++failed;
     CHECK(failed == 2);
     const StreamServer loading({.behaviour = parse_behaviour("loading=1000")});
     CHECK(http(loading.port(), "/health").status == 503);
@@ -323,8 +357,11 @@ TEST_CASE("stream server: the words of a behaviour") {
     CHECK(parse_behaviour("crlf").crlf == 1);
     CHECK_FALSE(parse_behaviour("").crlf);
     CHECK(merged(parse_behaviour("gap=1,crlf"), parse_behaviour("gap=2")).gap == 2);
-    CHECK(
-        message_of<std::invalid_argument>([] { (void)parse_behaviour("crlf,rest"); }).starts_with("unknown word 'rest'; known: first gap"));
-    CHECK(message_of<std::invalid_argument>([] { (void)parse_behaviour("gap"); }) == "'gap' wants a number: seconds between token chunks");
-    CHECK(message_of<std::invalid_argument>([] { (void)parse_behaviour("gap=-1"); }) == "'gap' wants a number >= 0, got '-1'");
+    CHECK(message_of<std::invalid_argument>([] {
+              (void)parse_behaviour("crlf,rest");
+          }).starts_with("unknown word 'rest'; known: first gap"));
+    CHECK(message_of<std::invalid_argument>([] { (void)parse_behaviour("gap"); }) ==
+          "'gap' wants a number: seconds between token chunks");
+    CHECK(message_of<std::invalid_argument>([] { (void)parse_behaviour("gap=-1"); }) ==
+          "'gap' wants a number >= 0, got '-1'");
 }

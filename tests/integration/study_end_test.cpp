@@ -19,29 +19,39 @@ namespace fs = std::filesystem;
 
 namespace {
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
 
-std::string simulated_study(const std::string& name, const std::string& hardware, const std::string& more = "") {
+std::string simulated_study(const std::string& name, const std::string& hardware,
+                            const std::string& more = "") {
     return "study: " + name + "\nmodel: Qwen/Qwen3-8B\nhardware: " + hardware +
            "\nengine: vllm\n"
-           "workloads: [{workload: small, dataset: {kind: random, input_tokens: 128, output_tokens: 32}, requests: 60, "
+           "workloads: [{workload: small, dataset: {kind: random, input_tokens: 128, "
+           "output_tokens: 32}, requests: 60, "
            "arrival: {concurrency: 16}}]\n"
            "objective: {maximize: total_tokens_per_second}\n"
-           "space: {max_num_seqs: {choice: [4, 8, 16], default: 4}}\nothers: default\nstrategy: exhaustive\n"
+           "space: {max_num_seqs: {choice: [4, 8, 16], default: 4}}\nothers: default\nstrategy: "
+           "exhaustive\n"
            "budget: {trials: 13}\nevaluator: {simulate: {noise: 1%}}\n" +
            more;
 }
 
 }  // namespace
 
-TEST_CASE("study end: the program of on_done gets the verdict as words, and its failure changes no exit code") {
+TEST_CASE(
+    "study end: the program of on_done gets the verdict as words, and its failure changes no exit "
+    "code") {
     const TemporaryFolder folder;
-    std::filesystem::permissions(folder.write("tell", "#!/bin/sh\nfor word; do printf '<%s>' \"$word\"; done > told.txt\n"),
-                                 std::filesystem::perms::owner_all);
+    std::filesystem::permissions(
+        folder.write("tell", "#!/bin/sh\nfor word; do printf '<%s>' \"$word\"; done > told.txt\n"),
+        std::filesystem::perms::owner_all);
     const std::string words = "[\"" + (folder.path() / "tell").string() +
-                              "\", \"{study}: {verdict}\", \"{outcome}\", \"{reason}\", \"{report}\", \"{other} $(id); {\"]";
+                              "\", \"{study}: {verdict}\", \"{outcome}\", \"{reason}\", "
+                              "\"{report}\", \"{other} $(id); {\"]";
     folder.write("study.yaml", simulated_study("a name", "h100-sxm", "on_done: " + words + "\n"));
-    const Ran ended = autotune({"run", "study.yaml", "--directory", "out", "--quiet"}, folder.path());
+    const Ran ended =
+        autotune({"run", "study.yaml", "--directory", "out", "--quiet"}, folder.path());
     INFO(ended.out << ended.err);
     REQUIRE(ended.code == 0);
     const std::string told = read_file(folder.path() / "told.txt");
@@ -53,16 +63,22 @@ TEST_CASE("study end: the program of on_done gets the verdict as words, and its 
 
     // Run again, nothing is new, so nobody is told; with more trials there is.
     fs::remove(folder.path() / "told.txt");
-    REQUIRE(autotune({"run", "study.yaml", "--directory", "out", "--quiet"}, folder.path()).code == 0);
+    REQUIRE(autotune({"run", "study.yaml", "--directory", "out", "--quiet"}, folder.path()).code ==
+            0);
     CHECK_FALSE(fs::exists(folder.path() / "told.txt"));
     std::string larger = simulated_study("a name", "h100-sxm", "on_done: " + words + "\n");
-    for (const auto& [old, now] : {std::pair{"[4, 8, 16]", "[4, 8, 16, 32]"}, std::pair{"trials: 13", "trials: 30"}})
+    for (const auto& [old, now] :
+         {std::pair{"[4, 8, 16]", "[4, 8, 16, 32]"}, std::pair{"trials: 13", "trials: 30"}})
         larger.replace(larger.find(old), std::string(old).size(), now);
     folder.write("study.yaml", larger);
-    REQUIRE(autotune({"run", "study.yaml", "--directory", "out", "--quiet", "--accept-changes"}, folder.path()).code == 0);
+    REQUIRE(autotune({"run", "study.yaml", "--directory", "out", "--quiet", "--accept-changes"},
+                     folder.path())
+                .code == 0);
     CHECK(fs::exists(folder.path() / "told.txt"));
 
-    folder.write("fails.yaml", simulated_study("fails", "h100-sxm", "on_done: [/bin/sh, -c, \"echo no mail; exit 4\"]\n"));
+    folder.write(
+        "fails.yaml",
+        simulated_study("fails", "h100-sxm", "on_done: [/bin/sh, -c, \"echo no mail; exit 4\"]\n"));
     const Ran fails = autotune({"run", "fails.yaml", "--quiet"}, folder.path());
     CHECK(fails.code == 0);
     CHECK(contains(fails.err, "`on_done`: /bin/sh ended with exit code 4: no mail"));
@@ -77,27 +93,38 @@ TEST_CASE("study end: two studies side by side say what is the same and what is 
     folder.write("a.yaml", simulated_study("a", "h100-sxm"));
     folder.write("b.yaml", simulated_study("bee", "a100-sxm-80gb"));
     for (const char* study : {"a", "b"})
-        REQUIRE(autotune({"run", std::string(study) + ".yaml", "--directory", study, "--quiet"}, folder.path()).code == 0);
-    const Ran shown = autotune({"report", "a.yaml", "--directory", "a", "--beside", "b.yaml", "--beside-directory", "b"}, folder.path());
+        REQUIRE(autotune({"run", std::string(study) + ".yaml", "--directory", study, "--quiet"},
+                         folder.path())
+                    .code == 0);
+    const Ran shown = autotune(
+        {"report", "a.yaml", "--directory", "a", "--beside", "b.yaml", "--beside-directory", "b"},
+        folder.path());
     INFO(shown.out << shown.err);
     REQUIRE(shown.code == 0);
     CHECK(contains(shown.out, "# Two studies side by side"));
     CHECK(contains(shown.out, "|  | A: a | B: bee |"));
     CHECK(contains(shown.out, "| verdict | Recommended: +"));
-    CHECK(contains(shown.out, "3 configurations pass in both. B against A in total_tokens_per_second: -"));
+    CHECK(contains(shown.out,
+                   "3 configurations pass in both. B against A in total_tokens_per_second: -"));
     CHECK(contains(shown.out, "hardware"));
     CHECK(contains(shown.out, "## Recommended settings that differ\n\nNone.\n"));
 
-    const Ran json =
-        autotune({"report", "a.yaml", "--directory", "a", "--beside", "b.yaml", "--beside-directory", "b", "--json"}, folder.path());
+    const Ran json = autotune({"report", "a.yaml", "--directory", "a", "--beside", "b.yaml",
+                               "--beside-directory", "b", "--json"},
+                              folder.path());
     const auto object = nlohmann::json::parse(json.out);
     CHECK(object.at("in_both").at("configurations") == 3);
-    CHECK(object.at("in_both").at("b_against_a").at("high").get<double>() < 0);  // an A100 is slower in all of them
-    CHECK(object.at("a").at("recommended").at("value").get<double>() > object.at("b").at("recommended").at("value").get<double>());
+    CHECK(object.at("in_both").at("b_against_a").at("high").get<double>() <
+          0);  // an A100 is slower in all of them
+    CHECK(object.at("a").at("recommended").at("value").get<double>() >
+          object.at("b").at("recommended").at("value").get<double>());
     CHECK(object.at("different_settings").empty());
 
-    const Ran same = autotune({"report", "a.yaml", "--directory", "a", "--beside", "a.yaml", "--beside-directory", "a"}, folder.path());
+    const Ran same = autotune(
+        {"report", "a.yaml", "--directory", "a", "--beside", "a.yaml", "--beside-directory", "a"},
+        folder.path());
     CHECK(contains(same.out, "## What is not the same\n\nNothing.\n"));
     CHECK(contains(same.out, "B against A in total_tokens_per_second: +0.00 %"));
-    CHECK(autotune({"report", "a.yaml", "--directory", "a", "--beside", "no.yaml"}, folder.path()).code == 2);
+    CHECK(autotune({"report", "a.yaml", "--directory", "a", "--beside", "no.yaml"}, folder.path())
+              .code == 2);
 }

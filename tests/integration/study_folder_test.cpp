@@ -22,7 +22,8 @@ using namespace servetune::test;
 namespace {
 
 namespace fs = std::filesystem;
-const fs::path fast_study = fs::path(SERVETUNE_SOURCE) / "search_spaces/published/qwen3-14b-h100/study.yaml";
+const fs::path fast_study =
+    fs::path(SERVETUNE_SOURCE) / "search_spaces/published/qwen3-14b-h100/study.yaml";
 
 std::size_t trials_in(const fs::path& folder) {
     try {
@@ -34,11 +35,13 @@ std::size_t trials_in(const fs::path& folder) {
 
 }  // namespace
 
-TEST_CASE("a study's folder that is moved in mid-run ends the run with an error, put back, it goes on") {
+TEST_CASE(
+    "a study's folder that is moved in mid-run ends the run with an error, put back, it goes on") {
     const TemporaryFolder folder;
-    const fs::path study =
-        folder.write("slow.yaml", "use: " + fast_study.string() + "\nstudy: slow\nevaluator: {replay: {table: " +
-                                      (fast_study.parent_path() / "results.csv").string() + ", unmeasured: exclude, delay: 300ms}}\n");
+    const fs::path study = folder.write(
+        "slow.yaml", "use: " + fast_study.string() + "\nstudy: slow\nevaluator: {replay: {table: " +
+                         (fast_study.parent_path() / "results.csv").string() +
+                         ", unmeasured: exclude, delay: 300ms}}\n");
     const fs::path directory = folder.path() / "slow";
     std::size_t recorded = 0;
     {
@@ -49,7 +52,8 @@ TEST_CASE("a study's folder that is moved in mid-run ends the run with an error,
         INFO(process.err());
         REQUIRE(code == 3);
         CHECK(process.err() ==
-              "autotune: journal slow/study.db: slow/study.db was removed, moved or replaced while the study ran, so nothing more can be "
+              "autotune: journal slow/study.db: slow/study.db was removed, moved or replaced while "
+              "the study ran, so nothing more can be "
               "recorded; put back what was there and run again, or choose another --directory\n");
         CHECK_FALSE(fs::exists(directory));
         recorded = trials_in(folder.path() / "away");
@@ -62,24 +66,29 @@ TEST_CASE("a study's folder that is moved in mid-run ends the run with an error,
     CHECK(trials_in(directory) == 15);
 }
 
-TEST_CASE("another user reads a study: status, report, explain, and what another study learns from it") {
+TEST_CASE(
+    "another user reads a study: status, report, explain, and what another study learns from it") {
     const TemporaryFolder folder;
     fs::permissions(folder.path(), static_cast<fs::perms>(0755));
     const std::string study = fast_study.string();
     REQUIRE(autotune({"run", study, "--directory", "kept", "--quiet"}, folder.path()).code == 0);
-    const std::vector<std::string> as_nobody{"/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", SERVETUNE_PROGRAM};
+    const std::vector<std::string> as_nobody{"/usr/bin/setpriv", "--reuid=65534", "--regid=65534",
+                                             "--clear-groups", SERVETUNE_PROGRAM};
     std::vector<std::string> version = as_nobody;
     version.emplace_back("--version");
     if (geteuid() != 0 || ran(version, folder.path()).code != 0) {
-        std::cout << "skipped: only root can become somebody else, who must be allowed to start the program\n";
+        std::cout << "skipped: only root can become somebody else, who must be allowed to start "
+                     "the program\n";
         return;
     }
     const std::string kept = (folder.path() / "kept").string();
     for (const std::vector<std::string>& words :
          {std::vector<std::string>{"status", study, "--directory", kept},
           std::vector<std::string>{"status", study, "--directory", kept, "--json"},
-          std::vector<std::string>{"report", study, "--directory", kept}, std::vector<std::string>{"explain", study, "--directory", kept},
-          std::vector<std::string>{"explain", study, "--directory", kept, "--strategy", "bayesian", "--learn-from", kept + "/study.db"},
+          std::vector<std::string>{"report", study, "--directory", kept},
+          std::vector<std::string>{"explain", study, "--directory", kept},
+          std::vector<std::string>{"explain", study, "--directory", kept, "--strategy", "bayesian",
+                                   "--learn-from", kept + "/study.db"},
           std::vector<std::string>{"render", study}}) {
         INFO(words.front());
         const Ran own = autotune(words, folder.path());
@@ -89,10 +98,12 @@ TEST_CASE("another user reads a study: status, report, explain, and what another
         CHECK(other.code == own.code);
         CHECK(other.out == own.out);
         CHECK(other.err == own.err);
-        CHECK(own.code == (words.back().ends_with("study.db") ? 2 : 0));  // a study does not learn from itself
+        CHECK(own.code ==
+              (words.back().ends_with("study.db") ? 2 : 0));  // a study does not learn from itself
     }
     std::size_t files = 0;
-    for (const auto& entry : fs::directory_iterator(kept)) files += entry.path().filename().string().starts_with("study.") ? 1 : 0;
+    for (const auto& entry : fs::directory_iterator(kept))
+        files += entry.path().filename().string().starts_with("study.") ? 1 : 0;
     CHECK(files == 2);  // study.db and study.lock: reading has left nothing
 }
 
@@ -100,19 +111,25 @@ TEST_CASE("a FIFO in the place of run.log or a report does not stop a study") {
     const TemporaryFolder folder;
     fs::create_directory(folder.path() / "d");
     REQUIRE(mkfifo((folder.path() / "d/run.log").c_str(), 0600) == 0);
-    ChildProcess process({SERVETUNE_PROGRAM, "run", fast_study.string(), "--directory", "d", "--quiet"}, folder.path());
+    ChildProcess process(
+        {SERVETUNE_PROGRAM, "run", fast_study.string(), "--directory", "d", "--quiet"},
+        folder.path());
     const auto code = process.wait_at_most(std::chrono::seconds(60));
     CHECK(code == 0);
-    CHECK(process.err() == "autotune: there will be no run.log: d/run.log is not a regular file; remove it\n");
+    CHECK(process.err() ==
+          "autotune: there will be no run.log: d/run.log is not a regular file; remove it\n");
     CHECK(trials_in(folder.path() / "d") == 15);
 
     const fs::path report = folder.path() / "d/report.md";
     fs::remove(report);
     REQUIRE(mkfifo(report.c_str(), 0600) == 0);
-    ChildProcess second({SERVETUNE_PROGRAM, "run", fast_study.string(), "--directory", "d", "--quiet"}, folder.path());
+    ChildProcess second(
+        {SERVETUNE_PROGRAM, "run", fast_study.string(), "--directory", "d", "--quiet"},
+        folder.path());
     CHECK(second.wait_at_most(std::chrono::seconds(60)) == 3);
     CHECK(has(second.err(),
-              "autotune: cannot write d/report.md: it is a FIFO, and no process has opened it for reading\n"
+              "autotune: cannot write d/report.md: it is a FIFO, and no process has opened it for "
+              "reading\n"
               "the journal is complete; 'autotune report' prints the report\n"));
     CHECK(fs::is_fifo(fs::symlink_status(report)));
 }
@@ -120,7 +137,8 @@ TEST_CASE("a FIFO in the place of run.log or a report does not stop a study") {
 TEST_CASE("an option that names a link or a device writes there") {
     const TemporaryFolder folder;
     folder.write("d.md",
-                 "============ Serving Benchmark Result ============\nSuccessful requests: 1000\nTotal Token throughput (tok/s): "
+                 "============ Serving Benchmark Result ============\nSuccessful requests: "
+                 "1000\nTotal Token throughput (tok/s): "
                  "100\n====================\n");
     folder.write("table.csv", "old");
     fs::create_symlink("table.csv", folder.path() / "link.csv");
@@ -132,7 +150,8 @@ TEST_CASE("an option that names a link or a device writes there") {
     CHECK(printed.out == read_file(folder.path() / "table.csv"));
 
     const fs::path device = folder.path() / "null";
-    if (mknod(device.c_str(), S_IFCHR | 0600, makedev(1, 3)) != 0 || access(device.c_str(), W_OK) != 0) {
+    if (mknod(device.c_str(), S_IFCHR | 0600, makedev(1, 3)) != 0 ||
+        access(device.c_str(), W_OK) != 0) {
         std::cout << "skipped: this user may not make devices\n";
         return;
     }

@@ -16,7 +16,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-Ran suggested(const std::string& model, const std::string& hardware, const std::string& engine, bool json = true) {
+Ran suggested(const std::string& model, const std::string& hardware, const std::string& engine,
+              bool json = true) {
     const TemporaryFolder folder;
     std::vector<std::string> words{"suggest", model, "--hardware", hardware, "--engine", engine};
     if (json) words.push_back("--json");
@@ -25,11 +26,14 @@ Ran suggested(const std::string& model, const std::string& hardware, const std::
 
 }  // namespace
 
-TEST_CASE("suggest: ten well-known models on five chips: a recipe with its source, a guess with its error, or a reason") {
+TEST_CASE(
+    "suggest: ten well-known models on five chips: a recipe with its source, a guess with its "
+    "error, or a reason") {
     std::size_t recipes = 0, guesses = 0;
     for (const char* model :
-         {"meta-llama/Llama-3.3-70B-Instruct", "meta-llama/Llama-3.1-8B-Instruct", "Qwen/Qwen3-8B", "Qwen/Qwen3-14B-FP8", "Qwen/Qwen3-32B",
-          "Qwen/Qwen3-30B-A3B", "deepseek-ai/DeepSeek-R1", "openai/gpt-oss-120b", "openai/gpt-oss-20b", "zai-org/GLM-4.6-FP8"})
+         {"meta-llama/Llama-3.3-70B-Instruct", "meta-llama/Llama-3.1-8B-Instruct", "Qwen/Qwen3-8B",
+          "Qwen/Qwen3-14B-FP8", "Qwen/Qwen3-32B", "Qwen/Qwen3-30B-A3B", "deepseek-ai/DeepSeek-R1",
+          "openai/gpt-oss-120b", "openai/gpt-oss-20b", "zai-org/GLM-4.6-FP8"})
         for (const char* chip : {"h100-sxm", "h200-sxm", "b200-sxm", "mi300x", "a100-sxm-80gb"})
             for (const char* engine : {"vllm", "sglang"}) {
                 const Ran ran = suggested(model, chip, engine);
@@ -46,10 +50,12 @@ TEST_CASE("suggest: ten well-known models on five chips: a recipe with its sourc
                 } else if (kind == "guess") {
                     ++guesses;
                     CHECK(ran.code == 0);
-                    CHECK((has(said.at("error"), "half of them were off by at most ") || has(said.at("error"), "not known: ")));
+                    CHECK((has(said.at("error"), "half of them were off by at most ") ||
+                           has(said.at("error"), "not known: ")));
                     CHECK(has(said.at("command"), model));
                     CHECK_FALSE(said.contains("source"));
-                    if (said.at("within_error").get<bool>()) CHECK(said.at("quality_not_measured").empty());
+                    if (said.at("within_error").get<bool>())
+                        CHECK(said.at("quality_not_measured").empty());
                 } else {
                     CHECK((ran.code == 1 || ran.code == 4));
                     CHECK_FALSE(said.at("reason").get<std::string>().empty());
@@ -65,13 +71,18 @@ TEST_CASE("suggest: the text names source, chip and version, and says that nothi
     INFO(ran.out << ran.err);
     CHECK(ran.code == 0);
     CHECK(ran.out.starts_with("vllm serve Qwen/Qwen3.5-9B --"));
-    for (const char* part : {"--performance-mode=throughput", "--max-num-seqs=512", "on: 1 x h100-sxm, vllm 0.", "source: https://",
-                             "(Apache-2.0)", "its source measured: +2.09 %", "memory by the cost model:", "Nothing was measured here."})
+    for (const char* part :
+         {"--performance-mode=throughput", "--max-num-seqs=512", "on: 1 x h100-sxm, vllm 0.",
+          "source: https://", "(Apache-2.0)", "its source measured: +2.09 %",
+          "memory by the cost model:", "Nothing was measured here."})
         CHECK(has(ran.out, part));
 }
 
-TEST_CASE("suggest: a recipe that does not fit the chip is passed over, and a guess says that it is one") {
-    const Ran ran = suggested("meta-llama/Llama-3.3-70B-Instruct", "h100-pcie", "tensorrt-llm", false);
+TEST_CASE(
+    "suggest: a recipe that does not fit the chip is passed over, and a guess says that it is "
+    "one") {
+    const Ran ran =
+        suggested("meta-llama/Llama-3.3-70B-Instruct", "h100-pcie", "tensorrt-llm", false);
     INFO(ran.out << ran.err);
     CHECK(ran.code == 0);
     CHECK(has(ran.out, "passed over: https://"));
@@ -79,7 +90,9 @@ TEST_CASE("suggest: a recipe that does not fit the chip is passed over, and a gu
     CHECK(has(ran.out, "error of such predictions: "));
 }
 
-TEST_CASE("suggest: an unknown model is said to be unknown, with what to do, and a file of its facts is taken") {
+TEST_CASE(
+    "suggest: an unknown model is said to be unknown, with what to do, and a file of its facts is "
+    "taken") {
     const Ran unknown = suggested("org/Nobody-Knows-3B", "h100-sxm", "vllm", false);
     INFO(unknown.out << unknown.err);
     CHECK(unknown.code == 1);
@@ -87,9 +100,13 @@ TEST_CASE("suggest: an unknown model is said to be unknown, with what to do, and
     CHECK(has(unknown.out, "autotune init --model org/Nobody-Knows-3B"));
     CHECK_FALSE(has(unknown.out, "vllm serve"));
 
-    std::string facts = read_file(std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces/models/qwen3-4b.yaml");
+    std::string facts =
+        read_file(std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces/models/qwen3-4b.yaml");
     facts = replaced(facts, "model: Qwen/Qwen3-4B", "model: org/Nobody-Knows-3B");
-    facts = replaced(facts, facts.substr(facts.find("also:"), facts.find('\n', facts.find("also:")) - facts.find("also:")), "also: []");
+    facts = replaced(facts,
+                     facts.substr(facts.find("also:"),
+                                  facts.find('\n', facts.find("also:")) - facts.find("also:")),
+                     "also: []");
     const TemporaryFolder folder;
     const std::string file = folder.write("own.yaml", facts).string();
     const Ran own = suggested(file, "l40s", "vllm", false);
@@ -99,17 +116,24 @@ TEST_CASE("suggest: an unknown model is said to be unknown, with what to do, and
     CHECK(has(own.out, "GUESS of the cost model"));
 }
 
-TEST_CASE("suggest: a gain within the error of predictions is none, and the end of an id names the model") {
+TEST_CASE(
+    "suggest: a gain within the error of predictions is none, and the end of an id names the "
+    "model") {
     const Ran ran = suggested("meta-llama/Llama-3.3-70B-Instruct", "h100-sxm", "vllm", false);
     INFO(ran.out << ran.err);
     CHECK(has(ran.out, "this is the default: the largest predicted gain, "));
     CHECK_FALSE(has(ran.out, "kv-cache-dtype"));
     CHECK(has(ran.out,
-              "error of such predictions: on h100-sxm half of them were off by at most 11 %, nine of ten by at most 19 %: "
+              "error of such predictions: on h100-sxm half of them were off by at most 11 %, nine "
+              "of ten by at most 19 %: "
               "checked with 1 measured configuration of vllm 0.24 with Qwen3-8B\n"));
-    CHECK(has(ran.out, "autotune init --model meta-llama/Llama-3.3-70B-Instruct --engine vllm --hardware h100-sxm --gpus 4"));
-    CHECK(has(suggested("gpt-oss-120b", "h100-sxm", "vllm", false).out, "vllm serve openai/gpt-oss-120b --"));
-    CHECK(has(suggested("llama-3.3-70b", "h100-sxm", "vllm", false).out, "take care: an engine looks for a folder 'llama-3.3-70b'"));
+    CHECK(has(ran.out,
+              "autotune init --model meta-llama/Llama-3.3-70B-Instruct --engine vllm --hardware "
+              "h100-sxm --gpus 4"));
+    CHECK(has(suggested("gpt-oss-120b", "h100-sxm", "vllm", false).out,
+              "vllm serve openai/gpt-oss-120b --"));
+    CHECK(has(suggested("llama-3.3-70b", "h100-sxm", "vllm", false).out,
+              "take care: an engine looks for a folder 'llama-3.3-70b'"));
 }
 
 TEST_CASE("suggest: unknown hardware and engines are usage errors with the nearest names") {
@@ -121,10 +145,14 @@ TEST_CASE("suggest: unknown hardware and engines are usage errors with the neare
     CHECK(has(engine.err, "known: vllm"));
 }
 
-TEST_CASE("suggest: a quantized checkpoint that a recipe's source served is offered beside, its quality not measured") {
+TEST_CASE(
+    "suggest: a quantized checkpoint that a recipe's source served is offered beside, its quality "
+    "not measured") {
     const Ran text = suggested("meta-llama/Llama-3.3-70B-Instruct", "h200-sxm", "vllm", false);
     INFO(text.out << text.err);
-    CHECK(has(text.out, "in fp8, quality not measured, on 1 x h200-sxm: vllm serve nvidia/Llama-3.3-70B-Instruct-FP8 --"));
+    CHECK(has(text.out,
+              "in fp8, quality not measured, on 1 x h200-sxm: vllm serve "
+              "nvidia/Llama-3.3-70B-Instruct-FP8 --"));
     CHECK(has(text.out, "  source: https://github.com/vllm-project/recipes/"));
     CHECK(has(suggested("meta-llama/Llama-3.3-70B-Instruct", "h100-sxm", "vllm", false).out,
               "passed over: nvidia/Llama-3.3-70B-Instruct-FP8 as in https://"));
@@ -136,8 +164,12 @@ TEST_CASE("suggest: a quantized checkpoint that a recipe's source served is offe
     CHECK(one.at("quality_measured") == false);
     CHECK(has(one.at("command"), "--model-path Qwen/Qwen3-8B-FP8"));
     CHECK(has(json.at("command"), "--model-path Qwen/Qwen3-8B"));
-    CHECK(Json::parse(suggested("Qwen/Qwen3-8B-FP8", "h100-sxm", "sglang").out).at("quantized").empty());
-    CHECK(Json::parse(suggested("Qwen/Qwen3-8B", "h100-sxm", "vllm").out).at("quantized").empty());  // no source names one
+    CHECK(Json::parse(suggested("Qwen/Qwen3-8B-FP8", "h100-sxm", "sglang").out)
+              .at("quantized")
+              .empty());
+    CHECK(Json::parse(suggested("Qwen/Qwen3-8B", "h100-sxm", "vllm").out)
+              .at("quantized")
+              .empty());  // no source names one
 }
 
 TEST_CASE("suggest: an engine that takes files is not given a hub's id") {
@@ -146,9 +178,13 @@ TEST_CASE("suggest: an engine that takes files is not given a hub's id") {
     CHECK(ran.code == 0);
     CHECK(ran.out.starts_with("llama-server --model Qwen3-8B.gguf --"));
     CHECK(has(ran.out,
-              "take care: llama.cpp takes a model as a .gguf file, and Qwen/Qwen3-8B is none: put the path of yours in place of "
+              "take care: llama.cpp takes a model as a .gguf file, and Qwen/Qwen3-8B is none: put "
+              "the path of yours in place of "
               "Qwen3-8B.gguf, or '--hf-repo OWNER/NAME'"));
-    CHECK(Json::parse(suggested("Qwen/Qwen3-8B", "h100-sxm", "llama.cpp").out).at("missing").get<std::string>().starts_with("llama.cpp"));
+    CHECK(Json::parse(suggested("Qwen/Qwen3-8B", "h100-sxm", "llama.cpp").out)
+              .at("missing")
+              .get<std::string>()
+              .starts_with("llama.cpp"));
     CHECK(Json::parse(suggested("Qwen/Qwen3-8B", "h100-sxm", "vllm").out).at("missing") == "");
 }
 
@@ -158,7 +194,8 @@ TEST_CASE("suggest: the nearest known models are of the same family and size") {
     CHECK(ran.code == 1);
     const std::string list = ran.out.substr(ran.out.find("Nearest known models: "));
     CHECK(list.starts_with("Nearest known models: Qwen/Qwen3.5-9B, Qwen/Qwen3-8B, "));
-    CHECK(has(suggested("meta-llama/Llama-5-60B", "h100-sxm", "vllm", false).out, "Nearest known models: meta-llama/Llama-3"));
+    CHECK(has(suggested("meta-llama/Llama-5-60B", "h100-sxm", "vllm", false).out,
+              "Nearest known models: meta-llama/Llama-3"));
 }
 
 TEST_CASE("suggest: why a flag is left out is said before the rule that forbids it") {
@@ -166,20 +203,24 @@ TEST_CASE("suggest: why a flag is left out is said before the rule that forbids 
     INFO(ran.out << ran.err);
     CHECK_FALSE(has(ran.out, "it breaks the rule"));
     CHECK_FALSE(has(ran.out, "twin"));
-    CHECK(has(ran.out, "left out: 'VLLM_USE_DEEP_GEMM=0': vllm has it to 0.21 only, and this is for 0."));
+    CHECK(has(ran.out,
+              "left out: 'VLLM_USE_DEEP_GEMM=0': vllm has it to 0.21 only, and this is for 0."));
 }
 
 TEST_CASE("validate: a study whose engine takes files and whose model is a hub's id is told so") {
     const TemporaryFolder folder;
     const auto validated = [&](const std::string& model) {
-        folder.write("s.yaml", "study: s\nmodel: " + model +
-                                   "\nengine: llama.cpp\nothers: default\nspace: {threads: [2, 4]}\nworkloads: [{workload: w, dataset: "
-                                   "{kind: random, input_tokens: 8, output_tokens: 8}, requests: 10}]\n"
-                                   "objective: {maximize: output_tokens_per_second}\nevaluator: deploy\n");
+        folder.write("s.yaml",
+                     "study: s\nmodel: " + model +
+                         "\nengine: llama.cpp\nothers: default\nspace: {threads: [2, "
+                         "4]}\nworkloads: [{workload: w, dataset: "
+                         "{kind: random, input_tokens: 8, output_tokens: 8}, requests: 10}]\n"
+                         "objective: {maximize: output_tokens_per_second}\nevaluator: deploy\n");
         const Ran ran = autotune({"validate", "s.yaml"}, folder.path());
         return ran.out + ran.err;
     };
-    CHECK(
-        has(validated("Qwen/Qwen3-8B"), "llama.cpp takes a model as a .gguf file, and Qwen/Qwen3-8B is none: name the file under `model`"));
+    CHECK(has(validated("Qwen/Qwen3-8B"),
+              "llama.cpp takes a model as a .gguf file, and Qwen/Qwen3-8B is none: name the file "
+              "under `model`"));
     CHECK_FALSE(has(validated("models/Qwen3-8B-Q8_0.GGUF"), "takes a model as"));
 }

@@ -32,27 +32,31 @@ const std::string failure_reason = "CUDA out of memory: tried to allocate 20.00 
 fs::path watched_study(const TemporaryFolder& folder, const std::string& delay = "150ms") {
     folder.write("t.csv",
                  "max_num_batched_tokens,max_num_seqs,status,total_tokens_per_second,message\n"
-                 "2048,128,ok,1000,\n2048,256,ok,1100,\n2048,512,ok,1200,\n8192,128,ok,1300,\n8192,256,out_of_memory,,\"" +
+                 "2048,128,ok,1000,\n2048,256,ok,1100,\n2048,512,ok,1200,\n8192,128,ok,1300,\n8192,"
+                 "256,out_of_memory,,\"" +
                      failure_reason + "\"\n8192,512,ok,900,\n");
-    return folder.write("study.yaml",
-                        "study: watched\nmodel: m\nengine: vllm\nothers: default\nstrategy: exhaustive\n"
-                        "workloads: [{workload: w, dataset: {kind: random, input_tokens: 1, output_tokens: 1}}]\n"
-                        "objective: {maximize: total_tokens_per_second}\n"
-                        "space: {max_num_batched_tokens: {choice: [2048, 8192], default: 2048}, max_num_seqs: {choice: [128, 256, 512], "
-                        "default: 128}}\n"
-                        "budget: {trials: 10000, wall_clock: 5min}\nevaluator: {replay: {table: t.csv, delay: " +
-                            delay + "}}\n");
+    return folder.write(
+        "study.yaml",
+        "study: watched\nmodel: m\nengine: vllm\nothers: default\nstrategy: exhaustive\n"
+        "workloads: [{workload: w, dataset: {kind: random, input_tokens: 1, output_tokens: 1}}]\n"
+        "objective: {maximize: total_tokens_per_second}\n"
+        "space: {max_num_batched_tokens: {choice: [2048, 8192], default: 2048}, max_num_seqs: "
+        "{choice: [128, 256, 512], "
+        "default: 128}}\n"
+        "budget: {trials: 10000, wall_clock: 5min}\nevaluator: {replay: {table: t.csv, delay: " +
+            delay + "}}\n");
 }
 
 std::size_t rows_with(const ShownRows& shown, const std::string& what) {
-    return static_cast<std::size_t>(
-        std::count_if(shown.rows().begin(), shown.rows().end(), [&](const auto& row) { return has(row, what); }));
+    return static_cast<std::size_t>(std::count_if(shown.rows().begin(), shown.rows().end(),
+                                                  [&](const auto& row) { return has(row, what); }));
 }
 
 std::size_t told_in(const fs::path& folder) {
     try {
         const auto trials = SqliteJournal::read(folder).trials();
-        return static_cast<std::size_t>(std::count_if(trials.begin(), trials.end(), [](const Trial& trial) { return trial.told(); }));
+        return static_cast<std::size_t>(std::count_if(
+            trials.begin(), trials.end(), [](const Trial& trial) { return trial.told(); }));
     } catch (const Error&) {
         return 0;  // not there yet
     }
@@ -76,8 +80,8 @@ TEST_CASE("completion: shells offer the commands, options and words of the progr
     const std::string bash = script("bash");
     const auto offered = [&](const std::string& words, int at) {
         return ran({"/bin/bash", "--norc", "-c",
-                    "source " + bash + "; COMP_WORDS=(" + words + "); COMP_CWORD=" + std::to_string(at) +
-                        "; _autotune; printf '%s\\n' \"${COMPREPLY[@]}\""},
+                    "source " + bash + "; COMP_WORDS=(" + words + "); COMP_CWORD=" +
+                        std::to_string(at) + "; _autotune; printf '%s\\n' \"${COMPREPLY[@]}\""},
                    folder.path())
             .out;
     };
@@ -91,23 +95,25 @@ TEST_CASE("completion: shells offer the commands, options and words of the progr
     const std::string zsh = script("zsh");
     if (std::filesystem::exists("/usr/bin/zsh")) {
         const Ran checked = ran({"/usr/bin/zsh", "-f", "-c",
-                                 "autoload -Uz compinit; compinit -u -d " + (folder.path() / "dump").string() + "; source " + zsh +
-                                     "; print $_comps[autotune]; _arguments() { print -l -- \"$@\" }; words=(autotune export s.yaml --f); "
+                                 "autoload -Uz compinit; compinit -u -d " +
+                                     (folder.path() / "dump").string() + "; source " + zsh +
+                                     "; print $_comps[autotune]; _arguments() { print -l -- \"$@\" "
+                                     "}; words=(autotune export s.yaml --f); "
                                      "CURRENT=4; _autotune"},
                                 folder.path());
         INFO(checked.err);
         CHECK(checked.code == 0);
         CHECK(checked.err.empty());
         CHECK(checked.out.starts_with("_autotune\n"));
-        CHECK(has(
-            checked.out,
-            "\n--format=[Format; optuna is an SQLite storage, record a folder that others can check]:value:(csv jsonl optuna record)\n"));
+        CHECK(has(checked.out,
+                  "\n--format=[Format; optuna is an SQLite storage, record a folder that others "
+                  "can check]:value:(csv jsonl optuna record)\n"));
     } else WARN("skipped: there is no zsh");
     const std::string fish = script("fish");
     if (std::filesystem::exists("/usr/bin/fish")) {
         const auto of_fish = [&](const std::string& line) {
-            return ran({"/usr/bin/env", "HOME=" + folder.path().string(), "/usr/bin/fish", "--no-config", "-c",
-                        "source " + fish + "; complete -C'" + line + "'"},
+            return ran({"/usr/bin/env", "HOME=" + folder.path().string(), "/usr/bin/fish",
+                        "--no-config", "-c", "source " + fish + "; complete -C'" + line + "'"},
                        folder.path())
                 .out;
         };
@@ -119,16 +125,19 @@ TEST_CASE("completion: shells offer the commands, options and words of the progr
 
 TEST_CASE("help: in plain words for every command, without names of types and checks") {
     const TemporaryFolder folder;
-    std::vector<std::string> pages{autotune({"--help"}, folder.path()).out, autotune({"man"}, folder.path()).out};
+    std::vector<std::string> pages{autotune({"--help"}, folder.path()).out,
+                                   autotune({"man"}, folder.path()).out};
     std::istringstream lines(pages.front().substr(pages.front().find("Subcommands:\n") + 13));
     for (std::string line; std::getline(lines, line) && !line.empty();)
-        pages.push_back(autotune({line.substr(2, line.find(' ', 2) - 2), "--help"}, folder.path()).out);
+        pages.push_back(
+            autotune({line.substr(2, line.find(' ', 2) - 2), "--help"}, folder.path()).out);
     CHECK(pages.size() > 20);
     for (std::string page : pages) {
         INFO(page.substr(0, page.find("Options:")));
         const std::string an_object = "{\"temperature\": 0}";
         while (has(page, an_object)) page = replaced(page, an_object, "");
-        for (const char* noise : {"TEXT", "UINT", "INT:", "FLOAT", "POSITIVE", "REQUIRED", "Needs:", "Excludes:", "{", "}"})
+        for (const char* noise : {"TEXT", "UINT", "INT:", "FLOAT", "POSITIVE", "REQUIRED",
+                                  "Needs:", "Excludes:", "{", "}"})
             CHECK_FALSE(has(page, noise));
     }
     const std::string bench = autotune({"bench", "--help"}, folder.path()).out;
@@ -139,7 +148,10 @@ TEST_CASE("help: in plain words for every command, without names of types and ch
     CHECK(has(bench, "with or without /v1 (required)\n"));
     CHECK(has(bench, "random:INPUTxOUTPUT tokens (default: random:512x128)\n"));
     const std::string recommend = autotune({"recommend", "--help"}, folder.path()).out;
-    CHECK(has(recommend, "\n  --as shell|systemd|compose|slurm|kubernetes|llm-d|lws|kserve|dynamo|rayservice|gpustack\n"));
+    CHECK(has(
+        recommend,
+        "\n  --as "
+        "shell|systemd|compose|slurm|kubernetes|llm-d|lws|kserve|dynamo|rayservice|gpustack\n"));
     CHECK(has(recommend, "Port to listen on, 1 to 65535 (default: 8000)\n"));
     const std::string run = autotune({"run", "--help"}, folder.path()).out;
     CHECK(has(run, "\n  --view [VALUE]  "));
@@ -154,22 +166,33 @@ TEST_CASE("options: every number says what it wants in our own words") {
         CHECK(ended.code == 2);
         CHECK(has(ended.err, wanted));
         CHECK(ended.err.size() < 200);
-        for (const char* foreign : {"Could not convert", "not in range"}) CHECK_FALSE(has(ended.err, foreign));
+        for (const char* foreign : {"Could not convert", "not in range"})
+            CHECK_FALSE(has(ended.err, foreign));
     };
     const std::string most = "99999999999999999999";
     says({"run", "s.yaml", "--trials", "0"}, "--trials: an integer of at least 1 wanted, got '0'");
-    says({"run", "s.yaml", "--trials", "1.5"}, "--trials: an integer of at least 1 wanted, got '1.5'");
-    says({"run", "s.yaml", "--trials", most}, "--trials: an integer of at least 1 wanted, got '" + most + "', which is too large");
-    says({"recommend", "s.yaml", "--port", "0"}, "--port: an integer from 1 to 65535 wanted, got '0'");
-    says({"recommend", "s.yaml", "--port", "65536"}, "--port: an integer from 1 to 65535 wanted, got '65536'");
-    says({"recommend", "s.yaml", "--gpus", "-1"}, "--gpus: an integer of at least 0 wanted, got '-1'");
-    says({"explain", "s.yaml", "--trial", "abc"}, "--trial: an integer of at least 0 wanted, got 'abc'");
+    says({"run", "s.yaml", "--trials", "1.5"},
+         "--trials: an integer of at least 1 wanted, got '1.5'");
+    says({"run", "s.yaml", "--trials", most},
+         "--trials: an integer of at least 1 wanted, got '" + most + "', which is too large");
+    says({"recommend", "s.yaml", "--port", "0"},
+         "--port: an integer from 1 to 65535 wanted, got '0'");
+    says({"recommend", "s.yaml", "--port", "65536"},
+         "--port: an integer from 1 to 65535 wanted, got '65536'");
+    says({"recommend", "s.yaml", "--gpus", "-1"},
+         "--gpus: an integer of at least 0 wanted, got '-1'");
+    says({"explain", "s.yaml", "--trial", "abc"},
+         "--trial: an integer of at least 0 wanted, got 'abc'");
     says({"compare", "s.yaml", "--margin", "2"}, "--margin: a share from 0 to 1 wanted, got '2'");
-    says({"compare", "s.yaml", "--margin", "nan"}, "--margin: a share from 0 to 1 wanted, got 'nan'");
-    says({"compare", "s.yaml", "--pairs", "1"}, "--pairs: an integer of at least 2 wanted, got '1'");
-    says({"render", "s.yaml", "--random", "2", "--seed", "-1"}, "--seed: an integer of at least 0 wanted, got '-1'");
+    says({"compare", "s.yaml", "--margin", "nan"},
+         "--margin: a share from 0 to 1 wanted, got 'nan'");
+    says({"compare", "s.yaml", "--pairs", "1"},
+         "--pairs: an integer of at least 2 wanted, got '1'");
+    says({"render", "s.yaml", "--random", "2", "--seed", "-1"},
+         "--seed: an integer of at least 0 wanted, got '-1'");
     for (const char* option : {"--configurations", "--top"})
-        says({"simulate", "s.yaml", option, "0"}, std::string(option) + ": an integer of at least 1 wanted, got '0'");
+        says({"simulate", "s.yaml", option, "0"},
+             std::string(option) + ": an integer of at least 1 wanted, got '0'");
     says({"simulate", "s.yaml", "--seed", "a"}, "--seed: an integer of at least 0 wanted, got 'a'");
 }
 
@@ -180,12 +203,18 @@ TEST_CASE("help: a command or option that there is not is named, with the neares
         CHECK(wrong.code == 2);
         return wrong.err;
     };
-    CHECK(said({"vaildate", "s.yaml"}).starts_with("autotune: there is no command 'vaildate'; nearest: validate\n"));
-    CHECK(said({"bench", "--requets", "3"}).starts_with("autotune bench: there is no option --requets; nearest: --requests"));
+    CHECK(said({"vaildate", "s.yaml"})
+              .starts_with("autotune: there is no command 'vaildate'; nearest: validate\n"));
+    CHECK(said({"bench", "--requets", "3"})
+              .starts_with("autotune bench: there is no option --requets; nearest: --requests"));
     CHECK(said({"bench", "--url=http://x", "--cocurrency=3"})
-              .starts_with("autotune bench: there is no option --cocurrency; nearest: --concurrency"));
-    CHECK(said({"run", "s.yaml", "--serve"}).starts_with("autotune run: there is no option --serve; the page of a run is --view now\n"));
-    CHECK(said({"--verison"}).starts_with("autotune: there is no option --verison; nearest: --version"));
+              .starts_with(
+                  "autotune bench: there is no option --cocurrency; nearest: --concurrency"));
+    CHECK(said({"run", "s.yaml", "--serve"})
+              .starts_with(
+                  "autotune run: there is no option --serve; the page of a run is --view now\n"));
+    CHECK(said({"--verison"})
+              .starts_with("autotune: there is no option --verison; nearest: --version"));
     CHECK(said({"bench"}).starts_with("autotune bench: --url is required\n"));
     CHECK(said({}).starts_with("autotune: A subcommand is required\n"));
     // The value of an option is none, whatever it looks like.
@@ -207,7 +236,8 @@ TEST_CASE("manual: every command and option of --help, and the exit codes of the
         const auto meaning = line.find_first_not_of(' ', end);
         INFO(line);
         REQUIRE(meaning != std::string::npos);
-        CHECK(has(documented, "| " + line.substr(code, end - code) + " | " + line.substr(meaning) + " |\n"));
+        CHECK(has(documented,
+                  "| " + line.substr(code, end - code) + " | " + line.substr(meaning) + " |\n"));
         ++codes;
     }
     CHECK(codes == 10);
@@ -225,31 +255,40 @@ TEST_CASE("manual: every command and option of --help, and the exit codes of the
     CHECK(has(autotune({"--version"}, folder.path()).out, "\nbuilt with "));
 }
 
-TEST_CASE("terminal: log lines stand above the status lines, time left, best and the failure's reason are seen at every width") {
+TEST_CASE(
+    "terminal: log lines stand above the status lines, time left, best and the failure's reason "
+    "are seen at every width") {
     for (const unsigned columns : {60U, 80U, 200U}) {
         const TemporaryFolder folder;
-        OnTerminal program({SERVETUNE_PROGRAM, "run", watched_study(folder).string()}, folder.path(), static_cast<unsigned short>(columns));
+        OnTerminal program({SERVETUNE_PROGRAM, "run", watched_study(folder).string()},
+                           folder.path(), static_cast<unsigned short>(columns));
         std::set<std::string> status;  // the last two rows whenever something has come
         const int code = program.watch([&](const ShownRows& shown) {
             for (const std::string& row : shown.rows()) CHECK(row.size() <= columns);
-            CHECK(rows_with(shown, " of at most ") <= 1);                                   // one status, never a second below an old one
-            for (const std::string& row : shown.rows()) CHECK_FALSE(has(row, " of a..."));  // the bound is there or not
+            CHECK(rows_with(shown, " of at most ") <=
+                  1);  // one status, never a second below an old one
+            for (const std::string& row : shown.rows())
+                CHECK_FALSE(has(row, " of a..."));  // the bound is there or not
             if (shown.rows().size() > 1) status.insert(shown.rows()[shown.rows().size() - 2]);
         });
         INFO(columns << " columns:\n" << program.shown().text());
         CHECK(code == 0);
         CHECK(program.shown().unknown().empty());
-        for (int trial = 0; trial < 6; ++trial) CHECK(rows_with(program.shown(), "trial " + std::to_string(trial) + " | ") == 1);
+        for (int trial = 0; trial < 6; ++trial)
+            CHECK(rows_with(program.shown(), "trial " + std::to_string(trial) + " | ") == 1);
         CHECK(rows_with(program.shown(), " of at most ") == 0);  // gone at the end
-        std::string whole;                                       // a long line goes on in the next row
+        std::string whole;  // a long line goes on in the next row
         for (const std::string& row : program.shown().rows()) {
             const auto begin = row.find_first_not_of(' ');
-            if (begin != std::string::npos) whole += (whole.empty() ? "" : " ") + row.substr(begin, row.find_last_not_of(' ') + 1 - begin);
+            if (begin != std::string::npos)
+                whole += (whole.empty() ? "" : " ") +
+                         row.substr(begin, row.find_last_not_of(' ') + 1 - begin);
         }
         CHECK(has(whole, " | out_of_memory: " + failure_reason));
         CHECK(has(whole, "Recommended: +30.0 % over the default"));
         const auto seen = [&](const std::string& one, const std::string& other) {
-            return std::any_of(status.begin(), status.end(), [&](const auto& row) { return has(row, one) && has(row, other); });
+            return std::any_of(status.begin(), status.end(),
+                               [&](const auto& row) { return has(row, one) && has(row, other); });
         };
         // Before a trial has told what one takes the clock counts; then what is left of six
         // configurations.
@@ -260,12 +299,14 @@ TEST_CASE("terminal: log lines stand above the status lines, time left, best and
     }
 }
 
-TEST_CASE("terminal: into a file go plain lines, without a control character, and with what is left") {
+TEST_CASE(
+    "terminal: into a file go plain lines, without a control character, and with what is left") {
     const TemporaryFolder folder;
     const Ran run = autotune({"run", watched_study(folder).string()}, folder.path());
     INFO(run.err);
     CHECK(run.code == 0);
-    CHECK(std::none_of(run.err.begin(), run.err.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 && c != '\n'; }));
+    CHECK(std::none_of(run.err.begin(), run.err.end(),
+                       [](char c) { return static_cast<unsigned char>(c) < 0x20 && c != '\n'; }));
     CHECK(std::count(run.err.begin(), run.err.end(), '\n') == 6);
     CHECK(has(run.err, "trial 0 | the default | 1000.00 (+0.00 %) | best 1000.00 (+0.00 %) | "));
     CHECK(has(run.err, " | out_of_memory: " + failure_reason + " | best 1"));
@@ -278,10 +319,13 @@ TEST_CASE("terminal: into a file go plain lines, without a control character, an
 TEST_CASE("terminal: a screen that cannot be written to costs no trial") {
     // Full, closed, and with a reader that has gone.
     for (const std::string& how :
-         {std::string("exec \"$@\" 2>/dev/full"), std::string("exec \"$@\" 2>&-"), std::string("exec \"$@\" <&- 2>&-"),
-          std::string("{ sleep 0.3; \"$@\" 2>&1 >&3; echo $? >code; } 3>out | true; exit $(cat code)")}) {
+         {std::string("exec \"$@\" 2>/dev/full"), std::string("exec \"$@\" 2>&-"),
+          std::string("exec \"$@\" <&- 2>&-"),
+          std::string(
+              "{ sleep 0.3; \"$@\" 2>&1 >&3; echo $? >code; } 3>out | true; exit $(cat code)")}) {
         const TemporaryFolder folder;
-        const Ran run = redirected(how, {"run", watched_study(folder, "30ms").string()}, folder.path());
+        const Ran run =
+            redirected(how, {"run", watched_study(folder, "30ms").string()}, folder.path());
         INFO(how << "\n" << run.err);
         CHECK(run.code == 0);
         CHECK(told_in(folder.path() / "watched") == 6);
@@ -294,9 +338,11 @@ TEST_CASE("terminal: a reader that does not read does not hold the study up") {
     const TemporaryFolder folder;
     // The pipe's 64 KiB fill with long lines: `sleep` never reads, and the study ends all the same.
     const std::string study = watched_study(folder, "10ms").string();
-    folder.write("t.csv", replaced(read_file(folder.path() / "t.csv"), failure_reason, std::string(100'000, 'x')));
+    folder.write("t.csv", replaced(read_file(folder.path() / "t.csv"), failure_reason,
+                                   std::string(100'000, 'x')));
     const Ran run = redirected(
-        "{ \"$@\" 2>&1 >/dev/null; echo $? >code; } | { exec 3<&0; while [ ! -e code ]; do sleep 0.1; done; }; "
+        "{ \"$@\" 2>&1 >/dev/null; echo $? >code; } | { exec 3<&0; while [ ! -e code ]; do sleep "
+        "0.1; done; }; "
         "exit $(cat code)",
         {"run", study}, folder.path());
     CHECK(run.code == 0);
@@ -307,7 +353,8 @@ TEST_CASE("terminal: what cannot be printed on standard output is an error with 
     const TemporaryFolder folder;
     const std::string study = watched_study(folder, "0s").string();
     REQUIRE(autotune({"run", study, "--quiet"}, folder.path()).code == 0);
-    const std::string table = SERVETUNE_SOURCE "/search_spaces/published/qwen3-8b-jetson-thor/other-models.csv";
+    const std::string table =
+        SERVETUNE_SOURCE "/search_spaces/published/qwen3-8b-jetson-thor/other-models.csv";
     const std::string document = SERVETUNE_SOURCE "/tests/data/results/sglang.jsonl";
     const std::vector<std::vector<std::string>> commands{
         {"status", study},    {"status", study, "--json"}, {"report", study},
@@ -328,14 +375,18 @@ TEST_CASE("terminal: what cannot be printed on standard output is an error with 
     }
 }
 
-TEST_CASE("terminal: a reader of standard output that has gone ends a command quietly, and takes no trial from a run") {
+TEST_CASE(
+    "terminal: a reader of standard output that has gone ends a command quietly, and takes no "
+    "trial from a run") {
     const TemporaryFolder folder;
     const std::string study = watched_study(folder, "20ms").string();
     // As a shell starts it, and where SIGPIPE is ignored, as below some service managers.
     for (const std::string before : {"", "trap '' PIPE; "}) {
-        const std::string to_nobody = before + "{ sleep 0.3; \"$@\"; echo $? >code; } | true; exit $(cat code)";
+        const std::string to_nobody =
+            before + "{ sleep 0.3; \"$@\"; echo $? >code; } | true; exit $(cat code)";
         fs::remove_all(folder.path() / "watched");
-        for (const auto& words : {std::vector<std::string>{"run", study, "--quiet"}, {"run", study, "--json-lines"}}) {
+        for (const auto& words :
+             {std::vector<std::string>{"run", study, "--quiet"}, {"run", study, "--json-lines"}}) {
             INFO(before << words.back());
             fs::remove_all(folder.path() / "watched");
             const Ran run = redirected(to_nobody, words, folder.path());
@@ -344,7 +395,10 @@ TEST_CASE("terminal: a reader of standard output that has gone ends a command qu
             CHECK(told_in(folder.path() / "watched") == 6);
             CHECK(fs::exists(folder.path() / "watched/report.md"));
         }
-        for (const auto& words : {std::vector<std::string>{"report", study}, {"engines"}, {"schema", "study"}, {"run", "--help"}}) {
+        for (const auto& words : {std::vector<std::string>{"report", study},
+                                  {"engines"},
+                                  {"schema", "study"},
+                                  {"run", "--help"}}) {
             INFO(before << words.front());
             const Ran gone = redirected(to_nobody, words, folder.path());
             CHECK(gone.code == 141);
@@ -359,11 +413,15 @@ TEST_CASE("terminal: a reader of standard output that has gone ends a command qu
     CHECK(told_in(folder.path() / "watched") == 6);
 }
 
-TEST_CASE("signals: what was ignored when the program began stays ignored, as with nohup and in the background of a script") {
+TEST_CASE(
+    "signals: what was ignored when the program began stays ignored, as with nohup and in the "
+    "background of a script") {
     const TemporaryFolder folder;
     {
         const std::string study = watched_study(folder).string();
-        ChildProcess process({"/bin/sh", "-c", "trap '' HUP INT; exec \"$@\"", "sh", SERVETUNE_PROGRAM, "run", study}, folder.path());
+        ChildProcess process({"/bin/sh", "-c", "trap '' HUP INT; exec \"$@\"", "sh",
+                              SERVETUNE_PROGRAM, "run", study},
+                             folder.path());
         REQUIRE(comes_true([&] { return told_in(folder.path() / "watched") >= 1; }));
         for (const int signal : {SIGHUP, SIGINT, SIGHUP, SIGINT}) process.signal(signal);
         const auto code = process.wait_at_most(60s);
@@ -374,20 +432,26 @@ TEST_CASE("signals: what was ignored when the program began stays ignored, as wi
     }
     {
         // The others are still heard.
-        ChildProcess process(
-            {"/bin/sh", "-c", "trap '' HUP INT; exec \"$@\"", "sh", SERVETUNE_PROGRAM, "run", "study.yaml", "--directory", "other"},
-            folder.path());
+        ChildProcess process({"/bin/sh", "-c", "trap '' HUP INT; exec \"$@\"", "sh",
+                              SERVETUNE_PROGRAM, "run", "study.yaml", "--directory", "other"},
+                             folder.path());
         REQUIRE(comes_true([&] { return told_in(folder.path() / "other") >= 1; }));
         process.signal(SIGTERM);
         CHECK(process.wait_at_most(60s) == 130);
-        CHECK(has(process.err(), "stopping; the trial that is running will be repeated by the next run. Once more: stop at once.\n"));
+        CHECK(has(process.err(),
+                  "stopping; the trial that is running will be repeated by the next run. Once "
+                  "more: stop at once.\n"));
     }
 }
 
-TEST_CASE("terminal: colours on a terminal only, and none where NO_COLOR is set or the terminal is dumb") {
+TEST_CASE(
+    "terminal: colours on a terminal only, and none where NO_COLOR is set or the terminal is "
+    "dumb") {
     const auto colours_with = [](const std::string& setting) {
         const TemporaryFolder folder;
-        OnTerminal program({"/usr/bin/env", setting, SERVETUNE_PROGRAM, "run", watched_study(folder, "10ms").string()}, folder.path(), 100);
+        OnTerminal program({"/usr/bin/env", setting, SERVETUNE_PROGRAM, "run",
+                            watched_study(folder, "10ms").string()},
+                           folder.path(), 100);
         CHECK(program.watch([](const ShownRows&) {}) == 0);
         CHECK(program.shown().unknown().empty());
         return program.shown().colours();
@@ -399,15 +463,19 @@ TEST_CASE("terminal: colours on a terminal only, and none where NO_COLOR is set 
     CHECK(colours_with("TERM=dumb").empty());
 }
 
-TEST_CASE("terminal: the status shows the best gain, no interval by one measurement each, and how long the trial has taken") {
+TEST_CASE(
+    "terminal: the status shows the best gain, no interval by one measurement each, and how long "
+    "the trial has taken") {
     const TemporaryFolder folder;
-    OnTerminal program({SERVETUNE_PROGRAM, "run", watched_study(folder, "2500ms").string()}, folder.path(), 200);
+    OnTerminal program({SERVETUNE_PROGRAM, "run", watched_study(folder, "2500ms").string()},
+                       folder.path(), 200);
     std::set<std::string> rows;
     CHECK(program.watch([&](const ShownRows& shown) {
         for (const std::string& row : shown.rows()) rows.insert(row);
     }) == 0);
     const auto seen = [&](const std::string& one, const std::string& other) {
-        return std::any_of(rows.begin(), rows.end(), [&](const auto& row) { return has(row, one) && has(row, other); });
+        return std::any_of(rows.begin(), rows.end(),
+                           [&](const auto& row) { return has(row, one) && has(row, other); });
     };
     CHECK(seen("best 1300.00 (+30.0 %)", "| "));
     CHECK_FALSE(seen("best 1300.00 (+30.0 %)", "| 95 %"));
@@ -415,35 +483,44 @@ TEST_CASE("terminal: the status shows the best gain, no interval by one measurem
     CHECK(seen("  the default", "| 2 s"));  // written anew while the trial goes on
 }
 
-TEST_CASE("terminal: of several workloads of which the worst counts, the progress has the gain of the worst") {
+TEST_CASE(
+    "terminal: of several workloads of which the worst counts, the progress has the gain of the "
+    "worst") {
     const TemporaryFolder folder;
     folder.write("t.csv",
-                 "max_num_seqs,status,total_tokens_per_second,total_tokens_per_second@a,total_tokens_per_second@b\n"
+                 "max_num_seqs,status,total_tokens_per_second,total_tokens_per_second@a,total_"
+                 "tokens_per_second@b\n"
                  "128,ok,316.23,100,1000\n256,ok,367.42,150,900\n");
-    const auto study = folder.write("study.yaml",
-                                    "study: worst\nmodel: m\nengine: vllm\nothers: default\nstrategy: exhaustive\nworkloads:\n"
-                                    "  - {workload: a, dataset: {kind: random, input_tokens: 1, output_tokens: 1}}\n"
-                                    "  - {workload: b, dataset: {kind: random, input_tokens: 1, output_tokens: 1}}\n"
-                                    "objective: {maximize: total_tokens_per_second, over: worst}\n"
-                                    "space: {max_num_seqs: {choice: [128, 256], default: 128}}\nevaluator: {replay: t.csv}\n");
+    const auto study = folder.write(
+        "study.yaml",
+        "study: worst\nmodel: m\nengine: vllm\nothers: default\nstrategy: exhaustive\nworkloads:\n"
+        "  - {workload: a, dataset: {kind: random, input_tokens: 1, output_tokens: 1}}\n"
+        "  - {workload: b, dataset: {kind: random, input_tokens: 1, output_tokens: 1}}\n"
+        "objective: {maximize: total_tokens_per_second, over: worst}\n"
+        "space: {max_num_seqs: {choice: [128, 256], default: 128}}\nevaluator: {replay: t.csv}\n");
     const Ran run = autotune({"run", study.string()}, folder.path());
     INFO(run.err);
     CHECK(run.code == 0);
-    CHECK(has(run.err, "| max_num_seqs = 256 | 367.42 (-10.00 % in the worst workload) | best 316.23 (+0.00 % in the worst workload)"));
+    CHECK(has(run.err,
+              "| max_num_seqs = 256 | 367.42 (-10.00 % in the worst workload) | best 316.23 (+0.00 "
+              "% in the worst workload)"));
     CHECK_FALSE(has(run.err, "+16.2 %"));  // of the mean
 }
 
 TEST_CASE("json lines: an event a line, from the first trial to the report") {
     const TemporaryFolder folder;
-    const Ran run = autotune({"run", watched_study(folder, "10ms").string(), "--json-lines"}, folder.path());
+    const Ran run =
+        autotune({"run", watched_study(folder, "10ms").string(), "--json-lines"}, folder.path());
     INFO(run.out << run.err);
     CHECK(run.code == 0);
     CHECK(run.err.empty());
     std::vector<nlohmann::json> events;
     std::istringstream lines(run.out);
-    for (std::string line; std::getline(lines, line);) events.push_back(nlohmann::json::parse(line));
+    for (std::string line; std::getline(lines, line);)
+        events.push_back(nlohmann::json::parse(line));
     const auto count = [&](const std::string& event) {
-        return std::count_if(events.begin(), events.end(), [&](const auto& one) { return one["event"] == event; });
+        return std::count_if(events.begin(), events.end(),
+                             [&](const auto& one) { return one["event"] == event; });
     };
     CHECK(count("started") == 6);
     CHECK(count("told") == 6);
@@ -451,10 +528,13 @@ TEST_CASE("json lines: an event a line, from the first trial to the report") {
     CHECK(events.back()["event"] == "ended");
     CHECK(events.back()["reason"] == "strategy_finished");
     CHECK(events.back()["report"]["verdict"] == "recommended");
-    const auto last = std::find_if(events.rbegin(), events.rend(), [](const auto& one) { return one["event"] == "told"; });
+    const auto last = std::find_if(events.rbegin(), events.rend(),
+                                   [](const auto& one) { return one["event"] == "told"; });
     CHECK((*last)["best"]["value"] == 1300.0);
     CHECK((*last)["best"]["gain"]["value"].get<double>() == Approx(0.3));
-    CHECK(std::none_of(run.out.begin(), run.out.end(), [](char c) { return c == '\r' || c == '\033'; }));
-    const Ran again = autotune({"run", (folder.path() / "study.yaml").string(), "--json-lines"}, folder.path());
+    CHECK(std::none_of(run.out.begin(), run.out.end(),
+                       [](char c) { return c == '\r' || c == '\033'; }));
+    const Ran again =
+        autotune({"run", (folder.path() / "study.yaml").string(), "--json-lines"}, folder.path());
     CHECK(nlohmann::json::parse(again.out.substr(0, again.out.find('\n')))["event"] == "resumed");
 }

@@ -22,7 +22,8 @@ std::string log_of_requests(std::size_t count) {
     std::string log;
     for (std::size_t i = 0; i < count; ++i)
         log += "{\"timestamp\": " + std::to_string(1795859600 + 0.1 * static_cast<double>(i)) +
-               ", \"prompt_tokens\": " + std::to_string(20 + i) + ", \"completion_tokens\": " + std::to_string(3 + i % 5) + "}\n";
+               ", \"prompt_tokens\": " + std::to_string(20 + i) +
+               ", \"completion_tokens\": " + std::to_string(3 + i % 5) + "}\n";
     return log;
 }
 
@@ -31,24 +32,27 @@ std::string log_of_requests(std::size_t count) {
 TEST_CASE("import: a log becomes a workload, which is sent at its times and twice as fast") {
     const TemporaryFolder folder;
     folder.write("log.jsonl", log_of_requests(12));
-    const Ran made = autotune({"import", "log.jsonl", "--write-workload", "traffic.yaml"}, folder.path());
+    const Ran made =
+        autotune({"import", "log.jsonl", "--write-workload", "traffic.yaml"}, folder.path());
     INFO(made.err);
     REQUIRE(made.code == 0);
     CHECK(made.out.starts_with("12 requests in 1 s (from 2026-11-28 09:53)\n"));
     CHECK(has(made.err, "traffic.yaml and traffic.jsonl are written"));
-    const Ran first =
-        autotune({"init", "--yes", "--engine", "vllm", "--model", "Qwen/Qwen3-8B", "--traffic", "traffic.yaml"}, folder.path());
+    const Ran first = autotune({"init", "--yes", "--engine", "vllm", "--model", "Qwen/Qwen3-8B",
+                                "--traffic", "traffic.yaml"},
+                               folder.path());
     INFO(first.err);
     CHECK(first.code == 0);
     CHECK(has(read_file(folder.path() / "study.yaml"), "workloads: [{use: traffic.yaml}]"));
-    folder.write("fast.yaml", replaced(read_file(folder.path() / "traffic.yaml"), "{rate: timestamps}", "{rate: timestamps, speed: 2}"));
+    folder.write("fast.yaml", replaced(read_file(folder.path() / "traffic.yaml"),
+                                       "{rate: timestamps}", "{rate: timestamps, speed: 2}"));
     const StreamServer server({.behaviour = parse_behaviour("first=0.003,gap=0.001")});
     double last[2] = {0, 0};
     for (const int speed : {1, 2}) {
         const std::string records = "r" + std::to_string(speed) + ".gz";
-        const Ran sent = autotune(
-            {"bench", "--url", server.url(), "--quiet", "--workload", speed == 1 ? "traffic.yaml" : "fast.yaml", "--records", records},
-            folder.path());
+        const Ran sent = autotune({"bench", "--url", server.url(), "--quiet", "--workload",
+                                   speed == 1 ? "traffic.yaml" : "fast.yaml", "--records", records},
+                                  folder.path());
         INFO(sent.err + sent.out);
         CHECK(sent.code == 0);
         const auto rows = read_records(folder.path() / records);
@@ -69,10 +73,12 @@ TEST_CASE("import --write-workload: what it refuses, and that it replaces nothin
         words.insert(words.begin(), "import");
         return autotune(words, folder.path());
     };
-    CHECK(has(run({"log.jsonl", "--write-workload", "traffic"}).err, "a file ending in .yaml wanted, got traffic"));
+    CHECK(has(run({"log.jsonl", "--write-workload", "traffic"}).err,
+              "a file ending in .yaml wanted, got traffic"));
     CHECK(has(run({"log.jsonl", "--write-workload", "t.yaml", "--output", "x.csv"}).err,
               "of the other options it takes --window and --json"));
-    CHECK(has(run({"log.jsonl", "--write-workload", "t.yaml", "--window", "500ms"}).err, "--window: a second or more wanted, got 0.5 s"));
+    CHECK(has(run({"log.jsonl", "--write-workload", "t.yaml", "--window", "500ms"}).err,
+              "--window: a second or more wanted, got 0.5 s"));
     const Ran none = run({"prose.txt", "--write-workload", "t.yaml"});
     CHECK(none.code == 2);
     CHECK(has(none.err, "prose.txt: no line tells of a request"));
@@ -83,6 +89,7 @@ TEST_CASE("import --write-workload: what it refuses, and that it replaces nothin
     CHECK(run({"log.jsonl", "--write-workload", "t.yaml"}).code == 2);
     CHECK(read_file(folder.path() / "t.jsonl") == "mine");
     CHECK_FALSE(std::filesystem::exists(folder.path() / "t.yaml"));
-    const Ran object = run({"log.jsonl", "--write-workload", "u.yaml", "--window", "1min", "--json"});
+    const Ran object =
+        run({"log.jsonl", "--write-workload", "u.yaml", "--window", "1min", "--json"});
     CHECK(Json::parse(object.out).at("requests") == 3);
 }

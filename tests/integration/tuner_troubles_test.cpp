@@ -37,7 +37,9 @@ public:
     SmallDisk(const SmallDisk&) = delete;
     SmallDisk& operator=(const SmallDisk&) = delete;
     [[nodiscard]] bool mounted() const { return mounted_; }
-    [[nodiscard]] bool grow(std::size_t kib) const { return mount("tmpfs", folder_.c_str(), "tmpfs", MS_REMOUNT, size(kib).c_str()) == 0; }
+    [[nodiscard]] bool grow(std::size_t kib) const {
+        return mount("tmpfs", folder_.c_str(), "tmpfs", MS_REMOUNT, size(kib).c_str()) == 0;
+    }
 
 private:
     static std::string size(std::size_t kib) { return "size=" + std::to_string(kib) + "k"; }
@@ -83,12 +85,17 @@ TEST_CASE("tuner's troubles: its files may not grow any more") {
         INFO("limit " << limit << ": " << process.err());
         CHECK((code == 0 || code == 3));
         CHECK(study.left().empty());
-        const bool journal = has(process.err(), "autotune: journal " + (study.directory() / "study.db").string() + ": ");
+        const bool journal = has(
+            process.err(), "autotune: journal " + (study.directory() / "study.db").string() + ": ");
         of_journal += journal ? 1 : 0;
-        if (journal) CHECK(has(process.err(), "what was told is kept in " + study.directory().string() + "; run again to go on"));
+        if (journal)
+            CHECK(has(process.err(), "what was told is kept in " + study.directory().string() +
+                                         "; run again to go on"));
         else if (code == 3)
-            CHECK(has(process.err(), "autotune: cannot write " + (study.directory() / "report.html").string() +
-                                         ": File too large\nthe journal is complete; 'autotune report' prints the report"));
+            CHECK(has(process.err(), "autotune: cannot write " +
+                                         (study.directory() / "report.html").string() +
+                                         ": File too large\nthe journal is complete; 'autotune "
+                                         "report' prints the report"));
         goes_on_after(study, told_trials(study));
     }
     CHECK(of_journal >= 1);
@@ -131,10 +138,12 @@ TEST_CASE("tuner's troubles: the folder of its trials goes away in the middle of
     const auto code = process.wait_at_most(90s);
     INFO(process.err());
     REQUIRE(code == 3);
-    CHECK(has(process.err(), "trial 2: tried again, not the configuration's fault: cannot make the folder "));
     CHECK(has(process.err(),
-              "autotune: trial 2 cannot be measured here: cannot make the folder " + (study.directory() / "trials/2").string()));
-    CHECK(has(process.err(), "what was told is kept in " + study.directory().string() + "; run again to go on"));
+              "trial 2: tried again, not the configuration's fault: cannot make the folder "));
+    CHECK(has(process.err(), "autotune: trial 2 cannot be measured here: cannot make the folder " +
+                                 (study.directory() / "trials/2").string()));
+    CHECK(has(process.err(),
+              "what was told is kept in " + study.directory().string() + "; run again to go on"));
     CHECK(study.left().empty());
     const std::vector<Trial> told = told_trials(study);
     CHECK(told.size() == 2);
@@ -146,10 +155,12 @@ TEST_CASE("tuner's troubles: the folder of its trials goes away in the middle of
 TEST_CASE("tuner's troubles: 256 descriptors and a load of 230 streams") {
     DeployedStudy::Text text;
     text.space = "{max_num_seqs: {choice: [128, 256], default: 128}}";
-    text.workload = "{kind: random, input_tokens: 64, output_tokens: 24}, requests: 230, arrival: {rate: inf}";
+    text.workload =
+        "{kind: random, input_tokens: 64, output_tokens: 24}, requests: 230, arrival: {rate: inf}";
     const DeployedStudy study(text);
     // No more can be had: said before anything is measured, with what to raise.
-    const Ran refused = study.run({"--quiet"}, {"/bin/sh", "-c", "ulimit -n 256; exec \"$@\"", "sh"});
+    const Ran refused =
+        study.run({"--quiet"}, {"/bin/sh", "-c", "ulimit -n 256; exec \"$@\"", "sh"});
     INFO(refused.err);
     CHECK(refused.code == 3);
     CHECK(has(refused.err, "autotune: 230 requests in flight need "));
@@ -157,7 +168,8 @@ TEST_CASE("tuner's troubles: 256 descriptors and a load of 230 streams") {
     CHECK(told_trials(study).empty());
     CHECK(study.left().empty());
     // More can be had for the asking: it asks, and every token arrives.
-    const Ran raised = study.run({"--json"}, {"/bin/sh", "-c", "ulimit -S -n 256; exec \"$@\"", "sh"});
+    const Ran raised =
+        study.run({"--json"}, {"/bin/sh", "-c", "ulimit -S -n 256; exec \"$@\"", "sh"});
     INFO(raised.err);
     REQUIRE(raised.code == 0);
     const std::vector<Trial> trials = study.trials();
@@ -170,7 +182,8 @@ TEST_CASE("tuner's troubles: 256 descriptors and a load of 230 streams") {
     CHECK(study.left().empty());
 }
 
-TEST_CASE("tuner's troubles: nothing starts, so it stops and says what to mend, mended, it goes on") {
+TEST_CASE(
+    "tuner's troubles: nothing starts, so it stops and says what to mend, mended, it goes on") {
     DeployedStudy::Text text;
     text.space = "{max_num_seqs: {choice: [4, 3, 5, 32], default: 4}}";
     const DeployedStudy study(text);
@@ -178,11 +191,14 @@ TEST_CASE("tuner's troubles: nothing starts, so it stops and says what to mend, 
     const Ran run = study.run();
     INFO(run.err);
     CHECK(run.code == 4);
-    CHECK(has(run.err, "autotune: the first trials all failed the same way, other: vllm ended with exit code 3 after "));
+    CHECK(has(run.err,
+              "autotune: the first trials all failed the same way, other: vllm ended with exit "
+              "code 3 after "));
     CHECK(has(run.err, "\nmend that, then run again; with another --directory"));
     CHECK(has(run.out, "Nothing can be recommended. No measured configuration passes."));
     CHECK(has(run.out, "report: " + (study.directory() / "report.md").string()));
-    CHECK(Json::parse(read_file(study.directory() / "report.json"))["stop_reason"] == "nothing_starts");
+    CHECK(Json::parse(read_file(study.directory() / "report.json"))["stop_reason"] ==
+          "nothing_starts");
     CHECK(study.engines().size() == 3);
     const std::vector<Trial> told = told_trials(study);
     CHECK(told.size() == 3);
@@ -196,22 +212,28 @@ TEST_CASE("tuner's troubles: nothing starts, so it stops and says what to mend, 
     CHECK(study.left().empty());
 }
 
-TEST_CASE("tuner's troubles: its engines do not outlive it: kill -9, a second Ctrl-C, a crash, a reader that has gone") {
+TEST_CASE(
+    "tuner's troubles: its engines do not outlive it: kill -9, a second Ctrl-C, a crash, a reader "
+    "that has gone") {
     // A wrapper that does not exec, and an engine behind it that is deaf to TERM from its start:
     // the kernel's word ends the wrapper only.
     DeployedStudy::Text text;
-    text.deploy = "ready_within: 60s, stop_within: 500ms, stall_timeout: 1s, trial_within: 90s, warm_up: 1";
+    text.deploy =
+        "ready_within: 60s, stop_within: 500ms, stall_timeout: 1s, trial_within: 90s, warm_up: 1";
     const DeployedStudy study(text);
     study.misbehave({{"", "slow_start=50 --misbehave ignore_term"}});
     const fs::path wrapper = study.folder() / "bin/vllm";
     const std::string without_exec =
-        replaced(replaced(read_file(wrapper), "\nexec ", "\n(trap '' TERM; "), " vllm \"$@\"\n", " vllm \"$@\")\n");
+        replaced(replaced(read_file(wrapper), "\nexec ", "\n(trap '' TERM; "), " vllm \"$@\"\n",
+                 " vllm \"$@\")\n");
     for (const int signal : {SIGKILL, SIGINT, SIGSEGV}) {
         if (sanitized && signal == SIGSEGV) continue;
         std::ofstream(wrapper) << without_exec;
         const std::size_t before = study.engines().size();
         ChildProcess process(study.words("run", {"--quiet"}), study.folder());
-        REQUIRE(comes_true([&] { return study.engines().size() > before && leftovers(study.mark()).size() >= 2; }));
+        REQUIRE(comes_true([&] {
+            return study.engines().size() > before && leftovers(study.mark()).size() >= 2;
+        }));
         process.signal(signal);
         if (signal == SIGINT) {
             REQUIRE(comes_true([&] { return has(process.err(), "stopping"); }));
@@ -227,40 +249,50 @@ TEST_CASE("tuner's troubles: its engines do not outlive it: kill -9, a second Ct
     goes_on_after(study, told_trials(study));
 }
 
-TEST_CASE("tuner's troubles: a machine without /proc, or whose loopback is down, ends the run, nothing is held against a configuration") {
+TEST_CASE(
+    "tuner's troubles: a machine without /proc, or whose loopback is down, ends the run, nothing "
+    "is held against a configuration") {
     const auto works = [](const std::vector<std::string>& words) {
         const TemporaryFolder folder;
         return ran(words, folder.path()).code == 0;
     };
     // Without /proc the program does not know where it is, nor where its catalogue is.
-    const std::string unmounted =
-        "export SERVETUNE_SEARCH_SPACES='" SERVETUNE_SOURCE "/search_spaces' && mount -t tmpfs none /proc && exec \"$@\"";
-    const std::vector<std::string> no_proc{"/usr/bin/env", "unshare", "-m", "/bin/sh", "-c", unmounted, "sh"};
+    const std::string unmounted = "export SERVETUNE_SEARCH_SPACES='" SERVETUNE_SOURCE
+                                  "/search_spaces' && mount -t tmpfs none /proc && exec \"$@\"";
+    const std::vector<std::string> no_proc{"/usr/bin/env", "unshare", "-m", "/bin/sh",
+                                           "-c",           unmounted, "sh"};
     const std::vector<std::string> no_network{"/usr/bin/env", "unshare", "-n"};
     // The loopback goes down in the middle of the second trial.
-    const std::vector<std::string> own_network{"/usr/bin/env", "unshare", "-n", "/bin/sh", "-c", "ip link set lo up && exec \"$@\"", "sh"};
-    for (const auto& [where, before] : {std::pair{"/proc", no_proc}, {"loopback", no_network}, {"later", own_network}}) {
+    const std::vector<std::string> own_network{
+        "/usr/bin/env", "unshare", "-n", "/bin/sh", "-c", "ip link set lo up && exec \"$@\"", "sh"};
+    for (const auto& [where, before] :
+         {std::pair{"/proc", no_proc}, {"loopback", no_network}, {"later", own_network}}) {
         std::vector<std::string> probe = before;
         probe.emplace_back("/bin/true");
         if (sanitized && std::string(where) == "/proc") continue;  // a sanitizer itself needs it
         if (!works(probe)) {
-            std::cout << "skipped: this user may not make namespaces, or there is no ip (" << where << ")\n";
+            std::cout << "skipped: this user may not make namespaces, or there is no ip (" << where
+                      << ")\n";
             continue;
         }
         const DeployedStudy study;
         const bool later = std::string(where) == "later";
         if (later) {
             const fs::path wrapper = study.folder() / "bin/vllm";
-            const std::string script =
-                replaced(read_file(wrapper), "\nexec ", "\ncase \" $* \" in *' --max-num-seqs=3 '*) ip link set lo down;; esac\nexec ");
+            const std::string script = replaced(
+                read_file(wrapper), "\nexec ",
+                "\ncase \" $* \" in *' --max-num-seqs=3 '*) ip link set lo down;; esac\nexec ");
             std::ofstream(wrapper) << script;
         }
         const Ran run = study.run({"--quiet"}, before);
         INFO(where << ": " << run.err);
         CHECK(run.code == 3);
-        CHECK(has(run.err, std::string("autotune: trial ") + (later ? "1" : "0") + " cannot be measured here: engines cannot be " +
-                               (std::string(where) == "/proc" ? "watched here: /proc is not mounted; mount it"
-                                                              : "reached here: the loopback, 127.0.0.1, takes no connections: ")));
+        CHECK(has(run.err,
+                  std::string("autotune: trial ") + (later ? "1" : "0") +
+                      " cannot be measured here: engines cannot be " +
+                      (std::string(where) == "/proc"
+                           ? "watched here: /proc is not mounted; mount it"
+                           : "reached here: the loopback, 127.0.0.1, takes no connections: ")));
         CHECK(told_trials(study).size() == (later ? 1 : 0));
         CHECK(study.left().empty());
         if (later) study.misbehave({});
@@ -268,7 +300,8 @@ TEST_CASE("tuner's troubles: a machine without /proc, or whose loopback is down,
     }
 }
 
-TEST_CASE("tuner's troubles: status beside a run, a second run, and the lock of one that was killed") {
+TEST_CASE(
+    "tuner's troubles: status beside a run, a second run, and the lock of one that was killed") {
     const DeployedStudy study;
     const TemporaryFolder elsewhere;  // of what the others print
     study.misbehave({{"--max-num-seqs=3", "slow_start=2"}});
@@ -290,8 +323,10 @@ TEST_CASE("tuner's troubles: status beside a run, a second run, and the lock of 
 
     const Ran second = ran(study.words("run"), elsewhere.path());
     CHECK(second.code == 3);
-    CHECK(second.err == "autotune: another process is running this study (process " + std::to_string(first.id()) + " holds " +
-                            (study.directory() / "study.lock").string() + "); wait for it, or choose another --directory\n");
+    CHECK(second.err == "autotune: another process is running this study (process " +
+                            std::to_string(first.id()) + " holds " +
+                            (study.directory() / "study.lock").string() +
+                            "); wait for it, or choose another --directory\n");
     CHECK(study.engines().size() == 2);
     CHECK_FALSE(first.wait_at_most(0ms));  // undisturbed
 
@@ -304,7 +339,9 @@ TEST_CASE("tuner's troubles: status beside a run, a second run, and the lock of 
     goes_on_after(study, told);
 }
 
-TEST_CASE("tuner's troubles: without study.lock a second run neither starts nor ends the first one's engine") {
+TEST_CASE(
+    "tuner's troubles: without study.lock a second run neither starts nor ends the first one's "
+    "engine") {
     const DeployedStudy study;
     const TemporaryFolder elsewhere;
     study.misbehave({{"--max-num-seqs=3", "slow_start=2"}});
@@ -314,7 +351,8 @@ TEST_CASE("tuner's troubles: without study.lock a second run neither starts nor 
     fs::remove(study.directory() / "study.lock");
     const Ran second = ran(study.words("run"), elsewhere.path());
     CHECK(second.code == 3);
-    CHECK(second.err == "autotune: another process is running this study (it holds " + study.directory().string() +
+    CHECK(second.err == "autotune: another process is running this study (it holds " +
+                            study.directory().string() +
                             "); wait for it, or choose another --directory\n");
     const auto code = first.wait_at_most(90s);
     INFO(first.err());
@@ -336,7 +374,8 @@ TEST_CASE("tuner's troubles: its folder is moved away in the middle of a run") {
     const auto code = process.wait_at_most(90s);
     INFO(process.err());
     REQUIRE(code == 3);
-    CHECK(has(process.err(), (study.directory() / "study.db").string() + " was removed, moved or replaced while the study ran"));
+    CHECK(has(process.err(), (study.directory() / "study.db").string() +
+                                 " was removed, moved or replaced while the study ran"));
     CHECK_FALSE(has(process.err(), "what was told is kept"));
     const std::string left = study.left();
     INFO(left);

@@ -48,31 +48,39 @@ parameters:
 
 }  // namespace
 
-TEST_CASE("unequal work: a configuration whose answers are half as long is not recommended for its requests a second") {
+TEST_CASE(
+    "unequal work: a configuration whose answers are half as long is not recommended for its "
+    "requests a second") {
     const TemporaryFolder folder;
-    fs::copy(fs::path(SERVETUNE_SOURCE) / "search_spaces", folder.path() / "spaces", fs::copy_options::recursive);
+    fs::copy(fs::path(SERVETUNE_SOURCE) / "search_spaces", folder.path() / "spaces",
+             fs::copy_options::recursive);
     std::string engine = short_engine;
     engine.replace(engine.find("STREAM_SERVER"), 13, STREAM_SERVER_PROGRAM);
     folder.write("spaces/engines/brief.yaml", engine);
     std::string prompts;
-    for (int i = 0; i < 40; ++i) prompts += R"({"prompt": "question )" + std::to_string(i) + "\"}\n";
+    for (int i = 0; i < 40; ++i)
+        prompts += R"({"prompt": "question )" + std::to_string(i) + "\"}\n";
     folder.write("p.jsonl", prompts);
     folder.write("study.yaml",
                  "study: s\nmodel: test\nengine: brief\nothers: default\nstrategy: exhaustive\n"
-                 "workloads: [{workload: mine, dataset: {kind: prompts, path: p.jsonl, output_tokens: 32}, requests: 40, arrival: "
+                 "workloads: [{workload: mine, dataset: {kind: prompts, path: p.jsonl, "
+                 "output_tokens: 32}, requests: 40, arrival: "
                  "{concurrency: 4}}]\n"
                  "objective: {maximize: requests_per_second, limits: [\"success_ratio >= 0.99\"]}\n"
-                 "space: {style: {choice: [plain, shorty]}}\nevaluator: {deploy: {watch: off, warm_up: 4}}\n");
-    const Ran run = ran({"/usr/bin/env", "SERVETUNE_SEARCH_SPACES=" + (folder.path() / "spaces").string(), SERVETUNE_PROGRAM, "run",
-                         "study.yaml", "--json"},
-                        folder.path());
+                 "space: {style: {choice: [plain, shorty]}}\nevaluator: {deploy: {watch: off, "
+                 "warm_up: 4}}\n");
+    const Ran run =
+        ran({"/usr/bin/env", "SERVETUNE_SEARCH_SPACES=" + (folder.path() / "spaces").string(),
+             SERVETUNE_PROGRAM, "run", "study.yaml", "--json"},
+            folder.path());
     INFO(run.err);
     REQUIRE(run.code == 0);
     const auto report = nlohmann::json::parse(run.out);
     INFO(report.dump(1));
     CHECK(report["verdict"] == "inconclusive");
     CHECK(report["recommended"]["keep_default"] == true);
-    CHECK(has(report["reason"].get<std::string>(), "16 output tokens a request, 32 with the default"));
+    CHECK(has(report["reason"].get<std::string>(),
+              "16 output tokens a request, 32 with the default"));
     REQUIRE(report["other_work"].size() == 1);
     CHECK(report["other_work"][0]["configuration"]["style"] == "shorty");
     CHECK(report["results"][1]["metrics"]["requests_per_second"].get<double>() >

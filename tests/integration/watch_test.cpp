@@ -30,14 +30,15 @@ namespace fs = std::filesystem;
 
 /// A study on paper of requests with 256 + 32 tokens, 8 in flight; its folder.
 fs::path watched_folder(const TemporaryFolder& folder, const std::string& engine = "vllm") {
-    const fs::path file =
-        folder.write("watched.yaml", "study: watched\nmodel: Qwen/Qwen3-8B\nhardware: h100-sxm\nengine: " + engine +
-                                         "\nworkloads: [{use: random, input_tokens: 256, output_tokens: 32, requests: 200, "
-                                         "ignore_eos: true, arrival: {concurrency: 8}}]\n"
-                                         "objective: {maximize: total_tokens_per_second}\n"
-                                         "space: {max_num_seqs: {choice: [64, 128], ordered: true, default: 64}}\n"
-                                         "others: default\nstrategy: exhaustive\nbudget: {trials: 2}\n"
-                                         "evaluator: {simulate: {}}\n");
+    const fs::path file = folder.write(
+        "watched.yaml",
+        "study: watched\nmodel: Qwen/Qwen3-8B\nhardware: h100-sxm\nengine: " + engine +
+            "\nworkloads: [{use: random, input_tokens: 256, output_tokens: 32, requests: 200, "
+            "ignore_eos: true, arrival: {concurrency: 8}}]\n"
+            "objective: {maximize: total_tokens_per_second}\n"
+            "space: {max_num_seqs: {choice: [64, 128], ordered: true, default: 64}}\n"
+            "others: default\nstrategy: exhaustive\nbudget: {trials: 2}\n"
+            "evaluator: {simulate: {}}\n");
     const Ran run = autotune({"run", file.string(), "--quiet", "--no-cache"}, folder.path());
     INFO(run.err);
     REQUIRE(run.code == 0);
@@ -70,7 +71,9 @@ public:
         thread_ = std::jthread([this](const std::stop_token& stop) { serve(stop); });
     }
     [[nodiscard]] std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
-    [[nodiscard]] std::string asked() const { return asked_; }  ///< the last request; after the client has ended
+    [[nodiscard]] std::string asked() const {
+        return asked_;
+    }  ///< the last request; after the client has ended
 
 private:
     void serve(const std::stop_token& stop) {
@@ -84,7 +87,8 @@ private:
             asked_.assign(buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
             const std::string answer = make_(count++);
             for (std::size_t at = 0; at < answer.size() && !stop.stop_requested();) {
-                const ssize_t sent = send(client, answer.data() + at, answer.size() - at, MSG_NOSIGNAL);
+                const ssize_t sent =
+                    send(client, answer.data() + at, answer.size() - at, MSG_NOSIGNAL);
                 if (sent <= 0) break;
                 at += static_cast<std::size_t>(sent);
             }
@@ -99,8 +103,8 @@ private:
 };
 
 std::string http_page(const std::string& body, const std::string& more = "") {
-    return "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\n" + more + "Content-Length: " + std::to_string(body.size()) +
-           "\r\n\r\n" + body;
+    return "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\n" + more +
+           "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
 }
 
 /// gzip without compression (RFC 1952, one stored block of RFC 1951).
@@ -113,7 +117,8 @@ std::string gzipped(const std::string& text) {
     REQUIRE(text.size() < 65536);
     const auto little = [](std::uint32_t value, int bytes) {
         std::string result;
-        for (int i = 0; i < bytes; ++i) result += static_cast<char>((value >> (8U * static_cast<unsigned>(i))) & 0xFFU);
+        for (int i = 0; i < bytes; ++i)
+            result += static_cast<char>((value >> (8U * static_cast<unsigned>(i))) & 0xFFU);
         return result;
     };
     const auto size = static_cast<std::uint32_t>(text.size());
@@ -127,9 +132,13 @@ std::string vllm_page(double requests, double rate = 200) {
     std::ostringstream out;
     for (const int engine : {0, 1}) {
         const double each = requests / 2;
-        const std::string labels = "{engine=\"" + std::to_string(engine) + "\",model_name=\"Qwen/Qwen3-8B\"";
-        const auto sample = [&](const std::string& name, double value) { out << name << labels << "} " << value << "\n"; };
-        const auto histogram = [&](const std::string& name, const std::string& below, const std::string& above, double value) {
+        const std::string labels =
+            "{engine=\"" + std::to_string(engine) + "\",model_name=\"Qwen/Qwen3-8B\"";
+        const auto sample = [&](const std::string& name, double value) {
+            out << name << labels << "} " << value << "\n";
+        };
+        const auto histogram = [&](const std::string& name, const std::string& below,
+                                   const std::string& above, double value) {
             out << name << "_bucket" << labels << ",le=\"" << below << "\"} 0.0\n";
             out << name << "_bucket" << labels << ",le=\"" << above << "\"} " << each << "\n";
             out << name << "_bucket" << labels << ",le=\"+Inf\"} " << each << "\n";
@@ -155,27 +164,33 @@ std::string vllm_page(double requests, double rate = 200) {
 
 }  // namespace
 
-TEST_CASE("watch: a change of the prompts in the middle is found, and what to do is said", "[busy]") {
+TEST_CASE("watch: a change of the prompts in the middle is found, and what to do is said",
+          "[busy]") {
     const TemporaryFolder folder;
     const fs::path study = watched_folder(folder);
-    SimEngine engine(SIMENGINE_PROGRAM, {"--start-scale", "100000", "--time-scale", "10", "vllm", "serve", "Qwen/Qwen3-8B", "--port", "0"});
+    SimEngine engine(SIMENGINE_PROGRAM, {"--start-scale", "100000", "--time-scale", "10", "vllm",
+                                         "serve", "Qwen/Qwen3-8B", "--port", "0"});
     REQUIRE(engine.wait_until_ready());
     const fs::path bench_folder = folder.path() / "bench";
     fs::create_directories(bench_folder);
     const auto load = [&](const std::string& workload, const std::string& requests) {
-        return std::vector<std::string>{SERVETUNE_PROGRAM, "bench",         "--url", engine.url(),   "--workload", workload, "--requests",
-                                        requests,          "--concurrency", "8",     "--ignore-eos", "--warmup",   "0",      "--quiet"};
+        return std::vector<std::string>{
+            SERVETUNE_PROGRAM, "bench",      "--url",  engine.url(),    "--workload",
+            workload,          "--requests", requests, "--concurrency", "8",
+            "--ignore-eos",    "--warmup",   "0",      "--quiet"};
     };
     auto traffic = std::make_unique<ChildProcess>(load("random:256x32", "30000"), bench_folder);
-    REQUIRE(comes_true([&] { return Json::parse(engine.get("/simengine").body).at("requests") > 50; }));
-    const Ran same = watch(study, engine.url() + "/metrics", {"--interval", "500ms", "--for", "10s"});
+    REQUIRE(
+        comes_true([&] { return Json::parse(engine.get("/simengine").body).at("requests") > 50; }));
+    const Ran same =
+        watch(study, engine.url() + "/metrics", {"--interval", "500ms", "--for", "10s"});
     INFO(same.out << same.err);
     CHECK(same.code == 0);
     CHECK(has(same.out, "As recommended"));
 
-    ChildProcess watching(
-        {SERVETUNE_PROGRAM, "watch", study.string(), "--url", engine.url(), "--interval", "500ms", "--for", "20s", "--json-lines"},
-        folder.path());
+    ChildProcess watching({SERVETUNE_PROGRAM, "watch", study.string(), "--url", engine.url(),
+                           "--interval", "500ms", "--for", "20s", "--json-lines"},
+                          folder.path());
     std::this_thread::sleep_for(std::chrono::seconds(8));
     traffic = std::make_unique<ChildProcess>(load("random:1024x32", "10000"), bench_folder);
     const int code = watching.wait();
@@ -189,23 +204,29 @@ TEST_CASE("watch: a change of the prompts in the middle is found, and what to do
     const Json& prompts = verdict.at("traits").at(1);
     CHECK(prompts.at("name") == "prompt tokens");
     CHECK(prompts.at("likeness") == "changed");
-    CHECK(prompts.at("now").get<double>() / prompts.at("study").get<double>() == Approx(4).epsilon(0.1));
+    CHECK(prompts.at("now").get<double>() / prompts.at("study").get<double>() ==
+          Approx(4).epsilon(0.1));
     const std::string workload = verdict.at("advice").at("workload");
     CHECK(has(workload, "concurrency: "));
     CHECK_FALSE(verdict.at("advice").at("predicted").empty());  // those of the same figures are one
-    CHECK(std::count_if(events.begin(), events.end(), [](const Json& event) { return event.value("verdict", "") == "as_recommended"; }) >
-          0);
+    CHECK(std::count_if(events.begin(), events.end(), [](const Json& event) {
+              return event.value("verdict", "") == "as_recommended";
+          }) > 0);
 }
 
-TEST_CASE("watch: engines of one server are summed, packed pages are read, a restart is no change") {
+TEST_CASE(
+    "watch: engines of one server are summed, packed pages are read, a restart is no change") {
     const TemporaryFolder folder;
     const fs::path study = watched_folder(folder);
     const PageServer server([](int count) {
-        if (count == 5) return std::string("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n");
-        const std::string page = vllm_page(count < 10 ? 1000 + 100 * count : 100 * (count - 9), 500);
+        if (count == 5)
+            return std::string("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n");
+        const std::string page =
+            vllm_page(count < 10 ? 1000 + 100 * count : 100 * (count - 9), 500);
         return http_page(gzipped(page), "Content-Encoding: gzip\r\n");
     });
-    const Ran ran = watch(study, server.url(), {"--interval", "200ms", "--for", "4s", "--json-lines"});
+    const Ran ran =
+        watch(study, server.url(), {"--interval", "200ms", "--for", "4s", "--json-lines"});
     INFO(ran.out << ran.err);
     CHECK(has(server.asked(), "GET /metrics HTTP/1.1"));
     CHECK(has(server.asked(), "Accept-Encoding: "));
@@ -225,16 +246,20 @@ TEST_CASE("watch: engines of one server are summed, packed pages are read, a res
     CHECK(events.front().at("latency").at("p50").at("high") == Approx(0.3));
 }
 
-TEST_CASE("watch: a page that ends nowhere, is huge, or is another's is an error of the environment, in time") {
+TEST_CASE(
+    "watch: a page that ends nowhere, is huge, or is another's is an error of the environment, in "
+    "time") {
     const TemporaryFolder folder;
     const fs::path study = watched_folder(folder);
     const std::string endless = "HTTP/1.1 200 OK\r\n\r\n" + std::string(9U << 20U, '#');
-    for (const auto& [page, said] : {std::pair{endless, "more than 8 MiB"},
-                                     {http_page("<html>hello</html>"), "none of the metrics"},
-                                     {http_page("vllm:prompt_tokens_total NaN\nvllm:num_requests_running -1\n"), "none of the metrics"},
-                                     {http_page("\x1f\x8b nothing", "Content-Encoding: gzip\r\n"), "/metrics: "},
-                                     {std::string("HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n"), "401"},
-                                     {std::string(), "/metrics: "}}) {
+    for (const auto& [page, said] :
+         {std::pair{endless, "more than 8 MiB"},
+          {http_page("<html>hello</html>"), "none of the metrics"},
+          {http_page("vllm:prompt_tokens_total NaN\nvllm:num_requests_running -1\n"),
+           "none of the metrics"},
+          {http_page("\x1f\x8b nothing", "Content-Encoding: gzip\r\n"), "/metrics: "},
+          {std::string("HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n"), "401"},
+          {std::string(), "/metrics: "}}) {
         const std::string& whole = page;  // clang takes no structured binding into a lambda
         const PageServer server([&whole](int) { return whole; });
         const Ran ran = watch(study, server.url(), {"--once", "--interval", "200ms"});
@@ -246,7 +271,9 @@ TEST_CASE("watch: a page that ends nowhere, is huge, or is another's is an error
     CHECK(nobody.code == 3);
 }
 
-TEST_CASE("watch: one reading is exit code 0, an open question 6, and the verdict is there for Prometheus") {
+TEST_CASE(
+    "watch: one reading is exit code 0, an open question 6, and the verdict is there for "
+    "Prometheus") {
     const TemporaryFolder folder;
     const fs::path study = watched_folder(folder);
     const PageServer server([](int count) { return http_page(vllm_page(1000 + 100 * count)); });
@@ -257,8 +284,8 @@ TEST_CASE("watch: one reading is exit code 0, an open question 6, and the verdic
     CHECK(has(once.out, "Inconclusive"));
     CHECK(watch(study, server.url(), {"--interval", "200ms", "--for", "400ms"}).code == 6);
 
-    ChildProcess watching({SERVETUNE_PROGRAM, "watch", study.string(), "--url", server.url(), "--interval", "200ms", "--for", "60s",
-                           "--metrics", "127.0.0.1:0"},
+    ChildProcess watching({SERVETUNE_PROGRAM, "watch", study.string(), "--url", server.url(),
+                           "--interval", "200ms", "--for", "60s", "--metrics", "127.0.0.1:0"},
                           folder.path());
     std::uint16_t port = 0;
     REQUIRE(comes_true([&] {
@@ -268,8 +295,12 @@ TEST_CASE("watch: one reading is exit code 0, an open question 6, and the verdic
         port = static_cast<std::uint16_t>(std::atoi(said.c_str() + at + 10));
         return true;
     }));
-    CHECK(comes_true([&] { return has(http(port, "/metrics").body, "servetune_watch_readings_total{study=\"watched\"} 3"); }));
-    CHECK(has(http(port, "/metrics").body, "servetune_watch_verdict{study=\"watched\",verdict=\"undecided\"} "));
+    CHECK(comes_true([&] {
+        return has(http(port, "/metrics").body,
+                   "servetune_watch_readings_total{study=\"watched\"} 3");
+    }));
+    CHECK(has(http(port, "/metrics").body,
+              "servetune_watch_verdict{study=\"watched\",verdict=\"undecided\"} "));
     CHECK(http(port, "/").status == 404);
     watching.signal(SIGTERM);
     CHECK(watching.wait() == 130);
@@ -279,9 +310,10 @@ TEST_CASE("watch: one reading is exit code 0, an open question 6, and the verdic
 TEST_CASE("watch: studies that have nothing to be watched by are refused with the reason") {
     const TemporaryFolder folder;
     folder.write("t.csv", "threads,status,score\n1,ok,1\n2,ok,2\n");
-    const fs::path file = folder.write("own.yaml",
-                                       "study: own\nobjective: {maximize: score}\nspace: {threads: {choice: [1, 2], default: 1}}\n"
-                                       "strategy: exhaustive\nbudget: {trials: 2}\nevaluator: {replay: {table: t.csv}}\n");
+    const fs::path file = folder.write(
+        "own.yaml",
+        "study: own\nobjective: {maximize: score}\nspace: {threads: {choice: [1, 2], default: 1}}\n"
+        "strategy: exhaustive\nbudget: {trials: 2}\nevaluator: {replay: {table: t.csv}}\n");
     (void)autotune({"run", file.string(), "--quiet"}, folder.path());
     const Ran ran = watch(file, "http://127.0.0.1:1", {});
     INFO(ran.err);

@@ -60,27 +60,32 @@ struct DaemonWorld {
     DaemonWorld() {
         fs::create_directories(folder.path() / "bin");
         const std::string here = folder.path().string();
-        const fs::path script =
-            folder.write("bin/vllm", "#!/bin/sh\necho \"$$ $CUDA_VISIBLE_DEVICES $*\" >> '" + here + "/started'\n[ ! -e '" + here +
-                                         "/broken' ] || exit 7\nexec '" SIMENGINE_PROGRAM "' vllm \"$@\"\n");
+        const fs::path script = folder.write(
+            "bin/vllm", "#!/bin/sh\necho \"$$ $CUDA_VISIBLE_DEVICES $*\" >> '" + here +
+                            "/started'\n[ ! -e '" + here +
+                            "/broken' ] || exit 7\nexec '" SIMENGINE_PROGRAM "' vllm \"$@\"\n");
         fs::permissions(script, fs::perms::owner_all);
         Composition found = vllm_composition();
         composition = std::make_unique<Composition>(std::move(found));
         WeightCache::Options options;
-        options.environment = {{"HF_HOME", hub.folder.path().string()}, {"SIMENGINE_OPTIONS", "--start-scale 1000"}};
+        options.environment = {{"HF_HOME", hub.folder.path().string()},
+                               {"SIMENGINE_OPTIONS", "--start-scale 1000"}};
         options.folder = folder.path() / "weight-cache";
         options.mark = here;
         options.stop_within_seconds = 5;
         cache = std::make_unique<WeightCache>(options);
         const char* path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe)
         old_path = path;
-        (void)setenv("PATH", (here + "/bin:" + old_path).c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
+        (void)setenv("PATH", (here + "/bin:" + old_path).c_str(),
+                     1);  // NOLINT(concurrency-mt-unsafe)
     }
     ~DaemonWorld() { (void)setenv("PATH", old_path.c_str(), 1); }  // NOLINT(concurrency-mt-unsafe)
 
-    [[nodiscard]] std::optional<WeightCacheCommands> hold(const Assignment& values, const std::vector<std::string>& gpus = {""},
-                                                          const std::stop_token& stop = {}) const {
-        return cache->hold(*composition, with_values(*composition, values), "Qwen/Qwen3-8B", gpus, stop);
+    [[nodiscard]] std::optional<WeightCacheCommands> hold(
+        const Assignment& values, const std::vector<std::string>& gpus = {""},
+        const std::stop_token& stop = {}) const {
+        return cache->hold(*composition, with_values(*composition, values), "Qwen/Qwen3-8B", gpus,
+                           stop);
     }
     /// A line for each daemon that was started.
     [[nodiscard]] std::vector<std::string> started() const {
@@ -89,7 +94,9 @@ struct DaemonWorld {
         for (std::string line; std::getline(stream, line);) lines.push_back(line);
         return lines;
     }
-    [[nodiscard]] int id(std::size_t number) const { return std::atoi(started().at(number).c_str()); }
+    [[nodiscard]] int id(std::size_t number) const {
+        return std::atoi(started().at(number).c_str());
+    }
 
     TemporaryFolder folder{};
     HubFolder hub{};
@@ -98,15 +105,20 @@ struct DaemonWorld {
     std::string old_path{};
 };
 
-bool words_hold(const std::string& line, const std::string& words) { return line.find(words) != std::string::npos; }
+bool words_hold(const std::string& line, const std::string& words) {
+    return line.find(words) != std::string::npos;
+}
 
 }  // namespace
 
-TEST_CASE("weight cache: a daemon serves all configurations with its weights, and another starts for other weights") {
+TEST_CASE(
+    "weight cache: a daemon serves all configurations with its weights, and another starts for "
+    "other weights") {
     const DaemonWorld world;
     const auto first = world.hold({});
     REQUIRE(first);
-    CHECK(words_hold(world.started().at(0), "preload --model Qwen/Qwen3-8B --weight-cache-socket-dir "));
+    CHECK(words_hold(world.started().at(0),
+                     "preload --model Qwen/Qwen3-8B --weight-cache-socket-dir "));
     CHECK(first->engine_adds.argv.at(0) == "--load-format");
     CHECK(words_hold(first->engine_adds.argv.at(3), "\"fallback\":false"));
     CHECK(fs::exists(world.folder.path() / "weight-cache/1.log"));
@@ -123,15 +135,20 @@ TEST_CASE("weight cache: a daemon serves all configurations with its weights, an
     CHECK_FALSE(alive(world.id(1)));
 }
 
-TEST_CASE("weight cache: the daemon gets those of the study's arguments that it takes, and no key") {
+TEST_CASE(
+    "weight cache: the daemon gets those of the study's arguments that it takes, and no key") {
     std::vector<Engine> engines = Catalogue::standard().engines();
     std::erase_if(engines, [](const Engine& engine) { return engine.name != "vllm"; });
     const Composition composition(
         {.engines = std::move(engines),
-         .arguments = {
-             {"vllm", {"--api-key", "secret", "--trust-remote-code", "--revision", "v2", "--dtype=half", "--chat-template", "x"}}}});
-    const WeightCacheCommands commands = composition.render_weight_cache(with_values(composition, {}), "m", "/f");
-    CHECK(commands.daemon.text() == "vllm preload --model m --weight-cache-socket-dir /f --trust-remote-code --revision v2 --dtype=half");
+         .arguments = {{"vllm",
+                        {"--api-key", "secret", "--trust-remote-code", "--revision", "v2",
+                         "--dtype=half", "--chat-template", "x"}}}});
+    const WeightCacheCommands commands =
+        composition.render_weight_cache(with_values(composition, {}), "m", "/f");
+    CHECK(commands.daemon.text() ==
+          "vllm preload --model m --weight-cache-socket-dir /f --trust-remote-code --revision v2 "
+          "--dtype=half");
 }
 
 TEST_CASE("weight cache: a checkpoint that is replaced under its name is loaded anew") {
@@ -153,8 +170,10 @@ TEST_CASE("weight cache: what cannot be held is loaded by the engine, with the d
     REQUIRE(world.hold({}));
     for (const auto& [values, why] : std::vector<std::pair<Assignment, std::string>>{
              {{{"quantization", "awq"}}, "vllm takes no weights from it with quantization awq"},
-             {{{"pipeline_parallel_size", 2}}, "vllm takes no weights from it with pipeline_parallel_size 2"},
-             {{{"speculative_method", "mtp"}}, "vllm takes no weights from it with speculative_method mtp"}}) {
+             {{{"pipeline_parallel_size", 2}},
+              "vllm takes no weights from it with pipeline_parallel_size 2"},
+             {{{"speculative_method", "mtp"}},
+              "vllm takes no weights from it with speculative_method mtp"}}) {
         INFO(why);
         CHECK_FALSE(world.hold(values));
         CHECK(world.cache->why_not() == why);
@@ -166,7 +185,9 @@ TEST_CASE("weight cache: what cannot be held is loaded by the engine, with the d
     CHECK(words_hold(world.cache->why_not(), "no file of Qwen/Qwen3-8B is on this machine yet"));
 }
 
-TEST_CASE("weight cache: a daemon that dies is started again, and one that never holds weights only once") {
+TEST_CASE(
+    "weight cache: a daemon that dies is started again, and one that never holds weights only "
+    "once") {
     const DaemonWorld world;
     REQUIRE(world.hold({}));
     CHECK(world.cache->alive());
@@ -204,9 +225,11 @@ TEST_CASE("weight cache: one daemon for each copy's devices, and a stop is heard
     CHECK(world.hold({{"quantization", "fp8"}}, {"1"}));  // a stop is held against nobody
 }
 
-TEST_CASE("weight cache: the files of a checkpoint are a file, a folder, or what the hub's cache has") {
+TEST_CASE(
+    "weight cache: the files of a checkpoint are a file, a folder, or what the hub's cache has") {
     const TemporaryFolder folder;
-    const std::map<std::string, std::string> nothing{{"HF_HOME", (folder.path() / "hub-home").string()}};
+    const std::map<std::string, std::string> nothing{
+        {"HF_HOME", (folder.path() / "hub-home").string()}};
     const std::string file = folder.write("model.gguf", "weights").string();
     const auto of_file = checkpoint_files(file, nothing);
     REQUIRE(of_file);
@@ -219,14 +242,16 @@ TEST_CASE("weight cache: the files of a checkpoint are a file, a folder, or what
     CHECK_FALSE(checkpoint_files("Qwen/Qwen3-8B", nothing));
     CHECK_FALSE(checkpoint_files("", nothing));
     const HubFolder hub;
-    CHECK(checkpoint_files("Qwen/Qwen3-8B", {{"HF_HUB_CACHE", (hub.folder.path() / "hub").string()}}));
+    CHECK(checkpoint_files("Qwen/Qwen3-8B",
+                           {{"HF_HUB_CACHE", (hub.folder.path() / "hub").string()}}));
 }
 
 namespace {
 
 /// A study with a weight cache; the words of what was started, in their order, without process ids.
 struct CachedStudy {
-    explicit CachedStudy(const std::string& space = DeployedStudy::Text{}.space) : study(text(space)) {}
+    explicit CachedStudy(const std::string& space = DeployedStudy::Text{}.space)
+        : study(text(space)) {}
     static DeployedStudy::Text text(const std::string& space) {
         DeployedStudy::Text result;
         result.space = space;
@@ -246,18 +271,23 @@ struct CachedStudy {
     DeployedStudy study;
 };
 
-double figure_of(const Trial& trial, const std::string& name) { return trial.measurement()->metrics.at(name).value; }
+double figure_of(const Trial& trial, const std::string& name) {
+    return trial.measurement()->metrics.at(name).value;
+}
 
 }  // namespace
 
-TEST_CASE("weight cache: a study takes weights from it where it looks, and starts cold where it decides") {
+TEST_CASE(
+    "weight cache: a study takes weights from it where it looks, and starts cold where it "
+    "decides") {
     const CachedStudy cached;
     const Ran ran = cached.run();
     INFO(ran.out << ran.err);
     REQUIRE(ran.code == 0);
     CHECK(words_hold(ran.out, best_command));
     CHECK_FALSE(words_hold(ran.out, from_the_cache));
-    CHECK(words_hold(read_file(cached.study.directory() / "report.md"), "took their weights from the engine's weight cache"));
+    CHECK(words_hold(read_file(cached.study.directory() / "report.md"),
+                     "took their weights from the engine's weight cache"));
     const std::vector<Trial> trials = cached.study.trials();
     std::vector<Configuration> seen;
     REQUIRE(trials.size() > 3);
@@ -275,7 +305,9 @@ TEST_CASE("weight cache: a study takes weights from it where it looks, and start
     CHECK(cached.study.left().empty());
 }
 
-TEST_CASE("weight cache: an engine that serves on for another level of load still has weights of the cache") {
+TEST_CASE(
+    "weight cache: an engine that serves on for another level of load still has weights of the "
+    "cache") {
     DeployedStudy::Text text;
     text.space = "{max_num_seqs: {choice: [4, 32], default: 4}, load.concurrency: [2, 8]}";
     text.workload = "{kind: random, input_tokens: 64, output_tokens: 32}, requests: 16";
@@ -305,7 +337,8 @@ TEST_CASE("weight cache: what fails with it is measured without it before it is 
         INFO(ran.out << ran.err);
         REQUIRE(ran.code == 0);
         CHECK(words_hold(ran.out, best_command));
-        for (const Trial& trial : cached.study.trials()) CHECK(figure_of(trial, "weight_cache") == 0);
+        for (const Trial& trial : cached.study.trials())
+            CHECK(figure_of(trial, "weight_cache") == 0);
         CHECK(cached.started(from_the_cache).size() == 1);  // given up
         CHECK(fs::exists(cached.study.directory() / "trials/1/engine-with-cached-weights.log"));
         CHECK(words_hold(ran.err, "once more from a cold start"));
@@ -319,7 +352,8 @@ TEST_CASE("weight cache: what fails with it is measured without it before it is 
         CHECK(cached.started("--max-num-seqs=3 ").size() == 1);
         CHECK(cached.started("--max-num-seqs=3").size() >= 2);
         const std::vector<Trial> trials = cached.study.trials();
-        CHECK(std::count_if(trials.begin(), trials.end(), [](const Trial& trial) { return trial.failure() != nullptr; }) >= 1);
+        CHECK(std::count_if(trials.begin(), trials.end(),
+                            [](const Trial& trial) { return trial.failure() != nullptr; }) >= 1);
         CHECK(cached.started(from_the_cache).size() == 2);  // the third still takes them
     }
 }
@@ -330,7 +364,8 @@ TEST_CASE("weight cache: an engine that does not say that it took them is not me
     std::string text = read_file(script);
     const std::string end = "vllm \"$@\"\n";
     REQUIRE(text.ends_with(end));
-    text.replace(text.size() - end.size(), end.size(), "vllm \"$@\" 2> >(grep --line-buffered -v Mapped >&2)\n");
+    text.replace(text.size() - end.size(), end.size(),
+                 "vllm \"$@\" 2> >(grep --line-buffered -v Mapped >&2)\n");
     text.replace(0, std::string("#!/bin/sh").size(), "#!/bin/bash");
     std::ofstream(script) << text;
     const Ran ran = cached.run({"--trials", "2"});
@@ -342,7 +377,8 @@ TEST_CASE("weight cache: an engine that does not say that it took them is not me
 TEST_CASE("weight cache: a tuner that is killed leaves no daemon") {
     const CachedStudy cached;
     cached.study.misbehave({{from_the_cache, "slow_start=20"}});
-    std::vector<std::string> words = cached.study.words("run", {}, {"/usr/bin/env", "HF_HOME=" + cached.hub.folder.path().string()});
+    std::vector<std::string> words = cached.study.words(
+        "run", {}, {"/usr/bin/env", "HF_HOME=" + cached.hub.folder.path().string()});
     {
         ChildProcess tuner(words, cached.study.folder());
         REQUIRE(comes_true([&] { return !cached.started(from_the_cache).empty(); }));
@@ -360,17 +396,21 @@ TEST_CASE("weight cache: a tuner that is killed leaves no daemon") {
 
 TEST_CASE("weight cache: asked for where it cannot be, a study is refused with the reason") {
     const TemporaryFolder folder;
-    const auto validated = [&](const std::string& engine, const std::string& deploy, const std::string& more) {
+    const auto validated = [&](const std::string& engine, const std::string& deploy,
+                               const std::string& more) {
         folder.write("study.yaml", "study: s\nmodel: Qwen/Qwen3-8B\nengine: " + engine +
-                                       "\nhardware: h100-sxm\nworkloads: chat\nobjective: {maximize: total_tokens_per_second}\nspace: {}\n"
+                                       "\nhardware: h100-sxm\nworkloads: chat\nobjective: "
+                                       "{maximize: total_tokens_per_second}\nspace: {}\n"
                                        "evaluator: {deploy: {weight_cache: on" +
                                        deploy + "}}\n" + more);
         return ran({SERVETUNE_PROGRAM, "validate", "study.yaml"}, folder.path());
     };
     for (const auto& [engine, deploy, more, why] : std::vector<std::array<std::string, 4>>{
              {"llama.cpp", "", "", "llama.cpp has none"},
-             {"vllm", "", "engine_versions: {vllm: \"0.24.0\"}\n", "vllm has one from 0.31, and the study is for 0.24.0"},
-             {"sglang", "", "engine_versions: {sglang: \"0.5.9\"}\n", "sglang has one from 0.5.19, and the study is for 0.5.9"},
+             {"vllm", "", "engine_versions: {vllm: \"0.24.0\"}\n",
+              "vllm has one from 0.31, and the study is for 0.24.0"},
+             {"sglang", "", "engine_versions: {sglang: \"0.5.9\"}\n",
+              "sglang has one from 0.5.19, and the study is for 0.5.9"},
              {"vllm", ", container: {image: vllm}", "", "must be processes of this machine"}}) {
         const Ran found = validated(engine, deploy, more);
         INFO(found.out << found.err);

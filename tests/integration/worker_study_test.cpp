@@ -26,9 +26,15 @@ namespace {
 /// A start takes about 1.5 s, in which the engine sleeps; the load test takes a tenth of that.
 DeployedStudy::Text text_of_workers(const std::string& workers) {
     DeployedStudy::Text text;
-    text.space = "{max_num_seqs: {choice: [8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22], default: 8}}";
-    text.workload = "{kind: random, input_tokens: 64, output_tokens: 16}, requests: 16, arrival: {concurrency: 4}";
-    text.deploy = "ready_within: 30s, stop_within: 1s, stall_timeout: 2s, trial_within: 60s, warm_up: 1, " + workers;
+    text.space =
+        "{max_num_seqs: {choice: [8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22], "
+        "default: 8}}";
+    text.workload =
+        "{kind: random, input_tokens: 64, output_tokens: 16}, requests: 16, arrival: {concurrency: "
+        "4}";
+    text.deploy =
+        "ready_within: 30s, stop_within: 1s, stall_timeout: 2s, trial_within: 60s, warm_up: 1, " +
+        workers;
     text.more = "budget: {trials: 20}\n";
     text.clock = "--start-scale 25 --time-scale 12";
     return text;
@@ -38,7 +44,8 @@ DeployedStudy::Text text_of_workers(const std::string& workers) {
 void note_devices(const DeployedStudy& study) {
     const std::filesystem::path file = study.folder() / "bin/vllm";
     std::string script = read_file(file);
-    script.insert(script.find('\n') + 1, "echo \"$CUDA_VISIBLE_DEVICES\" >> '" + (study.folder() / "devices.txt").string() + "'\n");
+    script.insert(script.find('\n') + 1, "echo \"$CUDA_VISIBLE_DEVICES\" >> '" +
+                                             (study.folder() / "devices.txt").string() + "'\n");
     write_file(file, script);
     std::filesystem::permissions(file, std::filesystem::perms::owner_all);
 }
@@ -69,7 +76,9 @@ TEST_CASE("worker study: four engines at once, each sees its own device, and the
     CHECK(study.left().empty());
 }
 
-TEST_CASE("worker study: kill -9 leaves nothing that the next run does not end, and no told trial is lost") {
+TEST_CASE(
+    "worker study: kill -9 leaves nothing that the next run does not end, and no told trial is "
+    "lost") {
     const DeployedStudy study(text_of_workers("gpus: \"0,1\", workers: 2"));
     std::vector<Trial> before;
     for (int round = 0; round < 3; ++round) {
@@ -123,7 +132,10 @@ TEST_CASE("worker study: parts that cannot be are refused before anything starts
         CHECK(study.engines().empty());
         return ended.err;
     };
-    CHECK(refused("workers: 2").find("2 trials at once need parts of the machine of their own") != std::string::npos);
-    CHECK(refused("gpus: \"0,1,2\", workers: 2").find("2 trials at once cannot share 3 gpus in equal parts") != std::string::npos);
-    CHECK(refused("cores: [0], workers: 2").find("cannot share 1 cores in equal parts") != std::string::npos);
+    CHECK(refused("workers: 2").find("2 trials at once need parts of the machine of their own") !=
+          std::string::npos);
+    CHECK(refused("gpus: \"0,1,2\", workers: 2")
+              .find("2 trials at once cannot share 3 gpus in equal parts") != std::string::npos);
+    CHECK(refused("cores: [0], workers: 2").find("cannot share 1 cores in equal parts") !=
+          std::string::npos);
 }

@@ -25,9 +25,13 @@ namespace {
 
 using ArtefactWriter = Artefact (*)(const DeploymentModel&);
 
-const std::map<std::string, ArtefactWriter> cluster_writers{
-    {"kubernetes", kubernetes_artefact}, {"llm-d", llm_d_artefact},           {"lws", lws_artefact},          {"kserve", kserve_artefact},
-    {"dynamo", dynamo_artefact},         {"rayservice", rayservice_artefact}, {"gpustack", gpustack_artefact}};
+const std::map<std::string, ArtefactWriter> cluster_writers{{"kubernetes", kubernetes_artefact},
+                                                            {"llm-d", llm_d_artefact},
+                                                            {"lws", lws_artefact},
+                                                            {"kserve", kserve_artefact},
+                                                            {"dynamo", dynamo_artefact},
+                                                            {"rayservice", rayservice_artefact},
+                                                            {"gpustack", gpustack_artefact}};
 
 /// The files of an artefact below one another.
 std::string whole_artefact(const Artefact& artefact) {
@@ -38,20 +42,25 @@ std::string whole_artefact(const Artefact& artefact) {
 
 /// Compares with the file of that name. `SERVETUNE_WRITE_GOLDEN=1` writes it: look at what changed.
 void check_golden(const std::string& name, const Artefact& artefact) {
-    const std::filesystem::path file = std::filesystem::path(SERVETUNE_SOURCE "/tests/data/artefacts") / name;
+    const std::filesystem::path file =
+        std::filesystem::path(SERVETUNE_SOURCE "/tests/data/artefacts") / name;
     const std::string text = whole_artefact(artefact);
-    if (std::getenv("SERVETUNE_WRITE_GOLDEN") != nullptr) write_file(file, text);  // NOLINT(concurrency-mt-unsafe)
+    if (std::getenv("SERVETUNE_WRITE_GOLDEN") != nullptr)
+        write_file(file, text);  // NOLINT(concurrency-mt-unsafe)
     INFO(name);
     CHECK(text == read_file(file));
 }
 
 bool runs(const std::string& kind, const DeploymentModel& model) {
-    return (kind != "kserve" || !model.platforms.kserve.empty()) && (kind != "rayservice" || !model.platforms.ray.empty());
+    return (kind != "kserve" || !model.platforms.kserve.empty()) &&
+           (kind != "rayservice" || !model.platforms.ray.empty());
 }
 
 /// GPUStack puts no variable into flags, Ray neither.
 DeploymentModel without_secret_words(DeploymentModel model) {
-    std::erase_if(model.engines.front().argv, [](const Word& word) { return has_variable(word) || word == Word{{"--api-key"}}; });
+    std::erase_if(model.engines.front().argv, [](const Word& word) {
+        return has_variable(word) || word == Word{{"--api-key"}};
+    });
     return model;
 }
 
@@ -76,7 +85,8 @@ TEST_CASE("artefacts: what each writer writes for a cluster stands in its golden
 
 TEST_CASE("artefacts: what the user's pod says is in the winner's too") {
     for (const auto& [kind, writer] : cluster_writers)
-        if (kind != "gpustack") check_golden(kind + "-template.yaml", writer(templated_deployment()));
+        if (kind != "gpustack")
+            check_golden(kind + "-template.yaml", writer(templated_deployment()));
     const std::string text = kubernetes_artefact(templated_deployment()).text;
     CHECK(has(text, "amd.com/gpu"));
     CHECK_FALSE(has(text, "nvidia.com/gpu"));
@@ -89,18 +99,24 @@ TEST_CASE("artefacts: KServe's template reads the words as they are, a secret fr
     const std::string text = kserve_artefact(model).text;
     const std::string before = "{name: \"VLLM_ADDITIONAL_ARGS\", value: ";
     const auto at = text.find(before) + before.size();
-    std::string value = nlohmann::json::parse(text.substr(at, text.find("}\n", at) - at)).get<std::string>();
+    std::string value =
+        nlohmann::json::parse(text.substr(at, text.find("}\n", at) - at)).get<std::string>();
     // KServe's controller runs it as a template of Go, then Kubernetes reads `$$` as `$`.
-    for (std::size_t i = 0; (i = value.find("{{`{{`}}")) != std::string::npos;) value.replace(i, 8, "{{");
+    for (std::size_t i = 0; (i = value.find("{{`{{`}}")) != std::string::npos;)
+        value.replace(i, 8, "{{");
     for (std::size_t i = 0; (i = value.find("$$", i)) != std::string::npos; ++i) value.erase(i, 1);
     const TemporaryFolder folder;
     // As config/llmisvcconfig/config-llm-template.yaml of KServe has it.
-    folder.write("template.sh", "eval \"exec printf '<%s>\\n' first \\\n  ${NOTHING} \\\n  ${VLLM_ADDITIONAL_ARGS} \\\n  $@\"\n");
-    ChildProcess shell({"/usr/bin/env", "VLLM_ADDITIONAL_ARGS=" + value, "SERVING_KEY=it's \"$HOME\"", "bash", "template.sh"},
+    folder.write("template.sh",
+                 "eval \"exec printf '<%s>\\n' first \\\n  ${NOTHING} \\\n  "
+                 "${VLLM_ADDITIONAL_ARGS} \\\n  $@\"\n");
+    ChildProcess shell({"/usr/bin/env", "VLLM_ADDITIONAL_ARGS=" + value,
+                        "SERVING_KEY=it's \"$HOME\"", "bash", "template.sh"},
                        folder.path());
     CHECK(shell.wait() == 0);
     std::string expected = "<first>\n";
-    for (const Word& word : model.first().flags()) expected += "<" + (has_variable(word) ? "it's \"$HOME\"" : word.front().text) + ">\n";
+    for (const Word& word : model.first().flags())
+        expected += "<" + (has_variable(word) ? "it's \"$HOME\"" : word.front().text) + ">\n";
     CHECK(shell.out() == expected);
 }
 
@@ -110,32 +126,47 @@ TEST_CASE("artefacts: what a platform cannot carry is refused or named") {
         for (const std::string& word : words) model.engines.front().argv.push_back({{word}});
         return model;
     };
-    CHECK(has(message_of<UsageError>([&] { (void)rayservice_artefact(with_words({"--max-model-len", "8k"})); }), "write the number out"));
-    CHECK(has(message_of<UsageError>([&] { (void)rayservice_artefact(with_words({"-tp", "2"})); }), "'-tp' has no name"));
     CHECK(has(message_of<UsageError>([&] {
-                  (void)rayservice_artefact(with_words({"--compilation-config=3", "--compilation-config.mode=1"}));
+                  (void)rayservice_artefact(with_words({"--max-model-len", "8k"}));
+              }),
+              "write the number out"));
+    CHECK(has(message_of<UsageError>([&] {
+                  (void)rayservice_artefact(with_words({"-tp", "2"}));
+              }),
+              "'-tp' has no name"));
+    CHECK(has(message_of<UsageError>([&] {
+                  (void)rayservice_artefact(
+                      with_words({"--compilation-config=3", "--compilation-config.mode=1"}));
               }),
               "no place in engine_kwargs"));
-    const Artefact ray = rayservice_artefact(with_words({"--api-key", "k", "--seed", "-1", "--lora-dirs", "a", "b", "--quantization=007"}));
+    const Artefact ray = rayservice_artefact(with_words(
+        {"--api-key", "k", "--seed", "-1", "--lora-dirs", "a", "b", "--quantization=007"}));
     CHECK(ray.left_out == "--api-key k");
-    CHECK(has(ray.text, "# Not in this file, flags of the engine's own server, which Ray replaces: --api-key k\n"));
+    CHECK(has(
+        ray.text,
+        "# Not in this file, flags of the engine's own server, which Ray replaces: --api-key k\n"));
     CHECK(has(ray.text, "\"seed\": -1"));
     CHECK(has(ray.text, "\"quantization\": \"007\""));
-    CHECK(has(message_of<UsageError>([&] { (void)gpustack_artefact(hard_deployment()); }), "'${SERVING_KEY}' has a secret"));
-    CHECK(has(message_of<UsageError>([&] { (void)gpustack_artefact(with_words({"--chat-template=-a b"})); }),
+    CHECK(has(message_of<UsageError>([&] { (void)gpustack_artefact(hard_deployment()); }),
+              "'${SERVING_KEY}' has a secret"));
+    CHECK(has(message_of<UsageError>(
+                  [&] { (void)gpustack_artefact(with_words({"--chat-template=-a b"})); }),
               "cannot hold the value '-a b'"));
     CHECK(gpustack_artefact(without_secret_words(hard_deployment())).left_out == "HF_TOKEN");
     DeploymentModel local = plain_deployment();
     local.model = "/models/x";
     local.mounts = {"/models/x"};
-    CHECK(has(message_of<UsageError>([&] { (void)kserve_artefact(local); }), "hf://, s3://, oci:// or pvc:// wanted"));
+    CHECK(has(message_of<UsageError>([&] { (void)kserve_artefact(local); }),
+              "hf://, s3://, oci:// or pvc:// wanted"));
     CHECK(has(gpustack_artefact(local).text, "\"local_path\": \"/models/x\""));
     DeploymentModel alone = plain_deployment();
     alone.over_nodes = {};
     alone.nodes = 2;
-    CHECK(has(message_of<UsageError>([&] { (void)lws_artefact(alone); }), "no words in its engine file that spread it"));
+    CHECK(has(message_of<UsageError>([&] { (void)lws_artefact(alone); }),
+              "no words in its engine file that spread it"));
     DeploymentModel tagged = plain_deployment();
     CHECK_FALSE(has(dynamo_artefact(tagged).text, "runtimeVersionOverride"));
     tagged.image = {{"registry:5000/dynamo:latest"}};
-    CHECK(has(dynamo_artefact(tagged).text, "# The image's tag is no version: add runtimeVersionOverride"));
+    CHECK(has(dynamo_artefact(tagged).text,
+              "# The image's tag is no version: add runtimeVersionOverride"));
 }

@@ -13,14 +13,19 @@
 using namespace servetune;
 using namespace servetune::test;
 
-TEST_CASE("import: a file that does not say how the engine was started is no row of a study, one that does is") {
-    const StudyFile study = load_study(search_spaces / "published/qwen3-14b-h100/study.yaml", Catalogue(search_spaces));
+TEST_CASE(
+    "import: a file that does not say how the engine was started is no row of a study, one that "
+    "does is") {
+    const StudyFile study =
+        load_study(search_spaces / "published/qwen3-14b-h100/study.yaml", Catalogue(search_spaces));
     const std::vector<Engine> engines = shipped_catalogue.engines();
     const std::filesystem::path samples = SERVETUNE_SOURCE "/tests/data/results";
-    std::vector<PublishedResult> results = read_results(read_file(samples / "gpustack.json"), "f", engines);
+    std::vector<PublishedResult> results =
+        read_results(read_file(samples / "gpustack.json"), "f", engines);
     results.push_back(read_results(read_file(samples / "vllm-new.json"), "f", engines).front());
     ExportContext context;
-    context.arguments = "python3 -m sglang.launch_server --model-path " + study.model + " --attention-backend=fa3";
+    context.arguments =
+        "python3 -m sglang.launch_server --model-path " + study.model + " --attention-backend=fa3";
     BenchmarkResult figures;
     figures.successful_requests = 9;
     figures.failed_requests = 1;

@@ -37,9 +37,12 @@ KeptLoadTest made_up_test(std::size_t requests, std::size_t tokens) {
         record.output_tokens = static_cast<std::int64_t>(tokens);
         record.estimated_tokens = 1.5;
         for (std::size_t k = 1; k < tokens; ++k)
-            record.gaps.push_back(gap = gap * 1.618F - static_cast<float>(static_cast<int>(gap * 1.618F / 0.02F)) * 0.02F);
+            record.gaps.push_back(gap = gap * 1.618F -
+                                        static_cast<float>(static_cast<int>(gap * 1.618F / 0.02F)) *
+                                            0.02F);
         test.result.run.records.push_back(record);
-        test.result.plan.requests.push_back({.input_tokens = 512, .output_tokens = static_cast<std::int64_t>(tokens)});
+        test.result.plan.requests.push_back(
+            {.input_tokens = 512, .output_tokens = static_cast<std::int64_t>(tokens)});
     }
     return test;
 }
@@ -107,7 +110,8 @@ TEST_CASE("kept load test: the default and the latest trials stay where room is 
                    .result = made_up.result});
     }
     std::vector<std::uint64_t> left;
-    for (const auto& file : kept_load_tests(folder.path())) left.push_back(trial_of_kept(file).value());
+    for (const auto& file : kept_load_tests(folder.path()))
+        left.push_back(trial_of_kept(file).value());
     REQUIRE(left.size() >= 2);
     REQUIRE(left.size() < 6);
     CHECK(left.front() == 0);

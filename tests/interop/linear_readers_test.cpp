@@ -24,7 +24,8 @@ using namespace servetune::test;
 namespace {
 
 const std::string result_block =
-    "============ Serving Benchmark Result ============\nSuccessful requests: 100\nRequest throughput (req/s): 10.0\n"
+    "============ Serving Benchmark Result ============\nSuccessful requests: 100\nRequest "
+    "throughput (req/s): 10.0\n"
     "==================================================\n";
 
 std::string repeated_text(std::size_t count, const std::string& text) {
@@ -37,7 +38,9 @@ std::string counted(std::size_t count, const std::string& before, const std::str
     for (std::size_t i = 0; i < count; ++i) result += before + std::to_string(i) + behind;
     return result;
 }
-std::string in_a_fence(const std::string& text) { return "```\n" + text + "\n```\n" + result_block; }
+std::string in_a_fence(const std::string& text) {
+    return "```\n" + text + "\n```\n" + result_block;
+}
 
 double thread_seconds() {
     timespec now{};
@@ -48,7 +51,8 @@ double thread_seconds() {
 /// How many times longer a text of four times the size takes: 4 where the work is linear, 16 where
 /// it is quadratic. The shortest of several runs each, for others use the machine too.
 template <class Read>
-double growth(const Read& read, const std::function<std::string(std::size_t)>& text, std::size_t size) {
+double growth(const Read& read, const std::function<std::string(std::size_t)>& text,
+              std::size_t size) {
     const auto shortest = [&](std::size_t count) {
         const std::string content = text(count);
         double best = 1e9;
@@ -76,19 +80,40 @@ constexpr double linear_at_most = 9;
 
 TEST_CASE("linear readers: documents with long commands, many variables and open quotes") {
     const std::vector<std::function<std::string(std::size_t)>> shapes{
-        [](std::size_t n) { return in_a_fence("vllm serve m \\\n" + repeated_text(n, "  --a b \\\n")); },
+        [](std::size_t n) {
+            return in_a_fence("vllm serve m \\\n" + repeated_text(n, "  --a b \\\n"));
+        },
         [](std::size_t n) { return in_a_fence("vllm serve m \\\n" + repeated_text(n, "\\\n")); },
-        [](std::size_t n) { return "vllm serve m \\\n" + repeated_text(n, "  --a b \\\n") + "\n" + result_block; },
-        [](std::size_t n) { return in_a_fence("vllm serve m \"\n" + repeated_text(n, "  --a b\n")); },
+        [](std::size_t n) {
+            return "vllm serve m \\\n" + repeated_text(n, "  --a b \\\n") + "\n" + result_block;
+        },
+        [](std::size_t n) {
+            return in_a_fence("vllm serve m \"\n" + repeated_text(n, "  --a b\n"));
+        },
         [](std::size_t n) { return in_a_fence("echo a \\\n" + repeated_text(n, "  b # c \\\n")); },
-        [](std::size_t n) { return in_a_fence(counted(n, "export A", "=1\n") + counted(n, "echo $A", "\n") + "vllm serve $A1"); },
-        [](std::size_t n) { return in_a_fence(counted(n, "A", "=1\n") + counted(n, "B=1 true $A", "\n") + "vllm serve m"); },
-        [](std::size_t n) { return in_a_fence(counted(n, "export A", "=1\n") + repeated_text(n, "vllm serve m\n")); },
+        [](std::size_t n) {
+            return in_a_fence(counted(n, "export A", "=1\n") + counted(n, "echo $A", "\n") +
+                              "vllm serve $A1");
+        },
+        [](std::size_t n) {
+            return in_a_fence(counted(n, "A", "=1\n") + counted(n, "B=1 true $A", "\n") +
+                              "vllm serve m");
+        },
+        [](std::size_t n) {
+            return in_a_fence(counted(n, "export A", "=1\n") + repeated_text(n, "vllm serve m\n"));
+        },
         [](std::size_t n) { return repeated_text(10 * n, "[x](http://a)") + "\n" + result_block; },
         [](std::size_t n) { return "# " + repeated_text(10 * n, "a:") + "\n" + result_block; },
-        [](std::size_t n) { return "Say " + repeated_text(n, "vllm serve a ") + "\n" + result_block; },
-        [](std::size_t n) { return repeated_text(n, "Profile: `x`\n# h\n- item\n") + result_block; },
-        [](std::size_t n) { return repeated_text(n, "vllm serve a-b --tp 1\nvllm bench serve --model z-1\n" + result_block); },
+        [](std::size_t n) {
+            return "Say " + repeated_text(n, "vllm serve a ") + "\n" + result_block;
+        },
+        [](std::size_t n) {
+            return repeated_text(n, "Profile: `x`\n# h\n- item\n") + result_block;
+        },
+        [](std::size_t n) {
+            return repeated_text(
+                n, "vllm serve a-b --tp 1\nvllm bench serve --model z-1\n" + result_block);
+        },
     };
     for (std::size_t i = 0; i < shapes.size(); ++i) {
         INFO("shape " << i);
@@ -99,44 +124,71 @@ TEST_CASE("linear readers: documents with long commands, many variables and open
 TEST_CASE("linear readers: tables of a sweep, of a person, and lists of results") {
     CHECK(growth(
               read_document,
-              [](std::size_t n) { return "duration,completed,request_throughput,_bench\n" + repeated_text(n, "10,100,10,x\n"); },
+              [](std::size_t n) {
+                  return "duration,completed,request_throughput,_bench\n" +
+                         repeated_text(n, "10,100,10,x\n");
+              },
               2000) < linear_at_most);
     CHECK(growth(
               read_document,
-              [](std::size_t n) { return "duration,completed,request_throughput,_bench\n" + counted(n, "10,100,10,", "\n"); },
+              [](std::size_t n) {
+                  return "duration,completed,request_throughput,_bench\n" +
+                         counted(n, "10,100,10,", "\n");
+              },
               1000) < linear_at_most);
-    const auto refused = [](const std::string& text) { return message_of<ParseError>([&] { (void)read_results(text, "f", {}); }); };
-    CHECK(refused("duration,completed,request_throughput\n" + repeated_text(20'001, "10,100,10\n")) == "f: more than 20000 rows; split it");
+    const auto refused = [](const std::string& text) {
+        return message_of<ParseError>([&] { (void)read_results(text, "f", {}); });
+    };
+    CHECK(refused("duration,completed,request_throughput\n" +
+                  repeated_text(20'001, "10,100,10\n")) == "f: more than 20000 rows; split it");
     const std::string result = R"({"duration": 10, "completed": 100, "request_throughput": 10})";
-    CHECK(refused(repeated_text(20'001, result)) == "f: more than 20000 results in one file; split it");
-    CHECK(has(refused("{" + counted(300'001, "\"k", "\": 1,") + "\"a\": 1}"), "JSON of more than 300000 fields is not read"));
-    const auto read_plain = [](const std::string& text) { (void)read_plain_table(text, "t.csv", {"score"}); };
+    CHECK(refused(repeated_text(20'001, result)) ==
+          "f: more than 20000 results in one file; split it");
+    CHECK(has(refused("{" + counted(300'001, "\"k", "\": 1,") + "\"a\": 1}"),
+              "JSON of more than 300000 fields is not read"));
+    const auto read_plain = [](const std::string& text) {
+        (void)read_plain_table(text, "t.csv", {"score"});
+    };
     CHECK(growth(
-              read_plain, [](std::size_t n) { return "k,score\n" + repeated_text(n, "a,1\n"); }, 2000) < linear_at_most);
+              read_plain, [](std::size_t n) { return "k,score\n" + repeated_text(n, "a,1\n"); },
+              2000) < linear_at_most);
     CHECK(growth(
-              read_plain, [](std::size_t n) { return "k,score\n" + counted(n, "a,", "\n"); }, 2000) < linear_at_most);
+              read_plain, [](std::size_t n) { return "k,score\n" + counted(n, "a,", "\n"); },
+              2000) < linear_at_most);
     CHECK(growth(
-              read_plain, [](std::size_t n) { return "k,score\n" + counted(n, "v", ",1\n"); }, 2000) < linear_at_most);
+              read_plain, [](std::size_t n) { return "k,score\n" + counted(n, "v", ",1\n"); },
+              2000) < linear_at_most);
 }
 
-TEST_CASE("linear readers: names that nobody knows are bounded in number, and a message quotes a line at most") {
+TEST_CASE(
+    "linear readers: names that nobody knows are bounded in number, and a message quotes a line at "
+    "most") {
     const TemporaryFolder folder;
-    const std::string head = "study: s\nmodel: m\nengine: vllm\nworkloads: [random]\nobjective: {maximize: x}\nevaluator: {deploy: {}}\n";
+    const std::string head =
+        "study: s\nmodel: m\nengine: vllm\nworkloads: [random]\nobjective: {maximize: "
+        "x}\nevaluator: {deploy: {}}\n";
     const auto loading = [&](const std::string& text) {
-        return message_of<ParseError>([&] { (void)load_study(folder.write("s.yaml", text), shipped_catalogue); });
+        return message_of<ParseError>(
+            [&] { (void)load_study(folder.write("s.yaml", text), shipped_catalogue); });
     };
-    CHECK(has(loading(head + "space:\n" + counted(1001, "  k", ": 1\n")), "'space': at most 1000 names wanted, got 1001"));
-    CHECK(has(loading(head + "space: {a: {flag: --a, choice: [" + counted(2001, "v", ",") + "]}}\n"),
+    CHECK(has(loading(head + "space:\n" + counted(1001, "  k", ": 1\n")),
+              "'space': at most 1000 names wanted, got 1001"));
+    CHECK(
+        has(loading(head + "space: {a: {flag: --a, choice: [" + counted(2001, "v", ",") + "]}}\n"),
+            "at most 2000 listed values, got 2001"));
+    CHECK(has(loading(head + "space: {max_num_seqs: [" + counted(2001, "", ",") + "]}\n"),
               "at most 2000 listed values, got 2001"));
-    CHECK(has(loading(head + "space: {max_num_seqs: [" + counted(2001, "", ",") + "]}\n"), "at most 2000 listed values, got 2001"));
     const std::string unknown = loading(head + counted(3000, "k", ": 1\n"));
     CHECK(std::count(unknown.begin(), unknown.end(), '\n') == 100);
     CHECK(has(unknown, "there may be more errors; these are the first"));
 
-    folder.write("other.yaml", repeated_text(20'000, "a line of a foreign text that is no study at all\n"));
+    folder.write("other.yaml",
+                 repeated_text(20'000, "a line of a foreign text that is no study at all\n"));
     for (const std::string& text :
-         {head + "use: other.yaml\n", replaced(head, "[random]", "[other.yaml]"), replaced(head, "[random]", "[./other.yaml]"),
-          replaced(head, "engine: vllm", "engine: ./other.yaml"), head + "preset: ./other.yaml\n"}) {
+         {head + "use: other.yaml\n", replaced(head, "[random]", "[other.yaml]"),
+          replaced(head, "[random]", "[./other.yaml]"),
+          replaced(head, "engine: vllm", "engine: ./other.yaml"),
+          head + "preset: ./other.yaml\n"}) {
         const std::string message = loading(text);
         CHECK(!message.empty());
         CHECK(message.size() < 4000);
@@ -145,7 +197,8 @@ TEST_CASE("linear readers: names that nobody knows are bounded in number, and a 
     CHECK(loading(head + word + ": 1\n").size() < 4000);
     CHECK(loading(replaced(head, "maximize: x", "maximize: {" + word + ": 1}")).size() < 4000);
     CHECK(loading(replaced(head, "engine: vllm", "engine: " + word)).size() < 4000);
-    CHECK(has(loading(head + "space: {" + std::string(500, 'k') + ": 1}\n"), "a name has at most 200 bytes"));
+    CHECK(has(loading(head + "space: {" + std::string(500, 'k') + ": 1}\n"),
+              "a name has at most 200 bytes"));
 }
 
 TEST_CASE("linear readers: a choice takes as much as its table of distances") {

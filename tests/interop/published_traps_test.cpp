@@ -24,8 +24,10 @@ using PrintedRows = std::vector<std::pair<std::string, double>>;
 Recommendation concluded_from(const PrintedRows& rows, const Decision& decision = {}) {
     std::vector<Value> settings;
     for (const auto& [setting, rate] : rows)
-        if (std::find(settings.begin(), settings.end(), Value(setting)) == settings.end()) settings.emplace_back(setting);
-    Problem problem(SearchSpace({Parameter::choice("setting", settings)}), {printed_rate}, decision);
+        if (std::find(settings.begin(), settings.end(), Value(setting)) == settings.end())
+            settings.emplace_back(setting);
+    Problem problem(SearchSpace({Parameter::choice("setting", settings)}), {printed_rate},
+                    decision);
     problem.replicates_inform = false;
     std::vector<Trial> history;
     for (const auto& [setting, rate] : rows) {
@@ -51,9 +53,11 @@ TEST_CASE("traps: the fastest result is that of the requests that survived") {
     REQUIRE(validity.findings.size() == 1);
     CHECK(validity.findings.front().id == "complete");
 
-    Problem problem(SearchSpace({Parameter::choice("speculation", {"off", "on"})}), {printed_rate}, {});
+    Problem problem(SearchSpace({Parameter::choice("speculation", {"off", "on"})}), {printed_rate},
+                    {});
     problem.replicates_inform = false;
-    std::vector<Trial> history{{0, problem.space.default_configuration()}, {1, problem.space.completed({{"speculation", "on"}})}};
+    std::vector<Trial> history{{0, problem.space.default_configuration()},
+                               {1, problem.space.completed({{"speculation", "on"}})}};
     history[0].outcome = Measurement{{{printed_rate, {11532}}}};
     history[1].outcome = Measurement{{{printed_rate, {15059.89}}}, validity};
     CHECK(recommend(problem, history).conclusion == Conclusion::keep_default);
@@ -62,10 +66,13 @@ TEST_CASE("traps: the fastest result is that of the requests that survived") {
 TEST_CASE("traps: the same command, printed twice, differs by 16 %") {
     // GLM-5.2 on H200: one command at 7011.17 and at 5881.79. The gain of what was then chosen was
     // stated against the lower one.
-    const Recommendation large = concluded_from({{"usual", 5881.79}, {"fraction 0.85", 13786}, {"usual", 7011.17}});
+    const Recommendation large =
+        concluded_from({{"usual", 5881.79}, {"fraction 0.85", 13786}, {"usual", 7011.17}});
     CHECK(large.conclusion == Conclusion::recommended);
-    CHECK(large.gain.value == Approx(13786 / 6446.48 - 1).epsilon(0.02));  // not 134 % over the lucky one
-    CHECK(large.gain.low < 13786 / 7011.17 - 1);                           // and what the two runs say of noise is in the interval
+    CHECK(large.gain.value ==
+          Approx(13786 / 6446.48 - 1).epsilon(0.02));  // not 134 % over the lucky one
+    CHECK(large.gain.low <
+          13786 / 7011.17 - 1);  // and what the two runs say of noise is in the interval
     // A candidate between the two is no gain, whatever the first run of the default says.
     CHECK(concluded_from({{"usual", 5881.79}, {"other", 6800}, {"usual", 7011.17}}).keep_default);
 }
@@ -109,5 +116,6 @@ TEST_CASE("traps: a stream that came in one piece has no time per token") {
     context.hardware = hardware;
     const Validity validity = audit(collapsed, context);
     CHECK(validity.verdict == Verdict::unsound);
-    CHECK(std::any_of(validity.findings.begin(), validity.findings.end(), [](const Finding& finding) { return finding.id == "physics"; }));
+    CHECK(std::any_of(validity.findings.begin(), validity.findings.end(),
+                      [](const Finding& finding) { return finding.id == "physics"; }));
 }

@@ -39,8 +39,9 @@ BenchmarkResult some_result(Rng& rng, bool all) {
         const double number = rng.uniform() * std::pow(10.0, 8 * rng.uniform() - 4);
         if (all || rng.uniform() < 0.5) figure = number;
     });
-    for (auto* count : {&result.requested_requests, &result.successful_requests, &result.failed_requests, &result.input_tokens,
-                        &result.output_tokens, &result.maximum_concurrency, &result.peak_concurrent_requests})
+    for (auto* count : {&result.requested_requests, &result.successful_requests,
+                        &result.failed_requests, &result.input_tokens, &result.output_tokens,
+                        &result.maximum_concurrency, &result.peak_concurrent_requests})
         if (*count) *count = std::floor(**count);
     if (result.successful_requests && result.failed_requests)
         result.requested_requests = *result.successful_requests + *result.failed_requests;
@@ -93,8 +94,10 @@ TEST_CASE("export: the verdict of the run is read back with what was found") {
     auto json = nlohmann::json::parse(vllm_json(some_result(rng, true), {}));
     CHECK(read_one(json.dump()).validity == Validity{});
     json["servetune"]["verdict"] = "unsound";
-    json["servetune"]["findings"] = {{{"id", "physics"}, {"left", "1 ms"}, {"right", "19 ms"}, {"cause", "impossible"}}};
-    CHECK(read_one(json.dump()).validity == Validity{Verdict::unsound, {{"physics", "1 ms", "19 ms", "impossible"}}});
+    json["servetune"]["findings"] = {
+        {{"id", "physics"}, {"left", "1 ms"}, {"right", "19 ms"}, {"cause", "impossible"}}};
+    CHECK(read_one(json.dump()).validity ==
+          Validity{Verdict::unsound, {{"physics", "1 ms", "19 ms", "impossible"}}});
 }
 
 TEST_CASE("export: without our own part the JSON is one of vLLM, with its keys and units") {
@@ -105,7 +108,8 @@ TEST_CASE("export: without our own part the JSON is one of vLLM, with its keys a
     const PublishedResult read = read_one(json.dump());
     CHECK(read.tool == "vllm");
     Figures want = figures_of(result);
-    for (const char* ours : {"mean_concurrency", "input_tokens_per_second", "tokens_per_chunk"}) want.erase(ours);
+    for (const char* ours : {"mean_concurrency", "input_tokens_per_second", "tokens_per_chunk"})
+        want.erase(ours);
     std::erase_if(want, [](const auto& figure) {
         return figure.first.starts_with("client_") || figure.first.starts_with("server_") ||
                figure.first.find("from_schedule") != std::string::npos;
@@ -158,7 +162,8 @@ TEST_CASE("export: without our own part the JSON is one of vLLM, with its keys a
 }
 
 TEST_CASE("export: a detailed file has one entry a request, and says the same as the summary") {
-    std::vector<RequestRecord> records{record(0, 1.0, 0.25, {0.125F, 0.25F}), record(1, 1.5, 0.5, {0.02F}), {}};
+    std::vector<RequestRecord> records{
+        record(0, 1.0, 0.25, {0.125F, 0.25F}), record(1, 1.5, 0.5, {0.02F}), {}};
     records[2].index = 2;
     records[2].end = RequestEnd::http_error;
     records[2].error = "503 \xFF";
@@ -228,22 +233,30 @@ TEST_CASE("export: the block of a result reads back equal, to its two decimals")
         const PublishedResult read = read_one(block);
         CHECK(read.unread.empty());
         // What prints as 0 and was not measured is absent; all else prints alike.
-        const std::vector<std::string> before = lines_of_block(block), after = lines_of_block(text_block(read.result));
-        for (const std::string& line : after) CHECK(std::count(before.begin(), before.end(), line) == 1);
+        const std::vector<std::string> before = lines_of_block(block),
+                                       after = lines_of_block(text_block(read.result));
+        for (const std::string& line : after)
+            CHECK(std::count(before.begin(), before.end(), line) == 1);
         std::size_t absent = 0;
         for (const std::string& line : before) {
-            if (std::count(after.begin(), after.end(), line) == 1 || line.starts_with("--")) continue;
+            if (std::count(after.begin(), after.end(), line) == 1 || line.starts_with("--"))
+                continue;
             ++absent;
             INFO(line);
-            CHECK((line.find(" 0.00 ") != std::string::npos || line.find(" 0  ") != std::string::npos || result.successful_requests == 0));
+            CHECK((line.find(" 0.00 ") != std::string::npos ||
+                   line.find(" 0  ") != std::string::npos || result.successful_requests == 0));
         }
         const Figures original = figures_of(result);
         for (const auto& [name, value] : figures_of(read.result)) {
             INFO(name);
             REQUIRE(original.contains(name));
-            CHECK(value ==
-                  Approx(original.at(name)).margin(name.ends_with("_seconds") && name != "duration_seconds" ? 5.001e-6 : 5.001e-3));
+            CHECK(value == Approx(original.at(name))
+                               .margin(name.ends_with("_seconds") && name != "duration_seconds"
+                                           ? 5.001e-6
+                                           : 5.001e-3));
         }
-        if (i == 0) CHECK(figures_of(read.result).size() + absent == 14 + 4 * 5);  // requests sent are the sum of two
+        if (i == 0)
+            CHECK(figures_of(read.result).size() + absent ==
+                  14 + 4 * 5);  // requests sent are the sum of two
     }
 }

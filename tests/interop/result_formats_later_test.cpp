@@ -19,7 +19,9 @@ using Json = nlohmann::json;
 
 }  // namespace
 
-TEST_CASE("result files of InferenceX: rates of all GPUs, times in seconds, a deployment of two phases, an agent") {
+TEST_CASE(
+    "result files of InferenceX: rates of all GPUs, times in seconds, a deployment of two phases, "
+    "an agent") {
     const auto rows = sample_results("inferencex.json");
     REQUIRE(rows.size() == 3);
     Figures one{{"maximum_concurrency", 64},
@@ -40,30 +42,32 @@ TEST_CASE("result files of InferenceX: rates of all GPUs, times in seconds, a de
     add_times(two, "latency", 41.42, 1.15);
     check_figures(rows[0], one);
     check_figures(rows[1], two);
-    check_figures(rows[2], {{"requested_requests", 100},
-                            {"successful_requests", 96},
-                            {"failed_requests", 4},  // of 14 dropped 10 were of the warm-up, one of those with an error
-                            {"duration_seconds", 48},
-                            {"input_tokens", 1920048},
-                            {"output_tokens", 38400},
-                            {"input_tokens_per_second", 40001},
-                            {"output_tokens_per_second", 800},
-                            {"total_tokens_per_second", 40801},
-                            {"time_to_first_token_mean_seconds", 0.4},
-                            {"time_to_first_token_p50_seconds", 0.3},
-                            {"time_to_first_token_p90_seconds", 0.8},
-                            {"time_to_first_token_p95_seconds", 1.1},
-                            {"time_to_first_token_standard_deviation_seconds", 0.2},
-                            {"time_per_output_token_mean_seconds", 0.01},
-                            {"time_per_output_token_p50_seconds", 0.0098},
-                            {"time_per_output_token_p90_seconds", 0.012},
-                            {"time_per_output_token_p95_seconds", 0.013},
-                            {"time_per_output_token_standard_deviation_seconds", 0.001},
-                            {"latency_mean_seconds", 4.39},
-                            {"latency_p50_seconds", 4.1},
-                            {"latency_p90_seconds", 6},
-                            {"latency_p95_seconds", 7},
-                            {"latency_standard_deviation_seconds", 1.5}});
+    check_figures(rows[2],
+                  {{"requested_requests", 100},
+                   {"successful_requests", 96},
+                   {"failed_requests",
+                    4},  // of 14 dropped 10 were of the warm-up, one of those with an error
+                   {"duration_seconds", 48},
+                   {"input_tokens", 1920048},
+                   {"output_tokens", 38400},
+                   {"input_tokens_per_second", 40001},
+                   {"output_tokens_per_second", 800},
+                   {"total_tokens_per_second", 40801},
+                   {"time_to_first_token_mean_seconds", 0.4},
+                   {"time_to_first_token_p50_seconds", 0.3},
+                   {"time_to_first_token_p90_seconds", 0.8},
+                   {"time_to_first_token_p95_seconds", 1.1},
+                   {"time_to_first_token_standard_deviation_seconds", 0.2},
+                   {"time_per_output_token_mean_seconds", 0.01},
+                   {"time_per_output_token_p50_seconds", 0.0098},
+                   {"time_per_output_token_p90_seconds", 0.012},
+                   {"time_per_output_token_p95_seconds", 0.013},
+                   {"time_per_output_token_standard_deviation_seconds", 0.001},
+                   {"latency_mean_seconds", 4.39},
+                   {"latency_p50_seconds", 4.1},
+                   {"latency_p90_seconds", 6},
+                   {"latency_p95_seconds", 7},
+                   {"latency_standard_deviation_seconds", 1.5}});
     CHECK(rows[0].tool == "inferencex");
     CHECK(rows[0].model == "example/model-8b");
     CHECK(rows[0].engine == "vllm");
@@ -78,29 +82,45 @@ TEST_CASE("result files of InferenceX: rates of all GPUs, times in seconds, a de
     CHECK(rows[2].unread.at("warm-up requests") == "10");
 }
 
-TEST_CASE("result files of InferenceX: old rows, GPUs that are not there, rates that do not add up") {
-    const auto row = [](const std::string& more) { return R"({"hw": "h100", "conc": 4, "model": "m")" + more + "}"; };
-    const PublishedResult oldest = results_in(row(R"(, "tp": 2, "tput_per_gpu": 100.0, "mean_ttft": 0.5)")).front();
-    check_figures(oldest, {{"maximum_concurrency", 4}, {"total_tokens_per_second", 200}, {"time_to_first_token_mean_seconds", 0.5}});
-    const PublishedResult wider = results_in(row(R"(, "tp": 2, "pp": 2, "pcp_size": 2, "dcp_size": 4, "tput_per_gpu": 100.0)")).front();
+TEST_CASE(
+    "result files of InferenceX: old rows, GPUs that are not there, rates that do not add up") {
+    const auto row = [](const std::string& more) {
+        return R"({"hw": "h100", "conc": 4, "model": "m")" + more + "}";
+    };
+    const PublishedResult oldest =
+        results_in(row(R"(, "tp": 2, "tput_per_gpu": 100.0, "mean_ttft": 0.5)")).front();
+    check_figures(oldest, {{"maximum_concurrency", 4},
+                           {"total_tokens_per_second", 200},
+                           {"time_to_first_token_mean_seconds", 0.5}});
+    const PublishedResult wider =
+        results_in(
+            row(R"(, "tp": 2, "pp": 2, "pcp_size": 2, "dcp_size": 4, "tput_per_gpu": 100.0)"))
+            .front();
     CHECK(wider.result.total_tokens_per_second == 800);
-    const PublishedResult without = results_in(row(R"(, "is_multinode": true, "tp": 2, "tput_per_gpu": 100.0)")).front();
+    const PublishedResult without =
+        results_in(row(R"(, "is_multinode": true, "tp": 2, "tput_per_gpu": 100.0)")).front();
     check_figures(without, {{"maximum_concurrency", 4}});
     CHECK(without.unread.at("tput_per_gpu") == "100");
     const PublishedResult apart =
-        results_in(row(R"(, "tp": 4, "tput_per_gpu": 100.0, "output_tput_per_gpu": 90.0, "input_tput_per_gpu": 60.0)")).front();
+        results_in(
+            row(R"(, "tp": 4, "tput_per_gpu": 100.0, "output_tput_per_gpu": 90.0, "input_tput_per_gpu": 60.0)"))
+            .front();
     check_figures(apart, {{"maximum_concurrency", 4}, {"total_tokens_per_second", 400}});
     CHECK(apart.unread.at("output_tput_per_gpu") == "90");
     // Both phases on the GPUs of one.
-    const PublishedResult shared = results_in(row(R"(, "is_multinode": true, "num_prefill_gpu": 8, "num_decode_gpu": 0,
+    const PublishedResult shared =
+        results_in(row(R"(, "is_multinode": true, "num_prefill_gpu": 8, "num_decode_gpu": 0,
         "tput_per_gpu": 100.0, "output_tput_per_gpu": 40.0, "input_tput_per_gpu": 60.0)"))
-                                       .front();
+            .front();
     CHECK(shared.result.output_tokens_per_second == 320);
     CHECK(refusal("[" + row(R"(, "tput_per_gpu": 1)") + ", {\"task\": \"gsm8k\"}]")
-              .starts_with("f:1:1: value 2 of the list is no row of InferenceX: hw, conc and tput_per_gpu or request_metrics wanted"));
+              .starts_with("f:1:1: value 2 of the list is no row of InferenceX: hw, conc and "
+                           "tput_per_gpu or request_metrics wanted"));
 }
 
-TEST_CASE("result files of evalscope: milliseconds of 1.10, seconds before 1.7, times that meant something else") {
+TEST_CASE(
+    "result files of evalscope: milliseconds of 1.10, seconds before 1.7, times that meant "
+    "something else") {
     const PublishedResult newest = sample_results("evalscope-1.10.json").front();
     check_figures(newest, {{"requested_requests", 42},
                            {"successful_requests", 40},
@@ -129,7 +149,9 @@ TEST_CASE("result files of evalscope: milliseconds of 1.10, seconds before 1.7, 
                more + "}";
     };
     const PublishedResult middle =
-        results_in(seconds(R"_(, "Average inter-token latency (s)": 0.0251, "Request rate (req/s)": 2)_")).front();
+        results_in(
+            seconds(R"_(, "Average inter-token latency (s)": 0.0251, "Request rate (req/s)": 2)_"))
+            .front();
     check_figures(middle, {{"requested_requests", 10},
                            {"successful_requests", 10},
                            {"failed_requests", 0},
@@ -144,10 +166,12 @@ TEST_CASE("result files of evalscope: milliseconds of 1.10, seconds before 1.7, 
                            {"time_per_output_token_mean_seconds", 0.025},
                            {"inter_token_latency_mean_seconds", 0.0251},
                            {"latency_mean_seconds", 1.5}});
-    const PublishedResult old = results_in(seconds(R"_(, "Average package latency (s)": 0.025)_")).front();
+    const PublishedResult old =
+        results_in(seconds(R"_(, "Average package latency (s)": 0.025)_")).front();
     CHECK_FALSE(old.result.time_per_output_token.mean);
     CHECK(old.result.time_to_first_token.mean == 0.2);
-    CHECK(old.unread.at("time per output token") == "0.025 s, not (latency - first) / (tokens - 1)");
+    CHECK(old.unread.at("time per output token") ==
+          "0.025 s, not (latency - first) / (tokens - 1)");
     CHECK(old.unread.at("version") == "not in the file; before 0.17.1 by its keys");
     // Not streamed: the first token is the whole answer's time.
     Json changed = Json::parse(sample_text("evalscope-1.10.json"));
@@ -161,7 +185,9 @@ TEST_CASE("result files of evalscope: milliseconds of 1.10, seconds before 1.7, 
     CHECK_FALSE(whole.maximum_concurrency);
     CHECK(whole.latency.mean == 0.54);
     // Nothing succeeded.
-    for (const char* key : {"Avg Latency (s)", "Avg TTFT (ms)", "Avg TPOT (ms)", "Avg Input Tokens"}) changed[key] = -1;
+    for (const char* key :
+         {"Avg Latency (s)", "Avg TTFT (ms)", "Avg TPOT (ms)", "Avg Input Tokens"})
+        changed[key] = -1;
     changed["Success Requests"] = 0;
     const BenchmarkResult failed = results_in(changed.dump()).front().result;
     CHECK(failed.successful_requests == 0);
@@ -188,17 +214,22 @@ TEST_CASE("result files of evalscope: the table of percentiles") {
                            {"inter_token_latency_p95_seconds", 0.011},
                            {"inter_token_latency_p99_seconds", 0.012}});
     CHECK(result.unread.at("Decode (tok/s) 99%") == "100");
-    const std::string seconds = R"_([{"Percentiles": "50%", "Latency (s)": 1.5, "TTFT (s)": 0.25, "ITL (s)": 0.02, "TPOT (s)": 0.025}])_";
+    const std::string seconds =
+        R"_([{"Percentiles": "50%", "Latency (s)": 1.5, "TTFT (s)": 0.25, "ITL (s)": 0.02, "TPOT (s)": 0.025}])_";
     const PublishedResult old = results_in(seconds).front();
-    check_figures(old,
-                  {{"latency_p50_seconds", 1.5}, {"time_to_first_token_p50_seconds", 0.25}, {"inter_token_latency_p50_seconds", 0.02}});
+    check_figures(old, {{"latency_p50_seconds", 1.5},
+                        {"time_to_first_token_p50_seconds", 0.25},
+                        {"inter_token_latency_p50_seconds", 0.02}});
     CHECK(old.unread.at("TPOT (s) 50%") == "0.025");
-    const std::string whole = R"_([{"Percentiles": "50%", "Latency (s)": 1.5, "TTFT (s)": 1.5, "ITL (s)": NaN, "TPOT (s)": 0.0}])_";
+    const std::string whole =
+        R"_([{"Percentiles": "50%", "Latency (s)": 1.5, "TTFT (s)": 1.5, "ITL (s)": NaN, "TPOT (s)": 0.0}])_";
     check_figures(results_in(whole).front(), {{"latency_p50_seconds", 1.5}});
-    CHECK(refusal(R"_([{"Percentiles": "10%", "Latency (s)": 1.5}])_") == "f:1:1: a file of evalscope without a result");
+    CHECK(refusal(R"_([{"Percentiles": "10%", "Latency (s)": 1.5}])_") ==
+          "f:1:1: a file of evalscope without a result");
 }
 
-TEST_CASE("result files of inference-perf 0.6: duration, totals, goodput, how late requests were sent") {
+TEST_CASE(
+    "result files of inference-perf 0.6: duration, totals, goodput, how late requests were sent") {
     const PublishedResult result = sample_results("inference-perf-0.6.json").front();
     const auto times = [](Figures& into, const std::string& family, double mean) {
         into[family + "_mean_seconds"] = mean;
@@ -249,33 +280,41 @@ TEST_CASE("result files of inference-perf 0.6: duration, totals, goodput, how la
     CHECK_FALSE(fixed.requested_rate_per_second);
     CHECK_FALSE(fixed.client.send_lag_p99);
     // The server's own counters.
-    CHECK(refusal(R"({"benchmark_time_seconds": 0.0, "load_summary": {}, "successes": {"count": 5, "request_latency": {"mean": 1.0}},
+    CHECK(
+        refusal(
+            R"({"benchmark_time_seconds": 0.0, "load_summary": {}, "successes": {"count": 5, "request_latency": {"mean": 1.0}},
         "failures": {}})")
-              .find("no benchmark's result") != std::string::npos);
+            .find("no benchmark's result") != std::string::npos);
 }
 
 TEST_CASE("result files of GuideLLM and llama-bench: what their newest versions add") {
     const std::string times = R"({"successful": {"mean": 20.0, "median": 19.0, "count": 2}})";
     const auto report = [&](const std::string& metadata, const std::string& more) {
-        return results_in(R"({"metadata": )" + metadata + R"(, "benchmarks": [{"config": {"strategy": {"type_": "trace"}}, "metrics":
+        return results_in(
+                   R"({"metadata": )" + metadata +
+                   R"(, "benchmarks": [{"config": {"strategy": {"type_": "trace"}}, "metrics":
             {"request_latency": )" +
-                          times + R"(, "time_to_first_token_ms": )" + times + more + "}}]}")
+                   times + R"(, "time_to_first_token_ms": )" + times + more + "}}]}")
             .front();
     };
-    const PublishedResult reasoning = report(R"({"version": 2, "guidellm_version": "0.7.3"})",
-                                             R"(, "time_to_first_output_token_ms": {"successful": {"mean": 900.0, "count": 2}})");
+    const PublishedResult reasoning =
+        report(R"({"version": 2, "guidellm_version": "0.7.3"})",
+               R"(, "time_to_first_output_token_ms": {"successful": {"mean": 900.0, "count": 2}})");
     CHECK(reasoning.unread == Unread{{"time_to_first_output_token mean", "0.9 s"}});
     CHECK(reasoning.labels == std::vector<std::string>{"trace"});
     CHECK(reasoning.tool_version == "0.7.3");
     CHECK(report(R"({"version": 3})", R"(, "time_to_first_output_token_ms": )" + times).unread ==
           Unread{{"metadata.version", "3: newer than 2, read as 2"}});
-    const auto depth = results_in(R"({"avg_ts": 5, "n_prompt": 0, "n_gen": 128, "n_depth": 4096})").front();
+    const auto depth =
+        results_in(R"({"avg_ts": 5, "n_prompt": 0, "n_gen": 128, "n_depth": 4096})").front();
     CHECK(depth.labels == std::vector<std::string>{"tg128 @ d4096"});
 }
 
 TEST_CASE("result files: hostile ones of every later format end with our errors") {
     const std::vector<Json> others{
-        Json(), Json("x"), Json("1e999"), Json(-1), Json(1e308), Json(true), Json::array({1, {}}), Json{{"avg", 1e308}}, Json(9.3e18)};
+        Json(),      Json("x"),  Json("1e999"),        Json(-1),
+        Json(1e308), Json(true), Json::array({1, {}}), Json{{"avg", 1e308}},
+        Json(9.3e18)};
     const auto survives = [](const std::string& content) {
         try {
             for (const PublishedResult& result : results_in(content)) {
@@ -289,11 +328,13 @@ TEST_CASE("result files: hostile ones of every later format end with our errors"
             return;
         }
     };
-    for (const char* file : {"sweep-summary.json", "aiperf-0.13.json", "aiperf-sweep.json", "inferencex.json", "evalscope-1.10.json",
-                             "evalscope-percentiles.json", "inference-perf-0.6.json", "llama-bench.json"}) {
+    for (const char* file : {"sweep-summary.json", "aiperf-0.13.json", "aiperf-sweep.json",
+                             "inferencex.json", "evalscope-1.10.json", "evalscope-percentiles.json",
+                             "inference-perf-0.6.json", "llama-bench.json"}) {
         INFO(file);
         const std::string whole = sample_text(file);
-        for (std::size_t length = 1; length < whole.size(); length += 41) survives(whole.substr(0, length));
+        for (std::size_t length = 1; length < whole.size(); length += 41)
+            survives(whole.substr(0, length));
         const Json json = Json::parse(whole);
         // Every value, at any depth: missing, or of another kind.
         const Json flat = json.flatten();
@@ -311,7 +352,8 @@ TEST_CASE("result files: hostile ones of every later format end with our errors"
             survives(changed.dump());
         }
     }
-    for (const char* file : {"sweep-summary.csv", "aiperf.csv", "genai-perf.csv", "aiperf-records.jsonl"}) {
+    for (const char* file :
+         {"sweep-summary.csv", "aiperf.csv", "genai-perf.csv", "aiperf-records.jsonl"}) {
         const std::string whole = sample_text(file);
         for (std::size_t at = 1; at < whole.size(); at += 5) {
             survives(whole.substr(0, at));

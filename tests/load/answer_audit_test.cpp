@@ -31,18 +31,21 @@ RequestRecord silent(std::int64_t tokens) {
 
 }  // namespace
 
-TEST_CASE("answers: where tokens are counted and none are seen the result is unsound, with the cause") {
+TEST_CASE(
+    "answers: where tokens are counted and none are seen the result is unsound, with the cause") {
     CHECK(audit_answers(std::vector<RequestRecord>(20, answer(32))) == Validity{});
     Validity found = audit_answers(std::vector<RequestRecord>(20, silent(32)));
     REQUIRE(found.findings.size() == 1);
     CHECK(found.verdict == Verdict::unsound);
     CHECK(found.findings[0].id == "unseen");
-    CHECK(found.findings[0].left == "no token text seen in any of 20 answers that count 640 tokens");
+    CHECK(found.findings[0].left ==
+          "no token text seen in any of 20 answers that count 640 tokens");
     CHECK(found.findings[0].cause.find("sends no text") != std::string::npos);
 
     std::vector<RequestRecord> unread(20, answer(32));
     for (RequestRecord& record : unread) record.unread_field = "thoughts";
-    CHECK(audit_answers(unread).findings.at(0).cause.find("text in the field 'thoughts'") != std::string::npos);
+    CHECK(audit_answers(unread).findings.at(0).cause.find("text in the field 'thoughts'") !=
+          std::string::npos);
     std::vector<RequestRecord> thinking(20, silent(32));
     for (RequestRecord& record : thinking) record.hidden_tokens = 32;
     found = audit_answers(thinking);
@@ -56,7 +59,8 @@ TEST_CASE("answers: where tokens are counted and none are seen the result is uns
     CHECK(audit_answers(some) == Validity{});
     some[2] = silent(32);
     CHECK(audit_answers(some).verdict == Verdict::unsound);
-    CHECK(audit_answers(some).findings[0].left == "no token text seen in 3 answers that count 96 tokens");
+    CHECK(audit_answers(some).findings[0].left ==
+          "no token text seen in 3 answers that count 96 tokens");
     // The end of a sequence alone is no text; failed answers and whole ones say nothing.
     CHECK(audit_answers(std::vector<RequestRecord>(20, silent(1))) == Validity{});
     std::vector<RequestRecord> failed(20, silent(32));

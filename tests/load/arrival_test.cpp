@@ -13,7 +13,8 @@ using namespace servetune::test;
 namespace {
 
 Arrival rate(double per_second, double burstiness = 1) {
-    return {.kind = Arrival::Kind::rate, .requests_per_second = per_second, .burstiness = burstiness};
+    return {
+        .kind = Arrival::Kind::rate, .requests_per_second = per_second, .burstiness = burstiness};
 }
 
 std::vector<double> gaps_of(const std::vector<double>& times) {
@@ -30,7 +31,8 @@ double kolmogorov_smirnov(std::vector<double> sample, double mean) {
     double most = 0;
     for (std::size_t i = 0; i < sample.size(); ++i) {
         const double wanted = 1 - std::exp(-sample[i] / mean);
-        most = std::max({most, std::abs(wanted - static_cast<double>(i) / n), std::abs(wanted - static_cast<double>(i + 1) / n)});
+        most = std::max({most, std::abs(wanted - static_cast<double>(i) / n),
+                         std::abs(wanted - static_cast<double>(i + 1) / n)});
     }
     return most * std::sqrt(n);
 }
@@ -47,13 +49,15 @@ double cv_of(const std::vector<double>& values) {
 
 TEST_CASE("arrivals: all at once and a closed loop wait for nothing") {
     CHECK(arrival_times({}, 3, Rng(1)) == std::vector<double>{0, 0, 0});
-    CHECK(arrival_times({.kind = Arrival::Kind::concurrency, .in_flight = 2}, 2, Rng(1)) == std::vector<double>{0, 0});
+    CHECK(arrival_times({.kind = Arrival::Kind::concurrency, .in_flight = 2}, 2, Rng(1)) ==
+          std::vector<double>{0, 0});
     CHECK(arrival_times(rate(5), 0, Rng(1)).empty());
     CHECK(arrival_times(rate(5), 1, Rng(1)) == std::vector<double>{0});
 }
 
 TEST_CASE("arrivals: an even pace has equal gaps") {
-    CHECK(arrival_times(rate(4, std::numeric_limits<double>::infinity()), 5, Rng(1)) == std::vector<double>{0, 0.25, 0.5, 0.75, 1});
+    CHECK(arrival_times(rate(4, std::numeric_limits<double>::infinity()), 5, Rng(1)) ==
+          std::vector<double>{0, 0.25, 0.5, 0.75, 1});
 }
 
 TEST_CASE("arrivals: the mean rate is exact for every seed and burstiness, times do not go back") {
@@ -69,7 +73,9 @@ TEST_CASE("arrivals: the mean rate is exact for every seed and burstiness, times
 }
 
 TEST_CASE("arrivals: burstiness 1 is a Poisson process, other shapes are not") {
-    const auto gaps = [](double burstiness) { return gaps_of(arrival_times(rate(10, burstiness), 4001, Rng(11))); };
+    const auto gaps = [](double burstiness) {
+        return gaps_of(arrival_times(rate(10, burstiness), 4001, Rng(11)));
+    };
     CHECK(kolmogorov_smirnov(gaps(1), 0.1) < 1.63);
     CHECK(kolmogorov_smirnov(gaps(0.7), 0.1) > 1.63);
     CHECK(kolmogorov_smirnov(gaps(1.4), 0.1) > 1.63);
@@ -80,7 +86,8 @@ TEST_CASE("arrivals: burstiness 1 is a Poisson process, other shapes are not") {
     // Neighbouring gaps know nothing of each other.
     const std::vector<double> some = gaps(1);
     double together = 0;
-    for (std::size_t i = 1; i < some.size(); ++i) together += (some[i] - 0.1) * (some[i - 1] - 0.1) / 0.01;
+    for (std::size_t i = 1; i < some.size(); ++i)
+        together += (some[i] - 0.1) * (some[i - 1] - 0.1) / 0.01;
     CHECK(std::abs(together / 4000) < 4 / std::sqrt(4000.0));
 }
 
@@ -116,11 +123,13 @@ TEST_CASE("arrivals: a ramp's rate changes evenly in time") {
 }
 
 TEST_CASE("arrivals: what makes no sense is said") {
-    CHECK(message_of<UsageError>([] { (void)arrival_times(rate(0), 3, Rng(1)); }) == "arrival: a positive rate wanted, got 0.000000");
+    CHECK(message_of<UsageError>([] { (void)arrival_times(rate(0), 3, Rng(1)); }) ==
+          "arrival: a positive rate wanted, got 0.000000");
     CHECK(message_of<UsageError>([] { (void)arrival_times(rate(-1), 3, Rng(1)); }) ==
           "arrival: a rate of 0 or more requests per second wanted, got -1.000000");
     CHECK(message_of<UsageError>([] { (void)arrival_times(rate(1, 0), 3, Rng(1)); }) ==
           "arrival: a positive burstiness wanted, got 0.000000");
-    CHECK(message_of<UsageError>([] { (void)arrival_times({.kind = Arrival::Kind::trace}, 3, Rng(1)); }).find("time stamps wanted") !=
-          std::string::npos);
+    CHECK(message_of<UsageError>([] {
+              (void)arrival_times({.kind = Arrival::Kind::trace}, 3, Rng(1));
+          }).find("time stamps wanted") != std::string::npos);
 }

@@ -50,7 +50,8 @@ BenchmarkResult kept_up() {
 }
 
 const Finding* found(const Validity& validity, const std::string& id) {
-    const auto at = std::find_if(validity.findings.begin(), validity.findings.end(), [&](const Finding& one) { return one.id == id; });
+    const auto at = std::find_if(validity.findings.begin(), validity.findings.end(),
+                                 [&](const Finding& one) { return one.id == id; });
     return at == validity.findings.end() ? nullptr : &*at;
 }
 
@@ -76,7 +77,8 @@ TEST_CASE("audit: a rate that the server does not serve is found, and what it ma
     CHECK(found(sound, "sent_late") == nullptr);
     CHECK(sound.verdict == Verdict::sound);
 
-    BenchmarkResult burst = a_sixth_served();  // all came before one was answered: the server is not slow, the run is short
+    BenchmarkResult burst =
+        a_sixth_served();  // all came before one was answered: the server is not slow, the run is short
     burst.requested_rate_per_second = 50;
     burst.duration_seconds = 80;
     burst.time_to_first_token.mean = 1;
@@ -108,18 +110,21 @@ TEST_CASE("audit: requests that were sent late are found, where the figures leav
     const Validity validity = audit(late, of_document());
     CHECK(validity.verdict == Verdict::suspect);
     REQUIRE(found(validity, "sent_late") != nullptr);
-    CHECK(found(validity, "sent_late")->left == "requests were sent 20 s (median) and 26 s (p99) after their schedule");
+    CHECK(found(validity, "sent_late")->left ==
+          "requests were sent 20 s (median) and 26 s (p99) after their schedule");
     CHECK(found(validity, "sent_late")->cause.find("24.02 s, not 4.02 s") != std::string::npos);
     CHECK(found(validity, "rate") != nullptr);
     for (const NotChecked& one : not_checked(late, of_document()))
         CHECK_FALSE((one.id == "load_bound" && one.reason == "no finite request rate is known"));
 
-    BenchmarkResult capped = kept_up();  // a cap of four in flight: TTFT is of the few, the others wait in the client
+    BenchmarkResult capped =
+        kept_up();  // a cap of four in flight: TTFT is of the few, the others wait in the client
     capped.client.send_lag_p50 = 3;
     capped.client.send_lag_p99 = 6.3;
     capped.time_to_first_token_from_schedule.mean = 3.1;
     REQUIRE(found(audit(capped, of_document()), "sent_late") != nullptr);
-    CHECK(found(audit(capped, of_document()), "sent_late")->cause.find("3.1 s, not 50 ms") != std::string::npos);
+    CHECK(found(audit(capped, of_document()), "sent_late")->cause.find("3.1 s, not 50 ms") !=
+          std::string::npos);
 
     BenchmarkResult ordinary = kept_up();  // a busy machine's few milliseconds
     ordinary.client.send_lag_p50 = 0.0004;
@@ -158,20 +163,26 @@ TEST_CASE("audit: a result of which nothing can be checked is unchecked, not sou
     CHECK(worst.verdict == Verdict::suspect);
 }
 
-TEST_CASE("capacity: a rate that the server does not serve is not sustained, though its limits hold") {
+TEST_CASE(
+    "capacity: a rate that the server does not serve is not sustained, though its limits hold") {
     Workload workload;
     workload.name = "w";
     workload.arrival = {.kind = Arrival::Kind::largest_rate};
     const std::vector<Limit> limits{Limit::parse("time_per_output_token_p95 <= 1s", true)};
-    const auto found = find_capacity(workload, 200, limits, [](const Workload& at_level) -> std::variant<LoadPoint, Failure> {
-        const double rate = at_level.arrival.kind == Arrival::Kind::rate ? at_level.arrival.requests_per_second : 1e9;
-        LoadPoint point;
-        point.metrics = {{"requests_per_second", {std::min(rate, 10.0)}},
-                         {"time_per_output_token_p95_seconds", {rate > 1e8 ? 2 : 0.05}},
-                         {"success_ratio", {1}}};
-        if (rate > 10) point.validity.findings.push_back({"rate", "served: 10", "offered: more", "a note: it was not reached"});
-        return point;
-    });
+    const auto found = find_capacity(
+        workload, 200, limits, [](const Workload& at_level) -> std::variant<LoadPoint, Failure> {
+            const double rate = at_level.arrival.kind == Arrival::Kind::rate
+                                    ? at_level.arrival.requests_per_second
+                                    : 1e9;
+            LoadPoint point;
+            point.metrics = {{"requests_per_second", {std::min(rate, 10.0)}},
+                             {"time_per_output_token_p95_seconds", {rate > 1e8 ? 2 : 0.05}},
+                             {"success_ratio", {1}}};
+            if (rate > 10)
+                point.validity.findings.push_back(
+                    {"rate", "served: 10", "offered: more", "a note: it was not reached"});
+            return point;
+        });
     const auto& capacity = std::get<Capacity>(found);
     REQUIRE(capacity.low);
     CHECK(*capacity.low <= 10);

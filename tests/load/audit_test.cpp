@@ -79,36 +79,47 @@ const Finding* finding_of(const Validity& validity, std::string_view id) {
 
 /// The measured rows of a published table, audited as its study does it.
 std::vector<std::pair<MeasuredTable::Row, Validity>> audited(const std::string& study) {
-    const StudyFile file = load_study(search_spaces / "published" / study, Catalogue(search_spaces));
+    const StudyFile file =
+        load_study(search_spaces / "published" / study, Catalogue(search_spaces));
     MeasuredTable table = read_table(std::get<ReplayChoice>(file.measuring).table);
     audit_rows(table, file);
     std::vector<std::pair<MeasuredTable::Row, Validity>> result;
-    for (const MeasuredTable::Row& row : table.rows) result.emplace_back(row, std::get<Measurement>(row.outcome).validity);
+    for (const MeasuredTable::Row& row : table.rows)
+        result.emplace_back(row, std::get<Measurement>(row.outcome).validity);
     return result;
 }
 
 }  // namespace
 
-TEST_CASE("audit: the chat template's words may come from the cache, also where the server counts without them") {
+TEST_CASE(
+    "audit: the chat template's words may come from the cache, also where the server counts "
+    "without them") {
     BenchmarkResult r = flawless();
     r.server.prefix_hit_tokens = 800 * 14;
     r.server.input_tokens = 800'000 - 800 * 14;
     CHECK(audit(r, all_known()).verdict == Verdict::sound);
     r.server.prefix_hit_tokens = 800 * 14 + 20'000;
-    CHECK(audit(r, all_known()).findings.front().left == "31200 of 800000 prompt tokens came from the prefix cache");
+    CHECK(audit(r, all_known()).findings.front().left ==
+          "31200 of 800000 prompt tokens came from the prefix cache");
 }
 
 TEST_CASE("audit: a flawless measurement is sound with everything known and with nothing known") {
     const Validity all = audit(flawless(), all_known());
-    INFO((all.findings.empty() ? "" : all.findings[0].id + ": " + all.findings[0].left + "; " + all.findings[0].right));
+    INFO((all.findings.empty()
+              ? ""
+              : all.findings[0].id + ": " + all.findings[0].left + "; " + all.findings[0].right));
     CHECK(all == Validity{});
     CHECK(audit(flawless()) == Validity{});
     CHECK(audit(BenchmarkResult{}) == Validity{Verdict::unchecked, {}});
-    CHECK(not_checked(flawless(), all_known()).size() == 1);  // load_bound: a closed loop has no rate
+    CHECK(not_checked(flawless(), all_known()).size() ==
+          1);  // load_bound: a closed loop has no rate
 }
 
-TEST_CASE("audit: first tokens that were held back let later ones come together, but the whole answer keeps its floor") {
-    const auto impossible = [](double ttft, double tpot) {  // 8 tokens; 15 GB at 3.35 TB/s: 4.48 ms each
+TEST_CASE(
+    "audit: first tokens that were held back let later ones come together, but the whole answer "
+    "keeps its floor") {
+    const auto impossible = [](double ttft,
+                               double tpot) {  // 8 tokens; 15 GB at 3.35 TB/s: 4.48 ms each
         BenchmarkResult r;
         r.successful_requests = 100;
         r.output_tokens = 800;
@@ -116,8 +127,9 @@ TEST_CASE("audit: first tokens that were held back let later ones come together,
         r.time_per_output_token.mean = tpot;
         return ids(audit(r, all_known())).contains("physics");
     };
-    CHECK_FALSE(impossible(0.05, 0.001));                                        // 57 ms for 8 tokens
-    for (const double tpot : {0.001, 1e-6, 0.0}) CHECK(impossible(0.02, tpot));  // 27 ms or less, however small a printed unit is
+    CHECK_FALSE(impossible(0.05, 0.001));  // 57 ms for 8 tokens
+    for (const double tpot : {0.001, 1e-6, 0.0})
+        CHECK(impossible(0.02, tpot));  // 27 ms or less, however small a printed unit is
     CHECK(impossible(0.006, 0.001));
     CHECK(impossible(0.01, 0.0043));  // most of the time is decoding: no excuse
 }
@@ -132,10 +144,12 @@ TEST_CASE("audit: every identity, broken alone, is found alone") {
     using R = BenchmarkResult;
     using C = AuditContext;
     const std::vector<Case> cases{
-        {"window", Verdict::suspect, [](R& r, C&) { *r.total_tokens_per_second *= 1.02; }, "rates over another window"},
+        {"window", Verdict::suspect, [](R& r, C&) { *r.total_tokens_per_second *= 1.02; },
+         "rates over another window"},
         {"window", Verdict::unsound, [](R& r, C&) { *r.output_tokens_per_second *= 1.08; },
          "the rate is that of 101.39 s, the run took 109.50 s"},
-        {"window", Verdict::unsound, [](R& r, C&) { *r.requests_per_second *= 0.9; }, "another window"},
+        {"window", Verdict::unsound, [](R& r, C&) { *r.requests_per_second *= 0.9; },
+         "another window"},
         {"decomposition", Verdict::unsound,
          [](R& r, C&) {
              r.time_per_output_token = {0.0094, 0.0094, {}, {}, 0.013};
@@ -158,20 +172,33 @@ TEST_CASE("audit: every identity, broken alone, is found alone") {
              c.closed_loop = false;
          },
          "more requests in flight than allowed"},
-        {"little", Verdict::suspect, [](R&, C& c) { c.concurrency_cap = 16; }, "did not keep its slots busy"},
+        {"little", Verdict::suspect, [](R&, C& c) { c.concurrency_cap = 16; },
+         "did not keep its slots busy"},
         {"order", Verdict::suspect, [](R& r, C&) { r.latency.p95 = 1.0; }, "percentiles fall"},
-        {"order", Verdict::suspect, [](R& r, C&) { r.inter_token_latency.p50 = 0; }, "not observed one by one"},
-        {"peak", Verdict::suspect, [](R& r, C&) { r.peak_output_tokens_per_second = 20'000; }, "time collapsed"},
-        {"peak", Verdict::suspect, [](R& r, C&) { r.peak_output_tokens_per_second = 500; }, "below the mean"},
-        {"complete", Verdict::unsound, [](R&, C& c) { c.requested_requests = 1000; }, "survivors' bias"},
-        {"complete", Verdict::suspect, [](R&, C& c) { c.mean_input_tokens = 1200; }, "not the data set's"},
-        {"load_bound", Verdict::suspect, [](R&, C& c) { c.requested_rate_per_second = 7.3; }, "kept up with the rate offered"},
-        {"client", Verdict::suspect, [](R& r, C&) { r.client.loop_lag_p99 = 0.0006; }, "client-limited"},
-        {"client", Verdict::suspect, [](R& r, C&) { r.client.coalesced_share = 0.06; }, "client-limited"},
-        {"client", Verdict::suspect, [](R& r, C&) { r.client.processor_share = 0.8; }, "client-limited"},
-        {"server", Verdict::unsound, [](R& r, C&) { r.server.output_tokens = 79'000; }, "another server answered"},
-        {"server", Verdict::unsound, [](R& r, C&) { r.server.output_tokens = 81'000; }, "others used it"},
-        {"server", Verdict::suspect, [](R& r, C&) { r.server.prefix_hit_tokens = 100'000; }, "cache contamination"},
+        {"order", Verdict::suspect, [](R& r, C&) { r.inter_token_latency.p50 = 0; },
+         "not observed one by one"},
+        {"peak", Verdict::suspect, [](R& r, C&) { r.peak_output_tokens_per_second = 20'000; },
+         "time collapsed"},
+        {"peak", Verdict::suspect, [](R& r, C&) { r.peak_output_tokens_per_second = 500; },
+         "below the mean"},
+        {"complete", Verdict::unsound, [](R&, C& c) { c.requested_requests = 1000; },
+         "survivors' bias"},
+        {"complete", Verdict::suspect, [](R&, C& c) { c.mean_input_tokens = 1200; },
+         "not the data set's"},
+        {"load_bound", Verdict::suspect, [](R&, C& c) { c.requested_rate_per_second = 7.3; },
+         "kept up with the rate offered"},
+        {"client", Verdict::suspect, [](R& r, C&) { r.client.loop_lag_p99 = 0.0006; },
+         "client-limited"},
+        {"client", Verdict::suspect, [](R& r, C&) { r.client.coalesced_share = 0.06; },
+         "client-limited"},
+        {"client", Verdict::suspect, [](R& r, C&) { r.client.processor_share = 0.8; },
+         "client-limited"},
+        {"server", Verdict::unsound, [](R& r, C&) { r.server.output_tokens = 79'000; },
+         "another server answered"},
+        {"server", Verdict::unsound, [](R& r, C&) { r.server.output_tokens = 81'000; },
+         "others used it"},
+        {"server", Verdict::suspect, [](R& r, C&) { r.server.prefix_hit_tokens = 100'000; },
+         "cache contamination"},
         // Of prompts that the server does not count: most came from its cache.
         {"server", Verdict::suspect,
          [](R& r, C&) {
@@ -179,7 +206,8 @@ TEST_CASE("audit: every identity, broken alone, is found alone") {
              r.server.prefix_hit_tokens = 100'000;
          },
          "cache contamination"},
-        {"physics", Verdict::unsound, [](R&, C& c) { c.hardware->memory_bandwidth_bytes_per_second = 1.4e12; },
+        {"physics", Verdict::unsound,
+         [](R&, C& c) { c.hardware->memory_bandwidth_bytes_per_second = 1.4e12; },
          "impossible: a token would need 1500 GB/s"},
         {"physics", Verdict::suspect,
          [](R&, C& c) {
@@ -211,10 +239,13 @@ TEST_CASE("audit: a client that does not see the decoding is named, in both tool
     r.inter_token_latency = {0, 0};
     const Validity validity = audit(r, all_known());
     CHECK(validity.verdict == Verdict::unsound);
-    CHECK(ids(validity) == std::set<std::string>{"decomposition", "hidden_decode", "order", "physics"});
-    CHECK(finding_of(validity, "decomposition")->cause.find("guidellm's definition") != std::string::npos);
+    CHECK(ids(validity) ==
+          std::set<std::string>{"decomposition", "hidden_decode", "order", "physics"});
+    CHECK(finding_of(validity, "decomposition")->cause.find("guidellm's definition") !=
+          std::string::npos);
     CHECK(finding_of(validity, "decomposition")->left == "T o = 0.1 s");
-    CHECK(finding_of(validity, "hidden_decode")->cause.find("90.8 % of a request's time") != std::string::npos);
+    CHECK(finding_of(validity, "hidden_decode")->cause.find("90.8 % of a request's time") !=
+          std::string::npos);
 
     // guidellm when it sees everything: T holds the TTFT, and nothing is wrong.
     r = flawless();
@@ -222,10 +253,13 @@ TEST_CASE("audit: a client that does not see the decoding is named, in both tool
     CHECK(audit(r, all_known()) == Validity{});
     AuditContext told = all_known();
     told.dialect = Dialect::vllm;
-    CHECK(ids(audit(r, told)) == std::set<std::string>{"decomposition", "chunks"});  // the same figures would be wrong of vLLM
+    CHECK(ids(audit(r, told)) ==
+          std::set<std::string>{"decomposition",
+                                "chunks"});  // the same figures would be wrong of vLLM
 }
 
-TEST_CASE("audit: with mixed lengths vLLM's mean TPOT may exceed the latency, but not fall short of it") {
+TEST_CASE(
+    "audit: with mixed lengths vLLM's mean TPOT may exceed the latency, but not fall short of it") {
     BenchmarkResult r = flawless();
     AuditContext c = all_known();
     c.equal_output_lengths = false;
@@ -237,7 +271,8 @@ TEST_CASE("audit: with mixed lengths vLLM's mean TPOT may exceed the latency, bu
     CHECK(audit(r, c) == Validity{});
 }
 
-TEST_CASE("audit: answers whose lengths were not enforced, or whose tokens are estimated, are flagged") {
+TEST_CASE(
+    "audit: answers whose lengths were not enforced, or whose tokens are estimated, are flagged") {
     const BenchmarkResult r = flawless();
     const double mean = *r.output_tokens / *r.successful_requests;
     AuditContext context = all_known();
@@ -363,7 +398,9 @@ TEST_CASE("audit: results that are compared did equal work") {
     CHECK(audit_together({}).empty());
 }
 
-TEST_CASE("audit: a peak of chunks, a run without a whole second and answers beside long prompts are no suspects") {
+TEST_CASE(
+    "audit: a peak of chunks, a run without a whole second and answers beside long prompts are no "
+    "suspects") {
     // Three tokens come in a chunk: 243 chunks a second at most beside 731 tokens on average.
     BenchmarkResult r = flawless();
     r.peak_output_tokens_per_second = 300;
@@ -386,7 +423,8 @@ TEST_CASE("audit: a peak of chunks, a run without a whole second and answers bes
     CHECK(ids(audit(r)).contains("peak"));
 
     std::vector<BenchmarkResult> results(3, flawless());
-    for (BenchmarkResult& result : results) result.input_tokens = 3'200'000, result.output_tokens = 10'000;
+    for (BenchmarkResult& result : results)
+        result.input_tokens = 3'200'000, result.output_tokens = 10'000;
     results[1].output_tokens = 9'855;  // 1.4 % of the answers, 0.005 % of the work
     results[2].output_tokens = 5'000;
     const std::vector<Validity> found = audit_together(results);
@@ -395,7 +433,8 @@ TEST_CASE("audit: a peak of chunks, a run without a whole second and answers bes
     CHECK(ids(found[2]) == std::set<std::string>{"equal_work"});
 }
 
-TEST_CASE("audit: that a server keeps up with the rate offered is a note where the rate was the point") {
+TEST_CASE(
+    "audit: that a server keeps up with the rate offered is a note where the rate was the point") {
     AuditContext context = all_known();
     context.requested_rate_per_second = 7.3;
     CHECK(audit(flawless(), context).verdict == Verdict::suspect);
@@ -422,7 +461,9 @@ TEST_CASE("audit: a median time of nothing beside a mean of seconds is unsound")
     CHECK(audit(r).verdict == Verdict::unsound);
 }
 
-TEST_CASE("audit: the published study of Qwen3.5-9B, 24 of 24 flagged and the client's fault named in 23") {
+TEST_CASE(
+    "audit: the published study of Qwen3.5-9B, 24 of 24 flagged and the client's fault named in "
+    "23") {
     const auto rows = audited("qwen3.5-9b-h100/study.yaml");
     REQUIRE(rows.size() == 24);
     std::size_t named = 0;
@@ -431,8 +472,8 @@ TEST_CASE("audit: the published study of Qwen3.5-9B, 24 of 24 flagged and the cl
         CHECK(validity.verdict != Verdict::sound);
         std::string causes;
         for (const Finding& finding : validity.findings) causes += finding.cause + "\n";
-        const bool fault =
-            causes.find("tokens not observed") != std::string::npos || causes.find("rates over another window") != std::string::npos;
+        const bool fault = causes.find("tokens not observed") != std::string::npos ||
+                           causes.find("rates over another window") != std::string::npos;
         named += fault ? 1 : 0;
         CHECK((validity.verdict == Verdict::unsound) == fault);
         if (!fault) {
@@ -444,8 +485,10 @@ TEST_CASE("audit: the published study of Qwen3.5-9B, 24 of 24 flagged and the cl
     CHECK(ids(rows[3].second).contains("complete"));  // speculation: 514 of 1000
     CHECK(ids(rows[22].second).contains("physics"));
     CHECK(ids(rows[22].second).contains("hidden_decode"));
-    CHECK(ids(rows[20].second).contains("load_bound"));              // one request a second, answered as they came
-    CHECK(finding_of(rows[10].second, "decomposition") != nullptr);  // fits vLLM's identity by accident
+    CHECK(ids(rows[20].second)
+              .contains("load_bound"));  // one request a second, answered as they came
+    CHECK(finding_of(rows[10].second, "decomposition") !=
+          nullptr);  // fits vLLM's identity by accident
 }
 
 TEST_CASE("audit: the published study of Qwen3-14B has nothing unsound") {
@@ -458,7 +501,9 @@ TEST_CASE("audit: the published study of Qwen3-14B has nothing unsound") {
     }
 }
 
-TEST_CASE("audit: this project's own study on an H200 has nothing unsound, and FP8's inter-token latency is per chunk") {
+TEST_CASE(
+    "audit: this project's own study on an H200 has nothing unsound, and FP8's inter-token latency "
+    "is per chunk") {
     for (const auto& [row, validity] : audited("qwen3-8b-h200/study-loads.yaml")) {
         INFO(row.line);
         CHECK(validity.verdict == Verdict::sound);
@@ -470,7 +515,9 @@ TEST_CASE("audit: this project's own study on an H200 has nothing unsound, and F
     CHECK(ids(rows[1].second) == std::set<std::string>{"chunks"});
 }
 
-TEST_CASE("audit: the published study of the Jetson Thor, FP8 impossible, the low load answered from the prefix cache") {
+TEST_CASE(
+    "audit: the published study of the Jetson Thor, FP8 impossible, the low load answered from the "
+    "prefix cache") {
     const auto rows = audited("qwen3-8b-jetson-thor/study.yaml");
     REQUIRE(rows.size() == 18);
     for (const auto& [row, validity] : rows) {
@@ -481,7 +528,8 @@ TEST_CASE("audit: the published study of the Jetson Thor, FP8 impossible, the lo
         const std::set<std::string> found = ids(validity);
         if (quantization == "fp8") CHECK(found.contains("physics"));
         else if (high && quantization != "gptq-int4") CHECK(found.empty());
-        else if (high || quantization == "gguf") CHECK(found == std::set<std::string>{"equal_work"});
+        else if (high || quantization == "gguf")
+            CHECK(found == std::set<std::string>{"equal_work"});
         else if (quantization == "fp4") CHECK(found.empty());
         else {
             CHECK(found == std::set<std::string>{"physics"});
@@ -490,11 +538,15 @@ TEST_CASE("audit: the published study of the Jetson Thor, FP8 impossible, the lo
     }
 }
 
-TEST_CASE("audit: a finding that a table has only the id of is not counted beside the same one with its numbers") {
+TEST_CASE(
+    "audit: a finding that a table has only the id of is not counted beside the same one with its "
+    "numbers") {
     Validity validity{Verdict::suspect, {{"chunks"}, {"server", "2 tokens"}}};
     add(validity, {Verdict::unchecked, {{"chunks", "1.3 tokens a chunk"}, {"server", "3 tokens"}}});
     CHECK(validity.verdict == Verdict::suspect);
     std::vector<std::string> found;
-    for (const Finding& finding : validity.findings) found.push_back(finding.id + ": " + finding.left);
-    CHECK(found == std::vector<std::string>{"chunks: 1.3 tokens a chunk", "server: 2 tokens", "server: 3 tokens"});
+    for (const Finding& finding : validity.findings)
+        found.push_back(finding.id + ": " + finding.left);
+    CHECK(found == std::vector<std::string>{"chunks: 1.3 tokens a chunk", "server: 2 tokens",
+                                            "server: 3 tokens"});
 }

@@ -50,9 +50,11 @@ Finding the_finding(const Validity& validity, std::string_view id) {
 }  // namespace
 
 TEST_CASE("audit: a time below zero is unsound, in every family and statistic") {
-    for (TimeSummary BenchmarkResult::*times : {&BenchmarkResult::time_to_first_token, &BenchmarkResult::time_per_output_token,
-                                                &BenchmarkResult::inter_token_latency, &BenchmarkResult::latency})
-        for (std::optional<double> TimeSummary::*statistic : {&TimeSummary::mean, &TimeSummary::p50, &TimeSummary::p99}) {
+    for (TimeSummary BenchmarkResult::*times :
+         {&BenchmarkResult::time_to_first_token, &BenchmarkResult::time_per_output_token,
+          &BenchmarkResult::inter_token_latency, &BenchmarkResult::latency})
+        for (std::optional<double> TimeSummary::*statistic :
+             {&TimeSummary::mean, &TimeSummary::p50, &TimeSummary::p99}) {
             BenchmarkResult r;
             (r.*times).*statistic = -0.00003;
             CHECK(audit(r).verdict == Verdict::unsound);
@@ -63,8 +65,9 @@ TEST_CASE("audit: a time below zero is unsound, in every family and statistic") 
 
 TEST_CASE("audit: a negative count, rate or duration is unsound, and a run that takes no time") {
     for (std::optional<double> BenchmarkResult::*amount :
-         {&BenchmarkResult::duration_seconds, &BenchmarkResult::failed_requests, &BenchmarkResult::input_tokens,
-          &BenchmarkResult::output_tokens, &BenchmarkResult::requests_per_second, &BenchmarkResult::peak_output_tokens_per_second}) {
+         {&BenchmarkResult::duration_seconds, &BenchmarkResult::failed_requests,
+          &BenchmarkResult::input_tokens, &BenchmarkResult::output_tokens,
+          &BenchmarkResult::requests_per_second, &BenchmarkResult::peak_output_tokens_per_second}) {
         BenchmarkResult r;
         r.*amount = -1;
         CHECK(audit(r).verdict == Verdict::unsound);
@@ -77,7 +80,9 @@ TEST_CASE("audit: a negative count, rate or duration is unsound, and a run that 
     CHECK(the_finding(audit(timeless), "order").left == "duration = 0 s");
 }
 
-TEST_CASE("audit: chunks of hardly more than a token are a note where the server counts, of several tokens suspect") {
+TEST_CASE(
+    "audit: chunks of hardly more than a token are a note where the server counts, of several "
+    "tokens suspect") {
     BenchmarkResult r = flawless_answers();
     r.inter_token_latency.mean = 0.011;  // characters of several tokens are sent whole
     r.tokens_per_chunk = 1.1;
@@ -94,13 +99,15 @@ TEST_CASE("audit: chunks of hardly more than a token are a note where the server
     r.tokens_per_chunk = 3;
     found = audit(r, of_equal_lengths());
     CHECK(found.verdict == Verdict::suspect);
-    CHECK(the_finding(found, "chunks").cause.find("about 3 tokens came in each (speculation") != std::string::npos);
+    CHECK(the_finding(found, "chunks").cause.find("about 3 tokens came in each (speculation") !=
+          std::string::npos);
     r.tokens_per_chunk = 1;  // the figures contradict each other
     CHECK(audit(r, of_equal_lengths()).verdict == Verdict::suspect);
 }
 
 TEST_CASE("audit: hidden tokens explain the times, failures are named where requests are missing") {
-    BenchmarkResult r = flawless_answers();  // 48 of 64 tokens are kept, the other 16 come 10 ms apart
+    BenchmarkResult r =
+        flawless_answers();  // 48 of 64 tokens are kept, the other 16 come 10 ms apart
     r.output_tokens = 800 * 64;
     r.output_tokens_per_second = 800 * 64 / 109.5;
     r.time_to_first_token = {0.94, 0.94, 0.95, 0.96, 0.97};
@@ -113,16 +120,21 @@ TEST_CASE("audit: hidden tokens explain the times, failures are named where requ
     r.failed_requests = 100;
     c = of_equal_lengths();
     c.failures = "100 of 800 requests failed: 100 not_finished (abort): x";
-    CHECK(the_finding(audit(r, c), "complete").cause.ends_with("; 100 of 800 requests failed: 100 not_finished (abort): x"));
+    CHECK(the_finding(audit(r, c), "complete")
+              .cause.ends_with("; 100 of 800 requests failed: 100 not_finished (abort): x"));
 }
 
-TEST_CASE("audit: what makes a result unsound stands before warnings, in whatever order they were found") {
+TEST_CASE(
+    "audit: what makes a result unsound stands before warnings, in whatever order they were "
+    "found") {
     Validity validity;
     add(validity, {Verdict::suspect, {{"client", "0.2 s", "0.1 s", "late"}}});
     add(validity, {Verdict::unsound, {{"physics", "9", "3", "too fast"}}});
     add(validity, {Verdict::suspect, {{"peak", "2", "1"}}});
-    CHECK(validity ==
-          Validity{Verdict::unsound, {{"physics", "9", "3", "too fast"}, {"client", "0.2 s", "0.1 s", "late"}, {"peak", "2", "1"}}});
+    CHECK(validity == Validity{Verdict::unsound,
+                               {{"physics", "9", "3", "too fast"},
+                                {"client", "0.2 s", "0.1 s", "late"},
+                                {"peak", "2", "1"}}});
     // Of a table only the ids are known: a finding with figures takes the place of one without.
     Validity said{Verdict::unsound, {{"physics"}, {"client"}}};
     add(said, validity);

@@ -39,7 +39,9 @@ TEST_CASE("calibration leaves out the words that a server does not count as one 
     for (const PlannedRequest& request : plan.requests) CHECK(other(request.text) == 100);
 }
 
-TEST_CASE("calibration gives up exactness where many words are long, and refuses counts that make no sense") {
+TEST_CASE(
+    "calibration gives up exactness where many words are long, and refuses counts that make no "
+    "sense") {
     TokenizeServer server;
     const Plan all = plan_requests(random_workload(1, 4000, 1));
     const std::vector<std::string> words = words_of(all.requests[0].text);
@@ -50,13 +52,16 @@ TEST_CASE("calibration gives up exactness where many words are long, and refuses
     CHECK(server.asked <= 64);
     Plan plan = plan_requests(random_workload(50, 1000, 1), {.calibration = calibration});
     CHECK_FALSE(plan.lengths_exact);
-    for (const PlannedRequest& request : plan.requests) CHECK(static_cast<double>(server(request.text)) == Approx(1000).epsilon(0.1));
+    for (const PlannedRequest& request : plan.requests)
+        CHECK(static_cast<double>(server(request.text)) == Approx(1000).epsilon(0.1));
     CHECK(message_of<UsageError>([] { (void)calibrate([](const std::string&) { return 7; }); }) ==
-          "calibration: a text of 256 more words is at least as many more tokens, the server counted 0; does it report usage.prompt_tokens "
+          "calibration: a text of 256 more words is at least as many more tokens, the server "
+          "counted 0; does it report usage.prompt_tokens "
           "of "
           "the whole prompt?");
-    CHECK(message_of<UsageError>([] { (void)calibrate([](const std::string&) { return 0; }); }).find("at least 1 token wanted") !=
-          std::string::npos);
+    CHECK(message_of<UsageError>([] {
+              (void)calibrate([](const std::string&) { return 0; });
+          }).find("at least 1 token wanted") != std::string::npos);
 }
 
 TEST_CASE("token estimates of known texts") {
@@ -66,6 +71,7 @@ TEST_CASE("token estimates of known texts") {
     // cl100k and o200k count 10 and 10.
     CHECK(estimated_tokens("The quick brown fox jumps over the lazy dog.") == Approx(10));
     // cl100k 37, o200k 25; Chinese.
-    CHECK(estimated_tokens("这是一个测试句子,用来估计中文文本的词元数量。我们希望误差不要太大。") == Approx(31).margin(6));
+    CHECK(estimated_tokens("这是一个测试句子,用来估计中文文本的词元数量。我们希望误差不要太大。") ==
+          Approx(31).margin(6));
     CHECK(estimated_tokens("\xff\xfe\xe4") > 0);  // not UTF-8, and cut off: still a number
 }

@@ -33,17 +33,19 @@ struct OnePlaceQueue {
 
     [[nodiscard]] LoadPoint at(double level, Rng& rng) const {
         const double load = std::min(level, 3 * most);
-        const double first_token = load < most ? std::min(0.1 / (1 - load / most), 20.0) : 20 * load / most;
+        const double first_token =
+            load < most ? std::min(0.1 / (1 - load / most), 20.0) : 20 * load / most;
         return {.level = level,
-                .metrics = {{"time_to_first_token_p95_seconds", {first_token * std::exp(cv * rng.normal())}},
+                .metrics = {{"time_to_first_token_p95_seconds",
+                             {first_token * std::exp(cv * rng.normal())}},
                             {"requests_per_second", {std::min(load, most)}},
                             {"success_ratio", {1}}}};
     }
     [[nodiscard]] double capacity(double bound) const { return most * (1 - 0.1 / bound); }
 };
 
-Capacity searched_capacity(const Arrival& arrival, const OnePlaceQueue& queue, double bound, std::uint64_t seed = 1,
-                           std::size_t requests = 200) {
+Capacity searched_capacity(const Arrival& arrival, const OnePlaceQueue& queue, double bound,
+                           std::uint64_t seed = 1, std::size_t requests = 200) {
     Rng rng(seed);
     const std::vector<Limit> limits{{"time_to_first_token_p95_seconds", false, bound}};
     CapacitySearch search(arrival, requests);
@@ -59,21 +61,26 @@ Capacity searched_capacity(const Arrival& arrival, const OnePlaceQueue& queue, d
 struct SimulatedCapacity {
     StudySetup setup;
 
-    explicit SimulatedCapacity(const std::string& arrival, const std::string& limit, const std::string& noise = "{}",
+    explicit SimulatedCapacity(const std::string& arrival, const std::string& limit,
+                               const std::string& noise = "{}",
                                const std::string& goal = "request_rate", std::size_t requests = 300)
-        : setup(set_up(load_study(folder().write("study.yaml",
-                                                 "study: own\nmodel: Qwen/Qwen3-8B\nhardware: h100-sxm\nengine: vllm\nworkloads:\n"
-                                                 "  - {workload: chat, dataset: {kind: random, input_tokens: 512, output_tokens: 64, "
-                                                 "range_ratio: 0.5}, requests: " +
-                                                     std::to_string(requests) + ", arrival: " + arrival +
-                                                     "}\nobjective: {maximize: " + goal + ", limits: [\"" + limit +
-                                                     "\"]}\nothers: default\nspace: {max_num_seqs: {choice: [engine, 16]}}\n"
-                                                     "evaluator: {simulate: " +
-                                                     noise + "}\n"),
-                                  Catalogue(search_spaces)))) {}
+        : setup(set_up(load_study(
+              folder().write(
+                  "study.yaml",
+                  "study: own\nmodel: Qwen/Qwen3-8B\nhardware: h100-sxm\nengine: vllm\nworkloads:\n"
+                  "  - {workload: chat, dataset: {kind: random, input_tokens: 512, output_tokens: "
+                  "64, "
+                  "range_ratio: 0.5}, requests: " +
+                      std::to_string(requests) + ", arrival: " + arrival +
+                      "}\nobjective: {maximize: " + goal + ", limits: [\"" + limit +
+                      "\"]}\nothers: default\nspace: {max_num_seqs: {choice: [engine, 16]}}\n"
+                      "evaluator: {simulate: " +
+                      noise + "}\n"),
+              Catalogue(search_spaces)))) {}
 
     [[nodiscard]] Metrics metrics(std::uint64_t trial = 0) const {
-        const Outcome outcome = setup.evaluator->evaluate(setup.problem->space.default_configuration(), {.trial = trial});
+        const Outcome outcome = setup.evaluator->evaluate(
+            setup.problem->space.default_configuration(), {.trial = trial});
         REQUIRE(std::holds_alternative<Measurement>(outcome));
         return std::get<Measurement>(outcome).metrics;
     }
@@ -93,9 +100,11 @@ double true_rate(const std::string& limit_text) {
     double high = 200;
     while (high / low > 1.002) {
         const double rate = std::sqrt(low * high);
-        const bool keeps =
-            limit.holds(SimulatedCapacity("{rate: " + std::to_string(rate) + "}", limit_text, "{}", "total_tokens_per_second").metrics())
-                .value();
+        const bool keeps = limit
+                               .holds(SimulatedCapacity("{rate: " + std::to_string(rate) + "}",
+                                                        limit_text, "{}", "total_tokens_per_second")
+                                          .metrics())
+                               .value();
         (keeps ? low : high) = rate;
     }
     return std::sqrt(low * high);
@@ -103,7 +112,8 @@ double true_rate(const std::string& limit_text) {
 
 /// What the simulated server ends a second while it always has work.
 double most_it_serves() {
-    return SimulatedCapacity("{rate: inf}", "success_ratio >= 0.99", "{}", "total_tokens_per_second", 3000)
+    return SimulatedCapacity("{rate: inf}", "success_ratio >= 0.99", "{}",
+                             "total_tokens_per_second", 3000)
         .metrics()
         .at("requests_per_second")
         .value;
@@ -132,19 +142,24 @@ std::vector<Served> served_of(std::vector<LoadPoint> points) {
 
 }  // namespace
 
-TEST_CASE("capacity: short and long tests tell what the server falls behind from its last answers") {
+TEST_CASE(
+    "capacity: short and long tests tell what the server falls behind from its last answers") {
     for (const double requests : {50.0, 100.0, 1000.0, 10000.0}) {
         INFO(requests << " requests");
         const auto at = [&](double level) { return of_ten_a_second(level, requests); };
         // At 9.9 a second 50 requests are served at 8.3 a second, at 12 and more too.
-        CHECK(served_of({at(8), at(9.9), at(11), at(12), at(30), at(infinite_level)}) ==
-              std::vector{Served::yes, Served::yes, Served::no, Served::no, Served::no, Served::yes});
+        CHECK(
+            served_of({at(8), at(9.9), at(11), at(12), at(30), at(infinite_level)}) ==
+            std::vector{Served::yes, Served::yes, Served::no, Served::no, Served::no, Served::yes});
     }
     const auto few = [](double level) { return of_ten_a_second(level, 10); };
-    CHECK(served_of({few(4), few(12), few(infinite_level)}) == std::vector{Served::yes, Served::undecided, Served::yes});
-    CHECK(served_of({of_ten_a_second(9, 40)}) == std::vector{Served::undecided});     // 7.3 a second, and nothing to compare
-    CHECK(served_of({of_ten_a_second(9, 4000)}) == std::vector{Served::yes});         // 8.98
-    CHECK(served_of({of_ten_a_second(20, 4000)}) == std::vector{Served::undecided});  // no lower load says how long answers take
+    CHECK(served_of({few(4), few(12), few(infinite_level)}) ==
+          std::vector{Served::yes, Served::undecided, Served::yes});
+    CHECK(served_of({of_ten_a_second(9, 40)}) ==
+          std::vector{Served::undecided});  // 7.3 a second, and nothing to compare
+    CHECK(served_of({of_ten_a_second(9, 4000)}) == std::vector{Served::yes});  // 8.98
+    CHECK(served_of({of_ten_a_second(20, 4000)}) ==
+          std::vector{Served::undecided});  // no lower load says how long answers take
     LoadPoint late = of_ten_a_second(5, 1000);
     late.validity.findings.push_back({"sent_late"});
     CHECK(served_of({late}) == std::vector{Served::no});
@@ -155,11 +170,14 @@ TEST_CASE("capacity: what a burst keeps of the limits is no load that is sustain
     workload.arrival = arrival_looked_for(Arrival::Kind::largest_rate, {.points = 10});
     const std::vector<Limit> limits{Limit::parse("ttft_p95 <= 500ms", true)};
     const auto found = [&](std::size_t requests) {
-        return std::get<Capacity>(
-            find_capacity(workload, requests, limits, [&](const Workload& at_level) -> std::variant<LoadPoint, Failure> {
+        return std::get<Capacity>(find_capacity(
+            workload, requests, limits,
+            [&](const Workload& at_level) -> std::variant<LoadPoint, Failure> {
                 const bool at_once = at_level.arrival.kind == Arrival::Kind::all_at_once;
-                return of_ten_a_second(at_once ? infinite_level : at_level.arrival.requests_per_second,
-                                       static_cast<double>(at_level.requests.value_or(static_cast<std::int64_t>(requests))));
+                return of_ten_a_second(
+                    at_once ? infinite_level : at_level.arrival.requests_per_second,
+                    static_cast<double>(
+                        at_level.requests.value_or(static_cast<std::int64_t>(requests))));
             }));
     };
     // 40 requests at 11.5 a second end 0.52 s late: 95 % wait less than 500 ms, at 15 % too much.
@@ -180,18 +198,23 @@ TEST_CASE("capacity: what a burst keeps of the limits is no load that is sustain
 TEST_CASE("capacity: a simulated server sustains what it serves, however many requests say so") {
     const double truth = most_it_serves();
     for (const std::size_t requests : {std::size_t{100}, std::size_t{300}, std::size_t{1000}}) {
-        const Metrics found = SimulatedCapacity("{rate: inf}", "ttft_p95 <= 400ms", "{}", "request_rate", requests).metrics();
-        INFO(requests << ": true " << truth << ", found " << found.at("sustained_requests_per_second").value);
+        const Metrics found =
+            SimulatedCapacity("{rate: inf}", "ttft_p95 <= 400ms", "{}", "request_rate", requests)
+                .metrics();
+        INFO(requests << ": true " << truth << ", found "
+                      << found.at("sustained_requests_per_second").value);
         CHECK(found.at("sustained_requests_per_second").value < 1.04 * truth);
         CHECK(found.at("sustained_requests_per_second").value > 0.88 * truth);
     }
 }
 
-TEST_CASE("capacity: six points find the largest rate within 3 %, also from answers with 1 % noise") {
+TEST_CASE(
+    "capacity: six points find the largest rate within 3 %, also from answers with 1 % noise") {
     const OnePlaceQueue queue{.most = 10, .cv = 0.01};
     for (const double bound : {0.2, 0.3, 0.5, 1.0, 4.0})
         for (std::uint64_t seed = 0; seed < 40; ++seed) {
-            const Capacity found = searched_capacity(arrival_looked_for(Arrival::Kind::largest_rate), queue, bound, seed);
+            const Capacity found = searched_capacity(
+                arrival_looked_for(Arrival::Kind::largest_rate), queue, bound, seed);
             INFO(bound << " s, seed " << seed << ": " << found.level);
             CHECK(found.end == Capacity::End::found);
             CHECK(found.points.size() <= 6);
@@ -202,8 +225,9 @@ TEST_CASE("capacity: six points find the largest rate within 3 %, also from answ
 TEST_CASE("capacity: of requests in flight the very number is found, given points enough") {
     const OnePlaceQueue queue{.most = 100};
     for (const double bound : {0.15, 0.3, 0.7}) {
-        const Capacity found =
-            searched_capacity(arrival_looked_for(Arrival::Kind::largest_concurrency, {.points = 20, .within = 0.001}), queue, bound);
+        const Capacity found = searched_capacity(
+            arrival_looked_for(Arrival::Kind::largest_concurrency, {.points = 20, .within = 0.001}),
+            queue, bound);
         CHECK(found.end == Capacity::End::found);
         CHECK(found.low.value() == std::floor(queue.capacity(bound)));
         CHECK(found.high.value() == std::floor(queue.capacity(bound)) + 1);
@@ -212,45 +236,58 @@ TEST_CASE("capacity: of requests in flight the very number is found, given point
 
 TEST_CASE("capacity: where there is no edge, the end says which one is missing") {
     const OnePlaceQueue queue{.most = 10};
-    const Capacity too_strict = searched_capacity(arrival_looked_for(Arrival::Kind::largest_rate, {.from = 1.0}), queue, 0.105);
+    const Capacity too_strict = searched_capacity(
+        arrival_looked_for(Arrival::Kind::largest_rate, {.from = 1.0}), queue, 0.105);
     CHECK(too_strict.end == Capacity::End::fails_at_lowest);
     CHECK(too_strict.level == 1);
-    CHECK(too_strict.text("requests a second") == "the lowest load that may be tried, 1 requests a second, breaks a limit");
+    CHECK(too_strict.text("requests a second") ==
+          "the lowest load that may be tried, 1 requests a second, breaks a limit");
 
-    const Capacity bounded = searched_capacity(arrival_looked_for(Arrival::Kind::largest_rate, {.to = 5.0}), queue, 1);
+    const Capacity bounded =
+        searched_capacity(arrival_looked_for(Arrival::Kind::largest_rate, {.to = 5.0}), queue, 1);
     CHECK(bounded.end == Capacity::End::edge_not_reached);
     CHECK(bounded.points.size() == 1);
     CHECK(bounded.level == 5);
 
-    const Capacity lenient = searched_capacity(arrival_looked_for(Arrival::Kind::largest_rate), queue, 100);
+    const Capacity lenient =
+        searched_capacity(arrival_looked_for(Arrival::Kind::largest_rate), queue, 100);
     CHECK(lenient.end == Capacity::End::edge_not_reached);
     CHECK(lenient.level == 10);  // what it did under all of them at once
 
-    const Measurement as_outcome = measurement_of(too_strict, arrival_looked_for(Arrival::Kind::largest_rate));
+    const Measurement as_outcome =
+        measurement_of(too_strict, arrival_looked_for(Arrival::Kind::largest_rate));
     REQUIRE(as_outcome.validity.findings.size() == 1);
     CHECK(as_outcome.validity.findings.front().id == "capacity");
     CHECK(as_outcome.validity.verdict == Verdict::suspect);
-    CHECK(measurement_of(bounded, arrival_looked_for(Arrival::Kind::largest_rate)).validity.verdict == Verdict::suspect);
+    CHECK(
+        measurement_of(bounded, arrival_looked_for(Arrival::Kind::largest_rate)).validity.verdict ==
+        Verdict::suspect);
 }
 
-TEST_CASE("capacity: the figures are those of a load that kept the limits, and bounds of the user are kept") {
+TEST_CASE(
+    "capacity: the figures are those of a load that kept the limits, and bounds of the user are "
+    "kept") {
     const OnePlaceQueue queue{.most = 10, .cv = 0.02};
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
-        const Capacity found =
-            searched_capacity(arrival_looked_for(Arrival::Kind::largest_rate, {.from = 2.0, .to = 12.0}), queue, 0.5, seed);
+        const Capacity found = searched_capacity(
+            arrival_looked_for(Arrival::Kind::largest_rate, {.from = 2.0, .to = 12.0}), queue, 0.5,
+            seed);
         CHECK(found.points[found.shown].kept());
         for (const LoadPoint& point : found.points) {
             CHECK(point.level >= 2);
             CHECK(point.level <= 12);
         }
-        const Measurement measured = measurement_of(found, arrival_looked_for(Arrival::Kind::largest_rate));
+        const Measurement measured =
+            measurement_of(found, arrival_looked_for(Arrival::Kind::largest_rate));
         CHECK(measured.metrics.at("time_to_first_token_p95_seconds").value <= 0.5);
         CHECK(measured.metrics.at("sustained_requests_per_second").value == found.level);
     }
 }
 
-TEST_CASE("capacity: a rate that the server falls behind breaks, though its times keep the limits") {
-    const Arrival looked_for = arrival_looked_for(Arrival::Kind::largest_rate, {.from = 1.0, .to = 10.0, .points = 10});
+TEST_CASE(
+    "capacity: a rate that the server falls behind breaks, though its times keep the limits") {
+    const Arrival looked_for =
+        arrival_looked_for(Arrival::Kind::largest_rate, {.from = 1.0, .to = 10.0, .points = 10});
     CapacitySearch search(looked_for, 100);
     for (const double level : {10.0, 4.0, 7.0}) {
         LoadPoint point;
@@ -266,8 +303,11 @@ TEST_CASE("capacity: a rate that the server falls behind breaks, though its time
 }
 
 TEST_CASE("capacity: answers that do not rise are smoothed, not believed one by one") {
-    CapacitySearch search(arrival_looked_for(Arrival::Kind::largest_rate, {.from = 1.0, .to = 10.0, .points = 10}), 100);
-    const std::vector<std::pair<double, double>> answers{{10, 3}, {2, 0.4}, {4, 1.05}, {5, 0.8}, {8, 1.6}};
+    CapacitySearch search(
+        arrival_looked_for(Arrival::Kind::largest_rate, {.from = 1.0, .to = 10.0, .points = 10}),
+        100);
+    const std::vector<std::pair<double, double>> answers{
+        {10, 3}, {2, 0.4}, {4, 1.05}, {5, 0.8}, {8, 1.6}};
     for (const auto& [level, strain] : answers) search.tell({.level = level, .strain = strain});
     const Capacity found = search.result();
     CHECK(found.low == 5);  // 4 and 5 together keep it: sqrt(1.05 x 0.8) < 1
@@ -293,24 +333,31 @@ TEST_CASE("capacity: requests that fail break what no limit names, and a failure
     CHECK(std::get<Capacity>(found).high.value() > 4);
     CHECK(std::get<Capacity>(found).level == Approx(4).epsilon(0.1));
 
-    const auto died = find_capacity(workload, 100, limits, [](const Workload& /*load*/) { return Failure{FailureKind::hung, "silent"}; });
+    const auto died = find_capacity(workload, 100, limits, [](const Workload& /*load*/) {
+        return Failure{FailureKind::hung, "silent"};
+    });
     REQUIRE(std::holds_alternative<Failure>(died));
     CHECK(std::get<Failure>(died).message == "silent");
     const auto blind = find_capacity(workload, 100, limits, [](const Workload& /*load*/) {
         return LoadPoint{.metrics = {{"success_ratio", {1}}}};
     });
-    REQUIRE(std::holds_alternative<Failure>(blind));  // answers in one piece have no time to the first token
-    CHECK(std::get<Failure>(blind).message.find("no figure for the limit time_to_first_token_p95_seconds") != std::string::npos);
+    REQUIRE(std::holds_alternative<Failure>(
+        blind));  // answers in one piece have no time to the first token
+    CHECK(std::get<Failure>(blind).message.find(
+              "no figure for the limit time_to_first_token_p95_seconds") != std::string::npos);
 }
 
 TEST_CASE("capacity: strain and service limits read what grows with load and nothing else") {
-    const std::vector<Limit> limits{Limit::parse("ttft_p95 <= 500ms", true), Limit::parse("ttft_p99 <= 2s", true),
-                                    Limit::parse("tpot_mean < 50ms", true), Limit::parse("success_ratio >= 99%"),
-                                    Limit::parse("output_tokens_per_second >= 100")};
+    const std::vector<Limit> limits{
+        Limit::parse("ttft_p95 <= 500ms", true), Limit::parse("ttft_p99 <= 2s", true),
+        Limit::parse("tpot_mean < 50ms", true), Limit::parse("success_ratio >= 99%"),
+        Limit::parse("output_tokens_per_second >= 100")};
     CHECK(grows_with_load(limits[0]));
     CHECK(grows_with_load(limits[3]));
     CHECK_FALSE(grows_with_load(limits[4]));
-    Metrics metrics{{"time_to_first_token_p95_seconds", {0.4}}, {"time_per_output_token_mean_seconds", {0.045}}, {"success_ratio", {1}}};
+    Metrics metrics{{"time_to_first_token_p95_seconds", {0.4}},
+                    {"time_per_output_token_mean_seconds", {0.045}},
+                    {"success_ratio", {1}}};
     CHECK(strain_of(limits, metrics).value() == Approx(0.9));
     metrics["success_ratio"] = {0.98};
     CHECK(strain_of(limits, metrics).value() == infinite_level);
@@ -321,8 +368,11 @@ TEST_CASE("capacity: strain and service limits read what grows with load and not
     CHECK_FALSE(service.latency_seconds);
 }
 
-TEST_CASE("capacity: a limit counts for the workload that it names, and only those that a load test has grow with load") {
-    const std::vector<Limit> limits{Limit::parse("ttft_p95@chat <= 1s", true), Limit::parse("latency_p95_seconds <= 9")};
+TEST_CASE(
+    "capacity: a limit counts for the workload that it names, and only those that a load test has "
+    "grow with load") {
+    const std::vector<Limit> limits{Limit::parse("ttft_p95@chat <= 1s", true),
+                                    Limit::parse("latency_p95_seconds <= 9")};
     REQUIRE(limits_of_workload(limits, "chat").size() == 2);
     CHECK(limits_of_workload(limits, "chat").front().metric == "time_to_first_token_p95_seconds");
     REQUIRE(limits_of_workload(limits, "documents").size() == 1);
@@ -351,14 +401,19 @@ TEST_CASE("capacity: a low load gets fewer requests, so that a search does not t
     CHECK(search.next().value() >= 8);
 }
 
-TEST_CASE("capacity: conversations never have as many requests in flight as a load asks for, so they are refused") {
+TEST_CASE(
+    "capacity: conversations never have as many requests in flight as a load asks for, so they are "
+    "refused") {
     Workload talk;
     talk.name = "talk";
     talk.dataset.kind = Dataset::Kind::multi_turn;
     talk.arrival = {.kind = Arrival::Kind::largest_concurrency};
-    const MeasureLoad never = [](const Workload&) -> std::variant<LoadPoint, Failure> { return Failure{FailureKind::other, "asked"}; };
-    CHECK_THROWS_WITH(find_capacity(talk, 200, {Limit::parse("ttft_p95 <= 500ms", true)}, never, nullptr),
-                      Catch::Matchers::Contains("whose turns wait for answers"));
+    const MeasureLoad never = [](const Workload&) -> std::variant<LoadPoint, Failure> {
+        return Failure{FailureKind::other, "asked"};
+    };
+    CHECK_THROWS_WITH(
+        find_capacity(talk, 200, {Limit::parse("ttft_p95 <= 500ms", true)}, never, nullptr),
+        Catch::Matchers::Contains("whose turns wait for answers"));
 }
 
 TEST_CASE("capacity: bounds that cannot be are refused") {
@@ -371,15 +426,20 @@ TEST_CASE("capacity: bounds that cannot be are refused") {
     refused({.from = -1.0});
     refused({.from = 200.0}, Arrival::Kind::largest_concurrency);  // there are only 100 requests
     refused({}, Arrival::Kind::rate);
-    CHECK_THROWS_AS(CapacitySearch(arrival_looked_for(Arrival::Kind::largest_rate), 100).result(), UsageError);
+    CHECK_THROWS_AS(CapacitySearch(arrival_looked_for(Arrival::Kind::largest_rate), 100).result(),
+                    UsageError);
 }
 
-TEST_CASE("capacity: on the simulator within 3 % of the true rate by six points on one start, noise 1 %") {
+TEST_CASE(
+    "capacity: on the simulator within 3 % of the true rate by six points on one start, noise 1 "
+    "%") {
     for (const char* limit : {"ttft_p95 <= 200ms", "ttft_p99 <= 1s", "latency_p95 <= 1500ms"}) {
         const double truth = std::min(true_rate(limit), most_it_serves());
         for (std::uint64_t trial = 1; trial <= 5; ++trial) {
-            const Metrics found = SimulatedCapacity("{rate: inf}", limit, "{step_noise: 1%}").metrics(trial);
-            INFO(limit << ": true " << truth << ", found " << found.at("sustained_requests_per_second").value);
+            const Metrics found =
+                SimulatedCapacity("{rate: inf}", limit, "{step_noise: 1%}").metrics(trial);
+            INFO(limit << ": true " << truth << ", found "
+                       << found.at("sustained_requests_per_second").value);
             CHECK(found.at("sustained_requests_per_second").value == Approx(truth).epsilon(0.03));
             CHECK(found.at("goodput_requests_per_second").value > 0);
         }
@@ -387,14 +447,20 @@ TEST_CASE("capacity: on the simulator within 3 % of the true rate by six points 
 }
 
 TEST_CASE("capacity: what a study needs to look for its load is said where it is missing") {
-    const auto error = [](const std::string& arrival, const std::string& limit, const std::string& goal) {
+    const auto error = [](const std::string& arrival, const std::string& limit,
+                          const std::string& goal) {
         return message_of<ParseError>([&] { (void)SimulatedCapacity(arrival, limit, "{}", goal); });
     };
-    CHECK(error("{rate: inf}", "success_ratio <= 1", "request_rate").find("no limit grows with load") != std::string::npos);
-    CHECK(error("{ramp: {from: 1, to: 2}}", "ttft_p95 <= 1s", "request_rate").find("has an arrival of another kind") != std::string::npos);
-    CHECK(error("{largest_rate: {from: 4, to: 2}}", "ttft_p95 <= 1s", "request_rate").find("`from` is below `to`") != std::string::npos);
-    CHECK(error("{rate: 1}", "ttft_p95 <= 1s", "sustained_requests_per_second").find("has no metric") != std::string::npos);
-    CHECK(error("{rate: 1}", "ttft_p59 <= 1", "total_tokens_per_second").find("has no metric 'ttft_p59'") != std::string::npos);
+    CHECK(error("{rate: inf}", "success_ratio <= 1", "request_rate")
+              .find("no limit grows with load") != std::string::npos);
+    CHECK(error("{ramp: {from: 1, to: 2}}", "ttft_p95 <= 1s", "request_rate")
+              .find("has an arrival of another kind") != std::string::npos);
+    CHECK(error("{largest_rate: {from: 4, to: 2}}", "ttft_p95 <= 1s", "request_rate")
+              .find("`from` is below `to`") != std::string::npos);
+    CHECK(error("{rate: 1}", "ttft_p95 <= 1s", "sustained_requests_per_second")
+              .find("has no metric") != std::string::npos);
+    CHECK(error("{rate: 1}", "ttft_p59 <= 1", "total_tokens_per_second")
+              .find("has no metric 'ttft_p59'") != std::string::npos);
     CHECK(SimulatedCapacity("{largest_concurrency: {to: 64}}", "tpot_mean <= 20ms", "{}", "goodput")
               .metrics()
               .contains("sustained_concurrency"));

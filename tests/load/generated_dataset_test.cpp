@@ -21,7 +21,8 @@ using namespace servetune::test;
 
 TEST_CASE("random: a server counts exactly the lengths asked for") {
     TokenizeServer server;
-    const Plan plan = plan_requests(random_workload(50, 128, 16, 0.5), {.salt = 3, .calibration = calibrated(server)});
+    const Plan plan = plan_requests(random_workload(50, 128, 16, 0.5),
+                                    {.salt = 3, .calibration = calibrated(server)});
     REQUIRE(plan.requests.size() == 50);
     CHECK(plan.lengths_exact);
     std::set<std::int64_t> lengths;
@@ -35,14 +36,18 @@ TEST_CASE("random: a server counts exactly the lengths asked for") {
     }
     CHECK(lengths.size() > 20);
     CHECK(*plan.mean_input_tokens == Approx(128).margin(25));
-    const Plan equal = plan_requests(random_workload(5, 128, 16), {.calibration = calibrated(server)});
+    const Plan equal =
+        plan_requests(random_workload(5, 128, 16), {.calibration = calibrated(server)});
     CHECK(*equal.mean_input_tokens == 128);
     CHECK(*equal.mean_output_tokens == 16);
     CHECK(equal.description == "random words; lengths as the server counts them");
-    CHECK(plan_requests(random_workload(5, 128, 16)).description == "random words; lengths estimated, the server was not asked");
+    CHECK(plan_requests(random_workload(5, 128, 16)).description ==
+          "random words; lengths estimated, the server was not asked");
 }
 
-TEST_CASE("random: the plan is a function of the seed, the salt changes the start of texts and nothing else") {
+TEST_CASE(
+    "random: the plan is a function of the seed, the salt changes the start of texts and nothing "
+    "else") {
     Workload workload = random_workload(100, 64, 8, 0.3);
     const Plan one = plan_requests(workload, {.salt = 1});
     CHECK(texts_of(one) == texts_of(plan_requests(workload, {.salt = 1})));
@@ -60,7 +65,9 @@ TEST_CASE("random: the plan is a function of the seed, the salt changes the star
 TEST_CASE("random: no two prompts of any runs begin alike") {
     std::vector<std::string> texts;
     for (std::uint64_t salt = 0; salt < 5; ++salt)
-        for (const std::string& text : texts_of(plan_requests(random_workload(400, 40, 8), {.salt = salt}))) texts.push_back(text);
+        for (const std::string& text :
+             texts_of(plan_requests(random_workload(400, 40, 8), {.salt = salt})))
+            texts.push_back(text);
     // 2000 prompts have 2 million pairs; the header's 8 words are a bijection of the salt, so 9
     // words never agree, and 5 by luck rarely.
     CHECK(longest_common_start(texts) <= 5);
@@ -87,10 +94,13 @@ TEST_CASE("random: prompts of token ids stay within what every vocabulary has") 
 }
 
 TEST_CASE("shared_prefix: groups share their prefix and nothing else, in one run") {
-    Workload workload{
-        .name = "w",
-        .dataset = {.kind = Dataset::Kind::shared_prefix, .input_tokens = 20, .output_tokens = 4, .prefix_tokens = 50, .prefix_groups = 3},
-        .requests = 30};
+    Workload workload{.name = "w",
+                      .dataset = {.kind = Dataset::Kind::shared_prefix,
+                                  .input_tokens = 20,
+                                  .output_tokens = 4,
+                                  .prefix_tokens = 50,
+                                  .prefix_groups = 3},
+                      .requests = 30};
     const Plan plan = plan_requests(workload, {.salt = 1});
     std::map<std::vector<std::string>, std::vector<std::vector<std::string>>> groups;
     for (const PlannedRequest& request : plan.requests) {
@@ -104,18 +114,25 @@ TEST_CASE("shared_prefix: groups share their prefix and nothing else, in one run
     for (auto& [prefix, rests] : groups) {
         CHECK(rests.size() == 10);
         std::sort(rests.begin(), rests.end());
-        for (std::size_t i = 1; i < rests.size(); ++i) CHECK(common_start(rests[i - 1], rests[i]) <= 3);
+        for (std::size_t i = 1; i < rests.size(); ++i)
+            CHECK(common_start(rests[i - 1], rests[i]) <= 3);
         prefixes.push_back(prefix);
     }
-    for (std::size_t i = 1; i < prefixes.size(); ++i) CHECK(common_start(prefixes[i - 1], prefixes[i]) <= 3);
+    for (std::size_t i = 1; i < prefixes.size(); ++i)
+        CHECK(common_start(prefixes[i - 1], prefixes[i]) <= 3);
     const Plan other = plan_requests(workload, {.salt = 2});
     same_lengths(plan, other);
     CHECK(common_start(words_of(plan.requests[0].text), words_of(other.requests[0].text)) <= 3);
 }
 
-TEST_CASE("multi_turn: a turn follows the one before, in a closed loop as many conversations go on as there are places") {
+TEST_CASE(
+    "multi_turn: a turn follows the one before, in a closed loop as many conversations go on as "
+    "there are places") {
     Workload workload{.name = "w",
-                      .dataset = {.kind = Dataset::Kind::multi_turn, .input_tokens = 16, .output_tokens = 8, .turns = 3},
+                      .dataset = {.kind = Dataset::Kind::multi_turn,
+                                  .input_tokens = 16,
+                                  .output_tokens = 8,
+                                  .turns = 3},
                       .requests = 14,
                       .arrival = {.kind = Arrival::Kind::concurrency, .in_flight = 2}};
     const auto conversations = [](const Plan& plan) {
@@ -128,7 +145,8 @@ TEST_CASE("multi_turn: a turn follows the one before, in a closed loop as many c
         return of;
     };
     const Plan plan = plan_requests(workload, {.salt = 1});
-    CHECK(conversations(plan) == std::vector<std::size_t>{0, 1, 0, 1, 0, 1, 2, 3, 2, 3, 2, 3, 4, 4});
+    CHECK(conversations(plan) ==
+          std::vector<std::size_t>{0, 1, 0, 1, 0, 1, 2, 3, 2, 3, 2, 3, 4, 4});
     CHECK(plan.requests[0].input_tokens == 16);
     CHECK(plan.requests[2].input_tokens == 0);  // counts the answer before it: not known
     CHECK(*plan.mean_input_tokens == 16);
@@ -137,7 +155,8 @@ TEST_CASE("multi_turn: a turn follows the one before, in a closed loop as many c
     CHECK(other.requests[0].text != plan.requests[0].text);
     CHECK(other.requests[2].text == plan.requests[2].text);  // comes after a salted turn
     workload.arrival = {};
-    CHECK(conversations(plan_requests(workload)) == std::vector<std::size_t>{0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 1, 2, 3});
+    CHECK(conversations(plan_requests(workload)) ==
+          std::vector<std::size_t>{0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 1, 2, 3});
 }
 
 TEST_CASE("workloads that say too little or too much") {
@@ -146,12 +165,16 @@ TEST_CASE("workloads that say too little or too much") {
     };
     Workload workload = random_workload(3, 8, 8);
     CHECK(error(workload, {.calibration = {.overhead_tokens = 12, .exact = true}}) ==
-          "workload 'w': input_tokens 8: the server counts 12 tokens around any text, so at least 13 wanted");
+          "workload 'w': input_tokens 8: the server counts 12 tokens around any text, so at least "
+          "13 wanted");
     workload.requests.reset();
     CHECK(error(workload) == "workload 'w': how many requests wanted ('requests:')");
-    CHECK(error(random_workload(2'000'000, 8, 8)) == "workload 'w': 'requests': an integer in [1, 1000000] wanted, got 2000000");
-    CHECK(error(random_workload(3, 1'000'000'000, 8)) == "workload 'w': input_tokens: an integer in [1, 16777216] wanted, got 1000000000");
-    CHECK(error(random_workload(1'000'000, 10'000, 8)).find("at most 500000000 tokens together") != std::string::npos);
+    CHECK(error(random_workload(2'000'000, 8, 8)) ==
+          "workload 'w': 'requests': an integer in [1, 1000000] wanted, got 2000000");
+    CHECK(error(random_workload(3, 1'000'000'000, 8)) ==
+          "workload 'w': input_tokens: an integer in [1, 16777216] wanted, got 1000000000");
+    CHECK(error(random_workload(1'000'000, 10'000, 8)).find("at most 500000000 tokens together") !=
+          std::string::npos);
     workload = random_workload(3, 8, 8);
     workload.dataset.kind = Dataset::Kind::shared_prefix;
     CHECK(error(workload) == "workload 'w': a data set of this kind needs prefix_tokens");

@@ -15,8 +15,8 @@ using namespace servetune::test;
 namespace {
 
 /// A success: sent, first token, then pieces after these gaps, done with the last.
-RequestRecord success(double scheduled, double sent, double first, const std::vector<float>& gaps, std::int64_t input,
-                      std::int64_t output) {
+RequestRecord success(double scheduled, double sent, double first, const std::vector<float>& gaps,
+                      std::int64_t input, std::int64_t output) {
     RequestRecord record;
     record.end = RequestEnd::success;
     record.http_status = 200;
@@ -50,13 +50,18 @@ LoadRun run_of(std::vector<RequestRecord> records, double duration) {
     return run;
 }
 
-Asked asked(std::size_t requests, Arrival arrival = {}) { return {.requests = requests, .arrival = arrival}; }
-Arrival closed(std::int64_t places) { return {.kind = Arrival::Kind::concurrency, .in_flight = places}; }
+Asked asked(std::size_t requests, Arrival arrival = {}) {
+    return {.requests = requests, .arrival = arrival};
+}
+Arrival closed(std::int64_t places) {
+    return {.kind = Arrival::Kind::concurrency, .in_flight = places};
+}
 Arrival open(double rate) { return {.kind = Arrival::Kind::rate, .requests_per_second = rate}; }
 
 bool has_note(const LoadStatistics& statistics, const std::string& part) {
-    return std::any_of(statistics.notes.begin(), statistics.notes.end(),
-                       [&](const std::string& note) { return note.find(part) != std::string::npos; });
+    return std::any_of(
+        statistics.notes.begin(), statistics.notes.end(),
+        [&](const std::string& note) { return note.find(part) != std::string::npos; });
 }
 
 /// A closed loop whose every request takes an exponential time of mean 1 s and gives `tokens`
@@ -71,8 +76,9 @@ LoadRun simulated_loop(std::size_t places, std::size_t requests, int tokens, Rng
         free.pop();
         const double time = rng.gamma(1);
         const float gap = static_cast<float>(time / tokens);
-        records.push_back(
-            success(sent, sent, sent + time / tokens, std::vector<float>(static_cast<std::size_t>(tokens - 1), gap), 10, tokens));
+        records.push_back(success(sent, sent, sent + time / tokens,
+                                  std::vector<float>(static_cast<std::size_t>(tokens - 1), gap), 10,
+                                  tokens));
         records.back().done = sent + time;
         free.push(sent + time);
         end = std::max(end, sent + time);
@@ -94,11 +100,14 @@ TEST_CASE("percentiles interpolate between order statistics as numpy does") {
 
 TEST_CASE("a run summarised by hand") {
     // Two successes, one failure; 4 s.
-    const LoadRun run = run_of({success(0, 0.5, 1.0, {0.5F, 0.25F, 0.25F}, 100, 8), success(1, 1, 1.25, {0.75F}, 50, 4),
-                                failed(RequestEnd::http_error, 0.25, 3.5)},
-                               4);
+    const LoadRun run =
+        run_of({success(0, 0.5, 1.0, {0.5F, 0.25F, 0.25F}, 100, 8),
+                success(1, 1, 1.25, {0.75F}, 50, 4), failed(RequestEnd::http_error, 0.25, 3.5)},
+               4);
     Asked what = asked(3);
-    what.limits = {.time_to_first_token_seconds = 0.3, .time_per_output_token_seconds = 0.25, .latency_seconds = 1};
+    what.limits = {.time_to_first_token_seconds = 0.3,
+                   .time_per_output_token_seconds = 0.25,
+                   .latency_seconds = 1};
     const LoadStatistics statistics = statistics_of(run, what);
     const BenchmarkResult& r = statistics.result;
     CHECK(r.requested_requests == 3.0);
@@ -149,17 +158,22 @@ TEST_CASE("what is not known is absent, and said") {
     CHECK_FALSE(statistics.result.total_tokens_per_second);
     CHECK(statistics.result.output_tokens == 7.0);  // 5 counted, 2 pieces
     CHECK(has_note(statistics, "no token count for 1 answers"));
-    CHECK(*statistics.result.time_per_output_token.mean == 1.0);  // only of the second; 0 for the first would be invented
+    CHECK(*statistics.result.time_per_output_token.mean ==
+          1.0);  // only of the second; 0 for the first would be invented
     CHECK(has_note(statistics, "1 answers came in one piece"));
     CHECK_FALSE(statistics.result.goodput_requests_per_second);
     CHECK(has_note(statistics, "no goodput"));
     // An answer of one token has no time per output token to keep.
     what.limits.latency_seconds = 1.5;
-    CHECK(statistics_of(run_of({success(0, 0, 1, {}, 10, 1)}, 2), what).result.goodput_requests_per_second == 0.5);
-    CHECK_FALSE(statistics_of(run_of({success(0, 0, 0.5, {}, 10, 1)}, 0.5), what).result.peak_output_tokens_per_second);
+    CHECK(statistics_of(run_of({success(0, 0, 1, {}, 10, 1)}, 2), what)
+              .result.goodput_requests_per_second == 0.5);
+    CHECK_FALSE(statistics_of(run_of({success(0, 0, 0.5, {}, 10, 1)}, 0.5), what)
+                    .result.peak_output_tokens_per_second);
 }
 
-TEST_CASE("hidden tokens are no part of the time per token, and answers in an unread field have no times") {
+TEST_CASE(
+    "hidden tokens are no part of the time per token, and answers in an unread field have no "
+    "times") {
     // 48 of 64 tokens are kept; the other 16 come every 10 ms from 0.53 s on.
     RequestRecord record = success(0, 0, 0.53, std::vector<float>(15, 0.01F), 10, 64);
     record.hidden_tokens = 48;
@@ -168,7 +182,8 @@ TEST_CASE("hidden tokens are no part of the time per token, and answers in an un
     CHECK(*hidden.result.time_to_first_token.mean == Approx(0.53));
     CHECK(hidden.result.output_tokens == 128.0);
     CHECK(hidden.result.tokens_per_chunk == 1.0);
-    CHECK_FALSE(hidden.result.peak_output_tokens_per_second);  // when the hidden ones were made is not known
+    CHECK_FALSE(hidden.result
+                    .peak_output_tokens_per_second);  // when the hidden ones were made is not known
     RequestRecord unread = success(0, 0, 0.5, {0.1F, 0.1F}, 10, 30);
     unread.unread_field = "thoughts";
     const LoadStatistics none = statistics_of(run_of({unread}, 1), asked(1));
@@ -180,26 +195,29 @@ TEST_CASE("hidden tokens are no part of the time per token, and answers in an un
 }
 
 TEST_CASE("failed requests are counted by kind, answers that were broken off by their reason") {
-    std::vector<RequestRecord> records{success(0, 0, 1, {}, 10, 5), failed(RequestEnd::not_finished, 0, 1),
-                                       failed(RequestEnd::not_finished, 0, 1), failed(RequestEnd::not_finished, 0, 1),
-                                       failed(RequestEnd::stalled, 0, 1)};
+    std::vector<RequestRecord> records{
+        success(0, 0, 1, {}, 10, 5), failed(RequestEnd::not_finished, 0, 1),
+        failed(RequestEnd::not_finished, 0, 1), failed(RequestEnd::not_finished, 0, 1),
+        failed(RequestEnd::stalled, 0, 1)};
     records[1].finish_reason = records[3].finish_reason = "abort";
     records[2].finish_reason = "content_filter";
     records[1].error = "first";
     records[4].error = "no byte";
     CHECK(failed_requests_text(records) ==
-          "4 of 5 requests failed: 1 stalled: no byte; 2 not_finished (abort): first; 1 not_finished (content_filter): ");
+          "4 of 5 requests failed: 1 stalled: no byte; 2 not_finished (abort): first; 1 "
+          "not_finished (content_filter): ");
     CHECK(failed_requests_text({records.data(), 1}).empty());
 }
 
 TEST_CASE("intervals of positive quantities are positive, and too wide ones are a note") {
     std::vector<RequestRecord> records;
-    for (int i = 0; i < 8; ++i) records.push_back(success(i, i, i + (i == 4 ? 30.0 : 0.01), {}, 10, 1));
+    for (int i = 0; i < 8; ++i)
+        records.push_back(success(i, i, i + (i == 4 ? 30.0 : 0.01), {}, 10, 1));
     const LoadStatistics skewed = statistics_of(run_of(records, 40), asked(8, open(1)));
     const double mean = *skewed.result.latency.mean;
     const double error = skewed.standard_errors.at("latency_mean_seconds");
-    const double t = 2.364624;                   // of 7 degrees of freedom, 97.5 %
-    REQUIRE(mean - t * error < 0);               // what an interval that is symmetric in seconds would give
+    const double t = 2.364624;      // of 7 degrees of freedom, 97.5 %
+    REQUIRE(mean - t * error < 0);  // what an interval that is symmetric in seconds would give
     REQUIRE(std::exp(t * error / mean) > 10.0);  // one request decides: nothing is known
     CHECK_FALSE(skewed.intervals.contains("latency_mean_seconds"));
     CHECK(has_note(skewed, "no interval of latency_mean_seconds: the values differ too much"));
@@ -208,12 +226,16 @@ TEST_CASE("intervals of positive quantities are positive, and too wide ones are 
     const LoadStatistics wide = statistics_of(run_of(records, 8), asked(8, open(1)));
     const double width = t * wide.standard_errors.at("latency_mean_seconds");
     const Interval interval = wide.intervals.at("latency_mean_seconds");
-    CHECK(interval.low == Approx(*wide.result.latency.mean * std::exp(-width / *wide.result.latency.mean)));
-    CHECK(interval.high == Approx(*wide.result.latency.mean * std::exp(width / *wide.result.latency.mean)));
+    CHECK(interval.low ==
+          Approx(*wide.result.latency.mean * std::exp(-width / *wide.result.latency.mean)));
+    CHECK(interval.high ==
+          Approx(*wide.result.latency.mean * std::exp(width / *wide.result.latency.mean)));
     for (const auto& [metric, one] : wide.intervals) CHECK(one.low > 0);
 }
 
-TEST_CASE("tokens that the server did not count: pieces, or the text where pieces hold several, prompts as planned") {
+TEST_CASE(
+    "tokens that the server did not count: pieces, or the text where pieces hold several, prompts "
+    "as planned") {
     const auto uncounted = [](double text) {
         RequestRecord record = success(0, 0, 1, {0.5F, 0.5F, 0.5F}, 10, 4);
         record.input_tokens.reset();
@@ -238,12 +260,14 @@ TEST_CASE("tokens that the server did not count: pieces, or the text where piece
     plan[1].input_tokens = 0;  // a later turn: not known
     CHECK_FALSE(statistics_of(grouped, what).result.input_tokens);
     // What the server counted is never replaced.
-    CHECK(statistics_of(run_of({success(0, 0, 1, {}, 10, 5), uncounted(4)}, 4), what).result.output_tokens == 9.0);
+    CHECK(statistics_of(run_of({success(0, 0, 1, {}, 10, 5), uncounted(4)}, 4), what)
+              .result.output_tokens == 9.0);
 }
 
 TEST_CASE("a run without successes or without anything has no invented figures") {
-    const LoadStatistics none =
-        statistics_of(run_of({failed(RequestEnd::not_connected, 0, 1), failed(RequestEnd::stalled, 0.5, 2)}, 2), asked(2, open(1)));
+    const LoadStatistics none = statistics_of(
+        run_of({failed(RequestEnd::not_connected, 0, 1), failed(RequestEnd::stalled, 0.5, 2)}, 2),
+        asked(2, open(1)));
     CHECK(none.result.requests_per_second == 0.0);
     CHECK(none.result.output_tokens == 0.0);
     CHECK_FALSE(none.result.latency.mean);
@@ -257,7 +281,8 @@ TEST_CASE("a run without successes or without anything has no invented figures")
     CHECK_FALSE(metrics_of(empty).contains("success_ratio"));
     BenchmarkResult printed;
     printed.successful_requests = 5;
-    CHECK_FALSE(metrics_of(printed).contains("success_ratio"));  // how many were asked for is not known
+    CHECK_FALSE(
+        metrics_of(printed).contains("success_ratio"));  // how many were asked for is not known
     printed.failed_requests = 5;
     CHECK(metrics_of(printed).at("success_ratio").value == 0.5);
 }
@@ -270,8 +295,10 @@ TEST_CASE("peaks and concurrency agree with brute force") {
         for (int i = 0; i < 40; ++i) {
             const double sent = rng.uniform() * 5;
             std::vector<float> gaps;
-            for (std::size_t k = rng.index(12); k > 0; --k) gaps.push_back(static_cast<float>(rng.uniform() * 0.5));
-            records.push_back(success(sent, sent, sent + rng.uniform(), gaps, 5, static_cast<std::int64_t>(rng.index(30) + 1)));
+            for (std::size_t k = rng.index(12); k > 0; --k)
+                gaps.push_back(static_cast<float>(rng.uniform() * 0.5));
+            records.push_back(success(sent, sent, sent + rng.uniform(), gaps, 5,
+                                      static_cast<std::int64_t>(rng.index(30) + 1)));
             if (rng.index(5) == 0) records.back().end = RequestEnd::truncated;
             end = std::max(end, records.back().done);
         }
@@ -282,23 +309,27 @@ TEST_CASE("peaks and concurrency agree with brute force") {
             double at = *record.first_token;
             const double each = static_cast<double>(*record.output_tokens) / record.chunks;
             pieces.emplace_back(at, each);
-            for (const float gap : record.gaps) pieces.emplace_back(at += static_cast<double>(gap), each);
+            for (const float gap : record.gaps)
+                pieces.emplace_back(at += static_cast<double>(gap), each);
         }
         double peak = 0;
         double most = 0;
         for (const auto& [start, ignored] : pieces) {
             double inside = 0;
-            for (const auto& [at, tokens] : pieces) inside += at >= start && at < start + 1 ? tokens : 0;
+            for (const auto& [at, tokens] : pieces)
+                inside += at >= start && at < start + 1 ? tokens : 0;
             peak = std::max(peak, inside);
         }
         for (const RequestRecord& start : records) {
             double now = 0;
-            for (const RequestRecord& record : records) now += record.sent <= start.sent && record.done > start.sent ? 1 : 0;
+            for (const RequestRecord& record : records)
+                now += record.sent <= start.sent && record.done > start.sent ? 1 : 0;
             most = std::max(most, now);
         }
         double area = 0;  // by steps of a millisecond
         for (double t = 0.0005; t < end; t += 0.001)
-            for (const RequestRecord& record : records) area += record.sent <= t && record.done > t ? 0.001 : 0;
+            for (const RequestRecord& record : records)
+                area += record.sent <= t && record.done > t ? 0.001 : 0;
         CHECK(*result.peak_output_tokens_per_second == Approx(peak));
         CHECK(*result.peak_concurrent_requests == most);
         CHECK(*result.mean_concurrency == Approx(area / end).epsilon(0.005));
@@ -332,7 +363,8 @@ TEST_CASE("ranks of percentiles: exact binomial cases, and how many samples they
                 const auto d = static_cast<double>(n);
                 const auto b = static_cast<double>(k);
                 inside +=
-                    std::exp(std::lgamma(d + 1) - std::lgamma(b + 1) - std::lgamma(d - b + 1) + b * std::log(q) + (d - b) * std::log1p(-q));
+                    std::exp(std::lgamma(d + 1) - std::lgamma(b + 1) - std::lgamma(d - b + 1) +
+                             b * std::log(q) + (d - b) * std::log1p(-q));
             }
             INFO(q << " of " << n << ": " << ranks->low << " - " << ranks->high);
             CHECK(inside >= 0.95);
@@ -350,9 +382,11 @@ TEST_CASE("open loop: nineteen of twenty intervals cover the truth, and small sa
     for (int round = 0; round < rounds; ++round) {
         std::vector<RequestRecord> records;
         for (int i = 0; i < 700; ++i) records.push_back(success(i, i, i + rng.gamma(1), {}, 10, 1));
-        const LoadStatistics statistics = statistics_of(run_of(std::move(records), 701), asked(700, open(1)));
+        const LoadStatistics statistics =
+            statistics_of(run_of(std::move(records), 701), asked(700, open(1)));
         const auto covers = [&](const std::string& metric, double truth) {
-            const Interval interval = statistics.intervals.at("time_to_first_token_" + metric + "_seconds");
+            const Interval interval =
+                statistics.intervals.at("time_to_first_token_" + metric + "_seconds");
             return interval.low <= truth && truth <= interval.high ? 1 : 0;
         };
         mean += covers("mean", 1);
@@ -391,7 +425,8 @@ TEST_CASE("neighbours that are alike widen the interval") {
             records.push_back(success(10 * i, 10 * i, 10 * i + 50 + value, {}, 10, 1));
         }
         const Interval interval =
-            statistics_of(run_of(std::move(records), 5000), asked(500, open(0.1))).intervals.at("latency_mean_seconds");
+            statistics_of(run_of(std::move(records), 5000), asked(500, open(0.1)))
+                .intervals.at("latency_mean_seconds");
         with += interval.low <= 50 && 50 <= interval.high ? 1 : 0;
     }
     CHECK(with >= 270);  // taken as independent about 0.67 of them would cover
@@ -404,14 +439,17 @@ TEST_CASE("closed loop: batch means cover the true throughput, short loops say t
     constexpr int rounds = 300;
     Rng rng(29);
     for (int round = 0; round < rounds; ++round) {
-        const LoadStatistics statistics = statistics_of(simulated_loop(8, 240, 5, rng), asked(240, closed(8)));
+        const LoadStatistics statistics =
+            statistics_of(simulated_loop(8, 240, 5, rng), asked(240, closed(8)));
         REQUIRE(statistics.steady);
         CHECK(statistics.steady->batches >= 4);
         CHECK(statistics.steady->batches <= 20);
         CHECK(statistics.result.maximum_concurrency == 8.0);
         const Interval of_tokens = statistics.intervals.at("output_tokens_per_second");
         const Interval of_requests = statistics.intervals.at("requests_per_second");
-        tokens += of_tokens.low <= 40 && 40 <= of_tokens.high ? 1 : 0;  // 8 places, 5 tokens a second each
+        tokens += of_tokens.low <= 40 && 40 <= of_tokens.high
+                      ? 1
+                      : 0;  // 8 places, 5 tokens a second each
         requests += of_requests.low <= 8 && 8 <= of_requests.high ? 1 : 0;
     }
     CHECK(tokens >= 255);  // 85 %: batches of a mean latency are not quite independent
@@ -424,10 +462,13 @@ TEST_CASE("closed loop: batch means cover the true throughput, short loops say t
     CHECK_FALSE(metrics_of(few).at("output_tokens_per_second").standard_error);
 }
 
-TEST_CASE("closed loop: the steady state begins with the last end of the first places and ends when the last is sent") {
+TEST_CASE(
+    "closed loop: the steady state begins with the last end of the first places and ends when the "
+    "last is sent") {
     // 2 places, 14 requests of exactly 1 s that start half a second apart: ends at 1, 1.5, 2, ...
     std::vector<RequestRecord> records;
-    for (int i = 0; i < 14; ++i) records.push_back(success(0.5 * i, 0.5 * i, 0.5 * i + 0.5, {0.5F}, 6, 4));
+    for (int i = 0; i < 14; ++i)
+        records.push_back(success(0.5 * i, 0.5 * i, 0.5 * i + 0.5, {0.5F}, 6, 4));
     const LoadStatistics statistics = statistics_of(run_of(records, 7.5), asked(14, closed(2)));
     REQUIRE(statistics.steady);
     CHECK(statistics.steady->begin_seconds == 1.5);
@@ -437,5 +478,6 @@ TEST_CASE("closed loop: the steady state begins with the last end of the first p
     CHECK(metrics.at("output_tokens_per_second").standard_error == 0.0);  // every batch is the same
     CHECK(statistics.intervals.at("output_tokens_per_second").low == Approx(8));
     CHECK(statistics.intervals.at("total_tokens_per_second").high == Approx(20));
-    CHECK(metrics.at("output_tokens_per_second").value == Approx(56 / 7.5));  // with the empty places of start and end
+    CHECK(metrics.at("output_tokens_per_second").value ==
+          Approx(56 / 7.5));  // with the empty places of start and end
 }

@@ -14,8 +14,12 @@ using namespace servetune::test;
 
 namespace {
 
-Arrival places(std::int64_t in_flight) { return {.kind = Arrival::Kind::concurrency, .in_flight = in_flight}; }
-Arrival each_second(double requests) { return {.kind = Arrival::Kind::rate, .requests_per_second = requests}; }
+Arrival places(std::int64_t in_flight) {
+    return {.kind = Arrival::Kind::concurrency, .in_flight = in_flight};
+}
+Arrival each_second(double requests) {
+    return {.kind = Arrival::Kind::rate, .requests_per_second = requests};
+}
 
 struct Situation {
     const char* name;
@@ -53,13 +57,18 @@ std::vector<Situation> situations() {
     };
 }
 
-double share_unsteady(const Situation& situation, double slow_share, double slow_times, std::size_t runs) {
+double share_unsteady(const Situation& situation, double slow_share, double slow_times,
+                      std::size_t runs) {
     MadeUpEngine engine = situation.engine;
     engine.slow_share = slow_share;
     engine.slow_times = slow_times;
     std::size_t found = 0;
     for (std::size_t seed = 0; seed < runs; ++seed)
-        found += steadiness_of(made_up_run(engine, situation.load, 7 + 1000 * seed), situation.load.arrival).finding ? 1 : 0;
+        found += steadiness_of(made_up_run(engine, situation.load, 7 + 1000 * seed),
+                               situation.load.arrival)
+                         .finding
+                     ? 1
+                     : 0;
     return static_cast<double>(found) / static_cast<double>(runs);
 }
 
@@ -72,7 +81,9 @@ Situation situation_called(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("steadiness: a first half that is 1.6 times slower is found, with both figures and what to do", "[steadiness]") {
+TEST_CASE(
+    "steadiness: a first half that is 1.6 times slower is found, with both figures and what to do",
+    "[steadiness]") {
     MadeUpEngine engine;
     engine.noise = 0.005;
     engine.slow_share = 0.5;
@@ -91,7 +102,8 @@ TEST_CASE("steadiness: a first half that is 1.6 times slower is found, with both
     CHECK(worse.finding->cause.find("became slower") != std::string::npos);
 }
 
-TEST_CASE("steadiness: most runs with a slow first half are found, hardly a steady one", "[steadiness]") {
+TEST_CASE("steadiness: most runs with a slow first half are found, hardly a steady one",
+          "[steadiness]") {
     double alarms = 0;
     for (const Situation& situation : situations()) {
         const double share = share_unsteady(situation, 0, 1, 10);
@@ -106,24 +118,26 @@ TEST_CASE("steadiness: most runs with a slow first half are found, hardly a stea
 
 TEST_CASE("steadiness: what cannot be compared is said", "[steadiness]") {
     const MadeUpEngine engine;
-    for (const MadeUpLoad& load :
-         {MadeUpLoad{places(8), 20}, MadeUpLoad{places(8), 8}, MadeUpLoad{Arrival{}, 100}, MadeUpLoad{places(1), 0}}) {
+    for (const MadeUpLoad& load : {MadeUpLoad{places(8), 20}, MadeUpLoad{places(8), 8},
+                                   MadeUpLoad{Arrival{}, 100}, MadeUpLoad{places(1), 0}}) {
         const Steadiness found = steadiness_of(made_up_run(engine, load, 1), load.arrival);
         CHECK_FALSE(found.finding);
         REQUIRE(found.not_checked);
         CHECK(found.not_checked->id == "steady");
     }
-    CHECK(steadiness_of(made_up_run(engine, {Arrival{}, 100}, 1), {}).not_checked->reason == "all_at_once has no steady state");
+    CHECK(steadiness_of(made_up_run(engine, {Arrival{}, 100}, 1), {}).not_checked->reason ==
+          "all_at_once has no steady state");
 }
 
-TEST_CASE("steadiness: at most one steady run in a hundred is called unsteady", "[.long][steadiness]") {
+TEST_CASE("steadiness: at most one steady run in a hundred is called unsteady",
+          "[.long][steadiness]") {
     double all = 0;
     for (const Situation& situation : situations()) {
         const double alarms = share_unsteady(situation, 0, 1, 1000);
         const double half = share_unsteady(situation, 0.5, 1.6, 100);
         const double little = share_unsteady(situation, 0.5, 1.2, 100);
-        WARN(situation.name << ": false alarms " << alarms * 100 << " %, found 1.6 times " << half * 100 << " %, 1.2 times " << little * 100
-                            << " %");
+        WARN(situation.name << ": false alarms " << alarms * 100 << " %, found 1.6 times "
+                            << half * 100 << " %, 1.2 times " << little * 100 << " %");
         CHECK(alarms <= 0.02);
         all += alarms / static_cast<double>(situations().size());
     }

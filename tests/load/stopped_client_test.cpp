@@ -27,7 +27,8 @@ Validity judged(const ClientHealth& health, double seconds = 100) {
     result.client = health;
     return audit(result);
 }
-Verdict verdict_with(std::optional<double> lag_p99, std::optional<double> stop, double seconds = 100) {
+Verdict verdict_with(std::optional<double> lag_p99, std::optional<double> stop,
+                     double seconds = 100) {
     ClientHealth health;
     health.loop_lag_p99 = lag_p99;
     health.loop_lag_max = stop;
@@ -70,7 +71,8 @@ TEST_CASE("audit: a finding far over its bound weighs more than one slightly ove
     CHECK(audit(result, context).verdict == Verdict::unsound);
 }
 
-TEST_CASE("audit: a client that stood still is a disturbance, and unsound where it moves the rates") {
+TEST_CASE(
+    "audit: a client that stood still is a disturbance, and unsound where it moves the rates") {
     CHECK(verdict_with({}, 0.4) == Verdict::sound);
     CHECK(verdict_with({}, 0.6) == Verdict::suspect);      // of 100 s
     CHECK(verdict_with({}, 8) == Verdict::unsound);        // of 100 s
@@ -97,8 +99,12 @@ TEST_CASE("capacity: a load whose test was disturbed is measured once more") {
         ++calls;
         LoadPoint point;
         const bool stopped = stops-- > 0;
-        const double ttft = stopped ? 9.0 : static_cast<double>(at_level.arrival.in_flight) / 40;  // 40 in flight keep the limit
-        point.metrics = {{"time_to_first_token_p95_seconds", {ttft}}, {"success_ratio", {1}}, {"requests_per_second", {10}}};
+        const double ttft = stopped ? 9.0
+                                    : static_cast<double>(at_level.arrival.in_flight) /
+                                          40;  // 40 in flight keep the limit
+        point.metrics = {{"time_to_first_token_p95_seconds", {ttft}},
+                         {"success_ratio", {1}},
+                         {"requests_per_second", {10}}};
         if (stopped) point.validity = {Verdict::unsound, {{"client_stopped"}}};
         return point;
     };

@@ -16,12 +16,15 @@ using namespace servetune;
 
 namespace {
 
-const std::vector<double> token_bounds{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000};
+const std::vector<double> token_bounds{1,   2,   5,    10,   20,   50,    100,
+                                       200, 500, 1000, 2000, 5000, 10000, 20000};
 const std::vector<double> time_bounds{0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3};
 
 void observe(Histogram& histogram, const std::vector<double>& bounds, double value) {
-    if (histogram.counts.empty()) histogram = {bounds, std::vector<double>(bounds.size() + 1), 0, 0};
-    ++histogram.counts[static_cast<std::size_t>(std::lower_bound(bounds.begin(), bounds.end(), value) - bounds.begin())];
+    if (histogram.counts.empty())
+        histogram = {bounds, std::vector<double>(bounds.size() + 1), 0, 0};
+    ++histogram.counts[static_cast<std::size_t>(
+        std::lower_bound(bounds.begin(), bounds.end(), value) - bounds.begin())];
     ++histogram.count;
     histogram.sum += value;
 }
@@ -38,7 +41,8 @@ struct MadeUpUsers {
     bool wander = true;
 
     [[nodiscard]] double length(double mean, Rng& rng) const {
-        return std::max(1.0, std::round(mean * std::exp(spread * rng.normal() - spread * spread / 2)));
+        return std::max(1.0,
+                        std::round(mean * std::exp(spread * rng.normal() - spread * spread / 2)));
     }
     ServerWindow window(double seconds, Rng& rng) {
         constexpr double memory = 0.9;
@@ -48,7 +52,8 @@ struct MadeUpUsers {
         const double busy = wander ? std::exp(0.15 * rate_) : 1;
         const double longer = wander ? std::exp(0.05 * mean_) : 1;
         const double mean_count = rate * busy * seconds;
-        const auto count = std::max(0.0, std::round(mean_count + std::sqrt(mean_count) * rng.normal()));
+        const auto count =
+            std::max(0.0, std::round(mean_count + std::sqrt(mean_count) * rng.normal()));
         ServerWindow result;
         result.seconds = seconds;
         Histogram prompts{token_bounds, std::vector<double>(token_bounds.size() + 1), 0, 0};
@@ -62,10 +67,11 @@ struct MadeUpUsers {
             observe(latency, time_bounds, output * per_token);
             observe(per_output, time_bounds, per_token * std::exp(0.1 * rng.normal()));
         }
-        result.counters = {{"prompt_tokens", prompts.sum},
-                           {"generated_tokens", outputs.sum},
-                           {"prefix_queried_tokens", prompts.sum},
-                           {"prefix_hit_tokens", prompts.sum * std::clamp(hits + 0.03 * rng.normal(), 0.0, 1.0)}};
+        result.counters = {
+            {"prompt_tokens", prompts.sum},
+            {"generated_tokens", outputs.sum},
+            {"prefix_queried_tokens", prompts.sum},
+            {"prefix_hit_tokens", prompts.sum * std::clamp(hits + 0.03 * rng.normal(), 0.0, 1.0)}};
         result.histograms = {{"request_prompt_tokens", prompts},
                              {"request_generated_tokens", outputs},
                              {"latency_seconds", latency},
@@ -98,7 +104,8 @@ private:
 };
 
 const JudgedTrait& trait(const std::vector<JudgedTrait>& traits, const std::string& name) {
-    const auto found = std::find_if(traits.begin(), traits.end(), [&](const JudgedTrait& one) { return one.name == name; });
+    const auto found = std::find_if(traits.begin(), traits.end(),
+                                    [&](const JudgedTrait& one) { return one.name == name; });
     REQUIRE(found != traits.end());
     return *found;
 }
@@ -135,11 +142,13 @@ FalseAlarms false_alarms(int days, const std::vector<double>& rates, std::uint64
             const ServerWindow window = users.window(60, rng);
             judge.add(window);
             seen += window.requests().value_or(0);
-            if (seen < TrafficJudge::requests_in_batch) continue;  // no new batch: nothing new to judge
+            if (seen < TrafficJudge::requests_in_batch)
+                continue;  // no new batch: nothing new to judge
             seen = 0;
             ++judged;
             for (const JudgedTrait& one : judge.traffic())
-                if (one.likeness == Likeness::changed && !std::exchange(traffic, true)) result.which += one.name + "; ";
+                if (one.likeness == Likeness::changed && !std::exchange(traffic, true))
+                    result.which += one.name + "; ";
             speed = speed || judge.speed().likeness == Likeness::changed;
         }
         result.traffic += traffic ? 1 : 0;
@@ -172,10 +181,12 @@ TEST_CASE("traffic judge: each kind of change is found within fifteen windows an
         const char* trait;
         void (*make)(MadeUpUsers&);
     };
-    for (const Change& change : {Change{"requests per second", [](MadeUpUsers& users) { users.rate *= 2; }},
-                                 Change{"prompt tokens", [](MadeUpUsers& users) { users.prompt_mean *= 1.8; }},
-                                 Change{"output tokens", [](MadeUpUsers& users) { users.output_mean /= 2; }},
-                                 Change{"share of prompt tokens from the prefix cache", [](MadeUpUsers& users) { users.hits = 0.05; }}}) {
+    for (const Change& change :
+         {Change{"requests per second", [](MadeUpUsers& users) { users.rate *= 2; }},
+          Change{"prompt tokens", [](MadeUpUsers& users) { users.prompt_mean *= 1.8; }},
+          Change{"output tokens", [](MadeUpUsers& users) { users.output_mean /= 2; }},
+          Change{"share of prompt tokens from the prefix cache",
+                 [](MadeUpUsers& users) { users.hits = 0.05; }}}) {
         INFO(change.trait);
         Rng rng(2);
         MadeUpUsers users;
@@ -199,10 +210,12 @@ TEST_CASE("traffic judge: the same mean with another spread is another traffic")
     users.spread = 1.2;
     CHECK(windows_until_changed(judge, users, rng) <= 15);
     const auto traits = judge.traffic();
-    CHECK((trait(traits, "prompt tokens").likeness == Likeness::changed || trait(traits, "output tokens").likeness == Likeness::changed));
+    CHECK((trait(traits, "prompt tokens").likeness == Likeness::changed ||
+           trait(traits, "output tokens").likeness == Likeness::changed));
 }
 
-TEST_CASE("traffic judge: a change of a twentieth stays the same, however many requests there are") {
+TEST_CASE(
+    "traffic judge: a change of a twentieth stays the same, however many requests there are") {
     Rng rng(4);
     MadeUpUsers users;
     users.wander = false;
@@ -255,7 +268,8 @@ TEST_CASE("traffic judge: what study or page do not say is not judged") {
     }
     CHECK(trait(judge.traffic(), "prompt tokens").likeness == Likeness::not_known);
     CHECK(trait(judge.traffic(), "requests per second").likeness == Likeness::not_known);
-    CHECK(trait(judge.traffic(), "share of prompt tokens from the prefix cache").likeness == Likeness::same);
+    CHECK(trait(judge.traffic(), "share of prompt tokens from the prefix cache").likeness ==
+          Likeness::same);
     CHECK(trait(judge.traffic(), "prompt tokens per output token").likeness == Likeness::same);
     users.prompt_mean *= 2;
     for (int i = 0; i < 20; ++i) {
@@ -279,8 +293,9 @@ TEST_CASE("traffic judge: hardly a day of the study's own traffic is called anot
 
 TEST_CASE("traffic judge: at most one day in a hundred raises a false alarm", "[.long]") {
     const FalseAlarms alarms = false_alarms(1000, {0.02, 0.1, 0.5, 2}, 9);
-    WARN("of 1000 days another traffic on " << alarms.traffic << ", slower on " << alarms.speed << ", the same at the end of "
-                                            << alarms.same << " (" << alarms.which << ")");
+    WARN("of 1000 days another traffic on " << alarms.traffic << ", slower on " << alarms.speed
+                                            << ", the same at the end of " << alarms.same << " ("
+                                            << alarms.which << ")");
     CHECK(alarms.traffic <= 10);  // 6, on which the load or the lengths were off for ten minutes
     CHECK(alarms.speed <= 10);
 }

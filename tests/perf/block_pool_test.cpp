@@ -23,7 +23,9 @@ TEST_CASE("block pool: blocks are there once") {
     CHECK_FALSE(BlockPool(0, 1).take(1));
 }
 
-TEST_CASE("block pool: a named unit is found until its blocks are needed, the longest unused goes first") {
+TEST_CASE(
+    "block pool: a named unit is found until its blocks are needed, the longest unused goes "
+    "first") {
     BlockPool pool(6, 2);
     REQUIRE(pool.take(6));
     const auto a = pool.name(100);
@@ -64,7 +66,8 @@ TEST_CASE("block pool: what is used stays known when the rest is forgotten") {
     CHECK_FALSE(pool.take(1));
 }
 
-TEST_CASE("block pool: whatever is taken, named, shared and given back, the counts agree with a ledger") {
+TEST_CASE(
+    "block pool: whatever is taken, named, shared and given back, the counts agree with a ledger") {
     for (std::uint64_t seed = 0; seed < 200; ++seed) {
         Rng rng(seed);
         const auto unit_blocks = static_cast<std::int64_t>(1 + rng.index(4));
@@ -95,14 +98,16 @@ TEST_CASE("block pool: whatever is taken, named, shared and given back, the coun
                     break;
                 case 4:
                     if (const auto unit = pool.find(rng.index(20))) {
-                        if (!pool.in_use(*unit) && pool.available() < unit_blocks) FAIL("a unit whose blocks are not available");
+                        if (!pool.in_use(*unit) && pool.available() < unit_blocks)
+                            FAIL("a unit whose blocks are not available");
                         pool.acquire(*unit);
                         ++users[*unit];
                     }
                     break;
                 default:
                     if (users.empty()) break;
-                    const auto one = std::next(users.begin(), static_cast<std::ptrdiff_t>(rng.index(users.size())));
+                    const auto one = std::next(
+                        users.begin(), static_cast<std::ptrdiff_t>(rng.index(users.size())));
                     pool.release(one->first);
                     if (--one->second == 0) users.erase(one);
             }

@@ -20,8 +20,10 @@ using namespace servetune::test;
 
 namespace {
 
-ServingTarget shipped(const std::string& model, const std::string& hardware, const std::string& engine) {
-    return {shipped_catalogue.model(model).model, shipped_catalogue.hardware(hardware), shipped_catalogue.traits(engine)};
+ServingTarget shipped(const std::string& model, const std::string& hardware,
+                      const std::string& engine) {
+    return {shipped_catalogue.model(model).model, shipped_catalogue.hardware(hardware),
+            shipped_catalogue.traits(engine)};
 }
 
 /// A chip and an engine whose every constant is a round number.
@@ -90,13 +92,19 @@ TEST_CASE("cost model: one step by hand") {
     settings.overlap = false;
     CHECK(CostModel(round_target(), settings).step(work).total == exactly(12.263016e-3 + 1.09e-3));
     settings.compiled = false;
-    CHECK(CostModel(round_target(), settings).step(work).total == exactly(1.1 * 12.263016e-3 + 1.09e-3));
-    settings.graph_max_tokens = 519;  // one token more than the graphs: ten layers are launched, in 5 ms, which is less
-    CHECK(CostModel(round_target(), settings).step(work).total == exactly(1.1 * 12.263016e-3 + 1.09e-3));
-    CHECK(CostModel(round_target(), settings).step({.decode_sequences = 1, .decode_context_tokens = 100}).device ==
-          exactly(1.1 * (1.25e-3 + 0.02e-3)));
+    CHECK(CostModel(round_target(), settings).step(work).total ==
+          exactly(1.1 * 12.263016e-3 + 1.09e-3));
+    settings.graph_max_tokens =
+        519;  // one token more than the graphs: ten layers are launched, in 5 ms, which is less
+    CHECK(CostModel(round_target(), settings).step(work).total ==
+          exactly(1.1 * 12.263016e-3 + 1.09e-3));
+    CHECK(CostModel(round_target(), settings)
+              .step({.decode_sequences = 1, .decode_context_tokens = 100})
+              .device == exactly(1.1 * (1.25e-3 + 0.02e-3)));
     settings.graph_max_tokens = 0;
-    CHECK(CostModel(round_target(), settings).step({.decode_sequences = 1, .decode_context_tokens = 100}).device == exactly(5e-3));
+    CHECK(CostModel(round_target(), settings)
+              .step({.decode_sequences = 1, .decode_context_tokens = 100})
+              .device == exactly(5e-3));
     CHECK(CostModel(round_target(), settings).step({}).total == 0);
 }
 
@@ -104,18 +112,22 @@ TEST_CASE("cost model: each layer of a step takes its own time, whatever the ste
     ServingTarget target = round_target();
     const ServingSettings settings = round_settings();
     for (const std::int64_t sequences : {1, 64}) {
-        const StepWork work{.decode_sequences = sequences, .decode_context_tokens = 1000, .decode_windowed_context_tokens = 1000};
+        const StepWork work{.decode_sequences = sequences,
+                            .decode_context_tokens = 1000,
+                            .decode_windowed_context_tokens = 1000};
         target.traits.layer_seconds = 0;
         const StepTime without = CostModel(target, settings).step(work);
         target.traits.layer_seconds = 1e-4;
-        CHECK(CostModel(target, settings).step(work).device == exactly(without.device + 1e-4 * static_cast<double>(target.model.layers)));
+        CHECK(CostModel(target, settings).step(work).device ==
+              exactly(without.device + 1e-4 * static_cast<double>(target.model.layers)));
     }
 }
 
 TEST_CASE("cost model: four devices exchange twice a layer, and each has a quarter of the work") {
     ServingSettings settings = round_settings();
     settings.tensor_parallel = 4;
-    const StepTime time = CostModel(round_target(), settings).step({.decode_sequences = 8, .decode_context_tokens = 8000});
+    const StepTime time = CostModel(round_target(), settings)
+                              .step({.decode_sequences = 8, .decode_context_tokens = 8000});
     CHECK(time.linear == exactly(1.25e-3 / 4));
     CHECK(time.attention == exactly(1.6e-3 / 4));
     // 8 tokens x 1000 wide x 2 bytes, 2 x 3/4 of them over 1e11 a second in one direction, 20
@@ -123,8 +135,10 @@ TEST_CASE("cost model: four devices exchange twice a layer, and each has a quart
     CHECK(time.communication == exactly(20 * (1e-5 + 16'000 * 1.5 / 1e11)));
 
     settings.tensor_parallel = 1;
-    settings.pipeline_parallel = 2;  // two stages, two batches of four: a round reads all weights once for each batch, at the same time
-    const StepTime staged = CostModel(round_target(), settings).step({.decode_sequences = 8, .decode_context_tokens = 8000});
+    settings.pipeline_parallel =
+        2;  // two stages, two batches of four: a round reads all weights once for each batch, at the same time
+    const StepTime staged = CostModel(round_target(), settings)
+                                .step({.decode_sequences = 8, .decode_context_tokens = 8000});
     CHECK(staged.linear == exactly(1.25e-3));
     CHECK(staged.attention == exactly(1.6e-3 / 2));
     CHECK(staged.communication == exactly(1e-5 + 8000 / 1e11));
@@ -146,7 +160,8 @@ TEST_CASE("cost model: guesses are checked in the same pass and cost their draft
     CHECK(CostModel(target, settings).memory().weights_bytes == exactly(20e9));
 }
 
-TEST_CASE("cost model: a memory plan by hand for each thing that an engine's fraction is a share of") {
+TEST_CASE(
+    "cost model: a memory plan by hand for each thing that an engine's fraction is a share of") {
     // Loaded: 1 + 16 GB; activations: 1000 tokens x 1000 wide x 1000 + 100 x 1000 x 10 bytes;
     // graphs for 1 2 4 8 16 ... 64, 11 sizes.
     struct Expected {
@@ -156,10 +171,13 @@ TEST_CASE("cost model: a memory plan by hand for each thing that an engine's fra
         double free_bytes;
     };
     for (const Expected& expected :
-         {Expected{EngineTraits::FractionOf::device, 72e9, 33749, 7.3906e9},           // 72 - 17 - 1.001 = 53.999 GB
-          Expected{EngineTraits::FractionOf::weights_cache, 72.1e9, 34437, 6.2898e9},  // 0.9 x 79 + 1 - 17 = 55.1 GB
-          Expected{EngineTraits::FractionOf::free, 80e9, 34874, 5.5906e9},             // 0.9 x (80 - 17 - 1.001) = 55.7991 GB
-          Expected{EngineTraits::FractionOf::none, 80e9, 38368, 2e5}}) {               // all of it: 61.389 GB
+         {Expected{EngineTraits::FractionOf::device, 72e9, 33749,
+                   7.3906e9},  // 72 - 17 - 1.001 = 53.999 GB
+          Expected{EngineTraits::FractionOf::weights_cache, 72.1e9, 34437,
+                   6.2898e9},  // 0.9 x 79 + 1 - 17 = 55.1 GB
+          Expected{EngineTraits::FractionOf::free, 80e9, 34874,
+                   5.5906e9},  // 0.9 x (80 - 17 - 1.001) = 55.7991 GB
+          Expected{EngineTraits::FractionOf::none, 80e9, 38368, 2e5}}) {  // all of it: 61.389 GB
         ServingTarget target = round_target();
         target.traits.fraction_of = expected.of;
         const MemoryPlan plan = CostModel(target, round_settings()).memory();
@@ -195,7 +213,8 @@ TEST_CASE("cost model: a cache of a given size, and one that does not fit") {
     CHECK(CostModel(target, settings).memory().cache_tokens == std::int64_t{1} << 40);
     settings = round_settings();
     settings.cache_tokens = 100'000'000;
-    target.traits.fraction_of = EngineTraits::FractionOf::none;  // exactly what is asked for: it does not fit the device
+    target.traits.fraction_of =
+        EngineTraits::FractionOf::none;  // exactly what is asked for: it does not fit the device
     CHECK(CostModel(target, settings).memory().cache_tokens == 100'000'000);
     CHECK(CostModel(target, settings).memory().free_bytes < 0);
 
@@ -208,13 +227,18 @@ TEST_CASE("cost model: a cache of a given size, and one that does not fit") {
     CHECK(plan.text().find("missing                           1.86 GiB") != std::string::npos);
 }
 
-TEST_CASE("cost model: the cache of a latent attention is one, whatever the devices, of heads it is cut") {
+TEST_CASE(
+    "cost model: the cache of a latent attention is one, whatever the devices, of heads it is "
+    "cut") {
     ServingSettings settings = settings_for("fp8");
     settings.tensor_parallel = 8;
     const auto per_token = [&](const char* model) {
-        return CostModel(shipped(model, "h200-sxm", "vllm"), settings).memory().cache_bytes_per_token;
+        return CostModel(shipped(model, "h200-sxm", "vllm"), settings)
+            .memory()
+            .cache_bytes_per_token;
     };
-    CHECK(per_token("deepseek-ai/DeepSeek-R1") == 61 * (512 + 64) * 2);  // arXiv 2412.19437, section 4.2
+    CHECK(per_token("deepseek-ai/DeepSeek-R1") ==
+          61 * (512 + 64) * 2);  // arXiv 2412.19437, section 4.2
     CHECK(per_token("meta-llama/Llama-3.1-8B-Instruct") == 128 * 1024 / 8);
     settings.cache_bits = 8;
     CHECK(per_token("deepseek-ai/DeepSeek-R1") == 61 * (512 + 64));
@@ -226,16 +250,25 @@ TEST_CASE("cost model: layers with a sliding window keep no more than the window
     ServingSettings settings = settings_for("mxfp4");
     const auto per_token = [&](std::int64_t context) {
         settings.max_context_tokens = context;
-        return CostModel(shipped("openai/gpt-oss-120b", "h100-sxm", "vllm"), settings).memory().cache_bytes_per_token;
+        return CostModel(shipped("openai/gpt-oss-120b", "h100-sxm", "vllm"), settings)
+            .memory()
+            .cache_bytes_per_token;
     };
-    CHECK(per_token(128) == 73'728);                                 // 36 layers x 8 heads x 64 x 2 x 2 bytes
-    CHECK(per_token(0) == exactly(36'864 * (1 + 128 / 131'072.0)));  // half of the layers, and 128 tokens of the other half
+    CHECK(per_token(128) == 73'728);  // 36 layers x 8 heads x 64 x 2 x 2 bytes
+    CHECK(per_token(0) ==
+          exactly(36'864 *
+                  (1 + 128 / 131'072.0)));  // half of the layers, and 128 tokens of the other half
     // A step reads so much too.
     const CostModel cost(shipped("openai/gpt-oss-120b", "h100-sxm", "vllm"), settings);
     const auto attention = [&](double context) {
-        return cost.step({.decode_sequences = 1, .decode_context_tokens = context, .decode_windowed_context_tokens = 128}).attention;
+        return cost
+            .step({.decode_sequences = 1,
+                   .decode_context_tokens = context,
+                   .decode_windowed_context_tokens = 128})
+            .attention;
     };
-    CHECK(attention(20'000) - attention(10'000) == Approx(0.5 * 73'728 * 10'000 / (3.35e12 * 0.8)).epsilon(0.3));
+    CHECK(attention(20'000) - attention(10'000) ==
+          Approx(0.5 * 73'728 * 10'000 / (3.35e12 * 0.8)).epsilon(0.3));
 }
 
 TEST_CASE("cost model: memory as engines logged it") {
@@ -244,33 +277,45 @@ TEST_CASE("cost model: memory as engines logged it") {
         // vLLM, Llama-3.1-8B, bf16, H100 (79.14 GiB seen), utilization 0.9, 8192 tokens, 256
         // sequences: "model weights take 14.99GiB; ... activation peak memory takes 1.19GiB; the
         // rest of the memory reserved for KV Cache is 54.93GiB" (published log).
-        const MemoryPlan plan = CostModel(shipped("meta-llama/Llama-3.1-8B-Instruct", "h100-sxm", "vllm"), settings).memory();
+        const MemoryPlan plan =
+            CostModel(shipped("meta-llama/Llama-3.1-8B-Instruct", "h100-sxm", "vllm"), settings)
+                .memory();
         CHECK(plan.weights_bytes / gib == Approx(14.99).epsilon(0.005));
         CHECK(plan.activation_bytes / gib == Approx(1.19).margin(0.2));
         CHECK(plan.cache_bytes / gib == Approx(54.93).epsilon(0.02));
-        CHECK(plan.cache_bytes_per_token == 128 * 1024);  // vLLM issue 10517 and others: 43,296 tokens in 5.29 GiB
+        CHECK(plan.cache_bytes_per_token ==
+              128 * 1024);  // vLLM issue 10517 and others: 43,296 tokens in 5.29 GiB
     }
     {
         // SGLang 0.4.4, the same model and chip, static fraction 0.88: 442,750 tokens (a log in its
         // own tests).
         settings.memory_fraction = 0.88;
         settings.block_tokens = 1;
-        const MemoryPlan plan = CostModel(shipped("meta-llama/Llama-3.1-8B-Instruct", "h100-sxm", "sglang"), settings).memory();
+        const MemoryPlan plan =
+            CostModel(shipped("meta-llama/Llama-3.1-8B-Instruct", "h100-sxm", "sglang"), settings)
+                .memory();
         CHECK(static_cast<double>(plan.cache_tokens) == Approx(442'750).epsilon(0.02));
     }
     // SGLang logs 27.57 GB (these are GiB) for Qwen3-14B (xinference issue 3481).
-    CHECK(CostModel(shipped("Qwen/Qwen3-14B", "h100-sxm", "sglang"), settings).memory().weights_bytes / gib ==
+    CHECK(CostModel(shipped("Qwen/Qwen3-14B", "h100-sxm", "sglang"), settings)
+                  .memory()
+                  .weights_bytes /
+              gib ==
           Approx(27.57).epsilon(0.005));
     // gpt-oss-120b takes 64.38 GiB with vLLM's Triton kernels (issue 33155) and up to 65.97
     // (23278): its experts are padded to whole tiles while they are loaded. The checkpoint itself
     // has 60.77, and padding is not modelled: 6 to 8 % too little.
     const double weights =
-        CostModel(shipped("openai/gpt-oss-120b", "h100-sxm", "vllm"), settings_for("mxfp4")).memory().weights_bytes / gib;
+        CostModel(shipped("openai/gpt-oss-120b", "h100-sxm", "vllm"), settings_for("mxfp4"))
+            .memory()
+            .weights_bytes /
+        gib;
     CHECK(weights == Approx(60.77).epsilon(0.001));
     CHECK(weights == Approx(64.38).epsilon(0.06));
 }
 
-TEST_CASE("cost model: a sequence gets as many tokens of a step as guesses hold in a row, and one") {
+TEST_CASE(
+    "cost model: a sequence gets as many tokens of a step as guesses hold in a row, and one") {
     ServingTarget target = small_target();
     for (const double chance : {0.0, 0.3, 0.765, 0.99})
         for (const std::int64_t guesses : {0, 1, 2, 5, 16}) {
@@ -286,8 +331,8 @@ TEST_CASE("cost model: a sequence gets as many tokens of a step as guesses hold 
     ServingSettings settings = settings_for("bf16");
     for (const auto& [guesses, tokens] : {std::pair{2, 2.36}, {4, 3.08}}) {
         settings.speculation = {"eagle3", guesses, 0};
-        CHECK(CostModel(shipped("meta-llama/Llama-3.1-8B-Instruct", "h100-sxm", "vllm"), settings).tokens_per_step() ==
-              Approx(tokens).epsilon(0.05));
+        CHECK(CostModel(shipped("meta-llama/Llama-3.1-8B-Instruct", "h100-sxm", "vllm"), settings)
+                  .tokens_per_step() == Approx(tokens).epsilon(0.05));
     }
 }
 
@@ -301,39 +346,85 @@ TEST_CASE("cost model: figures that make no sense are refused by name") {
     using Target = ServingTarget;
     using Settings = ServingSettings;
     CHECK(message([](Target&, Settings&) {}).empty());
-    CHECK(message([](Target&, Settings& s) { s.memory_fraction = 0; }) == "memory_fraction must be a positive number, got 0.000000");
-    CHECK(message([](Target&, Settings& s) { s.memory_fraction = 1.5; }).find("memory_fraction must be at most 1") == 0);
-    CHECK(message([](Target&, Settings& s) { s.memory_fraction = std::nan(""); }).find("memory_fraction must be a positive number") == 0);
-    CHECK(message([](Target&, Settings& s) { s.cache_bits = -8; }).find("cache_bits must be a positive number, got -8") == 0);
-    CHECK(message([](Target&, Settings& s) { s.max_sequences = 0; }).find("max_sequences must be a positive number") == 0);
-    CHECK(message([](Target&, Settings& s) { s.max_batched_tokens = -1; }).find("max_batched_tokens") == 0);
+    CHECK(message([](Target&, Settings& s) { s.memory_fraction = 0; }) ==
+          "memory_fraction must be a positive number, got 0.000000");
+    CHECK(message([](Target&, Settings& s) {
+              s.memory_fraction = 1.5;
+          }).find("memory_fraction must be at most 1") == 0);
+    CHECK(message([](Target&, Settings& s) {
+              s.memory_fraction = std::nan("");
+          }).find("memory_fraction must be a positive number") == 0);
+    CHECK(message([](Target&, Settings& s) {
+              s.cache_bits = -8;
+          }).find("cache_bits must be a positive number, got -8") == 0);
+    CHECK(message([](Target&, Settings& s) {
+              s.max_sequences = 0;
+          }).find("max_sequences must be a positive number") == 0);
+    CHECK(message([](Target&, Settings& s) {
+              s.max_batched_tokens = -1;
+          }).find("max_batched_tokens") == 0);
     CHECK(message([](Target&, Settings& s) { s.block_tokens = 0; }).find("block_tokens") == 0);
-    CHECK(message([](Target&, Settings& s) { s.tensor_parallel = 0; }).find("tensor_parallel") == 0);
+    CHECK(message([](Target&, Settings& s) { s.tensor_parallel = 0; }).find("tensor_parallel") ==
+          0);
     CHECK(message([](Target&, Settings& s) { s.data_parallel = -2; }).find("data_parallel") == 0);
     constexpr std::int64_t huge = std::int64_t{1} << 53;  // products of such numbers leave 64 bits
-    CHECK(message([](Target&, Settings& s) { s.tensor_parallel = s.data_parallel = huge; }).find("tensor_parallel must be at most") == 0);
-    CHECK(message([](Target&, Settings& s) { s.block_tokens = huge; }).find("block_tokens must be at most 1099511627776, got 90") == 0);
-    CHECK(message([](Target&, Settings& s) { s.speculation.tokens = huge; }).find("speculation.tokens must be at most") == 0);
+    CHECK(message([](Target&, Settings& s) {
+              s.tensor_parallel = s.data_parallel = huge;
+          }).find("tensor_parallel must be at most") == 0);
+    CHECK(message([](Target&, Settings& s) {
+              s.block_tokens = huge;
+          }).find("block_tokens must be at most 1099511627776, got 90") == 0);
+    CHECK(message([](Target&, Settings& s) {
+              s.speculation.tokens = huge;
+          }).find("speculation.tokens must be at most") == 0);
     CHECK(message([](Target&, Settings& s) { s.cache_bytes = 1e300; }).empty());
-    CHECK(message([](Target&, Settings& s) { s.max_context_tokens = -1; }).find("max_context_tokens must be 0 or more") == 0);
-    CHECK(message([](Target&, Settings& s) { s.speculation.tokens = -1; }).find("speculation.tokens must be 0 or more") == 0);
-    CHECK(message([](Target&, Settings& s) { s.cache_bytes = -1; }).find("cache_bytes must be 0 or more") == 0);
-    CHECK(message([](Target&, Settings& s) { s.cache_tokens = -1; }).find("cache_tokens must be 0 or more") == 0);
-    CHECK(message([](Target& t, Settings&) { t.hardware.memory_bytes = 0; }).find("the device's memory_bytes") == 0);
-    CHECK(message([](Target& t, Settings&) { t.hardware.memory_bandwidth_bytes_per_second = -1; }).find("the device's memory_band") == 0);
-    CHECK(message([](Target& t, Settings&) { t.hardware.flops_per_second.clear(); }).find("the FLOP/s of made-up in bf16") == 0);
-    CHECK(message([](Target& t, Settings&) { t.hardware.flops_per_second["bf16"] = 0; }).find("FLOP/s") != std::string::npos);
-    CHECK(message([](Target& t, Settings&) { t.traits.bandwidth_efficiency = 0; }).find("bandwidth_efficiency") == 0);
-    CHECK(message([](Target& t, Settings&) { t.traits.attention["plain"].decode_efficiency = 0; }).find("decode_efficiency") == 0);
-    CHECK(message([](Target& t, Settings&) { t.traits.attention["plain"].prefill_efficiency = -1; }).find("prefill_efficiency") == 0);
-    CHECK(message([](Target& t, Settings& s) { s.tensor_parallel = 2, t.traits.link_efficiency = 0; }).find("link_efficiency") == 0);
-    CHECK(message([](Target& t, Settings& s) { s.tensor_parallel = 2, t.hardware.link_bytes_per_second.reset(); }) ==
+    CHECK(message([](Target&, Settings& s) {
+              s.max_context_tokens = -1;
+          }).find("max_context_tokens must be 0 or more") == 0);
+    CHECK(message([](Target&, Settings& s) {
+              s.speculation.tokens = -1;
+          }).find("speculation.tokens must be 0 or more") == 0);
+    CHECK(message([](Target&, Settings& s) {
+              s.cache_bytes = -1;
+          }).find("cache_bytes must be 0 or more") == 0);
+    CHECK(message([](Target&, Settings& s) {
+              s.cache_tokens = -1;
+          }).find("cache_tokens must be 0 or more") == 0);
+    CHECK(message([](Target& t, Settings&) {
+              t.hardware.memory_bytes = 0;
+          }).find("the device's memory_bytes") == 0);
+    CHECK(message([](Target& t, Settings&) {
+              t.hardware.memory_bandwidth_bytes_per_second = -1;
+          }).find("the device's memory_band") == 0);
+    CHECK(message([](Target& t, Settings&) {
+              t.hardware.flops_per_second.clear();
+          }).find("the FLOP/s of made-up in bf16") == 0);
+    CHECK(message([](Target& t, Settings&) {
+              t.hardware.flops_per_second["bf16"] = 0;
+          }).find("FLOP/s") != std::string::npos);
+    CHECK(message([](Target& t, Settings&) {
+              t.traits.bandwidth_efficiency = 0;
+          }).find("bandwidth_efficiency") == 0);
+    CHECK(message([](Target& t, Settings&) {
+              t.traits.attention["plain"].decode_efficiency = 0;
+          }).find("decode_efficiency") == 0);
+    CHECK(message([](Target& t, Settings&) {
+              t.traits.attention["plain"].prefill_efficiency = -1;
+          }).find("prefill_efficiency") == 0);
+    CHECK(message([](Target& t, Settings& s) {
+              s.tensor_parallel = 2, t.traits.link_efficiency = 0;
+          }).find("link_efficiency") == 0);
+    CHECK(message([](Target& t, Settings& s) {
+              s.tensor_parallel = 2, t.hardware.link_bytes_per_second.reset();
+          }) ==
           "how several made-up are linked is not known (link_bytes_per_second): one device only");
-    CHECK(message([](Target&, Settings& s) { s.quantization = "bf17"; }) == "the bytes of made/up as 'bf17' are not known; known: bf16");
+    CHECK(message([](Target&, Settings& s) { s.quantization = "bf17"; }) ==
+          "the bytes of made/up as 'bf17' are not known; known: bf16");
     CHECK(message([](Target&, Settings& s) { s.attention_backend = "plane"; }) ==
           "how fast attention is in made-up with 'plane' is not known; known: plain");
     ServingSettings guessing = round_settings();
     guessing.speculation = {"medusa", 2, 0};
-    CHECK(message_of<UsageError>([&] { (void)CostModel(round_target(), guessing).tokens_per_step(); }) ==
-          "how often guesses of 'medusa' are right in made-up is not known");
+    CHECK(message_of<UsageError>([&] {
+              (void)CostModel(round_target(), guessing).tokens_per_step();
+          }) == "how often guesses of 'medusa' are right in made-up is not known");
 }

@@ -14,7 +14,9 @@
 using namespace servetune;
 using namespace servetune::test;
 
-TEST_CASE("engine: a prefix that was computed before is not computed again, but the last token of a prompt always is") {
+TEST_CASE(
+    "engine: a prefix that was computed before is not computed again, but the last token of a "
+    "prompt always is") {
     EngineCore core = core_of(small_settings());
     core.add(request(1, 100, 2, pieces(9, 6)));
     core.add(request(2, 100, 2, pieces(9, 6)));  // in the same step
@@ -27,7 +29,8 @@ TEST_CASE("engine: a prefix that was computed before is not computed again, but 
     (void)finish(core);
 
     core.add(request(3, 100, 2, pieces(9, 4)));  // shares less
-    core.add(request(4, 96, 2, pieces(9, 6)));   // all of it: the last token is computed, and so its piece
+    core.add(request(4, 96, 2,
+                     pieces(9, 6)));  // all of it: the last token is computed, and so its piece
     core.add(request(5, 100, 2, pieces(8, 6)));  // another text
     const auto got = finish(core);
     CHECK(got.at(3).cached == 64);
@@ -119,7 +122,8 @@ TEST_CASE("engine: without room the youngest is preempted, starts again, and los
     CHECK(core.counters().prompt_tokens == 96);
     CHECK(core.counters().generated_tokens == 128);
 
-    settings.prefix_cache = true;  // what is still in the cache when it starts again is not computed again
+    settings.prefix_cache =
+        true;  // what is still in the cache when it starts again is not computed again
     EngineCore remembering = core_of(settings);
     remembering.add(request(1, 48, 64));
     remembering.add(request(2, 48, 64));
@@ -131,7 +135,9 @@ TEST_CASE("engine: without room the youngest is preempted, starts again, and los
     CHECK(remembering.counters().prefix_hit_tokens == 0);  // of the traffic
 }
 
-TEST_CASE("engine: room reserved at admission for whole answers means that nothing is ever preempted, and fewer run") {
+TEST_CASE(
+    "engine: room reserved at admission for whole answers means that nothing is ever preempted, "
+    "and fewer run") {
     const auto run = [](double share) {
         ServingSettings settings = small_settings(480);
         settings.reserved_share = share;
@@ -144,6 +150,7 @@ TEST_CASE("engine: room reserved at admission for whole answers means that nothi
     };
     CHECK(run(0) == std::pair<std::size_t, std::uint64_t>(10, run(0).second));
     CHECK(run(0).second > 0);
-    CHECK(run(1) == std::pair<std::size_t, std::uint64_t>(3, 0));  // 30 blocks, 8 for 119 tokens each
-    CHECK(run(0.5).first == 6);                                    // 5 for 80
+    CHECK(run(1) ==
+          std::pair<std::size_t, std::uint64_t>(3, 0));  // 30 blocks, 8 for 119 tokens each
+    CHECK(run(0.5).first == 6);                          // 5 for 80
 }

@@ -65,17 +65,21 @@ TEST_CASE("engine: steps of two requests, added up by hand") {
     CHECK(counters.prompt_tokens == 180);
     CHECK(counters.generated_tokens == 5);
     CHECK(counters.busy_seconds == Approx(4043.1 * us).epsilon(1e-12));
-    CHECK(message_of<UsageError>([&] { (void)core.step(); }) == "an engine with nothing to do has no next step");
+    CHECK(message_of<UsageError>([&] { (void)core.step(); }) ==
+          "an engine with nothing to do has no next step");
 }
 
-TEST_CASE("engine: whatever the settings and the requests, each ends once with all its tokens, and no block is lost") {
+TEST_CASE(
+    "engine: whatever the settings and the requests, each ends once with all its tokens, and no "
+    "block is lost") {
     std::uint64_t preemptions = 0;
     std::uint64_t hits = 0;
     for (std::uint64_t seed = 0; seed < 4000; ++seed) {
         INFO("seed " << seed);
         Rng rng(seed);
         const auto in = [&](std::int64_t low, std::int64_t high) {
-            return low + static_cast<std::int64_t>(rng.index(static_cast<std::size_t>(high - low + 1)));
+            return low +
+                   static_cast<std::int64_t>(rng.index(static_cast<std::size_t>(high - low + 1)));
         };
         ServingSettings settings = small_settings();
         const std::int64_t blocks[] = {1, 3, 8, 16, 24, 32};
@@ -98,7 +102,9 @@ TEST_CASE("engine: whatever the settings and the requests, each ends once with a
         std::int64_t output = 0;
         for (std::int64_t i = 0; i < count; ++i) {
             EngineRequest one = request(static_cast<std::size_t>(i), in(1, 200), in(1, 80));
-            one.pieces = pieces(rng.index(3), static_cast<std::size_t>((one.input_tokens + one.output_tokens) / 16));
+            one.pieces =
+                pieces(rng.index(3),
+                       static_cast<std::size_t>((one.input_tokens + one.output_tokens) / 16));
             if (!core.refusal(one.input_tokens, one.output_tokens).empty()) continue;
             input += one.input_tokens;
             output += one.output_tokens;
@@ -118,7 +124,8 @@ TEST_CASE("engine: whatever the settings and the requests, each ends once with a
         REQUIRE(counters.requests_finished == added.size());
         REQUIRE(counters.prompt_tokens == static_cast<std::uint64_t>(input));
         REQUIRE(counters.generated_tokens == static_cast<std::uint64_t>(output));
-        REQUIRE(counters.prefix_queried_tokens == (settings.prefix_cache ? counters.prompt_tokens : 0));
+        REQUIRE(counters.prefix_queried_tokens ==
+                (settings.prefix_cache ? counters.prompt_tokens : 0));
         REQUIRE(counters.prefix_hit_tokens <= counters.prefix_queried_tokens);
         if (settings.reserved_share == 1) REQUIRE(counters.preemptions == 0);
         preemptions += counters.preemptions;
@@ -140,7 +147,8 @@ TEST_CASE("engine: requests that come and go while it runs leave nothing behind"
         for (int i = 0; i < 200; ++i) {
             if (rng.index(3) == 0) {
                 const auto input = static_cast<std::int64_t>(1 + rng.index(100));
-                core.add(request(next++, input, static_cast<std::int64_t>(1 + rng.index(60)), pieces(rng.index(2), 8)));
+                core.add(request(next++, input, static_cast<std::int64_t>(1 + rng.index(60)),
+                                 pieces(rng.index(2), 8)));
             }
             if (next > 0 && rng.index(8) == 0) core.cancel(rng.index(next));
             if (rng.index(50) == 0) core.clear_prefix_cache();
@@ -178,21 +186,35 @@ TEST_CASE("engine: what it cannot serve it refuses, and says why") {
     settings.max_batched_tokens = 512;
     EngineCore core = core_of(settings);
     CHECK(core.refusal(1000, 600).empty());
-    CHECK(core.refusal(1000, 601) == "the request has 1601 tokens (1000 of the prompt, 601 of the answer), the whole cache holds 1600");
-    CHECK(core.refusal(2000, 1001) == "the request has 3001 tokens (2000 of the prompt, 1001 of the answer), the longest context is 3000");
-    CHECK(core.refusal(0, 5) == "a prompt and an answer of at least one token each wanted, got 0 and 5");
-    CHECK(core.refusal(5, 0) == "a prompt and an answer of at least one token each wanted, got 5 and 0");
+    CHECK(core.refusal(1000, 601) ==
+          "the request has 1601 tokens (1000 of the prompt, 601 of the answer), the whole cache "
+          "holds 1600");
+    CHECK(core.refusal(2000, 1001) ==
+          "the request has 3001 tokens (2000 of the prompt, 1001 of the answer), the longest "
+          "context is 3000");
+    CHECK(core.refusal(0, 5) ==
+          "a prompt and an answer of at least one token each wanted, got 0 and 5");
+    CHECK(core.refusal(5, 0) ==
+          "a prompt and an answer of at least one token each wanted, got 5 and 0");
     settings.chunked_prefill = false;
     EngineCore whole = core_of(settings);
     CHECK(whole.refusal(512, 10).empty());
-    CHECK(whole.refusal(513, 10) == "the prompt has 513 tokens, a step at most 512, and prompts are not cut (chunked prefill is off)");
-    CHECK(message_of<UsageError>([&] { whole.add(request(1, 513, 10)); }) == whole.refusal(513, 10));
+    CHECK(whole.refusal(513, 10) ==
+          "the prompt has 513 tokens, a step at most 512, and prompts are not cut (chunked prefill "
+          "is off)");
+    CHECK(message_of<UsageError>([&] { whole.add(request(1, 513, 10)); }) ==
+          whole.refusal(513, 10));
     whole.add(request(1, 5, 10));
-    CHECK(message_of<UsageError>([&] { whole.add(request(1, 5, 10)); }) == "request 1 is already in the engine");
+    CHECK(message_of<UsageError>([&] { whole.add(request(1, 5, 10)); }) ==
+          "request 1 is already in the engine");
     CHECK(core_of(small_settings(0)).refusal(1, 1) ==
           "the request has 2 tokens (1 of the prompt, 1 of the answer), the whole cache holds 0");
-    CHECK_FALSE(message_of<UsageError>([] { (void)core_of(small_settings(), 1, {.step_cv = -1}); }).empty());
-    CHECK_FALSE(message_of<UsageError>([] { (void)core_of(small_settings(), 1, {.drift_period_seconds = 0}); }).empty());
+    CHECK_FALSE(message_of<UsageError>([] {
+                    (void)core_of(small_settings(), 1, {.step_cv = -1});
+                }).empty());
+    CHECK_FALSE(message_of<UsageError>([] {
+                    (void)core_of(small_settings(), 1, {.drift_period_seconds = 0});
+                }).empty());
 }
 
 TEST_CASE("engine: chunks let decoding go on beside a long prompt, whole prompts make it wait") {
@@ -249,7 +271,9 @@ TEST_CASE("engine: where steps are not mixed prompts come first and decoding wai
     CHECK(step.work.prefill_tokens == 99);
 }
 
-TEST_CASE("engine: speculation gives as many tokens in a step as the formula says, from as many places in it") {
+TEST_CASE(
+    "engine: speculation gives as many tokens in a step as the formula says, from as many places "
+    "in it") {
     for (const std::int64_t guesses : {1, 3, 6}) {
         ServingSettings settings = small_settings();
         settings.speculation = {.method = "ngram", .tokens = guesses};
@@ -269,7 +293,8 @@ TEST_CASE("engine: speculation gives as many tokens in a step as the formula say
         const double a = 0.7;
         const double mean = (1 - std::pow(a, static_cast<double>(guesses + 1))) / (1 - a);
         CHECK(core.cost().tokens_per_step() == Approx(mean));
-        CHECK(std::abs(tokens / steps - mean) < 4 * static_cast<double>(guesses) / 2 / std::sqrt(steps));
+        CHECK(std::abs(tokens / steps - mean) <
+              4 * static_cast<double>(guesses) / 2 / std::sqrt(steps));
         CHECK(std::abs(counts[1] / steps - (1 - a)) < 4 * 0.5 / std::sqrt(steps));
     }
     ServingSettings narrow = small_settings();
@@ -375,7 +400,8 @@ TEST_CASE("engine: steps vary as much as they are told to") {
     const std::vector<double> drift = factors(wave, 20'000);  // some 10 periods
     CHECK(cv(drift).first == Approx(0.02).epsilon(0.05));
     double jump = 0;
-    for (std::size_t i = 1; i < drift.size(); ++i) jump = std::max(jump, std::abs(drift[i] - drift[i - 1]));
+    for (std::size_t i = 1; i < drift.size(); ++i)
+        jump = std::max(jump, std::abs(drift[i] - drift[i - 1]));
     CHECK(jump < 0.001);
 }
 
@@ -383,8 +409,10 @@ TEST_CASE("engine: same seed and calls, same steps, another seed, others") {
     const auto run = [](std::uint64_t seed) {
         ServingSettings settings = small_settings(640);
         settings.speculation = {.method = "ngram", .tokens = 2};
-        EngineCore core = core_of(settings, seed, {.run_cv = 0.01, .step_cv = 0.05, .drift_cv = 0.01});
-        for (std::size_t i = 0; i < 20; ++i) core.add(request(i, 30 + static_cast<std::int64_t>(i), 40, pieces(i % 2, 2)));
+        EngineCore core =
+            core_of(settings, seed, {.run_cv = 0.01, .step_cv = 0.05, .drift_cv = 0.01});
+        for (std::size_t i = 0; i < 20; ++i)
+            core.add(request(i, 30 + static_cast<std::int64_t>(i), 40, pieces(i % 2, 2)));
         std::vector<double> seconds;
         while (!core.idle()) seconds.push_back(core.step().seconds);
         return seconds;

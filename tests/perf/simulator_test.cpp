@@ -19,7 +19,8 @@ using Request = SimulatedTraffic::Request;
 
 Approx at(double microseconds) { return Approx(microseconds * us).epsilon(1e-12); }
 
-CostModel cost_of(const ServingSettings& settings, double request_overhead = 0, double chunk_overhead = 0) {
+CostModel cost_of(const ServingSettings& settings, double request_overhead = 0,
+                  double chunk_overhead = 0) {
     ServingTarget target = small_target();
     target.traits.request_overhead_seconds = request_overhead;
     target.traits.chunk_overhead_seconds = chunk_overhead;
@@ -27,12 +28,15 @@ CostModel cost_of(const ServingSettings& settings, double request_overhead = 0, 
 }
 
 SimulatedTraffic at_once(std::size_t count, std::int64_t input, std::int64_t output) {
-    return SimulatedTraffic(std::vector<Request>(count, {.input_tokens = input, .output_tokens = output}), {});
+    return SimulatedTraffic(
+        std::vector<Request>(count, {.input_tokens = input, .output_tokens = output}), {});
 }
 
-SimulatedTraffic closed_loop(std::size_t count, std::int64_t in_flight, std::int64_t input, std::int64_t output) {
-    return SimulatedTraffic(std::vector<Request>(count, {.input_tokens = input, .output_tokens = output}),
-                            {.kind = Arrival::Kind::concurrency, .in_flight = in_flight});
+SimulatedTraffic closed_loop(std::size_t count, std::int64_t in_flight, std::int64_t input,
+                             std::int64_t output) {
+    return SimulatedTraffic(
+        std::vector<Request>(count, {.input_tokens = input, .output_tokens = output}),
+        {.kind = Arrival::Kind::concurrency, .in_flight = in_flight});
 }
 
 /// What must hold of every record of an engine that lives.
@@ -73,7 +77,8 @@ long most_in_flight(const std::vector<RequestRecord>& records) {
 
 std::size_t count_of(const SimulatedRun& run, RequestEnd end) {
     return static_cast<std::size_t>(
-        std::count_if(run.records.begin(), run.records.end(), [&](const RequestRecord& record) { return record.end == end; }));
+        std::count_if(run.records.begin(), run.records.end(),
+                      [&](const RequestRecord& record) { return record.end == end; }));
 }
 
 }  // namespace
@@ -84,9 +89,10 @@ TEST_CASE("simulator: records of three requests, added up by hand") {
     // Steps: 1000 us (100 tokens of the first prompt), 1010 (its other 50 read 100, and the
     // second), 1018 (contexts 150 and 30), 1015.1 (context 151, and the third prompt, which came in
     // the third step).
-    const std::vector<Request> requests{{.input_tokens = 150, .output_tokens = 3},
-                                        {.input_tokens = 30, .output_tokens = 2},
-                                        {.input_tokens = 10, .output_tokens = 1, .at_seconds = 2500 * us}};
+    const std::vector<Request> requests{
+        {.input_tokens = 150, .output_tokens = 3},
+        {.input_tokens = 30, .output_tokens = 2},
+        {.input_tokens = 10, .output_tokens = 1, .at_seconds = 2500 * us}};
     const SimulatedTraffic traffic(requests, {.kind = Arrival::Kind::trace});
     const SimulatedRun run = simulate(cost_of(settings), traffic);
     for (std::size_t i = 0; i < 3; ++i) check_success(run.records[i], traffic.requests()[i]);
@@ -113,7 +119,8 @@ TEST_CASE("simulator: records of three requests, added up by hand") {
 TEST_CASE("simulator: the front end takes its time before and behind the engine") {
     // Both are sent at 0 and enter at 100 and 200. The first step begins at 100, the second at 1100
     // with both.
-    const SimulatedRun one = simulate(cost_of(small_settings(), 100 * us, 10 * us), at_once(2, 10, 2));
+    const SimulatedRun one =
+        simulate(cost_of(small_settings(), 100 * us, 10 * us), at_once(2, 10, 2));
     CHECK(one.records[0].first_token == at(1110));
     CHECK(one.records[0].done == at(2111));         // 1100 + 1001 + 10
     CHECK(one.records[1].first_token == at(2121));  // behind the other's
@@ -141,12 +148,15 @@ TEST_CASE("simulator: a front end that is too slow makes tokens late, not the en
     check_success(together.records[0], {.input_tokens = 10, .output_tokens = 20});
 }
 
-TEST_CASE("simulator: whatever the settings and the traffic, every request ends once and the counters agree with the records") {
+TEST_CASE(
+    "simulator: whatever the settings and the traffic, every request ends once and the counters "
+    "agree with the records") {
     for (std::uint64_t seed = 0; seed < 1500; ++seed) {
         INFO("seed " << seed);
         Rng rng(seed);
         const auto in = [&](std::int64_t low, std::int64_t high) {
-            return low + static_cast<std::int64_t>(rng.index(static_cast<std::size_t>(high - low + 1)));
+            return low +
+                   static_cast<std::int64_t>(rng.index(static_cast<std::size_t>(high - low + 1)));
         };
         ServingSettings settings = small_settings(in(64, 500));
         settings.max_sequences = in(1, 10);
@@ -157,11 +167,14 @@ TEST_CASE("simulator: whatever the settings and the traffic, every request ends 
         settings.stream_interval = in(1, 4);
         settings.front_ends = in(1, 3);
         if (in(0, 2) == 0) settings.speculation = {.method = "ngram", .tokens = in(1, 4)};
-        Arrival arrival{.kind = in(0, 1) == 0 ? Arrival::Kind::concurrency : Arrival::Kind::trace, .in_flight = in(1, 8)};
+        Arrival arrival{.kind = in(0, 1) == 0 ? Arrival::Kind::concurrency : Arrival::Kind::trace,
+                        .in_flight = in(1, 8)};
         std::vector<Request> requests(static_cast<std::size_t>(in(1, 30)));
         std::vector<bool> followed(requests.size());
         for (std::size_t i = 0; i < requests.size(); ++i) {
-            requests[i] = {.input_tokens = in(1, 150), .output_tokens = in(1, 60), .at_seconds = rng.uniform() * 0.3};
+            requests[i] = {.input_tokens = in(1, 150),
+                           .output_tokens = in(1, 60),
+                           .at_seconds = rng.uniform() * 0.3};
             const std::size_t before = rng.index(i + 1);
             if (before < i && !followed[before] && in(0, 2) == 0) {
                 requests[i].follows = before;
@@ -170,7 +183,9 @@ TEST_CASE("simulator: whatever the settings and the traffic, every request ends 
         }
         const SimulatedTraffic traffic(requests, arrival);
         SimulationOptions options{.seed = seed, .noise = {.run_cv = 0.01, .step_cv = 0.05}};
-        const SimulatedRun run = simulate(cost_of(settings, in(0, 1) == 0 ? 0 : 200 * us, in(0, 1) == 0 ? 0 : 50 * us), traffic, options);
+        const SimulatedRun run =
+            simulate(cost_of(settings, in(0, 1) == 0 ? 0 : 200 * us, in(0, 1) == 0 ? 0 : 50 * us),
+                     traffic, options);
         REQUIRE(run.records.size() == requests.size());
         std::int64_t input = 0;
         std::int64_t output = 0;
@@ -196,12 +211,14 @@ TEST_CASE("simulator: whatever the settings and the traffic, every request ends 
             output += *record.output_tokens;
             if (!requests[i].follows) {
                 REQUIRE(record.input_tokens == requests[i].input_tokens);
-                if (arrival.kind == Arrival::Kind::trace) REQUIRE(record.sent == requests[i].at_seconds);
+                if (arrival.kind == Arrival::Kind::trace)
+                    REQUIRE(record.sent == requests[i].at_seconds);
                 continue;
             }
             const RequestRecord& before = run.records[*requests[i].follows];
             REQUIRE(record.sent >= before.done);
-            REQUIRE(record.input_tokens == *before.input_tokens + *before.output_tokens + requests[i].input_tokens);
+            REQUIRE(record.input_tokens ==
+                    *before.input_tokens + *before.output_tokens + requests[i].input_tokens);
         }
         REQUIRE(run.duration_seconds == last - first);
         REQUIRE(run.engine.prompt_tokens == static_cast<std::uint64_t>(input));
@@ -209,7 +226,8 @@ TEST_CASE("simulator: whatever the settings and the traffic, every request ends 
         REQUIRE(run.engine.requests_finished == count_of(run, RequestEnd::success));
         REQUIRE(run.peak_cache_use <= 1);
         REQUIRE(run.mean_running <= static_cast<double>(settings.max_sequences));
-        if (arrival.kind == Arrival::Kind::concurrency) REQUIRE(most_in_flight(run.records) <= arrival.in_flight);
+        if (arrival.kind == Arrival::Kind::concurrency)
+            REQUIRE(most_in_flight(run.records) <= arrival.in_flight);
     }
 }
 
@@ -220,18 +238,22 @@ TEST_CASE("simulator: a closed loop keeps its places full and sends in a place t
     for (const RequestRecord& record : run.records) ends.push_back(record.done);
     std::sort(ends.begin(), ends.end());
     for (std::size_t i = 4; i < run.records.size(); ++i) CHECK(run.records[i].sent == ends[i - 4]);
-    const LoadStatistics statistics = statistics_of({.records = run.records, .duration_seconds = run.duration_seconds},
-                                                    {.requests = 40, .arrival = {.kind = Arrival::Kind::concurrency, .in_flight = 4}});
+    const LoadStatistics statistics = statistics_of(
+        {.records = run.records, .duration_seconds = run.duration_seconds},
+        {.requests = 40, .arrival = {.kind = Arrival::Kind::concurrency, .in_flight = 4}});
     CHECK(statistics.result.mean_concurrency == Approx(4));
     CHECK(statistics.result.output_tokens == 400);
 }
 
-TEST_CASE("simulator: a turn is sent in the place of the one before it, with all that was said, and finds it in the cache") {
+TEST_CASE(
+    "simulator: a turn is sent in the place of the one before it, with all that was said, and "
+    "finds it in the cache") {
     std::vector<PlannedRequest> plan;
     for (std::size_t i = 0; i < 6; ++i) {  // two conversations of three turns
-        PlannedRequest request{.text = "turn " + std::to_string(i) + std::string(193, static_cast<char>('a' + i % 2)),
-                               .input_tokens = 50,
-                               .output_tokens = 30};
+        PlannedRequest request{
+            .text = "turn " + std::to_string(i) + std::string(193, static_cast<char>('a' + i % 2)),
+            .input_tokens = 50,
+            .output_tokens = 30};
         if (i >= 2) request.follows = i - 2;
         plan.push_back(request);
     }
@@ -252,17 +274,20 @@ TEST_CASE("simulator: a turn is sent in the place of the one before it, with all
 }
 
 TEST_CASE("simulator: a turn fails with the one before it") {
-    std::vector<Request> requests{{.input_tokens = 100, .output_tokens = 60},
-                                  {.input_tokens = 100, .output_tokens = 60, .follows = 0},  // together 320 tokens: too long
-                                  {.input_tokens = 1, .output_tokens = 1, .follows = 1},
-                                  {.input_tokens = 10, .output_tokens = 10}};
+    std::vector<Request> requests{
+        {.input_tokens = 100, .output_tokens = 60},
+        {.input_tokens = 100, .output_tokens = 60, .follows = 0},  // together 320 tokens: too long
+        {.input_tokens = 1, .output_tokens = 1, .follows = 1},
+        {.input_tokens = 10, .output_tokens = 10}};
     for (const auto kind : {Arrival::Kind::all_at_once, Arrival::Kind::concurrency}) {
         const SimulatedRun run =
-            simulate(cost_of(small_settings(304), 100 * us), SimulatedTraffic(requests, {.kind = kind, .in_flight = 1}));
+            simulate(cost_of(small_settings(304), 100 * us),
+                     SimulatedTraffic(requests, {.kind = kind, .in_flight = 1}));
         CHECK(run.records[0].succeeded());
         CHECK(run.records[1].end == RequestEnd::http_error);
         CHECK(run.records[1].error ==
-              "status 400: the request has 320 tokens (260 of the prompt, 60 of the answer), the whole cache holds 304");
+              "status 400: the request has 320 tokens (260 of the prompt, 60 of the answer), the "
+              "whole cache holds 304");
         CHECK(run.records[1].done == Approx(run.records[0].done + 100 * us));
         CHECK_FALSE(run.records[1].first_token);
         CHECK(run.records[2].end == RequestEnd::cancelled);
@@ -287,11 +312,14 @@ TEST_CASE("simulator: replicas share the requests and the work") {
     CHECK(four.engine.steps == Approx(static_cast<double>(one.engine.steps)).epsilon(0.01));
 }
 
-TEST_CASE("simulator: an engine that ends under load takes what runs with it, and nobody connects after it") {
+TEST_CASE(
+    "simulator: an engine that ends under load takes what runs with it, and nobody connects after "
+    "it") {
     const SimulatedTraffic traffic = closed_loop(20, 4, 20, 100);
     const SimulatedRun whole = simulate(cost_of(small_settings(), 0, 100 * us), traffic);
     const double death = whole.records[0].done * 1.5;
-    const SimulatedRun run = simulate(cost_of(small_settings(), 0, 100 * us), traffic, {.dies_after_seconds = death});
+    const SimulatedRun run =
+        simulate(cost_of(small_settings(), 0, 100 * us), traffic, {.dies_after_seconds = death});
     CHECK(run.death.starts_with("ended "));
     CHECK(run.death.ends_with(" s into the load"));
     CHECK(count_of(run, RequestEnd::success) == 4);
@@ -318,7 +346,8 @@ TEST_CASE("simulator: an engine that ends under load takes what runs with it, an
 TEST_CASE("simulator: an answer that was made but not written when the engine ended is lost") {
     for (const bool hangs : {false, true}) {  // made at 1000 us, written until 2000
         const SimulatedRun run =
-            simulate(cost_of(small_settings(), 0, 1000 * us), at_once(1, 10, 1), {.dies_after_seconds = 1500 * us, .hangs = hangs});
+            simulate(cost_of(small_settings(), 0, 1000 * us), at_once(1, 10, 1),
+                     {.dies_after_seconds = 1500 * us, .hangs = hangs});
         const RequestRecord& record = run.records.front();
         CHECK(record.end == (hangs ? RequestEnd::stalled : RequestEnd::reset));
         CHECK(record.done == (hangs ? Approx(300) : at(1500)));
@@ -334,7 +363,8 @@ TEST_CASE("simulator: a hung engine lets its clients wait until they give up") {
                                         {.input_tokens = 10, .output_tokens = 5},
                                         {.input_tokens = 10, .output_tokens = 5, .at_seconds = 2}};
     const SimulatedTraffic traffic(requests, {.kind = Arrival::Kind::trace});
-    const SimulatedRun run = simulate(cost_of(small_settings()), traffic, {.dies_after_seconds = 0.5, .hangs = true});
+    const SimulatedRun run =
+        simulate(cost_of(small_settings()), traffic, {.dies_after_seconds = 0.5, .hangs = true});
     CHECK(run.death == "hung 0.5 s into the load");
     CHECK(run.records[1].succeeded());
     CHECK(run.records[0].end == RequestEnd::stalled);
@@ -364,10 +394,12 @@ TEST_CASE("simulator: same arguments, same records, another seed, others") {
     ServingSettings settings = small_settings(3200);
     settings.speculation = {.method = "ngram", .tokens = 3};
     settings.data_parallel = 1;
-    const SimulationOptions noisy{.seed = 4, .noise = {.run_cv = 0.01, .step_cv = 0.02, .drift_cv = 0.01}};
+    const SimulationOptions noisy{.seed = 4,
+                                  .noise = {.run_cv = 0.01, .step_cv = 0.02, .drift_cv = 0.01}};
     const auto dones = [&](const SimulationOptions& options) {
         std::vector<double> result;
-        const SimulatedRun run = simulate(cost_of(settings, 50 * us, 5 * us), closed_loop(60, 12, 40, 50), options);
+        const SimulatedRun run =
+            simulate(cost_of(settings, 50 * us, 5 * us), closed_loop(60, 12, 40, 50), options);
         for (const RequestRecord& record : run.records) {
             result.push_back(record.done);
             result.insert(result.end(), record.gaps.begin(), record.gaps.end());
@@ -382,18 +414,22 @@ TEST_CASE("simulator: same arguments, same records, another seed, others") {
 
 TEST_CASE("simulator: traffic that cannot be sent is refused") {
     const auto refused = [](std::vector<Request> requests, Arrival arrival = {}) {
-        return message_of<UsageError>([&] { (void)SimulatedTraffic(std::move(requests), arrival); });
+        return message_of<UsageError>(
+            [&] { (void)SimulatedTraffic(std::move(requests), arrival); });
     };
     CHECK(refused({}) == "a load test needs at least one request");
     CHECK(refused({{.input_tokens = 0, .output_tokens = 1}}) ==
           "request 0: how many tokens its prompt has is not known, and a simulation needs to");
     CHECK(refused({{.input_tokens = 1, .output_tokens = 0}}) ==
           "request 0: how many tokens to answer is not known, and a simulation needs to");
-    CHECK(refused({{.input_tokens = 1, .output_tokens = 1, .follows = 0}}) == "request 0 follows one that is not before it");
+    CHECK(refused({{.input_tokens = 1, .output_tokens = 1, .follows = 0}}) ==
+          "request 0 follows one that is not before it");
     CHECK(refused({{.input_tokens = 1, .output_tokens = 1},
                    {.input_tokens = 1, .output_tokens = 1, .follows = 0},
-                   {.input_tokens = 1, .output_tokens = 1, .follows = 0}}) == "two requests follow request 0");
-    CHECK(refused({{.input_tokens = 1, .output_tokens = 1}}, {.kind = Arrival::Kind::concurrency, .in_flight = 0}) ==
+                   {.input_tokens = 1, .output_tokens = 1, .follows = 0}}) ==
+          "two requests follow request 0");
+    CHECK(refused({{.input_tokens = 1, .output_tokens = 1}},
+                  {.kind = Arrival::Kind::concurrency, .in_flight = 0}) ==
           "a load test needs at least one request in flight");
 }
 
@@ -410,20 +446,26 @@ TEST_CASE("simulator: equal beginnings of texts have equal names, however they g
     CHECK_FALSE(message_of<UsageError>([&] { (void)prefix_pieces(text, 0.01); }).empty());
 }
 
-TEST_CASE("simulator: requests share what their texts share, and keep only names that others have too") {
+TEST_CASE(
+    "simulator: requests share what their texts share, and keep only names that others have too") {
     std::vector<PlannedRequest> plan;
     for (std::size_t i = 0; i < 10; ++i) {
         // Of different lengths in bytes, as texts of equally many tokens are.
         const std::string own(400 + 3 * i, static_cast<char>('a' + i));
-        plan.push_back({.text = std::string(i < 6 ? 800 : 0, 'p') + own, .input_tokens = i < 6 ? 300 : 100, .output_tokens = 5});
+        plan.push_back({.text = std::string(i < 6 ? 800 : 0, 'p') + own,
+                        .input_tokens = i < 6 ? 300 : 100,
+                        .output_tokens = 5});
     }
     const SimulatedTraffic traffic(plan, {});
     for (std::size_t i = 0; i < 10; ++i)
-        CHECK(static_cast<double>(traffic.requests()[i].pieces.size()) == Approx(i < 6 ? 800 / 4.1 / 16 : 0).margin(1));
+        CHECK(static_cast<double>(traffic.requests()[i].pieces.size()) ==
+              Approx(i < 6 ? 800 / 4.1 / 16 : 0).margin(1));
 
     std::vector<PlannedRequest> ids(3);
     for (std::size_t i = 0; i < 3; ++i) {
-        ids[i] = {.token_ids = std::vector<std::int32_t>(100, 7), .input_tokens = 100, .output_tokens = 5};
+        ids[i] = {.token_ids = std::vector<std::int32_t>(100, 7),
+                  .input_tokens = 100,
+                  .output_tokens = 5};
         ids[i].token_ids[static_cast<std::size_t>(40 + i)] = static_cast<std::int32_t>(i);
     }
     const SimulatedTraffic numbered(ids, {});
@@ -434,11 +476,15 @@ TEST_CASE("simulator: more work takes longer, whatever else") {
     ServingSettings settings = small_settings(32'000);
     double before = 0;
     for (std::int64_t output = 1; output < 400; output += 40) {
-        const double seconds = simulate(cost_of(settings, 20 * us, 5 * us), at_once(100, 100, output)).duration_seconds;
+        const double seconds =
+            simulate(cost_of(settings, 20 * us, 5 * us), at_once(100, 100, output))
+                .duration_seconds;
         CHECK(seconds > before);
         before = seconds;
     }
-    const SimulatedRun run = simulate(cost_of(settings, 20 * us, 5 * us), closed_loop(200, 1, 50, 20));
-    const SimulatedRun many = simulate(cost_of(settings, 20 * us, 5 * us), closed_loop(200, 50, 50, 20));
+    const SimulatedRun run =
+        simulate(cost_of(settings, 20 * us, 5 * us), closed_loop(200, 1, 50, 20));
+    const SimulatedRun many =
+        simulate(cost_of(settings, 20 * us, 5 * us), closed_loop(200, 50, 50, 20));
     CHECK(many.duration_seconds < run.duration_seconds / 10);
 }

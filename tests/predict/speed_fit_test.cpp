@@ -20,18 +20,23 @@ using namespace servetune::test;
 namespace {
 
 /// vLLM on an H100 under 800 requests of 512 + 128 tokens, 128 at a time.
-std::string h100_study(const std::string& more = "", const std::string& hardware = "hardware: h100-sxm\n") {
+std::string h100_study(const std::string& more = "",
+                       const std::string& hardware = "hardware: h100-sxm\n") {
     return "study: h100\nmodel: Qwen/Qwen3-8B\n" + hardware +
-           "engine: vllm\nworkloads: [{workload: w, use: random, input_tokens: 512, output_tokens: 128, requests: 800, "
-           "arrival: {concurrency: 128}}]\nobjective: {maximize: output_tokens_per_second}\nothers: default\n"
-           "space: {max_num_seqs: {choice: [16, 64, 256, 1024]}, max_num_batched_tokens: {choice: [2048, 8192]}}\n"
+           "engine: vllm\nworkloads: [{workload: w, use: random, input_tokens: 512, output_tokens: "
+           "128, requests: 800, "
+           "arrival: {concurrency: 128}}]\nobjective: {maximize: "
+           "output_tokens_per_second}\nothers: default\n"
+           "space: {max_num_seqs: {choice: [16, 64, 256, 1024]}, max_num_batched_tokens: {choice: "
+           "[2048, 8192]}}\n"
            "evaluator: {deploy: {}}\nbudget: {trials: 12}\n" +
            more;
 }
 
 struct H100 {
     explicit H100(const std::string& text = h100_study())
-        : setup(set_up(load_study(folder.write("study.yaml", text), Catalogue(search_spaces)), folder.path() / "out")) {}
+        : setup(set_up(load_study(folder.write("study.yaml", text), Catalogue(search_spaces)),
+                       folder.path() / "out")) {}
     TemporaryFolder folder;
     StudySetup setup;
     Configuration usual = setup.problem->space.default_configuration();
@@ -62,10 +67,12 @@ double predicted_by(const PriorMean& belief, const Configuration& configuration)
 Metrics figures_of(const SimulateEvaluator& evaluator, const Configuration& configuration) {
     const SimulateEvaluator::Started started = evaluator.started(configuration);
     const SimulatedWorkload& workload = evaluator.workloads().front();
-    const QuickEstimate estimate = quick_estimate(started.cost.value(), TrafficMeans::of(workload.traffic), workload.workload.arrival);
+    const QuickEstimate estimate = quick_estimate(
+        started.cost.value(), TrafficMeans::of(workload.traffic), workload.workload.arrival);
     Metrics result;
     for (const char* name :
-         {"total_tokens_per_second", "output_tokens_per_second", "time_to_first_token_mean_seconds", "time_per_output_token_mean_seconds"})
+         {"total_tokens_per_second", "output_tokens_per_second", "time_to_first_token_mean_seconds",
+          "time_per_output_token_mean_seconds"})
         result[name] = {estimate.metric(name).value()};
     return result;
 }
@@ -92,8 +99,11 @@ TEST_CASE("speed fit: the factors of a machine are found again, and one wild fig
     const SpeedFactors truth{1.8, 0.9, 0.5};
     const auto faster = evaluator->with(truth);
     std::vector<Trial> trials;
-    for (const Configuration& one : all_of(h100.setup)) trials.push_back(measured_trial(trials.size(), one, figures_of(*faster, one)));
-    const auto fitted_by = [&] { return factors_of(*evaluator, measured_speeds(trials, {}, {"w"})); };
+    for (const Configuration& one : all_of(h100.setup))
+        trials.push_back(measured_trial(trials.size(), one, figures_of(*faster, one)));
+    const auto fitted_by = [&] {
+        return factors_of(*evaluator, measured_speeds(trials, {}, {"w"}));
+    };
     const SpeedFactors found = fitted_by();
     // Factors trade against each other, and their priors draw them towards 1: what they predict is
     // what counts.
@@ -101,9 +111,11 @@ TEST_CASE("speed fit: the factors of a machine are found again, and one wild fig
     for (const Configuration& one : all_of(h100.setup))
         for (const auto& [name, metric] : figures_of(*faster, one))
             if (name.find("tokens_per_second") != std::string::npos)
-                CHECK(figures_of(*fitted, one).at(name).value == Approx(metric.value).epsilon(0.05));
+                CHECK(figures_of(*fitted, one).at(name).value ==
+                      Approx(metric.value).epsilon(0.05));
     INFO(found.text());
-    CHECK(found.compute > 1.5);  // the host's seconds are hidden behind the device's: nothing tells them
+    CHECK(found.compute >
+          1.5);  // the host's seconds are hidden behind the device's: nothing tells them
     CHECK(fitted_by() == found);
 
     Metrics wild = figures_of(*faster, trials.back().configuration);
@@ -112,7 +124,8 @@ TEST_CASE("speed fit: the factors of a machine are found again, and one wild fig
     CHECK(fitted_by().compute == Approx(found.compute).epsilon(0.2));
 
     CHECK(factors_of(*evaluator, {}) == SpeedFactors{});
-    const SpeedFactors nothing_told = fitted_factors({[](const SpeedFactors&) { return std::vector<double>{}; }});
+    const SpeedFactors nothing_told =
+        fitted_factors({[](const SpeedFactors&) { return std::vector<double>{}; }});
     CHECK(nothing_told.compute == Approx(1).epsilon(0.01));
 }
 
@@ -121,7 +134,8 @@ TEST_CASE("speed fit: shares of a peak stay shares") {
     CHECK(traits.bandwidth_efficiency == 1);
     for (const auto& [type, efficiency] : traits.compute_efficiency) CHECK(efficiency == 1);
     CHECK(traits.step_overhead_seconds == Approx(2.8e-3));
-    CHECK(scaled(Catalogue(search_spaces).traits("vllm"), {1e-9, 1, 1}).compute("bf16") == Approx(0.01));
+    CHECK(scaled(Catalogue(search_spaces).traits("vllm"), {1e-9, 1, 1}).compute("bf16") ==
+          Approx(0.01));
 }
 
 TEST_CASE("speed fit: only what is believed teaches, and copies of a configuration count once") {
@@ -133,9 +147,12 @@ TEST_CASE("speed fit: only what is believed teaches, and copies of a configurati
     const auto two = measured_speeds(trials, {}, {"w"});
     REQUIRE(two.size() == 1);
     CHECK(two.front().figures.at("w").at("total_tokens_per_second") == Approx(24687.4 * 1.1));
-    trials.push_back({2, all_of(h100.setup)[1], "", 0, "", Failure{FailureKind::out_of_memory, "no"}});
-    trials.push_back({3, all_of(h100.setup)[2], "", 0, "", Measurement{some, {Verdict::unsound, {}}}});
-    trials.push_back({4, all_of(h100.setup)[3], "", 0, "", Measurement{some, {Verdict::suspect, {{"given_up"}}}}});
+    trials.push_back(
+        {2, all_of(h100.setup)[1], "", 0, "", Failure{FailureKind::out_of_memory, "no"}});
+    trials.push_back(
+        {3, all_of(h100.setup)[2], "", 0, "", Measurement{some, {Verdict::unsound, {}}}});
+    trials.push_back({4, all_of(h100.setup)[3], "", 0, "",
+                      Measurement{some, {Verdict::suspect, {{"given_up"}}}}});
     trials.push_back({5, all_of(h100.setup)[4], "report", 0, "", Measurement{some, {}}});
     CHECK(measured_speeds(trials, {}, {"w"}).size() == 1);
     CHECK(fitted_after(0) == 0);
@@ -144,8 +161,10 @@ TEST_CASE("speed fit: only what is believed teaches, and copies of a configurati
     CHECK(fitted_after(64) == 64);
 
     Metrics of_two;
-    for (const auto& [name, metric] : h100_metrics()) of_two[name] = of_two[name + "@a"] = of_two[name + "@b"] = metric;
-    const auto both = measured_speeds(std::vector<Trial>{measured_trial(0, h100.usual, of_two)}, {}, {"a", "b"});
+    for (const auto& [name, metric] : h100_metrics())
+        of_two[name] = of_two[name + "@a"] = of_two[name + "@b"] = metric;
+    const auto both =
+        measured_speeds(std::vector<Trial>{measured_trial(0, h100.usual, of_two)}, {}, {"a", "b"});
     REQUIRE(both.size() == 1);
     CHECK(both.front().figures.size() == 2);
 }
@@ -172,7 +191,8 @@ TEST_CASE("speed fit: after the first trial on an H100 the model has the right s
     CHECK_FALSE(shipped.fitted_to({}, {}));
 }
 
-TEST_CASE("speed fit: the search asks the fitted model, and goes on where it stopped as if it had not") {
+TEST_CASE(
+    "speed fit: the search asks the fitted model, and goes on where it stopped as if it had not") {
     const H100 h100;
     std::vector<Trial> trials;
     const auto faster = simulated(h100.setup.file)->with({2, 1, 0.4});
@@ -181,11 +201,15 @@ TEST_CASE("speed fit: the search asks the fitted model, and goes on where it sto
     std::size_t by_model = 0;
     for (std::uint64_t id = 0; id < 6; ++id) {
         const Answer answer = kept.ask(*h100.setup.problem, trials, rng);
-        const Answer anew = Bayesian(h100.setup.bayesian_options()).ask(*h100.setup.problem, trials, rng);
+        const Answer anew =
+            Bayesian(h100.setup.bayesian_options()).ask(*h100.setup.problem, trials, rng);
         REQUIRE(std::holds_alternative<Proposal>(answer));
         CHECK(std::get<Proposal>(answer).configuration == std::get<Proposal>(anew).configuration);
         CHECK(std::get<Proposal>(answer).why == std::get<Proposal>(anew).why);
-        by_model += std::get<Proposal>(answer).why.find(" by the cost model fitted to 1 ") != std::string::npos ? 1 : 0;
+        by_model += std::get<Proposal>(answer).why.find(" by the cost model fitted to 1 ") !=
+                            std::string::npos
+                        ? 1
+                        : 0;
         const Configuration& next = std::get<Proposal>(answer).configuration;
         trials.push_back(measured_trial(id, next, figures_of(*faster, next)));
     }
@@ -196,7 +220,8 @@ TEST_CASE("speed fit: the search asks the fitted model, and goes on where it sto
     CHECK(predicted["rows"].size() >= 4);
     CHECK(predicted["rows"][0]["predicted_fitted"].is_null());  // nothing was told before the first
     CHECK(predicted["median_error_before"].get<double>() > 0.25);
-    CHECK(predicted["median_error_fitted"].get<double>() < predicted["median_error_before"].get<double>() / 2);
+    CHECK(predicted["median_error_fitted"].get<double>() <
+          predicted["median_error_before"].get<double>() / 2);
     const std::string page = markdown_report(h100.setup, trials, "");
     CHECK(page.find("## Predicted and measured") != std::string::npos);
 }
@@ -204,41 +229,55 @@ TEST_CASE("speed fit: the search asks the fitted model, and goes on where it sto
 TEST_CASE("speed fit: what a trial takes is expected of the machine as it was measured") {
     const H100 h100;
     const double before = expected_trial_seconds(h100.setup, h100.usual).value();
-    const std::vector<Trial> trials{measured_trial(0, h100.usual, h100_metrics())};  // 166 s, of them 20.7 under load
+    const std::vector<Trial> trials{
+        measured_trial(0, h100.usual, h100_metrics())};  // 166 s, of them 20.7 under load
     const double after = expected_trial_seconds(h100.setup, h100.usual, trials).value();
     CHECK(before > 50);
     CHECK(after == Approx(166).epsilon(0.01));
-    const Configuration few = h100.setup.problem->space.completed({{"max_num_seqs", std::int64_t{16}}});
-    CHECK(expected_trial_seconds(h100.setup, few, trials).value() > 170);  // fewer at once take longer
+    const Configuration few =
+        h100.setup.problem->space.completed({{"max_num_seqs", std::int64_t{16}}});
+    CHECK(expected_trial_seconds(h100.setup, few, trials).value() >
+          170);  // fewer at once take longer
 
     const H100 nowhere(h100_study("", ""));
-    CHECK(message_of<Error>([&] { (void)expected_trial_seconds(nowhere.setup, nowhere.usual); }) != "");
+    CHECK(message_of<Error>([&] { (void)expected_trial_seconds(nowhere.setup, nowhere.usual); }) !=
+          "");
 }
 
-TEST_CASE("speed fit: fitted to the default's row of a published study, the others come out about as well") {
+TEST_CASE(
+    "speed fit: fitted to the default's row of a published study, the others come out about as "
+    "well") {
     struct Study {
         const char* folder;
         const char* table;
         const char* workload;
         const char* engine;
     };
-    for (const Study& study : {Study{"qwen3-14b-h100", "results.csv", "", "vllm"}, Study{"qwen3-14b-h100", "results.csv", "", "sglang"},
+    for (const Study& study : {Study{"qwen3-14b-h100", "results.csv", "", "vllm"},
+                               Study{"qwen3-14b-h100", "results.csv", "", "sglang"},
                                Study{"qwen3-8b-jetson-thor", "results.csv", "", "vllm"}}) {
         const auto folder = search_spaces / "published" / study.folder;
-        const auto rows = read_fit_table(folder / study.table, load_study(folder / "study.yaml", Catalogue(search_spaces)), study.workload)
-                              .rows.at(study.engine);
+        const auto rows =
+            read_fit_table(folder / study.table,
+                           load_study(folder / "study.yaml", Catalogue(search_spaces)),
+                           study.workload)
+                .rows.at(study.engine);
         const auto estimate = [&](const FitRow& row, const SpeedFactors& factors) {
             ServingTarget target = row.serving.target;
             target.traits = scaled(target.traits, factors);
-            return quick_estimate(CostModel(target, row.serving.settings), TrafficMeans::of(row.traffic), row.traffic.arrival());
+            return quick_estimate(CostModel(target, row.serving.settings),
+                                  TrafficMeans::of(row.traffic), row.traffic.arrival());
         };
         const SpeedErrors of_default = [&](const SpeedFactors& factors) {
             std::vector<double> errors;
             for (const auto& [name, deviation] : {std::pair{"total_tokens_per_second", 0.1},
                                                   {"time_to_first_token_mean_seconds", 0.9},
                                                   {"time_per_output_token_mean_seconds", 0.1}})
-                if (const auto measured = rows.front().measured.find(name); measured != rows.front().measured.end())
-                    errors.push_back(std::log(estimate(rows.front(), factors).metric(name).value() / measured->second) / deviation);
+                if (const auto measured = rows.front().measured.find(name);
+                    measured != rows.front().measured.end())
+                    errors.push_back(std::log(estimate(rows.front(), factors).metric(name).value() /
+                                              measured->second) /
+                                     deviation);
             return errors;
         };
         const SpeedFactors fitted = fitted_factors({of_default});
@@ -246,8 +285,11 @@ TEST_CASE("speed fit: fitted to the default's row of a published study, the othe
         std::vector<double> after;
         for (std::size_t i = 1; i < rows.size(); ++i) {
             const double measured = rows[i].measured.at("total_tokens_per_second");
-            before.push_back(std::abs(estimate(rows[i], {}).metric("total_tokens_per_second").value() / measured - 1));
-            after.push_back(std::abs(estimate(rows[i], fitted).metric("total_tokens_per_second").value() / measured - 1));
+            before.push_back(std::abs(
+                estimate(rows[i], {}).metric("total_tokens_per_second").value() / measured - 1));
+            after.push_back(std::abs(
+                estimate(rows[i], fitted).metric("total_tokens_per_second").value() / measured -
+                1));
         }
         INFO(study.folder << " " << study.engine << ": " << fitted.text());
         CHECK(median_of_errors(after) < median_of_errors(before) + 0.1);

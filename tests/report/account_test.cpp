@@ -30,9 +30,11 @@ double invented_rate(const Configuration& one) {
 }
 
 struct LadderStudy {
-    explicit LadderStudy(const std::string& rest = "", const std::string& objective = "{maximize: rate}")
+    explicit LadderStudy(const std::string& rest = "",
+                         const std::string& objective = "{maximize: rate}")
         : setup(set_up(load_study(folder.write("study.yaml",
-                                               "space: {mode: {choice: [slow, fast]}, size: {choice: [1, 2, 4], ordered: true}}\n"
+                                               "space: {mode: {choice: [slow, fast]}, size: "
+                                               "{choice: [1, 2, 4], ordered: true}}\n"
                                                "objective: " +
                                                    objective + "\nstrategy: exhaustive\n" + rest),
                                   Catalogue(search_spaces), "", MeasuredBy::outside),
@@ -86,11 +88,13 @@ TEST_CASE("ladder: measured steps multiply to the gain, and what is only had tog
     const Ladder& ladder = *account.ladder;
     REQUIRE(ladder.steps.size() == 2);
     CHECK(ladder.all_measured());
-    CHECK(ladder.steps[0].changes == std::vector<std::string>{"mode = fast"});  // 1100 is more than 1050
+    CHECK(ladder.steps[0].changes ==
+          std::vector<std::string>{"mode = fast"});  // 1100 is more than 1050
     CHECK(ladder.steps[1].changes == std::vector<std::string>{"size = 2"});
     CHECK(ladder.steps[0].gain.gain.value == Approx(0.10).margin(0.004));
     CHECK(ladder.steps[1].gain.gain.value == Approx(1300.0 / 1100 - 1).margin(0.004));
-    CHECK((1 + ladder.steps[0].gain.gain.value) * (1 + ladder.steps[1].gain.gain.value) == Approx(1 + view.recommendation.gain.value));
+    CHECK((1 + ladder.steps[0].gain.gain.value) * (1 + ladder.steps[1].gain.gain.value) ==
+          Approx(1 + view.recommendation.gain.value));
     REQUIRE(ladder.steps[1].alone);
     CHECK(ladder.steps[1].alone->gain.value == Approx(0.05).margin(0.004));
     REQUIRE(ladder.steps[0].last);
@@ -107,7 +111,8 @@ TEST_CASE("ladder: a step that nobody measured is predicted, and the sum still h
     // The search never sees a single change of the winner's: both fail by chance of the machine.
     study.tell([](const Trial& trial) -> Outcome {
         const std::string text = trial.configuration.text();
-        if (text == "mode=fast size=1" || text == "mode=slow size=2") return Failure{FailureKind::not_ready_in_time, "too slow"};
+        if (text == "mode=fast size=1" || text == "mode=slow size=2")
+            return Failure{FailureKind::not_ready_in_time, "too slow"};
         return rated(trial);
     });
     const ReportView view = study.view();
@@ -119,18 +124,23 @@ TEST_CASE("ladder: a step that nobody measured is predicted, and the sum still h
     CHECK_FALSE(ladder.steps[0].gain.measured);
     CHECK(ladder.steps[0].gain.gain.has_interval());
     CHECK(has(ladder.steps[0].refused, "too slow"));
-    CHECK(std::log1p(ladder.steps[0].gain.gain.value) + std::log1p(ladder.steps[1].gain.gain.value) ==
+    CHECK(std::log1p(ladder.steps[0].gain.gain.value) +
+              std::log1p(ladder.steps[1].gain.gain.value) ==
           Approx(std::log1p(view.recommendation.gain.value)));
     CHECK(has(account_text(account_parts(account, view)), "predicted"));
 }
 
-TEST_CASE("what limits: the limit that refuses something better, the margin, and the end of a range") {
+TEST_CASE(
+    "what limits: the limit that refuses something better, the margin, and the end of a range") {
     LadderStudy study("", "{maximize: rate, limits: [wait_seconds <= 0.5]}");
     study.tell([](const Trial& trial) -> Outcome {
         const Value size = *trial.configuration.find("size");
         const bool fast = *trial.configuration.find("mode") == Value("fast");
         // Slow gains 10 % with size 2, 20 % with size 4. Fast would be better, and waits too long.
-        const double rate = (size == Value(std::int64_t{4}) ? 1200 : size == Value(std::int64_t{2}) ? 1100 : 1000) * (fast ? 1.25 : 1);
+        const double rate = (size == Value(std::int64_t{4})   ? 1200
+                             : size == Value(std::int64_t{2}) ? 1100
+                                                              : 1000) *
+                            (fast ? 1.25 : 1);
         const double noise = 1 + 0.001 * (static_cast<double>(trial.id % 3) - 1);
         return Measurement{{{"rate", {rate * noise}}, {"wait_seconds", {fast ? 0.9 : 0.42}}}};
     });
@@ -163,7 +173,8 @@ TEST_CASE("one more hour: nothing is left where all was tried, and the pace is t
     CHECK(account.hour->further.untried == 0);
     CHECK(account.hour->further.gain.high == 0);
     CHECK_FALSE(account.hour->likely);
-    CHECK(has(account_text(account_parts(account, view)), "Nothing: every configuration of the space was tried."));
+    CHECK(has(account_text(account_parts(account, view)),
+              "Nothing: every configuration of the space was tried."));
 }
 
 TEST_CASE("account: no default, no winner, one trial, all failed, several goals") {
@@ -196,7 +207,8 @@ TEST_CASE("account: no default, no winner, one trial, all failed, several goals"
     SECTION("the default fails") {
         LadderStudy study;
         study.tell([&](const Trial& trial) -> Outcome {
-            if (trial.configuration == study.setup.problem->space.default_configuration()) return Failure{FailureKind::hung, "stuck"};
+            if (trial.configuration == study.setup.problem->space.default_configuration())
+                return Failure{FailureKind::hung, "stuck"};
             return rated(trial);
         });
         const ReportView view = study.view();
@@ -221,22 +233,28 @@ TEST_CASE("account: no default, no winner, one trial, all failed, several goals"
 TEST_CASE("cost: dollars by the price of the hour, kWh by joules, with intervals") {
     // Eight devices for 24 dollars an hour, an engine on two of them: 6 dollars.
     const TemporaryFolder folder;
-    const StudySetup setup = set_up(
-        load_study(folder.write("study.yaml",
-                                "study: cost\nmodel: Qwen/Qwen3-8B\nhardware: {device: h100-sxm, count: 8, price_per_hour: 24}\nengine: "
-                                "vllm\nworkloads: [{workload: chat, dataset: {kind: random, input_tokens: 8, output_tokens: 8}}]\n"
-                                "objective: {maximize: output_tokens_per_second}\nothers: default\nstrategy: exhaustive\n"
-                                "arguments: [--tensor-parallel-size=2]\nspace: {max_num_seqs: {choice: [64, 128], ordered: true, default: "
-                                "64}}\nevaluator: deploy\n"),
-                   Catalogue(search_spaces)),
-        folder.path() / "out");
+    const StudySetup setup =
+        set_up(load_study(folder.write("study.yaml",
+                                       "study: cost\nmodel: Qwen/Qwen3-8B\nhardware: {device: "
+                                       "h100-sxm, count: 8, price_per_hour: 24}\nengine: "
+                                       "vllm\nworkloads: [{workload: chat, dataset: {kind: random, "
+                                       "input_tokens: 8, output_tokens: 8}}]\n"
+                                       "objective: {maximize: output_tokens_per_second}\nothers: "
+                                       "default\nstrategy: exhaustive\n"
+                                       "arguments: [--tensor-parallel-size=2]\nspace: "
+                                       "{max_num_seqs: {choice: [64, 128], ordered: true, default: "
+                                       "64}}\nevaluator: deploy\n"),
+                          Catalogue(search_spaces)),
+               folder.path() / "out");
     std::vector<Trial> trials;
     for (std::size_t i = 0; i < 4; ++i) {
-        Trial trial{i, setup.problem->feasible.at(static_cast<double>(i % 2)), i < 2 ? "" : "", 0, "why"};
+        Trial trial{i, setup.problem->feasible.at(static_cast<double>(i % 2)), i < 2 ? "" : "", 0,
+                    "why"};
         const bool faster = i % 2 == 1;
         const double wobble = i < 2 ? 0.99 : 1.01;
-        trial.outcome = Measurement{
-            {{"output_tokens_per_second", {(faster ? 2000 : 1000) * wobble}}, {"joules_per_output_token", {faster ? 0.18 : 0.36}}}};
+        trial.outcome =
+            Measurement{{{"output_tokens_per_second", {(faster ? 2000 : 1000) * wobble}},
+                         {"joules_per_output_token", {faster ? 0.18 : 0.36}}}};
         trials.push_back(std::move(trial));
     }
     const ReportView view(setup, trials);
@@ -248,7 +266,8 @@ TEST_CASE("cost: dollars by the price of the hour, kWh by joules, with intervals
     CHECK(costs.all[0].of_default->value == Approx(1.6667).epsilon(0.001));
     REQUIRE(costs.all[0].of_default->low);
     // 2 configurations with 2 values each at +-1 %: s^2 = 4e-4 / 2, n = 2, t(2) = 4.303.
-    CHECK(std::log(*costs.all[0].of_default->high / costs.all[0].of_default->value) == Approx(4.3027 * std::sqrt(2e-4 / 2)).epsilon(0.01));
+    CHECK(std::log(*costs.all[0].of_default->high / costs.all[0].of_default->value) ==
+          Approx(4.3027 * std::sqrt(2e-4 / 2)).epsilon(0.01));
     REQUIRE(costs.all[1].unit == "kWh");
     CHECK(costs.all[1].of_default->value == Approx(0.1));  // 0.36 J x 1e6 / 3.6e6
     CHECK(costs.no_dollars.empty());
@@ -268,14 +287,17 @@ TEST_CASE("explanation: explain and the report have the same object") {
     LadderStudy study;
     study.tell(rated);
     const auto trials = study.journal.trials();
-    const auto explained = nlohmann::json::parse(explain_study(study.setup, trials).json).at("explanation");
+    const auto explained =
+        nlohmann::json::parse(explain_study(study.setup, trials).json).at("explanation");
     const Reports reports = all_reports(study.setup, trials, "");
     CHECK(nlohmann::json::parse(reports.json).at("explanation") == explained);
     CHECK(explained.at("ladder").at("steps").size() == 2);
     CHECK(explained.at("one_more_hour").at("likely") == false);
     CHECK(has(reports.markdown, "## From the default to the recommended command"));
     for (const char* id : {"ladder", "limits", "hour", "cost", "risks", "back", "how"})
-        CHECK(has(reports.html, std::string("<section class=\"brief\" aria-labelledby=\"") + id + "\">"));
+        CHECK(has(reports.html,
+                  std::string("<section class=\"brief\" aria-labelledby=\"") + id + "\">"));
     CHECK(has(std::string(page_css.text), "main>section:not(.brief)"));  // all else is not printed
-    CHECK_FALSE(nlohmann::json::parse(json_report(study.setup, trials, "", false)).contains("explanation"));
+    CHECK_FALSE(
+        nlohmann::json::parse(json_report(study.setup, trials, "", false)).contains("explanation"));
 }

@@ -36,9 +36,11 @@ TEST_CASE("chart: figures that differ by their rounding have no range, and few t
     const ChartAxis axis = axis_for("", one_ulp);
     CHECK(axis.low == Approx(0.95));
     CHECK(axis.high == Approx(1.05));
-    for (const double value : {123.456, 123.456 / 7, 1e-100, 1e100, 1e-9, -5.0, 1.0, 9007199254740993.0})
+    for (const double value :
+         {123.456, 123.456 / 7, 1e-100, 1e100, 1e-9, -5.0, 1.0, 9007199254740993.0})
         for (const double next :
-             {value, std::nextafter(value, no_bound), std::nextafter(value, -no_bound), value * (1 + 1e-12), value * (1 + 1e-8)}) {
+             {value, std::nextafter(value, no_bound), std::nextafter(value, -no_bound),
+              value * (1 + 1e-12), value * (1 + 1e-8)}) {
             INFO(value << " and " << next);
             const auto ticks = round_ticks(std::min(value, next), std::max(value, next));
             CHECK(ticks.size() >= 2);
@@ -61,12 +63,18 @@ TEST_CASE("chart: a gain by one measurement each has no interval, and none is dr
 }
 
 TEST_CASE("chart: ranges without a size, or beyond all sizes, have two ticks") {
-    for (const auto& [low, high] : std::vector<std::pair<double, double>>{
-             {0, 0}, {5, 5}, {5, 4}, {-no_bound, no_bound}, {-1e308, 1e308}, {std::nan(""), 1}, {0, 5e-324}}) {
+    for (const auto& [low, high] : std::vector<std::pair<double, double>>{{0, 0},
+                                                                          {5, 5},
+                                                                          {5, 4},
+                                                                          {-no_bound, no_bound},
+                                                                          {-1e308, 1e308},
+                                                                          {std::nan(""), 1},
+                                                                          {0, 5e-324}}) {
         const auto ticks = round_ticks(low, high);
         CHECK(ticks.size() >= 2);
         CHECK(ticks.size() <= 24);
         CHECK(tick_text(1, ticks[1] - ticks[0]).size() < 40);
     }
-    CHECK(round_ticks(0, 1e-300, 6, 1) == std::vector<double>{0, 1e-300});  // a least step larger than the range
+    CHECK(round_ticks(0, 1e-300, 6, 1) ==
+          std::vector<double>{0, 1e-300});  // a least step larger than the range
 }

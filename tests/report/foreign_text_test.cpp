@@ -24,10 +24,12 @@
 using namespace servetune;
 using namespace servetune::test;
 
-TEST_CASE("foreign text: nothing that is printed can act on a terminal, and plain text stays as it is") {
+TEST_CASE(
+    "foreign text: nothing that is printed can act on a terminal, and plain text stays as it is") {
     const std::string plain = "größer, 日本語, 🙂\n\tmax_num_seqs=64 {\"a\": 1}";
     CHECK(printable(plain) == plain);
-    CHECK(printable("\x1b]52;c;ZXZpbA==\x07") == "\\u001b]52;c;ZXZpbA==\\u0007");  // sets the clipboard
+    CHECK(printable("\x1b]52;c;ZXZpbA==\x07") ==
+          "\\u001b]52;c;ZXZpbA==\\u0007");  // sets the clipboard
     CHECK(printable(std::string_view("a\0b", 3)) == "a\\u0000b");
     CHECK(printable("\xC2\x9B"
                     "31m") == "\\u009b31m");  // the same as ESC [ in one character
@@ -39,46 +41,57 @@ TEST_CASE("foreign text: nothing that is printed can act on a terminal, and plai
     CHECK(printable_line("trial 1\n\x1b[2Jtold\r\n\n") == "trial 1 \\u001b[2Jtold");
     for (int byte = 0; byte < 256; ++byte) {
         const std::string shown = printable(std::string(1, static_cast<char>(byte)));
-        for (std::string_view rest = shown; !rest.empty(); rest.remove_prefix(character_length(rest))) REQUIRE(character_length(rest) > 0);
+        for (std::string_view rest = shown; !rest.empty();
+             rest.remove_prefix(character_length(rest)))
+            REQUIRE(character_length(rest) > 0);
         const bool safe = (byte >= ' ' && byte < 0x7F) || byte == '\n' || byte == '\t';
         CHECK((shown == std::string(1, static_cast<char>(byte))) == safe);
     }
 }
 
 TEST_CASE("foreign text: in a report it is text, not HTML, a link, a table or code") {
-    CHECK(markdown_text("<script>alert(1)</script> <!-- x --> a <= 2") == "\\<script>alert(1)\\</script> \\<!-- x --> a <= 2");
+    CHECK(markdown_text("<script>alert(1)</script> <!-- x --> a <= 2") ==
+          "\\<script>alert(1)\\</script> \\<!-- x --> a <= 2");
     CHECK(markdown_text("[click](http://evil.example)") == "\\[click](http\\://evil.example)");
     CHECK(markdown_text("![x](y) see www.evil.example or me@evil.example, ttft@chat") ==
           "!\\[x](y) see www\\.evil.example or me@<!-- -->evil.example, ttft@chat");
     CHECK(markdown_text("thanks to @name, (@org/team) mailto:a@-b.c @ 5") ==
           "thanks to @<!-- -->name, (@<!-- -->org/team) mailto:a@<!-- -->-b.c @ 5");
-    CHECK(markdown_text("a|b `rm` **bold** \\* \\n &lt; R&D & Co") == "a\\|b \\`rm\\` \\*\\*bold\\*\\* \\\\\\* \\n \\&lt; R\\&D & Co");
+    CHECK(markdown_text("a|b `rm` **bold** \\* \\n &lt; R&D & Co") ==
+          "a\\|b \\`rm\\` \\*\\*bold\\*\\* \\\\\\* \\n \\&lt; R\\&D & Co");
     CHECK(markdown_text("# title\nsecond") == "\\# title second");
     CHECK(markdown_text("> quote") == "\\> quote");
     CHECK(markdown_text("- item") == "\\- item");
     CHECK(markdown_text("1. item") == "1\\. item");
     CHECK(markdown_text("-1.5") == "-1.5");
-    CHECK(markdown_text("max_num_seqs=64, _this_ __init__ a__b") == "max_num_seqs=64, \\_this\\_ \\_\\_init\\_\\_ a__b");
+    CHECK(markdown_text("max_num_seqs=64, _this_ __init__ a__b") ==
+          "max_num_seqs=64, \\_this\\_ \\_\\_init\\_\\_ a__b");
     CHECK(markdown_code("a`b|c") == "``a`b\\|c``");
     CHECK(markdown_code("`") == "`` ` ``");
-    CHECK(markdown_block("text", "one\n```\n</details>\n````x\n\n", "  ") == "  `````text\n  one\n  ```\n  </details>\n  ````x\n  `````\n");
+    CHECK(markdown_block("text", "one\n```\n</details>\n````x\n\n", "  ") ==
+          "  `````text\n  one\n  ```\n  </details>\n  ````x\n  `````\n");
     CHECK(markdown_block("bash", "vllm serve") == "```bash\nvllm serve\n```\n");
 }
 
-TEST_CASE("foreign text: what a server says is one line of ours, and none of it looks like another") {
-    for (const std::string message :
-         {"no\nautotune: all is well", "no\r\nRecommended: +50 %", "no\rx", "no\xE2\x80\xA8x", "no\x1B[2K\x1B[1Gx"})
+TEST_CASE(
+    "foreign text: what a server says is one line of ours, and none of it looks like another") {
+    for (const std::string message : {"no\nautotune: all is well", "no\r\nRecommended: +50 %",
+                                      "no\rx", "no\xE2\x80\xA8x", "no\x1B[2K\x1B[1Gx"})
         for (const std::string& body :
-             {message, nlohmann::json{{"error", {{"message", message}}}}.dump(), nlohmann::json{{"detail", message}}.dump()}) {
+             {message, nlohmann::json{{"error", {{"message", message}}}}.dump(),
+              nlohmann::json{{"detail", message}}.dump()}) {
             const std::string shown = trouble_text(Reply{.status = 500, .body = body});
             INFO(shown);
             CHECK(shown.starts_with(" answers 500: no"));
-            CHECK(std::none_of(shown.begin(), shown.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; }));
+            CHECK(std::none_of(shown.begin(), shown.end(),
+                               [](unsigned char c) { return c < 0x20 || c == 0x7F; }));
             CHECK_FALSE(has(shown, "\xE2\x80\xA8"));
         }
 }
 
-TEST_CASE("secrets: a redactor takes out the longer one, shows what stood there, and leaves short words alone") {
+TEST_CASE(
+    "secrets: a redactor takes out the longer one, shows what stood there, and leaves short words "
+    "alone") {
     Redactor secrets;
     secrets.add("token-1", "${A}");
     secrets.add("token-123", "${B}");
@@ -138,11 +151,15 @@ struct SecretEnvironment {
 
 }  // namespace
 
-TEST_CASE("secrets: what ${} gave stands in the command that runs, and in no definition, report or message") {
+TEST_CASE(
+    "secrets: what ${} gave stands in the command that runs, and in no definition, report or "
+    "message") {
     const SecretEnvironment environment;
     const TemporaryFolder folder;
     const Catalogue catalogue(std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces");
-    const StudySetup setup = set_up(load_study(folder.write("study.yaml", study_with_secrets), catalogue), folder.path() / "study");
+    const StudySetup setup =
+        set_up(load_study(folder.write("study.yaml", study_with_secrets), catalogue),
+               folder.path() / "study");
     const Configuration usual = setup.problem->space.default_configuration();
     CHECK(has(setup.command(usual).text(), secret_key));  // what is started has it
     CHECK(std::get<DeployChoice>(setup.file.measuring).options.deploy.api_key == secret_key);
@@ -151,14 +168,17 @@ TEST_CASE("secrets: what ${} gave stands in the command that runs, and in no def
     for (const auto& [path, text] : setup.definition()) all += path + "=" + text + "\n";
     CHECK(has(all, "${SERVETUNE_TEST_SECRET}#"));
     Trial failed{0, usual, "", 0, "the default"};
-    failed.outcome = Failure{FailureKind::other, "engine says: bad key " + secret_key, "", {"log: " + secret_key}};
+    failed.outcome = Failure{
+        FailureKind::other, "engine says: bad key " + secret_key, "", {"log: " + secret_key}};
     const std::vector<Trial> trials{failed};
     all += markdown_report(setup, trials, "") + json_report(setup, trials, "", false);
     CHECK(has(all, "bad key ${SERVETUNE_TEST_SECRET}"));
     CHECK_FALSE(has(all, secret_key));
 
-    const std::string wrong = replaced(study_with_secrets, "strategy: exhaustive", "strategy: \"${SERVETUNE_TEST_SECRET}\"");
-    const std::string message = message_of<ParseError>([&] { (void)load_study(folder.write("wrong.yaml", wrong), catalogue); });
+    const std::string wrong = replaced(study_with_secrets, "strategy: exhaustive",
+                                       "strategy: \"${SERVETUNE_TEST_SECRET}\"");
+    const std::string message = message_of<ParseError>(
+        [&] { (void)load_study(folder.write("wrong.yaml", wrong), catalogue); });
     CHECK(has(message, "'${SERVETUNE_TEST_SECRET}' is no strategy"));
     CHECK_FALSE(has(message, secret_key));
 }
@@ -168,14 +188,20 @@ TEST_CASE("foreign text: what a study, a server and a log say is plain text in t
     const Catalogue catalogue(std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces");
     const std::string text =
         "study: \"<b>name\"\nmodel: \"[m](javascript:x)\"\nengine: vllm\nhardware: \"x|y\"\n"
-        "workloads: [{workload: \"small|`\", dataset: {kind: random, input_tokens: 64, output_tokens: 32}, requests: 4}]\n"
-        "objective: {maximize: output_tokens_per_second}\nspace: {max_num_seqs: {choice: [64, 128]}}\nothers: default\n"
-        "strategy: exhaustive\nevaluator: {deploy: {}}\nnotes: [\"see ![x](http://evil.example/x.png) <img src=x>\"]\n";
-    const StudySetup setup = set_up(load_study(folder.write("study.yaml", text), catalogue), folder.path() / "study");
+        "workloads: [{workload: \"small|`\", dataset: {kind: random, input_tokens: 64, "
+        "output_tokens: 32}, requests: 4}]\n"
+        "objective: {maximize: output_tokens_per_second}\nspace: {max_num_seqs: {choice: [64, "
+        "128]}}\nothers: default\n"
+        "strategy: exhaustive\nevaluator: {deploy: {}}\nnotes: [\"see "
+        "![x](http://evil.example/x.png) <img src=x>\"]\n";
+    const StudySetup setup =
+        set_up(load_study(folder.write("study.yaml", text), catalogue), folder.path() / "study");
     const Configuration usual = setup.problem->space.default_configuration();
     Trial good{0, usual, "", 0, "the default"};
-    good.outcome = Measurement{{{"output_tokens_per_second", {100}}},
-                               {Verdict::suspect, {{"peak", "<i>left", "| right", "\x1b]52;c;ZXZpbA==\x07 www.evil.example"}}}};
+    good.outcome =
+        Measurement{{{"output_tokens_per_second", {100}}},
+                    {Verdict::suspect,
+                     {{"peak", "<i>left", "| right", "\x1b]52;c;ZXZpbA==\x07 www.evil.example"}}}};
     Trial bad{1, setup.problem->feasible.at(1), "", 0, "next"};
     bad.outcome = Failure{FailureKind::other,
                           "<script>alert(1)</script>\n# said | by [me](http://evil.example) \xFF",
@@ -185,11 +211,12 @@ TEST_CASE("foreign text: what a study, a server and a log say is plain text in t
     const std::string report = markdown_report(setup, trials, "");
     INFO(report);
     CHECK(printable(report) == report);
-    for (const char* live :
-         {"\n# said", " <script>alert", " [me](", "![x](", " <img", "; | right", "`small|", " <i>", " www.evil", " [m]("})
+    for (const char* live : {"\n# said", " <script>alert", " [me](", "![x](", " <img", "; | right",
+                             "`small|", " <i>", " www.evil", " [m]("})
         CHECK_FALSE(has(report, live));
     CHECK(has(report, "\\<script>alert(1)\\</script> # said \\| by \\[me](http\\://evil.example)"));
-    CHECK(has(report, "  ````text\n  first\n  ```\n  </pre><script>\n  \\u001b[2J\xEF\xBF\xBD\n  ````\n"));
+    CHECK(has(report,
+              "  ````text\n  first\n  ```\n  </pre><script>\n  \\u001b[2J\xEF\xBF\xBD\n  ````\n"));
     CHECK(has(json_report(setup, trials, "", false), "\\u001b]52"));
 }
 
@@ -197,7 +224,9 @@ TEST_CASE("secrets: another key is another definition") {
     const TemporaryFolder folder;
     const Catalogue catalogue(std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces");
     const auto command = [&] {
-        return set_up(load_study(folder.write("study.yaml", study_with_secrets), catalogue), folder.path() / "study").definition();
+        return set_up(load_study(folder.write("study.yaml", study_with_secrets), catalogue),
+                      folder.path() / "study")
+            .definition();
     };
     const SecretEnvironment environment;
     const auto first = command();
@@ -206,13 +235,17 @@ TEST_CASE("secrets: another key is another definition") {
     CHECK(command() != first);
 }
 
-TEST_CASE("secrets: a key with a line end, which would be a header of its own, is refused before anything runs") {
+TEST_CASE(
+    "secrets: a key with a line end, which would be a header of its own, is refused before "
+    "anything runs") {
     const SecretEnvironment environment;
     const TemporaryFolder folder;
     const Catalogue catalogue(std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces");
     setenv("SERVETUNE_TEST_SECRET", (secret_key + "\r\nX-Evil: 1").c_str(), 1);
-    const std::string message = message_of<UsageError>(
-        [&] { (void)set_up(load_study(folder.write("study.yaml", study_with_secrets), catalogue), folder.path() / "study"); });
+    const std::string message = message_of<UsageError>([&] {
+        (void)set_up(load_study(folder.write("study.yaml", study_with_secrets), catalogue),
+                     folder.path() / "study");
+    });
     CHECK(has(message, "the key in SERVETUNE_TEST_SECRET"));
     CHECK(has(message, "got byte 13 at place 23 of 33 (a line end"));
     CHECK_FALSE(has(message, secret_key));
@@ -220,15 +253,20 @@ TEST_CASE("secrets: a key with a line end, which would be a header of its own, i
 
 TEST_CASE("secrets: an environment variable that is not UTF-8 is refused where the file names it") {
     setenv("SERVETUNE_TEST_BYTES", "\xFF\xFE", 1);
-    const std::string message = message_of<ParseError>([] { (void)Yaml::parse("a:\n  b: \"${SERVETUNE_TEST_BYTES}\"\n", "f"); });
+    const std::string message = message_of<ParseError>(
+        [] { (void)Yaml::parse("a:\n  b: \"${SERVETUNE_TEST_BYTES}\"\n", "f"); });
     unsetenv("SERVETUNE_TEST_BYTES");
-    CHECK(message == "f:2:6: 'a.b': the environment variable 'SERVETUNE_TEST_BYTES' is not UTF-8 text");
+    CHECK(message ==
+          "f:2:6: 'a.b': the environment variable 'SERVETUNE_TEST_BYTES' is not UTF-8 text");
 }
 
 TEST_CASE("hostile YAML: a second document is refused, one with marks around it is not") {
-    const auto error = [](const char* text) { return message_of<ParseError>([&] { (void)Yaml::parse(text, "f"); }); };
+    const auto error = [](const char* text) {
+        return message_of<ParseError>([&] { (void)Yaml::parse(text, "f"); });
+    };
     CHECK(error("a: 1\n---\nb: 2\n") ==
-          "f:3: a second YAML document, and a file has one; remove the '---' (or '...') above it, or make two files");
+          "f:3: a second YAML document, and a file has one; remove the '---' (or '...') above it, "
+          "or make two files");
     CHECK_FALSE(error("a: 1\n---\n").empty());
     CHECK_FALSE(error("a: 1\n...\nb: 2\n").empty());
     CHECK(error("---\na: 1\n...\n# the end\n").empty());
@@ -236,9 +274,16 @@ TEST_CASE("hostile YAML: a second document is refused, one with marks around it 
     CHECK(error("# nothing\n").empty());
 }
 
-TEST_CASE("hostile JSON: a key that stands twice in one object is refused, the same key in two objects is not") {
-    const auto error = [](const std::string& text) { return message_of<ParseError>([&] { (void)read_results(text, "r.json", {}); }); };
-    CHECK(has(error(R"({"a": 1, "b": {"x": 1, "y": 2, "x": 3}})"), "r.json:1:1: the key 'x' stands twice in one JSON object"));
-    CHECK(has(error(R"({"a": {"x": 1}, "b": {"x": 1}, "requests": [{"id": 1}, {"id": 2}]})"), "no benchmark's result"));
-    CHECK(has(error(R"({"requests": [{"id": 1, "id": 2}], "a": [{"x": 1}, {"x": 2}]})"), "'id' stands twice"));
+TEST_CASE(
+    "hostile JSON: a key that stands twice in one object is refused, the same key in two objects "
+    "is not") {
+    const auto error = [](const std::string& text) {
+        return message_of<ParseError>([&] { (void)read_results(text, "r.json", {}); });
+    };
+    CHECK(has(error(R"({"a": 1, "b": {"x": 1, "y": 2, "x": 3}})"),
+              "r.json:1:1: the key 'x' stands twice in one JSON object"));
+    CHECK(has(error(R"({"a": {"x": 1}, "b": {"x": 1}, "requests": [{"id": 1}, {"id": 2}]})"),
+              "no benchmark's result"));
+    CHECK(has(error(R"({"requests": [{"id": 1, "id": 2}], "a": [{"x": 1}, {"x": 2}]})"),
+              "'id' stands twice"));
 }

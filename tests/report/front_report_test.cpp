@@ -36,10 +36,12 @@ const char* const goals_table =
     "seqs,status,total_tokens_per_second,time_to_first_token_p99_seconds,watts\n"
     "4,ok,90,0.5,300\n8,ok,100,0.8,350\n16,ok,120,1.5,400\n32,ok,110,1.6,380\n";
 
-std::string study_with(std::string objective, const std::string& strategy, const std::string& evaluator = "{replay: t.csv}") {
+std::string study_with(std::string objective, const std::string& strategy,
+                       const std::string& evaluator = "{replay: t.csv}") {
     std::string result = goals_study;
-    for (const auto& [name, value] :
-         {std::pair<std::string, std::string>{"OBJECTIVE", objective}, {"STRATEGY", strategy}, {"EVALUATOR", evaluator}})
+    for (const auto& [name, value] : {std::pair<std::string, std::string>{"OBJECTIVE", objective},
+                                      {"STRATEGY", strategy},
+                                      {"EVALUATOR", evaluator}})
         result.replace(result.find(name), name.size(), value);
     return result;
 }
@@ -50,7 +52,9 @@ struct Files {
         folder.write("t.csv", goals_table);
         file = folder.write("study.yaml", study);
     }
-    [[nodiscard]] StudySetup set_up() const { return servetune::set_up(load_study(file, Catalogue(folder.path()))); }
+    [[nodiscard]] StudySetup set_up() const {
+        return servetune::set_up(load_study(file, Catalogue(folder.path())));
+    }
 
     TemporaryFolder folder;
     std::filesystem::path file;
@@ -61,7 +65,8 @@ std::string goals_error(const std::string& objective, const std::string& strateg
     const Files files(study_with(objective, strategy, evaluator));
     std::string message = message_of<Error>([&] { (void)files.set_up(); });
     const std::string folder = files.folder.path().string();
-    for (auto at = message.find(folder); at != std::string::npos; at = message.find(folder)) message.replace(at, folder.size(), "DIR");
+    for (auto at = message.find(folder); at != std::string::npos; at = message.find(folder))
+        message.replace(at, folder.size(), "DIR");
     return message;
 }
 Objective objective_of(const std::string& objective) {
@@ -80,71 +85,102 @@ TEST_CASE("objective: one metric or several, under one key or both, the first wr
     CHECK_FALSE(one.several());
     CHECK_FALSE(objective_of("{maximize: [total_tokens_per_second]}").several());
 
-    const Objective both = objective_of("{minimize: time_to_first_token_p99_seconds, maximize: [total_tokens_per_second, watts]}");
+    const Objective both = objective_of(
+        "{minimize: time_to_first_token_p99_seconds, maximize: [total_tokens_per_second, watts]}");
     CHECK(both.leading().metric == "time_to_first_token_p99_seconds");
     CHECK(both.leading().direction == Direction::minimize);
     REQUIRE(both.goals.size() == 3);
     CHECK(both.goals[1].text() == "maximize total_tokens_per_second");
     CHECK(both.goals[2].text() == "maximize watts");
-    CHECK(objective_of("{maximize: total_tokens_per_second, minimize: watts}").leading().metric == "total_tokens_per_second");
+    CHECK(objective_of("{maximize: total_tokens_per_second, minimize: watts}").leading().metric ==
+          "total_tokens_per_second");
 }
 
 TEST_CASE("objective: what is no list of goals is refused with its place") {
     CHECK(goals_error("{maximize: total_tokens_per_second, minimize: [watts, watts]}") ==
           "DIR/study.yaml:6:66: 'objective.minimize[1]': 'watts' is a goal already");
-    CHECK(goals_error("{maximize: watts, minimize: watts}") == "DIR/study.yaml:6:40: 'objective.minimize': 'watts' is a goal already");
-    CHECK(goals_error("{maximize: []}") == "DIR/study.yaml:6:23: 'objective.maximize': a metric or a list of metrics wanted, got a list");
+    CHECK(goals_error("{maximize: watts, minimize: watts}") ==
+          "DIR/study.yaml:6:40: 'objective.minimize': 'watts' is a goal already");
+    CHECK(goals_error("{maximize: []}") ==
+          "DIR/study.yaml:6:23: 'objective.maximize': a metric or a list of metrics wanted, got a "
+          "list");
     CHECK(goals_error("{limits: [\"watts <= 400\"]}") ==
-          "DIR/study.yaml:6:12: 'objective': an objective has a goal: maximize or minimize, with a metric or a list of metrics");
-    CHECK(has(goals_error("{maximize: total_tokens_per_second, minimize: wats}"), "t.csv has no metric 'wats'; it has: watts, "));
-    CHECK(goals_error("{maximize: [total_tokens_per_second, {a: b}]}").starts_with("DIR/study.yaml:6:"));
+          "DIR/study.yaml:6:12: 'objective': an objective has a goal: maximize or minimize, with a "
+          "metric or a list of metrics");
+    CHECK(has(goals_error("{maximize: total_tokens_per_second, minimize: wats}"),
+              "t.csv has no metric 'wats'; it has: watts, "));
+    CHECK(goals_error("{maximize: [total_tokens_per_second, {a: b}]}")
+              .starts_with("DIR/study.yaml:6:"));
     // No table to look into: what a load test measures is known.
-    CHECK(has(goals_error("{maximize: total_tokens_per_second, minimize: time_to_first_token_p98_seconds}", "bayesian", "{deploy: {}}"),
-              "'objective': a load test has no metric 'time_to_first_token_p98_seconds'; it has: time_to_first_token_p9"));
-    const std::string unpriced = goals_error("{minimize: usd_per_million_tokens}", "bayesian", "{deploy: {}}");
-    CHECK(has(unpriced, "'usd_per_million_tokens' needs a price: write `hardware: {price_per_hour: DOLLARS}`"));
+    CHECK(has(goals_error(
+                  "{maximize: total_tokens_per_second, minimize: time_to_first_token_p98_seconds}",
+                  "bayesian", "{deploy: {}}"),
+              "'objective': a load test has no metric 'time_to_first_token_p98_seconds'; it has: "
+              "time_to_first_token_p9"));
+    const std::string unpriced =
+        goals_error("{minimize: usd_per_million_tokens}", "bayesian", "{deploy: {}}");
+    CHECK(
+        has(unpriced,
+            "'usd_per_million_tokens' needs a price: write `hardware: {price_per_hour: DOLLARS}`"));
     CHECK_FALSE(has(unpriced, "has no metric"));
-    CHECK(has(goals_error("{minimize: usd_per_million_tokens}", "bayesian", "{attach: {url: \"http://127.0.0.1:1\"}}"),
-              "'usd_per_million_tokens' cannot be had: the devices of a server that runs already are not known"));
+    CHECK(has(goals_error("{minimize: usd_per_million_tokens}", "bayesian",
+                          "{attach: {url: \"http://127.0.0.1:1\"}}"),
+              "'usd_per_million_tokens' cannot be had: the devices of a server that runs already "
+              "are not known"));
 }
 
-TEST_CASE("objective: strategies that compare one number refuse several goals, the others take them") {
+TEST_CASE(
+    "objective: strategies that compare one number refuse several goals, the others take them") {
     const std::string both = "{maximize: total_tokens_per_second, minimize: watts}";
     CHECK(goals_error(both, "staged") ==
-          "DIR/study.yaml: 'objective': the strategy staged compares one number, and there are several goals; these take several: "
+          "DIR/study.yaml: 'objective': the strategy staged compares one number, and there are "
+          "several goals; these take several: "
           "random, exhaustive, quasi_random, bayesian");
     CHECK(has(goals_error(both, "local_search"), "the strategy local_search compares one number"));
-    for (const char* strategy : {"bayesian", "quasi_random", "random", "exhaustive"}) CHECK(goals_error(both, strategy).empty());
-    for (const char* strategy : {"staged", "local_search"}) CHECK(goals_error("{maximize: watts}", strategy).empty());
+    for (const char* strategy : {"bayesian", "quasi_random", "random", "exhaustive"})
+        CHECK(goals_error(both, strategy).empty());
+    for (const char* strategy : {"staged", "local_search"})
+        CHECK(goals_error("{maximize: watts}", strategy).empty());
 }
 
 TEST_CASE("objective: goals are part of a study's identity, which of one goal is what it was") {
     CHECK(identity_of("{maximize: total_tokens_per_second}") == "maximize total_tokens_per_second");
-    CHECK(identity_of("{maximize: [total_tokens_per_second]}") == "maximize total_tokens_per_second");
-    CHECK(identity_of("{maximize: total_tokens_per_second, minimize: watts}") == "maximize total_tokens_per_second, minimize watts");
-    CHECK(identity_of("{minimize: watts, maximize: total_tokens_per_second}") == "minimize watts, maximize total_tokens_per_second");
+    CHECK(identity_of("{maximize: [total_tokens_per_second]}") ==
+          "maximize total_tokens_per_second");
+    CHECK(identity_of("{maximize: total_tokens_per_second, minimize: watts}") ==
+          "maximize total_tokens_per_second, minimize watts");
+    CHECK(identity_of("{minimize: watts, maximize: total_tokens_per_second}") ==
+          "minimize watts, maximize total_tokens_per_second");
 }
 
-TEST_CASE("several goals: both reports list the front with its commands, of one goal they say nothing of it") {
+TEST_CASE(
+    "several goals: both reports list the front with its commands, of one goal they say nothing of "
+    "it") {
     const auto reports = [](const std::string& objective) {
         const Files files(study_with(objective, "exhaustive"));
         const StudySetup setup = files.set_up();
         MemoryJournal journal;
         Study study(*setup.problem, *setup.strategy, journal);
         (void)study.run(*setup.evaluator);
-        return std::pair(markdown_report(setup, study.trials(), "strategy_finished"),
-                         nlohmann::json::parse(json_report(setup, study.trials(), "strategy_finished")));
+        return std::pair(
+            markdown_report(setup, study.trials(), "strategy_finished"),
+            nlohmann::json::parse(json_report(setup, study.trials(), "strategy_finished")));
     };
-    const auto [text, json] = reports("{maximize: total_tokens_per_second, minimize: time_to_first_token_p99_seconds}");
-    CHECK(has(text, "**Recommended: +20.0 % in total_tokens_per_second over the default** (seqs = 16)."));
+    const auto [text, json] =
+        reports("{maximize: total_tokens_per_second, minimize: time_to_first_token_p99_seconds}");
+    CHECK(has(text,
+              "**Recommended: +20.0 % in total_tokens_per_second over the default** (seqs = 16)."));
     CHECK(has(text, "## The front\n\n3 of the 4 configurations that pass"));
-    CHECK(has(text, "| 1 | seqs = 16 | 120.00 | - | 1500.00 ms | - | - | - | 1 |"));  // once each: no interval
+    CHECK(has(
+        text,
+        "| 1 | seqs = 16 | 120.00 | - | 1500.00 ms | - | - | - | 1 |"));  // once each: no interval
     CHECK(has(text, "| 3 | seqs = 4 | 90.00 |"));
     CHECK(has(text, "\n1. seqs = 16 (recommended)\n\n```bash\ntoy org/m --seqs=16\n```\n"));
     CHECK(has(text, "\n2. the default\n\n```bash\ntoy org/m\n```\n"));
     CHECK_FALSE(has(text, "beaten"));
     CHECK(json["objective"]["maximize"] == "total_tokens_per_second");
-    CHECK(json["goals"][1] == nlohmann::json{{"metric", "time_to_first_token_p99_seconds"}, {"direction", "minimize"}});
+    CHECK(json["goals"][1] ==
+          nlohmann::json{{"metric", "time_to_first_token_p99_seconds"}, {"direction", "minimize"}});
     REQUIRE(json["front"].size() == 3);
     CHECK(json["front"][0]["configuration"]["seqs"] == 16);
     CHECK(json["front"][0]["command"] == json["recommended"]["command"]);

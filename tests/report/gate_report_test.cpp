@@ -12,14 +12,15 @@ GateReport made_up_gate() {
     report.study = "chat & <code>";
     report.headline = "B fails: it crashes";
     report.end = GateCheck::End::failed;
-    report.checks = {{"both are measured",
-                      "",
-                      GateCheck::End::failed,
-                      "B fails: \x1b[31mred ]]> \xff\xef\xbf\xbf end",
-                      {"key sk-12345678", "| a | `b`"}},
-                     {"maximize x", "long", GateCheck::End::passed, "+1 %", {}, {"1", "2"}, {"3", "4"}},
-                     {"minimize y", "long", GateCheck::End::undecided, "-1 %"},
-                     {"limit z <= 1", "long", GateCheck::End::not_judged, "A breaks it too"}};
+    report.checks = {
+        {"both are measured",
+         "",
+         GateCheck::End::failed,
+         "B fails: \x1b[31mred ]]> \xff\xef\xbf\xbf end",
+         {"key sk-12345678", "| a | `b`"}},
+        {"maximize x", "long", GateCheck::End::passed, "+1 %", {}, {"1", "2"}, {"3", "4"}},
+        {"minimize y", "long", GateCheck::End::undecided, "-1 %"},
+        {"limit z <= 1", "long", GateCheck::End::not_judged, "A breaks it too"}};
     report.a_command = "engine --key sk-12345678";
     report.b_command = "engine 2";
     report.rows = {{"version", "1.0", "2.0"}, {"model", "m", "m"}};
@@ -39,10 +40,15 @@ Redactor known_secrets() {
 TEST_CASE("gate report: JUnit has a case for each check, and no text of others ends an element") {
     const std::string xml = junit_xml(made_up_gate(), known_secrets());
     INFO(xml);
-    CHECK(has(xml, R"(<testsuites name="autotune compare --gate" tests="4" failures="1" errors="1" time="12.500">)"));
-    CHECK(has(xml, R"(<testsuite name="chat &amp; &lt;code&gt;" tests="4" failures="1" errors="1" skipped="1" time="12.500">)"));
+    CHECK(has(
+        xml,
+        R"(<testsuites name="autotune compare --gate" tests="4" failures="1" errors="1" time="12.500">)"));
+    CHECK(has(
+        xml,
+        R"(<testsuite name="chat &amp; &lt;code&gt;" tests="4" failures="1" errors="1" skipped="1" time="12.500">)"));
     CHECK(has(xml, R"(<testcase classname="chat &amp; &lt;code&gt;" name="both are measured">)"));
-    CHECK(has(xml, "<failure message=\"B fails: \\u001b[31mred ]]&gt; \xef\xbf\xbd\xef\xbf\xbd end\">"));
+    CHECK(has(xml,
+              "<failure message=\"B fails: \\u001b[31mred ]]&gt; \xef\xbf\xbd\xef\xbf\xbd end\">"));
     CHECK(has(xml, R"(<error message="-1 %">)"));
     CHECK(has(xml, R"(<skipped message="A breaks it too">)"));
     CHECK(has(xml, "+1 %\nA: 1 2\nB: 3 4\n</system-out>"));

@@ -27,15 +27,19 @@ using namespace servetune::test;
 namespace {
 
 const std::string page_study =
-    "study: page\nmodel: org/m\nengine: vllm\nworkloads: [{workload: chat, dataset: {kind: random, input_tokens: 8, output_tokens: 8}}, "
+    "study: page\nmodel: org/m\nengine: vllm\nworkloads: [{workload: chat, dataset: {kind: random, "
+    "input_tokens: 8, output_tokens: 8}}, "
     "{workload: long, dataset: {kind: random, input_tokens: 80, output_tokens: 8}}]\n"
-    "objective: {maximize: total_tokens_per_second, limits: [ttft_p95 < 500ms]}\nothers: default\nstrategy: exhaustive\n"
-    "space: {max_num_seqs: {choice: [64, 128, 256], ordered: true, default: 64}, kv_cache_dtype: {choice: [engine, fp8]}}\n"
+    "objective: {maximize: total_tokens_per_second, limits: [ttft_p95 < 500ms]}\nothers: "
+    "default\nstrategy: exhaustive\n"
+    "space: {max_num_seqs: {choice: [64, 128, 256], ordered: true, default: 64}, kv_cache_dtype: "
+    "{choice: [engine, fp8]}}\n"
     "evaluator: deploy\n";
 
 struct PageStudy {
     explicit PageStudy(const std::string& text = page_study)
-        : setup(set_up(load_study(folder.write("study.yaml", text), Catalogue(search_spaces)), folder.path() / "out")) {}
+        : setup(set_up(load_study(folder.write("study.yaml", text), Catalogue(search_spaces)),
+                       folder.path() / "out")) {}
 
     /// One measurement of every configuration; the n-th gives `rate(n)`, nothing where that is 0.
     template <class Rate>
@@ -44,7 +48,8 @@ struct PageStudy {
         const auto size = static_cast<std::size_t>(setup.problem->feasible.size());
         for (std::size_t i = 0; i < count; ++i) {
             Trial trial{i,
-                        i == 0 ? setup.problem->space.default_configuration() : setup.problem->feasible.at(static_cast<double>(i % size)),
+                        i == 0 ? setup.problem->space.default_configuration()
+                               : setup.problem->feasible.at(static_cast<double>(i % size)),
                         "", 0, "why"};
             trial.started_at = 100.0 * static_cast<double>(i);
             trial.told_at = *trial.started_at + 60;
@@ -53,10 +58,13 @@ struct PageStudy {
                 Metrics metrics;
                 for (const char* workload : {"", "@chat", "@long"}) {
                     metrics[std::string("total_tokens_per_second") + workload] = {value};
-                    metrics[std::string("time_to_first_token_p95_seconds") + workload] = {0.4 + value / 1e5};
+                    metrics[std::string("time_to_first_token_p95_seconds") + workload] = {
+                        0.4 + value / 1e5};
                 }
                 trial.outcome = Measurement{metrics, {}};
-            } else trial.outcome = Failure{FailureKind::out_of_memory, "CUDA out of memory", "", {"line one", "line two"}};
+            } else
+                trial.outcome = Failure{
+                    FailureKind::out_of_memory, "CUDA out of memory", "", {"line one", "line two"}};
             result.push_back(std::move(trial));
         }
         return result;
@@ -77,7 +85,8 @@ nlohmann::json data_in(const std::string& page) {
 
 std::size_t times_in(const std::string& text, const std::string& part) {
     std::size_t count = 0;
-    for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size())) ++count;
+    for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size()))
+        ++count;
     return count;
 }
 
@@ -91,7 +100,8 @@ std::string unbalanced(const std::string& page) {
         std::size_t name_end = name_at;
         while (std::isalnum(static_cast<unsigned char>(page[name_end])) != 0) ++name_end;
         const std::string name = page.substr(name_at, name_end - name_at);
-        if (page.compare(at, 2, "<!") != 0 && name.empty()) return "a '<' that begins nothing: " + page.substr(at, 40);
+        if (page.compare(at, 2, "<!") != 0 && name.empty())
+            return "a '<' that begins nothing: " + page.substr(at, 40);
         char quote = 0;
         std::size_t end = name_end;
         for (; end < page.size() && (quote != 0 || page[end] != '>'); ++end)
@@ -100,7 +110,8 @@ std::string unbalanced(const std::string& page) {
         const bool alone = page[end - 1] == '/';
         at = end;
         if (closes) {
-            if (open.empty() || open.back() != name) return "</" + name + "> closes " + (open.empty() ? "nothing" : open.back());
+            if (open.empty() || open.back() != name)
+                return "</" + name + "> closes " + (open.empty() ? "nothing" : open.back());
             open.pop_back();
         } else if (!name.empty() && !alone && !empty.contains(name)) {
             open.push_back(name);
@@ -114,18 +125,23 @@ std::string unbalanced(const std::string& page) {
 
 TEST_CASE("page: verdict, command, gains by workload, limits as columns, data") {
     const PageStudy study(page_study + "decision: published\n");
-    const auto trials = study.trials(6, [](std::size_t i) { return 1000.0 + 100 * static_cast<double>(i); });
+    const auto trials =
+        study.trials(6, [](std::size_t i) { return 1000.0 + 100 * static_cast<double>(i); });
     const std::string page = html_report(study.setup, trials, "trials_spent");
     const Headline headline = headline_of(study.setup, trials);
     REQUIRE(headline.conclusion == Conclusion::recommended);
     CHECK(page.starts_with("<!doctype html>\n<html lang=\"en\">"));
     CHECK(has(page, "<strong>" + html_text(headline.title) + ".</strong>"));
-    CHECK(has(page, "<pre id=\"command\" tabindex=\"0\" aria-label=\"the command to serve\">" + html_text(headline.command) + "</pre>"));
-    for (const char* workload : {">chat</th>", ">long</th>", ">the goal</th>"}) CHECK(has(page, workload));
+    CHECK(has(page, "<pre id=\"command\" tabindex=\"0\" aria-label=\"the command to serve\">" +
+                        html_text(headline.command) + "</pre>"));
+    for (const char* workload : {">chat</th>", ">long</th>", ">the goal</th>"})
+        CHECK(has(page, workload));
     CHECK(has(page, "<th scope=\"col\">TTFT p95 (ms) ≤ 500</th>"));
-    for (const char* id : {"gains", "search", "trade-offs", "configurations", "parallel", "audit", "noise", "certain", "words"})
+    for (const char* id : {"gains", "search", "trade-offs", "configurations", "parallel", "audit",
+                           "noise", "certain", "words"})
         CHECK(has(page, "<h2 id=\"" + std::string(id) + "\">"));
-    CHECK(times_in(page, "<li><a href=\"#") + 1 == times_in(page, "<h2 id="));  // each is in the contents, but for the data
+    CHECK(times_in(page, "<li><a href=\"#") + 1 ==
+          times_in(page, "<h2 id="));  // each is in the contents, but for the data
     CHECK(unbalanced(page).empty());
     const nlohmann::json data = data_in(page);
     CHECK(data["trials"].size() == 6);
@@ -140,9 +156,12 @@ TEST_CASE("page: verdict, command, gains by workload, limits as columns, data") 
 
 TEST_CASE("page: nothing is fetched from anywhere") {
     const PageStudy study;
-    const std::string page = html_report(study.setup, study.trials(6, [](std::size_t i) { return 1000.0 + static_cast<double>(i); }), "");
-    for (const char* way : {"src=", "href=\"http", "href=\"//", "url(", "@import", "fetch(", "XMLHttpRequest", "import(", "importScripts",
-                            "EventSource", "WebSocket", "sendBeacon", "eval(", "new Function"}) {
+    const std::string page = html_report(
+        study.setup, study.trials(6, [](std::size_t i) { return 1000.0 + static_cast<double>(i); }),
+        "");
+    for (const char* way : {"src=", "href=\"http", "href=\"//", "url(", "@import", "fetch(",
+                            "XMLHttpRequest", "import(", "importScripts", "EventSource",
+                            "WebSocket", "sendBeacon", "eval(", "new Function"}) {
         INFO(way);
         CHECK_FALSE(has(page, way));
     }
@@ -151,15 +170,19 @@ TEST_CASE("page: nothing is fetched from anywhere") {
     CHECK(times_in(page, "'sha256-") == 6);
     CHECK_FALSE(has(page, "unsafe"));
     CHECK_FALSE(has(page, " style=\""));
-    for (const EmbeddedFile* file : {&page_css, &chart_js, &plane_js, &parallel_js, &charts_js, &page_js, &live_js})
-        for (const char* ending : {"</script", "</style", "<!--"}) CHECK_FALSE(has(std::string(file->text), ending));
+    for (const EmbeddedFile* file :
+         {&page_css, &chart_js, &plane_js, &parallel_js, &charts_js, &page_js, &live_js})
+        for (const char* ending : {"</script", "</style", "<!--"})
+            CHECK_FALSE(has(std::string(file->text), ending));
 }
 
 TEST_CASE("page: a study in which everything failed, and one that has not begun") {
     const PageStudy study;
     const auto failed = study.trials(6, [](std::size_t) { return 0.0; });
     const std::string page = html_report(study.setup, failed, "nothing_starts");
-    CHECK(has(page, "<div class=\"verdict nothing_passes\"><p><strong>Nothing can be recommended.</strong></p>"));
+    CHECK(has(page,
+              "<div class=\"verdict nothing_passes\"><p><strong>Nothing can be "
+              "recommended.</strong></p>"));
     CHECK(has(page, "<details open><summary>out_of_memory: 6 trials</summary>"));
     CHECK(has(page, "<pre>line one\nline two\n</pre>"));
     CHECK_FALSE(has(page, "id=\"command\""));
@@ -175,7 +198,8 @@ TEST_CASE("page: a study in which everything failed, and one that has not begun"
 TEST_CASE("headline: the default alone is not called better than what nobody has measured") {
     const PageStudy study;
     const auto rate = [](std::size_t) { return 1000.0; };
-    CHECK(headline_of(study.setup, study.trials(1, rate)).reason == "Nothing but the default has been measured yet.");
+    CHECK(headline_of(study.setup, study.trials(1, rate)).reason ==
+          "Nothing but the default has been measured yet.");
     CHECK(has(headline_of(study.setup, study.trials(2, rate)).reason, "Nothing measured gains"));
 }
 
@@ -186,7 +210,8 @@ TEST_CASE("headline: a strategy that is to measure all says how many it measured
     const std::string some = " What was not tried: 2 of 6 configurations were measured.";
     CHECK(headline_of(study.setup, study.trials(2, rate)).reason.ends_with(some));
     CHECK(headline_of(study.setup, study.trials(2, fails)).reason.ends_with(some));
-    CHECK(has(html_report(study.setup, study.trials(2, rate), ""), "What was not tried: 2 of 6 configurations were measured."));
+    CHECK(has(html_report(study.setup, study.trials(2, rate), ""),
+              "What was not tried: 2 of 6 configurations were measured."));
     CHECK_FALSE(has(headline_of(study.setup, study.trials(6, rate)).reason, "not tried"));
     const PageStudy other(replaced(page_study, "strategy: exhaustive", "strategy: random"));
     CHECK_FALSE(has(headline_of(other.setup, other.trials(2, rate)).reason, "not tried"));
@@ -194,7 +219,8 @@ TEST_CASE("headline: a strategy that is to measure all says how many it measured
 
 TEST_CASE("page: a server's page follows its events, and asks nobody else") {
     const PageStudy study;
-    const auto trials = study.trials(6, [](std::size_t i) { return 1000.0 + static_cast<double>(i); });
+    const auto trials =
+        study.trials(6, [](std::size_t i) { return 1000.0 + static_cast<double>(i); });
     const std::string live = live_page(study.setup, trials, "", true, "1");
     CHECK(has(live, "; connect-src 'self'\">"));
     CHECK(has(live, "data-version=\"1\""));
@@ -206,26 +232,31 @@ TEST_CASE("page: a server's page follows its events, and asks nobody else") {
 
 TEST_CASE("page: each drawing has its data as a table, and latencies at percentiles") {
     const PageStudy study(page_study + "decision: published\n");
-    auto trials = study.trials(6, [](std::size_t i) { return i == 4 ? 0.0 : 1000.0 + 100 * static_cast<double>(i); });
+    auto trials = study.trials(
+        6, [](std::size_t i) { return i == 4 ? 0.0 : 1000.0 + 100 * static_cast<double>(i); });
     for (Trial& trial : trials) {
         if (trial.measurement() == nullptr) continue;
         Measurement more = *trial.measurement();
-        more.metrics["time_to_first_token_p50_seconds"] = {0.2 + 0.01 * static_cast<double>(trial.id)};
+        more.metrics["time_to_first_token_p50_seconds"] = {0.2 +
+                                                           0.01 * static_cast<double>(trial.id)};
         more.metrics["client_send_lag_p50_seconds"] = {0.1};
         more.metrics["client_send_lag_p99_seconds"] = {0.1};
         trial.outcome = std::move(more);
     }
     const std::string page = html_report(study.setup, trials, "trials_spent");
     CHECK(unbalanced(page).empty());
-    for (const char* title : {"The path of the search as a table", "The trade-off as a table", "Latencies as a table"})
+    for (const char* title :
+         {"The path of the search as a table", "The trade-off as a table", "Latencies as a table"})
         CHECK(has(page, "<summary>" + std::string(title) + "</summary>"));
     for (const char* chart : {"path", "cost", "trade", "latency-0", "parallel"})
         CHECK(times_in(page, "<figure data-chart=\"" + std::string(chart) + "\"") == 1);
     CHECK(has(page, "<td>4</td><td class=\"text\">"));
     CHECK(has(page, "<td>out_of_memory</td>"));
-    CHECK(has(page, "<tr data-metric=\"4\"><td>TTFT p50 (ms)</td><td>200.00</td><td>250.00</td></tr>"));
+    CHECK(has(page,
+              "<tr data-metric=\"4\"><td>TTFT p50 (ms)</td><td>200.00</td><td>250.00</td></tr>"));
     const nlohmann::json data = data_in(page);
-    CHECK(data["latencies"] == nlohmann::json::parse(R"([{"title":"TTFT","levels":["p50","p95"],"metrics":[4,1]}])"));
+    CHECK(data["latencies"] ==
+          nlohmann::json::parse(R"([{"title":"TTFT","levels":["p50","p95"],"metrics":[4,1]}])"));
     CHECK(data["goal"] == "total tokens/s");
     CHECK(data["parameters"][1]["name"] == "max_num_seqs");
     CHECK(data["parameters"][1]["values"] == nlohmann::json::parse(R"(["64","128","256"])"));
@@ -236,14 +267,18 @@ TEST_CASE("page: each drawing has its data as a table, and latencies at percenti
 }
 
 TEST_CASE("page: five hundred trials stay a small page") {
-    std::string text =
-        replaced(page_study, "{choice: [64, 128, 256], ordered: true, default: 64}", "{int: {low: 1, high: 300}, default: 1}");
+    std::string text = replaced(page_study, "{choice: [64, 128, 256], ordered: true, default: 64}",
+                                "{int: {low: 1, high: 300}, default: 1}");
     const PageStudy study(text);
-    auto trials = study.trials(500, [](std::size_t i) { return i % 7 == 6 ? 0.0 : 1000.0 + static_cast<double>((i * 37) % 211); });
+    auto trials = study.trials(500, [](std::size_t i) {
+        return i % 7 == 6 ? 0.0 : 1000.0 + static_cast<double>((i * 37) % 211);
+    });
     for (Trial& trial : trials) {  // a hundred metrics, as a load test has
         if (trial.measurement() == nullptr) continue;
         Measurement more = *trial.measurement();
-        for (int k = 0; k < 100; ++k) more.metrics["metric_number_" + std::to_string(k)] = {1.0 / 3 + k + static_cast<double>(trial.id)};
+        for (int k = 0; k < 100; ++k)
+            more.metrics["metric_number_" + std::to_string(k)] = {1.0 / 3 + k +
+                                                                  static_cast<double>(trial.id)};
         trial.outcome = std::move(more);
     }
     const std::string page = html_report(study.setup, trials, "trials_spent");
@@ -254,17 +289,21 @@ TEST_CASE("page: five hundred trials stay a small page") {
 
 TEST_CASE("page: logs, names and findings of others stay text") {
     const std::string hostile =
-        "</script><script>alert(1)</script><img src=x onerror=alert(2)>\" onfocus='alert(3)' &lt; \x1b]52;c;ZXZpbA==\x07 \xFF";
+        "</script><script>alert(1)</script><img src=x onerror=alert(2)>\" onfocus='alert(3)' &lt; "
+        "\x1b]52;c;ZXZpbA==\x07 \xFF";
     const PageStudy study(replaced(page_study, "study: page\nmodel: org/m",
-                                   "study: \"<b>page\"\nmodel: \"<img src=x onerror=alert(4)>\"\nnotes: [\"<script>alert(5)</script>\"]"));
-    auto trials = study.trials(4, [](std::size_t i) { return 1000.0 + 100 * static_cast<double>(i); });
+                                   "study: \"<b>page\"\nmodel: \"<img src=x "
+                                   "onerror=alert(4)>\"\nnotes: [\"<script>alert(5)</script>\"]"));
+    auto trials =
+        study.trials(4, [](std::size_t i) { return 1000.0 + 100 * static_cast<double>(i); });
     trials[1].outcome = Failure{FailureKind::other, hostile, "", {hostile, "<!-- "}};
     Measurement odd = *trials[2].measurement();
     odd.validity = {Verdict::suspect, {{"<i>id", hostile, hostile, hostile}}};
     odd.metrics["<u>metric"] = {1};
     trials[2].outcome = odd;
     const std::string page = html_report(study.setup, trials, "<em>because");
-    for (const char* live : {"<script>alert", "<img", "<b>", "<i>", "<u>", "<em>", "<!--", "\x1b", "\xFF"}) {
+    for (const char* live :
+         {"<script>alert", "<img", "<b>", "<i>", "<u>", "<em>", "<!--", "\x1b", "\xFF"}) {
         INFO(live);
         CHECK_FALSE(has(page, live));
     }
@@ -273,7 +312,8 @@ TEST_CASE("page: logs, names and findings of others stay text") {
     CHECK(times_in(page, "<script") == scripts);
     CHECK(times_in(page, "</script>") == scripts);
     CHECK(unbalanced(page).empty());
-    CHECK(has(data_in(page)["report"]["failures"][0]["message"].get<std::string>(), "</script><script>alert(1)"));
+    CHECK(has(data_in(page)["report"]["failures"][0]["message"].get<std::string>(),
+              "</script><script>alert(1)"));
 }
 
 TEST_CASE("page: ticks are round numbers, labels have the digits that tell them apart") {

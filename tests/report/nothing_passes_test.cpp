@@ -20,14 +20,19 @@ namespace {
 
 /// A table searched wholly, and what is said of it.
 struct Said {
-    Said(const std::string& table, const std::string& objective, const std::string& workloads = "") {
-        folder.write("toy.yaml", toy_engine("  bits: {concept: quantization, flag: --bits, choice: [none, fp8], default: none}\n"));
+    Said(const std::string& table, const std::string& objective,
+         const std::string& workloads = "") {
+        folder.write("toy.yaml", toy_engine("  bits: {concept: quantization, flag: --bits, choice: "
+                                            "[none, fp8], default: none}\n"));
         folder.write("t.csv", table);
-        const std::string workload = "{workload: w, dataset: {kind: random, input_tokens: 8, output_tokens: 8}}";
+        const std::string workload =
+            "{workload: w, dataset: {kind: random, input_tokens: 8, output_tokens: 8}}";
         const auto file = folder.write(
-            "study.yaml", "study: s\nmodel: org/m\nengine: toy\nworkloads: [" + (workloads.empty() ? workload : workloads) +
-                              "]\nobjective: " + objective + "\nspace: {seqs: {choice: [8, 16, 32]}, bits: {choice: [none, fp8]}}\n" +
-                              "strategy: exhaustive\nevaluator: {replay: {table: t.csv, unmeasured: exclude}}\n");
+            "study.yaml",
+            "study: s\nmodel: org/m\nengine: toy\nworkloads: [" +
+                (workloads.empty() ? workload : workloads) + "]\nobjective: " + objective +
+                "\nspace: {seqs: {choice: [8, 16, 32]}, bits: {choice: [none, fp8]}}\n" +
+                "strategy: exhaustive\nevaluator: {replay: {table: t.csv, unmeasured: exclude}}\n");
         const StudySetup setup = set_up(load_study(file, Catalogue(folder.path())));
         MemoryJournal journal;
         Study study(*setup.problem, *setup.strategy, journal);
@@ -48,24 +53,31 @@ struct Said {
 };
 
 const std::string limited =
-    "{maximize: total_tokens_per_second, limits: [\"success_ratio >= 0.99\", \"time_to_first_token_p95_seconds <= 100ms\"]}";
+    "{maximize: total_tokens_per_second, limits: [\"success_ratio >= 0.99\", "
+    "\"time_to_first_token_p95_seconds <= 100ms\"]}";
 const std::string columns =
-    "seqs,bits,status,message,total_tokens_per_second,success_ratio,time_to_first_token_p95_seconds,verdict,findings\n";
+    "seqs,bits,status,message,total_tokens_per_second,success_ratio,time_to_first_token_p95_"
+    "seconds,verdict,findings\n";
 
 }  // namespace
 
-TEST_CASE("nothing passes: the nearest configuration is named with its limits, by how much, and what to loosen", "[verdict]") {
-    const Said said(columns +
-                        "8,none,ok,,1000,1,0.2,,\n16,none,ok,,1500,0.98,0.1234,,\n32,none,ok,,2000,0.6,0.05,,\n"
-                        "8,fp8,out_of_memory,no room,,,,,\n",
-                    limited);
+TEST_CASE(
+    "nothing passes: the nearest configuration is named with its limits, by how much, and what to "
+    "loosen",
+    "[verdict]") {
+    const Said said(
+        columns +
+            "8,none,ok,,1000,1,0.2,,\n16,none,ok,,1500,0.98,0.1234,,\n32,none,ok,,2000,0.6,0.05,,\n"
+            "8,fp8,out_of_memory,no room,,,,,\n",
+        limited);
     CHECK(said.headline.conclusion == Conclusion::nothing_passes);
-    CHECK(
-        said.headline.reason ==
-        "No measured configuration passes. Nearest is seqs = 16: it breaks time_to_first_token_p95_seconds <= 100 ms by 23.4 %: 123.4 ms, "
-        "success_ratio >= 0.99 by 1 %: 0.98. 1 trial failed, out_of_memory: no room.");
+    CHECK(said.headline.reason ==
+          "No measured configuration passes. Nearest is seqs = 16: it breaks "
+          "time_to_first_token_p95_seconds <= 100 ms by 23.4 %: 123.4 ms, "
+          "success_ratio >= 0.99 by 1 %: 0.98. 1 trial failed, out_of_memory: no room.");
     CHECK(said.headline.advice ==
-          "It passes with 'time_to_first_token_p95_seconds <= 124 ms' and 'success_ratio >= 0.98'. Loosen that far or "
+          "It passes with 'time_to_first_token_p95_seconds <= 124 ms' and 'success_ratio >= 0.98'. "
+          "Loosen that far or "
           "widen the space, then run the study in a new folder.");
     const auto& closest = said.json.at("closest");
     CHECK(closest["configuration"]["seqs"] == 16);
@@ -73,11 +85,13 @@ TEST_CASE("nothing passes: the nearest configuration is named with its limits, b
     CHECK(closest["broken"][0]["at_most"] == 0.1);
     CHECK(closest["broken"][0]["value"] == 0.1234);
     CHECK(closest["broken"][0]["passes_with"] == 0.124);
-    CHECK(has(said.text, "it breaks time_to_first_token_p95_seconds <= 100 ms by 23.4 %: 123.4 ms"));
+    CHECK(
+        has(said.text, "it breaks time_to_first_token_p95_seconds <= 100 ms by 23.4 %: 123.4 ms"));
     CHECK(has(said.html, "Nearest is seqs = 16"));
 }
 
-TEST_CASE("nothing passes: a loosened bound keeps the value, whatever its size and sign", "[verdict]") {
+TEST_CASE("nothing passes: a loosened bound keeps the value, whatever its size and sign",
+          "[verdict]") {
     for (const double value : {1234.5, 0.99, 0.12345, -3.217, 1e-7, 7e12, 0.0})
         for (const bool at_least : {true, false}) {
             const BrokenLimit broken{{"m", at_least, value + (at_least ? 1 : -1)}, "", value, 1};
@@ -86,68 +100,97 @@ TEST_CASE("nothing passes: a loosened bound keeps the value, whatever its size a
         }
 }
 
-TEST_CASE("nothing passes: where all failed or the audit refused all, the commonest cause is said", "[verdict]") {
+TEST_CASE("nothing passes: where all failed or the audit refused all, the commonest cause is said",
+          "[verdict]") {
     const Said failed(columns +
-                          "8,none,rejected_flags,unknown flag --x,,,,,\n16,none,out_of_memory,no room for 3 blocks,,,,,\n"
+                          "8,none,rejected_flags,unknown flag --x,,,,,\n16,none,out_of_memory,no "
+                          "room for 3 blocks,,,,,\n"
                           "32,none,out_of_memory,no room,,,,,\n",
                       limited);
-    CHECK(failed.headline.reason == "No measured configuration passes. 3 trials failed, most often out_of_memory: no room for 3 blocks.");
+    CHECK(failed.headline.reason ==
+          "No measured configuration passes. 3 trials failed, most often out_of_memory: no room "
+          "for 3 blocks.");
     CHECK(failed.json.at("closest").is_null());
     const Said alone(columns + "8,none,out_of_memory,no room,,,,,\n", limited);
-    CHECK(alone.headline.reason == "The default does not pass, and nothing else was tried. 1 trial failed, out_of_memory: no room.");
+    CHECK(alone.headline.reason ==
+          "The default does not pass, and nothing else was tried. 1 trial failed, out_of_memory: "
+          "no room.");
     // The default fails and all others are refused by the audit.
-    const Said unsound(columns +
-                           "8,none,out_of_memory,no room,,,,,\n16,none,ok,,1000,1,0.05,unsound,physics\n32,none,ok,,1000,1,0.05,unsound,"
-                           "physics\n",
-                       limited);
+    const Said unsound(
+        columns +
+            "8,none,out_of_memory,no "
+            "room,,,,,\n16,none,ok,,1000,1,0.05,unsound,physics\n32,none,ok,,1000,1,0.05,unsound,"
+            "physics\n",
+        limited);
     CHECK(has(unsound.headline.reason, "The audit refuses 2 measurements, for physics"));
     CHECK(has(unsound.headline.reason, "1 trial failed, out_of_memory: no room."));
     // What makes them unsound stands first; a warning that most of them share is not the cause.
-    const Said warned(columns +
-                          "8,none,ok,,1000,1,0.05,unsound,physics client\n16,none,ok,,1000,1,0.05,unsound,physics client\n32,none,ok,,1000,"
-                          "1,0.05,unsound,client\n",
-                      limited);
+    const Said warned(
+        columns +
+            "8,none,ok,,1000,1,0.05,unsound,physics "
+            "client\n16,none,ok,,1000,1,0.05,unsound,physics client\n32,none,ok,,1000,"
+            "1,0.05,unsound,client\n",
+        limited);
     CHECK(has(warned.headline.reason, "physics"));
 }
 
-TEST_CASE("nothing passes: a limit of several workloads is loosened for the worst of them", "[verdict]") {
+TEST_CASE("nothing passes: a limit of several workloads is loosened for the worst of them",
+          "[verdict]") {
     const Said said(
-        "seqs,bits,workload,status,total_tokens_per_second,time_to_first_token_p95_seconds\n8,none,a,ok,1000,0.15\n"
+        "seqs,bits,workload,status,total_tokens_per_second,time_to_first_token_p95_seconds\n8,none,"
+        "a,ok,1000,0.15\n"
         "8,none,b,ok,1000,0.3\n",
-        "{maximize: total_tokens_per_second, limits: [\"time_to_first_token_p95_seconds <= 100ms\"]}",
-        "{workload: a, dataset: {kind: random, input_tokens: 8, output_tokens: 8}}, {workload: b, dataset: {kind: random, "
+        "{maximize: total_tokens_per_second, limits: [\"time_to_first_token_p95_seconds <= "
+        "100ms\"]}",
+        "{workload: a, dataset: {kind: random, input_tokens: 8, output_tokens: 8}}, {workload: b, "
+        "dataset: {kind: random, "
         "input_tokens: 8, output_tokens: 8}}");
     CHECK(has(said.headline.reason, "by 200 %: 300 ms on b"));
     CHECK(has(said.headline.advice, "'time_to_first_token_p95_seconds <= 300 ms'"));
 }
 
-TEST_CASE("other work: reports name both lengths and say what a changed quantization looks like", "[verdict]") {
-    const std::string head = "seqs,bits,status,requests_per_second,successful_requests,input_tokens,output_tokens\n";
-    const Said said(head + "8,none,ok,10,4000,80000,128000\n8,fp8,ok,20,4000,80000,64000\n", "{maximize: requests_per_second}");
+TEST_CASE("other work: reports name both lengths and say what a changed quantization looks like",
+          "[verdict]") {
+    const std::string head =
+        "seqs,bits,status,requests_per_second,successful_requests,input_tokens,output_tokens\n";
+    const Said said(head + "8,none,ok,10,4000,80000,128000\n8,fp8,ok,20,4000,80000,64000\n",
+                    "{maximize: requests_per_second}");
     CHECK(said.headline.conclusion == Conclusion::inconclusive);
-    CHECK(
-        said.headline.reason ==
-        "What looks best (bits = fp8) did other work than the default: 16 output tokens a request, 32 with the default. bits changes what "
-        "the model computes, and nobody compared the answers: answers of another length are what a broken quantization looks like.");
+    CHECK(said.headline.reason ==
+          "What looks best (bits = fp8) did other work than the default: 16 output tokens a "
+          "request, 32 with the default. bits changes what "
+          "the model computes, and nobody compared the answers: answers of another length are what "
+          "a broken quantization looks like.");
     CHECK(has(said.headline.advice, "'ignore_eos: true'"));
     CHECK(said.json["other_work"][0]["mean"] == 16);
     CHECK(said.json["other_work"][0]["default"] == 32);
     CHECK(has(said.text,
-              "Other work: bits = fp8 had requests of other lengths, beyond noise (16 output tokens a request, 32 with the default)"));
+              "Other work: bits = fp8 had requests of other lengths, beyond noise (16 output "
+              "tokens a request, 32 with the default)"));
     CHECK(has(said.html, "What bits = fp8 would give for the same work"));
     // The winner's lengths stand beside the default's.
-    const Said equal(head + "8,none,ok,10,4000,80000,128000\n16,none,ok,20,4000,80000,128000\n", "{maximize: requests_per_second}");
+    const Said equal(head + "8,none,ok,10,4000,80000,128000\n16,none,ok,20,4000,80000,128000\n",
+                     "{maximize: requests_per_second}");
     CHECK(equal.headline.conclusion == Conclusion::recommended);
-    CHECK(has(equal.text, "Tokens a request: 20 in and 32 out with the default, 20 in and 32 out with the recommendation."));
+    CHECK(has(equal.text,
+              "Tokens a request: 20 in and 32 out with the default, 20 in and 32 out with the "
+              "recommendation."));
     CHECK(equal.json["other_work"].empty());
 }
 
 TEST_CASE("speculation: reports say how many guesses were right, of the recommendation first") {
-    const std::string head = "seqs,bits,status,total_tokens_per_second,server_drafted_tokens,server_accepted_tokens\n";
-    const Said said(head + "8,none,ok,1000,,\n16,none,ok,1500,2000,300\n32,none,ok,2000,4000,2000\n32,fp8,ok,900,0,0\n",
+    const std::string head =
+        "seqs,bits,status,total_tokens_per_second,server_drafted_tokens,server_accepted_tokens\n";
+    const Said said(head +
+                        "8,none,ok,1000,,\n16,none,ok,1500,2000,300\n32,none,ok,2000,4000,2000\n32,"
+                        "fp8,ok,900,0,0\n",
                     "{maximize: total_tokens_per_second}");
-    const std::string of_winner = "Speculation, as the engine counts: 2000 of 4000 guessed tokens (50 %) were right, with seqs = 32.";
-    const std::string of_other = "Speculation, as the engine counts: 300 of 2000 guessed tokens (15 %) were right, with seqs = 16.";
+    const std::string of_winner =
+        "Speculation, as the engine counts: 2000 of 4000 guessed tokens (50 %) were right, with "
+        "seqs = 32.";
+    const std::string of_other =
+        "Speculation, as the engine counts: 300 of 2000 guessed tokens (15 %) were right, with "
+        "seqs = 16.";
     CHECK(has(said.html, of_winner));
     const std::size_t winner = said.text.find(of_winner);
     REQUIRE(winner != std::string::npos);
@@ -157,8 +200,10 @@ TEST_CASE("speculation: reports say how many guesses were right, of the recommen
 }
 
 TEST_CASE("differences: reports state them in the metric's unit, and never a share", "[verdict]") {
-    const Said said("seqs,bits,status,profit\n8,none,ok,-2\n8,none,ok,-2.1\n16,none,ok,3\n16,none,ok,3.1\n32,none,ok,0\n32,none,ok,0.1\n",
-                    "{maximize: profit}");
+    const Said said(
+        "seqs,bits,status,profit\n8,none,ok,-2\n8,none,ok,-2.1\n16,none,ok,3\n16,none,ok,3.1\n32,"
+        "none,ok,0\n32,none,ok,0.1\n",
+        "{maximize: profit}");
     CHECK(said.headline.title == "Recommended: better by 5.1 in profit than the default");
     CHECK(has(said.headline.reason, "95 % interval +"));
     CHECK_FALSE(has(said.headline.reason, "%."));
@@ -171,8 +216,11 @@ TEST_CASE("differences: reports state them in the metric's unit, and never a sha
 
 TEST_CASE("report: what a better model gains in quality is no negative loss") {
     const auto note = [](const std::string& drop) {
-        const Said said("seqs,bits,status,total_tokens_per_second,quality_drop\n8,none,ok,1000,0\n16,fp8,ok,1500," + drop + "\n",
-                        "{maximize: total_tokens_per_second}");
+        const Said said(
+            "seqs,bits,status,total_tokens_per_second,quality_drop\n8,none,ok,1000,0\n16,fp8,ok,"
+            "1500," +
+                drop + "\n",
+            "{maximize: total_tokens_per_second}");
         REQUIRE(said.headline.conclusion == Conclusion::recommended);
         const auto at = said.text.find("- Quality: ");
         return at == std::string::npos ? "" : said.text.substr(at, said.text.find(" (", at) - at);
@@ -182,9 +230,10 @@ TEST_CASE("report: what a better model gains in quality is no negative loss") {
 }
 
 TEST_CASE("suspect results: the verdict says so, of all results, of the winner or of the default") {
-    const auto table = [](const std::string& of_default, const std::string& of_winner, const std::string& of_other) {
-        return columns + "8,none,ok,,1000,1,0.05," + of_default + "\n16,none,ok,,1500,1,0.05," + of_winner + "\n32,none,ok,,1100,1,0.05," +
-               of_other + "\n";
+    const auto table = [](const std::string& of_default, const std::string& of_winner,
+                          const std::string& of_other) {
+        return columns + "8,none,ok,,1000,1,0.05," + of_default + "\n16,none,ok,,1500,1,0.05," +
+               of_winner + "\n32,none,ok,,1100,1,0.05," + of_other + "\n";
     };
     const std::string suspect = "suspect,peak", sound = "sound,";
     const Said all(table(suspect, suspect, suspect), limited);
@@ -195,7 +244,8 @@ TEST_CASE("suspect results: the verdict says so, of all results, of the winner o
     const Said winner(table(sound, suspect, sound), limited);
     CHECK(has(winner.headline.reason, "Its measurement is suspect (peak)."));
     CHECK(winner.headline.advice == "Find out why before you serve this.");
-    CHECK(has(Said(table(suspect, sound, sound), limited).headline.reason, "The default's measurement is suspect (peak)."));
+    CHECK(has(Said(table(suspect, sound, sound), limited).headline.reason,
+              "The default's measurement is suspect (peak)."));
     const Said loser(table(sound, sound, suspect), limited);
     CHECK_FALSE(has(loser.headline.reason, "suspect"));
     CHECK(loser.headline.advice == "Serve this.");

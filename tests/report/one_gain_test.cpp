@@ -21,7 +21,8 @@ using namespace servetune::test;
 namespace {
 
 /// The cells of the first line of a Markdown text that begins and ends so.
-std::vector<std::string> cells_of_line(const std::string& text, const std::string& begin, const std::string& end) {
+std::vector<std::string> cells_of_line(const std::string& text, const std::string& begin,
+                                       const std::string& end) {
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) {
         if (!line.starts_with(begin) || !line.ends_with(end)) continue;
@@ -40,9 +41,12 @@ TEST_CASE("one gain: headline, JSON, tables and page agree, in a search by any s
         INFO(strategy);
         const TemporaryFolder folder;
         const Catalogue catalogue(search_spaces);
-        const std::filesystem::path file =
-            folder.write("study.yaml", "space: {mode: {choice: [slow, fast]}}\nobjective: {maximize: rate}\nstrategy: " + strategy + "\n");
-        const StudySetup setup = set_up(load_study(file, catalogue, "", MeasuredBy::outside), folder.path() / "out");
+        const std::filesystem::path file = folder.write(
+            "study.yaml",
+            "space: {mode: {choice: [slow, fast]}}\nobjective: {maximize: rate}\nstrategy: " +
+                strategy + "\n");
+        const StudySetup setup =
+            set_up(load_study(file, catalogue, "", MeasuredBy::outside), folder.path() / "out");
         MemoryJournal journal;
         Study study(*setup.problem, *setup.strategy, journal);
         int told = 0;
@@ -50,27 +54,40 @@ TEST_CASE("one gain: headline, JSON, tables and page agree, in a search by any s
             const bool fast = *trial->configuration.find("mode") == Value("fast");
             const double usual = 1000 + ++told % 3;
             // The search was unlucky; the rounds say 5 %.
-            study.tell(trial->id, Measurement{{{"rate", {usual * (!fast ? 1 : confirms(*trial) ? 1.05 : 1.02)}}}});
+            study.tell(trial->id, Measurement{{{"rate",
+                                                {usual * (!fast              ? 1
+                                                          : confirms(*trial) ? 1.05
+                                                                             : 1.02)}}}});
         }
         const Reports reports = all_reports(setup, study.trials(), "");
-        const auto gain = nlohmann::json::parse(reports.json).at("recommended").at("gain").at("value").get<double>();
+        const auto gain = nlohmann::json::parse(reports.json)
+                              .at("recommended")
+                              .at("gain")
+                              .at("value")
+                              .get<double>();
         CHECK(gain == Approx(0.05).margin(0.003));
         const std::string stated = percent(gain);
         INFO(reports.markdown);
         CHECK(has(reports.markdown, "**Recommended: " + stated + " over the default**"));
-        const std::vector<std::string> before_and_after = cells_of_line(reports.markdown, "| measured outside |", "|");
+        const std::vector<std::string> before_and_after =
+            cells_of_line(reports.markdown, "| measured outside |", "|");
         REQUIRE(before_and_after.size() > 5);
         CHECK(before_and_after[4] == " " + stated + " ");
-        CHECK(std::stod(before_and_after[3]) / std::stod(before_and_after[2]) == Approx(1 + gain).margin(0.002));
+        CHECK(std::stod(before_and_after[3]) / std::stod(before_and_after[2]) ==
+              Approx(1 + gain).margin(0.002));
         const std::vector<std::string> result =
-            cells_of_line(reports.markdown, "| mode", strategy == "exhaustive" ? "recommended** |" : "worth having |");
-        const std::vector<std::string> carried = cells_of_line(reports.markdown, "| mode", "carried on** |");
+            cells_of_line(reports.markdown, "| mode",
+                          strategy == "exhaustive" ? "recommended** |" : "worth having |");
+        const std::vector<std::string> carried =
+            cells_of_line(reports.markdown, "| mode", "carried on** |");
         const std::vector<std::string>& row = result.empty() ? carried : result;
         REQUIRE(row.size() > 4);
         CHECK(row[3] == " " + stated + " ");
         CHECK(has(reports.markdown, "is by the rounds after the search"));
         std::size_t on_the_page = 0;
-        for (auto at = reports.html.find(stated); at != std::string::npos; at = reports.html.find(stated, at + 1)) ++on_the_page;
+        for (auto at = reports.html.find(stated); at != std::string::npos;
+             at = reports.html.find(stated, at + 1))
+            ++on_the_page;
         CHECK(on_the_page >= 3);  // the headline and two tables
     }
 }

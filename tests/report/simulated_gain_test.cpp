@@ -10,18 +10,23 @@
 using namespace servetune;
 using namespace servetune::test;
 
-TEST_CASE("report: a simulated figure without noise is not said to be noise, nor to lack an interval") {
+TEST_CASE(
+    "report: a simulated figure without noise is not said to be noise, nor to lack an interval") {
     const auto given_away = [](const std::string& evaluator) {
         const TemporaryFolder folder;
-        const StudySetup setup =
-            set_up(load_study(folder.write("s.yaml",
-                                           "study: s\nmodel: Qwen/Qwen3-8B\nhardware: h100-sxm\nengine: vllm\nstrategy: exhaustive\n"
-                                           "workloads: [{use: random, input_tokens: 64, output_tokens: 8, requests: 10}]\n"
-                                           "objective: {maximize: total_tokens_per_second}\nothers: default\n"
-                                           "space: {max_num_seqs: {choice: [8, 16]}, enforce_eager: {choice: [false, true]}}\nevaluator: " +
-                                               evaluator + "\n"),
-                              Catalogue(search_spaces)),
-                   folder.path() / "out");
+        const StudySetup setup = set_up(
+            load_study(
+                folder.write(
+                    "s.yaml",
+                    "study: s\nmodel: Qwen/Qwen3-8B\nhardware: h100-sxm\nengine: vllm\nstrategy: "
+                    "exhaustive\n"
+                    "workloads: [{use: random, input_tokens: 64, output_tokens: 8, requests: 10}]\n"
+                    "objective: {maximize: total_tokens_per_second}\nothers: default\n"
+                    "space: {max_num_seqs: {choice: [8, 16]}, enforce_eager: {choice: [false, "
+                    "true]}}\nevaluator: " +
+                        evaluator + "\n"),
+                Catalogue(search_spaces)),
+            folder.path() / "out");
         MemoryJournal journal;
         Study study(*setup.problem, *setup.strategy, journal);
         for (int i = 0; i < 60; ++i) {
@@ -29,7 +34,8 @@ TEST_CASE("report: a simulated figure without noise is not said to be noise, nor
             if (!trial) break;
             const bool more = *trial->configuration.find("max_num_seqs") == Value(std::int64_t{16});
             const bool eager = *trial->configuration.find("enforce_eager") == Value(true);
-            study.tell(trial->id, Measurement{{{"total_tokens_per_second", {more ? eager ? 1220.0 : 1200.0 : 1000.0}}}});
+            study.tell(trial->id, Measurement{{{"total_tokens_per_second",
+                                                {more ? eager ? 1220.0 : 1200.0 : 1000.0}}}});
             if (static_cast<double>(study.trials().size()) == setup.problem->feasible.size()) break;
         }
         return headline_of(setup, study.trials()).given_away;

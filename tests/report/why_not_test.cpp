@@ -19,18 +19,22 @@ namespace {
 
 struct AskedStudy {
     explicit AskedStudy(const std::string& more = "")
-        : setup(set_up(load_study(folder.write("study.yaml",
-                                               "space: {mode: {choice: [slow, fast, wild]}, size: {choice: [1, 2, 4]}}\n"
-                                               "objective: {maximize: rate}\nstrategy: exhaustive\n" +
-                                                   more),
-                                  Catalogue(search_spaces), "", MeasuredBy::outside),
-                       folder.path() / "out")) {}
+        : setup(set_up(
+              load_study(
+                  folder.write(
+                      "study.yaml",
+                      "space: {mode: {choice: [slow, fast, wild]}, size: {choice: [1, 2, 4]}}\n"
+                      "objective: {maximize: rate}\nstrategy: exhaustive\n" +
+                          more),
+                  Catalogue(search_spaces), "", MeasuredBy::outside),
+              folder.path() / "out")) {}
 
     /// Tells the first trials of a run that has a budget of 60.
     void tell(std::size_t trials, const std::function<Outcome(const Trial&)>& outcome) {
         Study study(*setup.problem, *setup.strategy, journal);
         for (std::size_t i = 0; i < trials; ++i)
-            if (const auto trial = study.ask({.trials = 60})) study.tell(trial->id, outcome(*trial));
+            if (const auto trial = study.ask({.trials = 60}))
+                study.tell(trial->id, outcome(*trial));
     }
     [[nodiscard]] std::pair<std::string, nlohmann::json> why_not(const Assignment& changes) const {
         const ExplainReport report = explain_why_not(setup, journal.trials(), changes);
@@ -45,7 +49,8 @@ struct AskedStudy {
 Outcome tokens_of(const Trial& trial) {
     const double noise = 1 + 0.001 * static_cast<double>(trial.id % 3);
     const bool fast = *trial.configuration.find("mode") == Value("fast");
-    if (*trial.configuration.find("mode") == Value("wild")) return Failure{FailureKind::other, "too wild"};
+    if (*trial.configuration.find("mode") == Value("wild"))
+        return Failure{FailureKind::other, "too wild"};
     return Measurement{{{"rate", {(fast ? 1200 : 1000) * noise}}}};
 }
 
@@ -69,7 +74,9 @@ TEST_CASE("why not: every rule that it breaks is told") {
 }
 
 TEST_CASE("why not: the nearest configuration that the rules allow keeps what was asked for") {
-    AskedStudy study("constraints:\n  - {require: \"size <= 2 or mode in ['slow', 'wild']\", because: it is too large}\n");
+    AskedStudy study(
+        "constraints:\n  - {require: \"size <= 2 or mode in ['slow', 'wild']\", because: it is too "
+        "large}\n");
     study.tell(60, tokens_of);
     const auto [text, json] = study.why_not({{"size", std::int64_t{4}}});
     CAPTURE(text);

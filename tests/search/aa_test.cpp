@@ -42,11 +42,13 @@ TEST_CASE("where nothing is better a study seldom says that something is", "[dec
     CHECK(false_gains("random", 0.03, 60) <= 4);    // 18 by plain intervals
 }
 
-TEST_CASE("of 200 studies where nothing is better at most one in fifty says that something is", "[.long]") {
+TEST_CASE("of 200 studies where nothing is better at most one in fifty says that something is",
+          "[.long]") {
     for (const std::string strategy : {"bayesian", "random", "local_search"})
         for (const double cv : {0.01, 0.03, 0.1}) {
             const std::size_t changed = false_gains(strategy, cv, 200);
-            std::cout << strategy << ", noise " << cv * 100 << " %: " << changed << " false gains in 200 studies\n";
+            std::cout << strategy << ", noise " << cv * 100 << " %: " << changed
+                      << " false gains in 200 studies\n";
             CHECK(changed <= 8);  // P(more | 2 %) = 2 %
         }
 }

@@ -28,16 +28,19 @@ bool fails(const Configuration& configuration) { return TuningTask::fails(config
 double best_of(const Problem& problem) { return TuningTask().best(problem); }
 
 Answering noisy(double cv) {
-    return [cv](const Configuration& configuration, Rng& rng) { return TuningTask().measured(configuration, cv, rng); };
+    return [cv](const Configuration& configuration, Rng& rng) {
+        return TuningTask().measured(configuration, cv, rng);
+    };
 }
-std::vector<Trial> searched(const Problem& problem, const Strategy& strategy, std::size_t trials, std::uint64_t seed,
-                            const Answering& answer) {
+std::vector<Trial> searched(const Problem& problem, const Strategy& strategy, std::size_t trials,
+                            std::uint64_t seed, const Answering& answer) {
     return TuningTask::searched(problem, strategy, trials, seed, answer);
 }
 
 }  // namespace
 
-TEST_CASE("bayesian: margins are heeded while they were right of at least as many trials as wrong") {
+TEST_CASE(
+    "bayesian: margins are heeded while they were right of at least as many trials as wrong") {
     const auto entry = [](std::optional<double> margin, bool works) {
         ConfigurationEvidence result{engine_space().default_configuration(), {}, {}, 0, {}};
         result.works = works;
@@ -76,10 +79,14 @@ TEST_CASE("bayesian: an unsound measurement teaches no limit") {
 TEST_CASE("bayesian: nothing is believed of a source before something it knows has been measured") {
     const Problem problem(engine_space(), {metric}, {});
     const LevelGeometry geometry(problem.space);
-    ConfigurationEvidence entry{
-        problem.space.default_configuration(), geometry.encode(problem.space.default_configuration()), {100.0}, 1, {}};
+    ConfigurationEvidence entry{problem.space.default_configuration(),
+                                geometry.encode(problem.space.default_configuration()),
+                                {100.0},
+                                1,
+                                {}};
     entry.passes = entry.told = true;
-    const std::vector<std::vector<PriorBelief>> known{{PriorBelief{std::log(3000.0), std::nullopt}}};
+    const std::vector<std::vector<PriorBelief>> known{
+        {PriorBelief{std::log(3000.0), std::nullopt}}};
     for (const bool knows : {false, true}) {
         entry.beliefs = {knows ? PriorBelief{std::log(1000.0), std::nullopt} : PriorBelief{}};
         const FittedModels models(problem, {entry}, geometry, 0.03, {}, 1);
@@ -89,52 +96,70 @@ TEST_CASE("bayesian: nothing is believed of a source before something it knows h
 }
 
 TEST_CASE(
-    "bayesian: the start tries numbers near the default, not the far end of their scale, and nothing that takes more of the memory that "
+    "bayesian: the start tries numbers near the default, not the far end of their scale, and "
+    "nothing that takes more of the memory that "
     "ran out") {
-    const SearchSpace space({Parameter::integer("seqs", 16, 4096, Scale::log2).growing_memory(), Parameter::integer("step", 1, 40),
+    const SearchSpace space({Parameter::integer("seqs", 16, 4096, Scale::log2).growing_memory(),
+                             Parameter::integer("step", 1, 40),
                              Parameter::choice("backend", {"a", "b", "c"})});
     REQUIRE(space.default_configuration().text().find("seqs=16") != std::string::npos);
     const Problem problem(space, {metric}, {});
-    const auto history = searched(problem, Bayesian(), 4, 1, [](const Configuration&, Rng&) { return Measurement{{{metric, {100}}}}; });
+    const auto history = searched(problem, Bayesian(), 4, 1, [](const Configuration&, Rng&) {
+        return Measurement{{{metric, {100}}}};
+    });
     for (const Trial& trial : history) {
         CHECK(number(trial.configuration, "seqs") <= 256);
         CHECK(number(trial.configuration, "step") <= 14);
     }
-    const auto crashed = searched(problem, Bayesian(), 4, 1, [](const Configuration&, Rng&) -> Outcome {
-        return Failure{FailureKind::out_of_memory, "no room"};
-    });
+    const auto crashed =
+        searched(problem, Bayesian(), 4, 1, [](const Configuration&, Rng&) -> Outcome {
+            return Failure{FailureKind::out_of_memory, "no room"};
+        });
     for (std::size_t i = 1; i < crashed.size(); ++i) {
-        const bool only_more = number(crashed[i].configuration, "step") == 1 && text_of(*crashed[i].configuration.find("backend")) == "a";
+        const bool only_more = number(crashed[i].configuration, "step") == 1 &&
+                               text_of(*crashed[i].configuration.find("backend")) == "a";
         CHECK_FALSE(only_more);
     }
 }
 
 TEST_CASE(
-    "bayesian: an object that was asked about one problem is asked about an equal one, and about one that differs in its order only") {
+    "bayesian: an object that was asked about one problem is asked about an equal one, and about "
+    "one that differs in its order only") {
     const auto spaces = [](bool ordered) {
-        return SearchSpace({Parameter::choice("size", {"s", "m", "l", "xl"}, ordered), Parameter::integer("n", 1, 9)});
+        return SearchSpace({Parameter::choice("size", {"s", "m", "l", "xl"}, ordered),
+                            Parameter::integer("n", 1, 9)});
     };
     const auto answer = [](const Configuration& configuration, Rng&) {
         return Measurement{{{metric, {100 + number(configuration, "n")}}}};
     };
     const Bayesian kept;
     for (const bool ordered : {true, true, false}) {
-        const auto problem = std::make_unique<const Problem>(spaces(ordered), Objective{metric}, Decision{});
+        const auto problem =
+            std::make_unique<const Problem>(spaces(ordered), Objective{metric}, Decision{});
         const auto history = searched(*problem, kept, 8, 1, answer);
         const auto fresh = searched(*problem, Bayesian(), 8, 1, answer);
-        for (std::size_t i = 0; i < fresh.size(); ++i) CHECK(history[i].configuration == fresh[i].configuration);
+        for (std::size_t i = 0; i < fresh.size(); ++i)
+            CHECK(history[i].configuration == fresh[i].configuration);
     }
 }
 
 TEST_CASE("bayesian: integers of tens of thousands of levels are searched") {
-    const Problem problem(SearchSpace({Parameter::integer("tokens", 1024, 65536), Parameter::choice("backend", {"a", "b"})}), {metric}, {});
-    const auto history = TuningTask::studied(problem, Bayesian(), 30, 1, [](const Configuration& configuration, Rng&) {
-        return Measurement{{{metric, {1000 * std::exp(-std::pow((number(configuration, "tokens") - 40000) / 30000, 2))}}}};
-    });
+    const Problem problem(SearchSpace({Parameter::integer("tokens", 1024, 65536),
+                                       Parameter::choice("backend", {"a", "b"})}),
+                          {metric}, {});
+    const auto history = TuningTask::studied(
+        problem, Bayesian(), 30, 1, [](const Configuration& configuration, Rng&) {
+            return Measurement{
+                {{metric,
+                  {1000 *
+                   std::exp(-std::pow((number(configuration, "tokens") - 40000) / 30000, 2))}}}};
+        });
     CHECK(number(recommend(problem, history).recommended, "tokens") == Approx(40000).margin(4000));
 }
 
-TEST_CASE("bayesian: thirty noisy trials of which many would fail get within a few per cent of the best") {
+TEST_CASE(
+    "bayesian: thirty noisy trials of which many would fail get within a few per cent of the "
+    "best") {
     const Problem problem(engine_space(), {metric}, {});
     const double best = best_of(problem);
     std::vector<double> regrets;
@@ -146,7 +171,8 @@ TEST_CASE("bayesian: thirty noisy trials of which many would fail get within a f
         regrets.push_back(1 - truth(recommend(problem, history).recommended) / best);
         of_random.push_back(1 - truth(recommend(problem, drawn).recommended) / best);
         crashes.push_back(static_cast<double>(
-            std::count_if(history.begin(), history.end(), [](const Trial& trial) { return trial.failure() != nullptr; })));
+            std::count_if(history.begin(), history.end(),
+                          [](const Trial& trial) { return trial.failure() != nullptr; })));
     }
     INFO("random: " << median(of_random));
     CHECK(median(regrets) < 0.03);
@@ -158,16 +184,21 @@ TEST_CASE("bayesian: limits are learned, and what is recommended keeps them") {
     Objective objective{metric};
     objective.limits = {Limit::parse("time_to_first_token_p99_seconds <= 1")};
     const Problem problem(engine_space(), objective, {});
-    const auto wait = [](const Configuration& configuration) { return number(configuration, "tokens") / 16384; };  // up to 16384 tokens
+    const auto wait = [](const Configuration& configuration) {
+        return number(configuration, "tokens") / 16384;
+    };  // up to 16384 tokens
     const Bayesian strategy;
-    const auto history = TuningTask::studied(problem, strategy, 30, 3, [&](const Configuration& configuration, Rng& rng) -> Outcome {
-        if (fails(configuration)) return Failure{FailureKind::out_of_memory, "no room"};
-        return Measurement{{{metric, {truth(configuration) * std::exp(0.01 * rng.normal())}},
-                            {"time_to_first_token_p99_seconds", {wait(configuration) * std::exp(0.02 * rng.normal())}}}};
-    });
+    const auto history = TuningTask::studied(
+        problem, strategy, 30, 3, [&](const Configuration& configuration, Rng& rng) -> Outcome {
+            if (fails(configuration)) return Failure{FailureKind::out_of_memory, "no room"};
+            return Measurement{{{metric, {truth(configuration) * std::exp(0.01 * rng.normal())}},
+                                {"time_to_first_token_p99_seconds",
+                                 {wait(configuration) * std::exp(0.02 * rng.normal())}}}};
+        });
     double best = 0;
     problem.feasible.for_each([&](const Configuration& configuration) {
-        if (!fails(configuration) && wait(configuration) < 0.9) best = std::max(best, truth(configuration));
+        if (!fails(configuration) && wait(configuration) < 0.9)
+            best = std::max(best, truth(configuration));
         return true;
     });
     const Recommendation result = recommend(problem, history);
@@ -175,13 +206,19 @@ TEST_CASE("bayesian: limits are learned, and what is recommended keeps them") {
     CHECK(truth(result.recommended) > 0.92 * best);  // 21 of the 30 trials search
 }
 
-TEST_CASE("bayesian: no configuration twice where that tells nothing, none that failed, and an end when all are measured") {
-    Problem problem(SearchSpace({Parameter::choice("a", {"x", "y", "z"}), Parameter::integer("n", 1, 8)}), {metric}, {});
+TEST_CASE(
+    "bayesian: no configuration twice where that tells nothing, none that failed, and an end when "
+    "all are measured") {
+    Problem problem(
+        SearchSpace({Parameter::choice("a", {"x", "y", "z"}), Parameter::integer("n", 1, 8)}),
+        {metric}, {});
     problem.replicates_inform = false;
-    const auto history = searched(problem, Bayesian(), 100, 1, [](const Configuration& configuration, Rng&) -> Outcome {
-        if (configuration.fingerprint().bits % 3 == 0) return Failure{FailureKind::crashed_under_load, "gone"};
-        return Measurement{{{metric, {100 + number(configuration, "n")}}}};
-    });
+    const auto history = searched(
+        problem, Bayesian(), 100, 1, [](const Configuration& configuration, Rng&) -> Outcome {
+            if (configuration.fingerprint().bits % 3 == 0)
+                return Failure{FailureKind::crashed_under_load, "gone"};
+            return Measurement{{{metric, {100 + number(configuration, "n")}}}};
+        });
     std::set<Configuration> seen;
     for (const Trial& trial : history) CHECK(seen.insert(trial.configuration).second);
     CHECK(history.size() == 24);
@@ -189,21 +226,29 @@ TEST_CASE("bayesian: no configuration twice where that tells nothing, none that 
 
 TEST_CASE("bayesian: what is hard to learn from is borne") {
     const Problem problem(engine_space(), {metric}, {});
-    const auto constant = [](const Configuration&, Rng&) -> Outcome { return Measurement{{{metric, {1000}}}}; };
-    const auto all_fail = [](const Configuration&, Rng&) -> Outcome { return Failure{FailureKind::not_ready_in_time, "never"}; };
+    const auto constant = [](const Configuration&, Rng&) -> Outcome {
+        return Measurement{{{metric, {1000}}}};
+    };
+    const auto all_fail = [](const Configuration&, Rng&) -> Outcome {
+        return Failure{FailureKind::not_ready_in_time, "never"};
+    };
     const auto wide = [](const Configuration& configuration, Rng&) -> Outcome {
-        return Measurement{{{metric, {std::pow(10, -6 + 12 * std::log2(number(configuration, "tokens")) / 16)}}}};
+        return Measurement{
+            {{metric, {std::pow(10, -6 + 12 * std::log2(number(configuration, "tokens")) / 16)}}}};
     };
     const auto unsound = [](const Configuration&, Rng&) -> Outcome {
         return Measurement{{{metric, {1000}}}, {Verdict::unsound, {{"window", "", "", ""}}}};
     };
-    for (const Answering& answer : {Answering(constant), Answering(all_fail), Answering(wide), Answering(unsound)})
+    for (const Answering& answer :
+         {Answering(constant), Answering(all_fail), Answering(wide), Answering(unsound)})
         CHECK(searched(problem, Bayesian(), 16, 1, answer).size() == 16);
     const auto history = TuningTask::studied(problem, Bayesian(), 30, 2, constant);
     CHECK(recommend(problem, history).keep_default);
 }
 
-TEST_CASE("bayesian: the same history gives the same answer, in any order of telling, from a fresh object, beside what is pending") {
+TEST_CASE(
+    "bayesian: the same history gives the same answer, in any order of telling, from a fresh "
+    "object, beside what is pending") {
     const Problem problem(engine_space(), {metric}, {});
     auto history = searched(problem, Bayesian(), 14, 5, noisy(0.02));
     Rng unused(1);
@@ -238,16 +283,21 @@ TEST_CASE("bayesian: the same history gives the same answer, in any order of tel
     (void)asked_by_all(fewer);
 }
 
-TEST_CASE("bayesian: beside what is under way, the best of the candidates that may be are the best of all") {
+TEST_CASE(
+    "bayesian: beside what is under way, the best of the candidates that may be are the best of "
+    "all") {
     const Problem problem(engine_space(), {metric}, {});
     const Candidates candidates(problem, {}, {});
     const auto searched_for_long = searched(problem, Bayesian(), 24, 5, noisy(0.02));
     for (const std::size_t told : {3U, 8U, 24U}) {
-        std::vector<Trial> history(searched_for_long.begin(), searched_for_long.begin() + static_cast<std::ptrdiff_t>(told));
+        std::vector<Trial> history(searched_for_long.begin(),
+                                   searched_for_long.begin() + static_cast<std::ptrdiff_t>(told));
         Rng rng(told);
-        for (std::size_t i = 0; i < 6; ++i) history.push_back({told + i, problem.feasible.sample(rng)});
+        for (std::size_t i = 0; i < 6; ++i)
+            history.push_back({told + i, problem.feasible.sample(rng)});
         const Standings standings(history, problem.objective, problem.decision);
-        const std::vector<ConfigurationEvidence> evidence = evidence_of(problem, standings, candidates.geometry(), {});
+        const std::vector<ConfigurationEvidence> evidence =
+            evidence_of(problem, standings, candidates.geometry(), {});
         const auto models = fitted_models(problem, standings, evidence, candidates.geometry(), {});
         const PendingAwareModel model = learned_from(problem, standings, models, evidence, {});
         REQUIRE(model.under_way() > 0);
@@ -260,25 +310,30 @@ TEST_CASE("bayesian: beside what is under way, the best of the candidates that m
                 const std::vector<std::size_t> all = highest(scores, most);
                 const std::vector<std::size_t> best = ranking.best(model, most, explore);
                 REQUIRE(best.size() == all.size());
-                for (std::size_t i = 0; i < best.size(); ++i)  // blocks of other sizes round otherwise
-                    CHECK(scores(static_cast<Eigen::Index>(best[i])) == Approx(scores(static_cast<Eigen::Index>(all[i]))).margin(2e-3));
+                for (std::size_t i = 0; i < best.size();
+                     ++i)  // blocks of other sizes round otherwise
+                    CHECK(scores(static_cast<Eigen::Index>(best[i])) ==
+                          Approx(scores(static_cast<Eigen::Index>(all[i]))).margin(2e-3));
             }
         }
     }
 }
 
 TEST_CASE("bayesian: reals, and spaces too large to list, are searched around the best") {
-    const Problem problem(SearchSpace({Parameter::real("x", 0, 1), Parameter::real("y", 0, 1), Parameter::choice("kind", {"a", "b"})}),
+    const Problem problem(SearchSpace({Parameter::real("x", 0, 1), Parameter::real("y", 0, 1),
+                                       Parameter::choice("kind", {"a", "b"})}),
                           {metric}, {});
     Bayesian::Options options;
     options.candidates.sample = 400;
-    const auto history =
-        TuningTask::studied(problem, Bayesian(options), 30, 1, [](const Configuration& configuration, Rng& rng) -> Outcome {
+    const auto history = TuningTask::studied(
+        problem, Bayesian(options), 30, 1,
+        [](const Configuration& configuration, Rng& rng) -> Outcome {
             const double x = number(configuration, "x") - 0.7;
             const double y = number(configuration, "y") - 0.2;
             return Measurement{
                 {{metric,
-                  {1000 * std::exp((text_of(*configuration.find("kind")) == "b" ? 0.1 : 0) - x * x - y * y + 0.005 * rng.normal())}}}};
+                  {1000 * std::exp((text_of(*configuration.find("kind")) == "b" ? 0.1 : 0) - x * x -
+                                   y * y + 0.005 * rng.normal())}}}};
         });
     const Recommendation result = recommend(problem, history);
     CHECK(text_of(*result.recommended.find("kind")) == "b");
@@ -309,7 +364,8 @@ TEST_CASE("bayesian: a belief that is right saves trials, one that is wrong does
             const auto history = searched(problem, Bayesian(options), trials, seed, noisy(0.01));
             double found = 0;
             for (const Trial& trial : history)
-                if (!fails(trial.configuration)) found = std::max(found, truth(trial.configuration));
+                if (!fails(trial.configuration))
+                    found = std::max(found, truth(trial.configuration));
             regrets.push_back(1 - found / best);
         }
         return median(regrets);
@@ -318,7 +374,8 @@ TEST_CASE("bayesian: a belief that is right saves trials, one that is wrong does
     CHECK(regret_after(-1, 30) < 0.05);
 }
 
-TEST_CASE("bayesian: per second of trials, what takes ten times as long is tried when it is worth it") {
+TEST_CASE(
+    "bayesian: per second of trials, what takes ten times as long is tried when it is worth it") {
     const Problem problem(engine_space(), {metric}, {});
     const auto seconds = [](const Configuration& configuration) {
         return text_of(*configuration.find("method")) == "ngram" ? 600.0 : 60.0;
@@ -330,7 +387,8 @@ TEST_CASE("bayesian: per second of trials, what takes ten times as long is tried
         for (const bool per_second : {false, true}) {
             Bayesian::Options options;
             options.per_second = per_second;
-            const auto history = TuningTask::searched(problem, Bayesian(options), 30, seed, noisy(0.01), seconds);
+            const auto history =
+                TuningTask::searched(problem, Bayesian(options), 30, seed, noisy(0.01), seconds);
             double total = 0;
             for (const Trial& trial : history) total += trial.cost_seconds();
             (per_second ? spent : spent_per_trial) += total;

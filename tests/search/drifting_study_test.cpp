@@ -24,19 +24,27 @@ using Truth = std::function<double(const Configuration&)>;
 using Speed = std::function<double(std::size_t, std::uint64_t)>;
 
 const Truth nothing_better = [](const Configuration&) { return 5000.0; };
-const Truth some_better = [](const Configuration& configuration) { return TuningTask().truth(configuration); };
+const Truth some_better = [](const Configuration& configuration) {
+    return TuningTask().truth(configuration);
+};
 
 double share_of(std::size_t trial) { return static_cast<double>(trial) / (drift_trials - 1); }
 const std::vector<std::pair<std::string, Speed>> speeds{
     {"no drift", [](std::size_t, std::uint64_t) { return 0.0; }},
     {"a trend of -10 %", [](std::size_t trial, std::uint64_t) { return -0.105 * share_of(trial); }},
     {"a step of -10 %",
-     [](std::size_t trial, std::uint64_t seed) { return trial < 5 + derive_seed(seed, 7) % (drift_trials - 10) ? 0.0 : -0.105; }},
+     [](std::size_t trial, std::uint64_t seed) {
+         return trial < 5 + derive_seed(seed, 7) % (drift_trials - 10) ? 0.0 : -0.105;
+     }},
     {"a step of +10 %",
-     [](std::size_t trial, std::uint64_t seed) { return trial < 5 + derive_seed(seed, 7) % (drift_trials - 10) ? 0.0 : 0.095; }},
+     [](std::size_t trial, std::uint64_t seed) {
+         return trial < 5 + derive_seed(seed, 7) % (drift_trials - 10) ? 0.0 : 0.095;
+     }},
     {"a wave of 10 %",
      [](std::size_t trial, std::uint64_t seed) {
-         return 0.05 * std::sin(2 * std::numbers::pi * (share_of(trial) * 1.5 + static_cast<double>(derive_seed(seed, 8) % 100) / 100));
+         return 0.05 * std::sin(2 * std::numbers::pi *
+                                (share_of(trial) * 1.5 +
+                                 static_cast<double>(derive_seed(seed, 8) % 100) / 100));
      }},
 };
 
@@ -47,7 +55,8 @@ struct Tally {
     std::size_t covered = 0;  ///< recommended, and the true gain lies in the stated interval
 };
 
-Tally conclusions_of(const std::string& strategy, const Truth& truth, const Speed& speed, double cv, std::size_t seeds) {
+Tally conclusions_of(const std::string& strategy, const Truth& truth, const Speed& speed, double cv,
+                     std::size_t seeds) {
     const Problem problem(TuningTask::space(), {metric}, {Decision::Rule::significant, 0.01, cv});
     const double base = truth(problem.space.default_configuration());
     Tally tally;
@@ -68,10 +77,13 @@ Tally conclusions_of(const std::string& strategy, const Truth& truth, const Spee
         while (const auto trial = study.ask(budget)) {
             study.start(trial->id);
             const double draw = noise.normal();
-            if (TuningTask::fails(trial->configuration)) study.tell(trial->id, Failure{FailureKind::out_of_memory, "no room"});
+            if (TuningTask::fails(trial->configuration))
+                study.tell(trial->id, Failure{FailureKind::out_of_memory, "no room"});
             else
                 study.tell(trial->id,
-                           Measurement{{{metric, {truth(trial->configuration) * std::exp(cv * draw + speed(trial->id, seed))}}}});
+                           Measurement{{{metric,
+                                         {truth(trial->configuration) *
+                                          std::exp(cv * draw + speed(trial->id, seed))}}}});
         }
         const Recommendation result = study.recommendation();
         tally.kept += result.conclusion == Conclusion::keep_default ? 1 : 0;
@@ -108,17 +120,20 @@ TEST_CASE("on a machine that drifts a real gain is still found", "[decision]") {
 }
 
 TEST_CASE("200 studies of each noise and drift", "[.long]") {
-    std::cout
-        << "| strategy | better configurations | noise | machine | recommended | default kept | inconclusive | no gain | worse by 1 % | "
-           "gain in its interval |\n|---|---|---:|---|---:|---:|---:|---:|---:|---:|\n";
+    std::cout << "| strategy | better configurations | noise | machine | recommended | default "
+                 "kept | inconclusive | no gain | worse by 1 % | "
+                 "gain in its interval |\n|---|---|---:|---|---:|---:|---:|---:|---:|---:|\n";
     for (const std::string strategy : {"bayesian", "random"})
         for (const bool better : {false, true})
             for (const double cv : {0.01, 0.03, 0.1})
                 for (const auto& [name, speed] : speeds) {
-                    const Tally tally = conclusions_of(strategy, better ? some_better : nothing_better, speed, cv, 200);
-                    std::cout << "| " << strategy << " | " << (better ? "some" : "none") << " | " << cv * 100 << " % | " << name << " | "
-                              << tally.recommended << " | " << tally.kept << " | " << tally.inconclusive << " | " << tally.none << " | "
-                              << tally.wrong << " | " << tally.covered << " |" << std::endl;
+                    const Tally tally = conclusions_of(
+                        strategy, better ? some_better : nothing_better, speed, cv, 200);
+                    std::cout << "| " << strategy << " | " << (better ? "some" : "none") << " | "
+                              << cv * 100 << " % | " << name << " | " << tally.recommended << " | "
+                              << tally.kept << " | " << tally.inconclusive << " | " << tally.none
+                              << " | " << tally.wrong << " | " << tally.covered << " |"
+                              << std::endl;
                     CHECK(tally.wrong < 4);
                     CHECK(tally.none <= 8);  // P(more | 2 %) = 2 %
                 }

@@ -19,9 +19,10 @@ using namespace servetune::test;
 namespace {
 
 SearchSpace known_space() {
-    return SearchSpace({Parameter::choice("backend", {"a", "b", "c", "d"}), Parameter::integer("size", 1, 16, Scale::log2),
-                        Parameter::integer("depth", 1, 4), Parameter::choice("cache", {"off", "on"}),
-                        Parameter::choice("mode", {"x", "y"})});
+    return SearchSpace(
+        {Parameter::choice("backend", {"a", "b", "c", "d"}),
+         Parameter::integer("size", 1, 16, Scale::log2), Parameter::integer("depth", 1, 4),
+         Parameter::choice("cache", {"off", "on"}), Parameter::choice("mode", {"x", "y"})});
 }
 
 /// ln of the objective: backend, size and depth act alone; cache helps where the size is large and
@@ -53,19 +54,23 @@ double true_effect(const Problem& problem, const std::string& parameter, const V
 
 TuningTask::Answering noisy_logarithm(double cv) {
     return [cv](const Configuration& configuration, Rng& rng) -> Outcome {
-        return Measurement{{{metric, {1000 * std::exp(logarithm(configuration) + cv * rng.normal())}}}};
+        return Measurement{
+            {{metric, {1000 * std::exp(logarithm(configuration) + cv * rng.normal())}}}};
     };
 }
 
 }  // namespace
 
-TEST_CASE("effects: known main effects lie within their intervals, and the known interaction comes first") {
+TEST_CASE(
+    "effects: known main effects lie within their intervals, and the known interaction comes "
+    "first") {
     const Problem problem(known_space(), {metric}, {});
     const Bayesian bayesian;
     const Beliefs beliefs;
     std::size_t within = 0, all = 0, first = 0, known = 0, runs = 0;
     for (std::uint64_t seed = 0; seed < 8; ++seed, ++runs) {
-        const auto history = TuningTask::searched(problem, Random(), 60, seed, noisy_logarithm(0.02));
+        const auto history =
+            TuningTask::searched(problem, Random(), 60, seed, noisy_logarithm(0.02));
         const Effects effects(problem, history, bayesian, beliefs);
         REQUIRE(effects.floor().enough());
         REQUIRE(effects.learned());
@@ -80,19 +85,25 @@ TEST_CASE("effects: known main effects lie within their intervals, and the known
         }
         REQUIRE(!effects.pairs().empty());
         const PairEffect& strongest = effects.pairs().front();
-        first += strongest.parameters == std::array<std::string, 2>{"size", "cache"} && strongest.gain.known() ? 1 : 0;
+        first += strongest.parameters == std::array<std::string, 2>{"size", "cache"} &&
+                         strongest.gain.known()
+                     ? 1
+                     : 0;
         // Of the variance of (0.05 +- 0.08) size and the rest; 0.0128 of 0.0257 in ln units.
         CHECK(strongest.share == Approx(0.5).margin(0.2));
         CHECK(effects.pairs().size() <= Effects::most_pairs);
-        for (std::size_t i = 1; i < effects.pairs().size(); ++i) CHECK(effects.pairs()[i].share < 0.1);
+        for (std::size_t i = 1; i < effects.pairs().size(); ++i)
+            CHECK(effects.pairs()[i].share < 0.1);
     }
     INFO(within << " of " << all << " within, " << known << " known");
-    CHECK(static_cast<double>(within) >= 0.88 * static_cast<double>(all));  // 95 % were the model the truth
+    CHECK(static_cast<double>(within) >=
+          0.88 * static_cast<double>(all));  // 95 % were the model the truth
     CHECK(first == runs);
     CHECK(known >= 4 * runs);  // of the five that are beyond 5 %
 }
 
-TEST_CASE("effects: nothing is said of too few configurations, nor where nothing is to be learned") {
+TEST_CASE(
+    "effects: nothing is said of too few configurations, nor where nothing is to be learned") {
     const Problem problem(known_space(), {metric}, {});
     const Bayesian bayesian;
     const Beliefs beliefs;
@@ -106,9 +117,10 @@ TEST_CASE("effects: nothing is said of too few configurations, nor where nothing
     CHECK(few.pairs().empty());
     std::size_t learned = 0;
     for (std::uint64_t seed = 0; seed < 60; ++seed) {
-        const auto history = TuningTask::searched(problem, Random(), 25, seed, [](const Configuration&, Rng& rng) -> Outcome {
-            return Measurement{{{metric, {1000 * std::exp(0.01 * rng.normal())}}}};
-        });
+        const auto history = TuningTask::searched(
+            problem, Random(), 25, seed, [](const Configuration&, Rng& rng) -> Outcome {
+                return Measurement{{{metric, {1000 * std::exp(0.01 * rng.normal())}}}};
+            });
         const Effects nothing(problem, history, bayesian, beliefs);
         REQUIRE(nothing.floor().enough());
         learned += nothing.learned() ? 1 : 0;
@@ -119,26 +131,35 @@ TEST_CASE("effects: nothing is said of too few configurations, nor where nothing
     CHECK_FALSE(Effects(problem, none, bayesian, beliefs).floor().enough());
 }
 
-TEST_CASE("effects: failures, conditions, constraints and reals are borne, in either direction, in bounded time") {
-    std::vector<Parameter> parameters{Parameter::choice("backend", {"fa3", "flashinfer", "triton", "torch"}),
-                                      Parameter::integer("seqs", 32, 1024, Scale::log2).with_default(256),
-                                      Parameter::integer("tokens", 1024, 65536, Scale::log2).with_default(8192),
-                                      Parameter::choice("method", {"none", "ngram"}),
-                                      Parameter::integer("guesses", 1, 7).when("method", {"ngram"}),
-                                      Parameter::integer("blocks", 1, 64),
-                                      Parameter::real("share", 0.5, 0.95).with_default(0.9)};
-    const Problem problem(SearchSpace(parameters, {require("tokens >= 32 * seqs", "")}), {"latency_seconds", Direction::minimize}, {});
-    const auto history = TuningTask::searched(problem, Random(), 60, 1, [](const Configuration& configuration, Rng& rng) -> Outcome {
-        if (TuningTask::fails(configuration)) return Failure{FailureKind::out_of_memory, "no room"};
-        return Measurement{
-            {{"latency_seconds", {std::exp(-number(configuration, "share") + 0.01 * rng.normal()) / TuningTask().truth(configuration)}}}};
-    });
+TEST_CASE(
+    "effects: failures, conditions, constraints and reals are borne, in either direction, in "
+    "bounded time") {
+    std::vector<Parameter> parameters{
+        Parameter::choice("backend", {"fa3", "flashinfer", "triton", "torch"}),
+        Parameter::integer("seqs", 32, 1024, Scale::log2).with_default(256),
+        Parameter::integer("tokens", 1024, 65536, Scale::log2).with_default(8192),
+        Parameter::choice("method", {"none", "ngram"}),
+        Parameter::integer("guesses", 1, 7).when("method", {"ngram"}),
+        Parameter::integer("blocks", 1, 64),
+        Parameter::real("share", 0.5, 0.95).with_default(0.9)};
+    const Problem problem(SearchSpace(parameters, {require("tokens >= 32 * seqs", "")}),
+                          {"latency_seconds", Direction::minimize}, {});
+    const auto history = TuningTask::searched(
+        problem, Random(), 60, 1, [](const Configuration& configuration, Rng& rng) -> Outcome {
+            if (TuningTask::fails(configuration))
+                return Failure{FailureKind::out_of_memory, "no room"};
+            return Measurement{{{"latency_seconds",
+                                 {std::exp(-number(configuration, "share") + 0.01 * rng.normal()) /
+                                  TuningTask().truth(configuration)}}}};
+        });
     const Bayesian bayesian;
     const Beliefs beliefs;
     const auto begin = std::chrono::steady_clock::now();
     const Effects effects(problem, history, bayesian, beliefs);
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    std::cout << "effects of 60 trials in a space of " << problem.feasible.size() << ": " << seconds << " s\n";
+    const double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    std::cout << "effects of 60 trials in a space of " << problem.feasible.size() << ": " << seconds
+              << " s\n";
     CHECK(seconds < 20);  // two on an idle machine
     CHECK(effects.learned());
     std::set<std::string> seen;
@@ -146,26 +167,30 @@ TEST_CASE("effects: failures, conditions, constraints and reals are borne, in ei
         seen.insert(effect.parameter);
         CHECK(std::isfinite(effect.gain.value));
         CHECK(effect.gain.low <= effect.gain.high);
-        if (effect.parameter == "backend" && effect.level == Value("torch")) CHECK(effect.gain.high < 0);  // slower is worse
+        if (effect.parameter == "backend" && effect.level == Value("torch"))
+            CHECK(effect.gain.high < 0);  // slower is worse
     }
     CHECK(seen.size() == parameters.size());
     // The same again: nothing is drawn from a clock.
     const Effects again(problem, history, bayesian, beliefs);
     REQUIRE(again.main().size() == effects.main().size());
-    for (std::size_t i = 0; i < effects.main().size(); ++i) CHECK(again.main()[i].gain.value == effects.main()[i].gain.value);
+    for (std::size_t i = 0; i < effects.main().size(); ++i)
+        CHECK(again.main()[i].gain.value == effects.main()[i].gain.value);
 }
 
 namespace {
 
 /// Every configuration once, in the space's order but the default first, as a table answers.
-std::vector<Trial> all_measured(const Problem& problem, const std::function<Outcome(const Configuration&)>& answer) {
+std::vector<Trial> all_measured(const Problem& problem,
+                                const std::function<Outcome(const Configuration&)>& answer) {
     std::vector<Configuration> all{problem.space.default_configuration()};
     problem.feasible.for_each([&](const Configuration& one) {
         if (one != all.front()) all.push_back(one);
         return true;
     });
     std::vector<Trial> result;
-    for (const Configuration& one : all) result.push_back({result.size(), one, "", 0, "", answer(one)});
+    for (const Configuration& one : all)
+        result.push_back({result.size(), one, "", 0, "", answer(one)});
     return result;
 }
 
@@ -174,11 +199,13 @@ std::vector<Trial> all_measured(const Problem& problem, const std::function<Outc
 TEST_CASE("effects: a level that is far worse than the rest is told as bad as it was measured") {
     // Tokens a second of nine checkpoints: one is 15 times slower than the median, beyond what the
     // search cares to tell apart.
-    const std::map<std::string, double> printed{{"none", 1438.24},       {"fp8", 5052.48},        {"fp4", 2921.73},
-                                                {"gptq-int4", 1796.55},  {"gptq-int8", 1381.78},  {"awq", 1755.51},
-                                                {"int4-w4a16", 1736.36}, {"int8-w8a16", 1417.54}, {"gguf", 134.16}};
-    const Problem problem(SearchSpace({Parameter::choice("quantization", {"none", "fp8", "fp4", "gptq-int4", "gptq-int8", "awq",
-                                                                          "int4-w4a16", "int8-w8a16", "gguf"})}),
+    const std::map<std::string, double> printed{
+        {"none", 1438.24},       {"fp8", 5052.48},        {"fp4", 2921.73},
+        {"gptq-int4", 1796.55},  {"gptq-int8", 1381.78},  {"awq", 1755.51},
+        {"int4-w4a16", 1736.36}, {"int8-w8a16", 1417.54}, {"gguf", 134.16}};
+    const Problem problem(SearchSpace({Parameter::choice(
+                              "quantization", {"none", "fp8", "fp4", "gptq-int4", "gptq-int8",
+                                               "awq", "int4-w4a16", "int8-w8a16", "gguf"})}),
                           {metric}, {});
     const auto history = all_measured(problem, [&](const Configuration& one) -> Outcome {
         return Measurement{{{metric, {printed.at(text_of(*one.find("quantization")))}}}};
@@ -186,7 +213,8 @@ TEST_CASE("effects: a level that is far worse than the rest is told as bad as it
     const Bayesian bayesian;
     const Beliefs beliefs;
     double mean = 0;
-    for (const auto& [level, value] : printed) mean += std::log(value) / static_cast<double>(printed.size());
+    for (const auto& [level, value] : printed)
+        mean += std::log(value) / static_cast<double>(printed.size());
     const Effects effects(problem, history, bayesian, beliefs);
     CHECK(effects.main().size() == printed.size());  // none is left out
     CHECK(effects.left_out(problem.space.at("quantization")) == 0);
@@ -200,19 +228,24 @@ TEST_CASE("effects: a level that is far worse than the rest is told as bad as it
     const std::vector<Effect> against_default = explanation.effects();
     CHECK(against_default.size() == printed.size() - 1);
     for (const Effect& effect : against_default) {
-        const double truth = printed.at(text_of(effect.level)) / printed.at("none") - 1;  // gguf: -90.7 %
+        const double truth =
+            printed.at(text_of(effect.level)) / printed.at("none") - 1;  // gguf: -90.7 %
         CHECK(effect.gain.value == Approx(truth).margin(0.05 * (1 + truth)));
         CHECK(effect.gain.low <= truth);
         CHECK(truth <= effect.gain.high);
     }
 }
 
-TEST_CASE("effects: a bad level does not hide what the other parameters do, nor theirs what it does") {
-    const Problem problem(SearchSpace({Parameter::choice("engine", {"a", "b"}), Parameter::choice("cache", {"off", "on"}),
-                                       Parameter::choice("mode", {"x", "y"}), Parameter::integer("depth", 1, 4)}),
-                          {metric}, {});
+TEST_CASE(
+    "effects: a bad level does not hide what the other parameters do, nor theirs what it does") {
+    const Problem problem(
+        SearchSpace({Parameter::choice("engine", {"a", "b"}),
+                     Parameter::choice("cache", {"off", "on"}),
+                     Parameter::choice("mode", {"x", "y"}), Parameter::integer("depth", 1, 4)}),
+        {metric}, {});
     const auto log_truth = [](const Configuration& one) {
-        return (*one.find("engine") == Value("b") ? -1.5 : 0) + (*one.find("cache") == Value("on") ? 0.1 : 0) + 0.03 * number(one, "depth");
+        return (*one.find("engine") == Value("b") ? -1.5 : 0) +
+               (*one.find("cache") == Value("on") ? 0.1 : 0) + 0.03 * number(one, "depth");
     };
     const Bayesian bayesian;
     const Beliefs beliefs;
@@ -220,17 +253,20 @@ TEST_CASE("effects: a bad level does not hide what the other parameters do, nor 
     for (const Direction direction : {Direction::maximize, Direction::minimize}) {
         const double sign = direction == Direction::maximize ? 1 : -1;
         const Problem turned(problem.space, {metric, direction}, {});
-        const auto history = TuningTask::searched(turned, Random(), 24, 3, [&](const Configuration& one, Rng& rng) -> Outcome {
-            return Measurement{{{metric, {1000 * std::exp(sign * log_truth(one) + 0.01 * rng.normal())}}}};
-        });
+        const auto history = TuningTask::searched(
+            turned, Random(), 24, 3, [&](const Configuration& one, Rng& rng) -> Outcome {
+                return Measurement{
+                    {{metric, {1000 * std::exp(sign * log_truth(one) + 0.01 * rng.normal())}}}};
+            });
         const Explanation explanation(turned, history, bayesian, beliefs);
         for (const Effect& effect : explanation.effects()) {
             const double truth = effect.parameter == "engine"  ? std::expm1(-1.5)
                                  : effect.parameter == "cache" ? std::expm1(0.1)
-                                 : effect.parameter == "mode"  ? 0
-                                                               : std::expm1(0.03 * (*number_of(effect.level) - 1));
-            INFO(effect.parameter << " " << text_of(effect.level) << ": " << effect.gain.low << " " << effect.gain.value << " "
-                                  << effect.gain.high);
+                                 : effect.parameter == "mode"
+                                     ? 0
+                                     : std::expm1(0.03 * (*number_of(effect.level) - 1));
+            INFO(effect.parameter << " " << text_of(effect.level) << ": " << effect.gain.low << " "
+                                  << effect.gain.value << " " << effect.gain.high);
             CHECK(effect.gain.value == Approx(truth).margin(0.03));
             within += truth >= effect.gain.low && truth <= effect.gain.high ? 1 : 0;
             ++all;
@@ -241,37 +277,48 @@ TEST_CASE("effects: a bad level does not hide what the other parameters do, nor 
     CHECK(4 * within >= 3 * all);
 }
 
-TEST_CASE("effects: a level of which every configuration was refused has no gain, and enters no other's") {
+TEST_CASE(
+    "effects: a level of which every configuration was refused has no gain, and enters no "
+    "other's") {
     const Objective objective{metric, Direction::maximize, {{"success_ratio", true, 0.99}}};
-    const Problem problem(SearchSpace({Parameter::choice("guess", {"none", "mtp"}), Parameter::choice("engine", {"a", "b", "c"}),
+    const Problem problem(SearchSpace({Parameter::choice("guess", {"none", "mtp"}),
+                                       Parameter::choice("engine", {"a", "b", "c"}),
                                        Parameter::choice("cache", {"off", "on", "big", "huge"})}),
                           objective, {});
     // Half of the requests fail with mtp, which makes the rest look fast; c does not start.
     const auto answer = [](const Configuration& one) -> Outcome {
-        if (*one.find("engine") == Value("c")) return Failure{FailureKind::out_of_memory, "no room"};
+        if (*one.find("engine") == Value("c"))
+            return Failure{FailureKind::out_of_memory, "no room"};
         const bool guesses = *one.find("guess") == Value("mtp");
-        return Measurement{{{metric, {(guesses ? 1500.0 : 1000.0) * (*one.find("engine") == Value("b") ? 0.6 : 1)}},
-                            {"success_ratio", {guesses ? 0.514 : 1.0}}}};
+        return Measurement{
+            {{metric,
+              {(guesses ? 1500.0 : 1000.0) * (*one.find("engine") == Value("b") ? 0.6 : 1)}},
+             {"success_ratio", {guesses ? 0.514 : 1.0}}}};
     };
     const auto history = all_measured(problem, answer);
     const Bayesian bayesian;
     const Beliefs beliefs;
     const Effects effects(problem, history, bayesian, beliefs);
-    const auto refused = [](const auto& effect) { return std::pair(effect.parameter, text_of(effect.level)); };
+    const auto refused = [](const auto& effect) {
+        return std::pair(effect.parameter, text_of(effect.level));
+    };
     std::map<std::pair<std::string, std::string>, std::string> found;
     for (const MainEffect& effect : effects.main()) {
         if (!effect.refused.empty()) {
             found[refused(effect)] = effect.refused;
             CHECK_FALSE(effect.known());
         }
-        if (effect.parameter == "guess") CHECK(effect.level == Value("mtp"));  // `none` has nothing left to compare with
-        if (effect.level == Value("b")) CHECK(effect.gain.value == Approx(std::sqrt(0.6) - 1).margin(0.02));
+        if (effect.parameter == "guess")
+            CHECK(effect.level == Value("mtp"));  // `none` has nothing left to compare with
+        if (effect.level == Value("b"))
+            CHECK(effect.gain.value == Approx(std::sqrt(0.6) - 1).margin(0.02));
     }
     CHECK(found.size() == 2);
     CHECK(found[{"guess", "mtp"}].starts_with("limit success_ratio >= 0.99 broken: 0.514"));
     CHECK(found[{"engine", "c"}].starts_with("out_of_memory: no room"));
     for (const PairEffect& pair : effects.pairs())
-        for (std::size_t k = 0; k < 2; ++k) CHECK_FALSE(found.contains({pair.parameters[k], text_of(pair.levels[k])}));
+        for (std::size_t k = 0; k < 2; ++k)
+            CHECK_FALSE(found.contains({pair.parameters[k], text_of(pair.levels[k])}));
     const Explanation explanation(problem, history, bayesian, beliefs);
     const std::vector<Effect> against_default = explanation.effects();
     for (const Effect& effect : against_default) {
@@ -279,16 +326,20 @@ TEST_CASE("effects: a level of which every configuration was refused has no gain
         if (effect.level == Value("b")) CHECK(effect.gain.value == Approx(-0.4).margin(0.02));
     }
     for (const Interaction& one : explanation.interactions(against_default))
-        for (std::size_t k = 0; k < 2; ++k) CHECK_FALSE(found.contains({one.parameters[k], text_of(one.levels[k])}));
+        for (std::size_t k = 0; k < 2; ++k)
+            CHECK_FALSE(found.contains({one.parameters[k], text_of(one.levels[k])}));
     // One that passes is enough, and where nothing passes nothing is set apart.
     std::vector<Trial> one_passes = history;
     for (Trial& trial : one_passes)
         if (trial.configuration == problem.space.completed({{"guess", "mtp"}}))
             trial.outcome = Measurement{{{metric, {900}}, {"success_ratio", {1}}}};
     const Effects of_one(problem, one_passes, bayesian, beliefs);
-    for (const MainEffect& effect : of_one.main()) CHECK(effect.refused.empty() == (effect.level != Value("c")));
+    for (const MainEffect& effect : of_one.main())
+        CHECK(effect.refused.empty() == (effect.level != Value("c")));
     std::vector<Trial> none_passes = history;
-    std::erase_if(none_passes, [](const Trial& trial) { return *trial.configuration.find("guess") == Value("none"); });
+    std::erase_if(none_passes, [](const Trial& trial) {
+        return *trial.configuration.find("guess") == Value("none");
+    });
     const Effects of_none(problem, none_passes, bayesian, beliefs);
     CHECK(!of_none.main().empty());
     for (const MainEffect& effect : of_none.main()) CHECK(effect.refused.empty());
@@ -297,12 +348,14 @@ TEST_CASE("effects: a level of which every configuration was refused has no gain
 TEST_CASE("effects: levels that are left out are counted") {
     std::vector<Value> many;
     for (std::int64_t i = 0; i < 70; ++i) many.emplace_back("m" + std::to_string(i));
-    const Problem problem(SearchSpace({Parameter::integer("blocks", 1, 64), Parameter::integer("few", 1, 4), Parameter::real("share", 0, 1),
-                                       Parameter::choice("many", many)}),
-                          {metric}, {});
-    const auto history = TuningTask::searched(problem, Random(), 12, 1, [](const Configuration& one, Rng&) -> Outcome {
-        return Measurement{{{metric, {1000 + number(one, "blocks")}}}};
-    });
+    const Problem problem(
+        SearchSpace({Parameter::integer("blocks", 1, 64), Parameter::integer("few", 1, 4),
+                     Parameter::real("share", 0, 1), Parameter::choice("many", many)}),
+        {metric}, {});
+    const auto history = TuningTask::searched(
+        problem, Random(), 12, 1, [](const Configuration& one, Rng&) -> Outcome {
+            return Measurement{{{metric, {1000 + number(one, "blocks")}}}};
+        });
     const Bayesian bayesian;
     const Beliefs beliefs;
     const Effects effects(problem, history, bayesian, beliefs);

@@ -38,7 +38,8 @@ double probability(const std::vector<double>& counts, const std::vector<double>&
         }
     if (few_expected > 1) add(few, few_expected);
     if (freedom < 1) return 1;
-    const double z = (std::cbrt(sum / freedom) - 1 + 2 / (9 * freedom)) / std::sqrt(2 / (9 * freedom));
+    const double z =
+        (std::cbrt(sum / freedom) - 1 + 2 / (9 * freedom)) / std::sqrt(2 / (9 * freedom));
     return 0.5 * std::erfc(z / std::sqrt(2));
 }
 
@@ -65,7 +66,8 @@ void check_draws(bool ruled) {
         }
         std::map<std::string, bool> is_parent;
         for (const Parameter& parameter : space.parameters())
-            for (const Condition& condition : parameter.active_when) is_parent[condition.parent] = true;
+            for (const Condition& condition : parameter.active_when)
+                is_parent[condition.parent] = true;
         for (std::size_t i = 0; i < space.parameters().size(); ++i) {
             const Parameter& parameter = space.parameters()[i];
             INFO(parameter.name);
@@ -81,13 +83,15 @@ void check_draws(bool ruled) {
             for (std::size_t cell = 0; cell < cells; ++cell) {
                 std::set<Allow::Row> rows;
                 double count = 0;
-                for (std::size_t level = cell * levels / cells; level < (cell + 1) * levels / cells; ++level) {
+                for (std::size_t level = cell * levels / cells; level < (cell + 1) * levels / cells;
+                     ++level) {
                     rows.insert({parameter.level(level)});
                     count += seen[parameter.name][parameter.level(level)];
                 }
                 counts.push_back(count);
                 if (free) {  // all alike where it is active
-                    const double choices = static_cast<double>(levels) + (parameter.continuous() ? 1 : 0);
+                    const double choices =
+                        static_cast<double>(levels) + (parameter.continuous() ? 1 : 0);
                     expected.push_back(active[parameter.name] / choices);
                     continue;
                 }
@@ -105,10 +109,12 @@ void check_draws(bool ruled) {
             }
             double shown = 0;
             for (const double count : counts) shown += count;
-            const double others = (free ? active[parameter.name] : draws_of_a_space) - shown;  // a real, or inactive
+            const double others =
+                (free ? active[parameter.name] : draws_of_a_space) - shown;  // a real, or inactive
             if (!free || parameter.continuous()) {
                 counts.push_back(others);
-                expected.push_back(free ? active[parameter.name] / (static_cast<double>(parameter.level_count()) + 1)
+                expected.push_back(free ? active[parameter.name] /
+                                              (static_cast<double>(parameter.level_count()) + 1)
                                         : draws_of_a_space * std::max(1 - in_space, 0.0));
             }
             ++tests;
@@ -124,6 +130,12 @@ void check_draws(bool ruled) {
 
 }  // namespace
 
-TEST_CASE("even draws: each level of each parameter without rules of every shipped engine") { check_draws(false); }
+TEST_CASE("even draws: each level of each parameter without rules of every shipped engine") {
+    check_draws(false);
+}
 
-TEST_CASE("even draws: every level of every parameter of every shipped engine, as its share of the space", "[.long]") { check_draws(true); }
+TEST_CASE(
+    "even draws: every level of every parameter of every shipped engine, as its share of the space",
+    "[.long]") {
+    check_draws(true);
+}

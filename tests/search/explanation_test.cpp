@@ -27,7 +27,8 @@ struct Explained {
     Beliefs beliefs{};
     Explanation explanation;
 
-    explicit Explained(std::vector<Trial> history) : trials(std::move(history)), explanation(problem, trials, bayesian, beliefs) {}
+    explicit Explained(std::vector<Trial> history)
+        : trials(std::move(history)), explanation(problem, trials, bayesian, beliefs) {}
     static Explained searched(std::size_t trials) {
         const Problem problem(TuningTask::space(), {metric}, {});
         return Explained(TuningTask().searched(problem, Random(), trials, 7));
@@ -35,15 +36,18 @@ struct Explained {
 };
 
 Effect of(const std::vector<Effect>& effects, const std::string& parameter, const Value& level) {
-    const auto found =
-        std::find_if(effects.begin(), effects.end(), [&](const Effect& e) { return e.parameter == parameter && e.level == level; });
+    const auto found = std::find_if(effects.begin(), effects.end(), [&](const Effect& e) {
+        return e.parameter == parameter && e.level == level;
+    });
     REQUIRE(found != effects.end());
     return *found;
 }
 
 }  // namespace
 
-TEST_CASE("explain: main effects and their intervals are those of the job, from the trials of any strategy") {
+TEST_CASE(
+    "explain: main effects and their intervals are those of the job, from the trials of any "
+    "strategy") {
     const Explained explained = Explained::searched(60);
     const std::vector<Effect> effects = explained.explanation.effects();
     CHECK(effects.size() == 3 + 5 + 6 + 1 + 6);  // every level but the defaults
@@ -76,7 +80,9 @@ TEST_CASE("explain: of two levels that too few trials held together nothing is s
     const Explained all = Explained::searched(150);
     std::vector<Trial> apart;  // seqs and tokens are never changed together
     for (const Trial& trial : all.trials) {
-        const auto changed = [&](const char* name) { return *trial.configuration.find(name) != all.problem.space.at(name).default_value; };
+        const auto changed = [&](const char* name) {
+            return *trial.configuration.find(name) != all.problem.space.at(name).default_value;
+        };
         if (changed("seqs") && changed("tokens")) continue;
         apart.push_back(trial);
         apart.back().id = apart.size() - 1;
@@ -100,7 +106,8 @@ TEST_CASE("explain: of two levels that too few trials held together nothing is s
         CHECK(one.parameters != std::array<std::string, 2>{"seqs", "tokens"});
         std::set<Configuration> measured;
         for (const Trial& trial : apart)
-            if (has(trial, one.parameters[0], one.levels[0]) && has(trial, one.parameters[1], one.levels[1]))
+            if (has(trial, one.parameters[0], one.levels[0]) &&
+                has(trial, one.parameters[1], one.levels[1]))
                 measured.insert(trial.configuration);
         CHECK(one.together == measured.size());
         CHECK(measured.size() >= least_together);
@@ -110,12 +117,16 @@ TEST_CASE("explain: of two levels that too few trials held together nothing is s
     for (const PairEffect& pair : whole.pairs()) {
         CHECK(pair.together >= least_together);
         if (pair.parameters != std::array<std::string, 2>{"seqs", "tokens"}) continue;
-        const auto usual = [&](std::size_t k) { return pair.levels[k] == explained.problem.space.at(pair.parameters[k]).default_value; };
+        const auto usual = [&](std::size_t k) {
+            return pair.levels[k] == explained.problem.space.at(pair.parameters[k]).default_value;
+        };
         CHECK((usual(0) || usual(1)));
     }
 }
 
-TEST_CASE("explain: a real, or an integer of more levels than are shown, has the level that is nearest to it") {
+TEST_CASE(
+    "explain: a real, or an integer of more levels than are shown, has the level that is nearest "
+    "to it") {
     const Parameter share = Parameter::real("share", 0.5, 0.9);
     const Configuration near({{"share", 0.62}});
     CHECK(holds(near, {share, Value(0.6), 5}));
@@ -136,7 +147,8 @@ TEST_CASE("explain: what was expected of a trial rests on what was told before i
     CHECK(last.trial->why == "drawn at random");
     CHECK(last.expected->objective->low < last.expected->objective->value);
     CHECK(last.expected->objective->value < last.expected->objective->high);
-    CHECK(last.expected->deviation * 2 * normal_95 == Approx(last.expected->objective->high - last.expected->objective->low));
+    CHECK(last.expected->deviation * 2 * normal_95 ==
+          Approx(last.expected->objective->high - last.expected->objective->low));
     CHECK_FALSE(last.expected->seconds);  // no trial was timed
     CHECK(last.expected->best.value() > 0);
     CHECK(last.expected->expected_gain.value() >= 0);
@@ -146,13 +158,15 @@ TEST_CASE("explain: what was expected of a trial rests on what was told before i
     trials.push_back({30, explained.problem.space.default_configuration()});
     const Explained again(trials);
     const Expectation known = again.explanation.trial(30).expected.value();
-    CHECK(known.objective->value == Approx(explained.task.truth(trials.front().configuration)).epsilon(0.05));
+    CHECK(known.objective->value ==
+          Approx(explained.task.truth(trials.front().configuration)).epsilon(0.05));
     CHECK(known.chance_works > 0.7);
     // What is told later does not matter: neither trials after it, nor those under way then.
     auto shorter = explained.trials;
     shorter.resize(20);
     const Explained then(shorter);
-    CHECK(then.explanation.trial(19).expected->objective->value == explained.explanation.trial(19).expected->objective->value);
+    CHECK(then.explanation.trial(19).expected->objective->value ==
+          explained.explanation.trial(19).expected->objective->value);
     auto overlapping = shorter;
     for (std::size_t i = 0; i < overlapping.size(); ++i) {
         overlapping[i].asked_at = 100 + static_cast<double>(i);
@@ -160,13 +174,17 @@ TEST_CASE("explain: what was expected of a trial rests on what was told before i
     }
     for (Trial& trial : overlapping) trial.started_at = trial.asked_at;
     CHECK(Explained(overlapping).explanation.trial(19).told_before == 18);
-    CHECK(Explained(overlapping).explanation.trial(19).expected->seconds.value() == Approx(1.5).epsilon(0.02));
+    CHECK(Explained(overlapping).explanation.trial(19).expected->seconds.value() ==
+          Approx(1.5).epsilon(0.02));
 
     CHECK_FALSE(explained.explanation.trial(0).expected);
-    CHECK(message_of<UsageError>([&] { (void)explained.explanation.trial(99); }) == "there is no trial 99 of the search; there are 30");
+    CHECK(message_of<UsageError>([&] { (void)explained.explanation.trial(99); }) ==
+          "there is no trial 99 of the search; there are 30");
 }
 
-TEST_CASE("explain: one that crashes is expected to where its like have crashed, and nothing measured explains nothing") {
+TEST_CASE(
+    "explain: one that crashes is expected to where its like have crashed, and nothing measured "
+    "explains nothing") {
     const Explained explained = Explained::searched(60);
     std::vector<double> crashed;
     std::vector<double> served;
@@ -183,7 +201,8 @@ TEST_CASE("explain: one that crashes is expected to where its like have crashed,
     };
     CHECK(mean(crashed) < mean(served));
 
-    const Explained nothing({Trial{0, explained.problem.space.default_configuration(), "", 0, "", Failure{FailureKind::hung, "no"}}});
+    const Explained nothing({Trial{0, explained.problem.space.default_configuration(), "", 0, "",
+                                   Failure{FailureKind::hung, "no"}}});
     CHECK(nothing.explanation.effects().empty());
     CHECK_FALSE(nothing.explanation.floor().enough());
     auto asked = nothing.trials;

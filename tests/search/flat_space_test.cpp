@@ -21,8 +21,9 @@ namespace {
 class FlatSpace {
 public:
     FlatSpace(std::uint64_t seed, double spread)
-        : space{{Parameter::choice("backend", {"a", "b", "c"}), Parameter::choice("mode", {"x", "y"}),
-                 Parameter::choice("cache", {"off", "on"}), Parameter::integer("seqs", 64, 512, Scale::log2).with_default(256),
+        : space{{Parameter::choice("backend", {"a", "b", "c"}),
+                 Parameter::choice("mode", {"x", "y"}), Parameter::choice("cache", {"off", "on"}),
+                 Parameter::integer("seqs", 64, 512, Scale::log2).with_default(256),
                  Parameter::integer("tokens", 2048, 16384, Scale::log2).with_default(8192)}} {
         std::map<std::string, double> effects;
         Rng rng(derive_seed(seed, 77));
@@ -40,7 +41,9 @@ public:
         });
     }
     /// In percent over the default.
-    [[nodiscard]] double gain(const Configuration& configuration) const { return truth.at(configuration) / 10 - 100; }
+    [[nodiscard]] double gain(const Configuration& configuration) const {
+        return truth.at(configuration) / 10 - 100;
+    }
 
     SearchSpace space;
     std::map<Configuration, double> truth;
@@ -56,35 +59,43 @@ struct FlatResult {
 FlatResult flat_study(const std::string& strategy, double spread, double cv, std::uint64_t seed) {
     const FlatSpace flat(seed, spread);
     const double noise = std::max(cv, 0.002);
-    const auto problem_of = [&](Decision::Rule rule, double min_gain) { return Problem(flat.space, {metric}, {rule, min_gain, noise}); };
+    const auto problem_of = [&](Decision::Rule rule, double min_gain) {
+        return Problem(flat.space, {metric}, {rule, min_gain, noise});
+    };
     const Problem problem = problem_of(Decision::Rule::significant, 0.01);
     std::unique_ptr<Strategy> searcher = std::make_unique<Random>();
     if (strategy == "bayesian") searcher = std::make_unique<Bayesian>();
-    const std::vector<Trial> history =
-        TuningTask::studied(problem, *searcher, 40, seed, [&](const Configuration& configuration, Rng& draws) {
-            return Measurement{{{metric, {flat.truth.at(configuration) * std::exp(cv * draws.normal())}}}};
+    const std::vector<Trial> history = TuningTask::studied(
+        problem, *searcher, 40, seed, [&](const Configuration& configuration, Rng& draws) {
+            return Measurement{
+                {{metric, {flat.truth.at(configuration) * std::exp(cv * draws.normal())}}}};
         });
     const Recommendation result = recommend(problem, history);
     const Standings standings(history, problem.objective, problem.decision);
     const Standing& base = *standings.find(result.default_configuration);
-    const bool worth = worth_it(problem.decision, judged_gain(problem, standings, *standings.best(), base));
+    const bool worth =
+        worth_it(problem.decision, judged_gain(problem, standings, *standings.best(), base));
     FlatResult flat_result;
     flat_result.best_observed = flat.gain(*result.best);
     flat_result.recommended = flat.gain(result.recommended);
     flat_result.not_reduced = worth ? flat_result.best_observed : 0;
-    flat_result.no_min_gain = flat.gain(recommend(problem_of(Decision::Rule::significant, 0), history).recommended);
-    flat_result.published = flat.gain(recommend(problem_of(Decision::Rule::published, 0.01), history).recommended);
+    flat_result.no_min_gain =
+        flat.gain(recommend(problem_of(Decision::Rule::significant, 0), history).recommended);
+    flat_result.published =
+        flat.gain(recommend(problem_of(Decision::Rule::published, 0.01), history).recommended);
     flat_result.kept = result.keep_default;
     return flat_result;
 }
 
 }  // namespace
 
-TEST_CASE("flat spaces: without noise a smaller command and min_gain give away less than min_gain", "[decision]") {
+TEST_CASE("flat spaces: without noise a smaller command and min_gain give away less than min_gain",
+          "[decision]") {
     double given_away = 0;
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
         const FlatResult result = flat_study("random", 0.006, 0, seed);
-        CHECK(result.best_observed - result.recommended < 1.03);  // 1 % of what is recommended, which is a little more than the default
+        CHECK(result.best_observed - result.recommended <
+              1.03);  // 1 % of what is recommended, which is a little more than the default
         given_away += (result.best_observed - result.recommended) / 20;
     }
     CHECK(given_away > 0.01);
@@ -107,11 +118,12 @@ TEST_CASE("flat spaces: what is given away, by cause", "[.long]") {
                     kept += one.kept ? 1 : 0;
                 }
                 std::printf(
-                    "level effects %.1f %%, noise %.0f %%, %-8s: best observed %+.2f %%, recommended %+.2f, without the smaller command "
+                    "level effects %.1f %%, noise %.0f %%, %-8s: best observed %+.2f %%, "
+                    "recommended %+.2f, without the smaller command "
                     "%+.2f, "
                     "min_gain 0 %+.2f, published %+.2f; default kept in %d of 20\n",
-                    spread * 100, cv * 100, strategy.c_str(), mean.best_observed, mean.recommended, mean.not_reduced, mean.no_min_gain,
-                    mean.published, kept);
+                    spread * 100, cv * 100, strategy.c_str(), mean.best_observed, mean.recommended,
+                    mean.not_reduced, mean.no_min_gain, mean.published, kept);
                 CHECK(mean.recommended <= mean.best_observed + 0.1);
             }
 }

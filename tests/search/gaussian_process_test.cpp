@@ -15,7 +15,9 @@
 using namespace servetune;
 using namespace servetune::test;
 
-TEST_CASE("Gaussian process: the posterior is that of the dense formulas, appended rows and left out points too") {
+TEST_CASE(
+    "Gaussian process: the posterior is that of the dense formulas, appended rows and left out "
+    "points too") {
     const SearchSpace space = mixed_space();
     const LevelGeometry geometry(space);
     const auto points = points_of(space, geometry, 40);
@@ -33,22 +35,28 @@ TEST_CASE("Gaussian process: the posterior is that of the dense formulas, append
     const auto predictions = process.predict(cross_tables, h);
     // Rasmussen and Williams, eq. 2.23 and 2.24, with an inverse and no factor.
     const Eigen::MatrixXd b = data.coefficient_variance.asDiagonal();
-    Eigen::MatrixXd k = covariance(tables, kernel, 40, 40) + data.regressors * b * data.regressors.transpose();
+    Eigen::MatrixXd k =
+        covariance(tables, kernel, 40, 40) + data.regressors * b * data.regressors.transpose();
     k.diagonal() += noise * data.noise_factors;
     const Eigen::MatrixXd inverse = k.fullPivLu().inverse();
-    const Eigen::MatrixXd cross = covariance(cross_tables, kernel, 40, 15) + data.regressors * b * h.transpose();
+    const Eigen::MatrixXd cross =
+        covariance(cross_tables, kernel, 40, 15) + data.regressors * b * h.transpose();
     const Eigen::VectorXd residual = data.values - data.regressors * data.coefficient_mean;
-    const Eigen::VectorXd means = h * data.coefficient_mean + cross.transpose() * inverse * residual;
+    const Eigen::VectorXd means =
+        h * data.coefficient_mean + cross.transpose() * inverse * residual;
     const Eigen::MatrixXd among =
-        covariance(distance_tables(geometry, others, others), kernel, 15, 15) + h * b * h.transpose() - cross.transpose() * inverse * cross;
-    const Eigen::MatrixXd joint = process.posterior_covariance(cross_tables, distance_tables(geometry, others, others), h);
+        covariance(distance_tables(geometry, others, others), kernel, 15, 15) +
+        h * b * h.transpose() - cross.transpose() * inverse * cross;
+    const Eigen::MatrixXd joint =
+        process.posterior_covariance(cross_tables, distance_tables(geometry, others, others), h);
     CHECK((joint - among).cwiseAbs().maxCoeff() < 1e-8);
     for (std::size_t j = 0; j < predictions.size(); ++j) {
         const auto at = static_cast<Eigen::Index>(j);
         CHECK(std::abs(predictions[j].mean - means(at)) < 1e-8);
         CHECK(std::abs(predictions[j].variance - among(at, at)) < 1e-8);
     }
-    CHECK(process.deviance() == Approx(residual.dot(inverse * residual) + std::log(k.determinant())).epsilon(1e-8));
+    CHECK(process.deviance() ==
+          Approx(residual.dot(inverse * residual) + std::log(k.determinant())).epsilon(1e-8));
 
     // The same, the last ten observations appended one by one.
     Observations first = data;
@@ -56,11 +64,12 @@ TEST_CASE("Gaussian process: the posterior is that of the dense formulas, append
     first.values.conservativeResize(30);
     first.noise_factors.conservativeResize(30);
     first.regressors.conservativeResize(30, 3);
-    GaussianProcess grown(distance_tables(geometry, first.points, first.points), first, kernel, noise);
+    GaussianProcess grown(distance_tables(geometry, first.points, first.points), first, kernel,
+                          noise);
     for (std::size_t i = 30; i < 40; ++i) {
         const auto at = static_cast<Eigen::Index>(i);
-        grown.append(distance_tables(geometry, grown.data().points, {points[i]}), points[i], data.values(at), data.noise_factors(at),
-                     data.regressors.row(at));
+        grown.append(distance_tables(geometry, grown.data().points, {points[i]}), points[i],
+                     data.values(at), data.noise_factors(at), data.regressors.row(at));
     }
     const auto again = grown.predict(cross_tables, h);
     for (std::size_t j = 0; j < again.size(); ++j) {
@@ -83,19 +92,27 @@ TEST_CASE("Gaussian process: the posterior is that of the dense formulas, append
         drop(data.values, rest.values);
         drop(data.noise_factors, rest.noise_factors);
         drop(data.regressors, rest.regressors);
-        const GaussianProcess without(distance_tables(geometry, rest.points, rest.points), rest, kernel, noise);
+        const GaussianProcess without(distance_tables(geometry, rest.points, rest.points), rest,
+                                      kernel, noise);
         const auto at = static_cast<Eigen::Index>(i);
-        const Prediction expected = without.predict(distance_tables(geometry, rest.points, {points[i]}), data.regressors.row(at)).front();
+        const Prediction expected =
+            without
+                .predict(distance_tables(geometry, rest.points, {points[i]}),
+                         data.regressors.row(at))
+                .front();
         CHECK(std::abs(left_out[i].mean - expected.mean) < 1e-8);
-        CHECK(std::abs(left_out[i].variance - expected.variance - noise * data.noise_factors(at)) < 1e-8);
+        CHECK(std::abs(left_out[i].variance - expected.variance - noise * data.noise_factors(at)) <
+              1e-8);
     }
 
     // A regressor's coefficient: by the joint normal of b and y.
     for (Eigen::Index p = 0; p < 3; ++p) {
         const Eigen::VectorXd with_values = data.regressors.col(p) * data.coefficient_variance(p);
         const Prediction coefficient = process.coefficient(p);
-        CHECK(std::abs(coefficient.mean - data.coefficient_mean(p) - with_values.dot(inverse * residual)) < 1e-8);
-        CHECK(std::abs(coefficient.variance - data.coefficient_variance(p) + with_values.dot(inverse * with_values)) < 1e-8);
+        CHECK(std::abs(coefficient.mean - data.coefficient_mean(p) -
+                       with_values.dot(inverse * residual)) < 1e-8);
+        CHECK(std::abs(coefficient.variance - data.coefficient_variance(p) +
+                       with_values.dot(inverse * with_values)) < 1e-8);
     }
 }
 
@@ -103,13 +120,16 @@ TEST_CASE("Gaussian process: what is hard for numbers is borne or refused") {
     const SearchSpace space = mixed_space();
     const LevelGeometry geometry(space);
     auto points = points_of(space, geometry, 6);
-    for (std::size_t i = 0; i < 30; ++i) points.push_back(points[i % 6]);  // the same six again and again
+    for (std::size_t i = 0; i < 30; ++i)
+        points.push_back(points[i % 6]);  // the same six again and again
     for (const double noise : {1e-12, 1e-2}) {
         for (const double decades : {1e-6, 1.0, 1e6}) {
             Observations data = observations_of(points, 0);
             data.values *= decades;
-            const GaussianProcess process(distance_tables(geometry, points, points), data, kernel_of(geometry.dimensions()), noise);
-            for (const Prediction& prediction : process.predict(distance_tables(geometry, points, points), data.regressors)) {
+            const GaussianProcess process(distance_tables(geometry, points, points), data,
+                                          kernel_of(geometry.dimensions()), noise);
+            for (const Prediction& prediction :
+                 process.predict(distance_tables(geometry, points, points), data.regressors)) {
                 CHECK(std::isfinite(prediction.mean));
                 CHECK(prediction.variance > 0);
             }
@@ -118,27 +138,38 @@ TEST_CASE("Gaussian process: what is hard for numbers is borne or refused") {
     Observations constant = observations_of(points, 0);
     constant.values.setZero();
     const Hyperparameters hyperparameters(HyperparameterPriors::of(geometry));
-    const auto modes = fit_hyperparameters(hyperparameters, distance_tables(geometry, points, points), constant, 1);
+    const auto modes = fit_hyperparameters(hyperparameters,
+                                           distance_tables(geometry, points, points), constant, 1);
     CHECK(modes.front().theta.allFinite());
 
     Observations one = observations_of({points.front()}, 0);
-    CHECK(fit_hyperparameters(hyperparameters, distance_tables(geometry, one.points, one.points), one, 1).front().theta.allFinite());
+    CHECK(fit_hyperparameters(hyperparameters, distance_tables(geometry, one.points, one.points),
+                              one, 1)
+              .front()
+              .theta.allFinite());
     Observations none = observations_of({}, 0);
-    const GaussianProcess prior(distance_tables(geometry, {}, {}), none, kernel_of(geometry.dimensions()), 0.1);
-    const Prediction nothing_known = prior.predict(distance_tables(geometry, {}, {points.front()}), Eigen::MatrixXd::Ones(1, 1)).front();
+    const GaussianProcess prior(distance_tables(geometry, {}, {}), none,
+                                kernel_of(geometry.dimensions()), 0.1);
+    const Prediction nothing_known =
+        prior.predict(distance_tables(geometry, {}, {points.front()}), Eigen::MatrixXd::Ones(1, 1))
+            .front();
     CHECK(nothing_known.mean == 0);
     CHECK(nothing_known.variance == Approx(0.8 + 0.3 + 0.25));
 
     Observations bad = observations_of(points, 0);
     bad.values(3) = std::nan("");
     CHECK(message_of<UsageError>([&] {
-              (void)GaussianProcess(distance_tables(geometry, points, points), bad, kernel_of(geometry.dimensions()), 0.1);
+              (void)GaussianProcess(distance_tables(geometry, points, points), bad,
+                                    kernel_of(geometry.dimensions()), 0.1);
           }).find("finite") != std::string::npos);
     bad.values.conservativeResize(5);
-    CHECK_THROWS_AS(GaussianProcess(distance_tables(geometry, points, points), bad, kernel_of(geometry.dimensions()), 0.1), UsageError);
+    CHECK_THROWS_AS(GaussianProcess(distance_tables(geometry, points, points), bad,
+                                    kernel_of(geometry.dimensions()), 0.1),
+                    UsageError);
 }
 
-TEST_CASE("hyperparameters: the gradient is that of the value, and a fit never loses to its start") {
+TEST_CASE(
+    "hyperparameters: the gradient is that of the value, and a fit never loses to its start") {
     const SearchSpace space = mixed_space();
     const LevelGeometry geometry(space);
     const auto points = points_of(space, geometry, 25);
@@ -160,14 +191,16 @@ TEST_CASE("hyperparameters: the gradient is that of the value, and a fit never l
                 Eigen::VectorXd down = theta;
                 up(i) += step;
                 down(i) -= step;
-                const double slope = (hyperparameters.negative_log_posterior(tables, data, up, unused) -
-                                      hyperparameters.negative_log_posterior(tables, data, down, unused)) /
-                                     (2 * step);
+                const double slope =
+                    (hyperparameters.negative_log_posterior(tables, data, up, unused) -
+                     hyperparameters.negative_log_posterior(tables, data, down, unused)) /
+                    (2 * step);
                 CHECK(gradient(i) == Approx(slope).epsilon(1e-5).margin(1e-6));
             }
         }
         Eigen::VectorXd gradient;
-        const double start = hyperparameters.negative_log_posterior(tables, data, hyperparameters.prior_mode(), gradient);
+        const double start = hyperparameters.negative_log_posterior(
+            tables, data, hyperparameters.prior_mode(), gradient);
         const auto modes = fit_hyperparameters(hyperparameters, tables, data, 7);
         CHECK(modes.front().negative_log_posterior <= start);
         hyperparameters.negative_log_posterior(tables, data, modes.front().theta, gradient);
@@ -175,7 +208,8 @@ TEST_CASE("hyperparameters: the gradient is that of the value, and a fit never l
         double weights = 0;
         for (const auto& mode : modes) weights += mode.weight;
         CHECK(weights == Approx(1));
-        CHECK(fit_hyperparameters(hyperparameters, tables, data, 7).front().theta == modes.front().theta);
+        CHECK(fit_hyperparameters(hyperparameters, tables, data, 7).front().theta ==
+              modes.front().theta);
     }
 }
 
@@ -194,7 +228,8 @@ TEST_CASE("L-BFGS: known minima, and functions that are not everywhere finite") 
         gradient = Eigen::VectorXd::Constant(1, 1 - 1 / x(0));
         return x(0) > 0 ? x(0) - std::log(x(0)) : std::nan("");
     };
-    CHECK(minimise_lbfgs(walled, Eigen::VectorXd::Constant(1, 5.0)).point(0) == Approx(1).epsilon(1e-3));
+    CHECK(minimise_lbfgs(walled, Eigen::VectorXd::Constant(1, 5.0)).point(0) ==
+          Approx(1).epsilon(1e-3));
     const auto hopeless = [](const Eigen::VectorXd&, Eigen::VectorXd& gradient) {
         gradient(0) = 0;
         return std::nan("");
@@ -202,7 +237,9 @@ TEST_CASE("L-BFGS: known minima, and functions that are not everywhere finite") 
     CHECK(minimise_lbfgs(hopeless, Eigen::VectorXd::Constant(1, 2.0)).point(0) == 2);
 }
 
-TEST_CASE("surrogate: a belief that is right is used, one that points the wrong way is dropped, one that is constant does no harm") {
+TEST_CASE(
+    "surrogate: a belief that is right is used, one that points the wrong way is dropped, one that "
+    "is constant does no harm") {
     const SearchSpace space = mixed_space();
     const LevelGeometry geometry(space);
     const auto fitted = [&](double slope, Eigen::Index n = 30) {
@@ -210,13 +247,15 @@ TEST_CASE("surrogate: a belief that is right is used, one that points the wrong 
         SurrogateData data;
         data.points = points_of(space, geometry, static_cast<std::size_t>(n));
         data.values.resize(n);
-        for (double& value : data.values) value = rng.normal();  // nothing that the kernel could know
+        for (double& value : data.values)
+            value = rng.normal();  // nothing that the kernel could know
         data.noise_factors = Eigen::VectorXd::Ones(n);
         data.beliefs = slope * data.values;
         return Surrogate(geometry, data, 1);
     };
     CHECK(fitted(1, 6).belief_weight() > 0.7);
-    CHECK(fitted(1).belief_weight() == Approx(5.0 / 30));  // worth five values, however right it is of them
+    CHECK(fitted(1).belief_weight() ==
+          Approx(5.0 / 30));  // worth five values, however right it is of them
     CHECK(fitted(-1).belief_weight() == 0);
     CHECK(fitted(0, 6).belief_weight() < 0.6);
     for (const double slope : {1.0, -1.0, 0.0}) {
@@ -234,18 +273,24 @@ TEST_CASE("surrogate: a belief that is right is used, one that points the wrong 
         data.beliefs.resize(30, 2);
         for (Eigen::Index i = 0; i < 30; ++i) data.values(i) = rng.normal();
         data.beliefs.col(noise_first ? 1 : 0) = data.values;
-        data.beliefs.col(noise_first ? 0 : 1) = -0.3 * data.values + Eigen::VectorXd::NullaryExpr(30, [&] { return rng.normal(); });
+        data.beliefs.col(noise_first ? 0 : 1) =
+            -0.3 * data.values + Eigen::VectorXd::NullaryExpr(30, [&] { return rng.normal(); });
         data.noise_factors = Eigen::VectorXd::Ones(30);
         const Surrogate both(geometry, data, 1);
         CHECK(both.belief_weight() == Approx(5.0 / 30));
         const auto believing =
-            std::find_if(both.experts().begin(), both.experts().end(), [](const Expert& expert) { return !expert.beliefs.empty(); });
+            std::find_if(both.experts().begin(), both.experts().end(),
+                         [](const Expert& expert) { return !expert.beliefs.empty(); });
         REQUIRE(believing != both.experts().end());
         CHECK(believing->beliefs == std::vector<Eigen::Index>{noise_first ? 1 : 0});
         // Only its own column moves a prediction.
         const auto place = points_of(space, geometry, 1, 77);
         const auto mean = [&](double right, double wrong) {
-            return both.mixed(place, noise_first ? Eigen::RowVector2d(wrong, right) : Eigen::RowVector2d(right, wrong)).front().mean;
+            return both
+                .mixed(place, noise_first ? Eigen::RowVector2d(wrong, right)
+                                          : Eigen::RowVector2d(right, wrong))
+                .front()
+                .mean;
         };
         CHECK(mean(1, 0) > mean(0, 0));
         CHECK(mean(1, 2) == mean(1, 0));
@@ -261,14 +306,17 @@ TEST_CASE("surrogate: a belief that is right is used, one that points the wrong 
     CHECK(after.variance < before.variance);
 }
 
-TEST_CASE("surrogate: of many observations an even part decides the lengths, all of them the posterior") {
+TEST_CASE(
+    "surrogate: of many observations an even part decides the lengths, all of them the posterior") {
     const SearchSpace space = mixed_space();
     const LevelGeometry geometry(space);
     SurrogateData all;
     all.points = points_of(space, geometry, 40);
     all.values.resize(40);
     for (Eigen::Index i = 0; i < 40; ++i)
-        all.values(i) = std::sin(static_cast<double>(all.points[static_cast<std::size_t>(i)].levels[0]) + 0.1 * static_cast<double>(i));
+        all.values(i) =
+            std::sin(static_cast<double>(all.points[static_cast<std::size_t>(i)].levels[0]) +
+                     0.1 * static_cast<double>(i));
     all.noise_factors = Eigen::VectorXd::Ones(40);
     all.beliefs.resize(40, 0);
     SurrogateData half = all;
@@ -282,11 +330,14 @@ TEST_CASE("surrogate: of many observations an even part decides the lengths, all
     };
     const GaussianProcess thinned = first(all, 20);
     CHECK(thinned.size() == 40);
-    CHECK(thinned.kernel().inverse_squared_lengths == first(half, 20).kernel().inverse_squared_lengths);
-    CHECK(thinned.kernel().inverse_squared_lengths != first(all, 40).kernel().inverse_squared_lengths);
+    CHECK(thinned.kernel().inverse_squared_lengths ==
+          first(half, 20).kernel().inverse_squared_lengths);
+    CHECK(thinned.kernel().inverse_squared_lengths !=
+          first(all, 40).kernel().inverse_squared_lengths);
 }
 
-TEST_CASE("hyperparameters: of many observations fewer starts are enough, and of few nothing changes") {
+TEST_CASE(
+    "hyperparameters: of many observations fewer starts are enough, and of few nothing changes") {
     const SearchSpace space = mixed_space();
     const LevelGeometry geometry(space);
     const auto points = points_of(space, geometry, 65);
@@ -296,16 +347,18 @@ TEST_CASE("hyperparameters: of many observations fewer starts are enough, and of
         const auto n = static_cast<Eigen::Index>(count);
         data.values.resize(n);
         for (Eigen::Index i = 0; i < n; ++i)
-            data.values(i) = std::sin(static_cast<double>(data.points[static_cast<std::size_t>(i)].levels[0])) +
-                             0.2 * std::cos(static_cast<double>(7 * i));
+            data.values(i) =
+                std::sin(static_cast<double>(data.points[static_cast<std::size_t>(i)].levels[0])) +
+                0.2 * std::cos(static_cast<double>(7 * i));
         data.noise_factors = Eigen::VectorXd::Ones(n);
         data.regressors = Eigen::MatrixXd::Ones(n, 1);
         data.coefficient_mean = Eigen::VectorXd::Zero(1);
         data.coefficient_variance = Eigen::VectorXd::Ones(1);
         std::vector<Eigen::VectorXd> thetas;
         const Hyperparameters hyperparameters(HyperparameterPriors::of(geometry));
-        for (const HyperparameterMode& mode :
-             fit_hyperparameters(hyperparameters, distance_tables(geometry, data.points, data.points), data, 5, search))
+        for (const HyperparameterMode& mode : fit_hyperparameters(
+                 hyperparameters, distance_tables(geometry, data.points, data.points), data, 5,
+                 search))
             thetas.push_back(mode.theta);
         return thetas;
     };
@@ -325,42 +378,57 @@ TEST_CASE("cross covariances without tables are those of the tables") {
     KernelParameters kernel = kernel_of(geometry.dimensions());
     for (const double additive : {0.0, 0.3}) {
         kernel.additive_variance = additive;
-        const Eigen::MatrixXd by_tables = covariance(distance_tables(geometry, seen, others), kernel, 20, 35);
-        CHECK((covariance(geometry, seen, others, kernel) - by_tables).cwiseAbs().maxCoeff() < 1e-14);
+        const Eigen::MatrixXd by_tables =
+            covariance(distance_tables(geometry, seen, others), kernel, 20, 35);
+        CHECK((covariance(geometry, seen, others, kernel) - by_tables).cwiseAbs().maxCoeff() <
+              1e-14);
     }
 }
 
-TEST_CASE("feasibility: Laplace's mode is one, crashes spread to what is alike, and nothing known is the prior") {
+TEST_CASE(
+    "feasibility: Laplace's mode is one, crashes spread to what is alike, and nothing known is the "
+    "prior") {
     const SearchSpace space = mixed_space();
     const LevelGeometry geometry(space);
     const auto points = points_of(space, geometry, 40);
     std::vector<bool> works;
-    for (const EncodedPoint& point : points) works.push_back(point.levels[2] != 1);  // one back end crashes
+    for (const EncodedPoint& point : points)
+        works.push_back(point.levels[2] != 1);  // one back end crashes
     const FeasibilityModel model(geometry, points, works, {});
     const auto others = points_of(space, geometry, 200, 8);
-    const Eigen::VectorXd chances = model.probabilities(others, Eigen::VectorXd::Zero(static_cast<Eigen::Index>(others.size())));
+    const Eigen::VectorXd chances = model.probabilities(
+        others, Eigen::VectorXd::Zero(static_cast<Eigen::Index>(others.size())));
     double right = 0;
     for (std::size_t i = 0; i < others.size(); ++i)
-        right += (chances(static_cast<Eigen::Index>(i)) > 0.5) == (others[i].levels[2] != 1) ? 1 : 0;
+        right +=
+            (chances(static_cast<Eigen::Index>(i)) > 0.5) == (others[i].levels[2] != 1) ? 1 : 0;
     CHECK(right / 200 > 0.95);
 
     const FeasibilityModel nothing(geometry, {}, {}, {});
     CHECK(nothing.probabilities(others, Eigen::VectorXd::Zero(200)).maxCoeff() == Approx(0.7));
-    const Eigen::VectorXd doubtful = nothing.probabilities({others.front()}, Eigen::VectorXd::Constant(1, -3));
+    const Eigen::VectorXd doubtful =
+        nothing.probabilities({others.front()}, Eigen::VectorXd::Constant(1, -3));
     CHECK(doubtful(0) < 0.6);
 
     // What is known beforehand is used, and outweighed where what is seen says the opposite.
     for (const double slope : {1.0, -1.0}) {
-        const auto margin = [&](const EncodedPoint& point) { return point.levels[2] == 1 ? -2 * slope : slope; };
+        const auto margin = [&](const EncodedPoint& point) {
+            return point.levels[2] == 1 ? -2 * slope : slope;
+        };
         std::vector<double> margins;
         for (const EncodedPoint& point : points) margins.push_back(margin(point));
-        const FeasibilityModel knowing(geometry, {points.begin(), points.begin() + 12}, {works.begin(), works.begin() + 12}, {},
+        const FeasibilityModel knowing(geometry, {points.begin(), points.begin() + 12},
+                                       {works.begin(), works.begin() + 12}, {},
                                        {margins.begin(), margins.begin() + 12});
         Eigen::VectorXd known(200);
-        for (std::size_t i = 0; i < 200; ++i) known(static_cast<Eigen::Index>(i)) = margin(others[i]);
+        for (std::size_t i = 0; i < 200; ++i)
+            known(static_cast<Eigen::Index>(i)) = margin(others[i]);
         const Eigen::VectorXd believed = knowing.probabilities(others, known);
         double agree = 0;
-        for (std::size_t i = 0; i < 200; ++i) agree += (believed(static_cast<Eigen::Index>(i)) > 0.5) == (others[i].levels[2] != 1) ? 1 : 0;
+        for (std::size_t i = 0; i < 200; ++i)
+            agree += (believed(static_cast<Eigen::Index>(i)) > 0.5) == (others[i].levels[2] != 1)
+                         ? 1
+                         : 0;
         INFO("slope " << slope);
         CHECK(agree / 200 > 0.95);
     }
@@ -373,12 +441,14 @@ TEST_CASE("feasibility: Laplace's mode is one, crashes spread to what is alike, 
     double works_again = 0;
     for (int i = -4000; i <= 4000; ++i) {
         const double f = one.prior_mean() + sd * i / 500.0;
-        const double weight = std::exp(-0.5 * (i / 500.0) * (i / 500.0)) * 0.5 * std::erfc(f / std::sqrt(2.0));
+        const double weight =
+            std::exp(-0.5 * (i / 500.0) * (i / 500.0)) * 0.5 * std::erfc(f / std::sqrt(2.0));
         mass += weight;
         works_again += weight * 0.5 * std::erfc(-f / std::sqrt(2.0));
     }
     const double laplace = one.probabilities({points.front()}, Eigen::VectorXd::Zero(1))(0);
-    CHECK(laplace == Approx(works_again / mass).margin(0.1));  // the mode of a skewed posterior, not its mean
+    CHECK(laplace ==
+          Approx(works_again / mass).margin(0.1));  // the mode of a skewed posterior, not its mean
 }
 
 TEST_CASE("expected improvement: against brute force, and far out against its series") {
@@ -387,7 +457,8 @@ TEST_CASE("expected improvement: against brute force, and far out against its se
         double sum = 0;
         constexpr int draws = 400'000;
         for (int i = 0; i < draws; ++i) sum += std::max(mean + sd * rng.normal(), 0.0);
-        CHECK(std::exp(log_expected_improvement({mean, sd * sd}, 0)) == Approx(sum / draws).epsilon(0.03));
+        CHECK(std::exp(log_expected_improvement({mean, sd * sd}, 0)) ==
+              Approx(sum / draws).epsilon(0.03));
     }
     for (const double z : {-0.999999, -1.000001, -5.9, -6.1, -49.9, -50.1}) {
         const double step = 1e-6;  // continuous where the formula changes: d ln h / dz = Phi / h
@@ -397,13 +468,17 @@ TEST_CASE("expected improvement: against brute force, and far out against its se
     CHECK(std::isfinite(log_improvement(-1e8)));
     // Against 60 digits; where the fraction gives way to the series nothing jumps.
     CHECK(log_improvement(-50.0) == Approx(-1258.74418286846085).epsilon(1e-12));
-    for (const double z : {-50.0, -200.0}) CHECK(log_improvement(z - 1e-9) == Approx(log_improvement(z + 1e-9) + 2e-9 * z).epsilon(1e-13));
+    for (const double z : {-50.0, -200.0})
+        CHECK(log_improvement(z - 1e-9) ==
+              Approx(log_improvement(z + 1e-9) + 2e-9 * z).epsilon(1e-13));
     CHECK(log_normal_cdf(-5.999) == Approx(log_normal_cdf(-6.001)).epsilon(0.01));
     CHECK(log_normal_cdf(-40) == Approx(-804.608442).epsilon(1e-8));  // ln Phi(-40), mpmath
     CHECK(log_normal_cdf(9) == Approx(0).margin(1e-15));
 }
 
-TEST_CASE("expected gain: what one more measurement does to the better of two posterior means, by simulated measurements") {
+TEST_CASE(
+    "expected gain: what one more measurement does to the better of two posterior means, by "
+    "simulated measurements") {
     const SearchSpace space = mixed_space();
     const LevelGeometry geometry(space);
     const auto points = points_of(space, geometry, 12);
@@ -411,28 +486,37 @@ TEST_CASE("expected gain: what one more measurement does to the better of two po
     Observations data = observations_of(points, 0);
     data.noise_factors(3) = 0.5;
     constexpr double noise = 0.2;
-    const GaussianProcess process(distance_tables(geometry, points, points), data, kernel_of(geometry.dimensions()), noise);
+    const GaussianProcess process(distance_tables(geometry, points, points), data,
+                                  kernel_of(geometry.dimensions()), noise);
     constexpr Eigen::Index incumbent = 3;
-    const double best = process.predict(distance_tables(geometry, points, {points[incumbent]}), Eigen::MatrixXd::Ones(1, 1)).front().mean;
+    const double best = process
+                            .predict(distance_tables(geometry, points, {points[incumbent]}),
+                                     Eigen::MatrixXd::Ones(1, 1))
+                            .front()
+                            .mean;
     for (const EncodedPoint& other : others) {
         const DistanceTables tables = distance_tables(geometry, points, {other});
         const Prediction prediction = process.predict(tables, Eigen::MatrixXd::Ones(1, 1)).front();
-        const double covariance =
-            process.cross_covariance(tables, Eigen::MatrixXd::Ones(1, 1)).col(0).dot(process.covariance_weights(incumbent));
+        const double covariance = process.cross_covariance(tables, Eigen::MatrixXd::Ones(1, 1))
+                                      .col(0)
+                                      .dot(process.covariance_weights(incumbent));
         const std::vector<EncodedPoint> pair{other, points[incumbent]};
-        const Eigen::MatrixXd joint = process.posterior_covariance(distance_tables(geometry, points, pair),
-                                                                   distance_tables(geometry, pair, pair), Eigen::MatrixXd::Ones(2, 1));
+        const Eigen::MatrixXd joint = process.posterior_covariance(
+            distance_tables(geometry, points, pair), distance_tables(geometry, pair, pair),
+            Eigen::MatrixXd::Ones(2, 1));
         CHECK(std::abs(covariance - joint(0, 1)) < 1e-8);
         Rng rng(4);
         double sum = 0;
         constexpr int draws = 4000;
         for (int i = 0; i < draws; ++i) {
             GaussianProcess after = process;
-            const double told = prediction.mean + std::sqrt(prediction.variance + noise) * rng.normal();
+            const double told =
+                prediction.mean + std::sqrt(prediction.variance + noise) * rng.normal();
             after.append(tables, other, told, 1, Eigen::RowVectorXd::Ones(1));
             std::vector<EncodedPoint> known = points;
             known.push_back(other);
-            const auto means = after.predict(distance_tables(geometry, known, pair), Eigen::MatrixXd::Ones(2, 1));
+            const auto means =
+                after.predict(distance_tables(geometry, known, pair), Eigen::MatrixXd::Ones(2, 1));
             sum += std::max(means[0].mean, means[1].mean) - means[1].mean;
         }
         const double gain = std::exp(log_expected_gain(prediction, best, covariance, noise));
@@ -448,25 +532,31 @@ TEST_CASE("expected gains of many in single precision rank as those of each") {
     Eigen::VectorXf variances(count);
     Eigen::VectorXf covariances(count);
     for (Eigen::Index i = 0; i < count; ++i) {
-        means(i) = static_cast<float>(std::exp(3 * rng.normal()) * (rng.uniform() < 0.3 ? 1 : -1));  // from far below the best to far above
+        means(i) = static_cast<float>(
+            std::exp(3 * rng.normal()) *
+            (rng.uniform() < 0.3 ? 1 : -1));  // from far below the best to far above
         variances(i) = static_cast<float>(std::exp(2 * rng.normal() - 3));
         covariances(i) = static_cast<float>(rng.uniform()) * variances(i);
     }
     const Eigen::VectorXf many = log_expected_gains(means, variances, covariances, 0.5F, 0.01F);
     for (Eigen::Index i = 0; i < count; ++i) {
-        const double one = log_expected_gain({static_cast<double>(means(i)), static_cast<double>(variances(i))}, 0.5,
-                                             static_cast<double>(covariances(i)), 0.01);
+        const double one =
+            log_expected_gain({static_cast<double>(means(i)), static_cast<double>(variances(i))},
+                              0.5, static_cast<double>(covariances(i)), 0.01);
         CHECK(static_cast<double>(many(i)) == Approx(one).margin(2e-3).epsilon(1e-5));
     }
     const LogImprovementTable table;
     for (double z = -60; z < 20; z += 0.0137)
-        CHECK(static_cast<double>(table(static_cast<float>(z))) == Approx(log_improvement(z)).margin(z > -32 ? 2e-4 : 4e-3));
-    CHECK(static_cast<double>(table(7.9999995F)) == Approx(log_improvement(8)).margin(1e-4));  // where its last node is
+        CHECK(static_cast<double>(table(static_cast<float>(z))) ==
+              Approx(log_improvement(z)).margin(z > -32 ? 2e-4 : 4e-3));
+    CHECK(static_cast<double>(table(7.9999995F)) ==
+          Approx(log_improvement(8)).margin(1e-4));  // where its last node is
 }
 
 TEST_CASE("output scale: order is kept, everything can be undone, the bad tail is compressed") {
     const OutputScale scale(true, {100, 110, 120, 130, 1}, 0.01);
-    for (const double value : {1e-6, 1.0, 100.0, 129.0, 1e9}) CHECK(scale.value(scale.scaled(value)) == Approx(value).epsilon(1e-9));
+    for (const double value : {1e-6, 1.0, 100.0, 129.0, 1e9})
+        CHECK(scale.value(scale.scaled(value)) == Approx(value).epsilon(1e-9));
     CHECK(scale.scaled(110) == Approx(0).margin(1e-12));
     CHECK(scale.scaled(130) > scale.scaled(120));
     CHECK(scale.scaled(1) < scale.scaled(2));
@@ -477,7 +567,8 @@ TEST_CASE("output scale: order is kept, everything can be undone, the bad tail i
     CHECK(OutputScale(true, {5, 5, 5}, 0.02).spread() >= 0.02);
     // Straight: differences of logarithms stay what they are, however bad a value is.
     const OutputScale straight(true, {100, 110, 120, 130, 1}, 0.01, OutputScale::Tail::straight);
-    CHECK(straight.spread() * (straight.scaled(1) - straight.scaled(130)) == Approx(-std::log(130)));
+    CHECK(straight.spread() * (straight.scaled(1) - straight.scaled(130)) ==
+          Approx(-std::log(130)));
     CHECK(straight.value(straight.scaled(1)) == Approx(1));
     CHECK(OutputScale(true, {}, 0.02).spread() == Approx(0.1));
 }

@@ -23,14 +23,16 @@ constexpr std::size_t asks = 25;
 /// measured; and figures with three decimals, so that the last bit of an exponential decides
 /// nothing.
 double told_value(double truth, const Configuration& configuration, std::size_t id) {
-    const auto wobble = static_cast<double>(derive_seed(configuration.fingerprint().bits, id) % 2001) / 1000 - 1;
+    const auto wobble =
+        static_cast<double>(derive_seed(configuration.fingerprint().bits, id) % 2001) / 1000 - 1;
     return std::round(truth * (1 + 0.02 * wobble) * 1000) / 1000;
 }
 
 /// Each ask from an object of its own and from the history turned round: as after a resume, in any
 /// order of telling.
-std::vector<std::string> asks_of(const std::string& name, const Problem& problem, const Bayesian::Options& options,
-                                 const std::function<Outcome(const Configuration&, std::size_t)>& measure) {
+std::vector<std::string> asks_of(
+    const std::string& name, const Problem& problem, const Bayesian::Options& options,
+    const std::function<Outcome(const Configuration&, std::size_t)>& measure) {
     std::vector<Trial> history;
     std::vector<std::string> lines;
     while (history.size() < asks) {
@@ -58,15 +60,22 @@ std::vector<std::string> asks_with_failures() {
     const Problem problem(TuningTask::space(), objective, {});
     Bayesian::Options options;
     options.trials = asks;
-    return asks_of("limits", problem, options, [](const Configuration& configuration, std::size_t id) -> Outcome {
-        // Half of the space: much memory, and guesses of one backend.
-        if (std::log2(number(configuration, "seqs")) + std::log2(number(configuration, "tokens")) > 21)
-            return Failure{FailureKind::out_of_memory, "no room"};
-        if (configuration.find("guesses") != nullptr && *configuration.find("backend") == Value("flashinfer"))
-            return Failure{FailureKind::unsupported, "no guesses here"};
-        return Measurement{{{metric, {told_value(TuningTask().truth(configuration), configuration, id)}},
-                            {"time_to_first_token_p99_seconds", {told_value(number(configuration, "tokens") / 16384, configuration, id)}}}};
-    });
+    return asks_of(
+        "limits", problem, options,
+        [](const Configuration& configuration, std::size_t id) -> Outcome {
+            // Half of the space: much memory, and guesses of one backend.
+            if (std::log2(number(configuration, "seqs")) +
+                    std::log2(number(configuration, "tokens")) >
+                21)
+                return Failure{FailureKind::out_of_memory, "no room"};
+            if (configuration.find("guesses") != nullptr &&
+                *configuration.find("backend") == Value("flashinfer"))
+                return Failure{FailureKind::unsupported, "no guesses here"};
+            return Measurement{
+                {{metric, {told_value(TuningTask().truth(configuration), configuration, id)}},
+                 {"time_to_first_token_p99_seconds",
+                  {told_value(number(configuration, "tokens") / 16384, configuration, id)}}}};
+        });
 }
 
 /// A belief that is about right, of what is best and of what works.
@@ -75,23 +84,28 @@ std::vector<std::string> asks_with_beliefs() {
     public:
         [[nodiscard]] std::string name() const override { return "a model that is a doubling off"; }
         [[nodiscard]] PriorBelief belief(const Configuration& configuration) const override {
-            return {std::log(std::round(TuningTask(1).truth(configuration))), TuningTask::fails(configuration) ? -1.0 : 1.0};
+            return {std::log(std::round(TuningTask(1).truth(configuration))),
+                    TuningTask::fails(configuration) ? -1.0 : 1.0};
         }
     };
-    const Problem problem(SearchSpace({Parameter::choice("backend", {"fa3", "flashinfer", "triton", "torch"}),
-                                       Parameter::integer("seqs", 32, 1024, Scale::log2).with_default(256),
-                                       Parameter::integer("tokens", 1024, 65536, Scale::log2).with_default(8192),
-                                       Parameter::choice("share", {"0.7", "0.8", "0.9"}, true).with_default("0.9")}),
-                          {metric}, {});
+    const Problem problem(
+        SearchSpace({Parameter::choice("backend", {"fa3", "flashinfer", "triton", "torch"}),
+                     Parameter::integer("seqs", 32, 1024, Scale::log2).with_default(256),
+                     Parameter::integer("tokens", 1024, 65536, Scale::log2).with_default(8192),
+                     Parameter::choice("share", {"0.7", "0.8", "0.9"}, true).with_default("0.9")}),
+        {metric}, {});
     Bayesian::Options options;
     options.trials = asks;
     options.beliefs = Beliefs({std::make_shared<Shifted>()});
-    return asks_of("beliefs", problem, options, [](const Configuration& configuration, std::size_t id) -> Outcome {
-        if (TuningTask::fails(configuration)) return Failure{FailureKind::out_of_memory, "no room"};
-        const double share = real_of(text_of(*configuration.find("share"))).value();
-        const double truth = TuningTask().truth(configuration) * (1 - (share - 0.75) * (share - 0.75));
-        return Measurement{{{metric, {told_value(truth, configuration, id)}}}};
-    });
+    return asks_of("beliefs", problem, options,
+                   [](const Configuration& configuration, std::size_t id) -> Outcome {
+                       if (TuningTask::fails(configuration))
+                           return Failure{FailureKind::out_of_memory, "no room"};
+                       const double share = real_of(text_of(*configuration.find("share"))).value();
+                       const double truth = TuningTask().truth(configuration) *
+                                            (1 - (share - 0.75) * (share - 0.75));
+                       return Measurement{{{metric, {told_value(truth, configuration, id)}}}};
+                   });
 }
 
 std::vector<std::string> all_asks() {
@@ -102,7 +116,9 @@ std::vector<std::string> all_asks() {
 
 }  // namespace
 
-TEST_CASE("bayesian: asks are those that were kept, whatever the compiler, from fresh objects and histories turned round") {
+TEST_CASE(
+    "bayesian: asks are those that were kept, whatever the compiler, from fresh objects and "
+    "histories turned round") {
     std::ifstream file(std::string(SERVETUNE_SOURCE) + "/tests/data/asks/bayesian.txt");
     std::vector<std::string> kept;
     for (std::string line; std::getline(file, line);) kept.push_back(line);

@@ -27,7 +27,8 @@ namespace {
 std::vector<double> ranks(const std::vector<double>& values) {
     std::vector<std::size_t> order(values.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
+    std::sort(order.begin(), order.end(),
+              [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
     std::vector<double> result(values.size());
     for (std::size_t i = 0; i < order.size(); ++i) result[order[i]] = static_cast<double>(i);
     return result;
@@ -64,33 +65,40 @@ std::filesystem::path journal_of(const TemporaryFolder& folder, const std::vecto
 /// A study of vLLM on an H100 that is replayed from a table, with this knowledge.
 std::string vllm_study(const std::string& knowledge, const std::string& model = "Qwen/Qwen3-8B") {
     return "study: own\nmodel: " + model +
-           "\nhardware: h100-sxm\nengine: vllm\nworkloads: [{workload: w, use: random, input_tokens: 512, output_tokens: 64, requests: "
+           "\nhardware: h100-sxm\nengine: vllm\nworkloads: [{workload: w, use: random, "
+           "input_tokens: 512, output_tokens: 64, requests: "
            "100}]\n"
            "objective: {maximize: total_tokens_per_second}\nothers: default\n"
-           "space: {max_num_seqs: {choice: [16, 64, 256, 1024]}, max_num_batched_tokens: {choice: [2048, 8192]}}\n"
+           "space: {max_num_seqs: {choice: [16, 64, 256, 1024]}, max_num_batched_tokens: {choice: "
+           "[2048, 8192]}}\n"
            "evaluator: {replay: t.csv}\nstrategy: bayesian\nknowledge: " +
            knowledge + "\n";
 }
 const std::string vllm_table =
-    "max_num_seqs,max_num_batched_tokens,status,total_tokens_per_second\n16,2048,ok,1000\n64,2048,ok,2000\n256,2048,ok,3000\n"
-    "1024,2048,ok,2500\n16,8192,ok,1100\n64,8192,ok,2100\n256,8192,ok,3300\n1024,8192,out_of_memory,\n";
+    "max_num_seqs,max_num_batched_tokens,status,total_tokens_per_second\n16,2048,ok,1000\n64,2048,"
+    "ok,2000\n256,2048,ok,3000\n"
+    "1024,2048,ok,2500\n16,8192,ok,1100\n64,8192,ok,2100\n256,8192,ok,3300\n1024,8192,out_of_"
+    "memory,\n";
 
 StudySetup ready(const TemporaryFolder& folder, const std::string& text) {
     folder.write("t.csv", vllm_table);
-    return set_up(load_study(folder.write("study.yaml", text), Catalogue(search_spaces)), folder.path() / "out");
+    return set_up(load_study(folder.write("study.yaml", text), Catalogue(search_spaces)),
+                  folder.path() / "out");
 }
 
 std::string knowledge_refusal(const TemporaryFolder& folder, const std::string& knowledge) {
     std::string message = message_of<Error>([&] { (void)ready(folder, vllm_study(knowledge)); });
     const std::string place = folder.path().string();
-    for (auto at = message.find(place); at != std::string::npos; at = message.find(place)) message.replace(at, place.size(), "DIR");
+    for (auto at = message.find(place); at != std::string::npos; at = message.find(place))
+        message.replace(at, place.size(), "DIR");
     return message;
 }
 
 class Believed : public PriorMean {
 public:
     using Function = std::function<double(const Configuration&)>;
-    explicit Believed(Function log_value, Function margin = {}) : log_value_(std::move(log_value)), margin_(std::move(margin)) {}
+    explicit Believed(Function log_value, Function margin = {})
+        : log_value_(std::move(log_value)), margin_(std::move(margin)) {}
     [[nodiscard]] std::string name() const override { return "what is believed"; }
     [[nodiscard]] PriorBelief belief(const Configuration& configuration) const override {
         PriorBelief result{log_value_(configuration), std::nullopt};
@@ -113,10 +121,14 @@ Bayesian search_with(std::shared_ptr<const PriorMean> source, std::size_t trials
 }  // namespace
 
 TEST_CASE("knowledge: the quick estimate ranks configurations as the simulator does") {
-    const StudyFile study = load_study(search_spaces / "studies" / "simulated-h100.yaml", Catalogue(search_spaces));
-    const Problem problem(SearchSpace(study.composition->parameters(), study.composition->constraints()), study.objective, study.decision);
+    const StudyFile study =
+        load_study(search_spaces / "studies" / "simulated-h100.yaml", Catalogue(search_spaces));
+    const Problem problem(
+        SearchSpace(study.composition->parameters(), study.composition->constraints()),
+        study.objective, study.decision);
     const auto evaluator = simulated(study);
-    const CostBelief belief(simulated(study), study.objective.leading().metric, study.weighted_workloads());
+    const CostBelief belief(simulated(study), study.objective.leading().metric,
+                            study.weighted_workloads());
     Rng rng(4);
     std::vector<double> quick;
     std::vector<double> slow;
@@ -139,7 +151,9 @@ TEST_CASE("knowledge: the quick estimate ranks configurations as the simulator d
     CHECK(median(off) < 0.25);
 }
 
-TEST_CASE("knowledge: the cost model says less than nothing of what would not start, and nothing of what it does not know") {
+TEST_CASE(
+    "knowledge: the cost model says less than nothing of what would not start, and nothing of what "
+    "it does not know") {
     const TemporaryFolder folder;
     const StudySetup setup = ready(folder, vllm_study("[cost_model]"));
     REQUIRE(setup.beliefs.size() == 1);
@@ -152,7 +166,8 @@ TEST_CASE("knowledge: the cost model says less than nothing of what would not st
 
     const StudySetup unknown = ready(folder, vllm_study("[cost_model]", "org/nobody-knows"));
     CHECK(unknown.beliefs.size() == 0);
-    CHECK(unknown.definition().at("knowledge[0]").starts_with("the cost model knows nothing here: "));
+    CHECK(
+        unknown.definition().at("knowledge[0]").starts_with("the cost model knows nothing here: "));
     const StudySetup none = ready(folder, vllm_study("[]"));
     CHECK(none.definition().count("knowledge[0]") == 0);
     CHECK(none.beliefs.size() == 0);
@@ -179,7 +194,9 @@ TEST_CASE("knowledge: a flag under `arguments` does not switch the cost model of
     const Configuration usual = plain.problem->space.default_configuration();
     const PriorBelief belief = plain.beliefs[0].belief(usual);
     REQUIRE(belief.log_value);
-    for (const char* not_about_speed : {"--load-format, dummy", "--seed=3", "--trust-remote-code, --revision, main", "--api_key, secret"}) {
+    for (const char* not_about_speed :
+         {"--load-format, dummy", "--seed=3", "--trust-remote-code, --revision, main",
+          "--api_key, secret"}) {
         INFO(not_about_speed);
         const StudySetup setup = with(not_about_speed);
         REQUIRE(setup.beliefs.size() == 1);
@@ -202,9 +219,11 @@ TEST_CASE("knowledge: a flag under `arguments` does not switch the cost model of
     }
 }
 
-TEST_CASE("knowledge: the cost model is asked by default, unless it would be asked for its own answers") {
+TEST_CASE(
+    "knowledge: the cost model is asked by default, unless it would be asked for its own answers") {
     const TemporaryFolder folder;
-    const auto without_key = [&](std::string text, const std::string& measured, const std::string& by) {
+    const auto without_key = [&](std::string text, const std::string& measured,
+                                 const std::string& by) {
         text.resize(text.find("knowledge:"));
         const auto at = text.find(measured);
         return ready(folder, text.replace(at, measured.size(), by));
@@ -218,7 +237,8 @@ TEST_CASE("knowledge: the cost model is asked by default, unless it would be ask
     CHECK(usual.beliefs[0].belief(some).log_value == asked_for.beliefs[0].belief(some).log_value);
 
     // What nobody asked for, and nobody gets, is not spoken of.
-    const StudySetup unknown_model = without_key(vllm_study("", "org/nobody-knows"), replay, replay);
+    const StudySetup unknown_model =
+        without_key(vllm_study("", "org/nobody-knows"), replay, replay);
     CHECK(unknown_model.beliefs.size() == 0);
     CHECK(unknown_model.knowledge.empty());
     const StudySetup no_hardware = without_key(vllm_study(""), "hardware: h100-sxm\n", "");
@@ -228,64 +248,89 @@ TEST_CASE("knowledge: the cost model is asked by default, unless it would be ask
     CHECK(simulated.knowledge.empty());
 }
 
-TEST_CASE("knowledge: an earlier study is matched by concept and by name, what it does not know makes no difference") {
+TEST_CASE(
+    "knowledge: an earlier study is matched by concept and by name, what it does not know makes no "
+    "difference") {
     const TuningTask task;
     const Problem earlier(TuningTask::space(), {metric}, {});
     const std::vector<Trial> trials = task.searched(earlier, Random(), 60, 3);
     SearchSpace now({Parameter::choice("backend", {"fa3", "flashinfer", "fresh"}),
-                     Parameter::integer("max_running", 16, 2048, Scale::log2).with_default(256), Parameter::boolean("more")});
+                     Parameter::integer("max_running", 16, 2048, Scale::log2).with_default(256),
+                     Parameter::boolean("more")});
     std::vector<Parameter> parameters = now.parameters();
     parameters[1].concept_name = "max_concurrent_sequences";
     now = SearchSpace(parameters);
-    const EarlierResults known("the study 'earlier'", trials, {{"seqs", "max_concurrent_sequences"}}, {metric}, {}, now);
+    const EarlierResults known("the study 'earlier'", trials,
+                               {{"seqs", "max_concurrent_sequences"}}, {metric}, {}, now);
     CHECK(known.shared() == std::vector<std::string>{"backend", "max_concurrent_sequences"});
-    const auto at = [&](const Assignment& values) { return known.belief(now.completed(values)).log_value.value(); };
+    const auto at = [&](const Assignment& values) {
+        return known.belief(now.completed(values)).log_value.value();
+    };
     CHECK(at({{"more", true}}) == at({{"more", false}}));
     CHECK(at({{"backend", "flashinfer"}}) > at({}));
     CHECK(at({{"max_running", std::int64_t{256}}}) > at({{"max_running", std::int64_t{32}}}));
     CHECK(std::isfinite(at({{"backend", "fresh"}, {"max_running", std::int64_t{2048}}})));
     CHECK_FALSE(known.belief(now.default_configuration()).margin);
     // Tokens is not ours: it stays at the earlier default of 8192, where the truth is known.
-    CHECK(at({}) == Approx(std::log(task.truth(earlier.space.default_configuration()))).margin(0.1));
+    CHECK(at({}) ==
+          Approx(std::log(task.truth(earlier.space.default_configuration()))).margin(0.1));
     // Pure: the same history makes the same belief.
-    const EarlierResults again("the study 'earlier'", trials, {{"seqs", "max_concurrent_sequences"}}, {metric}, {}, now);
-    CHECK(again.belief(now.default_configuration()).log_value == known.belief(now.default_configuration()).log_value);
+    const EarlierResults again("the study 'earlier'", trials,
+                               {{"seqs", "max_concurrent_sequences"}}, {metric}, {}, now);
+    CHECK(again.belief(now.default_configuration()).log_value ==
+          known.belief(now.default_configuration()).log_value);
 }
 
 TEST_CASE("knowledge: less is better, reals, unset levels and many rows") {
-    SearchSpace space({Parameter::real("share", 0.5, 1), Parameter::integer("n", 1, 64).or_unset()});
+    SearchSpace space(
+        {Parameter::real("share", 0.5, 1), Parameter::integer("n", 1, 64).or_unset()});
     std::vector<Trial> trials;
     Rng rng(2);
     for (std::size_t i = 0; i < 700; ++i) {
-        const Configuration configuration = i == 0 ? space.default_configuration() : FeasibleSet(space).sample(rng);
+        const Configuration configuration =
+            i == 0 ? space.default_configuration() : FeasibleSet(space).sample(rng);
         const double share = number(configuration, "share");
         const double n = number(configuration, "n");  // unset: 0
-        trials.push_back({i, configuration, "", 0, "", Measurement{{{"latency_mean_seconds", {2 - share + 0.001 * n}}}}});
+        trials.push_back({i, configuration, "", 0, "",
+                          Measurement{{{"latency_mean_seconds", {2 - share + 0.001 * n}}}}});
     }
-    const EarlierResults known("a table", trials, {}, {"latency_mean_seconds", Direction::minimize}, {}, space);
+    const EarlierResults known("a table", trials, {}, {"latency_mean_seconds", Direction::minimize},
+                               {}, space);
     for (const double share : {0.5, 0.6, 0.85, 1.0})
-        CHECK(known.belief(space.completed({{"share", share}})).log_value.value() == Approx(std::log(2 - share)).margin(0.03));
+        CHECK(known.belief(space.completed({{"share", share}})).log_value.value() ==
+              Approx(std::log(2 - share)).margin(0.03));
 }
 
 TEST_CASE("knowledge: sources that cannot teach are refused, and say why") {
     const TemporaryFolder folder;
-    CHECK(knowledge_refusal(folder, "[{study: nowhere}]") == "there is no journal DIR/nowhere/study.db; has the study been run?");
+    CHECK(knowledge_refusal(folder, "[{study: nowhere}]") ==
+          "there is no journal DIR/nowhere/study.db; has the study been run?");
     std::filesystem::create_directory(folder.path() / "empty");
-    CHECK(knowledge_refusal(folder, "[{study: empty}]") == "there is no journal DIR/empty/study.db; has the study been run?");
-    CHECK(knowledge_refusal(folder, "[{table: nothing.csv}]") == "cannot read DIR/nothing.csv: No such file or directory");
-    folder.write("other.csv", "max_num_seqs,status,output_tokens_per_second\n8,ok,100\n16,ok,110\n");
+    CHECK(knowledge_refusal(folder, "[{study: empty}]") ==
+          "there is no journal DIR/empty/study.db; has the study been run?");
+    CHECK(knowledge_refusal(folder, "[{table: nothing.csv}]") ==
+          "cannot read DIR/nothing.csv: No such file or directory");
+    folder.write("other.csv",
+                 "max_num_seqs,status,output_tokens_per_second\n8,ok,100\n16,ok,110\n");
     CHECK(knowledge_refusal(folder, "[{table: other.csv}]") ==
-          "the table DIR/other.csv has no metric 'total_tokens_per_second'; it has: output_tokens_per_second");
-    folder.write("loads.csv", "max_num_seqs,workload,status,total_tokens_per_second\n8,chat,ok,100\n16,chat,ok,110\n");
+          "the table DIR/other.csv has no metric 'total_tokens_per_second'; it has: "
+          "output_tokens_per_second");
+    folder.write(
+        "loads.csv",
+        "max_num_seqs,workload,status,total_tokens_per_second\n8,chat,ok,100\n16,chat,ok,110\n");
     CHECK(knowledge_refusal(folder, "[{table: loads.csv}]") ==
-          "the table DIR/loads.csv has no configuration under all of this study's workloads; it has: chat");
+          "the table DIR/loads.csv has no configuration under all of this study's workloads; it "
+          "has: chat");
     folder.write("alien.csv", "x,status,total_tokens_per_second\n8,ok,100\n16,ok,110\n");
     CHECK(knowledge_refusal(folder, "[{table: alien.csv}]") ==
           "the table DIR/alien.csv has varied no parameter that this study has too; it varied: x");
     CHECK(knowledge_refusal(folder, "[{study: a, table: b}]") ==
-          "DIR/study.yaml:11:13: 'knowledge[0]': one source wanted: cost_model, recipes, {study: FOLDER} or {table: FILE}");
-    CHECK(knowledge_refusal(folder, "[{stdy: a}]") == "DIR/study.yaml:11:20: 'knowledge[0].stdy': unknown key; known: study, table");
-    CHECK(knowledge_refusal(folder, "cost_model").find("'knowledge': a list wanted") != std::string::npos);
+          "DIR/study.yaml:11:13: 'knowledge[0]': one source wanted: cost_model, recipes, {study: "
+          "FOLDER} or {table: FILE}");
+    CHECK(knowledge_refusal(folder, "[{stdy: a}]") ==
+          "DIR/study.yaml:11:20: 'knowledge[0].stdy': unknown key; known: study, table");
+    CHECK(knowledge_refusal(folder, "cost_model").find("'knowledge': a list wanted") !=
+          std::string::npos);
 }
 
 TEST_CASE("knowledge: journals of another aim and without a measurement are refused") {
@@ -295,7 +340,8 @@ TEST_CASE("knowledge: journals of another aim and without a measurement are refu
         const TemporaryFolder folder;
         (void)journal_of(folder, {}, "minimize latency_mean_seconds");
         CHECK(knowledge_refusal(folder, "[{study: earlier}]") ==
-              "the study 'earlier' in DIR/earlier was to minimize latency_mean_seconds, this one is to maximize total_tokens_per_second: "
+              "the study 'earlier' in DIR/earlier was to minimize latency_mean_seconds, this one "
+              "is to maximize total_tokens_per_second: "
               "it can teach "
               "nothing about that");
     }
@@ -308,23 +354,29 @@ TEST_CASE("knowledge: journals of another aim and without a measurement are refu
     const TemporaryFolder folder;
     (void)journal_of(folder, task.searched(problem, Random(), 5, 1));
     CHECK(knowledge_refusal(folder, "[{study: earlier}]") ==
-          "the study 'earlier' in DIR/earlier has varied no parameter that this study has too; it varied: backend, guesses, method, seqs, "
+          "the study 'earlier' in DIR/earlier has varied no parameter that this study has too; it "
+          "varied: backend, guesses, method, seqs, "
           "tokens");
 }
 
-TEST_CASE("knowledge: nothing is believed twice, a journal has any name, and of several goals the leading one teaches") {
+TEST_CASE(
+    "knowledge: nothing is believed twice, a journal has any name, and of several goals the "
+    "leading one teaches") {
     const TemporaryFolder folder;
     std::vector<Trial> trials;
     for (const std::int64_t seqs : {16, 64, 256}) {
         trials.push_back({trials.size(), Configuration::of({{"max_num_seqs", seqs}})});
         trials.back().outcome = Measurement{{{metric, {1000.0 + static_cast<double>(seqs)}}}};
     }
-    (void)journal_of(folder, trials, "maximize total_tokens_per_second, minimize time_to_first_token_p99_seconds");
+    (void)journal_of(folder, trials,
+                     "maximize total_tokens_per_second, minimize time_to_first_token_p99_seconds");
     std::filesystem::copy_file(folder.path() / "earlier/study.db", folder.path() / "kept.db");
     const StudySetup setup = ready(folder, vllm_study("[{study: kept.db}]"));
     REQUIRE(setup.beliefs.size() == 1);
     const auto at = [&](std::int64_t seqs) {
-        return setup.beliefs[0].belief(setup.problem->space.completed({{"max_num_seqs", seqs}})).log_value.value();
+        return setup.beliefs[0]
+            .belief(setup.problem->space.completed({{"max_num_seqs", seqs}}))
+            .log_value.value();
     };
     CHECK(at(16) < at(256));
     const std::string twice = knowledge_refusal(folder, "[{study: earlier}, {study: kept.db}]");
@@ -338,46 +390,58 @@ TEST_CASE("knowledge: nothing is believed twice, a journal has any name, and of 
 TEST_CASE("knowledge: a table and a journal teach a study, and are part of what it is") {
     const TemporaryFolder folder;
     folder.write("earlier.csv",
-                 "max_num_seqs,workload,status,total_tokens_per_second\n16,w,ok,1000\n64,w,ok,2000\n256,w,ok,3000\n1024,w,ok,2500\n");
+                 "max_num_seqs,workload,status,total_tokens_per_second\n16,w,ok,1000\n64,w,ok,"
+                 "2000\n256,w,ok,3000\n1024,w,ok,2500\n");
     const StudySetup setup = ready(folder, vllm_study("[{table: earlier.csv}]"));
     REQUIRE(setup.beliefs.size() == 1);
     const auto at = [&](std::int64_t seqs) {
-        return setup.beliefs[0].belief(setup.problem->space.completed({{"max_num_seqs", seqs}})).log_value.value();
+        return setup.beliefs[0]
+            .belief(setup.problem->space.completed({{"max_num_seqs", seqs}}))
+            .log_value.value();
     };
     CHECK(at(16) < at(64));
     CHECK(at(64) < at(256));
     CHECK(setup.definition().at("knowledge[0]").starts_with("a table of 4 configurations ("));
     folder.write("earlier.csv",
-                 "max_num_seqs,workload,status,total_tokens_per_second\n16,w,ok,1000\n64,w,ok,1\n256,w,ok,30\n1024,w,ok,25\n");
+                 "max_num_seqs,workload,status,total_tokens_per_second\n16,w,ok,1000\n64,w,ok,"
+                 "1\n256,w,ok,30\n1024,w,ok,25\n");
     const StudySetup changed = ready(folder, vllm_study("[{table: earlier.csv}]"));
     CHECK(changed.definition().at("knowledge[0]") != setup.definition().at("knowledge[0]"));
     // Concepts come from the engine files: SGLang calls it something else.
-    const auto concepts = concepts_of(
-        {Trial{0, Configuration::of({{"sglang.max_running_requests", std::int64_t{8}}, {"max_num_seqs", std::int64_t{8}}, {"x", true}})}},
-        Catalogue(search_spaces));
+    const auto concepts =
+        concepts_of({Trial{0, Configuration::of({{"sglang.max_running_requests", std::int64_t{8}},
+                                                 {"max_num_seqs", std::int64_t{8}},
+                                                 {"x", true}})}},
+                    Catalogue(search_spaces));
     CHECK(concepts.at("sglang.max_running_requests") == concepts.at("max_num_seqs"));
     CHECK(concepts.count("x") == 0);
 }
 
 TEST_CASE("knowledge: what was best elsewhere is tried second, in this study's values") {
-    const Parameter seqs = Parameter::choice("seqs", {std::int64_t{16}, std::int64_t{64}, std::int64_t{256}, std::int64_t{1024}}, true);
-    const SearchSpace there({Parameter::choice("backend", {"fa2", "fa3", "triton"}), seqs, Parameter::boolean("spec")});
+    const Parameter seqs = Parameter::choice(
+        "seqs", {std::int64_t{16}, std::int64_t{64}, std::int64_t{256}, std::int64_t{1024}}, true);
+    const SearchSpace there(
+        {Parameter::choice("backend", {"fa2", "fa3", "triton"}), seqs, Parameter::boolean("spec")});
     const auto measured = [&](const std::vector<std::pair<Assignment, double>>& rows) {
         std::vector<Trial> trials;
         for (const auto& [values, figure] : rows)
-            trials.push_back({trials.size(), there.completed(values), "", 0, "", Measurement{{{metric, {figure}}}}});
+            trials.push_back({trials.size(), there.completed(values), "", 0, "",
+                              Measurement{{{metric, {figure}}}}});
         return trials;
     };
-    const std::vector<Trial> trials = measured({{{}, 100},
-                                                {{{"backend", "fa3"}, {"seqs", std::int64_t{1024}}}, 180},
-                                                {{{"backend", "triton"}, {"seqs", std::int64_t{256}}, {"spec", true}}, 200},
-                                                {{{"spec", true}}, 90}});
+    const std::vector<Trial> trials =
+        measured({{{}, 100},
+                  {{{"backend", "fa3"}, {"seqs", std::int64_t{1024}}}, 180},
+                  {{{"backend", "triton"}, {"seqs", std::int64_t{256}}, {"spec", true}}, 200},
+                  {{{"spec", true}}, 90}});
     const auto first_of = [&](const SearchSpace& here, std::vector<Trial> of) {
         const Problem problem(here, {metric}, {});
-        const auto source = std::make_shared<EarlierResults>("the table t.csv", of, std::map<std::string, std::string>{}, problem.objective,
-                                                             problem.decision, problem.space);
+        const auto source = std::make_shared<EarlierResults>(
+            "the table t.csv", of, std::map<std::string, std::string>{}, problem.objective,
+            problem.decision, problem.space);
         const Bayesian search = search_with(source, 20);
-        std::vector<Trial> history{{0, here.default_configuration(), "", 0, "", Measurement{{{metric, {50}}}}}};
+        std::vector<Trial> history{
+            {0, here.default_configuration(), "", 0, "", Measurement{{{metric, {50}}}}}};
         Rng rng(1);
         return std::get<Proposal>(search.ask(problem, history, rng));
     };
@@ -387,13 +451,16 @@ TEST_CASE("knowledge: what was best elsewhere is tried second, in this study's v
     CHECK(proposal.why == "the best of the table t.csv");
     // The nearest number; a back end that this study cannot have is left out, and said.
     const SearchSpace here({Parameter::choice("backend", {"fa2", "fa3"}),
-                            Parameter::choice("seqs", {std::int64_t{16}, std::int64_t{200}}, true), Parameter::boolean("spec")});
+                            Parameter::choice("seqs", {std::int64_t{16}, std::int64_t{200}}, true),
+                            Parameter::boolean("spec")});
     proposal = first_of(here, trials);
     CHECK(proposal.configuration == here.completed({{"seqs", std::int64_t{200}}, {"spec", true}}));
-    CHECK(proposal.why == "the best of the table t.csv, but for backend = triton, which this study cannot have");
+    CHECK(proposal.why ==
+          "the best of the table t.csv, but for backend = triton, which this study cannot have");
     // One that breaks a rule here is passed over for the next.
-    const SearchSpace ruled({Parameter::choice("backend", {"fa2", "fa3", "triton"}), seqs, Parameter::boolean("spec")},
-                            {Forbid{{{"backend", {"triton"}}}, ""}});
+    const SearchSpace ruled(
+        {Parameter::choice("backend", {"fa2", "fa3", "triton"}), seqs, Parameter::boolean("spec")},
+        {Forbid{{{"backend", {"triton"}}}, ""}});
     CHECK(first_of(ruled, trials).configuration == trials[1].configuration);
     // Where the default was best, nothing is spent on it.
     std::vector<Trial> usual = trials;
@@ -404,49 +471,63 @@ TEST_CASE("knowledge: what was best elsewhere is tried second, in this study's v
 TEST_CASE("knowledge: a model has two trials, its best and one as good that is unlike it") {
     const Problem problem(TuningTask::space(), {metric}, {});
     // Nothing but the number of sequences matters.
-    const auto source = std::make_shared<Believed>([](const Configuration& c) { return -std::abs(std::log2(number(c, "seqs")) - 9); });
+    const auto source = std::make_shared<Believed>(
+        [](const Configuration& c) { return -std::abs(std::log2(number(c, "seqs")) - 9); });
     const Bayesian search = search_with(source, 20);
-    std::vector<Trial> history{{0, problem.space.default_configuration(), "", 0, "", Measurement{{{metric, {5000}}}}}};
+    std::vector<Trial> history{
+        {0, problem.space.default_configuration(), "", 0, "", Measurement{{{metric, {5000}}}}}};
     Rng rng(1);
     for (const std::string why : {"best by ", "as good by "}) {
         const Proposal proposal = std::get<Proposal>(search.ask(problem, history, rng));
         CHECK(proposal.why.starts_with(why));
         CHECK(number(proposal.configuration, "seqs") == 512);
-        history.push_back({history.size(), proposal.configuration, "", 0, proposal.why, Measurement{{{metric, {5000}}}}});
+        history.push_back({history.size(), proposal.configuration, "", 0, proposal.why,
+                           Measurement{{{metric, {5000}}}}});
     }
     std::size_t differences = 0;
     for (const char* name : {"backend", "tokens", "method"})
-        differences += *history[1].configuration.find(name) != *history[2].configuration.find(name) ? 1 : 0;
+        differences +=
+            *history[1].configuration.find(name) != *history[2].configuration.find(name) ? 1 : 0;
     CHECK(differences >= 2);
-    CHECK_FALSE(std::get<Proposal>(search.ask(problem, history, rng)).why.starts_with("as good by "));
+    CHECK_FALSE(
+        std::get<Proposal>(search.ask(problem, history, rng)).why.starts_with("as good by "));
 }
 
-TEST_CASE("knowledge: measurements of another job that do not hold here are given up, and true ones are not") {
+TEST_CASE(
+    "knowledge: measurements of another job that do not hold here are given up, and true ones are "
+    "not") {
     const TuningTask task;
     const Problem problem(TuningTask::space(), {metric}, {});
     const auto earlier = [&](const std::function<double(const Configuration&)>& figure) {
         std::vector<Trial> trials = task.searched(problem, Random(), 60, 3);
         for (Trial& trial : trials)
-            if (trial.measurement() != nullptr) trial.outcome = Measurement{{{metric, {figure(trial.configuration)}}}};
-        return std::make_shared<EarlierResults>("the table t.csv", trials, std::map<std::string, std::string>{}, problem.objective,
-                                                problem.decision, problem.space);
+            if (trial.measurement() != nullptr)
+                trial.outcome = Measurement{{{metric, {figure(trial.configuration)}}}};
+        return std::make_shared<EarlierResults>("the table t.csv", trials,
+                                                std::map<std::string, std::string>{},
+                                                problem.objective, problem.decision, problem.space);
     };
     const auto refuted_after = [&](const std::shared_ptr<EarlierResults>& source) {
         const auto history = task.searched(problem, search_with(source, 20), 12, 1);
-        return given_up(Beliefs({source}), problem, Standings(history, problem.objective, problem.decision));
+        return given_up(Beliefs({source}), problem,
+                        Standings(history, problem.objective, problem.decision));
     };
     // The other way round, and three times as strong.
-    const auto wrong = refuted_after(earlier([&](const Configuration& c) { return 1e12 / std::pow(task.truth(c), 3); }));
+    const auto wrong = refuted_after(
+        earlier([&](const Configuration& c) { return 1e12 / std::pow(task.truth(c), 3); }));
     REQUIRE(wrong.size() == 1);
     CHECK(wrong.front().source == 0);
     CHECK(wrong.front().trials >= 2);
     CHECK(wrong.front().promised > 0.2);
     CHECK(wrong.front().measured < 0.5 * wrong.front().promised);
-    CHECK(refuted_after(earlier([&](const Configuration& c) { return 3 * task.truth(c); })).empty());
+    CHECK(
+        refuted_after(earlier([&](const Configuration& c) { return 3 * task.truth(c); })).empty());
     // Nothing is judged by a single configuration.
-    const auto source = earlier([&](const Configuration& c) { return 1e12 / std::pow(task.truth(c), 3); });
+    const auto source =
+        earlier([&](const Configuration& c) { return 1e12 / std::pow(task.truth(c), 3); });
     std::vector<Trial> two = task.searched(problem, search_with(source, 20), 2, 1);
-    CHECK(given_up(Beliefs({source}), problem, Standings(two, problem.objective, problem.decision)).empty());
+    CHECK(given_up(Beliefs({source}), problem, Standings(two, problem.objective, problem.decision))
+              .empty());
 }
 
 TEST_CASE("knowledge: an earlier study of a like job saves trials") {
@@ -456,13 +537,15 @@ TEST_CASE("knowledge: an earlier study of a like job saves trials") {
     std::vector<double> knowing;
     std::vector<double> blank;
     for (std::uint64_t seed = 0; seed < 5; ++seed) {
-        const auto source =
-            std::make_shared<EarlierResults>("the study 'earlier'", before.searched(problem, Random(), 40, 100 + seed),
-                                             std::map<std::string, std::string>{}, problem.objective, problem.decision, problem.space);
+        const auto source = std::make_shared<EarlierResults>(
+            "the study 'earlier'", before.searched(problem, Random(), 40, 100 + seed),
+            std::map<std::string, std::string>{}, problem.objective, problem.decision,
+            problem.space);
         const auto until = [&](const std::shared_ptr<const PriorMean>& knowledge) {
             const auto history = task.searched(problem, search_with(knowledge, 20), 20, seed);
             for (std::size_t n = 1; n <= history.size(); ++n)
-                if (task.regret(problem, {history.begin(), history.begin() + static_cast<std::ptrdiff_t>(n)}) < 0.05)
+                if (task.regret(problem, {history.begin(),
+                                          history.begin() + static_cast<std::ptrdiff_t>(n)}) < 0.05)
                     return static_cast<double>(n);
             return 21.0;
         };
@@ -480,16 +563,21 @@ TEST_CASE("knowledge: wrong knowledge does not make the found optimum clearly wo
         constexpr std::uint64_t seeds = 30;
         double sum = 0;
         for (std::uint64_t seed = 0; seed < seeds; ++seed)
-            sum += task.regret(problem, task.searched(problem, search_with(knowledge, 25), 25, seed));
+            sum +=
+                task.regret(problem, task.searched(problem, search_with(knowledge, 25), 25, seed));
         return sum / static_cast<double>(seeds);
     };
     const double blank = regret_with(nullptr);
     const auto flipped = [&](const Configuration& c) { return -std::log(task.truth(c)); };
     const auto constant = [](const Configuration&) { return 8.0; };
-    const auto garbage = [](const Configuration& c) { return 8 + static_cast<double>(c.fingerprint().bits % 1000) / 500; };
+    const auto garbage = [](const Configuration& c) {
+        return 8 + static_cast<double>(c.fingerprint().bits % 1000) / 500;
+    };
     INFO("without: " << blank);
     for (const auto& wrong : {Believed::Function(flipped), {constant}, {garbage}})
         CHECK(regret_with(std::make_shared<Believed>(wrong)) < blank + 0.04);
-    const auto turned_margin = [](const Configuration& c) { return TuningTask::fails(c) ? 3.0 : -3.0; };
+    const auto turned_margin = [](const Configuration& c) {
+        return TuningTask::fails(c) ? 3.0 : -3.0;
+    };
     CHECK(regret_with(std::make_shared<Believed>(flipped, turned_margin)) < blank + 0.04);
 }

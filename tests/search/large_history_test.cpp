@@ -12,7 +12,9 @@
 using namespace servetune;
 using namespace servetune::test;
 
-TEST_CASE("large history: of very many trials the default, what is under way, the best and an even part of the rest teach") {
+TEST_CASE(
+    "large history: of very many trials the default, what is under way, the best and an even part "
+    "of the rest teach") {
     const SearchSpace space({Parameter::integer("a", 1, 2000)});
     const LevelGeometry geometry(space);
     std::vector<ConfigurationEvidence> evidence;
@@ -29,7 +31,9 @@ TEST_CASE("large history: of very many trials the default, what is under way, th
     const auto kept = worth_learning(evidence, {"rate"});
     CHECK(kept.size() == most_learned);
     CHECK(kept.front() == evidence.front());
-    CHECK(std::is_sorted(kept.begin(), kept.end(), [](const auto& a, const auto& b) { return a.configuration < b.configuration; }));
+    CHECK(std::is_sorted(kept.begin(), kept.end(), [](const auto& a, const auto& b) {
+        return a.configuration < b.configuration;
+    }));
     std::set<std::int64_t> values;
     std::size_t failed = 0;
     for (const auto& entry : kept) {
@@ -43,15 +47,20 @@ TEST_CASE("large history: of very many trials the default, what is under way, th
     CHECK(worth_learning({evidence.begin(), evidence.begin() + 100}, {"rate"}).size() == 100);
 }
 
-TEST_CASE("large history: a search goes on from thousands of told trials with what they do not have") {
-    const Problem problem(SearchSpace({Parameter::integer("seqs", 1, 200), Parameter::integer("tokens", 1, 200)}), {metric}, {});
+TEST_CASE(
+    "large history: a search goes on from thousands of told trials with what they do not have") {
+    const Problem problem(
+        SearchSpace({Parameter::integer("seqs", 1, 200), Parameter::integer("tokens", 1, 200)}),
+        {metric}, {});
     std::vector<Trial> history;
     Rng rng(3);
     std::set<Configuration> seen;
     for (std::int64_t seqs = 1; seqs <= 200; seqs += 3)
         for (std::int64_t tokens = 1; tokens <= 200; tokens += 2) {
             const Configuration one({{"seqs", seqs}, {"tokens", tokens}});
-            const double figure = 1000.0 - static_cast<double>((seqs - 120) * (seqs - 120) + (tokens - 60) * (tokens - 60)) / 100;
+            const double figure = 1000.0 - static_cast<double>((seqs - 120) * (seqs - 120) +
+                                                               (tokens - 60) * (tokens - 60)) /
+                                               100;
             history.push_back({history.size(), one, "", 0, "", Measurement{{{metric, {figure}}}}});
             seen.insert(one);
         }

@@ -28,10 +28,13 @@ SearchSpace whole_space(const char* engine) {
 }  // namespace
 
 TEST_CASE("level rows: configurations come back as they were, in their own order and none twice") {
-    const SearchSpace space({Parameter::choice("method", {"z", "none", "a"}), Parameter::integer("b", 1, 64, Scale::log2).or_unset(),
-                             Parameter::real("share", 0, 1).or_unset().when("method", {"z", "a"}), Parameter::boolean("on"),
-                             Parameter::integer("depth", 1, 4).when("method", {"a"}), Parameter::fixed("always", "here")},
-                            {require("b != 4")});
+    const SearchSpace space(
+        {Parameter::choice("method", {"z", "none", "a"}),
+         Parameter::integer("b", 1, 64, Scale::log2).or_unset(),
+         Parameter::real("share", 0, 1).or_unset().when("method", {"z", "a"}),
+         Parameter::boolean("on"), Parameter::integer("depth", 1, 4).when("method", {"a"}),
+         Parameter::fixed("always", "here")},
+        {require("b != 4")});
     const FeasibleSet feasible(space);
     Rng rng(3);
     std::set<Configuration> wanted;
@@ -51,7 +54,8 @@ TEST_CASE("level rows: configurations come back as they were, in their own order
     CHECK(rows.size() == wanted.size());
 }
 
-TEST_CASE("level rows: no flag is beside an even part of a long scale, and the part is beside no flag") {
+TEST_CASE(
+    "level rows: no flag is beside an even part of a long scale, and the part is beside no flag") {
     const Parameter threads = Parameter::integer("threads", 1, 1024).or_unset();
     const std::vector<std::size_t> beside = adjacent_levels(threads, 0);
     REQUIRE(beside.size() == 32);
@@ -65,12 +69,15 @@ TEST_CASE("level rows: no flag is beside an even part of a long scale, and the p
             CHECK(std::binary_search(back.begin(), back.end(), level));
         }
     }
-    CHECK(adjacent_levels(Parameter::integer("known", 1, 1024).or_unset(Value(std::int64_t{500})), 0) == std::vector<std::size_t>{500});
+    CHECK(adjacent_levels(Parameter::integer("known", 1, 1024).or_unset(Value(std::int64_t{500})),
+                          0) == std::vector<std::size_t>{500});
     CHECK(adjacent_levels(Parameter::integer("few", 1, 8).or_unset(), 0).size() == 8);
     CHECK(adjacent_levels(Parameter::choice("backend", {"a", "b"}).or_unset(), 0).size() == 2);
 }
 
-TEST_CASE("level rows: a place in the whole space of an engine has some hundred neighbours, not some ten thousand") {
+TEST_CASE(
+    "level rows: a place in the whole space of an engine has some hundred neighbours, not some ten "
+    "thousand") {
     for (const char* engine : {"vllm", "sglang", "tensorrt-llm", "llama.cpp"}) {
         INFO(engine);
         const SearchSpace space = whole_space(engine);

@@ -19,7 +19,8 @@ namespace {
 /// loses 14 %.
 double best_found(std::uint64_t seed) {
     std::vector<Parameter> parameters;
-    for (const char* name : {"a", "b", "c"}) parameters.push_back(Parameter::integer(name, 1, 65536, Scale::log).with_default(4096));
+    for (const char* name : {"a", "b", "c"})
+        parameters.push_back(Parameter::integer(name, 1, 65536, Scale::log).with_default(4096));
     const Problem problem(SearchSpace(std::move(parameters)), Objective("rate"), Decision{});
     BayesianOptions options;
     options.learning.seed = seed;
@@ -41,9 +42,12 @@ double best_found(std::uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("log integers: three are found to within 3 % in 40 trials") { CHECK(best_found(1) > 970); }
+TEST_CASE("log integers: three are found to within 3 % in 40 trials") {
+    CHECK(best_found(1) > 970);
+}
 
-TEST_CASE("log integers: three are found to within 3 % in 40 trials by nine of ten seeds", "[.long]") {
+TEST_CASE("log integers: three are found to within 3 % in 40 trials by nine of ten seeds",
+          "[.long]") {
     int found = 0;
     for (std::uint64_t seed = 1; seed <= 10; ++seed) found += best_found(seed) > 970 ? 1 : 0;
     CHECK(found >= 9);

@@ -18,7 +18,8 @@ namespace {
 
 struct SearchedJob {
     SearchedJob(std::size_t trials, std::uint64_t seed, double cv = 0.01)
-        : history(TuningTask().searched(problem, Random(), trials, seed, cv)), outlook(problem, history, bayesian, beliefs) {}
+        : history(TuningTask().searched(problem, Random(), trials, seed, cv)),
+          outlook(problem, history, bayesian, beliefs) {}
 
     Problem problem{TuningTask::space(), {metric}, {}};
     Bayesian bayesian{};
@@ -30,7 +31,9 @@ struct SearchedJob {
 /// What a search has found by its trial `count`: the configuration with the best figure.
 Configuration looks_best(const std::vector<Trial>& history, std::size_t count) {
     const Trial* best = nullptr;
-    const auto value = [](const Trial& one) { return one.measurement() == nullptr ? 0 : one.measurement()->metrics.at(metric).value; };
+    const auto value = [](const Trial& one) {
+        return one.measurement() == nullptr ? 0 : one.measurement()->metrics.at(metric).value;
+    };
     for (std::size_t i = 0; i < std::min(count, history.size()); ++i)
         if (best == nullptr || value(history[i]) > value(*best)) best = &history[i];
     return best->configuration;
@@ -53,26 +56,31 @@ Calibration calibrated(std::size_t studies, std::size_t before, std::size_t furt
     for (std::size_t seed = 1; seed <= studies; ++seed) {
         const Bayesian bayesian{};
         const auto history = task.searched(problem, bayesian, before + further, seed);
-        const std::vector<Trial> first(history.begin(), history.begin() + static_cast<std::ptrdiff_t>(before));
+        const std::vector<Trial> first(history.begin(),
+                                       history.begin() + static_cast<std::ptrdiff_t>(before));
         const Outlook outlook(problem, first, bayesian, beliefs);
         const Configuration then = looks_best(history, before);
         const FurtherGain gain = outlook.further(then, further, least);
-        const double real = task.truth(looks_best(history, before + further)) / task.truth(then) - 1;
+        const double real =
+            task.truth(looks_best(history, before + further)) / task.truth(then) - 1;
         result.predicted += gain.gain.value / static_cast<double>(studies);
         result.real += real / static_cast<double>(studies);
         constexpr double rounding = 1e-3;
-        result.inside += real >= gain.gain.low - rounding && real <= gain.gain.high + rounding ? 1 : 0;
+        result.inside +=
+            real >= gain.gain.low - rounding && real <= gain.gain.high + rounding ? 1 : 0;
         result.chance += gain.chance_changed / static_cast<double>(studies);
         result.worth += real >= least ? 1 : 0;
     }
-    std::cout << before << " + " << further << " trials, " << studies << " studies: predicted " << result.predicted << ", real "
-              << result.real << ", inside " << result.inside << ", chance " << result.chance << ", worth " << result.worth << "\n";
+    std::cout << before << " + " << further << " trials, " << studies << " studies: predicted "
+              << result.predicted << ", real " << result.real << ", inside " << result.inside
+              << ", chance " << result.chance << ", worth " << result.worth << "\n";
     return result;
 }
 
 }  // namespace
 
-TEST_CASE("outlook: steps along a path add up to the step from end to end, and to what was measured") {
+TEST_CASE(
+    "outlook: steps along a path add up to the step from end to end, and to what was measured") {
     const SearchedJob job(40, 7);
     REQUIRE(job.outlook.enough());
     const Configuration usual = job.problem.space.default_configuration();
@@ -112,7 +120,9 @@ TEST_CASE("outlook: more trials bring no less, and where all was tried they brin
     std::vector<Trial> all;
     for (const char* mode : {"slow", "fast", "slow"}) {
         all.push_back({all.size(), small.space.completed({{"mode", mode}})});
-        all.back().outcome = Measurement{{{metric, {mode == std::string("fast") ? 110.0 : 100.0 + static_cast<double>(all.size())}}}};
+        all.back().outcome = Measurement{
+            {{metric,
+              {mode == std::string("fast") ? 110.0 : 100.0 + static_cast<double>(all.size())}}}};
     }
     const Outlook nothing(small, all, bayesian, beliefs);
     CHECK_FALSE(nothing.enough());  // two configurations, three needed

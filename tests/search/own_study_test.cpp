@@ -15,7 +15,8 @@ using namespace servetune::test;
 namespace {
 
 StudySettings small_settings() {
-    return {.parameters = {choice("backend", {"a", "b"}), integer("seqs", 64, 1024).log2().with_default(256), flag("cache"),
+    return {.parameters = {choice("backend", {"a", "b"}),
+                           integer("seqs", 64, 1024).log2().with_default(256), flag("cache"),
                            real("share", 0.5, 1).log().with_default(0.75)},
             .rules = {"seqs >= 128 or backend == 'a'"},
             .maximize = "tokens_per_second",
@@ -23,8 +24,8 @@ StudySettings small_settings() {
 }
 
 double speed(const Configuration& c) {
-    return 100 + static_cast<double>(c.integer("seqs")) / 10 + (c.text("backend") == "b" ? 20 : 0) + (c.flag("cache") ? 5 : 0) +
-           10 * c.number("share");
+    return 100 + static_cast<double>(c.integer("seqs")) / 10 + (c.text("backend") == "b" ? 20 : 0) +
+           (c.flag("cache") ? 5 : 0) + 10 * c.number("share");
 }
 
 std::string text_shown(const Recommendation& result) {

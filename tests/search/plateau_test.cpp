@@ -22,24 +22,32 @@ constexpr std::size_t plateau_trials = 40;
 
 SearchSpace four_scales() {
     std::vector<Parameter> parameters;
-    for (const char* name : {"a", "b", "c", "d"}) parameters.push_back(Parameter::integer(name, 1, 10));
+    for (const char* name : {"a", "b", "c", "d"})
+        parameters.push_back(Parameter::integer(name, 1, 10));
     return SearchSpace(parameters);
 }
 
-bool looks_far(const Trial& trial) { return trial.why.starts_with("far from all that was tried: "); }
+bool looks_far(const Trial& trial) {
+    return trial.why.starts_with("far from all that was tried: ");
+}
 
-std::vector<Trial> searched_with_patience(const Problem& problem, std::size_t patience, const TuningTask::Answering& answer) {
+std::vector<Trial> searched_with_patience(const Problem& problem, std::size_t patience,
+                                          const TuningTask::Answering& answer) {
     Bayesian::Options options;
     options.trials = plateau_trials;
     options.patience = patience;
     return TuningTask::searched(problem, Bayesian(options), plateau_trials, 1, answer);
 }
 
-Outcome flat_task(const Configuration& /*all*/, Rng& noise) { return Measurement{{{metric, {1000 * std::exp(0.005 * noise.normal())}}}}; }
+Outcome flat_task(const Configuration& /*all*/, Rng& noise) {
+    return Measurement{{{metric, {1000 * std::exp(0.005 * noise.normal())}}}};
+}
 
 /// Each new configuration is a tenth better than the one before.
 TuningTask::Answering rising_task() {
-    return [value = 1000.0](const Configuration& /*all*/, Rng& /*noise*/) mutable { return Measurement{{{metric, {value *= 1.1}}}}; };
+    return [value = 1000.0](const Configuration& /*all*/, Rng& /*noise*/) mutable {
+        return Measurement{{{metric, {value *= 1.1}}}};
+    };
 }
 
 /// Flat but for a corner that is far from the default, where the model sees no slope to follow.
@@ -63,7 +71,8 @@ TEST_CASE("plateau: where nothing gains, every other new configuration is far fr
         double nearest = 4;  // no more than 1 in each of the four
         for (const EncodedPoint& one : tried) {
             double distance = 0;
-            for (std::size_t d = 0; d < geometry.dimensions(); ++d) distance += geometry.squared_distance(d, point, one);
+            for (std::size_t d = 0; d < geometry.dimensions(); ++d)
+                distance += geometry.squared_distance(d, point, one);
             nearest = std::min(nearest, distance);
         }
         if (looks_far(trial)) far.push_back(nearest);
@@ -73,8 +82,10 @@ TEST_CASE("plateau: where nothing gains, every other new configuration is far fr
     CHECK(far.size() >= 3);
     CHECK(far.size() <= near.size());
     CHECK(median(far) > median(near));
-    CHECK(std::none_of(history.begin(), history.begin() + 9, looks_far));  // eight without a gain come first
-    for (std::size_t i = 1; i < history.size(); ++i) CHECK_FALSE((looks_far(history[i - 1]) && looks_far(history[i])));
+    CHECK(std::none_of(history.begin(), history.begin() + 9,
+                       looks_far));  // eight without a gain come first
+    for (std::size_t i = 1; i < history.size(); ++i)
+        CHECK_FALSE((looks_far(history[i - 1]) && looks_far(history[i])));
 }
 
 TEST_CASE("plateau: at most a quarter of the trials measure a configuration again") {
@@ -87,7 +98,9 @@ TEST_CASE("plateau: at most a quarter of the trials measure a configuration agai
     CHECK(repeats > 0);
 }
 
-TEST_CASE("plateau: a search that goes on gaining does not look far away, nor one that is told never to") {
+TEST_CASE(
+    "plateau: a search that goes on gaining does not look far away, nor one that is told never "
+    "to") {
     const Problem problem(four_scales(), {metric}, {});
     const std::vector<Trial> gaining = searched_with_patience(problem, 8, rising_task());
     CHECK(std::none_of(gaining.begin(), gaining.end(), looks_far));
@@ -97,13 +110,16 @@ TEST_CASE("plateau: a search that goes on gaining does not look far away, nor on
 
 TEST_CASE("plateau: what fails is no gain, and what is likely to fail is not looked at") {
     const Problem problem(four_scales(), {metric}, {});
-    const std::vector<Trial> history = searched_with_patience(problem, 4, [](const Configuration& configuration, Rng& noise) -> Outcome {
-        if (number(configuration, "a") > 5) return Failure{FailureKind::unsupported, "too many of a"};
-        return flat_task(configuration, noise);
-    });
+    const std::vector<Trial> history = searched_with_patience(
+        problem, 4, [](const Configuration& configuration, Rng& noise) -> Outcome {
+            if (number(configuration, "a") > 5)
+                return Failure{FailureKind::unsupported, "too many of a"};
+            return flat_task(configuration, noise);
+        });
     const auto far = std::count_if(history.begin(), history.end(), looks_far);
-    const auto failed =
-        std::count_if(history.begin(), history.end(), [](const Trial& trial) { return looks_far(trial) && trial.failure() != nullptr; });
+    const auto failed = std::count_if(history.begin(), history.end(), [](const Trial& trial) {
+        return looks_far(trial) && trial.failure() != nullptr;
+    });
     CHECK(far >= 8);
     CHECK(2 * failed < far);  // half of the space fails
 }
@@ -154,12 +170,16 @@ TEST_CASE("plateau: of very many candidates a part is looked at") {
         return true;
     });
     REQUIRE(pool.size() == 10'000);
-    const std::vector<EncodedPoint> tried{geometry.encode(space.completed({{"a", std::int64_t{1}}, {"b", std::int64_t{1}}}))};
+    const std::vector<EncodedPoint> tried{
+        geometry.encode(space.completed({{"a", std::int64_t{1}}, {"b", std::int64_t{1}}}))};
     const std::vector<double> chances(pool.size(), 1.0);
     const auto of_all = pool.point(farthest(geometry, pool, tried, chances));
     CHECK(geometry.squared_distance(0, of_all, tried.front()) == Approx(1));
     CHECK(geometry.squared_distance(1, of_all, tried.front()) == Approx(1));
     const auto of_some = pool.point(farthest(geometry, pool, tried, chances, 0, 200));
-    CHECK(geometry.squared_distance(0, of_some, tried.front()) + geometry.squared_distance(1, of_some, tried.front()) > 1.4);
-    CHECK(farthest(geometry, pool, tried, chances, 0, 200) == farthest(geometry, pool, tried, chances, 0, 200));
+    CHECK(geometry.squared_distance(0, of_some, tried.front()) +
+              geometry.squared_distance(1, of_some, tried.front()) >
+          1.4);
+    CHECK(farthest(geometry, pool, tried, chances, 0, 200) ==
+          farthest(geometry, pool, tried, chances, 0, 200));
 }

@@ -15,7 +15,8 @@ using namespace servetune;
 using namespace servetune::test;
 
 TEST_CASE("a pool is predicted as its points are") {
-    const SearchSpace space({Parameter::choice("backend", {"x", "y", "z"}), Parameter::integer("seqs", 16, 1024, Scale::log2),
+    const SearchSpace space({Parameter::choice("backend", {"x", "y", "z"}),
+                             Parameter::integer("seqs", 16, 1024, Scale::log2),
                              Parameter::real("share", 0, 1), Parameter::boolean("graphs")});
     const SearchSpace discrete = mixed_space();
     for (const SearchSpace* each : {&space, &discrete}) {
@@ -26,40 +27,51 @@ TEST_CASE("a pool is predicted as its points are") {
         for (const EncodedPoint& point : others) pool.add(geometry, point);
         const Observations data = observations_of(points, 0);
         for (const double additive : {0.0, 0.4}) {
-            const GaussianProcess process(distance_tables(geometry, points, points), data, kernel_of(geometry.dimensions(), additive),
-                                          0.05);
+            const GaussianProcess process(distance_tables(geometry, points, points), data,
+                                          kernel_of(geometry.dimensions(), additive), 0.05);
             PoolModel model = PoolModel::of(process);
             model.covariance_weights = process.covariance_weights(7);
             const PoolPredictions fast = predict_pool(model, geometry, pool, {});
             const Eigen::VectorXd covariances =
-                process.cross_covariance(distance_tables(geometry, points, others), Eigen::MatrixXd::Ones(1100, 1)).transpose() *
+                process
+                    .cross_covariance(distance_tables(geometry, points, others),
+                                      Eigen::MatrixXd::Ones(1100, 1))
+                    .transpose() *
                 process.covariance_weights(7);
             CHECK((fast.covariances.cast<double>() - covariances).cwiseAbs().maxCoeff() < 2e-4);
-            const auto exact = process.predict(distance_tables(geometry, points, others), Eigen::MatrixXd::Ones(1100, 1));
+            const auto exact = process.predict(distance_tables(geometry, points, others),
+                                               Eigen::MatrixXd::Ones(1100, 1));
             for (Eigen::Index i = 0; i < 1100; ++i) {
-                CHECK(std::abs(static_cast<double>(fast.means(i)) - exact[static_cast<std::size_t>(i)].mean) < 2e-4);
-                CHECK(std::abs(static_cast<double>(fast.variances(i)) - exact[static_cast<std::size_t>(i)].variance) < 2e-4);
+                CHECK(std::abs(static_cast<double>(fast.means(i)) -
+                               exact[static_cast<std::size_t>(i)].mean) < 2e-4);
+                CHECK(std::abs(static_cast<double>(fast.variances(i)) -
+                               exact[static_cast<std::size_t>(i)].variance) < 2e-4);
             }
         }
         std::vector<bool> works;
         for (std::size_t i = 0; i < points.size(); ++i) works.push_back(i % 3 != 0);
         std::vector<double> margins;
-        for (std::size_t i = 0; i < points.size(); ++i) margins.push_back(static_cast<double>(i % 5) - 2);
+        for (std::size_t i = 0; i < points.size(); ++i)
+            margins.push_back(static_cast<double>(i % 5) - 2);
         const FeasibilityModel model(geometry, points, works, {}, margins);
         const Eigen::VectorXd known = Eigen::VectorXd::LinSpaced(1100, -3, 3);
         Eigen::MatrixXf regressors = Eigen::MatrixXf::Ones(1100, 2);
         regressors.col(1) = known.cast<float>();
-        const PoolPredictions latent = predict_pool(PoolModel::of(model), geometry, pool, regressors);
+        const PoolPredictions latent =
+            predict_pool(PoolModel::of(model), geometry, pool, regressors);
         const Eigen::VectorXd chances = model.probabilities(others, known);
         for (Eigen::Index i = 0; i < 1100; ++i) {
             const double chance =
-                std::exp(log_normal_cdf(static_cast<double>(latent.means(i)) / std::sqrt(1 + static_cast<double>(latent.variances(i)))));
+                std::exp(log_normal_cdf(static_cast<double>(latent.means(i)) /
+                                        std::sqrt(1 + static_cast<double>(latent.variances(i)))));
             CHECK(std::abs(chance - chances(i)) < 2e-4);
         }
     }
 }
 
-TEST_CASE("a pool is ranked by all means, and by the variances that an even part of many observations leaves") {
+TEST_CASE(
+    "a pool is ranked by all means, and by the variances that an even part of many observations "
+    "leaves") {
     const SearchSpace space = mixed_space();
     const LevelGeometry geometry(space);
     const auto points = points_of(space, geometry, 2 * PoolModel::most_seen);
@@ -68,32 +80,42 @@ TEST_CASE("a pool is ranked by all means, and by the variances that an even part
     for (const EncodedPoint& point : others) pool.add(geometry, point);
     std::vector<EncodedPoint> even;
     for (std::size_t i = 0; i < points.size(); i += 2) even.push_back(points[i]);
-    const GaussianProcess all(distance_tables(geometry, points, points), observations_of(points, 0), kernel_of(geometry.dimensions()),
-                              0.05);
+    const GaussianProcess all(distance_tables(geometry, points, points), observations_of(points, 0),
+                              kernel_of(geometry.dimensions()), 0.05);
     Observations half = all.data();
     half.points = even;
     for (Eigen::VectorXd* list : {&half.values, &half.noise_factors})
         *list = Eigen::VectorXd((*list)(Eigen::seqN(0, PoolModel::most_seen, 2)));
     half.regressors = Eigen::MatrixXd::Ones(PoolModel::most_seen, 1);
-    const GaussianProcess seen(distance_tables(geometry, even, even), half, kernel_of(geometry.dimensions()), 0.05);
+    const GaussianProcess seen(distance_tables(geometry, even, even), half,
+                               kernel_of(geometry.dimensions()), 0.05);
     const PoolPredictions fast = predict_pool(PoolModel::of(all), geometry, pool, {});
-    const auto of_all = all.predict(distance_tables(geometry, points, others), Eigen::MatrixXd::Ones(50, 1));
-    const auto of_seen = seen.predict(distance_tables(geometry, even, others), Eigen::MatrixXd::Ones(50, 1));
+    const auto of_all =
+        all.predict(distance_tables(geometry, points, others), Eigen::MatrixXd::Ones(50, 1));
+    const auto of_seen =
+        seen.predict(distance_tables(geometry, even, others), Eigen::MatrixXd::Ones(50, 1));
     for (Eigen::Index i = 0; i < 50; ++i) {
-        CHECK(std::abs(static_cast<double>(fast.means(i)) - of_all[static_cast<std::size_t>(i)].mean) < 2e-3);
-        CHECK(std::abs(static_cast<double>(fast.variances(i)) - of_seen[static_cast<std::size_t>(i)].variance) < 2e-3);
-        CHECK(static_cast<double>(fast.variances(i)) > of_all[static_cast<std::size_t>(i)].variance - 2e-3);
+        CHECK(std::abs(static_cast<double>(fast.means(i)) -
+                       of_all[static_cast<std::size_t>(i)].mean) < 2e-3);
+        CHECK(std::abs(static_cast<double>(fast.variances(i)) -
+                       of_seen[static_cast<std::size_t>(i)].variance) < 2e-3);
+        CHECK(static_cast<double>(fast.variances(i)) >
+              of_all[static_cast<std::size_t>(i)].variance - 2e-3);
     }
     // What works, alike.
     std::vector<bool> works;
     for (std::size_t i = 0; i < points.size(); ++i) works.push_back(points[i].levels[0] != 0);
     const FeasibilityModel model(geometry, points, works, {});
-    const PoolPredictions latent = predict_pool(PoolModel::of(model), geometry, pool, Eigen::VectorXf::Ones(50) * Eigen::RowVector2f(1, 0));
-    for (Eigen::Index i = 0; i < 50; ++i) CHECK((latent.means(i) > 0) == (others[static_cast<std::size_t>(i)].levels[0] != 0));
+    const PoolPredictions latent = predict_pool(
+        PoolModel::of(model), geometry, pool, Eigen::VectorXf::Ones(50) * Eigen::RowVector2f(1, 0));
+    for (Eigen::Index i = 0; i < 50; ++i)
+        CHECK((latent.means(i) > 0) == (others[static_cast<std::size_t>(i)].levels[0] != 0));
     CHECK(latent.variances.maxCoeff() < static_cast<float>(model.prior_variance()));
 }
 
-TEST_CASE("what a measurement of a candidate can gain beside others under way is bounded by what was told, whatever they are of") {
+TEST_CASE(
+    "what a measurement of a candidate can gain beside others under way is bounded by what was "
+    "told, whatever they are of") {
     const SearchSpace space = mixed_space();
     const LevelGeometry geometry(space);
     const auto points = points_of(space, geometry, 30);
@@ -104,7 +126,8 @@ TEST_CASE("what a measurement of a candidate can gain beside others under way is
     Eigen::MatrixXd regressors = Eigen::MatrixXd::Ones(600, 2);
     for (double& belief : regressors.col(1)) belief = rng.normal();
     for (const double noise : {0.05, 1.0}) {
-        const GaussianProcess told(distance_tables(geometry, points, points), observations_of(points, 1), kernel_of(geometry.dimensions()),
+        const GaussianProcess told(distance_tables(geometry, points, points),
+                                   observations_of(points, 1), kernel_of(geometry.dimensions()),
                                    noise);
         const auto predicted = [&](const GaussianProcess& process) {
             PoolModel model = PoolModel::of(process, points.size());
@@ -112,21 +135,25 @@ TEST_CASE("what a measurement of a candidate can gain beside others under way is
             return predict_pool(model, geometry, pool, regressors.cast<float>());
         };
         const auto spread = static_cast<float>(noise);
-        const Prediction best = told.predict(distance_tables(geometry, points, {points[7]}), told.data().regressors.row(7)).front();
+        const Prediction best = told.predict(distance_tables(geometry, points, {points[7]}),
+                                             told.data().regressors.row(7))
+                                    .front();
         const PoolPredictions before = predicted(told);
-        const Eigen::VectorXf bounds = log_gain_bounds(before.means, before.variances, before.covariances, static_cast<float>(best.mean),
-                                                       spread, static_cast<float>(best.variance));
+        const Eigen::VectorXf bounds = log_gain_bounds(
+            before.means, before.variances, before.covariances, static_cast<float>(best.mean),
+            spread, static_cast<float>(best.variance));
         GaussianProcess grown = told;
         for (int i = 0; i < 12; ++i) {
             const PoolPredictions now = predicted(grown);
-            const Eigen::VectorXf gains =
-                log_expected_gains(now.means, now.variances, now.covariances, static_cast<float>(best.mean), spread);
+            const Eigen::VectorXf gains = log_expected_gains(
+                now.means, now.variances, now.covariances, static_cast<float>(best.mean), spread);
             CHECK((bounds - gains).minCoeff() > 0);
             CHECK((now.means - before.means).cwiseAbs().maxCoeff() < 5e-4F);
             CHECK((now.variances - before.variances).maxCoeff() < 1e-4F);
             // The incumbent again, what is near it, what is far.
             const EncodedPoint point = i % 4 == 0 ? points[7] : others[rng.index(others.size())];
-            const Eigen::RowVector2d row(1, i % 4 == 0 ? told.data().regressors(7, 1) : rng.normal());
+            const Eigen::RowVector2d row(1,
+                                         i % 4 == 0 ? told.data().regressors(7, 1) : rng.normal());
             const DistanceTables to_point = distance_tables(geometry, grown.data().points, {point});
             grown.append(to_point, point, grown.predict(to_point, row).front().mean, 1, row);
         }

@@ -49,12 +49,14 @@ struct RacedSearch {
 
 struct RacedTask {
     explicit RacedTask(bool two)
-        : setup(set_up(load_study(folder.write("study.yaml", raced_study(two)), shipped_catalogue), folder.path())) {
+        : setup(set_up(load_study(folder.write("study.yaml", raced_study(two)), shipped_catalogue),
+                       folder.path())) {
         evaluator = simulated(setup.file);
     }
 
     [[nodiscard]] double start_seconds(const Configuration& configuration) const {
-        return std::clamp(evaluator->started(configuration).start.seconds, 60.0, 300.0) + 15;  // warm-up and stop beside it
+        return std::clamp(evaluator->started(configuration).start.seconds, 60.0, 300.0) +
+               15;  // warm-up and stop beside it
     }
 
     [[nodiscard]] RacedSearch search(bool raced, std::uint64_t seed) const {
@@ -74,7 +76,8 @@ struct RacedTask {
             trial.why = proposal->why;
             const double start = start_seconds(trial.configuration);
             const auto beaten = to_beat(problem, result.history, trial);
-            Outcome outcome = evaluator->predicted(trial.configuration, {.trial = trial.id, .seed = derive_seed(seed, trial.id)});
+            Outcome outcome = evaluator->predicted(
+                trial.configuration, {.trial = trial.id, .seed = derive_seed(seed, trial.id)});
             now += start;
             if (auto* measurement = std::get_if<Measurement>(&outcome)) {
                 const auto figures = by_workload(*measurement);
@@ -102,15 +105,17 @@ private:
         std::vector<Figures> result;
         for (const auto& [name, weight] : setup.file.weighted_workloads()) {
             const std::string suffix = setup.file.weighted_workloads().size() > 1 ? "@" + name : "";
-            result.push_back(
-                {measurement.metrics.at(raced_metric + suffix).value, measurement.metrics.at("duration_seconds" + suffix).value});
+            result.push_back({measurement.metrics.at(raced_metric + suffix).value,
+                              measurement.metrics.at("duration_seconds" + suffix).value});
         }
         return result;
     }
     /// As a deployment does it (src/deploy/server_measurement.cpp): the planned work / the rate
     /// that is wanted of the last workload, all of the same weight.
-    static double saved(Measurement& measurement, const std::vector<Figures>& figures, const ToBeat& beaten, RacedSearch& result) {
-        double wanted = std::log(beaten.value / (1 + give_up_share)) * static_cast<double>(figures.size());
+    static double saved(Measurement& measurement, const std::vector<Figures>& figures,
+                        const ToBeat& beaten, RacedSearch& result) {
+        double wanted =
+            std::log(beaten.value / (1 + give_up_share)) * static_cast<double>(figures.size());
         for (std::size_t i = 0; i + 1 < figures.size(); ++i) wanted -= std::log(figures[i].rate);
         const Figures& last = figures.back();
         const double lost_after = last.rate * last.duration / std::exp(wanted);
@@ -133,7 +138,8 @@ TEST_CASE("racing and one start for all workloads: seconds to within 2 % of the 
             if (fresh) {
                 double sum = 0;  // of ten runs: 0.3 % noise
                 for (std::uint64_t run = 0; run < 10; ++run) {
-                    const Outcome outcome = task.evaluator->predicted(configuration, {.trial = run, .seed = derive_seed(99, run)});
+                    const Outcome outcome = task.evaluator->predicted(
+                        configuration, {.trial = run, .seed = derive_seed(99, run)});
                     if (const auto* measurement = std::get_if<Measurement>(&outcome))
                         sum += measurement->metrics.at(raced_metric).value / 10;
                 }
@@ -147,7 +153,8 @@ TEST_CASE("racing and one start for all workloads: seconds to within 2 % of the 
             for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
                 searches[raced].push_back(task.search(raced, seed));
                 for (const Trial& trial : searches[raced].back().history)
-                    if (trial.measurement() != nullptr && trial.measurement()->metrics.at(raced_metric).value > best)
+                    if (trial.measurement() != nullptr &&
+                        trial.measurement()->metrics.at(raced_metric).value > best)
                         best = std::max(best, true_rate(trial.configuration));
             }
         std::map<bool, std::vector<double>> until;
@@ -156,19 +163,25 @@ TEST_CASE("racing and one start for all workloads: seconds to within 2 % of the 
             std::size_t early = 0;
             double all = 0;
             for (const RacedSearch& search : searches[raced]) {
-                const auto close = std::find_if(search.history.begin(), search.history.end(), [&](const Trial& trial) {
-                    return trial.measurement() != nullptr && trial.measurement()->metrics.at(raced_metric).value > 0.93 * best &&
-                           true_rate(trial.configuration) >= 0.98 * best;
-                });
+                const auto close = std::find_if(
+                    search.history.begin(), search.history.end(), [&](const Trial& trial) {
+                        return trial.measurement() != nullptr &&
+                               trial.measurement()->metrics.at(raced_metric).value > 0.93 * best &&
+                               true_rate(trial.configuration) >= 0.98 * best;
+                    });
                 const auto place = static_cast<std::size_t>(close - search.history.begin());
                 found += close == search.history.end() ? 0 : 1;
-                until[raced].push_back(close == search.history.end() ? search.seconds.back() : search.seconds[place]);
+                until[raced].push_back(close == search.history.end() ? search.seconds.back()
+                                                                     : search.seconds[place]);
                 all += search.seconds.back() / static_cast<double>(seeds);
                 early += search.ended_early;
             }
-            std::cout << (two ? "two workloads, " : "one workload, ") << (raced ? "raced on one start" : "in full on own starts")
-                      << ": found by " << found << " of " << seeds << ", median " << median(until[raced]) / 60 << " min; 60 trials take "
-                      << all / 60 << " min; load tests ended early: " << early << " of " << seeds * raced_trials << std::endl;
+            std::cout << (two ? "two workloads, " : "one workload, ")
+                      << (raced ? "raced on one start" : "in full on own starts") << ": found by "
+                      << found << " of " << seeds << ", median " << median(until[raced]) / 60
+                      << " min; 60 trials take " << all / 60
+                      << " min; load tests ended early: " << early << " of " << seeds * raced_trials
+                      << std::endl;
         }
         CHECK(median(until[true]) < median(until[false]));
     }

@@ -18,12 +18,14 @@ namespace {
 std::optional<double> log_works(const std::string& why) {
     const std::string words = "ln P(works) ";
     const std::size_t at = why.find(words);
-    return at == std::string::npos ? std::nullopt : std::optional(std::stod(why.substr(at + words.size())));
+    return at == std::string::npos ? std::nullopt
+                                   : std::optional(std::stod(why.substr(at + words.size())));
 }
 
 struct Failing {
     std::size_t failed = 0;
-    std::size_t risky = 0;  ///< asked while the budget of risk was spent, with less than the careful chance
+    std::size_t risky =
+        0;  ///< asked while the budget of risk was spent, with less than the careful chance
     std::size_t careful = 0;
 };
 
@@ -36,17 +38,21 @@ Failing risked(double failing_share, std::uint64_t seed) {
     options.learning.seed = seed;
     options.failing_share = failing_share;
     const auto fails = [](const Configuration& c) {
-        return number(c, "seqs") >= 512 && (number(c, "tokens") >= 16384 || text_of(*c.find("backend")) == "flashinfer");
+        return number(c, "seqs") >= 512 &&
+               (number(c, "tokens") >= 16384 || text_of(*c.find("backend")) == "flashinfer");
     };
-    const auto history = TuningTask::searched(problem, Bayesian(options), 40, seed, [&](const Configuration& c, Rng& noise) {
-        if (fails(c)) return Outcome(Failure{FailureKind::crashed_under_load, "no"});
-        return Outcome(Measurement{{{metric, {task.truth(c) * std::exp(0.01 * noise.normal())}}}});
-    });
+    const auto history = TuningTask::searched(
+        problem, Bayesian(options), 40, seed, [&](const Configuration& c, Rng& noise) {
+            if (fails(c)) return Outcome(Failure{FailureKind::crashed_under_load, "no"});
+            return Outcome(
+                Measurement{{{metric, {task.truth(c) * std::exp(0.01 * noise.normal())}}}});
+        });
     Failing result;
     std::size_t before = 0;
     std::set<Configuration> seen;
     for (const Trial& trial : history) {
-        const bool spent = static_cast<double>(result.failed) > options.failing_share * static_cast<double>(before);
+        const bool spent = static_cast<double>(result.failed) >
+                           options.failing_share * static_cast<double>(before);
         const auto works = log_works(trial.why);
         const bool anew = seen.insert(trial.configuration).second;
         if (spent && works && anew) {
@@ -72,7 +78,8 @@ TEST_CASE("risk: once too many failed, only what probably works is tried, and fe
         budget.careful += one.careful;
         none.failed += other.failed;
     }
-    INFO(budget.failed << " failed with a budget, " << none.failed << " without; " << budget.careful << " careful asks");
+    INFO(budget.failed << " failed with a budget, " << none.failed << " without; " << budget.careful
+                       << " careful asks");
     CHECK(budget.careful > 10);
     CHECK(budget.risky == 0);
     CHECK(budget.failed < none.failed);

@@ -25,14 +25,16 @@ namespace {
 using Points = std::vector<Staircase::Point>;
 
 /// The mean of `f` over draws of independent normals, and its standard error.
-std::pair<double, double> drawn(const std::vector<Prediction>& goals, const std::function<double(const std::vector<double>&)>& f) {
+std::pair<double, double> drawn(const std::vector<Prediction>& goals,
+                                const std::function<double(const std::vector<double>&)>& f) {
     constexpr int draws = 400'000;
     Rng rng(7);
     double sum = 0;
     double squares = 0;
     std::vector<double> point(goals.size());
     for (int i = 0; i < draws; ++i) {
-        for (std::size_t k = 0; k < goals.size(); ++k) point[k] = goals[k].mean + std::sqrt(goals[k].variance) * rng.normal();
+        for (std::size_t k = 0; k < goals.size(); ++k)
+            point[k] = goals[k].mean + std::sqrt(goals[k].variance) * rng.normal();
         const double value = f(point);
         sum += value;
         squares += value * value;
@@ -50,7 +52,8 @@ double area_by_cells(const Points& points, const Staircase::Point& reference, do
     for (int i = 0; i < cells; ++i)
         for (int j = 0; j < cells; ++j)
             inside += std::any_of(points.begin(), points.end(), [&](const Staircase::Point& point) {
-                return point[0] > reference[0] + (i + 0.5) * width && point[1] > reference[1] + (j + 0.5) * height;
+                return point[0] > reference[0] + (i + 0.5) * width &&
+                       point[1] > reference[1] + (j + 0.5) * height;
             });
     return inside * width * height;
 }
@@ -61,17 +64,22 @@ Trial told_both(std::size_t id, const char* level, double rate, double wait) {
     return trial;
 }
 Problem small_problem(Decision decision = {Decision::Rule::published}) {
-    return Problem(SearchSpace({Parameter::choice("a", {"p", "q", "r", "s", "t"})}),
-                   Objective(std::vector<Goal>{{"rate", Direction::maximize}, {"wait", Direction::minimize}}), decision);
+    return Problem(
+        SearchSpace({Parameter::choice("a", {"p", "q", "r", "s", "t"})}),
+        Objective(std::vector<Goal>{{"rate", Direction::maximize}, {"wait", Direction::minimize}}),
+        decision);
 }
-std::string level_of(const Configuration& configuration) { return text_of(*configuration.find("a")); }
+std::string level_of(const Configuration& configuration) {
+    return text_of(*configuration.find("a"));
+}
 
 }  // namespace
 
 TEST_CASE("front: a point stays that no other beats in everything, equal ones stay together") {
     CHECK(non_dominated({}).empty());
     CHECK(non_dominated({{1, 1}}) == std::vector<std::size_t>{0});
-    CHECK(non_dominated({{1, 3}, {2, 2}, {2, 1}, {3, 0}, {2, 2}}) == std::vector<std::size_t>{0, 1, 3, 4});
+    CHECK(non_dominated({{1, 3}, {2, 2}, {2, 1}, {3, 0}, {2, 2}}) ==
+          std::vector<std::size_t>{0, 1, 3, 4});
     CHECK(non_dominated({{1, 1, 1}, {1, 1, 2}, {0, 5, 0}}) == std::vector<std::size_t>{1, 2});
 }
 
@@ -81,48 +89,68 @@ TEST_CASE("hypervolume: the area under the staircase, and what a point adds to i
     CHECK(staircase.steps() == Points{{1, 4}, {3, 2.5}, {4, 1}});
     CHECK(staircase.hypervolume() == Approx(1 * 4 + 2 * 2.5 + 1 * 1));
     CHECK(staircase.hypervolume() == Approx(area_by_cells(points, {0, 0}, 5)).epsilon(0.002));
-    for (const Staircase::Point& point : Points{{2, 3}, {5, 5}, {0.5, 4.5}, {1, 1}, {4.5, 0.5}, {-1, 9}}) {
+    for (const Staircase::Point& point :
+         Points{{2, 3}, {5, 5}, {0.5, 4.5}, {1, 1}, {4.5, 0.5}, {-1, 9}}) {
         Points with = points;
         with.push_back(point);
-        CHECK(staircase.improvement(point) == Approx(Staircase(with, {0, 0}).hypervolume() - staircase.hypervolume()).margin(1e-12));
+        CHECK(
+            staircase.improvement(point) ==
+            Approx(Staircase(with, {0, 0}).hypervolume() - staircase.hypervolume()).margin(1e-12));
     }
     CHECK(Staircase({}, {0, 0}).hypervolume() == 0);
     CHECK(Staircase({}, {0, 0}).improvement({2, 3}) == Approx(6));
 }
 
 TEST_CASE("expected hypervolume improvement: what drawing says") {
-    const std::vector<Points> fronts{
-        {}, {{0, 0}}, {{1, 1}, {1, 1}}, {{-1, 1}, {1, -1}}, {{-1.5, 0.9}, {-0.4, 0.7}, {0.3, -0.2}, {1.1, -1}}};
-    const std::vector<std::vector<Prediction>> candidates{
-        {{0.2, 1}, {0.1, 0.5}}, {{-1, 0.3}, {1.5, 0.2}}, {{2, 0.1}, {2, 4}}, {{-0.5, 2}, {-0.5, 2}}, {{0.5, 0.0001}, {-0.1, 0.0004}}};
+    const std::vector<Points> fronts{{},
+                                     {{0, 0}},
+                                     {{1, 1}, {1, 1}},
+                                     {{-1, 1}, {1, -1}},
+                                     {{-1.5, 0.9}, {-0.4, 0.7}, {0.3, -0.2}, {1.1, -1}}};
+    const std::vector<std::vector<Prediction>> candidates{{{0.2, 1}, {0.1, 0.5}},
+                                                          {{-1, 0.3}, {1.5, 0.2}},
+                                                          {{2, 0.1}, {2, 4}},
+                                                          {{-0.5, 2}, {-0.5, 2}},
+                                                          {{0.5, 0.0001}, {-0.1, 0.0004}}};
     for (const Points& front : fronts)
         for (const std::vector<Prediction>& goals : candidates) {
             const Staircase staircase(front, {-2, -2});
             const auto [mean, error] = drawn(goals, [&](const std::vector<double>& point) {
                 return staircase.improvement({point[0], point[1]});
             });
-            INFO(front.size() << " on the front, at " << goals[0].mean << ", " << goals[1].mean << ": drawn " << mean);
-            CHECK(std::abs(std::exp(staircase.log_expected_improvement(goals[0], goals[1])) - mean) < 4 * error + 1e-9);
+            INFO(front.size() << " on the front, at " << goals[0].mean << ", " << goals[1].mean
+                              << ": drawn " << mean);
+            CHECK(std::abs(std::exp(staircase.log_expected_improvement(goals[0], goals[1])) -
+                           mean) < 4 * error + 1e-9);
         }
 }
 
-TEST_CASE("expected hypervolume improvement: of one step whose other goal is known it is the expected improvement times the height") {
+TEST_CASE(
+    "expected hypervolume improvement: of one step whose other goal is known it is the expected "
+    "improvement times the height") {
     const Staircase staircase(Points{{0.5, 2}}, {-3, 1});
     for (const double mean : {-2.0, 0.4, 3.0}) {
         const Prediction first{mean, 0.3};
-        const Prediction known{2 - 1e-8, 1e-20};  // as high as the step: only what is beyond it in the first goal counts, by 2 - 1
-        CHECK(staircase.log_expected_improvement(first, known) == Approx(log_expected_improvement(first, 0.5)).margin(1e-7).epsilon(1e-12));
+        const Prediction known{
+            2 - 1e-8,
+            1e-20};  // as high as the step: only what is beyond it in the first goal counts, by 2 - 1
+        CHECK(staircase.log_expected_improvement(first, known) ==
+              Approx(log_expected_improvement(first, 0.5)).margin(1e-7).epsilon(1e-12));
     }
     // Far to the right of all, the second goal decides alone: EI over the reference, times the
     // distance.
     const Prediction far{1e6, 1};
     const Prediction second{1.4, 0.2};
-    const double area = staircase.improvement({1e6, 0}) + (1e6 + 3) * std::exp(log_expected_improvement(second, 2)) +
-                        (1e6 - 0.5) * (std::exp(log_expected_improvement(second, 1)) - std::exp(log_expected_improvement(second, 2)));
+    const double area = staircase.improvement({1e6, 0}) +
+                        (1e6 + 3) * std::exp(log_expected_improvement(second, 2)) +
+                        (1e6 - 0.5) * (std::exp(log_expected_improvement(second, 1)) -
+                                       std::exp(log_expected_improvement(second, 2)));
     CHECK(staircase.log_expected_improvement(far, second) == Approx(std::log(area)));
 }
 
-TEST_CASE("expected hypervolume improvement: finite, and in order, wherever the expected improvement is") {
+TEST_CASE(
+    "expected hypervolume improvement: finite, and in order, wherever the expected improvement "
+    "is") {
     const Staircase staircase(Points{{0, 3}, {1e-9, 2}, {1, 1}, {2, 0}}, {-1, -1});
     double last = -std::numeric_limits<double>::infinity();
     for (const double mean : {-1e8, -1e4, -300.0, -40.0, -10.0, -3.0, 0.0, 2.0, 40.0}) {
@@ -141,18 +169,24 @@ TEST_CASE("expected hypervolume improvement: finite, and in order, wherever the 
           Approx(log_expected_improvement({-50, 1}, 0) + log_expected_improvement({-60, 1}, 0)));
 }
 
-TEST_CASE("chebyshev: the expected improvement of the least weighted goal is what drawing says, far down too") {
+TEST_CASE(
+    "chebyshev: the expected improvement of the least weighted goal is what drawing says, far down "
+    "too") {
     const Chebyshev scalar({0.5, 0.2, 0.3}, {1, 2, 0});
     CHECK(scalar.value(std::vector<double>{1, 2, 0}) == Approx(0));
     CHECK(scalar.value(std::vector<double>{0, 2, 1}) == Approx(-0.5));
-    const std::vector<std::vector<Prediction>> candidates{
-        {{1, 1}, {2, 1}, {0, 1}}, {{0, 0.1}, {2, 0.5}, {0.5, 0.2}}, {{3, 0.4}, {1, 2}, {4, 0.1}}, {{1, 1e-4}, {2.5, 1e-3}, {0.2, 1e-4}}};
+    const std::vector<std::vector<Prediction>> candidates{{{1, 1}, {2, 1}, {0, 1}},
+                                                          {{0, 0.1}, {2, 0.5}, {0.5, 0.2}},
+                                                          {{3, 0.4}, {1, 2}, {4, 0.1}},
+                                                          {{1, 1e-4}, {2.5, 1e-3}, {0.2, 1e-4}}};
     for (const std::vector<Prediction>& goals : candidates)
         for (const double best : {-0.4, -0.1, 0.0}) {
-            const auto [mean, error] =
-                drawn(goals, [&](const std::vector<double>& point) { return std::max(scalar.value(point) - best, 0.0); });
+            const auto [mean, error] = drawn(goals, [&](const std::vector<double>& point) {
+                return std::max(scalar.value(point) - best, 0.0);
+            });
             INFO("at " << goals[0].mean << ", best " << best << ": drawn " << mean);
-            CHECK(std::abs(std::exp(scalar.log_expected_improvement(goals, best)) - mean) < 4 * error + 1e-9);
+            CHECK(std::abs(std::exp(scalar.log_expected_improvement(goals, best)) - mean) <
+                  4 * error + 1e-9);
         }
     const std::vector<Prediction> hopeless{{-300, 0.5}, {2, 0.1}, {-1e4, 1}};
     CHECK(std::isfinite(scalar.log_expected_improvement(hopeless, 0)));
@@ -170,11 +204,14 @@ TEST_CASE("chebyshev: the expected improvement of the least weighted goal is wha
     for (const double mean : means) CHECK(std::abs(mean - 1.0 / 3) < 0.02);
 }
 
-TEST_CASE("several goals: the front is of means among what passes, and the best in the leading goal is recommended") {
+TEST_CASE(
+    "several goals: the front is of means among what passes, and the best in the leading goal is "
+    "recommended") {
     Problem problem = small_problem();
     problem.replicates_inform = false;
-    std::vector<Trial> history{told_both(0, "p", 100, 1), told_both(1, "q", 120, 2), told_both(2, "r", 110, 2.5),
-                               told_both(3, "s", 90, 0.5), told_both(4, "t", 130, 3)};
+    std::vector<Trial> history{told_both(0, "p", 100, 1), told_both(1, "q", 120, 2),
+                               told_both(2, "r", 110, 2.5), told_both(3, "s", 90, 0.5),
+                               told_both(4, "t", 130, 3)};
     Recommendation result = recommend(problem, history);
     REQUIRE(result.front.size() == 4);
     CHECK(level_of(result.front[0].configuration) == "t");
@@ -195,21 +232,31 @@ TEST_CASE("several goals: the front is of means among what passes, and the best 
     const Standings standings(history, problem.objective, problem.decision);
     CHECK(standings.find(history[1].configuration)->refused == "the result has no wait");
     // Equal in the leading goal: the one that is better in the other.
-    result = recommend(problem, std::vector<Trial>{told_both(0, "p", 100, 1), told_both(1, "q", 120, 2), told_both(2, "r", 120, 1.5)});
+    result =
+        recommend(problem, std::vector<Trial>{told_both(0, "p", 100, 1), told_both(1, "q", 120, 2),
+                                              told_both(2, "r", 120, 1.5)});
     CHECK(level_of(result.recommended) == "r");
     // With one goal there is no front to speak of, and the first of equal ones stays the best.
-    Problem single(SearchSpace({Parameter::choice("a", {"p", "q", "r", "s", "t"})}), Objective{"rate"}, {});
+    Problem single(SearchSpace({Parameter::choice("a", {"p", "q", "r", "s", "t"})}),
+                   Objective{"rate"}, {});
     single.replicates_inform = false;
-    result = recommend(single, std::vector<Trial>{told_both(0, "p", 100, 1), told_both(1, "q", 120, 2), told_both(2, "r", 120, 1.5)});
+    result =
+        recommend(single, std::vector<Trial>{told_both(0, "p", 100, 1), told_both(1, "q", 120, 2),
+                                             told_both(2, "r", 120, 1.5)});
     CHECK(result.front.empty());
     CHECK(level_of(result.recommended) == "q");
 }
 
-TEST_CASE("several goals: what is as good in the leading goal and clearly better in another is worth having") {
+TEST_CASE(
+    "several goals: what is as good in the leading goal and clearly better in another is worth "
+    "having") {
     Problem problem = small_problem();
     problem.replicates_inform = false;
-    CHECK(recommend(problem, std::vector<Trial>{told_both(0, "p", 100, 1), told_both(1, "q", 100.5, 1.5)}).keep_default);
-    const Recommendation quicker = recommend(problem, std::vector<Trial>{told_both(0, "p", 100, 1), told_both(1, "q", 100.5, 0.5)});
+    CHECK(recommend(problem,
+                    std::vector<Trial>{told_both(0, "p", 100, 1), told_both(1, "q", 100.5, 1.5)})
+              .keep_default);
+    const Recommendation quicker = recommend(
+        problem, std::vector<Trial>{told_both(0, "p", 100, 1), told_both(1, "q", 100.5, 0.5)});
     CHECK_FALSE(quicker.keep_default);
     CHECK(level_of(quicker.recommended) == "q");
 }
@@ -218,15 +265,19 @@ TEST_CASE("several goals: each has the noise of its own replicates") {
     const Problem problem = small_problem();
     std::vector<Trial> history{told_both(0, "p", 100, 1)};
     for (std::size_t i = 1; i < 12; ++i)
-        history.push_back(told_both(i, "p", 100 + 0.1 * static_cast<double>(i % 2), i % 2 == 0 ? 0.8 : 1.2));
+        history.push_back(
+            told_both(i, "p", 100 + 0.1 * static_cast<double>(i % 2), i % 2 == 0 ? 0.8 : 1.2));
     const Standings standings(history, problem.objective, problem.decision);
     CHECK(standings.noises().size() == 2);
     CHECK(standings.noise() < 0.01);
     CHECK(standings.noises()[1] > 0.1);
-    CHECK(standings.all().front().goals[1].estimate.relative_error > 10 * standings.all().front().goals[0].estimate.relative_error);
+    CHECK(standings.all().front().goals[1].estimate.relative_error >
+          10 * standings.all().front().goals[0].estimate.relative_error);
 }
 
-TEST_CASE("several goals: thirty noisy trials find more of the front than one goal's search and than chance") {
+TEST_CASE(
+    "several goals: thirty noisy trials find more of the front than one goal's search and than "
+    "chance") {
     Decision decision;
     decision.noise_cv = 0.03;
     const Problem problem(TuningTask::space(), TwoGoalTask::objective(), decision);
@@ -236,9 +287,10 @@ TEST_CASE("several goals: thirty noisy trials find more of the front than one go
     constexpr std::uint64_t seeds = 8;
     for (std::uint64_t seed = 0; seed < seeds; ++seed) {
         const auto share = [&](const Strategy& strategy) {
-            const auto history = TuningTask::searched(problem, strategy, 30, seed, [](const Configuration& configuration, Rng& rng) {
-                return TwoGoalTask::measured(configuration, 0.03, rng);
-            });
+            const auto history = TuningTask::searched(
+                problem, strategy, 30, seed, [](const Configuration& configuration, Rng& rng) {
+                    return TwoGoalTask::measured(configuration, 0.03, rng);
+                });
             return TwoGoalTask::share_of_area(problem, recommend(problem, history).front);
         };
         const double found = share(Bayesian());
@@ -254,7 +306,9 @@ TEST_CASE("several goals: thirty noisy trials find more of the front than one go
     CHECK(above >= 7);
 }
 
-TEST_CASE("several goals: an ask is a function of the history alone, beside what is pending, the end confirms the front") {
+TEST_CASE(
+    "several goals: an ask is a function of the history alone, beside what is pending, the end "
+    "confirms the front") {
     Objective objective = TwoGoalTask::objective();
     const auto answer = [](const Configuration& configuration, Rng& rng) -> Outcome {
         Outcome outcome = TwoGoalTask::measured(configuration, 0.02, rng);
@@ -293,14 +347,20 @@ TEST_CASE("several goals: what is hard to learn from is borne") {
     const auto constant = [](const Configuration&, Rng&) -> Outcome {
         return Measurement{{{TwoGoalTask::rate, {1000}}, {TwoGoalTask::wait, {1}}}};
     };
-    const auto all_fail = [](const Configuration&, Rng&) -> Outcome { return Failure{FailureKind::not_ready_in_time, "never"}; };
-    const auto half = [](const Configuration&, Rng&) -> Outcome { return Measurement{{{TwoGoalTask::rate, {1000}}}}; };
+    const auto all_fail = [](const Configuration&, Rng&) -> Outcome {
+        return Failure{FailureKind::not_ready_in_time, "never"};
+    };
+    const auto half = [](const Configuration&, Rng&) -> Outcome {
+        return Measurement{{{TwoGoalTask::rate, {1000}}}};
+    };
     const auto wide = [](const Configuration& configuration, Rng&) -> Outcome {
         const double power = -6 + 12 * std::log2(number(configuration, "tokens")) / 16;
-        return Measurement{{{TwoGoalTask::rate, {std::pow(10, power)}}, {TwoGoalTask::wait, {std::pow(10, power)}}}};
+        return Measurement{{{TwoGoalTask::rate, {std::pow(10, power)}},
+                            {TwoGoalTask::wait, {std::pow(10, power)}}}};
     };
     for (const TuningTask::Answering& answer :
-         {TuningTask::Answering(constant), TuningTask::Answering(all_fail), TuningTask::Answering(half), TuningTask::Answering(wide)})
+         {TuningTask::Answering(constant), TuningTask::Answering(all_fail),
+          TuningTask::Answering(half), TuningTask::Answering(wide)})
         for (const FailureModel entry : {FailureModel::classifier, FailureModel::hybrid}) {
             Bayesian::Options options;
             options.learning.failures = entry;

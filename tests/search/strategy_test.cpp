@@ -15,9 +15,12 @@ namespace {
 /// A landscape given by a function.
 class Landscape : public Evaluator {
 public:
-    explicit Landscape(std::function<Outcome(const Configuration&, const EvaluationContext&)> answer, bool noisy = false)
+    explicit Landscape(
+        std::function<Outcome(const Configuration&, const EvaluationContext&)> answer,
+        bool noisy = false)
         : answer_(std::move(answer)), noisy_(noisy) {}
-    Outcome evaluate(const Configuration& configuration, const EvaluationContext& context) override {
+    Outcome evaluate(const Configuration& configuration,
+                     const EvaluationContext& context) override {
         ++evaluations;
         return answer_(configuration, context);
     }
@@ -44,7 +47,8 @@ Outcome interacting(const Configuration& configuration, const EvaluationContext&
 }
 
 SearchSpace small_space() {
-    return SearchSpace({Parameter::integer("mode", 0, 1), Parameter::choice("seqs", {std::int64_t{256}, std::int64_t{512}}),
+    return SearchSpace({Parameter::integer("mode", 0, 1),
+                        Parameter::choice("seqs", {std::int64_t{256}, std::int64_t{512}}),
                         Parameter::choice("tokens", {std::int64_t{8}, std::int64_t{32}})});
 }
 
@@ -67,7 +71,8 @@ TEST_CASE("staged against a baseline finds what staged with incumbents fixes awa
         const Summary summary = study.run(landscape);
         CHECK(summary.reason == StopReason::strategy_finished);
         CHECK(summary.message == "all 3 stages are done");
-        CHECK(summary.recommendation.recommended.text() == (carried ? "mode=1 seqs=256 tokens=32" : "mode=1 seqs=512 tokens=8"));
+        CHECK(summary.recommendation.recommended.text() ==
+              (carried ? "mode=1 seqs=256 tokens=32" : "mode=1 seqs=512 tokens=8"));
         CHECK(summary.recommendation.gain.value == Approx(carried ? 0.012 : 0.021));
     }
 }
@@ -75,23 +80,30 @@ TEST_CASE("staged against a baseline finds what staged with incumbents fixes awa
 TEST_CASE("a stage's candidate that has no effect or breaks a rule is excluded with the reason") {
     Problem problem(
         SearchSpace({Parameter::choice("engine", {"vllm", "sglang"}),
-                     Parameter::choice("backend", {"fa3", "triton"}).when("engine", {"sglang"}), Parameter::integer("seqs", 1, 3)},
+                     Parameter::choice("backend", {"fa3", "triton"}).when("engine", {"sglang"}),
+                     Parameter::integer("seqs", 1, 3)},
                     {require("seqs < 3", "no room")}),
         {}, {Decision::Rule::published});
     const Staged strategy({{{"backend", {"backend"}}, {"seqs", {"seqs"}}}});
     MemoryJournal journal;
     Study study(problem, strategy, journal);
-    Landscape landscape([](const Configuration& c, const EvaluationContext&) { return tokens(100 * number(c, "seqs")); });
+    Landscape landscape([](const Configuration& c, const EvaluationContext&) {
+        return tokens(100 * number(c, "seqs"));
+    });
     study.run(landscape);
     const Staged::Walk walk = strategy.walk(problem, study.trials());
-    CHECK(walk.steps[0].candidates[1].excluded == "'backend' = triton has no effect: 'backend' is inactive in engine=vllm seqs=1");
+    CHECK(walk.steps[0].candidates[1].excluded ==
+          "'backend' = triton has no effect: 'backend' is inactive in engine=vllm seqs=1");
     CHECK(walk.steps[1].candidates[2].excluded == "it breaks the rule: require seqs < 3 (no room)");
     CHECK(study.recommendation().recommended.text() == "engine=vllm seqs=2");
 }
 
-TEST_CASE("a doubtful gain that later stages build on is measured again, one of the last stage is left to the study") {
-    const Problem problem(SearchSpace({Parameter::integer("flag", 0, 1), Parameter::integer("more", 0, 1)}), {},
-                          {Decision::Rule::significant, 0.005, 0.01});
+TEST_CASE(
+    "a doubtful gain that later stages build on is measured again, one of the last stage is left "
+    "to the study") {
+    const Problem problem(
+        SearchSpace({Parameter::integer("flag", 0, 1), Parameter::integer("more", 0, 1)}), {},
+        {Decision::Rule::significant, 0.005, 0.01});
     for (const bool last : {false, true}) {
         const Stage flag{"flag", {"flag"}};
         const Stage more{"more", {"more"}};
@@ -103,24 +115,30 @@ TEST_CASE("a doubtful gain that later stages build on is measured again, one of 
             // Errors of 0.5 %: the first look at the flag is lucky and at the default unlucky, the
             // second the other way round.
             const Configuration& asked = history.back().configuration;
-            const double lucky = (times[asked]++ % 2 == 0) == (number(asked, "flag") == 1) ? 0.005 : -0.005;
+            const double lucky =
+                (times[asked]++ % 2 == 0) == (number(asked, "flag") == 1) ? 0.005 : -0.005;
             history.back().outcome = tokens(1000 * (1 + lucky));
             const Answer answer = strategy.ask(problem, history, unused);
             const auto* next = std::get_if<Proposal>(&answer);
             if (next == nullptr) break;
             history.push_back({history.size(), next->configuration});
         }
-        CHECK(times[problem.space.default_configuration()] + times[problem.space.completed({{"flag", std::int64_t{1}}})] == (last ? 2 : 3));
+        CHECK(times[problem.space.default_configuration()] +
+                  times[problem.space.completed({{"flag", std::int64_t{1}}})] ==
+              (last ? 2 : 3));
     }
 }
 
 TEST_CASE("replicates of a table that always answers the same are never asked for") {
-    Problem problem(SearchSpace({Parameter::integer("flag", 0, 1)}), {}, {Decision::Rule::significant, 0.005, 0.01});
+    Problem problem(SearchSpace({Parameter::integer("flag", 0, 1)}), {},
+                    {Decision::Rule::significant, 0.005, 0.01});
     problem.replicates_inform = false;
     const Staged strategy(Staged::Options{{{"flag", {"flag"}}}});
     MemoryJournal journal;
     Study study(problem, strategy, journal);
-    Landscape landscape([](const Configuration& c, const EvaluationContext&) { return tokens(1000 + 20 * number(c, "flag")); });
+    Landscape landscape([](const Configuration& c, const EvaluationContext&) {
+        return tokens(1000 + 20 * number(c, "flag"));
+    });
     const Summary summary = study.run(landscape);
     CHECK(landscape.evaluations == 2);
     CHECK(summary.recommendation.keep_default);
@@ -134,7 +152,8 @@ TEST_CASE("the recommended command is the smallest that keeps the gain") {
     Study study(problem, strategy, journal);
     // mode gains 20 %; seqs on top of it 0.5 %: not worth its flag.
     Landscape landscape([](const Configuration& c, const EvaluationContext&) {
-        return tokens(1000 * (1 + 0.2 * number(c, "mode")) * (number(c, "seqs") == 512 ? 1.005 : 1));
+        return tokens(1000 * (1 + 0.2 * number(c, "mode")) *
+                      (number(c, "seqs") == 512 ? 1.005 : 1));
     });
     const Recommendation result = study.run(landscape).recommendation;
     CHECK(result.best->text() == "mode=1 seqs=512 tokens=8");
@@ -143,12 +162,16 @@ TEST_CASE("the recommended command is the smallest that keeps the gain") {
     CHECK_FALSE(result.keep_default);
 }
 
-TEST_CASE("when everything fails there is nothing to recommend, and when the default fails there is no gain") {
+TEST_CASE(
+    "when everything fails there is nothing to recommend, and when the default fails there is no "
+    "gain") {
     Problem problem(small_space(), {}, {Decision::Rule::published});
     const Exhaustive strategy;
     MemoryJournal journal;
     Study study(problem, strategy, journal);
-    Landscape broken([](const Configuration&, const EvaluationContext&) { return Failure{FailureKind::out_of_memory, "no room"}; });
+    Landscape broken([](const Configuration&, const EvaluationContext&) {
+        return Failure{FailureKind::out_of_memory, "no room"};
+    });
     const Recommendation none = study.run(broken).recommendation;
     CHECK_FALSE(none.best.has_value());
     CHECK(none.keep_default);
@@ -156,7 +179,8 @@ TEST_CASE("when everything fails there is nothing to recommend, and when the def
     MemoryJournal other;
     Study second(problem, strategy, other);
     Landscape half([](const Configuration& c, const EvaluationContext&) -> Outcome {
-        return number(c, "mode") == 1 ? tokens(500 + number(c, "seqs")) : Failure{FailureKind::unsupported, "not here"};
+        return number(c, "mode") == 1 ? tokens(500 + number(c, "seqs"))
+                                      : Failure{FailureKind::unsupported, "not here"};
     });
     const Recommendation rescued = second.run(half).recommendation;
     CHECK_FALSE(rescued.default_passes);
@@ -164,7 +188,9 @@ TEST_CASE("when everything fails there is nothing to recommend, and when the def
     CHECK(rescued.recommended.text() == "mode=1 seqs=512 tokens=8");
 }
 
-TEST_CASE("a default that was measured as often unsoundly as soundly is kept, and so is one beside failures that were not its own") {
+TEST_CASE(
+    "a default that was measured as often unsoundly as soundly is kept, and so is one beside "
+    "failures that were not its own") {
     Problem problem(SearchSpace({Parameter::choice("mode", {"a", "b"})}), {}, {});
     problem.replicates_inform = false;
     const std::string rate = problem.objective.leading().metric;
@@ -174,7 +200,8 @@ TEST_CASE("a default that was measured as often unsoundly as soundly is kept, an
             history.push_back({history.size(), configuration});
             history.back().outcome = outcome;
         };
-        for (const Outcome& outcome : of_default) add(problem.space.default_configuration(), outcome);
+        for (const Outcome& outcome : of_default)
+            add(problem.space.default_configuration(), outcome);
         add(problem.space.completed({{"mode", "b"}}), Measurement{{{rate, {of_b}}}});
         return recommend(problem, history);
     };
@@ -197,14 +224,16 @@ TEST_CASE("a study that is cut short after any number of trials ends as one that
     Problem problem(small_space(), {}, {Decision::Rule::published, 0.005});
     const Staged staged({stages(false)});
     const Random random;
-    for (const Strategy* strategy : {static_cast<const Strategy*>(&staged), static_cast<const Strategy*>(&random)}) {
+    for (const Strategy* strategy :
+         {static_cast<const Strategy*>(&staged), static_cast<const Strategy*>(&random)}) {
         Landscape landscape(interacting);
         MemoryJournal whole;
         Study(problem, *strategy, whole, {17}).run(landscape);
         for (std::size_t cut = 0; cut < whole.trials().size(); ++cut) {
             MemoryJournal journal;
             Study(problem, *strategy, journal, {17}).run(landscape, {cut});
-            journal.started(Study(problem, *strategy, journal, {17}).ask()->id, 0);  // died while this one ran
+            journal.started(Study(problem, *strategy, journal, {17}).ask()->id,
+                            0);  // died while this one ran
             Study(problem, *strategy, journal, {17}).run(landscape);
             const std::vector<Trial> trials = journal.trials();
             REQUIRE(trials.size() == whole.trials().size());
@@ -228,12 +257,15 @@ TEST_CASE("a study by hand: ids, pairing of seeds, wrong use") {
     REQUIRE(second.trial() != nullptr);
     CHECK(first->configuration == problem.space.default_configuration());
     CHECK(first->seed == second->seed);  // both are the first measurement of their configuration
-    CHECK(message_of<UsageError>([&] { study.tell(9, tokens(1)); }) == "there is no trial 9: 2 were asked");
+    CHECK(message_of<UsageError>([&] { study.tell(9, tokens(1)); }) ==
+          "there is no trial 9: 2 were asked");
     study.tell(first->id, tokens(1));
-    CHECK(message_of<UsageError>([&] { study.tell(first->id, tokens(1)); }) == "trial 0 is already told");
+    CHECK(message_of<UsageError>([&] { study.tell(first->id, tokens(1)); }) ==
+          "trial 0 is already told");
     study.tell(second->id, Measurement{{{"total_tokens_per_second", {std::nan("")}}}});
     CHECK(study.trials()[1].failure()->kind == FailureKind::invalid_result);
-    CHECK(study.trials()[1].failure()->message == "metric 'total_tokens_per_second' is not a number");
+    CHECK(study.trials()[1].failure()->message ==
+          "metric 'total_tokens_per_second' is not a number");
 }
 
 TEST_CASE("a run ends by trials, by the clock, by the user, by an evaluator that cannot go on") {
@@ -242,7 +274,8 @@ TEST_CASE("a run ends by trials, by the clock, by the user, by an evaluator that
     Landscape landscape(interacting);
     {
         MemoryJournal journal;
-        CHECK(Study(problem, strategy, journal).run(landscape, {3}).reason == StopReason::trials_spent);
+        CHECK(Study(problem, strategy, journal).run(landscape, {3}).reason ==
+              StopReason::trials_spent);
         CHECK(journal.trials().size() == 3);
     }
     {
@@ -257,9 +290,12 @@ TEST_CASE("a run ends by trials, by the clock, by the user, by an evaluator that
         std::stop_source stop;
         Landscape stopping([&](const Configuration&, const EvaluationContext& context) -> Outcome {
             if (context.trial == 2) stop.request_stop();
-            return context.stop.stop_requested() ? Outcome(Failure{FailureKind::cancelled, "stopped"}) : tokens(1);
+            return context.stop.stop_requested()
+                       ? Outcome(Failure{FailureKind::cancelled, "stopped"})
+                       : tokens(1);
         });
-        CHECK(Study(problem, strategy, journal).run(stopping, {}, stop.get_token()).reason == StopReason::stopped_by_user);
+        CHECK(Study(problem, strategy, journal).run(stopping, {}, stop.get_token()).reason ==
+              StopReason::stopped_by_user);
         CHECK(journal.trials().size() == 3);
         CHECK_FALSE(journal.trials()[2].told());
     }
@@ -279,8 +315,9 @@ TEST_CASE("a run ends by trials, by the clock, by the user, by an evaluator that
 TEST_CASE("a run whose proposal cannot be checked ends with an error, not an exception") {
     // Constraints on reals are checked only for configurations that are proposed: this one throws
     // for mode=auto.
-    const SearchSpace space({Parameter::real("share", 0, 1), Parameter::choice("mode", {std::int64_t{1}, "auto"})},
-                            {require("share * mode >= 0")});
+    const SearchSpace space(
+        {Parameter::real("share", 0, 1), Parameter::choice("mode", {std::int64_t{1}, "auto"})},
+        {require("share * mode >= 0")});
     const Problem problem(space, {}, {});
     struct Once : Strategy {
         Answer ask(const Problem&, std::span<const Trial>, Rng&) const override {
@@ -315,7 +352,8 @@ TEST_CASE("a run ends before a deadline that its next trial would pass") {
     CHECK(now == 1300);
 }
 
-TEST_CASE("a wall clock that jumps an hour, either way, spends no budget and makes no trial longer") {
+TEST_CASE(
+    "a wall clock that jumps an hour, either way, spends no budget and makes no trial longer") {
     Problem problem(small_space(), {}, {});
     problem.replicates_inform = false;
     const Exhaustive strategy;
@@ -330,7 +368,8 @@ TEST_CASE("a wall clock that jumps an hour, either way, spends no budget and mak
         });
         {
             MemoryJournal journal;
-            Study study(problem, strategy, journal, {0, {}, [&] { return wall; }, [&] { return steady; }});
+            Study study(problem, strategy, journal,
+                        {0, {}, [&] { return wall; }, [&] { return steady; }});
             CHECK(study.run(jumping, {100, 350}).reason == StopReason::wall_clock_spent);
             REQUIRE(journal.trials().size() == 3);  // a fourth would end after 400 s
             for (const Trial& trial : journal.trials()) CHECK(trial.cost_seconds() == 100);
@@ -341,39 +380,49 @@ TEST_CASE("a wall clock that jumps an hour, either way, spends no budget and mak
         MemoryJournal journal;
         Budget budget;
         budget.until = wall + jump + 450;
-        Study study(problem, strategy, journal, {0, {}, [&] { return wall; }, [&] { return steady; }});
+        Study study(problem, strategy, journal,
+                    {0, {}, [&] { return wall; }, [&] { return steady; }});
         if (jump < 0) {  // already over by the clock as it is now
             CHECK(study.run(jumping, budget).reason == StopReason::deadline);
             CHECK(journal.trials().empty());
-            budget.until = wall + 250;  // the default and one more; during that one the clock goes back
+            budget.until =
+                wall + 250;  // the default and one more; during that one the clock goes back
         }
-        CHECK(study.run(jumping, budget).reason == (jump < 0 ? StopReason::strategy_finished : StopReason::deadline));
-        CHECK(journal.trials().size() == (jump < 0 ? static_cast<std::size_t>(problem.feasible.size()) : 4));
+        CHECK(study.run(jumping, budget).reason ==
+              (jump < 0 ? StopReason::strategy_finished : StopReason::deadline));
+        CHECK(journal.trials().size() ==
+              (jump < 0 ? static_cast<std::size_t>(problem.feasible.size()) : 4));
     }
 }
 
-TEST_CASE("a run whose first three trials all fail the same way ends and says how, one that is run again tries again") {
+TEST_CASE(
+    "a run whose first three trials all fail the same way ends and says how, one that is run again "
+    "tries again") {
     Problem problem(small_space(), {}, {});
     const Exhaustive strategy;
     MemoryJournal journal;
     bool broken = true;
     Landscape landscape([&](const Configuration&, const EvaluationContext&) -> Outcome {
-        return broken ? Outcome(Failure{FailureKind::out_of_memory, "CUDA out of memory"}) : tokens(1);
+        return broken ? Outcome(Failure{FailureKind::out_of_memory, "CUDA out of memory"})
+                      : tokens(1);
     });
     Budget budget;
     budget.same_failures = 3;
     const Summary first = Study(problem, strategy, journal).run(landscape, budget);
     CHECK(first.reason == StopReason::nothing_starts);
-    CHECK(first.message == "the first trials all failed the same way, out_of_memory: CUDA out of memory");
+    CHECK(first.message ==
+          "the first trials all failed the same way, out_of_memory: CUDA out of memory");
     CHECK(journal.trials().size() == 3);
     broken = false;
-    CHECK(Study(problem, strategy, journal).run(landscape, budget).reason == StopReason::strategy_finished);
+    CHECK(Study(problem, strategy, journal).run(landscape, budget).reason ==
+          StopReason::strategy_finished);
 
     MemoryJournal other;
     Landscape mixed([&](const Configuration&, const EvaluationContext& context) -> Outcome {
         return Failure{context.trial == 1 ? FailureKind::hung : FailureKind::out_of_memory, "no"};
     });
-    CHECK(Study(problem, strategy, other).run(mixed, budget).reason == StopReason::strategy_finished);
+    CHECK(Study(problem, strategy, other).run(mixed, budget).reason ==
+          StopReason::strategy_finished);
 }
 
 TEST_CASE("report workloads are measured for the default and the recommendation only") {
@@ -386,12 +435,17 @@ TEST_CASE("report workloads are measured for the default and the recommendation 
     std::vector<std::string> reported;
     for (const Trial& trial : journal.trials())
         if (trial.workload == "long") reported.push_back(trial.configuration.text());
-    CHECK(reported == std::vector<std::string>{"mode=0 seqs=256 tokens=8", "mode=1 seqs=512 tokens=8"});
+    CHECK(reported ==
+          std::vector<std::string>{"mode=0 seqs=256 tokens=8", "mode=1 seqs=512 tokens=8"});
     study.run(landscape);
     CHECK(journal.trials().size() == 6);
 }
 
 TEST_CASE("an infeasible default is refused: it is always trial 0") {
-    CHECK(message_of<SpaceError>([] { Problem(SearchSpace({Parameter::integer("n", 1, 4)}, {require("n > 2", "so it is")}), {}, {}); }) ==
-          "the default configuration (n=1) is not feasible: it breaks the rule: require n > 2 (so it is)");
+    CHECK(message_of<SpaceError>([] {
+              Problem(SearchSpace({Parameter::integer("n", 1, 4)}, {require("n > 2", "so it is")}),
+                      {}, {});
+          }) ==
+          "the default configuration (n=1) is not feasible: it breaks the rule: require n > 2 (so "
+          "it is)");
 }

@@ -19,10 +19,12 @@ using namespace servetune::test;
 
 namespace {
 
-std::vector<Trial> searched_with(const Problem& problem, std::vector<Configuration> suggestions, std::size_t trials) {
+std::vector<Trial> searched_with(const Problem& problem, std::vector<Configuration> suggestions,
+                                 std::size_t trials) {
     Bayesian::Options options;
     options.trials = trials;
-    options.suggestions = std::make_shared<const std::vector<Configuration>>(std::move(suggestions));
+    options.suggestions =
+        std::make_shared<const std::vector<Configuration>>(std::move(suggestions));
     return TuningTask().searched(problem, Bayesian(options), trials, 1);
 }
 
@@ -38,7 +40,9 @@ TEST_CASE("suggestions: a good one is tried in the start, and the rest of the st
     });
     REQUIRE(best);
     const auto history = searched_with(problem, {*best}, 12);
-    const auto found = std::find_if(history.begin(), history.end(), [&](const Trial& trial) { return trial.configuration == *best; });
+    const auto found = std::find_if(history.begin(), history.end(), [&](const Trial& trial) {
+        return trial.configuration == *best;
+    });
     REQUIRE(found != history.end());
     CHECK(found->id == 3);  // the first trial that is not more than three of ten
     CHECK(found->why == "suggested");
@@ -64,7 +68,8 @@ TEST_CASE("suggestions: what is believed to be far worse is not tried, what may 
     const auto of = [&](std::int64_t n) { return problem.space.completed({{"n", n}}); };
     std::vector<Trial> history;
     for (const std::int64_t n : {1, 2, 4, 5, 8, 12, 16, 20, 24, 32})
-        history.push_back({history.size(), of(n), "", 0, "", Measurement{{{metric, {100.0 * static_cast<double>(n)}}}}});
+        history.push_back({history.size(), of(n), "", 0, "",
+                           Measurement{{{metric, {100.0 * static_cast<double>(n)}}}}});
     Bayesian::Options options;
     options.trials = 20;
     const auto list = std::make_shared<std::vector<Configuration>>();
@@ -82,38 +87,47 @@ TEST_CASE("suggestions: what is believed to be far worse is not tried, what may 
     CHECK(ask().why.starts_with("suggested: ln gain "));
 }
 
-TEST_CASE("suggestions: with several goals what is worse in the leading one is tried, for it may be on the front") {
-    const Problem problem(SearchSpace({Parameter::integer("n", 1, 64)}), TwoGoalTask::objective(), {});
+TEST_CASE(
+    "suggestions: with several goals what is worse in the leading one is tried, for it may be on "
+    "the front") {
+    const Problem problem(SearchSpace({Parameter::integer("n", 1, 64)}), TwoGoalTask::objective(),
+                          {});
     const auto of = [&](std::int64_t n) { return problem.space.completed({{"n", n}}); };
     std::vector<Trial> history;
     for (const std::int64_t n : {1, 2, 4, 5, 8, 12, 16, 20, 24, 32})
-        history.push_back(
-            {history.size(), of(n), "", 0, "",
-             Measurement{{{TwoGoalTask::rate, {100.0 * static_cast<double>(n)}}, {TwoGoalTask::wait, {static_cast<double>(n)}}}}});
+        history.push_back({history.size(), of(n), "", 0, "",
+                           Measurement{{{TwoGoalTask::rate, {100.0 * static_cast<double>(n)}},
+                                        {TwoGoalTask::wait, {static_cast<double>(n)}}}}});
     Bayesian::Options options;
     options.trials = 20;
-    options.suggestions = std::make_shared<const std::vector<Configuration>>(std::vector<Configuration>{of(3)});
+    options.suggestions =
+        std::make_shared<const std::vector<Configuration>>(std::vector<Configuration>{of(3)});
     Rng rng(1);
     CHECK(std::get<Proposal>(Bayesian(options).ask(problem, history, rng)).configuration == of(3));
 }
 
 TEST_CASE("suggestions: a file names parameters as a study does, and a bad one says where") {
     const TemporaryFolder folder;
-    folder.write(
-        "t.csv",
-        "max_num_seqs,max_num_batched_tokens,status,total_tokens_per_second\n16,2048,ok,1\n64,2048,ok,2\n16,8192,ok,3\n64,8192,ok,4\n");
+    folder.write("t.csv",
+                 "max_num_seqs,max_num_batched_tokens,status,total_tokens_per_second\n16,2048,ok,"
+                 "1\n64,2048,ok,2\n16,8192,ok,3\n64,8192,ok,4\n");
     const auto study = folder.write("study.yaml",
-                                    "study: own\nmodel: m\nengine: vllm\nworkloads: [{workload: w, use: random, input_tokens: 8, "
-                                    "output_tokens: 8, requests: 10}]\nobjective: {maximize: total_tokens_per_second}\nothers: default\n"
-                                    "space: {max_num_seqs: {choice: [16, 64]}, max_num_batched_tokens: {choice: [2048, 8192]}}\n"
-                                    "constraints: [{forbid: {max_num_seqs: 16, max_num_batched_tokens: 8192}, because: too little}]\n"
+                                    "study: own\nmodel: m\nengine: vllm\nworkloads: [{workload: w, "
+                                    "use: random, input_tokens: 8, "
+                                    "output_tokens: 8, requests: 10}]\nobjective: {maximize: "
+                                    "total_tokens_per_second}\nothers: default\n"
+                                    "space: {max_num_seqs: {choice: [16, 64]}, "
+                                    "max_num_batched_tokens: {choice: [2048, 8192]}}\n"
+                                    "constraints: [{forbid: {max_num_seqs: 16, "
+                                    "max_num_batched_tokens: 8192}, because: too little}]\n"
                                     "evaluator: {replay: t.csv}\nstrategy: bayesian\n");
     const auto set_up_with = [&](const std::string& suggestions) {
         StudyFile file = load_study(study, Catalogue(search_spaces));
         file.suggestions = {folder.write("s.yaml", suggestions)};
         return set_up(std::move(file));
     };
-    const StudySetup setup = set_up_with("- {max_num_seqs: 64}\n- {max_num_batched_tokens: 8192.0, max_num_seqs: 64}\n");
+    const StudySetup setup =
+        set_up_with("- {max_num_seqs: 64}\n- {max_num_batched_tokens: 8192.0, max_num_seqs: 64}\n");
     REQUIRE(setup.suggestions->size() == 2);
     CHECK(*setup.suggestions->back().find("max_num_seqs") == Value(std::int64_t{64}));
     CHECK(*setup.suggestions->back().find("max_num_batched_tokens") == Value(std::int64_t{8192}));
@@ -128,6 +142,7 @@ TEST_CASE("suggestions: a file names parameters as a study does, and a bad one s
     CHECK(refusal("- {max_num_seqs: 32}\n").starts_with("s.yaml:1:"));
     CHECK(refusal("- {}\n- {max_num_seq: 64}\n").find("max_num_seqs") != std::string::npos);
     CHECK(refusal("- {}\n- {max_num_seq: 64}\n").starts_with("s.yaml:2:"));
-    CHECK(refusal("- {max_num_seqs: 16, max_num_batched_tokens: 8192}\n").find("too little") != std::string::npos);
+    CHECK(refusal("- {max_num_seqs: 16, max_num_batched_tokens: 8192}\n").find("too little") !=
+          std::string::npos);
     CHECK(refusal("max_num_seqs: 64\n").find("a list wanted") != std::string::npos);
 }

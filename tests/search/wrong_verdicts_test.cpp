@@ -33,7 +33,8 @@ struct DriftingJob {
     [[nodiscard]] std::size_t trials() const { return configurations + more_trials; }
     [[nodiscard]] std::unique_ptr<Strategy> searcher() const {
         if (strategy == "exhaustive") return std::make_unique<Exhaustive>();
-        if (strategy == "staged") return std::make_unique<Staged>(Staged::Options{{{"mode", {"mode"}}}});
+        if (strategy == "staged")
+            return std::make_unique<Staged>(Staged::Options{{{"mode", {"mode"}}}});
         if (strategy == "random") return std::make_unique<Random>();
         BayesianOptions options;
         options.trials = trials();
@@ -56,36 +57,49 @@ struct Verdicts8 {
 
     void add(const DriftingJob& job) {
         std::vector<Value> modes;
-        for (std::size_t i = 0; i < job.configurations; ++i) modes.emplace_back(static_cast<std::int64_t>(i));
+        for (std::size_t i = 0; i < job.configurations; ++i)
+            modes.emplace_back(static_cast<std::int64_t>(i));
         const Problem problem(SearchSpace({Parameter::choice("mode", modes)}), {metric}, {});
         Rng draws(derive_seed(job.seed, job.configurations));
         const std::size_t good = 1 + draws.index(job.configurations - 1);
-        const auto gain_of = [&](const Configuration& one) { return one.number("mode") == static_cast<double>(good) ? job.gain : 0; };
+        const auto gain_of = [&](const Configuration& one) {
+            return one.number("mode") == static_cast<double>(good) ? job.gain : 0;
+        };
         MemoryJournal journal;
         const auto strategy = job.searcher();
         Study study(problem, *strategy, journal, {job.seed});
         Budget budget;
         budget.trials = job.trials();
         while (const auto trial = study.ask(budget))
-            study.tell(trial->id, Measurement{{{metric,
-                                                {1000 * std::exp(std::log1p(gain_of(trial->configuration)) +
-                                                                 job.drift(trial->id, Rng(job.seed)) + job.noise * draws.normal())}}}});
+            study.tell(trial->id,
+                       Measurement{{{metric,
+                                     {1000 * std::exp(std::log1p(gain_of(trial->configuration)) +
+                                                      job.drift(trial->id, Rng(job.seed)) +
+                                                      job.noise * draws.normal())}}}});
         const Recommendation result = study.recommendation();
         ++studies;
         inconclusive += result.conclusion == Conclusion::inconclusive ? 1 : 0;
-        if (result.conclusion == Conclusion::recommended) (gain_of(result.recommended) > 0 ? found : wrong) += 1;
+        if (result.conclusion == Conclusion::recommended)
+            (gain_of(result.recommended) > 0 ? found : wrong) += 1;
         // The gain of what was confirmed longest, whether it is recommended or not.
         const std::vector<Trial> history = study.trials();
         const Standings standings(history, problem.objective, problem.decision);
         const Standing* most = nullptr;
         const Standing& base = standings.all().front();
-        const auto rounds = [&](const Standing& one) { return rounds_of(problem, standings, one, &base); };
+        const auto rounds = [&](const Standing& one) {
+            return rounds_of(problem, standings, one, &base);
+        };
         for (const Standing& one : standings.all())
-            if (&one != &base && rounds(one) >= least_rounds && (most == nullptr || rounds(one) > rounds(*most))) most = &one;
+            if (&one != &base && rounds(one) >= least_rounds &&
+                (most == nullptr || rounds(one) > rounds(*most)))
+                most = &one;
         if (most == nullptr) return;
         const Gain gain = judged_gain(problem, standings, *most, base);
         ++stated;
-        covered += gain.low <= gain_of(most->configuration) && gain_of(most->configuration) <= gain.high ? 1 : 0;
+        covered +=
+            gain.low <= gain_of(most->configuration) && gain_of(most->configuration) <= gain.high
+                ? 1
+                : 0;
     }
     [[nodiscard]] double percent(std::size_t count, std::size_t of) const {
         return 100.0 * static_cast<double>(count) / static_cast<double>(of);
@@ -93,18 +107,23 @@ struct Verdicts8 {
 };
 
 /// `each`: studies of each noise and shape.
-Verdicts8 verdicts_of(const std::string& strategy, std::size_t configurations, double gain, std::size_t each) {
+Verdicts8 verdicts_of(const std::string& strategy, std::size_t configurations, double gain,
+                      std::size_t each) {
     Verdicts8 result;
     for (const double noise : {0.005, 0.01, 0.02, 0.03})
         for (const char* shape : {"trend", "step", "wave"})
             for (std::size_t i = 0; i < each; ++i)
-                result.add({strategy, configurations, gain, noise, shape, derive_seed(i, static_cast<std::uint64_t>(noise * 1e4))});
+                result.add({strategy, configurations, gain, noise, shape,
+                            derive_seed(i, static_cast<std::uint64_t>(noise * 1e4))});
     return result;
 }
 
 }  // namespace
 
-TEST_CASE("wrong verdicts: on a machine that drifts nothing is recommended that is no better, and what is better is found", "[decision]") {
+TEST_CASE(
+    "wrong verdicts: on a machine that drifts nothing is recommended that is no better, and what "
+    "is better is found",
+    "[decision]") {
     for (const std::size_t configurations : {2, 6}) {
         const Verdicts8 none = verdicts_of("random", configurations, 0, 10);
         CHECK(none.wrong <= 5);                   // P(more | 1 %) = 0.1 %
@@ -130,17 +149,19 @@ TEST_CASE("wrong verdicts: a budget too small to confirm anything recommends not
 
 TEST_CASE("wrong verdicts: 204 studies of each strategy and size", "[.long]") {
     constexpr std::size_t each = 17;  // of four noises and three shapes
-    std::cout << "| strategy | configurations | gain | wrong | found | inconclusive | intervals that hold the gain |\n"
+    std::cout << "| strategy | configurations | gain | wrong | found | inconclusive | intervals "
+                 "that hold the gain |\n"
                  "|---|---:|---:|---:|---:|---:|---:|\n";
     for (const std::string strategy : {"random", "exhaustive", "staged", "bayesian"}) {
         Verdicts8 all;
         for (const std::size_t configurations : {2, 3, 6, 12})
             for (const double gain : {0.0, 0.1}) {
                 const Verdicts8 one = verdicts_of(strategy, configurations, gain, each);
-                std::cout << "| " << strategy << " | " << configurations << " | " << 100 * gain << " % | "
-                          << one.percent(one.wrong, one.studies) << " % | " << one.percent(one.found, one.studies) << " % | "
-                          << one.percent(one.inconclusive, one.studies) << " % | " << one.percent(one.covered, one.stated) << " % |"
-                          << std::endl;
+                std::cout << "| " << strategy << " | " << configurations << " | " << 100 * gain
+                          << " % | " << one.percent(one.wrong, one.studies) << " % | "
+                          << one.percent(one.found, one.studies) << " % | "
+                          << one.percent(one.inconclusive, one.studies) << " % | "
+                          << one.percent(one.covered, one.stated) << " % |" << std::endl;
                 CHECK(one.wrong <= 4);  // 2 %
                 if (gain > 0) CHECK(one.found * 10 >= one.studies * 8);
                 all.stated += one.stated;

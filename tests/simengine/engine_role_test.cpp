@@ -7,7 +7,9 @@
 using namespace servetune::test;
 using namespace simengine;
 
-TEST_CASE("simengine in roles: a --kv-transfer-config that names no role is refused in the engine's words") {
+TEST_CASE(
+    "simengine in roles: a --kv-transfer-config that names no role is refused in the engine's "
+    "words") {
     const simengine::Dialect& of_vllm = dialect_of(EngineKind::vllm);
     const auto role = [&](const std::string& config) {
         EngineCommand command;

@@ -43,24 +43,30 @@ TEST_CASE("simengine in roles: equal prompts have caches of their own, and each 
     prefill.engine = setup.engine;
     prefill.served_names = {"Qwen/Qwen3-8B"};
     prefill.role = simengine::EngineRole::prefill;
-    Service service(prefill, *setup.cost, {},
-                    {.wake = [] {},
-                     .die = [] {},
-                     .drop_all = [] {},
-                     .first_request = [] {},
-                     .fetch = [](std::size_t, const Handover&, std::int64_t) {},
-                     .offer = [&](std::uint64_t room, bool computed) { computed ? rooms.computed(room) : rooms.lost(room); }});
-    const std::string asked = nlohmann::json{{"prompt", "the same words"},
-                                             {"max_tokens", 1},
-                                             {"kv_transfer_params", {{"do_remote_decode", true}, {"do_remote_prefill", false}}}}
-                                  .dump();
+    Service service(
+        prefill, *setup.cost, {},
+        {.wake = [] {},
+         .die = [] {},
+         .drop_all = [] {},
+         .first_request = [] {},
+         .fetch = [](std::size_t, const Handover&, std::int64_t) {},
+         .offer = [&](std::uint64_t room,
+                      bool computed) { computed ? rooms.computed(room) : rooms.lost(room); }});
+    const std::string asked =
+        nlohmann::json{
+            {"prompt", "the same words"},
+            {"max_tokens", 1},
+            {"kv_transfer_params", {{"do_remote_decode", true}, {"do_remote_prefill", false}}}}
+            .dump();
     std::array<KeptExchange, 4> clients;
-    for (KeptExchange& client : clients) service.handle({.method = "POST", .path = "/v1/completions", .body = asked}, client);
+    for (KeptExchange& client : clients)
+        service.handle({.method = "POST", .path = "/v1/completions", .body = asked}, client);
     while (const auto next = service.loop().next()) service.loop().run(*next);
     for (const KeptExchange& client : clients) {
         INFO(client.body);
         REQUIRE(client.status == 200);
-        const std::string room = nlohmann::json::parse(client.body).at("kv_transfer_params").at("remote_request_id");
+        const std::string room =
+            nlohmann::json::parse(client.body).at("kv_transfer_params").at("remote_request_id");
         KeptExchange fetches;
         rooms.handle({.method = "GET", .path = "/cache", .query = "room=" + room}, fetches);
         CHECK(fetches.status == 200);

@@ -20,24 +20,33 @@ namespace {
 /// Two constraints that speak of conditional parameters, one of them rows.
 SearchSpace space_with_rows(std::size_t rows) {
     std::vector<Parameter> parameters{Parameter::choice("method", {"none", "ngram"}),
-                                      Parameter::integer("guesses", 1, 6).when("method", {"ngram"}), Parameter::integer("seqs", 1, 12),
-                                      Parameter::choice("backend", {"a", "b", "c"}).or_unset(), Parameter::boolean("eager")};
+                                      Parameter::integer("guesses", 1, 6).when("method", {"ngram"}),
+                                      Parameter::integer("seqs", 1, 12),
+                                      Parameter::choice("backend", {"a", "b", "c"}).or_unset(),
+                                      Parameter::boolean("eager")};
     Rng rng(3);
     Allow allow{{"backend", "guesses", "method", "seqs"}, {}, "measured", true};
     while (allow.rows.size() < rows) {
         const bool ngram = rng.index(2) == 1;
         const Value backend = parameters[3].level(rng.index(4));
-        allow.rows.insert({backend, ngram ? std::optional<Value>(static_cast<std::int64_t>(1 + rng.index(6))) : std::nullopt,
-                           Value(ngram ? "ngram" : "none"), Value(static_cast<std::int64_t>(1 + rng.index(12)))});
+        allow.rows.insert({backend,
+                           ngram ? std::optional<Value>(static_cast<std::int64_t>(1 + rng.index(6)))
+                                 : std::nullopt,
+                           Value(ngram ? "ngram" : "none"),
+                           Value(static_cast<std::int64_t>(1 + rng.index(12)))});
     }
-    allow.rows.insert({Value(Unset{}), std::nullopt, Value("none"), Value(std::int64_t{1})});  // the default
-    allow.rows.insert({Value("no such back end"), std::nullopt, Value("none"), Value(std::int64_t{1})});
+    allow.rows.insert(
+        {Value(Unset{}), std::nullopt, Value("none"), Value(std::int64_t{1})});  // the default
+    allow.rows.insert(
+        {Value("no such back end"), std::nullopt, Value("none"), Value(std::int64_t{1})});
     return SearchSpace(std::move(parameters), {allow, require("seqs >= 2 or not eager")});
 }
 
 }  // namespace
 
-TEST_CASE("growth: whether a whole configuration is among rows is looked up, not compared with each row") {
+TEST_CASE(
+    "growth: whether a whole configuration is among rows is looked up, not compared with each "
+    "row") {
     for (const std::size_t rows : {20U, 120U}) {
         const SearchSpace space = space_with_rows(rows);
         const Constraint& allow = space.constraints().front();
@@ -54,7 +63,9 @@ TEST_CASE("growth: whether a whole configuration is among rows is looked up, not
     }
 }
 
-TEST_CASE("growth: under rows a feasible set counts, lists, numbers and draws what trying one by one finds") {
+TEST_CASE(
+    "growth: under rows a feasible set counts, lists, numbers and draws what trying one by one "
+    "finds") {
     for (const std::size_t rows : {1U, 7U, 60U, 200U}) {
         const SearchSpace space = space_with_rows(rows);
         const std::set<Configuration> expected = by_brute_force(space);
@@ -72,23 +83,30 @@ TEST_CASE("growth: under rows a feasible set counts, lists, numbers and draws wh
         for (int i = 0; i < 50; ++i) {
             CHECK(expected.contains(feasible.sample(rng)));
             std::vector<double> point;
-            for (std::size_t d = 0; d < space.parameters().size(); ++d) point.push_back(rng.uniform());
+            for (std::size_t d = 0; d < space.parameters().size(); ++d)
+                point.push_back(rng.uniform());
             CHECK(expected.contains(feasible.at_point(point)));
         }
     }
 }
 
-TEST_CASE("growth: neighbours are the feasible configurations one step away, though only what a step touches is checked") {
+TEST_CASE(
+    "growth: neighbours are the feasible configurations one step away, though only what a step "
+    "touches is checked") {
     const SearchSpace space = space_with_rows(120);
-    for (const Configuration& from : by_brute_force(SearchSpace(space.parameters()))) {  // infeasible ones too
+    for (const Configuration& from :
+         by_brute_force(SearchSpace(space.parameters()))) {  // infeasible ones too
         std::set<Configuration> expected;
         for (const auto& [name, value] : from.entries()) {
             const Parameter& parameter = space.at(name);
             for (const std::size_t level : adjacent_levels(parameter, *parameter.level_of(value))) {
                 const Configuration moved = space.changed(from, {{name, parameter.level(level)}});
-                const bool drops = std::any_of(from.entries().begin(), from.entries().end(), [&](const Configuration::Entry& entry) {
-                    return moved.find(entry.first) == nullptr && entry.second != space.at(entry.first).default_value;
-                });
+                const bool drops =
+                    std::any_of(from.entries().begin(), from.entries().end(),
+                                [&](const Configuration::Entry& entry) {
+                                    return moved.find(entry.first) == nullptr &&
+                                           entry.second != space.at(entry.first).default_value;
+                                });
                 if (!drops && space.feasible(moved)) expected.insert(moved);
             }
         }
@@ -101,7 +119,8 @@ TEST_CASE("growth: random asks draw the same whether the history is sorted or no
     const Problem problem(space_with_rows(120), {"total_tokens_per_second"}, {});
     std::vector<Trial> history{{0, problem.space.default_configuration()}};
     std::set<Configuration> seen{history.front().configuration};
-    for (std::uint64_t ask = 0; seen.size() < static_cast<std::size_t>(problem.feasible.size()); ++ask) {
+    for (std::uint64_t ask = 0; seen.size() < static_cast<std::size_t>(problem.feasible.size());
+         ++ask) {
         Rng rng(ask);
         Rng same(ask);
         const auto drawn = draw_unseen(problem.feasible, history, rng);
@@ -119,7 +138,9 @@ TEST_CASE("growth: random asks draw the same whether the history is sorted or no
 }
 
 TEST_CASE("growth: what a study keeps of its trials is what a walk through all of them finds") {
-    const Problem problem(SearchSpace({Parameter::integer("n", 1, 12), Parameter::choice("mode", {"a", "b"})}), {"x"}, {});
+    const Problem problem(
+        SearchSpace({Parameter::integer("n", 1, 12), Parameter::choice("mode", {"a", "b"})}), {"x"},
+        {});
     const Random random;
     MemoryJournal journal;
     double now = 0;
@@ -138,7 +159,8 @@ TEST_CASE("growth: what a study keeps of its trials is what a walk through all o
         REQUIRE(study.told_in_search() == told);
         for (const Trial& trial : trials) {
             const auto found = oldest_open.find(trial.configuration);
-            REQUIRE(study.open_trial(trial.configuration) == (found == oldest_open.end() ? std::nullopt : std::optional(found->second)));
+            REQUIRE(study.open_trial(trial.configuration) ==
+                    (found == oldest_open.end() ? std::nullopt : std::optional(found->second)));
         }
     };
     std::vector<std::uint64_t> in_hand;
@@ -146,8 +168,9 @@ TEST_CASE("growth: what a study keeps of its trials is what a walk through all o
         now += 1;
         if (in_hand.empty() || rng.index(2) == 0) {
             const Trial trial = study.propose(problem.feasible.sample(rng), "by hand");
-            const auto same = std::count_if(study.trials().begin(), study.trials().end(),
-                                            [&](const Trial& other) { return other.configuration == trial.configuration; });
+            const auto same = std::count_if(
+                study.trials().begin(), study.trials().end(),
+                [&](const Trial& other) { return other.configuration == trial.configuration; });
             CHECK(trial.seed == derive_seed(0, static_cast<std::uint64_t>(same - 1)));
             in_hand.push_back(trial.id);
             if (rng.index(3) == 0) study.start(trial.id);

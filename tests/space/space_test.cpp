@@ -20,11 +20,17 @@ namespace {
 /// 7 and branches.
 SearchSpace rich_space() {
     return SearchSpace(
-        {Parameter::choice("backend", {"fa3", "flashinfer", "triton"}), Parameter::integer("seqs", 16, 4096, Scale::log2).with_default(256),
-         Parameter::integer("tokens", 1024, 65536, Scale::log2).or_unset(8192), Parameter::boolean("speculate"),
+        {Parameter::choice("backend", {"fa3", "flashinfer", "triton"}),
+         Parameter::integer("seqs", 16, 4096, Scale::log2).with_default(256),
+         Parameter::integer("tokens", 1024, 65536, Scale::log2).or_unset(8192),
+         Parameter::boolean("speculate"),
          Parameter::choice("method", {"ngram", "mtp"}).when("speculate", {true}),
-         Parameter::integer("guesses", 1, 4).with_default(3).when("speculate", {true}).when("method", {"mtp"})},
-        {require("tokens >= seqs"), Forbid{{{"backend", {"triton"}}, {"speculate", {true}}}, "triton cannot verify guesses"}});
+         Parameter::integer("guesses", 1, 4)
+             .with_default(3)
+             .when("speculate", {true})
+             .when("method", {"mtp"})},
+        {require("tokens >= seqs"),
+         Forbid{{{"backend", {"triton"}}, {"speculate", {true}}}, "triton cannot verify guesses"}});
 }
 
 /// Two to six parameters of every kind, conditions on earlier ones, up to three rules; nothing when
@@ -35,13 +41,17 @@ std::optional<SearchSpace> random_space(Rng& rng) {
     for (std::size_t i = 0; i < count; ++i) {
         const std::string name(1, static_cast<char>('a' + i));
         const std::int64_t low = 1 + static_cast<std::int64_t>(rng.index(4));
-        Parameter parameter = rng.index(3) == 0   ? Parameter::boolean(name)
-                              : rng.index(2) == 0 ? Parameter::choice(name, {"x", "y", "z"})
-                                                  : Parameter::integer(name, low, low * 4, rng.index(2) == 0 ? Scale::log2 : Scale::linear);
+        Parameter parameter =
+            rng.index(3) == 0 ? Parameter::boolean(name)
+            : rng.index(2) == 0
+                ? Parameter::choice(name, {"x", "y", "z"})
+                : Parameter::integer(name, low, low * 4,
+                                     rng.index(2) == 0 ? Scale::log2 : Scale::linear);
         if (rng.index(3) == 0) parameter = std::move(parameter).or_unset();
         if (i > 0 && rng.index(3) == 0) {
             const Parameter& parent = parameters[rng.index(i)];
-            parameter = std::move(parameter).when(parent.name, {parent.level(rng.index(parent.level_count()))});
+            parameter = std::move(parameter).when(parent.name,
+                                                  {parent.level(rng.index(parent.level_count()))});
         }
         parameters.push_back(std::move(parameter));
     }
@@ -53,22 +63,27 @@ std::optional<SearchSpace> random_space(Rng& rng) {
         Value value = Unset{};
         while (is_unset(value)) value = one.level(rng.index(one.level_count()));
         const bool text = std::holds_alternative<std::string>(value);
-        return one.name + (rng.index(3) == 0 ? " != " : " == ") + (text ? "'" : "") + text_of(value) + (text ? "'" : "");
+        return one.name + (rng.index(3) == 0 ? " != " : " == ") + (text ? "'" : "") +
+               text_of(value) + (text ? "'" : "");
     };
     for (std::size_t i = rng.index(4); i > 0; --i) {
         if (rng.index(3) == 0) {
             const auto both = [&] { return "(" + compared() + " and " + compared() + ")"; };
             const std::string pairs = both() + " or " + both();
-            constraints.push_back(require(pairs + " or " + (rng.index(2) == 0 ? both() : compared())));
+            constraints.push_back(
+                require(pairs + " or " + (rng.index(2) == 0 ? both() : compared())));
             continue;
         }
         const Parameter& a = any();
         const Parameter& b = any();
-        const bool numbers = std::holds_alternative<IntegerDomain>(a.domain) && std::holds_alternative<IntegerDomain>(b.domain);
-        if (numbers) constraints.push_back(require(rng.index(2) == 0 ? a.name + " <= " + b.name : a.name + " + " + b.name + " != 5"));
+        const bool numbers = std::holds_alternative<IntegerDomain>(a.domain) &&
+                             std::holds_alternative<IntegerDomain>(b.domain);
+        if (numbers)
+            constraints.push_back(require(rng.index(2) == 0 ? a.name + " <= " + b.name
+                                                            : a.name + " + " + b.name + " != 5"));
         else if (a.name != b.name)
-            constraints.emplace_back(
-                Forbid{{{a.name, {a.level(rng.index(a.level_count()))}}, {b.name, {b.level(rng.index(b.level_count()))}}}});
+            constraints.emplace_back(Forbid{{{a.name, {a.level(rng.index(a.level_count()))}},
+                                             {b.name, {b.level(rng.index(b.level_count()))}}}});
     }
     try {
         return SearchSpace(std::move(parameters), std::move(constraints));
@@ -77,8 +92,10 @@ std::optional<SearchSpace> random_space(Rng& rng) {
     }
 }
 
-std::string space_error(std::vector<Parameter> parameters, std::vector<Constraint> constraints = {}) {
-    return message_of<SpaceError>([&] { SearchSpace(std::move(parameters), std::move(constraints)); });
+std::string space_error(std::vector<Parameter> parameters,
+                        std::vector<Constraint> constraints = {}) {
+    return message_of<SpaceError>(
+        [&] { SearchSpace(std::move(parameters), std::move(constraints)); });
 }
 
 }  // namespace
@@ -107,7 +124,8 @@ TEST_CASE("levels of every domain") {
 }
 
 TEST_CASE("values keep their types and read back from their text") {
-    for (const Value& value : {Value(Unset{}), Value(true), Value(std::int64_t{-7}), Value(0.1), Value("fp8")})
+    for (const Value& value :
+         {Value(Unset{}), Value(true), Value(std::int64_t{-7}), Value(0.1), Value("fp8")})
         CHECK(value_of(text_of(value)) == value);
     CHECK(value_of("1e3") == Value(1000.0));
     CHECK(value_of("nan") == Value("nan"));
@@ -116,14 +134,18 @@ TEST_CASE("values keep their types and read back from their text") {
 
 TEST_CASE("a configuration is canonical: active parameters present, inactive ones absent") {
     const SearchSpace space = rich_space();
-    CHECK(space.default_configuration().text() == "backend=fa3 seqs=256 speculate=false tokens=engine");
-    const Configuration made = space.completed({{"method", "mtp"}, {"guesses", std::int64_t{2}}, {"speculate", true}});
+    CHECK(space.default_configuration().text() ==
+          "backend=fa3 seqs=256 speculate=false tokens=engine");
+    const Configuration made =
+        space.completed({{"method", "mtp"}, {"guesses", std::int64_t{2}}, {"speculate", true}});
     CHECK(made.text() == "backend=fa3 guesses=2 method=mtp seqs=256 speculate=true tokens=engine");
     CHECK(space.completed({{"method", "mtp"}}) == space.default_configuration());
     CHECK(space.completed(made.assignment()) == made);
     CHECK(message_of<SpaceError>([&] {
               (void)space.changed(space.default_configuration(), {{"guesses", std::int64_t{2}}});
-          }) == "'guesses' = 2 has no effect: 'guesses' is inactive in backend=fa3 seqs=256 speculate=false tokens=engine");
+          }) ==
+          "'guesses' = 2 has no effect: 'guesses' is inactive in backend=fa3 seqs=256 "
+          "speculate=false tokens=engine");
 }
 
 TEST_CASE("the order of names does not matter to a configuration, types do") {
@@ -133,11 +155,14 @@ TEST_CASE("the order of names does not matter to a configuration, types do") {
     CHECK(a.fingerprint() == b.fingerprint());
     CHECK(a.fingerprint() != Configuration({{"x", 1.0}, {"y", true}}).fingerprint());
     CHECK(a.fingerprint().text() == "48873d5a8131b8df");  // pinned: journals hold it
-    CHECK(message_of<UsageError>([] { Configuration({{"x", true}, {"x", false}}); }) == "a configuration sets 'x' twice");
+    CHECK(message_of<UsageError>([] {
+              Configuration({{"x", true}, {"x", false}});
+          }) == "a configuration sets 'x' twice");
 }
 
 TEST_CASE("a configuration gives the number of a name, or says that it has none") {
-    const Configuration configuration({{"x", std::int64_t{13}}, {"y", 0.5}, {"mode", std::string("fast")}});
+    const Configuration configuration(
+        {{"x", std::int64_t{13}}, {"y", 0.5}, {"mode", std::string("fast")}});
     CHECK(configuration.number("x") == 13);
     CHECK(configuration.number("y") == 0.5);
     CHECK(message_of<UsageError>([&] { (void)configuration.number("mode"); }) ==
@@ -148,70 +173,112 @@ TEST_CASE("a configuration gives the number of a name, or says that it has none"
 
 TEST_CASE("violations say what is wrong") {
     const SearchSpace space = rich_space();
-    const auto why = [&](Assignment assignment) { return space.violations(Configuration::of(assignment)); };
-    CHECK(why({{"backend", "fa3"}, {"seqs", std::int64_t{4096}}, {"speculate", false}, {"tokens", std::int64_t{1024}}}) ==
+    const auto why = [&](Assignment assignment) {
+        return space.violations(Configuration::of(assignment));
+    };
+    CHECK(why({{"backend", "fa3"},
+               {"seqs", std::int64_t{4096}},
+               {"speculate", false},
+               {"tokens", std::int64_t{1024}}}) ==
           std::vector<std::string>{"it breaks the rule: require tokens >= seqs"});
     // Left to the engine, whose own value is known to be 8192.
-    CHECK(why({{"backend", "fa3"}, {"seqs", std::int64_t{4096}}, {"speculate", false}, {"tokens", Unset{}}}).empty());
-    CHECK(why({{"backend", "triton"}, {"seqs", std::int64_t{16}}, {"speculate", true}, {"method", "ngram"}, {"tokens", Unset{}}}) ==
-          std::vector<std::string>{"it breaks the rule: forbid backend=triton speculate=true (triton cannot verify guesses)"});
-    CHECK(why({{"backend", "fa4"}, {"seqs", std::int64_t{16}}, {"speculate", false}, {"tokens", Unset{}}}) ==
-          std::vector<std::string>{"'backend' = fa4 is outside its domain (one of fa3, flashinfer, triton)"});
-    CHECK(why({{"backend", "fa3"}, {"seqs", std::int64_t{16}}, {"speculate", false}, {"method", "ngram"}, {"tokens", Unset{}}}) ==
+    CHECK(why({{"backend", "fa3"},
+               {"seqs", std::int64_t{4096}},
+               {"speculate", false},
+               {"tokens", Unset{}}})
+              .empty());
+    CHECK(why({{"backend", "triton"},
+               {"seqs", std::int64_t{16}},
+               {"speculate", true},
+               {"method", "ngram"},
+               {"tokens", Unset{}}}) ==
+          std::vector<std::string>{"it breaks the rule: forbid backend=triton speculate=true "
+                                   "(triton cannot verify guesses)"});
+    CHECK(why({{"backend", "fa4"},
+               {"seqs", std::int64_t{16}},
+               {"speculate", false},
+               {"tokens", Unset{}}}) ==
+          std::vector<std::string>{
+              "'backend' = fa4 is outside its domain (one of fa3, flashinfer, triton)"});
+    CHECK(why({{"backend", "fa3"},
+               {"seqs", std::int64_t{16}},
+               {"speculate", false},
+               {"method", "ngram"},
+               {"tokens", Unset{}}}) ==
           std::vector<std::string>{"'method' is set but inactive here"});
-    CHECK(why({{"backend", "fa3"}, {"speculate", false}, {"tokens", Unset{}}}) == std::vector<std::string>{"'seqs' is active but not set"});
+    CHECK(why({{"backend", "fa3"}, {"speculate", false}, {"tokens", Unset{}}}) ==
+          std::vector<std::string>{"'seqs' is active but not set"});
 }
 
 TEST_CASE("a space that contradicts itself is refused with the reason") {
-    CHECK(space_error({Parameter::integer("max_num_seqs", 1024, 8)}) == "'max_num_seqs': low <= high must hold, got low=1024 high=8");
-    CHECK(space_error({Parameter::integer("n", 0, 8, Scale::log2)}) == "'n': low > 0 must hold on a log scale, got low=0 high=8");
-    CHECK(space_error({Parameter::integer("n", 1, 8).with_default(9)}) == "'n': the default '9' is outside its domain (integer 1..8)");
+    CHECK(space_error({Parameter::integer("max_num_seqs", 1024, 8)}) ==
+          "'max_num_seqs': low <= high must hold, got low=1024 high=8");
+    CHECK(space_error({Parameter::integer("n", 0, 8, Scale::log2)}) ==
+          "'n': low > 0 must hold on a log scale, got low=0 high=8");
+    CHECK(space_error({Parameter::integer("n", 1, 8).with_default(9)}) ==
+          "'n': the default '9' is outside its domain (integer 1..8)");
     CHECK(space_error({Parameter::choice("c", {})}) == "'c': a choice needs at least one value");
-    CHECK(space_error({Parameter::choice("c", {"a", "b", "a"})}) == "'c': the choice lists 'a' twice");
-    CHECK(space_error({Parameter::boolean("a"), Parameter::boolean("a")}) == "parameter 'a' is declared twice");
+    CHECK(space_error({Parameter::choice("c", {"a", "b", "a"})}) ==
+          "'c': the choice lists 'a' twice");
+    CHECK(space_error({Parameter::boolean("a"), Parameter::boolean("a")}) ==
+          "parameter 'a' is declared twice");
     CHECK(space_error({Parameter::boolean("flag").when("flog", {true})}) ==
           "'flag': its condition names 'flog', which is not a parameter; known: flag");
     CHECK(space_error({Parameter::choice("m", {"x"}), Parameter::boolean("b").when("m", {"y"})}) ==
           "'b': its condition wants m=y, but 'm' is x");
-    CHECK(space_error({Parameter::boolean("a").when("c", {true}), Parameter::boolean("b").when("a", {true}),
-                       Parameter::boolean("c").when("b", {true})}) == "conditions go in a circle: a -> c -> b -> a");
-    CHECK(space_error({Parameter::boolean("a")}, {require("b")}) == "constraint 'require b' names 'b', which is not a parameter; known: a");
+    CHECK(space_error({Parameter::boolean("a").when("c", {true}),
+                       Parameter::boolean("b").when("a", {true}),
+                       Parameter::boolean("c").when("b", {true})}) ==
+          "conditions go in a circle: a -> c -> b -> a");
+    CHECK(space_error({Parameter::boolean("a")}, {require("b")}) ==
+          "constraint 'require b' names 'b', which is not a parameter; known: a");
 }
 
 TEST_CASE("a rule that names a value which its parameter does not have is refused, not void") {
     const auto error = [](Constraint rule) {
         return space_error(
-            {Parameter::choice("cache", {"none", "lru"}), Parameter::integer("seqs", 16, 256, Scale::log2), Parameter::boolean("eager"),
+            {Parameter::choice("cache", {"none", "lru"}),
+             Parameter::integer("seqs", 16, 256, Scale::log2), Parameter::boolean("eager"),
              Parameter::real("share", 0.5, 0.9), Parameter::integer("tokens", 1, 9).or_unset(64)},
             {std::move(rule)});
     };
     CHECK(error(Forbid{{{"cache", {"none", "lfu"}}}, ""}) ==
           "constraint 'forbid cache=none|lfu' names cache=lfu, but 'cache' is one of none, lru");
-    CHECK(error(require("cache != 'lfu'")) == "constraint 'require cache != 'lfu'' names cache=lfu, but 'cache' is one of none, lru");
-    for (const char* rule : {"cache in ['lru', 'lfu']", "eager or not (cache not in ['lfu'])", "'lfu' == cache", "seqs == 100",
-                             "seqs == 16.5", "eager == 'true'", "share != 0.95", "tokens == 65", "cache == 'engine'"})
+    CHECK(error(require("cache != 'lfu'")) ==
+          "constraint 'require cache != 'lfu'' names cache=lfu, but 'cache' is one of none, lru");
+    for (const char* rule : {"cache in ['lru', 'lfu']", "eager or not (cache not in ['lfu'])",
+                             "'lfu' == cache", "seqs == 100", "seqs == 16.5", "eager == 'true'",
+                             "share != 0.95", "tokens == 65", "cache == 'engine'"})
         CHECK(has(error(require(rule)), " names "));
-    CHECK(has(error(Forbid{{{"seqs", {64.0}}}, ""}), " names seqs=64"));  // a real, which no integer is
+    CHECK(has(error(Forbid{{{"seqs", {64.0}}}, ""}),
+              " names seqs=64"));  // a real, which no integer is
     CHECK(has(error(Forbid{{{"cache", {Unset{}}}}, ""}), " names cache=engine"));
-    CHECK(has(error(Allow{{"cache", "eager"}, {{"lru", true}, {"lfu", false}}, ""}), " names cache=lfu"));
+    CHECK(has(error(Allow{{"cache", "eager"}, {{"lru", true}, {"lfu", false}}, ""}),
+              " names cache=lfu"));
 
-    for (const char* rule : {"seqs == 64.0", "tokens == 64 or tokens < 99", "share == 0.75", "seqs < 1000", "cache in ['lru']",
-                             "eager == true", "seqs + tokens != 5"})
+    for (const char* rule :
+         {"seqs == 64.0", "tokens == 64 or tokens < 99", "share == 0.75", "seqs < 1000",
+          "cache in ['lru']", "eager == true", "seqs + tokens != 5"})
         CHECK(error(require(rule)).empty());
     CHECK(error(Forbid{{{"tokens", {Unset{}, std::int64_t{9}}}}, ""}).empty());
-    CHECK(error(Forbid{{{"cache", {"lfu"}}, {"eager", {true}}}, "", true}).empty());  // a rule of a larger space
+    CHECK(error(Forbid{{{"cache", {"lfu"}}, {"eager", {true}}}, "", true})
+              .empty());  // a rule of a larger space
 }
 
 TEST_CASE("an empty space is refused with a smallest contradiction") {
-    const SearchSpace space({Parameter::integer("a", 1, 4), Parameter::integer("b", 1, 4), Parameter::integer("c", 1, 4)},
-                            {require("a < b"), require("c > 2"), require("b < a", "the engine says so")});
+    const SearchSpace space(
+        {Parameter::integer("a", 1, 4), Parameter::integer("b", 1, 4),
+         Parameter::integer("c", 1, 4)},
+        {require("a < b"), require("c > 2"), require("b < a", "the engine says so")});
     CHECK(message_of<SpaceError>([&] { FeasibleSet{space}; }) ==
-          "the space is empty: no configuration satisfies 'require a < b' and 'require b < a' (the engine says so)");
+          "the space is empty: no configuration satisfies 'require a < b' and 'require b < a' (the "
+          "engine says so)");
 }
 
 TEST_CASE("the feasible set of a temporary space keeps it") {
     const FeasibleSet made = [] {
-        const FeasibleSet first(SearchSpace({Parameter::integer("a", 1, 3), Parameter::boolean("b")}));
+        const FeasibleSet first(
+            SearchSpace({Parameter::integer("a", 1, 3), Parameter::boolean("b")}));
         return FeasibleSet(first);
     }();
     CHECK(made.size() == 6);
@@ -226,12 +293,16 @@ TEST_CASE("the feasible set is the filter of the product: counted, listed, each 
     std::set<Configuration> listed;
     for (double i = 0; i < feasible.size(); ++i) listed.insert(feasible.at(i));
     CHECK(listed == expected);
-    CHECK(message_of<UsageError>([&] { (void)feasible.at(feasible.size()); }).find("asked for number") != std::string::npos);
+    CHECK(message_of<UsageError>([&] {
+              (void)feasible.at(feasible.size());
+          }).find("asked for number") != std::string::npos);
 }
 
 TEST_CASE("levels that are one to a rule are one before its other parameters are decided, too") {
-    const SearchSpace space({Parameter::choice("a", {"p", "q"}), Parameter::integer("b", 0, 1), Parameter::integer("c", 0, 2)},
-                            {require("(a == 'q' and b == 1) or (a == 'p' and b == 1 and c >= 0) or c == 1")});
+    const SearchSpace space(
+        {Parameter::choice("a", {"p", "q"}), Parameter::integer("b", 0, 1),
+         Parameter::integer("c", 0, 2)},
+        {require("(a == 'q' and b == 1) or (a == 'p' and b == 1 and c >= 0) or c == 1")});
     const FeasibleSet feasible(space);
     CHECK(feasible.size() == 8);
     std::set<Configuration> drawn;
@@ -241,16 +312,20 @@ TEST_CASE("levels that are one to a rule are one before its other parameters are
 }
 
 TEST_CASE("only known combinations: rows of a table as a constraint, inactive cells included") {
-    const SearchSpace space({Parameter::boolean("speculate"), Parameter::integer("guesses", 1, 4).when("speculate", {true}),
+    const SearchSpace space({Parameter::boolean("speculate"),
+                             Parameter::integer("guesses", 1, 4).when("speculate", {true}),
                              Parameter::choice("backend", {"fa3", "triton"})},
-                            {Allow{{"speculate", "guesses"}, {{false, std::nullopt}, {true, std::int64_t{2}}}, "measured"}});
+                            {Allow{{"speculate", "guesses"},
+                                   {{false, std::nullopt}, {true, std::int64_t{2}}},
+                                   "measured"}});
     CHECK(FeasibleSet(space).size() == 4);
 }
 
 TEST_CASE("sampling is uniform over feasible configurations, not over the product") {
     // 1 configuration without speculation, 8 with it: a draw parameter by parameter would give each
     // branch one half.
-    const SearchSpace space({Parameter::boolean("speculate"), Parameter::integer("guesses", 1, 8).when("speculate", {true})});
+    const SearchSpace space({Parameter::boolean("speculate"),
+                             Parameter::integer("guesses", 1, 8).when("speculate", {true})});
     const FeasibleSet feasible(space);
     Rng rng(3);
     std::map<Configuration, int> seen;
@@ -258,18 +333,22 @@ TEST_CASE("sampling is uniform over feasible configurations, not over the produc
     for (int i = 0; i < draws; ++i) ++seen[feasible.sample(rng)];
     REQUIRE(seen.size() == 9);
     double chi_square = 0;
-    for (const auto& [configuration, count] : seen) chi_square += (count - 1000.0) * (count - 1000.0) / 1000.0;
+    for (const auto& [configuration, count] : seen)
+        chi_square += (count - 1000.0) * (count - 1000.0) / 1000.0;
     CHECK(chi_square < 26.1);  // 99.9 % point with 8 degrees of freedom
 }
 
 TEST_CASE("reals are drawn inside their constraints") {
-    const SearchSpace space({Parameter::real("a", 0, 1), Parameter::real("b", 0, 1), Parameter::boolean("c")}, {require("a + b <= 0.5")});
+    const SearchSpace space(
+        {Parameter::real("a", 0, 1), Parameter::real("b", 0, 1), Parameter::boolean("c")},
+        {require("a + b <= 0.5")});
     const FeasibleSet feasible(space);
     CHECK(feasible.size() == 2);
     CHECK_FALSE(feasible.finite());
     Rng rng(5);
     for (int i = 0; i < 200; ++i) CHECK(space.feasible(feasible.sample(rng)));
-    CHECK(message_of<UsageError>([&] { (void)feasible.at(0); }) == "a space with continuous parameters cannot be listed");
+    CHECK(message_of<UsageError>([&] { (void)feasible.at(0); }) ==
+          "a space with continuous parameters cannot be listed");
 }
 
 TEST_CASE("a product of 1e12 is counted by its states, not by its members") {
@@ -277,7 +356,9 @@ TEST_CASE("a product of 1e12 is counted by its states, not by its members") {
     std::vector<Constraint> constraints;
     for (int i = 0; i < 12; ++i) {
         parameters.push_back(Parameter::integer("p" + std::to_string(i), 1, 10));
-        if (i > 0) constraints.push_back(require("p" + std::to_string(i) + " >= p" + std::to_string(i - 1)));
+        if (i > 0)
+            constraints.push_back(
+                require("p" + std::to_string(i) + " >= p" + std::to_string(i - 1)));
     }
     const SearchSpace space(parameters, constraints);
     CHECK(FeasibleSet(space).size() == 293930);  // multisets of 12 out of 10: C(21, 12)
@@ -293,7 +374,9 @@ TEST_CASE("neighbours are feasible and mutual") {
         }
 }
 
-TEST_CASE("random spaces keep their promises: canonical form, feasible set, neighbours, rules read back from their text") {
+TEST_CASE(
+    "random spaces keep their promises: canonical form, feasible set, neighbours, rules read back "
+    "from their text") {
     Rng rng(20261121);
     int made = 0;
     for (int i = 0; i < 1000; ++i) {
@@ -302,8 +385,10 @@ TEST_CASE("random spaces keep their promises: canonical form, feasible set, neig
         ++made;
         const std::set<Configuration> expected = by_brute_force(*space);
         std::string description;
-        for (const Parameter& parameter : space->parameters()) description += parameter.name + ": " + parameter.domain_text() + "\n";
-        for (const Constraint& constraint : space->constraints()) description += text_of(constraint) + "\n";
+        for (const Parameter& parameter : space->parameters())
+            description += parameter.name + ": " + parameter.domain_text() + "\n";
+        for (const Constraint& constraint : space->constraints())
+            description += text_of(constraint) + "\n";
         INFO(description);
         if (expected.empty()) {
             CHECK_THROWS_AS(FeasibleSet(*space), SpaceError);
@@ -337,12 +422,16 @@ TEST_CASE("random spaces keep their promises: canonical form, feasible set, neig
     CHECK(made > 700);
 }
 
-TEST_CASE("one in three million of a product is feasible, a real is mixed in, and each is drawn equally often") {
+TEST_CASE(
+    "one in three million of a product is feasible, a real is mixed in, and each is drawn equally "
+    "often") {
     std::vector<Parameter> parameters;
     std::vector<Constraint> constraints;
     for (int i = 0; i < 12; ++i) {
         parameters.push_back(Parameter::integer("p" + std::to_string(i), 1, 10));
-        if (i > 0) constraints.push_back(require("p" + std::to_string(i) + " >= p" + std::to_string(i - 1)));
+        if (i > 0)
+            constraints.push_back(
+                require("p" + std::to_string(i) + " >= p" + std::to_string(i - 1)));
     }
     parameters.push_back(Parameter::real("x", 0, 1));
     const SearchSpace space(parameters, constraints);
@@ -357,7 +446,8 @@ TEST_CASE("one in three million of a product is feasible, a real is mixed in, an
     constexpr int draws = 20'000;
     for (int i = 0; i < draws; ++i) {
         const Configuration configuration = feasible.sample(rng);
-        const auto last = static_cast<std::size_t>(std::get<std::int64_t>(*configuration.find("p11")) - 1);
+        const auto last =
+            static_cast<std::size_t>(std::get<std::int64_t>(*configuration.find("p11")) - 1);
         ++drawn[last];
         ++halves[static_cast<std::size_t>(std::get<double>(*configuration.find("x")) * 10)];
     }
@@ -368,12 +458,14 @@ TEST_CASE("one in three million of a product is feasible, a real is mixed in, an
     }
     CHECK(chi_square < 24.3);  // 99.9 % point with 7 degrees of freedom
     chi_square = 0;
-    for (const double count : halves) chi_square += (count - draws / 10.0) * (count - draws / 10.0) / (draws / 10.0);
+    for (const double count : halves)
+        chi_square += (count - draws / 10.0) * (count - draws / 10.0) / (draws / 10.0);
     CHECK(chi_square < 27.9);  // 9 degrees of freedom
 }
 
 TEST_CASE("unset sits beside the engine's own value") {
-    const SearchSpace space({Parameter::integer("tokens", 1024, 65536, Scale::log2).or_unset(8192)});
+    const SearchSpace space(
+        {Parameter::integer("tokens", 1024, 65536, Scale::log2).or_unset(8192)});
     const auto around = neighbours(space, space.default_configuration());
     REQUIRE(around.size() == 1);
     CHECK(around.front().text() == "tokens=8192");
@@ -414,22 +506,29 @@ TEST_CASE("expressions: precedence, types and the unknown") {
 }
 
 TEST_CASE("expressions: errors name the column and what was wanted") {
-    const auto error = [](const std::string& text) { return message_of<ParseError>([&] { (void)parse_expression(text); }); };
+    const auto error = [](const std::string& text) {
+        return message_of<ParseError>([&] { (void)parse_expression(text); });
+    };
     CHECK(error(std::string("a == 'x\0y'", 10)) == "an expression has no zero bytes");
-    CHECK(error("a >") == "'a >': column 4: a number, a 'string', a name or '(' wanted, got the end");
+    CHECK(error("a >") ==
+          "'a >': column 4: a number, a 'string', a name or '(' wanted, got the end");
     CHECK(error("(a > 1") == "'(a > 1': column 7: ')' wanted, got the end");
     CHECK(error("a > 1 b") == "'a > 1 b': column 7: an operator or the end wanted, got 'b'");
     CHECK(error("a in 3") == "'a in 3': column 6: '[' after 'in' wanted, got '3'");
     CHECK(error("'open") == "''open': column 1: a closing quote wanted, got ''open'");
     CHECK(error(std::string(500, '(')).find("at most 200 nested terms") != std::string::npos);
     CHECK(error(std::string(20'000, '1')).find("at most 10000 characters") != std::string::npos);
-    CHECK(message_of<SpaceError>([] { (void)evaluated("'fp8' + 1 > 2"); }) == "''fp8' + 1 > 2': a number wanted, got 'fp8'");
+    CHECK(message_of<SpaceError>([] { (void)evaluated("'fp8' + 1 > 2"); }) ==
+          "''fp8' + 1 > 2': a number wanted, got 'fp8'");
 }
 
 TEST_CASE("expressions: holding names and restricting to an engine keep the meaning") {
     const Expression rule = parse_expression("tokens >= seqs or chunked");
     CHECK(rule.with_constant("chunked", false).text() == "(tokens >= seqs) or false");
-    CHECK(rule.with_constant("seqs", Unset{}).names() == std::vector<std::string>{"tokens", "chunked"});
-    CHECK(rule.only_if("engine", "vllm").text() == "(engine != 'vllm') or ((tokens >= seqs) or chunked)");
-    CHECK(rule.renamed([](const std::string& name) { return "vllm." + name; }).text() == "(vllm.tokens >= vllm.seqs) or vllm.chunked");
+    CHECK(rule.with_constant("seqs", Unset{}).names() ==
+          std::vector<std::string>{"tokens", "chunked"});
+    CHECK(rule.only_if("engine", "vllm").text() ==
+          "(engine != 'vllm') or ((tokens >= seqs) or chunked)");
+    CHECK(rule.renamed([](const std::string& name) { return "vllm." + name; }).text() ==
+          "(vllm.tokens >= vllm.seqs) or vllm.chunked");
 }

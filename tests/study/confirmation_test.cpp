@@ -23,25 +23,32 @@ namespace {
 constexpr std::size_t trials_to_confirm = 40;
 
 SearchSpace space_to_confirm() {
-    return SearchSpace({Parameter::choice("backend", {"plain", "fast", "other"}), Parameter::choice("size", {8, 16, 32, 64, 128}, true),
+    return SearchSpace({Parameter::choice("backend", {"plain", "fast", "other"}),
+                        Parameter::choice("size", {8, 16, 32, 64, 128}, true),
                         Parameter::choice("mode", {"a", "b", "c"})});
 }
 
 }  // namespace
 
-TEST_CASE("confirmation: once the search is over, what looks best and the default are measured in turn until it is settled") {
+TEST_CASE(
+    "confirmation: once the search is over, what looks best and the default are measured in turn "
+    "until it is settled") {
     const Problem problem(space_to_confirm(), {metric}, {});
     for (const double effect : {0.2, 0.0}) {
         Bayesian::Options options;
         options.trials = trials_to_confirm;
-        const std::vector<Trial> history =
-            TuningTask::studied(problem, Bayesian(options), trials_to_confirm, 1, [&](const Configuration& one, Rng& draws) -> Outcome {
-                const int right =
-                    (text_of(*one.find("backend")) == "fast") + (text_of(*one.find("mode")) == "b") + (text_of(*one.find("size")) == "64");
-                return Measurement{{{metric, {1000 * std::exp(effect * right + 0.003 * draws.normal())}}}};
+        const std::vector<Trial> history = TuningTask::studied(
+            problem, Bayesian(options), trials_to_confirm, 1,
+            [&](const Configuration& one, Rng& draws) -> Outcome {
+                const int right = (text_of(*one.find("backend")) == "fast") +
+                                  (text_of(*one.find("mode")) == "b") +
+                                  (text_of(*one.find("size")) == "64");
+                return Measurement{
+                    {{metric, {1000 * std::exp(effect * right + 0.003 * draws.normal())}}}};
             });
         const auto first = std::find_if(history.begin(), history.end(), confirms);
-        CHECK(first - history.begin() == static_cast<std::ptrdiff_t>(search_trials(problem, trials_to_confirm)));
+        CHECK(first - history.begin() ==
+              static_cast<std::ptrdiff_t>(search_trials(problem, trials_to_confirm)));
         CHECK(std::all_of(first, history.end(), confirms));
         CHECK(history.end() - first >= 6);
         CHECK(first->configuration == problem.space.default_configuration());
@@ -54,7 +61,9 @@ TEST_CASE("confirmation: once the search is over, what looks best and the defaul
     }
 }
 
-TEST_CASE("confirmation: rounds go forwards and backwards, are looked at after three, six and twelve, and begin anew after a search") {
+TEST_CASE(
+    "confirmation: rounds go forwards and backwards, are looked at after three, six and twelve, "
+    "and begin anew after a search") {
     const Problem problem(SearchSpace({Parameter::integer("mode", 0, 4)}), {metric}, {});
     std::vector<Trial> history;
     const auto told = [&](const Configuration& configuration, double rate, const std::string& why) {
@@ -63,8 +72,11 @@ TEST_CASE("confirmation: rounds go forwards and backwards, are looked at after t
         trial.outcome = Measurement{{{metric, {rate}}}};
         history.push_back(std::move(trial));
     };
-    const auto mode = [&](std::int64_t value) { return problem.space.completed({{"mode", value}}); };
-    for (const auto& [one, rate] : {std::pair(0, 1000.0), std::pair(1, 940.0), std::pair(2, 950.0), std::pair(3, 1003.0)})
+    const auto mode = [&](std::int64_t value) {
+        return problem.space.completed({{"mode", value}});
+    };
+    for (const auto& [one, rate] :
+         {std::pair(0, 1000.0), std::pair(1, 940.0), std::pair(2, 950.0), std::pair(3, 1003.0)})
         told(mode(one), rate, "search");
     const auto measure = [&](std::size_t most, double gain) {
         const Answer answer = Confirmation(problem, history, most).next();
@@ -72,13 +84,17 @@ TEST_CASE("confirmation: rounds go forwards and backwards, are looked at after t
         if (next == nullptr) return false;
         // Noise that is not to be told from a gain of 2 %.
         const double noise = history.size() % 3 == 0 ? 1.03 : 0.98;
-        told(next->configuration, (next->configuration == mode(0) ? 1000 : 1000 * (1 + gain)) * noise, next->why);
+        told(next->configuration,
+             (next->configuration == mode(0) ? 1000 : 1000 * (1 + gain)) * noise, next->why);
         return true;
     };
     while (measure(1000, 0.02)) {
     }
-    const auto asked = [&](std::size_t i) { return static_cast<int>(number(history[4 + i].configuration, "mode")); };
-    CHECK((asked(0) == 0 && asked(1) == 3 && asked(2) == 3 && asked(3) == 0 && asked(4) == 0 && asked(5) == 3));
+    const auto asked = [&](std::size_t i) {
+        return static_cast<int>(number(history[4 + i].configuration, "mode"));
+    };
+    CHECK((asked(0) == 0 && asked(1) == 3 && asked(2) == 3 && asked(3) == 0 && asked(4) == 0 &&
+           asked(5) == 3));
     CHECK(history.size() == 4 + 24);  // never settled, and not more than twelve
     std::vector<const Trial*> all;
     for (const Trial& trial : history) all.push_back(&trial);
@@ -94,14 +110,19 @@ TEST_CASE("confirmation: rounds go forwards and backwards, are looked at after t
     CHECK(recommend(problem, history).recommended == mode(4));
 }
 
-TEST_CASE("confirmation: a smaller command that seems to lose nothing is measured as often as the best") {
-    const Problem problem(SearchSpace({Parameter::integer("a", 0, 1), Parameter::integer("b", 0, 1)}), {metric}, {});
+TEST_CASE(
+    "confirmation: a smaller command that seems to lose nothing is measured as often as the best") {
+    const Problem problem(
+        SearchSpace({Parameter::integer("a", 0, 1), Parameter::integer("b", 0, 1)}), {metric}, {});
     const Exhaustive strategy;
     std::size_t smaller = 0;
     for (std::uint64_t seed = 0; seed < 10; ++seed) {
-        const std::vector<Trial> history = TuningTask::studied(problem, strategy, 30, seed, [](const Configuration& one, Rng& draws) {
-            return Measurement{{{metric, {1000 * (1 + 0.1 * number(one, "a")) * std::exp(0.005 * draws.normal())}}}};
-        });
+        const std::vector<Trial> history = TuningTask::studied(
+            problem, strategy, 30, seed, [](const Configuration& one, Rng& draws) {
+                return Measurement{
+                    {{metric,
+                      {1000 * (1 + 0.1 * number(one, "a")) * std::exp(0.005 * draws.normal())}}}};
+            });
         const Recommendation result = recommend(problem, history);
         REQUIRE(result.conclusion == Conclusion::recommended);
         CHECK(number(result.recommended, "a") == 1);
@@ -124,7 +145,8 @@ TEST_CASE("confirmation: a part of the budget is kept for it, and none of one th
     }
 }
 
-TEST_CASE("confirmation: what lost a race to a configuration that is out later is measured in full") {
+TEST_CASE(
+    "confirmation: what lost a race to a configuration that is out later is measured in full") {
     const Problem problem(space_to_confirm(), Objective({{metric}}, {{"delay", false, 1}}), {});
     Bayesian::Options options;
     options.trials = trials_to_confirm;
@@ -139,15 +161,18 @@ TEST_CASE("confirmation: what lost a race to a configuration that is out later i
     };
     while (history.size() < 14) {
         Answer answer = strategy.ask(problem, history, noise);
-        told(std::get<Proposal>(answer).configuration, 5000 * std::exp(0.003 * noise.normal()), 0.5);
+        told(std::get<Proposal>(answer).configuration, 5000 * std::exp(0.003 * noise.normal()),
+             0.5);
     }
     Configuration best, lost;
     for (const Configuration& one : neighbours(problem.space, history.back().configuration))
-        if (std::none_of(history.begin(), history.end(), [&](const Trial& trial) { return trial.configuration == one; }))
+        if (std::none_of(history.begin(), history.end(),
+                         [&](const Trial& trial) { return trial.configuration == one; }))
             (best == Configuration{} ? best : lost) = one;
     told(best, 10000, 0.9);
     Trial& ended = told(lost, 7500, 0.5);
-    ended.outcome = Measurement{{{metric, {7500, 1000}}, {std::string(trial_had_to_reach), {8333}}}, {Verdict::suspect, {{"given_up"}}}};
+    ended.outcome = Measurement{{{metric, {7500, 1000}}, {std::string(trial_had_to_reach), {8333}}},
+                                {Verdict::suspect, {{"given_up"}}}};
     const auto next = [&] { return std::get<Proposal>(strategy.ask(problem, history, noise)); };
     CHECK_FALSE(next().why.starts_with("again, in full"));
     told(best, 10000, 1.2);  // it breaks the limit now

@@ -61,7 +61,9 @@ const StudyIdentity deadly_identity{"study", {{"seed", "0"}}, "0.1.0"};
 
 }  // namespace
 
-TEST_CASE("deadly trial: after the second death it is told as failed, by hand and by run, and the study goes on") {
+TEST_CASE(
+    "deadly trial: after the second death it is told as failed, by hand and by run, and the study "
+    "goes on") {
     const Problem problem(four_levels(), {}, {});
     const Exhaustive strategy;
     for (const bool by_hand : {true, false}) {
@@ -81,7 +83,8 @@ TEST_CASE("deadly trial: after the second death it is told as failed, by hand an
             CHECK(asked->id == 1);
         } else {
             LevelEvaluator evaluator;
-            CHECK(study.run(evaluator, {.trials = 4}, {}, &heard).reason == StopReason::trials_spent);
+            CHECK(study.run(evaluator, {.trials = 4}, {}, &heard).reason ==
+                  StopReason::trials_spent);
             CHECK(heard.trials == std::vector<std::uint64_t>{0, 1, 2, 3});
             CHECK(evaluator.calls == 3);  // what was told as failed counts in the budget
         }
@@ -93,7 +96,9 @@ TEST_CASE("deadly trial: after the second death it is told as failed, by hand an
     }
 }
 
-TEST_CASE("deadly trial: an orderly end, a stop and an error are no deaths, and the journal on disk knows them") {
+TEST_CASE(
+    "deadly trial: an orderly end, a stop and an error are no deaths, and the journal on disk "
+    "knows them") {
     const Problem problem(four_levels(), {}, {});
     const Exhaustive strategy;
     const TemporaryFolder folder;

@@ -17,7 +17,8 @@ namespace {
 using Shape = std::function<double(double)>;  ///< place, 0 to 1 -> ln of the speed
 
 /// With `others` configurations that are measured three times each, at places between the checks.
-Drift of_shape(const Shape& shape, std::size_t checks, double cv, std::uint64_t seed, std::size_t others = 0, double assumed = 0.01) {
+Drift of_shape(const Shape& shape, std::size_t checks, double cv, std::uint64_t seed,
+               std::size_t others = 0, double assumed = 0.01) {
     Rng rng(seed);
     std::vector<DriftCheck> list;
     for (std::size_t i = 0; i < checks; ++i) {
@@ -32,10 +33,12 @@ Drift of_shape(const Shape& shape, std::size_t checks, double cv, std::uint64_t 
     return {std::move(list), assumed, rest};
 }
 
-double share_found(const Shape& shape, std::size_t checks, double cv, std::size_t others, double assumed = 0.01) {
+double share_found(const Shape& shape, std::size_t checks, double cv, std::size_t others,
+                   double assumed = 0.01) {
     double found = 0;
     constexpr int runs = 1000;
-    for (std::uint64_t seed = 0; seed < runs; ++seed) found += of_shape(shape, checks, cv, seed, others, assumed).real() ? 1 : 0;
+    for (std::uint64_t seed = 0; seed < runs; ++seed)
+        found += of_shape(shape, checks, cv, seed, others, assumed).real() ? 1 : 0;
     return found / runs;
 }
 
@@ -54,15 +57,19 @@ TEST_CASE("Student's tails are those of Boost", "[drift]") {
         for (const double t : {0.0, 0.3, -1.0, 2.5, 6.0})
             CHECK(
                 student_tails(t, freedom) ==
-                Approx(2 * boost::math::cdf(complement(boost::math::students_t(static_cast<double>(freedom)), std::abs(t)))).margin(1e-12));
+                Approx(2 * boost::math::cdf(complement(
+                               boost::math::students_t(static_cast<double>(freedom)), std::abs(t))))
+                    .margin(1e-12));
 }
 
-TEST_CASE("a machine that stays as it is seldom seems to drift, whatever noise is assumed", "[drift]") {
+TEST_CASE("a machine that stays as it is seldom seems to drift, whatever noise is assumed",
+          "[drift]") {
     for (const double cv : {0.005, 0.01, 0.02, 0.03})
         for (const double assumed : {0.001, 0.01, 0.1})
             for (const std::size_t others : {0, 1, 3})
                 for (const std::size_t checks : {3, 4, 6, 12}) {
-                    INFO("noise " << cv << ", assumed " << assumed << ", " << others << " others, " << checks << " checks");
+                    INFO("noise " << cv << ", assumed " << assumed << ", " << others << " others, "
+                                  << checks << " checks");
                     CHECK(share_found(no_drift, checks, cv, others, assumed) <= 0.065);
                 }
     CHECK_FALSE(of_shape(step(1), 2, 0.01, 1).real());  // two measurements cannot tell

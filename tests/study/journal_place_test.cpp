@@ -44,7 +44,8 @@ struct OpenFolder {
 
 std::set<std::string> names_in(const fs::path& folder) {
     std::set<std::string> result;
-    for (const auto& entry : fs::directory_iterator(folder)) result.insert(entry.path().filename().string());
+    for (const auto& entry : fs::directory_iterator(folder))
+        result.insert(entry.path().filename().string());
     return result;
 }
 
@@ -59,20 +60,26 @@ std::string count_as(const std::function<std::string()>& become, const fs::path&
         if (const std::string why = become(); !why.empty()) return why;
         const std::vector<Trial> trials = SqliteJournal::read(folder).trials();
         for (const Trial& trial : trials)
-            if (trial.told() && trial.measurement()->metrics.at("x").value != 1.5) return "a wrong figure";
+            if (trial.told() && trial.measurement()->metrics.at("x").value != 1.5)
+                return "a wrong figure";
         return std::to_string(trials.size()) + " trials";
     });
 }
 
-std::string become_nobody() { return setgid(65534) == 0 && setuid(65534) == 0 ? "" : "skipped: only root can become somebody else"; }
+std::string become_nobody() {
+    return setgid(65534) == 0 && setuid(65534) == 0 ? ""
+                                                    : "skipped: only root can become somebody else";
+}
 
 /// As on a read-only disk.
 std::function<std::string()> with_read_only(const fs::path& folder) {
     return [folder]() -> std::string {
         const char* at = folder.c_str();
-        const bool done = unshare(CLONE_NEWNS) == 0 && mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
-                          mount(at, at, nullptr, MS_BIND, nullptr) == 0 &&
-                          mount(nullptr, at, nullptr, MS_BIND | MS_REMOUNT | MS_RDONLY, nullptr) == 0;
+        const bool done =
+            unshare(CLONE_NEWNS) == 0 &&
+            mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+            mount(at, at, nullptr, MS_BIND, nullptr) == 0 &&
+            mount(nullptr, at, nullptr, MS_BIND | MS_REMOUNT | MS_RDONLY, nullptr) == 0;
         return done ? "" : "skipped: this user may not mount";
     };
 }
@@ -81,7 +88,8 @@ std::function<std::string()> with_read_only(const fs::path& folder) {
 void check_read_only(const fs::path& folder, const std::string& wanted) {
     const auto before = names_in(folder);
     for (const auto& become :
-         {std::function<std::string()>([] { return ""; }), std::function<std::string()>(become_nobody), with_read_only(folder)}) {
+         {std::function<std::string()>([] { return ""; }),
+          std::function<std::string()>(become_nobody), with_read_only(folder)}) {
         const std::string got = count_as(become, folder);
         if (got.starts_with("skipped")) std::cout << got << "\n";
         else CHECK(got == wanted);
@@ -107,10 +115,12 @@ TEST_CASE("a journal is read without permission to write: ended, beside its writ
               kill(getpid(), SIGKILL);
               return "";
           }) == "ended by signal 9");
-    CHECK(names_in(folder.path) == std::set<std::string>{"study.db", "study.db-shm", "study.db-wal", "study.lock"});
+    CHECK(names_in(folder.path) ==
+          std::set<std::string>{"study.db", "study.db-shm", "study.db-wal", "study.lock"});
     check_read_only(folder.path, "2 trials");
     const OpenFolder copied;  // as a backup may have it
-    for (const char* name : {"study.db", "study.db-wal"}) fs::copy_file(folder.path / name, copied.path / name);
+    for (const char* name : {"study.db", "study.db-wal"})
+        fs::copy_file(folder.path / name, copied.path / name);
     check_read_only(copied.path, "2 trials");
 
     {
@@ -126,7 +136,8 @@ TEST_CASE("a journal is read without permission to write: ended, beside its writ
     fs::permissions(folder.path / "study.db", static_cast<fs::perms>(0600));
     const std::string closed = count_as(become_nobody, folder.path);
     if (!closed.starts_with("skipped"))
-        CHECK(closed == "cannot read journal " + (folder.path / "study.db").string() + ": Permission denied");
+        CHECK(closed ==
+              "cannot read journal " + (folder.path / "study.db").string() + ": Permission denied");
 }
 
 TEST_CASE("names with a meaning in addresses are names") {
@@ -167,7 +178,8 @@ TEST_CASE("without its lock file a study still has one writer, which locks it ag
     CHECK(SqliteJournal::read(folder.path()).trials().size() == 2);
 }
 
-TEST_CASE("a journal that is removed, moved or replaced in mid-run records nothing more, and says so") {
+TEST_CASE(
+    "a journal that is removed, moved or replaced in mid-run records nothing more, and says so") {
     const TemporaryFolder folder;
     const fs::path study = folder.path() / "study";
     const fs::path away = folder.path() / "away";
@@ -175,7 +187,8 @@ TEST_CASE("a journal that is removed, moved or replaced in mid-run records nothi
         CHECK_FALSE(journal.in_place());
         CHECK(message_of<IoError>([&] { ask_and_tell(journal, 1); }) ==
               "journal " + (study / "study.db").string() + ": " + file.string() +
-                  " was removed, moved or replaced while the study ran, so nothing more can be recorded; put back what was there and run "
+                  " was removed, moved or replaced while the study ran, so nothing more can be "
+                  "recorded; put back what was there and run "
                   "again, or choose another --directory");
         CHECK(journal.trials().size() == 1);
     };
@@ -231,9 +244,11 @@ TEST_CASE("what is no regular file is neither a lock nor a journal") {
     fs::remove(lock);
     const fs::path file = folder.path() / "study.db";
     REQUIRE(mkfifo(file.c_str(), 0600) == 0);
-    const std::string wanted = "cannot read journal " + file.string() + ": it is not a regular file";
+    const std::string wanted =
+        "cannot read journal " + file.string() + ": it is not a regular file";
     CHECK(message_of<IoError>([&] { SqliteJournal::read(folder.path()); }) == wanted);
-    CHECK(message_of<IoError>([&] { SqliteJournal::open(folder.path(), place_identity); }) == wanted);
+    CHECK(message_of<IoError>([&] { SqliteJournal::open(folder.path(), place_identity); }) ==
+          wanted);
 }
 
 TEST_CASE("a filesystem without locks is no other process") {
@@ -242,9 +257,11 @@ TEST_CASE("a filesystem without locks is no other process") {
         // The kernel answers ENOLCK to every flock of this child.
         sock_filter filter[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
                                 BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_flock, 0, 1),
-                                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOLCK), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+                                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOLCK),
+                                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
         sock_fprog program{4, filter};
-        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
             return "skipped: no system call can be refused here";
         SqliteJournal::open(folder.path(), place_identity);
         return "opened";
@@ -252,6 +269,7 @@ TEST_CASE("a filesystem without locks is no other process") {
     if (got.starts_with("skipped")) std::cout << got << "\n";
     else
         CHECK(got == "cannot lock " + (folder.path() / "study.lock").string() +
-                         ": flock says 'No locks available'; a study needs a filesystem with locks: choose another --directory on "
+                         ": flock says 'No locks available'; a study needs a filesystem with "
+                         "locks: choose another --directory on "
                          "a disk of this machine");
 }

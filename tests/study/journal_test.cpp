@@ -18,7 +18,8 @@ using namespace servetune::test;
 
 namespace {
 
-const StudyIdentity identity{"study", {{"space.seqs", "integer 1..4"}, {"seed", "0"}, {"old", "x"}}, "0.1.0"};
+const StudyIdentity identity{
+    "study", {{"space.seqs", "integer 1..4"}, {"seed", "0"}, {"old", "x"}}, "0.1.0"};
 
 void sql(const std::filesystem::path& file, const char* statement) {
     sqlite3* handle = nullptr;
@@ -42,7 +43,8 @@ int number(const std::filesystem::path& file, const char* query) {
 /// A copy of one of those that were kept.
 std::filesystem::path kept_journal(const std::string& name, const TemporaryFolder& folder) {
     const auto file = folder.path() / "study.db";
-    std::filesystem::copy_file(std::filesystem::path(SERVETUNE_SOURCE) / "tests/regress" / name, file);
+    std::filesystem::copy_file(std::filesystem::path(SERVETUNE_SOURCE) / "tests/regress" / name,
+                               file);
     return file;
 }
 
@@ -64,7 +66,8 @@ TEST_CASE("a journal comes back as it was left") {
 }
 
 TEST_CASE("an integer beyond 64 bits is a real, never another integer") {
-    const Configuration read = configuration_from_json(R"({"a": 18446744073709551615, "b": 9223372036854775807, "c": -1})");
+    const Configuration read = configuration_from_json(
+        R"({"a": 18446744073709551615, "b": 9223372036854775807, "c": -1})");
     CHECK(*read.find("a") == Value(18446744073709551615.0));
     CHECK(*read.find("b") == Value(std::int64_t{9223372036854775807}));
     CHECK(*read.find("c") == Value(std::int64_t{-1}));
@@ -74,21 +77,25 @@ TEST_CASE("a changed study is refused, says what changed, and can be accepted") 
     const TemporaryFolder folder;
     { SqliteJournal::open(folder.path(), identity); }
     StudyIdentity changed = identity;
-    changed.definition = {{"space.seqs", "integer 1..8"}, {"seed", "0"}, {"objective", "minimize latency_mean_seconds"}};
+    changed.definition = {{"space.seqs", "integer 1..8"},
+                          {"seed", "0"},
+                          {"objective", "minimize latency_mean_seconds"}};
     CHECK(message_of<UsageError>([&] { SqliteJournal::open(folder.path(), changed); }) ==
           "the study has changed since " + (folder.path() / "study.db").string() +
               " was written:"
               "\n  old: was 'x', is gone"
               "\n  space.seqs: was 'integer 1..4', is 'integer 1..8'"
               "\n  objective: is new: 'minimize latency_mean_seconds'"
-              "\ngo on with --accept-changes (trials that still fit count), or choose another --directory");
+              "\ngo on with --accept-changes (trials that still fit count), or choose another "
+              "--directory");
     {
         SqliteJournal journal = SqliteJournal::open(folder.path(), changed, true);
         journal.asked({0, Configuration()});
     }
     CHECK_NOTHROW(SqliteJournal::open(folder.path(), changed));
-    CHECK(message_of<UsageError>([&] { SqliteJournal::open(folder.path(), identity); }).find("was 'integer 1..8', is 'integer 1..4'") !=
-          std::string::npos);
+    CHECK(message_of<UsageError>([&] {
+              SqliteJournal::open(folder.path(), identity);
+          }).find("was 'integer 1..8', is 'integer 1..4'") != std::string::npos);
 }
 
 TEST_CASE("a journal that cannot be used is refused with the reason") {
@@ -100,17 +107,22 @@ TEST_CASE("a journal that cannot be used is refused with the reason") {
     {
         const SqliteJournal writer = SqliteJournal::open(folder.path(), identity);
         CHECK(message_of<IoError>([&] { SqliteJournal::open(folder.path(), identity); }) ==
-              "another process is running this study (process " + std::to_string(getpid()) + " holds " +
-                  (folder.path() / "study.lock").string() + "); wait for it, or choose another --directory");
+              "another process is running this study (process " + std::to_string(getpid()) +
+                  " holds " + (folder.path() / "study.lock").string() +
+                  "); wait for it, or choose another --directory");
     }
     sql(file, "PRAGMA user_version = 4");
     CHECK(message_of<IoError>([&] { SqliteJournal::open(folder.path(), identity); }) ==
-          "journal " + file.string() + " has schema version 4, this program knows up to 3; use the newer program that wrote it");
+          "journal " + file.string() +
+              " has schema version 4, this program knows up to 3; use the newer program that wrote "
+              "it");
     sql(file, "PRAGMA user_version = 1; PRAGMA application_id = 7");
     CHECK(message_of<IoError>([&] { SqliteJournal::open(folder.path(), identity); }) ==
           "journal " + file.string() + ": this is an SQLite file, but not a journal of servetune");
     const TemporaryFolder other;
-    other.write("study.db", "this is no database, though it is long enough to have a header of a hundred bytes or more, is it not so?");
+    other.write("study.db",
+                "this is no database, though it is long enough to have a header of a hundred bytes "
+                "or more, is it not so?");
     CHECK(message_of<IoError>([&] { SqliteJournal::open(other.path(), identity); }) ==
           "journal " + (other.path() / "study.db").string() + ": file is not a database");
     CHECK(message_of<IoError>([&] { SqliteJournal::open(file / "below", identity); }) ==
@@ -119,14 +131,17 @@ TEST_CASE("a journal that cannot be used is refused with the reason") {
 
 TEST_CASE("events that make no sense are reported, not skipped") {
     const TemporaryFolder folder;
-    const auto file = kept_journal("journal-v2.db", folder);  // an event of version 3 must have the right checksum
+    const auto file = kept_journal("journal-v2.db",
+                                   folder);  // an event of version 3 must have the right checksum
     sql(file,
-        "INSERT INTO events (trial, event, at, body, study_fingerprint, tool_version) VALUES (14, 'started', 1, '{}', '', '');"
+        "INSERT INTO events (trial, event, at, body, study_fingerprint, tool_version) VALUES (14, "
+        "'started', 1, '{}', '', '');"
         "DELETE FROM events WHERE trial = 14 AND event = 'told';"
-        "INSERT INTO events (trial, event, at, body, study_fingerprint, tool_version) VALUES (14, 'told', 1, '{\"metrics\":5}', '', '')");
-    CHECK(message_of<IoError>([&] {
-              SqliteJournal::read(folder.path());
-          }).starts_with("journal " + file.string() + ": the 'told' event of trial 14 cannot be read: not an outcome"));
+        "INSERT INTO events (trial, event, at, body, study_fingerprint, tool_version) VALUES (14, "
+        "'told', 1, '{\"metrics\":5}', '', '')");
+    CHECK(message_of<IoError>([&] { SqliteJournal::read(folder.path()); })
+              .starts_with("journal " + file.string() +
+                           ": the 'told' event of trial 14 cannot be read: not an outcome"));
 }
 
 TEST_CASE("an event that was changed, or is missing, is named, rescue keeps the others") {
@@ -141,8 +156,9 @@ TEST_CASE("an event that was changed, or is missing, is named, rescue keeps the 
         }
     }
     // Told of trial 1 is event 6.
-    for (const char* change : {"body = replace(body, '1', '3')", "at = at + 1", "trial = 17", "study_fingerprint = 'a'",
-                               "tool_version = 'a'", "checksum = '0123456789abcdef'"}) {
+    for (const char* change :
+         {"body = replace(body, '1', '3')", "at = at + 1", "trial = 17", "study_fingerprint = 'a'",
+          "tool_version = 'a'", "checksum = '0123456789abcdef'"}) {
         INFO(change);
         const TemporaryFolder copy;
         const auto changed = copy.path() / "study.db";
@@ -151,8 +167,10 @@ TEST_CASE("an event that was changed, or is missing, is named, rescue keeps the 
         CHECK(message_of<IoError>([&] { SqliteJournal::read(copy.path()); }) ==
               "journal " + changed.string() + " is damaged: event 6, 'told' of trial " +
                   (change == std::string("trial = 17") ? "17" : "1") +
-                  ", does not match its checksum; 'autotune status STUDY --rescue' copies what can still be read");
-        CHECK(has(message_of<IoError>([&] { SqliteJournal::open(copy.path(), identity); }), "event 6, 'told' of trial "));
+                  ", does not match its checksum; 'autotune status STUDY --rescue' copies what can "
+                  "still be read");
+        CHECK(has(message_of<IoError>([&] { SqliteJournal::open(copy.path(), identity); }),
+                  "event 6, 'told' of trial "));
         const RescuedJournal rescued = SqliteJournal::rescue(copy.path());
         CHECK(rescued.stopped_by.empty());
         REQUIRE(rescued.left_out.size() == 1);
@@ -160,7 +178,8 @@ TEST_CASE("an event that was changed, or is missing, is named, rescue keeps the 
         REQUIRE(rescued.trials.size() == 4);
         for (const Trial& trial : rescued.trials) {
             CHECK(trial.told() == (trial.id != 1));
-            if (trial.told()) CHECK(trial.measurement()->metrics.at("x").value == static_cast<double>(trial.id));
+            if (trial.told())
+                CHECK(trial.measurement()->metrics.at("x").value == static_cast<double>(trial.id));
         }
         std::filesystem::rename(rescued.file, changed);
         CHECK(SqliteJournal::open(copy.path(), identity).trials().size() == 4);
@@ -169,7 +188,8 @@ TEST_CASE("an event that was changed, or is missing, is named, rescue keeps the 
         const TemporaryFolder copy;
         std::filesystem::copy_file(file, copy.path() / "study.db");
         sql(copy.path() / "study.db", "DELETE FROM events WHERE sequence = 5");
-        CHECK(has(message_of<IoError>([&] { SqliteJournal::read(copy.path()); }), " is damaged: event 5 is missing; "));
+        CHECK(has(message_of<IoError>([&] { SqliteJournal::read(copy.path()); }),
+                  " is damaged: event 5 is missing; "));
         CHECK(SqliteJournal::rescue(copy.path()).trials.size() == 4);
     }
     {  // an event that asked: its trial is lost, the trials after it have new numbers
@@ -180,7 +200,8 @@ TEST_CASE("an event that was changed, or is missing, is named, rescue keeps the 
         const RescuedJournal rescued = SqliteJournal::rescue(copy.path());
         REQUIRE(rescued.left_out.size() == 5);
         CHECK(rescued.left_out[0] == "event 4, 'asked' of trial 1: it does not match its checksum");
-        CHECK(rescued.left_out[2] == "event 6, 'told' of trial 1: the event that asked for this trial is lost");
+        CHECK(rescued.left_out[2] ==
+              "event 6, 'told' of trial 1: the event that asked for this trial is lost");
         CHECK(rescued.left_out[4] == "trial 3 is now trial 2");
         REQUIRE(rescued.trials.size() == 3);
         CHECK(rescued.trials[2].measurement()->metrics.at("x").value == 3);
@@ -194,7 +215,8 @@ TEST_CASE("a flipped bit anywhere in a journal never changes what is read") {
     {
         SqliteJournal journal = SqliteJournal::open(folder.path(), identity);
         for (std::uint64_t id = 0; id < 12; ++id) {
-            journal.asked({id, Configuration({{"seqs", static_cast<std::int64_t>(id)}}), "", id, "because of " + std::string(300, 'x')});
+            journal.asked({id, Configuration({{"seqs", static_cast<std::int64_t>(id)}}), "", id,
+                           "because of " + std::string(300, 'x')});
             journal.started(id, 1.5);
             journal.told(id, Measurement{{{"x", {static_cast<double>(id) + 0.125, 0.5}}}}, 2.25);
         }
@@ -202,8 +224,9 @@ TEST_CASE("a flipped bit anywhere in a journal never changes what is read") {
     const auto text_of = [](const SqliteJournal& journal) {
         std::string text;
         for (const Trial& trial : journal.trials())
-            text += trial.configuration.text() + trial.why + std::to_string(trial.seed) + json_of(*trial.outcome) +
-                    std::to_string(*trial.started_at) + std::to_string(*trial.told_at) + "\n";
+            text += trial.configuration.text() + trial.why + std::to_string(trial.seed) +
+                    json_of(*trial.outcome) + std::to_string(*trial.started_at) +
+                    std::to_string(*trial.told_at) + "\n";
         for (const auto& [path, setting] : journal.definition()) text += path + setting;
         return text;
     };
@@ -258,7 +281,9 @@ TEST_CASE("a damaged page: reported, and the readable beginning is rescued") {
         std::filesystem::resize_file(cut.path() / "study.db", size / 2);
         CHECK(message_of<IoError>([&] { SqliteJournal::read(cut.path()); }).ends_with(remedy));
         CHECK_FALSE(has(SqliteJournal::rescue(cut.path()).stopped_by, "--rescue"));
-        CHECK(message_of<IoError>([&] { SqliteJournal::open(cut.path(), identity); }).ends_with(remedy));
+        CHECK(message_of<IoError>([&] {
+                  SqliteJournal::open(cut.path(), identity);
+              }).ends_with(remedy));
     }
     const RescuedJournal rescued = SqliteJournal::rescue(folder.path());
     CHECK_FALSE(rescued.stopped_by.empty());
@@ -266,14 +291,18 @@ TEST_CASE("a damaged page: reported, and the readable beginning is rescued") {
     CHECK(rescued.trials.size() > 20);
     CHECK(rescued.trials.size() < trials);
     for (const Trial& trial : rescued.trials)
-        if (trial.told()) CHECK(trial.measurement()->metrics.at("x").value == static_cast<double>(trial.id));
-    CHECK(rescued.stopped_by.starts_with("journal " + file.string() + ": "));  // the damaged file, not the rescued one
+        if (trial.told())
+            CHECK(trial.measurement()->metrics.at("x").value == static_cast<double>(trial.id));
+    CHECK(rescued.stopped_by.starts_with("journal " + file.string() +
+                                         ": "));  // the damaged file, not the rescued one
     CHECK(in_child([&]() -> std::string {
               std::signal(SIGXFSZ, SIG_IGN);
               const rlimit limit{8192, 8192};
               setrlimit(RLIMIT_FSIZE, &limit);
               return "rescued, " + SqliteJournal::rescue(folder.path()).stopped_by;
-          }).starts_with("journal " + (folder.path() / "study.rescued.db").string() + ": "));  // a full disk is no damage
+          })
+              .starts_with("journal " + (folder.path() / "study.rescued.db").string() +
+                           ": "));  // a full disk is no damage
     CHECK(SqliteJournal::rescue(folder.path()).trials.size() == rescued.trials.size());
     std::filesystem::rename(rescued.file, file);
     for (const char* suffix : {"-wal", "-shm"}) std::filesystem::remove(file.string() + suffix);
@@ -282,14 +311,16 @@ TEST_CASE("a damaged page: reported, and the readable beginning is rescued") {
     again.asked({rescued.trials.size(), Configuration()});
 }
 
-TEST_CASE("a journal of each earlier schema version that was kept can be read by every later program") {
+TEST_CASE(
+    "a journal of each earlier schema version that was kept can be read by every later program") {
     for (const int version : {1, 2}) {
         INFO("version " << version);
         const TemporaryFolder folder;
         const auto file = kept_journal("journal-v" + std::to_string(version) + ".db", folder);
         const std::vector<Trial> trials = SqliteJournal::read(folder.path()).trials();
         REQUIRE(trials.size() == 15);
-        CHECK(trials[3].configuration.text() == "engine=sglang quantization=fp8 sglang.attention_backend=engine");
+        CHECK(trials[3].configuration.text() ==
+              "engine=sglang quantization=fp8 sglang.attention_backend=engine");
         CHECK(trials[3].measurement()->metrics.at("total_tokens_per_second").value == 10426.27);
         CHECK(trials[14].workload == "very_long_prompt");
         CHECK(number(file, "PRAGMA user_version") == version);  // reading changes nothing
@@ -332,20 +363,26 @@ TEST_CASE("the view for people shows one row a trial") {
     sqlite3* handle = nullptr;
     REQUIRE(sqlite3_open((folder.path() / "study.db").c_str(), &handle) == SQLITE_OK);
     sqlite3_stmt* statement = nullptr;
-    REQUIRE(sqlite3_prepare_v2(handle, "SELECT json_extract(metrics, '$.total_tokens_per_second.value'), configuration FROM trials", -1,
-                               &statement, nullptr) == SQLITE_OK);
+    REQUIRE(sqlite3_prepare_v2(handle,
+                               "SELECT json_extract(metrics, '$.total_tokens_per_second.value'), "
+                               "configuration FROM trials",
+                               -1, &statement, nullptr) == SQLITE_OK);
     REQUIRE(sqlite3_step(statement) == SQLITE_ROW);
     CHECK(sqlite3_column_double(statement, 0) == 10426.27);
-    CHECK(std::string(reinterpret_cast<const char*>(sqlite3_column_text(statement, 1))) == "{\"seqs\":2}");
+    CHECK(std::string(reinterpret_cast<const char*>(sqlite3_column_text(statement, 1))) ==
+          "{\"seqs\":2}");
     sqlite3_finalize(statement);
     sqlite3_close(handle);
 }
 
 TEST_CASE("configurations and outcomes survive JSON, bytes that are no UTF-8 do not stop a study") {
-    const Configuration configuration({{"a", Unset{}}, {"b", 1.0}, {"c", std::int64_t{1}}, {"d", 0.1}});
+    const Configuration configuration(
+        {{"a", Unset{}}, {"b", 1.0}, {"c", std::int64_t{1}}, {"d", 0.1}});
     CHECK(configuration_from_json(json_of(configuration)) == configuration);
     CHECK(json_of(configuration) == R"({"a":null,"b":1.0,"c":1,"d":0.1})");
-    CHECK(message_of<ParseError>([] { (void)configuration_from_json("[1]"); }) == "a configuration is a JSON object, got '[1]'");
-    const Outcome broken = outcome_from_json(json_of(Outcome(Failure{FailureKind::hung, "log \xff\xfe end"})));
+    CHECK(message_of<ParseError>([] { (void)configuration_from_json("[1]"); }) ==
+          "a configuration is a JSON object, got '[1]'");
+    const Outcome broken =
+        outcome_from_json(json_of(Outcome(Failure{FailureKind::hung, "log \xff\xfe end"})));
     CHECK(std::get<Failure>(broken).message.find("end") != std::string::npos);
 }

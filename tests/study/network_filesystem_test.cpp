@@ -75,7 +75,8 @@ TEST_CASE("network filesystem: known by the kernel's number, those of FUSE by th
     CHECK(network_filesystem_named(0x47504653, "gpfs") == "GPFS");
     CHECK(network_filesystem_named(0x65735546, "fuse.sshfs") == "sshfs");
     CHECK(network_filesystem_named(0x65735546, "fuse.juicefs") == "juicefs");
-    for (const char* here : {"fuse.fuse-overlayfs", "fuseblk", "virtiofs", ""}) CHECK(network_filesystem_named(0x65735546, here).empty());
+    for (const char* here : {"fuse.fuse-overlayfs", "fuseblk", "virtiofs", ""})
+        CHECK(network_filesystem_named(0x65735546, here).empty());
     CHECK(network_filesystem_named(0xEF53, "ext4").empty());
     CHECK(network_filesystem_named(0x01021994, "tmpfs").empty());
     const std::string mounts =
@@ -92,15 +93,18 @@ TEST_CASE("network filesystem: a journal there is refused, with what to do") {
     const TemporaryFolder folder;
     const std::string got = in_child([&]() -> std::string {
         const int fuse = open("/dev/fuse", O_RDWR | O_CLOEXEC);
-        const std::string options = "fd=" + std::to_string(fuse) + ",rootmode=40000,user_id=0,group_id=0";
-        if (fuse < 0 || unshare(CLONE_NEWNS) != 0 || mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        const std::string options =
+            "fd=" + std::to_string(fuse) + ",rootmode=40000,user_id=0,group_id=0";
+        if (fuse < 0 || unshare(CLONE_NEWNS) != 0 ||
+            mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
             mount("host:", folder.path().c_str(), "fuse.sshfs", 0, options.c_str()) != 0)
             return "skipped: no FUSE can be mounted here";
         const pid_t server = fork();
         if (server == 0) serve_folder(fuse);
         std::string said;
         try {
-            (void)SqliteJournal::open(folder.path(), {"study", {{"space.seqs", "integer 1..4"}}, "0.1.0"});
+            (void)SqliteJournal::open(folder.path(),
+                                      {"study", {{"space.seqs", "integer 1..4"}}, "0.1.0"});
         } catch (const Error& error) {
             said = error.what();
         }
@@ -110,9 +114,10 @@ TEST_CASE("network filesystem: a journal there is refused, with what to do") {
     });
     if (got.starts_with("skipped")) std::cout << got << "\n";
     else
-        CHECK(got ==
-              "the study's folder " + folder.path().string() +
-                  " is on a network filesystem (sshfs), where a journal can be read but not written: SQLite's write-ahead log works on "
-                  "one machine only; choose a --directory on a disk of this machine (a pod: a volume of block storage), and copy the "
-                  "folder there to go on with its study");
+        CHECK(got == "the study's folder " + folder.path().string() +
+                         " is on a network filesystem (sshfs), where a journal can be read but not "
+                         "written: SQLite's write-ahead log works on "
+                         "one machine only; choose a --directory on a disk of this machine (a pod: "
+                         "a volume of block storage), and copy the "
+                         "folder there to go on with its study");
 }

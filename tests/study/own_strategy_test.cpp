@@ -25,7 +25,8 @@ static_assert(std::is_constructible_v<Study, Problem, const Random&, MemoryJourn
 static_assert(!std::is_constructible_v<Study, const Problem&, Random, MemoryJournal&>);
 static_assert(std::is_constructible_v<Standings, std::span<const Trial>, Objective, Decision>);
 static_assert(std::is_constructible_v<Standings, const std::vector<Trial>&, Objective, Decision>);
-static_assert(!std::is_constructible_v<Standings, std::vector<Trial>, Objective, Decision>);  // points into it
+static_assert(!std::is_constructible_v<Standings, std::vector<Trial>, Objective,
+                                       Decision>);  // points into it
 
 namespace {
 
@@ -50,13 +51,19 @@ SearchSpace own_space() {
                        {Forbid{{{"x", {std::int64_t{7}}}, {"c", {"z"}}}, "they clash"}});
 }
 
-Measurement own_rate(const Configuration& configuration) { return Measurement{{{"rate", {configuration.number("x") + 3}}}}; }
+Measurement own_rate(const Configuration& configuration) {
+    return Measurement{{{"rate", {configuration.number("x") + 3}}}};
+}
 
-std::vector<std::string> asked_with_seed(const Strategy& strategy, std::uint64_t seed, std::size_t trials) {
+std::vector<std::string> asked_with_seed(const Strategy& strategy, std::uint64_t seed,
+                                         std::size_t trials) {
     MemoryJournal journal;
-    std::vector<Parameter> parameters{Parameter::integer("x", 1, 64)};  // and flags that are equals, so that much is left to chance
-    for (const char* name : {"a", "b", "c", "d", "e", "f"}) parameters.push_back(Parameter::boolean(name));
-    Study study(Problem(SearchSpace(std::move(parameters)), Objective("rate"), Decision{}), strategy, journal, {.seed = seed});
+    std::vector<Parameter> parameters{Parameter::integer(
+        "x", 1, 64)};  // and flags that are equals, so that much is left to chance
+    for (const char* name : {"a", "b", "c", "d", "e", "f"})
+        parameters.push_back(Parameter::boolean(name));
+    Study study(Problem(SearchSpace(std::move(parameters)), Objective("rate"), Decision{}),
+                strategy, journal, {.seed = seed});
     std::vector<std::string> result;
     while (const auto trial = study.ask({.trials = trials})) {
         result.push_back(trial->configuration.text());
@@ -67,7 +74,8 @@ std::vector<std::string> asked_with_seed(const Strategy& strategy, std::uint64_t
 
 class SameAnswers : public Evaluator {
 public:
-    Outcome evaluate(const Configuration& configuration, const EvaluationContext& context) override {
+    Outcome evaluate(const Configuration& configuration,
+                     const EvaluationContext& context) override {
         again = again || context.again;
         return own_rate(configuration);
     }
@@ -79,9 +87,11 @@ public:
 
 TEST_CASE("own strategy: a proposal that is not feasible is refused and not recorded") {
     const Problem problem(own_space(), Objective("rate"), Decision{});
-    for (const Configuration& wild : {Configuration({{"x", std::int64_t{999}}, {"c", "a"}}), Configuration({{"x", 9.0}, {"c", "a"}}),
-                                      Configuration({{"x", std::int64_t{9}}}), Configuration({{"x", std::int64_t{7}}, {"c", "z"}}),
-                                      Configuration({{"x", std::int64_t{9}}, {"c", "a"}, {"y", true}})}) {
+    for (const Configuration& wild :
+         {Configuration({{"x", std::int64_t{999}}, {"c", "a"}}),
+          Configuration({{"x", 9.0}, {"c", "a"}}), Configuration({{"x", std::int64_t{9}}}),
+          Configuration({{"x", std::int64_t{7}}, {"c", "z"}}),
+          Configuration({{"x", std::int64_t{9}}, {"c", "a"}, {"y", true}})}) {
         INFO(wild.text());
         const WildProposals strategy(wild);
         MemoryJournal journal;
@@ -112,14 +122,16 @@ TEST_CASE("own strategy: the study's seed and the budget of the ask reach it") {
     CHECK(problem.seed == 0);
 }
 
-TEST_CASE("own strategy: two seeds of a study are two studies, without another word to the strategy") {
-    const std::vector<std::function<std::unique_ptr<Strategy>()>> strategies{[] { return std::make_unique<Bayesian>(); },
-                                                                             [] { return std::make_unique<QuasiRandom>(); },
-                                                                             [] { return std::make_unique<Random>(); }};
+TEST_CASE(
+    "own strategy: two seeds of a study are two studies, without another word to the strategy") {
+    const std::vector<std::function<std::unique_ptr<Strategy>()>> strategies{
+        [] { return std::make_unique<Bayesian>(); }, [] { return std::make_unique<QuasiRandom>(); },
+        [] { return std::make_unique<Random>(); }};
     for (const auto& made : strategies) {
         INFO(made()->name());
         std::set<std::vector<std::string>> different;
-        for (const std::uint64_t seed : {1, 2, 3, 4}) different.insert(asked_with_seed(*made(), seed, 10));
+        for (const std::uint64_t seed : {1, 2, 3, 4})
+            different.insert(asked_with_seed(*made(), seed, 10));
         CHECK(different.size() >= 3);
         CHECK(asked_with_seed(*made(), 5, 10) == asked_with_seed(*made(), 5, 10));
     }

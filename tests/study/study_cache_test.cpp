@@ -27,10 +27,14 @@ namespace {
 namespace fs = std::filesystem;
 
 /// The folder of a study with so many results, on a machine.
-fs::path study_with_results(const fs::path& folder, std::size_t results, const std::string& machine = "1 x A",
+fs::path study_with_results(const fs::path& folder, std::size_t results,
+                            const std::string& machine = "1 x A",
                             const std::string& levels = "integer 1..4") {
     const StudyIdentity made_of{"s",
-                                {{"space.seqs", levels}, {"profile.machine", machine}, {"earlier", "x"}, {"machine.devices", "[]"}},
+                                {{"space.seqs", levels},
+                                 {"profile.machine", machine},
+                                 {"earlier", "x"},
+                                 {"machine.devices", "[]"}},
                                 "0.1.0",
                                 {{"study", "/s"}}};
     SqliteJournal journal = SqliteJournal::open(folder, made_of);
@@ -47,7 +51,9 @@ fs::path place_said(const std::string& said) {
     return said.substr(said.find(": ") + 2);
 }
 
-const std::function<void(const std::string&)> nothing_said = [](const std::string& line) { FAIL_CHECK(line); };
+const std::function<void(const std::string&)> nothing_said = [](const std::string& line) {
+    FAIL_CHECK(line);
+};
 
 mode_t mode_of_file(const fs::path& file) {
     struct stat there {};
@@ -56,7 +62,8 @@ mode_t mode_of_file(const fs::path& file) {
 }
 
 std::size_t files_in_folder(const fs::path& folder) {
-    return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
+    return static_cast<std::size_t>(
+        std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
 }
 
 /// A variable of this process, put back at the end.
@@ -98,7 +105,8 @@ TEST_CASE("cache folder: its own variable, then XDG's, then the home, then none"
     CHECK(StudyCache::users().empty());
 }
 
-TEST_CASE("study cache: what is kept is a whole journal, for the user alone, under the study's key") {
+TEST_CASE(
+    "study cache: what is kept is a whole journal, for the user alone, under the study's key") {
     const TemporaryFolder folder;
     const StudyCache cache(folder.path() / "deep/studies");
     CHECK(cache.empty());
@@ -114,11 +122,13 @@ TEST_CASE("study cache: what is kept is a whole journal, for the user alone, und
     REQUIRE(cache.studies(nothing_said).size() == 1);
     CHECK(cache.studies(nothing_said)[0].definition.at("profile.machine") == "1 x A");
     // Beside a running writer, whose journal has a write-ahead log.
-    const SqliteJournal writer = SqliteJournal::open(study, {"s", SqliteJournal::definition_of(study), "0.1.0"});
+    const SqliteJournal writer =
+        SqliteJournal::open(study, {"s", SqliteJournal::definition_of(study), "0.1.0"});
     CHECK(place_said(cache.keep(study)) == kept);
     // Another machine or another question is another file, a later run of the same is the same one.
     CHECK(place_said(cache.keep(study_with_results(folder.path() / "b", 3, "2 x A"))) != kept);
-    CHECK(place_said(cache.keep(study_with_results(folder.path() / "c", 3, "1 x A", "integer 1..8"))) != kept);
+    CHECK(place_said(cache.keep(
+              study_with_results(folder.path() / "c", 3, "1 x A", "integer 1..8"))) != kept);
     CHECK(place_said(cache.keep(study_with_results(folder.path() / "d", 2))) == kept);
     CHECK(SqliteJournal::read(kept).trials().size() == 2);
     CHECK(files_in_folder(kept.parent_path()) == 3);
@@ -162,7 +172,8 @@ TEST_CASE("study cache: the oldest files go, and parts that somebody left") {
     };
     std::vector<fs::path> kept;
     for (int i = 0; i < 3; ++i) {
-        kept.push_back(place_said(cache.keep(study_with_results(folder.path() / std::to_string(i), 2, std::to_string(i)))));
+        kept.push_back(place_said(cache.keep(
+            study_with_results(folder.path() / std::to_string(i), 2, std::to_string(i)))));
         age(kept.back(), 10 - i);
     }
     write_file(studies / "old.db.aaaaaa.part", "x");
@@ -176,12 +187,15 @@ TEST_CASE("study cache: the oldest files go, and parts that somebody left") {
     CHECK(fs::exists(studies / "new.db.bbbbbb.part"));  // of a process that is at it
     CHECK(fs::exists(studies / "notes.txt"));
     // By size: what was just kept stays, however large it is.
-    const fs::path last = place_said(StudyCache(studies, {100, 1}).keep(study_with_results(folder.path() / "4", 2, "4")));
+    const fs::path last = place_said(
+        StudyCache(studies, {100, 1}).keep(study_with_results(folder.path() / "4", 2, "4")));
     CHECK(fs::exists(last));
     CHECK_FALSE(fs::exists(kept[2]));
 }
 
-TEST_CASE("study cache: a full disk, a folder that cannot be made and no home are errors that leave nothing") {
+TEST_CASE(
+    "study cache: a full disk, a folder that cannot be made and no home are errors that leave "
+    "nothing") {
     const TemporaryFolder folder;
     const fs::path studies = folder.path() / "studies";
     const fs::path study = study_with_results(folder.path() / "a", 30);
@@ -196,8 +210,11 @@ TEST_CASE("study cache: a full disk, a folder that cannot be made and no home ar
     CHECK_FALSE(has(full, "kept for later runs"));
     CHECK(files_in_folder(studies) == 0);
     write_file(folder.path() / "file", "x");
-    CHECK(has(message_of<IoError>([&] { (void)StudyCache(folder.path() / "file/studies").keep(study); }), "cannot make the folder"));
-    CHECK(has(message_of<IoError>([&] { (void)StudyCache("").keep(study); }), "HOME names a folder"));
+    CHECK(has(
+        message_of<IoError>([&] { (void)StudyCache(folder.path() / "file/studies").keep(study); }),
+        "cannot make the folder"));
+    CHECK(
+        has(message_of<IoError>([&] { (void)StudyCache("").keep(study); }), "HOME names a folder"));
 }
 
 TEST_CASE("study cache: several processes keep the same study at once, one whole file is left") {
@@ -220,9 +237,13 @@ TEST_CASE("study cache: several processes keep the same study at once, one whole
 TEST_CASE("journal copy: what was there stays until the copy is whole") {
     const TemporaryFolder folder;
     const fs::path target = folder.write("to.db", "before");
-    CHECK_FALSE(message_of<IoError>([&] { copy_journal(folder.path() / "nothing", target, 0600); }).empty());
+    CHECK_FALSE(message_of<IoError>([&] {
+                    copy_journal(folder.path() / "nothing", target, 0600);
+                }).empty());
     folder.write("other.db", "no journal at all");
-    CHECK_FALSE(message_of<IoError>([&] { copy_journal(folder.path() / "other.db", target, 0600); }).empty());
+    CHECK_FALSE(message_of<IoError>([&] {
+                    copy_journal(folder.path() / "other.db", target, 0600);
+                }).empty());
     CHECK(read_file(target) == "before");
     copy_journal(study_with_results(folder.path() / "a", 2), target, 0640);
     CHECK(SqliteJournal::read(target).trials().size() == 2);

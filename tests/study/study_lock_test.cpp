@@ -46,14 +46,17 @@ LockHolder on(const std::string& host) {
 /// whose locks end at the machine.
 bool locks_reach_nobody() {
     sock_filter filter[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-                            BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_flock, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 0),
+                            BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_flock, 0, 1),
+                            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 0),
                             BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
     sock_fprog program{4, filter};
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
 /// What a start on another machine comes to: `has it`, or the reason why not.
-std::string start_on(const std::string& host, const fs::path& folder, const std::function<void()>& then = {}) {
+std::string start_on(const std::string& host, const fs::path& folder,
+                     const std::function<void()>& then = {}) {
     return in_child([&]() -> std::string {
         if (!locks_reach_nobody()) return "skipped: no system call can be refused here";
         std::string said;
@@ -82,7 +85,8 @@ public:
         }
         id_ = child_;
         const fs::path file = folder / "study.lock";
-        (void)comes_true([&] { return fs::exists(file) && has(read_file(file), "host " + host + "\n"); });
+        (void)comes_true(
+            [&] { return fs::exists(file) && has(read_file(file), "host " + host + "\n"); });
     }
     ~HolderElsewhere() { end(); }
     void end() {
@@ -121,7 +125,8 @@ TEST_CASE("study lock: who holds it is written and read again, and nothing else 
     holder.ended = true;
     CHECK(holder.text().size() == length);
     CHECK(LockHolder::in(holder.text())->ended);
-    for (const std::string& other : {std::string(), std::string("7"), std::string("another file"), holder.text().substr(0, length - 22)})
+    for (const std::string& other : {std::string(), std::string("7"), std::string("another file"),
+                                     holder.text().substr(0, length - 22)})
         CHECK_FALSE(LockHolder::in(other));
     CHECK(LockHolder::here().start != LockHolder::here().start);
 }
@@ -138,16 +143,19 @@ TEST_CASE("study lock: it beats, and says when it ended in order") {
     if (!was_skipped(next)) CHECK(next == "has it");  // without a wait
 }
 
-TEST_CASE("study lock: another machine's process is seen by its beats, and taken over once it is dead") {
+TEST_CASE(
+    "study lock: another machine's process is seen by its beats, and taken over once it is dead") {
     const TemporaryFolder folder;
     HolderElsewhere first("a", folder.path());
     const std::string second = start_on("b", folder.path());
     if (was_skipped(second)) return;
-    CHECK(second == "another process is running this study (process " + first.id() + " on a goes on writing to " +
-                        (folder.path() / "study.lock").string() + "); wait for it, or choose another --directory");
+    CHECK(second == "another process is running this study (process " + first.id() +
+                        " on a goes on writing to " + (folder.path() / "study.lock").string() +
+                        "); wait for it, or choose another --directory");
     first.end();
     CHECK(start_on("b", folder.path()) == "this study was run by process " + first.id() +
-                                              " on a and did not end in order there; waiting for 1 s to see whether it still runs\nhas it");
+                                              " on a and did not end in order there; waiting for 1 "
+                                              "s to see whether it still runs\nhas it");
     CHECK(start_on("a", folder.path()) == "has it");  // ended in order
 }
 
@@ -163,21 +171,25 @@ TEST_CASE("study lock: after a kill on this machine nobody waits") {
     CHECK(said.empty());
 }
 
-TEST_CASE("study lock: a paused process that comes back writes nothing, and leaves the other one its name") {
+TEST_CASE(
+    "study lock: a paused process that comes back writes nothing, and leaves the other one its "
+    "name") {
     const TemporaryFolder folder;
     HolderElsewhere first("a", folder.path());
     first.signal(SIGSTOP);
     const std::string took = start_on("b", folder.path(), [&] {
         first.signal(SIGCONT);
         std::this_thread::sleep_for(5 * quick.every);
-        if (!has(read_file(folder.path() / "study.lock"), "\nhost b\n")) throw IoError("the paused process has written its name again");
+        if (!has(read_file(folder.path() / "study.lock"), "\nhost b\n"))
+            throw IoError("the paused process has written its name again");
     });
     if (was_skipped(took)) return;
     CHECK(took.ends_with("has it"));
 
     // The same in a journal, which asks before each event.
     const fs::path study = folder.path() / "study";
-    SqliteJournal journal = SqliteJournal::open(study, {"study", {{"space.seqs", "integer 1..4"}}, "0.1.0"});
+    SqliteJournal journal =
+        SqliteJournal::open(study, {"study", {{"space.seqs", "integer 1..4"}}, "0.1.0"});
     journal.asked({0, Configuration()});
     const std::string ours = read_file(study / "study.lock");
     LockHolder other = on("b");
@@ -185,10 +197,10 @@ TEST_CASE("study lock: a paused process that comes back writes nothing, and leav
     for (const bool ended : {false, true}) {
         other.ended = ended;
         write_file(study / "study.lock", other.text());
-        CHECK(message_of<IoError>([&] { journal.started(0, 1); }) == "this study was taken over by process 7 on b, as " +
-                                                                         (study / "study.lock").string() +
-                                                                         " says: this process was silent for 30 s or more, so nothing more "
-                                                                         "is recorded here; wait for the other one, then run again");
+        CHECK(message_of<IoError>([&] { journal.started(0, 1); }) ==
+              "this study was taken over by process 7 on b, as " + (study / "study.lock").string() +
+                  " says: this process was silent for 30 s or more, so nothing more "
+                  "is recorded here; wait for the other one, then run again");
     }
     CHECK(SqliteJournal::read(study).trials().front().unended_starts == 0);
 }
@@ -218,7 +230,8 @@ TEST_CASE("study lock: of two starts at once one has it") {
         const std::string both = in_child([&]() -> std::string {
             if (!locks_reach_nobody()) return "skipped: no system call can be refused here";
             int ends[2], between[2];
-            if (pipe(ends) != 0 || socketpair(AF_UNIX, SOCK_STREAM, 0, between) != 0) return "skipped: no pipe can be made here";
+            if (pipe(ends) != 0 || socketpair(AF_UNIX, SOCK_STREAM, 0, between) != 0)
+                return "skipped: no pipe can be made here";
             if (fork() == 0) {
                 const std::string said = start("b", between[1]);
                 (void)!write(ends[1], said.data(), said.size());
@@ -227,7 +240,8 @@ TEST_CASE("study lock: of two starts at once one has it") {
             close(ends[1]);
             std::string said = start("a", between[0]) + "\n";
             char buffer[1024];
-            for (ssize_t got = 0; (got = read(ends[0], buffer, sizeof buffer)) > 0;) said.append(buffer, static_cast<std::size_t>(got));
+            for (ssize_t got = 0; (got = read(ends[0], buffer, sizeof buffer)) > 0;)
+                said.append(buffer, static_cast<std::size_t>(got));
             return said;
         });
         if (was_skipped(both)) return;

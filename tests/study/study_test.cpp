@@ -22,20 +22,24 @@ using namespace servetune::test;
 namespace {
 
 SearchSpace two_flags() {
-    return SearchSpace({Parameter::integer("mode", 0, 1), Parameter::choice("seqs", {std::int64_t{256}, std::int64_t{512}})});
+    return SearchSpace({Parameter::integer("mode", 0, 1),
+                        Parameter::choice("seqs", {std::int64_t{256}, std::int64_t{512}})});
 }
 
 Measurement rate_of(const Configuration& flags) {
     const bool mode = *flags.find("mode") == Value(std::int64_t{1});
     const bool seqs = *flags.find("seqs") == Value(std::int64_t{512});
-    return Measurement{{{"total_tokens_per_second", {1000.0 + (mode ? 100 : 0) + (seqs ? 50 : 0)}}}};
+    return Measurement{
+        {{"total_tokens_per_second", {1000.0 + (mode ? 100 : 0) + (seqs ? 50 : 0)}}}};
 }
 
 class Measuring : public Evaluator {
 public:
-    explicit Measuring(std::function<void(const EvaluationContext&)> meanwhile = [](const EvaluationContext&) {})
+    explicit Measuring(std::function<void(const EvaluationContext&)> meanwhile =
+                           [](const EvaluationContext&) {})
         : meanwhile_(std::move(meanwhile)) {}
-    Outcome evaluate(const Configuration& configuration, const EvaluationContext& context) override {
+    Outcome evaluate(const Configuration& configuration,
+                     const EvaluationContext& context) override {
         meanwhile_(context);
         return rate_of(configuration);
     }
@@ -59,9 +63,19 @@ const StudyIdentity hand_study{"study", {{"seed", "0"}}, "0.1.0"};
 
 /// Texts as logs, programs and attackers write them.
 std::string any_text(Rng& rng) {
-    static const std::vector<std::string> parts{
-        "",     "out of memory", std::string(1, '\0'), "\xff\xfe", "\xc3", "\xed\xa0\x80",        "\n",
-        "\"\\", "\x1b[31m",      "\xf0\x9f\x98\x80",   "null",     "{}",   std::string(5000, 'x')};
+    static const std::vector<std::string> parts{"",
+                                                "out of memory",
+                                                std::string(1, '\0'),
+                                                "\xff\xfe",
+                                                "\xc3",
+                                                "\xed\xa0\x80",
+                                                "\n",
+                                                "\"\\",
+                                                "\x1b[31m",
+                                                "\xf0\x9f\x98\x80",
+                                                "null",
+                                                "{}",
+                                                std::string(5000, 'x')};
     std::string text;
     for (std::size_t i = rng.index(4); i > 0; --i) text += parts[rng.index(parts.size())];
     return text;
@@ -91,25 +105,30 @@ double any_number(Rng& rng) {
 
 Outcome any_outcome(Rng& rng) {
     if (rng.index(3) == 0) {
-        Failure failure{failure_kinds[rng.index(failure_kinds.size())].first, any_text(rng), any_text(rng)};
+        Failure failure{failure_kinds[rng.index(failure_kinds.size())].first, any_text(rng),
+                        any_text(rng)};
         for (std::size_t i = rng.index(3); i > 0; --i) failure.log_lines.push_back(any_text(rng));
         return failure;
     }
     Measurement measurement;
     for (std::size_t i = rng.index(4); i > 0; --i) {
-        Metric& metric = measurement.metrics[rng.index(3) == 0 ? any_text(rng) : "metric" + std::to_string(i)];
+        Metric& metric =
+            measurement.metrics[rng.index(3) == 0 ? any_text(rng) : "metric" + std::to_string(i)];
         metric.value = any_number(rng);
         if (rng.index(2) == 0) metric.standard_error = any_number(rng);
     }
     measurement.validity.verdict = verdicts[rng.index(verdicts.size())].first;
     for (std::size_t i = rng.index(3); i > 0; --i)
-        measurement.validity.findings.push_back({any_text(rng), any_text(rng), any_text(rng), any_text(rng)});
+        measurement.validity.findings.push_back(
+            {any_text(rng), any_text(rng), any_text(rng), any_text(rng)});
     return measurement;
 }
 
 }  // namespace
 
-TEST_CASE("study: a figure of a size that cannot be meant is a failed trial, and the rest is concluded from") {
+TEST_CASE(
+    "study: a figure of a size that cannot be meant is a failed trial, and the rest is concluded "
+    "from") {
     const Problem problem(two_flags(), {}, {Decision::Rule::published, 0.005});
     const Exhaustive exhaustive;
     for (const double figure : {1e308, 1.1e100, 0.9e-100, 5e-324}) {
@@ -118,9 +137,14 @@ TEST_CASE("study: a figure of a size that cannot be meant is a failed trial, and
         std::size_t failed = 0;
         while (const auto trial = study.ask()) {
             const bool extreme = trial->id % 2 == 1;
-            study.tell(trial->id, Measurement{{{"total_tokens_per_second", {extreme ? figure : 100.0 + static_cast<double>(trial->id)}}}});
+            study.tell(
+                trial->id,
+                Measurement{{{"total_tokens_per_second",
+                              {extreme ? figure : 100.0 + static_cast<double>(trial->id)}}}});
             failed += study.trials()[trial->id].failure() != nullptr ? 1 : 0;
-            if (extreme) CHECK(has(study.trials()[trial->id].failure()->message, "figures are 0, or of a size between 1e-100 and 1e100"));
+            if (extreme)
+                CHECK(has(study.trials()[trial->id].failure()->message,
+                          "figures are 0, or of a size between 1e-100 and 1e100"));
         }
         CHECK(failed == study.trials().size() / 2);
         const Recommendation result = study.recommendation();
@@ -130,11 +154,14 @@ TEST_CASE("study: a figure of a size that cannot be meant is a failed trial, and
     }
 }
 
-TEST_CASE("study by hand: a trial that was asked or started and never told is offered again, oldest first, before the strategy is asked") {
+TEST_CASE(
+    "study by hand: a trial that was asked or started and never told is offered again, oldest "
+    "first, before the strategy is asked") {
     const Problem problem(two_flags(), {}, {Decision::Rule::published, 0.005});
     const Staged staged({{{"mode", {"mode"}}, {"seqs", {"seqs"}}}});
     const Exhaustive exhaustive;
-    for (const Strategy* strategy : {static_cast<const Strategy*>(&staged), static_cast<const Strategy*>(&exhaustive)}) {
+    for (const Strategy* strategy :
+         {static_cast<const Strategy*>(&staged), static_cast<const Strategy*>(&exhaustive)}) {
         MemoryJournal whole;
         {
             Study study(problem, *strategy, whole, {7});
@@ -143,7 +170,8 @@ TEST_CASE("study by hand: a trial that was asked or started and never told is of
         REQUIRE(whole.trials().size() >= 3);
         for (std::size_t cut = 0; cut < whole.trials().size(); ++cut)
             for (const bool was_started : {false, true}) {
-                INFO(strategy->name() << " interrupted in trial " << cut << (was_started ? ", started" : ", asked"));
+                INFO(strategy->name()
+                     << " interrupted in trial " << cut << (was_started ? ", started" : ", asked"));
                 MemoryJournal journal;
                 {
                     Study study(problem, *strategy, journal, {7});
@@ -171,7 +199,8 @@ TEST_CASE("study by hand: a trial that was asked or started and never told is of
 }
 
 TEST_CASE(
-    "study by hand: trials asked here stay with whoever asked, those of a dead process and the default beside a proposal are offered") {
+    "study by hand: trials asked here stay with whoever asked, those of a dead process and the "
+    "default beside a proposal are offered") {
     const Problem problem(two_flags(), {}, {});
     const Exhaustive strategy;
     MemoryJournal journal;
@@ -195,12 +224,14 @@ TEST_CASE(
     study.tell(0, rate_of(first->configuration));
     CHECK(study.trials()[0].cost_seconds() == 10);
     CHECK(study.in_hand() == 2);
-    CHECK(study.run(*std::make_unique<Measuring>()).reason == StopReason::strategy_finished);  // `run` measures what is still open
+    CHECK(study.run(*std::make_unique<Measuring>()).reason ==
+          StopReason::strategy_finished);  // `run` measures what is still open
     for (const Trial& trial : journal.trials()) CHECK(trial.told());
 
     MemoryJournal other;
     Study proposed(problem, strategy, other, options);
-    const Trial own = proposed.propose(problem.space.completed({{"mode", std::int64_t{1}}}), "mine");
+    const Trial own =
+        proposed.propose(problem.space.completed({{"mode", std::int64_t{1}}}), "mine");
     CHECK(own.id == 1);
     CHECK(proposed.in_hand() == 1);
     CHECK(proposed.ask()->id == 0);
@@ -242,7 +273,8 @@ TEST_CASE("study by hand: an ask answers a trial, waiting or finished, within a 
     CHECK_THROWS_AS(study.ask({.trials = 4, .wall_clock_seconds = -1}), UsageError);
 }
 
-TEST_CASE("study by hand: trials that all fail alike end it where the budget says so, as in a run") {
+TEST_CASE(
+    "study by hand: trials that all fail alike end it where the budget says so, as in a run") {
     const Problem problem(two_flags(), {}, {});
     const Exhaustive strategy;
     MemoryJournal journal;
@@ -255,21 +287,25 @@ TEST_CASE("study by hand: trials that all fail alike end it where the budget say
     CHECK(trials == 2);
     REQUIRE(asked.finished() != nullptr);
     CHECK(asked.finished()->reason == StopReason::nothing_starts);
-    CHECK(asked.finished()->why == "the first trials all failed the same way, crashed_under_load: no such model");
+    CHECK(asked.finished()->why ==
+          "the first trials all failed the same way, crashed_under_load: no such model");
 }
 
 // A strategy must outlive a study: a temporary does not compile.
 static_assert(std::is_constructible_v<Study, const Problem&, const Exhaustive&, MemoryJournal&>);
-static_assert(std::is_constructible_v<Study, const Problem&, const Exhaustive&, MemoryJournal&, Study::Options>);
+static_assert(std::is_constructible_v<Study, const Problem&, const Exhaustive&, MemoryJournal&,
+                                      Study::Options>);
 static_assert(!std::is_constructible_v<Study, const Problem&, Exhaustive, MemoryJournal&>);
-static_assert(!std::is_constructible_v<Study, const Problem&, Exhaustive, MemoryJournal&, Study::Options>);
+static_assert(
+    !std::is_constructible_v<Study, const Problem&, Exhaustive, MemoryJournal&, Study::Options>);
 
 TEST_CASE("study by hand: an open trial whose configuration the space has lost is not offered") {
     const Problem before(SearchSpace({Parameter::integer("mode", 0, 3)}), {}, {});
     const Problem after(SearchSpace({Parameter::integer("mode", 0, 1)}), {}, {});
     const Exhaustive strategy;
     MemoryJournal journal;
-    Study(before, strategy, journal).propose(before.space.completed({{"mode", std::int64_t{3}}}), "gone soon");
+    Study(before, strategy, journal)
+        .propose(before.space.completed({{"mode", std::int64_t{3}}}), "gone soon");
     Study study(after, strategy, journal);
     CHECK(study.ask()->id == 0);
     CHECK(study.ask()->id == 2);
@@ -278,7 +314,8 @@ TEST_CASE("study by hand: an open trial whose configuration the space has lost i
 TEST_CASE("study: clocks are real by default, so that budgets of time work in a library") {
     const Problem problem(two_flags(), {}, {});
     const Exhaustive strategy;
-    const double before = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+    const double before =
+        std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
     MemoryJournal journal;
     Study study(problem, strategy, journal);
     const auto trial = study.ask();
@@ -299,7 +336,9 @@ TEST_CASE("study: clocks are real by default, so that budgets of time work in a 
     CHECK(journal.trials().size() == 1);
 }
 
-TEST_CASE("study: a deadline and a wall-clock budget hold for report workloads too, and are the reason that a run gives") {
+TEST_CASE(
+    "study: a deadline and a wall-clock budget hold for report workloads too, and are the reason "
+    "that a run gives") {
     const Problem problem(two_flags(), {}, {Decision::Rule::published, 0.005});
     const Exhaustive strategy;
     double now = 0;
@@ -337,18 +376,22 @@ TEST_CASE("study: a standard error that is no number, or negative, makes the res
         study.tell(study.ask()->id, Measurement{{{"total_tokens_per_second", {100, wrong}}}});
         REQUIRE(study.trials()[0].failure() != nullptr);
         CHECK(study.trials()[0].failure()->kind == FailureKind::invalid_result);
-        CHECK(study.trials()[0].failure()->message.starts_with("the standard error of metric 'total_tokens_per_second' is "));
+        CHECK(study.trials()[0].failure()->message.starts_with(
+            "the standard error of metric 'total_tokens_per_second' is "));
     }
     MemoryJournal direct;
     direct.asked({0, problem.space.default_configuration()});
     CHECK(message_of<UsageError>([&] {
               direct.told(0, Measurement{{{"x", {std::nan("")}}}}, 1);
           }) == "trial 0 cannot be told: metric 'x' is not a number");
-    CHECK(message_of<UsageError>([&] { direct.told(0, ToldOutcome(), 1); }) == "trial 0 is told without an outcome");
+    CHECK(message_of<UsageError>([&] { direct.told(0, ToldOutcome(), 1); }) ==
+          "trial 0 is told without an outcome");
     CHECK_FALSE(direct.trials()[0].told());
 }
 
-TEST_CASE("study: whatever tell accepts, the journal reads again, whatever it refuses leaves the trial open") {
+TEST_CASE(
+    "study: whatever tell accepts, the journal reads again, whatever it refuses leaves the trial "
+    "open") {
     const Problem problem(two_flags(), {}, {});
     const Exhaustive strategy;
     Rng rng(20261122);
@@ -361,7 +404,8 @@ TEST_CASE("study: whatever tell accepts, the journal reads again, whatever it re
             SqliteJournal journal = SqliteJournal::open(folder.path(), hand_study);
             Study study(problem, strategy, journal);
             for (int i = 0; i < 30; ++i) {
-                const std::uint64_t id = study.propose(problem.space.default_configuration(), any_text(rng)).id;
+                const std::uint64_t id =
+                    study.propose(problem.space.default_configuration(), any_text(rng)).id;
                 try {
                     study.tell(id, any_outcome(rng));
                     ++accepted;
@@ -379,11 +423,15 @@ TEST_CASE("study: whatever tell accepts, the journal reads again, whatever it re
         for (std::size_t i = 0; i < read.size(); ++i) {
             REQUIRE(read[i].told());
             REQUIRE((read[i].failure() != nullptr) == (kept[i].failure() != nullptr));
-            if (read[i].failure() != nullptr) CHECK(read[i].failure()->kind == kept[i].failure()->kind);
+            if (read[i].failure() != nullptr)
+                CHECK(read[i].failure()->kind == kept[i].failure()->kind);
             else {
-                CHECK(read[i].measurement()->metrics == kept[i].measurement()->metrics);  // every bit of every number, every name
-                CHECK(read[i].measurement()->validity.verdict == kept[i].measurement()->validity.verdict);
-                CHECK(read[i].measurement()->validity.findings.size() == kept[i].measurement()->validity.findings.size());
+                CHECK(read[i].measurement()->metrics ==
+                      kept[i].measurement()->metrics);  // every bit of every number, every name
+                CHECK(read[i].measurement()->validity.verdict ==
+                      kept[i].measurement()->validity.verdict);
+                CHECK(read[i].measurement()->validity.findings.size() ==
+                      kept[i].measurement()->validity.findings.size());
             }
         }
     }
@@ -391,14 +439,18 @@ TEST_CASE("study: whatever tell accepts, the journal reads again, whatever it re
     CHECK(refused > 5);
 }
 
-TEST_CASE("study: what tells configurations apart must be UTF-8, else the journal refuses it and stays whole") {
+TEST_CASE(
+    "study: what tells configurations apart must be UTF-8, else the journal refuses it and stays "
+    "whole") {
     const Problem problem(SearchSpace({Parameter::choice("path", {"\xff", "\xfe"})}), {}, {});
     const Exhaustive strategy;
     const TemporaryFolder folder;
     {
         SqliteJournal journal = SqliteJournal::open(folder.path(), hand_study);
         Study study(problem, strategy, journal);
-        CHECK(message_of<UsageError>([&] { (void)study.ask(); }).starts_with("the value of 'path' is not UTF-8: "));
+        CHECK(message_of<UsageError>([&] {
+                  (void)study.ask();
+              }).starts_with("the value of 'path' is not UTF-8: "));
         CHECK(message_of<UsageError>([&] {
                   journal.asked({0, Configuration(), "work\xff"});
               }).starts_with("the workload of trial 0 is not UTF-8: "));
@@ -406,13 +458,17 @@ TEST_CASE("study: what tells configurations apart must be UTF-8, else the journa
     CHECK(SqliteJournal::open(folder.path(), hand_study).trials().empty());
 }
 
-TEST_CASE("study: a configuration that is measured for the first time is told the best figure so far, a replicate is not") {
+TEST_CASE(
+    "study: a configuration that is measured for the first time is told the best figure so far, a "
+    "replicate is not") {
     Problem problem(two_flags(), {"total_tokens_per_second"}, {});
     problem.replicates_inform = false;
     MemoryJournal journal;
     const Exhaustive strategy;
     std::vector<double> to_beat;  // 0: nothing
-    Measuring evaluator([&](const EvaluationContext& context) { to_beat.push_back(context.to_beat ? context.to_beat->value : 0); });
+    Measuring evaluator([&](const EvaluationContext& context) {
+        to_beat.push_back(context.to_beat ? context.to_beat->value : 0);
+    });
     Study study(problem, strategy, journal);
     (void)study.run(evaluator);
     REQUIRE(to_beat.size() == 4);
@@ -431,10 +487,13 @@ namespace {
 /// them may be wrong.
 class WithCachedWeights : public Evaluator {
 public:
-    explicit WithCachedWeights(double flattery, bool cold_fails = false) : flattery_(flattery), cold_fails_(cold_fails) {}
-    Outcome evaluate(const Configuration& configuration, const EvaluationContext& context) override {
+    explicit WithCachedWeights(double flattery, bool cold_fails = false)
+        : flattery_(flattery), cold_fails_(cold_fails) {}
+    Outcome evaluate(const Configuration& configuration,
+                     const EvaluationContext& context) override {
         const bool cached = context.trial > 0 && !context.again;
-        if (!cached && context.trial > 0 && cold_fails_) return Failure{FailureKind::other, "ended"};
+        if (!cached && context.trial > 0 && cold_fails_)
+            return Failure{FailureKind::other, "ended"};
         Measurement result = rate_of(configuration);
         result.metrics[std::string(weight_cache_metric)] = {cached ? 1.0 : 0.0};
         if (cached) result.metrics.at("total_tokens_per_second").value *= flattery_;
@@ -449,7 +508,8 @@ private:
 struct ConfirmedStudy {
     explicit ConfirmedStudy(double flattery, bool cold_fails = false, std::size_t most = 100,
                             Decision::Rule decided_by = Decision::Rule::significant)
-        : problem(two_flags(), {"total_tokens_per_second"}, {.rule = decided_by, .min_gain = 0.02, .noise_cv = 0.001}) {
+        : problem(two_flags(), {"total_tokens_per_second"},
+                  {.rule = decided_by, .min_gain = 0.02, .noise_cv = 0.001}) {
         WithCachedWeights evaluator(flattery, cold_fails);
         const Exhaustive strategy;
         Study study(problem, strategy, journal);
@@ -462,7 +522,9 @@ struct ConfirmedStudy {
 
 }  // namespace
 
-TEST_CASE("study: what was measured with cached weights only is confirmed from a cold start, and that figure counts") {
+TEST_CASE(
+    "study: what was measured with cached weights only is confirmed from a cold start, and that "
+    "figure counts") {
     const ConfirmedStudy honest(1);
     REQUIRE(honest.journal.trials().size() == 4 + 2 * least_rounds);
     CHECK(honest.journal.trials()[4].why.starts_with(confirmation_words));
@@ -480,13 +542,17 @@ TEST_CASE("study: what was measured with cached weights only is confirmed from a
     CHECK(flattered.summary.recommendation.gain.value == Approx(0.15).epsilon(0.01));
 }
 
-TEST_CASE("study: what only fails from cold starts is not recommended, and neither is what nobody could confirm") {
+TEST_CASE(
+    "study: what only fails from cold starts is not recommended, and neither is what nobody could "
+    "confirm") {
     const ConfirmedStudy failing(1, true);
-    CHECK(failing.summary.recommendation.recommended == failing.problem.space.default_configuration());
+    CHECK(failing.summary.recommendation.recommended ==
+          failing.problem.space.default_configuration());
     CHECK(failing.journal.trials().size() <= 4 + 2 * 3);  // each once, beside the default
 
     WithCachedWeights evaluator(1);
-    const Problem problem(two_flags(), {"total_tokens_per_second"}, {.min_gain = 0.02, .noise_cv = 0.001});
+    const Problem problem(two_flags(), {"total_tokens_per_second"},
+                          {.min_gain = 0.02, .noise_cv = 0.001});
     MemoryJournal journal;
     double now = 0;
     StudyOptions options;

@@ -11,7 +11,8 @@ using namespace servetune;
 using namespace servetune::test;
 
 TEST_CASE("study: a limit of time is kept, and what a confirmation takes is kept of it") {
-    const Problem problem(SearchSpace({Parameter::integer("mode", 0, 200)}), {"total_tokens_per_second"}, {});
+    const Problem problem(SearchSpace({Parameter::integer("mode", 0, 200)}),
+                          {"total_tokens_per_second"}, {});
     const Exhaustive strategy;
     for (const bool deadline : {false, true})
         for (const double limit : {240.0, 2000.0, 3000.0, 3100.0}) {
@@ -25,7 +26,9 @@ TEST_CASE("study: a limit of time is kept, and what a confirmation takes is kept
             while (const auto trial = study.ask(budget)) {
                 study.start(trial->id);
                 now += trial->id == 0 ? 150 : 100;
-                study.tell(trial->id, Measurement{{{"total_tokens_per_second", {1000.0 + static_cast<double>(trial->id % 7)}}}});
+                study.tell(trial->id,
+                           Measurement{{{"total_tokens_per_second",
+                                         {1000.0 + static_cast<double>(trial->id % 7)}}}});
             }
             CHECK(now <= limit);
             const std::vector<Trial>& trials = study.trials();
@@ -35,7 +38,8 @@ TEST_CASE("study: a limit of time is kept, and what a confirmation takes is kept
     // Nothing is started that is expected to last longer than there is time for.
     MemoryJournal journal;
     Study study(problem, strategy, journal, {0, {}, [] { return 0.0; }});
-    const AskResult none = study.ask({.trials = 1000, .wall_clock_seconds = 100, .first_trial_seconds = 150});
+    const AskResult none =
+        study.ask({.trials = 1000, .wall_clock_seconds = 100, .first_trial_seconds = 150});
     REQUIRE(none.finished() != nullptr);
     CHECK(none.finished()->reason == StopReason::wall_clock_spent);
     CHECK(journal.trials().empty());

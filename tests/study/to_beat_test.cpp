@@ -6,13 +6,16 @@
 
 using namespace servetune;
 
-TEST_CASE("to beat: of several workloads the best figure of what passes, each with the seconds that it took") {
+TEST_CASE(
+    "to beat: of several workloads the best figure of what passes, each with the seconds that it "
+    "took") {
     const Problem problem(SearchSpace({Parameter::choice("a", {"x", "y", "z", "u"})}),
                           {"rate", Direction::maximize, {Limit::parse("wait <= 1")}}, {});
     const auto configuration = [&](const char* value) {
         return problem.space.changed(problem.space.default_configuration(), {{"a", Value(value)}});
     };
-    const auto told = [&](std::uint64_t id, const char* value, double chat, double code, double wait, Validity validity = {}) {
+    const auto told = [&](std::uint64_t id, const char* value, double chat, double code,
+                          double wait, Validity validity = {}) {
         Trial trial{id, configuration(value)};
         trial.outcome = Measurement{{{"rate", {std::sqrt(chat * code)}},
                                      {"rate@chat", {chat}},
@@ -23,7 +26,8 @@ TEST_CASE("to beat: of several workloads the best figure of what passes, each wi
                                     std::move(validity)};
         return trial;
     };
-    std::vector<Trial> trials{told(0, "x", 100, 10, 0.5), told(1, "y", 50, 25, 0.5), told(2, "z", 500, 500, 2)};
+    std::vector<Trial> trials{told(0, "x", 100, 10, 0.5), told(1, "y", 50, 25, 0.5),
+                              told(2, "z", 500, 500, 2)};
     trials.push_back({3, configuration("u")});
     const auto best = to_beat(problem, trials, trials.back());
     REQUIRE(best.has_value());

@@ -23,19 +23,24 @@ using namespace servetune::test;
 
 namespace {
 
-const std::string verdict_engine = toy_engine("  eager: {flag: --eager, bool: true, default: false}\n");
+const std::string verdict_engine =
+    toy_engine("  eager: {flag: --eager, bool: true, default: false}\n");
 
 /// A table of the toy engine, searched wholly, and what all outputs say of it.
 struct Verdicts {
-    explicit Verdicts(const std::string& table, const std::string& more = "",
-                      const std::string& space = "{seqs: {choice: [8, 16, 32]}, eager: false}",
-                      const std::string& objective = "{maximize: total_tokens_per_second}",
-                      const std::string& workloads = "{workload: w, dataset: {kind: random, input_tokens: 8, output_tokens: 8}}") {
+    explicit Verdicts(
+        const std::string& table, const std::string& more = "",
+        const std::string& space = "{seqs: {choice: [8, 16, 32]}, eager: false}",
+        const std::string& objective = "{maximize: total_tokens_per_second}",
+        const std::string& workloads =
+            "{workload: w, dataset: {kind: random, input_tokens: 8, output_tokens: 8}}") {
         folder.write("toy.yaml", verdict_engine);
         folder.write("t.csv", table);
-        const auto file = folder.write("study.yaml", "study: s\nmodel: org/m\nengine: toy\nworkloads: [" + workloads +
-                                                         "]\nobjective: " + objective + "\nspace: " + space + "\nstrategy: exhaustive\n" +
-                                                         more + "evaluator: {replay: {table: t.csv, unmeasured: exclude}}\n");
+        const auto file = folder.write(
+            "study.yaml", "study: s\nmodel: org/m\nengine: toy\nworkloads: [" + workloads +
+                              "]\nobjective: " + objective + "\nspace: " + space +
+                              "\nstrategy: exhaustive\n" + more +
+                              "evaluator: {replay: {table: t.csv, unmeasured: exclude}}\n");
         const StudySetup setup = set_up(load_study(file, Catalogue(folder.path())));
         MemoryJournal journal;
         Study study(*setup.problem, *setup.strategy, journal);
@@ -47,7 +52,8 @@ struct Verdicts {
         CHECK(has(text, "## Conclusion\n\n**" + title));
         CHECK(json["headline"].get<std::string>() == title);
         CHECK(json["reason"].get<std::string>() == headline.reason);
-        CHECK(json["verdict"].get<std::string>() == std::string(name_in(conclusions, result.conclusion)));
+        CHECK(json["verdict"].get<std::string>() ==
+              std::string(name_in(conclusions, result.conclusion)));
     }
 
     TemporaryFolder folder;
@@ -65,14 +71,20 @@ const std::string judged_rates = "seqs,status,total_tokens_per_second,verdict,fi
 TEST_CASE("verdict: rows of one configuration are replicates, whose spread is the noise") {
     const Verdicts study(rates + "8,ok,1000\n16,ok,700\n16,ok,1400\n");
     CHECK(study.result.conclusion == Conclusion::keep_default);
-    CHECK(study.json["noise"]["value"].get<double>() == Approx(std::sqrt(2.0 / 9)));  // the assumed 1 % is contradicted
+    CHECK(study.json["noise"]["value"].get<double>() ==
+          Approx(std::sqrt(2.0 / 9)));  // the assumed 1 % is contradicted
     CHECK(study.json["noise"]["repeated_configurations"] == 1);
     CHECK(has(study.text,
-              "Noise: 47.1 % per measurement (from the repeated measurements of 1 configuration, which contradict the assumed 1 %)."));
+              "Noise: 47.1 % per measurement (from the repeated measurements of 1 configuration, "
+              "which contradict the assumed 1 %)."));
     CHECK_FALSE(has(study.text, "measured once"));
-    CHECK(has(study.text, "The highest figure measured is 1050.00 (seqs = 16), +5.00 % over the default (95 % interval -"));
+    CHECK(has(study.text,
+              "The highest figure measured is 1050.00 (seqs = 16), +5.00 % over the default (95 % "
+              "interval -"));
     CHECK(has(study.text, "): it may be noise."));
-    CHECK(has(study.text, "| setting | total_tokens_per_second | gain | mean TPOT (ms) | mean TTFT (ms) | measured | |"));
+    CHECK(has(study.text,
+              "| setting | total_tokens_per_second | gain | mean TPOT (ms) | mean TTFT (ms) | "
+              "measured | |"));
     CHECK(has(study.text, "| seqs = 16 | 1050.00 | +5.00 % | - | - | 2 |"));
     CHECK(study.json["results"][1]["measurements"] == 2);
 
@@ -87,7 +99,8 @@ TEST_CASE("verdict: rows of one configuration are replicates, whose spread is th
     const Verdicts single(rates + "8,ok,1000\n16,ok,1050\n");
     CHECK(single.result.conclusion == Conclusion::recommended);
     CHECK(single.json["noise"]["value"].get<double>() == Approx(0.01));
-    CHECK(has(single.text, "Noise: 1.0 % per measurement (assumed: every configuration was measured once)."));
+    CHECK(has(single.text,
+              "Noise: 1.0 % per measurement (assumed: every configuration was measured once)."));
     CHECK_FALSE(has(single.text, "| measured | |"));
     // Nothing was measured of the spread, so nothing is stated of it.
     CHECK(has(single.text, "The gain is by one measurement each: there is no interval."));
@@ -95,14 +108,18 @@ TEST_CASE("verdict: rows of one configuration are replicates, whose spread is th
     CHECK_FALSE(has(single.text, "95 % interval"));
     CHECK_FALSE(has(single.text, "The probability that"));
     CHECK(single.json["recommended"]["gain"]["value"].get<double>() == Approx(0.05));
-    for (const char* unknown : {"low", "high", "p_best"}) CHECK(single.json["recommended"]["gain"][unknown].is_null());
+    for (const char* unknown : {"low", "high", "p_best"})
+        CHECK(single.json["recommended"]["gain"][unknown].is_null());
 }
 
-TEST_CASE("verdict: a configuration whose runs spread more than all others is not believed by the others' spread") {
+TEST_CASE(
+    "verdict: a configuration whose runs spread more than all others is not believed by the "
+    "others' spread") {
     std::vector<Trial> history;
     for (std::int64_t seqs = 0; seqs < 61; ++seqs) {
         history.push_back({history.size(), Configuration({{"seqs", seqs}})});
-        history.back().outcome = Measurement{{{"total_tokens_per_second", seqs == 60 ? Metric{1200, 500, 2} : Metric{1000, 1, 2}}}};
+        history.back().outcome = Measurement{
+            {{"total_tokens_per_second", seqs == 60 ? Metric{1200, 500, 2} : Metric{1000, 1, 2}}}};
     }
     const Standings standings(history, {}, {});
     const double pooled = standings.noise();
@@ -114,17 +131,26 @@ TEST_CASE("verdict: a configuration whose runs spread more than all others is no
     CHECK(standings.all().back().estimate().replicates == 2);
 }
 
-TEST_CASE("verdict: replicates of workloads give the combined figure its error, and journals keep their number") {
-    const auto part = [](const char* name, double weight, Metric metric) { return WorkloadMetrics{name, weight, {{"rate", metric}}}; };
-    const Metric both = combined({part("a", 1, {100, 10, 2}), part("b", 1, {400, 20, 3})}).at("rate");
+TEST_CASE(
+    "verdict: replicates of workloads give the combined figure its error, and journals keep their "
+    "number") {
+    const auto part = [](const char* name, double weight, Metric metric) {
+        return WorkloadMetrics{name, weight, {{"rate", metric}}};
+    };
+    const Metric both =
+        combined({part("a", 1, {100, 10, 2}), part("b", 1, {400, 20, 3})}).at("rate");
     CHECK(both.value == Approx(200));
     CHECK(both.replicates == 2);
     CHECK(*both.standard_error / both.value == Approx(std::hypot(0.5 * 0.1, 0.5 * 0.05)));
     // The other workload was measured once: as noisy as the first.
-    const Metric half = combined({part("a", 1, {100, 10, 2}), part("b", 1, {400, {}, 1})}).at("rate");
-    CHECK(*half.standard_error / half.value == Approx(std::hypot(0.5 * 0.1, 0.5 * 0.1 * std::sqrt(2.0))));
+    const Metric half =
+        combined({part("a", 1, {100, 10, 2}), part("b", 1, {400, {}, 1})}).at("rate");
+    CHECK(*half.standard_error / half.value ==
+          Approx(std::hypot(0.5 * 0.1, 0.5 * 0.1 * std::sqrt(2.0))));
     // An error within one run says nothing of replicates.
-    CHECK_FALSE(combined({part("a", 1, {100, 10, 1}), part("b", 1, {400, 20, 1})}).at("rate").standard_error);
+    CHECK_FALSE(combined({part("a", 1, {100, 10, 1}), part("b", 1, {400, 20, 1})})
+                    .at("rate")
+                    .standard_error);
 
     const Outcome told = Measurement{{{"rate", {1050, 350, 2}}, {"once", {3, 0.5}}}};
     CHECK(outcome_from_json(json_of(told)) == told);
@@ -136,7 +162,8 @@ TEST_CASE("verdict: replicates of workloads give the combined figure its error, 
     ReplayEvaluator noisy(table, space, {{}, 0.05});
     double squares = 0;
     for (std::uint64_t seed = 0; seed < 2000; ++seed) {
-        const auto outcome = std::get<Measurement>(noisy.evaluate(space.default_configuration(), {0, seed, "", {}}));
+        const auto outcome =
+            std::get<Measurement>(noisy.evaluate(space.default_configuration(), {0, seed, "", {}}));
         const Metric& metric = outcome.metrics.at("total_tokens_per_second");
         CHECK(metric.replicates == 2);
         squares += std::pow(metric.value / 100 - 1, 2);
@@ -155,7 +182,8 @@ TEST_CASE("verdict: figures for people") {
     CHECK(short_number_text(2000) == "2000");
     CHECK(short_number_text(1e300) == "1e+300");
     CHECK(short_number_text(-0.5) == "-0.5");
-    CHECK(Limit::parse("time_to_first_token_p95_seconds <= 2").readable() == "time_to_first_token_p95_seconds <= 2000 ms");
+    CHECK(Limit::parse("time_to_first_token_p95_seconds <= 2").readable() ==
+          "time_to_first_token_p95_seconds <= 2000 ms");
     CHECK(Limit::parse("success_ratio >= 0.99").broken_text({{"success_ratio", {0.98999}}}) ==
           "limit success_ratio >= 0.99 broken: 0.98999");
     CHECK(Limit::parse("success_ratio >= 0.99").broken_text({{"success_ratio", {0.99}}}).empty());
@@ -166,11 +194,14 @@ TEST_CASE("verdict: a broken limit names the workload and its own figure, in eve
     const std::string workloads =
         "{workload: chat, dataset: {kind: random, input_tokens: 8, output_tokens: 8}},"
         "{workload: long, dataset: {kind: random, input_tokens: 80, output_tokens: 8}}";
-    const std::string objective = "{maximize: total_tokens_per_second, limits: [\"" + metric + " <= 2\"]}";
+    const std::string objective =
+        "{maximize: total_tokens_per_second, limits: [\"" + metric + " <= 2\"]}";
     const std::string head = "seqs,workload,status,total_tokens_per_second," + metric + "\n";
     const std::string space = "{seqs: {choice: [8, 16]}, eager: false}";
-    const Verdicts study(head + "8,chat,ok,100,0.2\n8,long,ok,100,1.5\n16,chat,ok,150,0.21847\n16,long,ok,150,2.4307\n", "", space,
-                         objective, workloads);
+    const Verdicts study(
+        head +
+            "8,chat,ok,100,0.2\n8,long,ok,100,1.5\n16,chat,ok,150,0.21847\n16,long,ok,150,2.4307\n",
+        "", space, objective, workloads);
     CHECK(study.result.conclusion == Conclusion::keep_default);
     const std::string reason = "limit " + metric + " <= 2000 ms broken: 2430.7 ms on long";
     REQUIRE(study.json["refused"].size() == 1);
@@ -181,66 +212,84 @@ TEST_CASE("verdict: a broken limit names the workload and its own figure, in eve
     CHECK(has(study.text, "| chat 200.00; long 1500.00 | "));
     CHECK(study.json["limits"][0] == nlohmann::json{{"metric", metric}, {"at_most", 2}});
     CHECK(study.json["results"][1]["broken"][0] ==
-          nlohmann::json{{"metric", metric}, {"workload", "long"}, {"at_most", 2}, {"value", 2.4307}});
+          nlohmann::json{
+              {"metric", metric}, {"workload", "long"}, {"at_most", 2}, {"value", 2.4307}});
     CHECK(study.json["results"][1]["metrics"][metric + "@chat"] == 0.21847);
     CHECK(study.json["results"][0]["broken"].empty());
 
     // The default fails: there is no gain, and nobody states one.
-    const Verdicts failing(head + "8,chat,ok,100,0.2\n8,long,ok,100,2.5\n16,chat,ok,90,0.2\n16,long,ok,90,1\n", "", space, objective,
-                           workloads);
+    const Verdicts failing(
+        head + "8,chat,ok,100,0.2\n8,long,ok,100,2.5\n16,chat,ok,90,0.2\n16,long,ok,90,1\n", "",
+        space, objective, workloads);
     CHECK(failing.result.conclusion == Conclusion::recommended);
     CHECK(failing.headline.title == "Recommended: the best that passes");
     CHECK(failing.headline.reason ==
-          "The default itself does not pass (limit " + metric + " <= 2000 ms broken: 2500 ms on long), so there is no gain to state.");
+          "The default itself does not pass (limit " + metric +
+              " <= 2000 ms broken: 2500 ms on long), so there is no gain to state.");
     CHECK(failing.json["recommended"]["gain"].is_null());
     CHECK_FALSE(has(failing.text, "+0.00 % over the default"));
 }
 
 TEST_CASE("verdict: what rests on a disturbed machine is inconclusive") {
     // The default alone.
-    const Verdicts base(judged_rates + "8,ok,1000,suspect,cpu_shared\n16,ok,1500,sound,\n32,ok,1400,sound,\n");
+    const Verdicts base(judged_rates +
+                        "8,ok,1000,suspect,cpu_shared\n16,ok,1500,sound,\n32,ok,1400,sound,\n");
     CHECK(base.result.conclusion == Conclusion::inconclusive);
     CHECK(base.result.doubt == Doubt::default_disturbed);
     CHECK(base.result.keep_default);
-    CHECK(base.headline.reason == "The measurements of the default were disturbed (cpu_shared); 1 of 3 results were disturbed.");
-    CHECK(base.headline.advice == "Keep the default for now; run the study again, in a new folder, while nothing else uses the machine.");
+    CHECK(base.headline.reason ==
+          "The measurements of the default were disturbed (cpu_shared); 1 of 3 results were "
+          "disturbed.");
+    CHECK(base.headline.advice ==
+          "Keep the default for now; run the study again, in a new folder, while nothing else uses "
+          "the machine.");
     CHECK(base.headline.command == "toy org/m");
     CHECK(base.json["recommended"]["command"] == "toy org/m");
     CHECK(base.json["recommended"]["gain"].is_null());
     CHECK_FALSE(has(base.text, "**recommended**"));
     // The winner alone.
-    const Verdicts winner(judged_rates + "8,ok,1000,sound,\n16,ok,1500,suspect,gpu_throttled\n32,ok,900,sound,\n");
+    const Verdicts winner(judged_rates +
+                          "8,ok,1000,sound,\n16,ok,1500,suspect,gpu_throttled\n32,ok,900,sound,\n");
     CHECK(winner.result.doubt == Doubt::winner_disturbed);
     CHECK(winner.headline.reason ==
-          "The measurements of the best configuration were disturbed (gpu_throttled); 1 of 3 results were disturbed.");
+          "The measurements of the best configuration were disturbed (gpu_throttled); 1 of 3 "
+          "results were disturbed.");
     CHECK_FALSE(has(winner.headline.advice, "nothing else uses"));
     // A loser alone: it decides nothing.
-    const Verdicts loser(judged_rates + "8,ok,1000,sound,\n16,ok,1500,sound,\n32,ok,900,suspect,cpu_shared\n");
+    const Verdicts loser(judged_rates +
+                         "8,ok,1000,sound,\n16,ok,1500,sound,\n32,ok,900,suspect,cpu_shared\n");
     CHECK(loser.result.conclusion == Conclusion::recommended);
     // The default was measured in peace, all else under load.
     std::string table = judged_rates + "8,ok,1000,sound,\n";
-    for (int seqs = 9; seqs < 20; ++seqs) table += std::to_string(seqs) + ",ok,800,suspect,cpu_shared\n";
+    for (int seqs = 9; seqs < 20; ++seqs)
+        table += std::to_string(seqs) + ",ok,800,suspect,cpu_shared\n";
     const Verdicts most(table, "", "{seqs: {int: {low: 8, high: 20}, default: 8}, eager: false}");
     CHECK(most.result.doubt == Doubt::most_unreliable);
-    CHECK(most.headline.reason == "Hardly any result can be relied on; 11 of 12 results were disturbed.");
+    CHECK(most.headline.reason ==
+          "Hardly any result can be relied on; 11 of 12 results were disturbed.");
     // Suspected by the audit, but not disturbed.
     const Verdicts suspect(judged_rates + "8,ok,1000,suspect,chunks\n16,ok,1500,suspect,chunks\n");
     CHECK(suspect.result.conclusion == Conclusion::recommended);
     // Unsound: of the default alone, and of all.
     const Verdicts unsound(judged_rates + "8,ok,1000,unsound,physics\n16,ok,1500,sound,\n");
     CHECK(unsound.result.doubt == Doubt::default_unsound);
-    CHECK(has(unsound.headline.reason, "The default's measurement cannot be believed (unsound measurement: physics"));
-    const Verdicts nothing(judged_rates + "8,ok,1000,unsound,physics\n16,ok,1500,unsound,physics\n");
+    CHECK(has(unsound.headline.reason,
+              "The default's measurement cannot be believed (unsound measurement: physics"));
+    const Verdicts nothing(judged_rates +
+                           "8,ok,1000,unsound,physics\n16,ok,1500,unsound,physics\n");
     CHECK(nothing.result.conclusion == Conclusion::inconclusive);
     CHECK(nothing.headline.command == "toy org/m");
     CHECK_FALSE(nothing.result.best);
     // Who does not enforce the audit has decided to believe.
-    const Verdicts believed(judged_rates + "8,ok,1000,suspect,cpu_shared\n16,ok,1500,suspect,cpu_shared\n", "audit: report\n");
+    const Verdicts believed(
+        judged_rates + "8,ok,1000,suspect,cpu_shared\n16,ok,1500,suspect,cpu_shared\n",
+        "audit: report\n");
     CHECK(believed.result.conclusion == Conclusion::recommended);
 }
 
 TEST_CASE("verdict: what is found twice of one measurement is one in the report's audit") {
-    const Verdicts study(judged_rates + "8,ok,1000,suspect,client client chunks\n16,ok,1500,suspect,client\n");
+    const Verdicts study(judged_rates +
+                         "8,ok,1000,suspect,client client chunks\n16,ok,1500,suspect,client\n");
     const std::size_t of_client = study.json["audit"][0]["findings"].size();
     CHECK(of_client == 3);
     CHECK(has(study.text, "- suspect, 2 measurements: client; first"));
@@ -251,69 +300,88 @@ TEST_CASE("verdict: what is found twice of one measurement is one in the report'
 TEST_CASE("verdict: each disturbance has its own remedy") {
     std::set<std::string> remedies;
     for (const std::string_view id : disturbances) {
-        const Verdicts one(judged_rates + "8,ok,1000,suspect," + std::string(id) + "\n16,ok,1500,sound,\n32,ok,1400,sound,\n");
+        const Verdicts one(judged_rates + "8,ok,1000,suspect," + std::string(id) +
+                           "\n16,ok,1500,sound,\n32,ok,1400,sound,\n");
         INFO(id << ": " << one.headline.advice);
         REQUIRE(one.result.doubt == Doubt::default_disturbed);
-        const std::string begin = "Keep the default for now; run the study again, in a new folder, ";
+        const std::string begin =
+            "Keep the default for now; run the study again, in a new folder, ";
         REQUIRE(one.headline.advice.starts_with(begin));
         CHECK(one.headline.advice.size() > begin.size() + 10);
-        CHECK(has(one.headline.advice, "while nothing else uses the machine") == id.ends_with("_shared"));
+        CHECK(has(one.headline.advice, "while nothing else uses the machine") ==
+              id.ends_with("_shared"));
         remedies.insert(one.headline.advice);
     }
-    CHECK(remedies.size() == disturbances.size() - 1);  // of a GPU and of a CPU that others use it is the same
-    const Verdicts hot(judged_rates + "8,ok,1000,suspect,gpu_throttled\n16,ok,1500,sound,\n32,ok,1400,sound,\n");
+    CHECK(remedies.size() ==
+          disturbances.size() - 1);  // of a GPU and of a CPU that others use it is the same
+    const Verdicts hot(judged_rates +
+                       "8,ok,1000,suspect,gpu_throttled\n16,ok,1500,sound,\n32,ok,1400,sound,\n");
     CHECK(has(hot.headline.advice, "heat"));
 }
 
 TEST_CASE("verdict: the disturbances are what the machine's watch and its document name") {
     const std::string source = SERVETUNE_SOURCE;
     const std::set<std::string, std::less<>> known(disturbances.begin(), disturbances.end());
-    const std::string watch = read_file(source + "/src/host/machine_watch.cpp") + read_file(source + "/src/load/audit.cpp");
+    const std::string watch = read_file(source + "/src/host/machine_watch.cpp") +
+                              read_file(source + "/src/load/audit.cpp");
     const std::string document = read_file(source + "/docs/explanation/measuring.md");
     static const std::regex id(R"rx("((?:gpu|cpu|client)_[a-z]+)",)rx");
     static const std::regex row(R"rx(\n\| `((?:gpu|cpu|client)_[a-z]+)` \|)rx");
     std::set<std::string, std::less<>> found;
-    for (std::sregex_iterator at(watch.begin(), watch.end(), id), end; at != end; ++at) found.insert((*at)[1]);
+    for (std::sregex_iterator at(watch.begin(), watch.end(), id), end; at != end; ++at)
+        found.insert((*at)[1]);
     CHECK(found == known);
     found.clear();
-    for (std::sregex_iterator at(document.begin(), document.end(), row), end; at != end; ++at) found.insert((*at)[1]);
+    for (std::sregex_iterator at(document.begin(), document.end(), row), end; at != end; ++at)
+        found.insert((*at)[1]);
     CHECK(found == known);
 }
 
-TEST_CASE("verdict: an interval that says otherwise than the verdict is stated beside the one that decides") {
+TEST_CASE(
+    "verdict: an interval that says otherwise than the verdict is stated beside the one that "
+    "decides") {
     Gain gain{0.53, 0.25, 0.87};
     CHECK_FALSE(has(with_interval(gain), "decides"));
     gain.proven = -0.04;  // three rounds: Student's t has two degrees of freedom
     CHECK(has(with_interval(gain), "; the 99 % interval, which decides, begins at -4"));
     gain.low = -0.2;
     CHECK_FALSE(has(with_interval(gain), "decides"));
-    gain.proven = 0.1;  // a row whose two measurements are far apart, in a table that has little noise
-    CHECK(has(with_interval(gain), "; by the noise of all results, which decides, it begins at +10"));
+    gain.proven =
+        0.1;  // a row whose two measurements are far apart, in a table that has little noise
+    CHECK(
+        has(with_interval(gain), "; by the noise of all results, which decides, it begins at +10"));
 }
 
 TEST_CASE("verdict: what a smaller command gives away is said, with its interval") {
     const std::string head = "seqs,eager,status,total_tokens_per_second\n";
     const std::string space = "{seqs: {choice: [8, 16]}, eager: {choice: [false, true]}}";
-    const Verdicts study(head + "8,false,ok,1000\n16,false,ok,1200\n16,true,ok,1206\n8,true,ok,1000\n", "", space);
+    const Verdicts study(
+        head + "8,false,ok,1000\n16,false,ok,1200\n16,true,ok,1206\n8,true,ok,1000\n", "", space);
     CHECK(study.result.conclusion == Conclusion::recommended);
     REQUIRE(study.result.given_away);
     CHECK(study.result.given_away->value == Approx(0.005));
     CHECK(study.result.given_away->low < 0);
     CHECK(study.json["given_away"]["value"].get<double>() == Approx(0.005));
     CHECK(has(study.text,
-              "The highest figure measured is 1206.00 (eager = true, seqs = 16), +0.50 % over the recommended one (one measurement each: "
+              "The highest figure measured is 1206.00 (eager = true, seqs = 16), +0.50 % over the "
+              "recommended one (one measurement each: "
               "no interval"));
-    CHECK(
-        has(study.text, "): less than the 1 % that a change is worth, so the smaller command is recommended. That is what it gives away."));
-    const Verdicts times("seqs,eager,status,latency_mean_seconds\n8,false,ok,1\n16,false,ok,0.8\n16,true,ok,0.796\n8,true,ok,1\n", "",
-                         space, "{minimize: latency_mean_seconds}");
+    CHECK(has(study.text,
+              "): less than the 1 % that a change is worth, so the smaller command is recommended. "
+              "That is what it gives away."));
+    const Verdicts times(
+        "seqs,eager,status,latency_mean_seconds\n8,false,ok,1\n16,false,ok,0.8\n16,true,ok,0."
+        "796\n8,true,ok,1\n",
+        "", space, "{minimize: latency_mean_seconds}");
     CHECK(has(times.text, "The lowest figure measured is 796"));
     // More than min_gain, and not to be told from noise.
-    const Verdicts noisy(head + "8,false,ok,1000\n16,false,ok,1200\n16,true,ok,1220\n8,true,ok,1000\n", "", space);
+    const Verdicts noisy(
+        head + "8,false,ok,1000\n16,false,ok,1200\n16,true,ok,1220\n8,true,ok,1000\n", "", space);
     CHECK(noisy.result.given_away->value == Approx(1220.0 / 1200 - 1));
     CHECK(has(noisy.text, "): it may be noise, so the smaller command is recommended."));
     // Nothing is.
-    const Verdicts none(head + "8,false,ok,1000\n16,false,ok,1200\n16,true,ok,1100\n8,true,ok,1000\n", "", space);
+    const Verdicts none(
+        head + "8,false,ok,1000\n16,false,ok,1200\n16,true,ok,1100\n8,true,ok,1000\n", "", space);
     CHECK_FALSE(none.result.given_away);
     CHECK(none.json["given_away"].is_null());
     CHECK(none.headline.given_away.empty());
@@ -324,39 +392,48 @@ TEST_CASE("verdict: the largest proven gain wins, not the best average of one lu
     const std::string space = "{seqs: {choice: [8, 16]}, eager: {choice: [false, true]}}";
     const auto rows = [](const std::string& configuration, std::initializer_list<int> values) {
         std::string text;
-        for (const int value : values) text += configuration + ",ok," + std::to_string(value) + "\n";
+        for (const int value : values)
+            text += configuration + ",ok," + std::to_string(value) + "\n";
         return text;
     };
     // With 3 % noise one run at +15 % proves less than five at +14 %.
-    const std::string proven = head + rows("8,false", {970, 1030, 1000, 985, 1015}) + rows("16,false", {1110, 1170, 1140, 1125, 1155});
+    const std::string proven = head + rows("8,false", {970, 1030, 1000, 985, 1015}) +
+                               rows("16,false", {1110, 1170, 1140, 1125, 1155});
     const Verdicts lucky(proven + "8,true,ok,1150\n", "noise_cv: 3%\n", space);
     CHECK(lucky.result.conclusion == Conclusion::recommended);
     CHECK(lucky.result.recommended.number("seqs") == 16);
     CHECK(lucky.result.best != lucky.result.recommended);
-    CHECK(has(lucky.headline.given_away, ", so the configuration with the larger proven gain is recommended."));
+    CHECK(has(lucky.headline.given_away,
+              ", so the configuration with the larger proven gain is recommended."));
     // A single run does not stand for less of a command, as many runs do.
-    const std::string large = head + rows("8,false", {970, 1030, 1000, 985, 1015}) + rows("16,true", {1140, 1200, 1170, 1155, 1185});
+    const std::string large = head + rows("8,false", {970, 1030, 1000, 985, 1015}) +
+                              rows("16,true", {1140, 1200, 1170, 1155, 1185});
     const Verdicts single(large + "16,false,ok,1150\n", "noise_cv: 3%\n", space);
     CHECK(single.result.best == single.result.recommended);
-    const Verdicts measured(large + rows("16,false", {1130, 1190, 1160, 1145, 1175}), "noise_cv: 3%\n", space);
+    const Verdicts measured(large + rows("16,false", {1130, 1190, 1160, 1145, 1175}),
+                            "noise_cv: 3%\n", space);
     CHECK(measured.result.best != measured.result.recommended);
     CHECK(has(measured.headline.given_away, "so the smaller command is recommended"));
 }
 
-TEST_CASE("verdict: what only one lucky run of the search puts above the recommended one gives nothing away") {
+TEST_CASE(
+    "verdict: what only one lucky run of the search puts above the recommended one gives nothing "
+    "away") {
     // Of the rounds after the search; 16 is best by its mean, and 1 % slower in every round.
     const TemporaryFolder folder;
     folder.write("toy.yaml", verdict_engine);
-    const auto file = folder.write("study.yaml",
-                                   "study: s\nmodel: org/m\nengine: toy\nworkloads: [{workload: w, dataset: {kind: random, "
-                                   "input_tokens: 8, output_tokens: 8}}]\nobjective: {maximize: total_tokens_per_second}\n"
-                                   "space: {seqs: {choice: [8, 16, 32]}, eager: false}\nevaluator: {command: [./measure]}\n");
+    const auto file = folder.write(
+        "study.yaml",
+        "study: s\nmodel: org/m\nengine: toy\nworkloads: [{workload: w, dataset: {kind: random, "
+        "input_tokens: 8, output_tokens: 8}}]\nobjective: {maximize: total_tokens_per_second}\n"
+        "space: {seqs: {choice: [8, 16, 32]}, eager: false}\nevaluator: {command: [./measure]}\n");
     const StudySetup setup = set_up(load_study(file, Catalogue(folder.path())));
     std::vector<Trial> trials;
     const auto add = [&](std::int64_t seqs, double rate, const std::string& why) {
         Configuration configuration = setup.problem->space.default_configuration();
         for (std::size_t i = 0; i < configuration.entries().size(); ++i)
-            if (configuration.entries()[i].first == "seqs") configuration = configuration.with(i, seqs);
+            if (configuration.entries()[i].first == "seqs")
+                configuration = configuration.with(i, seqs);
         Trial trial{trials.size(), std::move(configuration)};
         trial.why = why;
         trial.outcome = Measurement{{{"total_tokens_per_second", {rate}}}};
@@ -366,7 +443,8 @@ TEST_CASE("verdict: what only one lucky run of the search puts above the recomme
     add(16, 2000, "");
     add(32, 1204, "");
     for (const double noise : {0.0, 1.0, -1.0, 2.0})
-        for (const auto& [seqs, rate] : {std::pair{8, 1000.0}, std::pair{16, 1190.0}, std::pair{32, 1204.0}})
+        for (const auto& [seqs, rate] :
+             {std::pair{8, 1000.0}, std::pair{16, 1190.0}, std::pair{32, 1204.0}})
             add(seqs, rate + noise, std::string(confirmation_words) + "x");
     const Headline headline = headline_of(setup, trials);
     const auto json = nlohmann::json::parse(json_report(setup, trials, "strategy_finished"));
@@ -378,33 +456,42 @@ TEST_CASE("verdict: what only one lucky run of the search puts above the recomme
 }
 
 TEST_CASE("verdict: nothing measured, nothing passing") {
-    const Verdicts broken("seqs,status,total_tokens_per_second,message\n8,out_of_memory,,no room\n16,out_of_memory,,no room\n32,ok,-1,\n");
+    const Verdicts broken(
+        "seqs,status,total_tokens_per_second,message\n8,out_of_memory,,no "
+        "room\n16,out_of_memory,,no room\n32,ok,-1,\n");
     CHECK(broken.result.conclusion == Conclusion::nothing_passes);
-    CHECK(
-        broken.headline.reason ==
-        "No measured configuration passes. The audit refuses 1 measurement, for order; total tokens/s = -1; no count, rate or duration is "
-        "negative; impossible: the tool counted wrong, or the figure was changed. 2 trials failed, out_of_memory: no room.");
+    CHECK(broken.headline.reason ==
+          "No measured configuration passes. The audit refuses 1 measurement, for order; total "
+          "tokens/s = -1; no count, rate or duration is "
+          "negative; impossible: the tool counted wrong, or the figure was changed. 2 trials "
+          "failed, out_of_memory: no room.");
     CHECK(broken.headline.command.empty());
     CHECK(broken.json["recommended"].is_null());
     CHECK(has(broken.text, "**Nothing can be recommended.** No measured configuration passes."));
 }
 
-TEST_CASE("recommend: a default whose measurement is unsound is kept, one that breaks a limit is not") {
+TEST_CASE(
+    "recommend: a default whose measurement is unsound is kept, one that breaks a limit is not") {
     Problem problem(SearchSpace({Parameter::choice("a", {"x", "y"})}),
-                    Objective{"rate", Direction::maximize, {Limit::parse("success_ratio >= 0.99")}}, Decision{});
+                    Objective{"rate", Direction::maximize, {Limit::parse("success_ratio >= 0.99")}},
+                    Decision{});
     problem.replicates_inform = false;
-    const auto told = [&](std::uint64_t id, const char* a, double rate, double success, Verdict verdict) {
+    const auto told = [&](std::uint64_t id, const char* a, double rate, double success,
+                          Verdict verdict) {
         Trial trial{id, problem.space.completed({{"a", a}})};
-        trial.outcome = Measurement{{{"rate", {rate}}, {"success_ratio", {success}}}, {verdict, {}}};
+        trial.outcome =
+            Measurement{{{"rate", {rate}}, {"success_ratio", {success}}}, {verdict, {}}};
         return trial;
     };
-    const std::vector<Trial> unsound{told(0, "x", 100, 1, Verdict::unsound), told(1, "y", 50, 1, Verdict::sound)};
+    const std::vector<Trial> unsound{told(0, "x", 100, 1, Verdict::unsound),
+                                     told(1, "y", 50, 1, Verdict::sound)};
     const Recommendation kept = recommend(problem, unsound);
     CHECK(kept.default_unsound);
     CHECK(kept.keep_default);
     CHECK(kept.recommended == problem.space.default_configuration());
     CHECK(kept.best == problem.space.completed({{"a", "y"}}));
-    const std::vector<Trial> failing{told(0, "x", 100, 0.5, Verdict::unsound), told(1, "y", 50, 1, Verdict::sound)};
+    const std::vector<Trial> failing{told(0, "x", 100, 0.5, Verdict::unsound),
+                                     told(1, "y", 50, 1, Verdict::sound)};
     CHECK_FALSE(recommend(problem, failing).default_unsound);
     CHECK_FALSE(recommend(problem, failing).keep_default);
 }

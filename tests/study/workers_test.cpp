@@ -32,7 +32,8 @@ public:
     using Rate = std::function<double(int at_once)>;
     PartOfMachine(Machine& machine, Rate rate) : machine_(machine), rate_(std::move(rate)) {}
 
-    Outcome evaluate(const Configuration& configuration, const EvaluationContext& context) override {
+    Outcome evaluate(const Configuration& configuration,
+                     const EvaluationContext& context) override {
         if (++calls_ > 1) machine_.overlapped = true;  // one at a time
         const int at_once = ++machine_.at_once;
         int most = machine_.most_at_once;
@@ -65,13 +66,15 @@ private:
 struct Parallel {
     explicit Parallel(
         std::size_t workers, const PartOfMachine::Rate& rate = [](int) { return 1.0; }) {
-        for (std::size_t i = 0; i < workers; ++i) parts.push_back(std::make_unique<PartOfMachine>(machine, rate));
+        for (std::size_t i = 0; i < workers; ++i)
+            parts.push_back(std::make_unique<PartOfMachine>(machine, rate));
     }
     Summary run(std::size_t trials, const std::stop_token& stop = {}) {
         std::vector<Evaluator*> evaluators;
         for (const auto& part : parts) evaluators.push_back(part.get());
         study = std::make_unique<Study>(problem, strategy, journal);
-        return WorkersRun(*study, evaluators, Budget{.trials = trials}, nullptr, [this](const std::string& line) { said += line + "\n"; })
+        return WorkersRun(*study, evaluators, Budget{.trials = trials}, nullptr,
+                          [this](const std::string& line) { said += line + "\n"; })
             .run(stop);
     }
 
@@ -103,7 +106,8 @@ TEST_CASE("workers: as many trials at once as there are evaluators, each told, n
     CHECK(summary.reason == StopReason::trials_spent);
     CHECK(parallel.machine.most_at_once == 4);
     CHECK(parallel.study->told_in_search() == 40);
-    CHECK(parallel.said.find("the figure of worker 1 changes by 0 % when the others run too, within noise (3.6 %); 4 trials at once") == 0);
+    CHECK(parallel.said.find("the figure of worker 1 changes by 0 % when the others run too, "
+                             "within noise (3.6 %); 4 trials at once") == 0);
     int measured = 0;
     for (const auto& part : parallel.parts) {
         CHECK(part->measured >= 5);
@@ -115,22 +119,29 @@ TEST_CASE("workers: as many trials at once as there are evaluators, each told, n
     for (const Trial& trial : parallel.journal.trials()) CHECK(trial.told());
 }
 
-TEST_CASE("workers: neighbours that slow each other down are measured one at a time, and their figures do not count") {
+TEST_CASE(
+    "workers: neighbours that slow each other down are measured one at a time, and their figures "
+    "do not count") {
     Parallel parallel(3, [](int at_once) { return at_once > 1 ? 0.8 : 1.0; });
     const Summary summary = parallel.run(12);
     CHECK(summary.reason == StopReason::trials_spent);
-    CHECK(parallel.said.find("changes by -20 % when the others run too, beyond noise (3.6 %); one trial at a time from here") !=
-          std::string::npos);
+    CHECK(parallel.said.find("changes by -20 % when the others run too, beyond noise (3.6 %); one "
+                             "trial at a time from here") != std::string::npos);
     std::size_t not_counted = 0;
     for (const Trial& trial : parallel.study->trials()) {
-        if (const Failure* failure = trial.failure()) not_counted += failure->kind == FailureKind::infrastructure ? 1 : 0;
-        else CHECK(trial.measurement()->metrics.at(metric).value == Approx(TuningTask().truth(trial.configuration)));
+        if (const Failure* failure = trial.failure())
+            not_counted += failure->kind == FailureKind::infrastructure ? 1 : 0;
+        else
+            CHECK(trial.measurement()->metrics.at(metric).value ==
+                  Approx(TuningTask().truth(trial.configuration)));
     }
     CHECK(not_counted == 3);
     CHECK(parallel.parts[1]->measured == 1);
     CHECK(summary.recommendation.default_passes);
 
-    Parallel again(3, [](int at_once) { return at_once > 1 ? 0.8 : 1.0; });  // a study that goes on does not check again
+    Parallel again(3, [](int at_once) {
+        return at_once > 1 ? 0.8 : 1.0;
+    });  // a study that goes on does not check again
     take_over(again, parallel.journal.trials());
     again.run(16);
     CHECK(again.parts[1]->measured == 0);
@@ -141,7 +152,9 @@ TEST_CASE("workers: one that differs from the others gets no further trial") {
     Parallel parallel(4);
     parallel.parts[2] = std::make_unique<PartOfMachine>(parallel.machine, [](int) { return 0.93; });
     CHECK(parallel.run(30).reason == StopReason::trials_spent);
-    CHECK(parallel.said.find("worker 3 differs from the others by -7 %: it gets no further trial") != std::string::npos);
+    CHECK(
+        parallel.said.find("worker 3 differs from the others by -7 %: it gets no further trial") !=
+        std::string::npos);
     CHECK(parallel.said.find("within noise (3.6 %); 3 trials at once") != std::string::npos);
     CHECK(parallel.parts[2]->measured == 1);
     CHECK(parallel.parts[3]->measured > 3);
@@ -179,7 +192,9 @@ TEST_CASE("workers: a check that was interrupted is made again, and its figures 
     CHECK(again.run(20).reason == StopReason::trials_spent);
     CHECK(again.study->trials()[2].failure() != nullptr);
     CHECK(again.said.find("within noise") != std::string::npos);
-    for (std::size_t id = 4; id < 7; ++id) CHECK(again.study->trials()[id].configuration == again.problem.space.default_configuration());
+    for (std::size_t id = 4; id < 7; ++id)
+        CHECK(again.study->trials()[id].configuration ==
+              again.problem.space.default_configuration());
     CHECK(again.machine.most_at_once == 3);
 }
 
@@ -189,14 +204,18 @@ TEST_CASE("workers: a check that came to nothing spends no budget, however often
     std::vector<Trial> trials = whole.journal.trials();
     REQUIRE(trials.size() == 4);
     for (std::size_t id = 1; id < 4; ++id) trials[id].outcome = {};  // killed in the check
-    for (std::uint64_t id = 4; id < 9; ++id) {                       // and twice more, the last time before the third was asked
+    for (std::uint64_t id = 4; id < 9;
+         ++id) {  // and twice more, the last time before the third was asked
         trials.push_back(trials[1 + (id - 1) % 3]);
         trials.back().id = id;
     }
     const auto measured_of = [](const Parallel& run) {  // what a configuration gave, or failed with
         std::size_t count = 0;
         for (const Trial& trial : run.study->trials())
-            count += trial.measurement() != nullptr || (trial.told() && teaches(trial.failure()->kind)) ? 1 : 0;
+            count +=
+                trial.measurement() != nullptr || (trial.told() && teaches(trial.failure()->kind))
+                    ? 1
+                    : 0;
         return count;
     };
     Parallel again(3);
@@ -215,13 +234,17 @@ TEST_CASE("workers: a check that came to nothing spends no budget, however often
     CHECK(one.run(9).reason == StopReason::trials_spent);
     CHECK(measured_of(one) == 9);
     CHECK(one.parts[0]->measured == 8);
-    Parallel disturbed(3, [](int at_once) { return at_once > 1 ? 0.8 : 1.0; });  // figures of a check that do not count
+    Parallel disturbed(3, [](int at_once) {
+        return at_once > 1 ? 0.8 : 1.0;
+    });  // figures of a check that do not count
     CHECK(disturbed.run(12).reason == StopReason::trials_spent);
     CHECK(measured_of(disturbed) == 12);
     CHECK(disturbed.study->trials().size() == 15);
 }
 
-TEST_CASE("workers: without a check there is one trial at a time: too few trials, or a default that gives no figure") {
+TEST_CASE(
+    "workers: without a check there is one trial at a time: too few trials, or a default that "
+    "gives no figure") {
     Parallel few(4);
     CHECK(few.run(4).reason == StopReason::trials_spent);
     CHECK(few.said.find("too few trials are left") == 0);
@@ -229,11 +252,13 @@ TEST_CASE("workers: without a check there is one trial at a time: too few trials
     CHECK(few.study->told_in_search() == 4);
     Parallel failing(2, [](int) { return -1.0; });
     CHECK(failing.run(9).reason == StopReason::trials_spent);
-    CHECK(failing.said.find("which gave no sound figure above 0: one trial at a time") != std::string::npos);
+    CHECK(failing.said.find("which gave no sound figure above 0: one trial at a time") !=
+          std::string::npos);
     CHECK(failing.machine.most_at_once == 1);
 }
 
-TEST_CASE("workers: an evaluator that cannot go on ends the run, and what the others measured is kept") {
+TEST_CASE(
+    "workers: an evaluator that cannot go on ends the run, and what the others measured is kept") {
     Parallel parallel(3);
     parallel.parts[1]->throws_at = 4;
     const Summary summary = parallel.run(60);
@@ -264,7 +289,9 @@ TEST_CASE("workers: a user who stops leaves open trials, which the next run take
     for (const Trial& trial : parallel.journal.trials()) CHECK(trial.told());
 }
 
-TEST_CASE("workers: what was under way when a process died is measured alone, so that only the deadly one dies again") {
+TEST_CASE(
+    "workers: what was under way when a process died is measured alone, so that only the deadly "
+    "one dies again") {
     Parallel before(4);
     REQUIRE(before.run(30).reason == StopReason::trials_spent);
     std::vector<Trial> trials = before.journal.trials();
@@ -277,7 +304,8 @@ TEST_CASE("workers: what was under way when a process died is measured alone, so
     for (std::size_t i = first_open; i < trials.size(); ++i) {
         REQUIRE(ended[i].measurement() != nullptr);
         for (std::size_t j = first_open; j < ended.size(); ++j)
-            CHECK((i == j || *ended[j].told_at <= *ended[i].started_at || *ended[i].told_at <= *ended[j].started_at));
+            CHECK((i == j || *ended[j].told_at <= *ended[i].started_at ||
+                   *ended[i].told_at <= *ended[j].started_at));
     }
     CHECK(after.machine.most_at_once == 4);  // and then again together
 }
@@ -290,7 +318,8 @@ TEST_CASE("workers: one evaluator is a run as any other, a budget that cannot be
     Parallel parallel(2);
     std::vector<Evaluator*> evaluators{parallel.parts[0].get(), parallel.parts[1].get()};
     Study study(parallel.problem, parallel.strategy, parallel.journal);
-    CHECK(WorkersRun(study, evaluators, Budget{.wall_clock_seconds = -1}).run().reason == StopReason::error);
+    CHECK(WorkersRun(study, evaluators, Budget{.wall_clock_seconds = -1}).run().reason ==
+          StopReason::error);
 }
 
 TEST_CASE("workers: what looks best is confirmed by one of them, one trial at a time") {
@@ -307,6 +336,7 @@ TEST_CASE("workers: what looks best is confirmed by one of them, one trial at a 
     CHECK(trials.end() - first >= 6);
     for (auto at = first; at != trials.end(); ++at) {
         CHECK(confirms(*at));
-        for (auto before = trials.begin(); before != at; ++before) CHECK(before->told_at <= at->started_at);
+        for (auto before = trials.begin(); before != at; ++before)
+            CHECK(before->told_at <= at->started_at);
     }
 }

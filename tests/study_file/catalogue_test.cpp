@@ -20,7 +20,9 @@ using namespace servetune::test;
 
 namespace {
 
-Engine shipped_engine(const std::string& name) { return Catalogue(search_spaces).engine(Yaml::parse(name, "test")); }
+Engine shipped_engine(const std::string& name) {
+    return Catalogue(search_spaces).engine(Yaml::parse(name, "test"));
+}
 
 /// What the checks before a GPU is spent say to some settings of an engine in a version.
 std::string setting_refusal(const std::string& name, const std::string& version,
@@ -29,14 +31,16 @@ std::string setting_refusal(const std::string& name, const std::string& version,
         SpaceDescription description{{shipped_engine(name)}};
         description.others_searched = false;
         description.versions = {{name, version}};
-        for (const auto& [parameter, value] : settings) description.entries.push_back(fixed(parameter, value));
+        for (const auto& [parameter, value] : settings)
+            description.entries.push_back(fixed(parameter, value));
         const Composition composition(description);
         const SearchSpace space(composition.parameters(), composition.constraints());
         const auto violations = space.violations(space.default_configuration());
         if (!violations.empty()) return violations.front();
         const auto facts = facts_for(search_spaces, name, version);
         const auto problems =
-            facts->problems(composition.render(space.default_configuration(), {"org/model"}), composition.engines().front());
+            facts->problems(composition.render(space.default_configuration(), {"org/model"}),
+                            composition.engines().front());
         return problems.empty() ? "" : problems.front();
     } catch (const SpaceError& error) {
         return error.what();
@@ -80,7 +84,9 @@ TEST_CASE("a list of flags that are not about speed names flags that a stored ve
     }
 }
 
-TEST_CASE("1000 random configurations of every engine and version render to commands that the version takes, and read back") {
+TEST_CASE(
+    "1000 random configurations of every engine and version render to commands that the version "
+    "takes, and read back") {
     for (const char* name : {"vllm", "sglang", "tensorrt-llm", "llama.cpp"}) {
         const auto versions = known_versions(search_spaces, name);
         REQUIRE_FALSE(versions.empty());
@@ -97,13 +103,17 @@ TEST_CASE("1000 random configurations of every engine and version render to comm
             std::set<std::string> misread;
             for (int i = 0; i < 1000; ++i) {
                 const Configuration configuration = feasible.sample(rng);
-                const Command command = composition.render(configuration, {"org/model", "127.0.0.1", 8000});
-                for (const std::string& problem : facts.problems(command, composition.engines().front())) problems.insert(problem);
+                const Command command =
+                    composition.render(configuration, {"org/model", "127.0.0.1", 8000});
+                for (const std::string& problem :
+                     facts.problems(command, composition.engines().front()))
+                    problems.insert(problem);
                 const auto parsed = composition.parse(command, "org/model");
                 const Configuration read = space.completed(parsed.values);
                 for (const std::string& word : parsed.unknown) misread.insert("not read: " + word);
                 if (read != configuration)
-                    misread.insert(difference_text(configuration, read) + " reads back as " + difference_text(read, configuration));
+                    misread.insert(difference_text(configuration, read) + " reads back as " +
+                                   difference_text(read, configuration));
             }
             for (const std::string& problem : problems) UNSCOPED_INFO(problem);
             CHECK(problems.empty());
@@ -115,53 +125,68 @@ TEST_CASE("1000 random configurations of every engine and version render to comm
 
 TEST_CASE("the most common mistakes are refused before a GPU is spent, with a helpful message") {
     const std::int64_t few = 256, many = 1024, tokens = 4;
-    CHECK(setting_refusal("vllm", "0.17.0", {{"max_num_seqs", many}, {"max_num_batched_tokens", few}})
-              .starts_with("it breaks the rule: require max_num_batched_tokens >= max_num_seqs ("));
-    CHECK(setting_refusal("vllm", "0.17.0", {{"kv_cache_dtype", "fp8_e5m2"}, {"quantization", "fp8"}}).find("fp8_e5m2") !=
-          std::string::npos);
+    CHECK(
+        setting_refusal("vllm", "0.17.0", {{"max_num_seqs", many}, {"max_num_batched_tokens", few}})
+            .starts_with("it breaks the rule: require max_num_batched_tokens >= max_num_seqs ("));
+    CHECK(
+        setting_refusal("vllm", "0.17.0", {{"kv_cache_dtype", "fp8_e5m2"}, {"quantization", "fp8"}})
+            .find("fp8_e5m2") != std::string::npos);
     CHECK(setting_refusal("vllm", "0.11.0", {{"performance_mode", "throughput"}}) ==
           "'performance_mode': vllm has it from 0.17, and the study is for 0.11.0");
     CHECK(setting_refusal("vllm", "0.17.0", {{"attention_backend", "fa3"}})
               .starts_with("'attention_backend': vllm does not take fa3 for 'attention_backend'"));
-    CHECK(setting_refusal("vllm", "0.17.0", {{"speculative_method", "none"}, {"num_speculative_tokens", tokens}})
+    CHECK(setting_refusal("vllm", "0.17.0",
+                          {{"speculative_method", "none"}, {"num_speculative_tokens", tokens}})
               .find("can never be active") != std::string::npos);
-    CHECK(setting_refusal("vllm", "0.17.0", {{"speculative_method", "eagle3"}, {"num_speculative_tokens", tokens}}).find("draft_model") !=
-          std::string::npos);
+    CHECK(setting_refusal("vllm", "0.17.0",
+                          {{"speculative_method", "eagle3"}, {"num_speculative_tokens", tokens}})
+              .find("draft_model") != std::string::npos);
     CHECK(setting_refusal("vllm", "0.17.0", {{"max_running_requests", many}})
-              .starts_with("'max_running_requests' is no parameter or concept of the study's engines; known: "));
+              .starts_with("'max_running_requests' is no parameter or concept of the study's "
+                           "engines; known: "));
     CHECK(setting_refusal("vllm", "0.17.0", {{"max_num_seqs", "many"}})
               .starts_with("'max_num_seqs': vllm does not take many for 'max_num_seqs'"));
-    CHECK(setting_refusal("sglang", "0.5.9", {{"enable_hierarchical_cache", true}, {"disable_radix_cache", true}})
+    CHECK(setting_refusal("sglang", "0.5.9",
+                          {{"enable_hierarchical_cache", true}, {"disable_radix_cache", true}})
               .find("disable_radix_cache") != std::string::npos);
-    CHECK_FALSE(setting_refusal("llama.cpp", "b11669", {{"flash_attention", "off"}, {"cache_type_v", "q8_0"}}).empty());
-    CHECK(setting_refusal("vllm", "0.17.0", {{"max_num_seqs", many}, {"performance_mode", "throughput"}}).empty());
+    CHECK_FALSE(setting_refusal("llama.cpp", "b11669",
+                                {{"flash_attention", "off"}, {"cache_type_v", "q8_0"}})
+                    .empty());
+    CHECK(setting_refusal("vllm", "0.17.0",
+                          {{"max_num_seqs", many}, {"performance_mode", "throughput"}})
+              .empty());
 }
 
 TEST_CASE("every preset fits every engine that it names, in every version that is stored") {
-    for (const char* preset : {"quick", "full", "latency", "throughput", "long-context", "moe", "cpu"})
+    for (const char* preset :
+         {"quick", "full", "latency", "throughput", "long-context", "moe", "cpu"})
         for (const char* name : {"vllm", "sglang", "tensorrt-llm", "llama.cpp"})
             for (const FlagFacts& facts : known_versions(search_spaces, name)) {
-                const Yaml file = Yaml::load(search_spaces / "presets" / (std::string(preset) + ".yaml"));
+                const Yaml file =
+                    Yaml::load(search_spaces / "presets" / (std::string(preset) + ".yaml"));
                 const Yaml& spaces = file.at(keys::preset.space);
                 if (!spaces.entries().empty() && spaces.entry(name) == nullptr) continue;
                 INFO(preset << " " << name << " " << facts.version);
                 const TemporaryFolder folder;
                 folder.write("t.csv", "x,status,total_tokens_per_second\n1,ok,1\n");
                 const auto study = folder.write(
-                    "s.yaml",
-                    "study: s\nmodel: m\nengine: " + std::string(name) + "\npreset: " + preset + "\nengine_versions: {" + name + ": " +
-                        facts.version +
-                        "}\nworkloads: [{use: random}]\nobjective: {maximize: total_tokens_per_second}\nevaluator: {replay: t.csv}\n");
+                    "s.yaml", "study: s\nmodel: m\nengine: " + std::string(name) + "\npreset: " +
+                                  preset + "\nengine_versions: {" + name + ": " + facts.version +
+                                  "}\nworkloads: [{use: random}]\nobjective: {maximize: "
+                                  "total_tokens_per_second}\nevaluator: {replay: t.csv}\n");
                 const StudyFile read = load_study(study, Catalogue(search_spaces));
-                const SearchSpace space(read.composition->parameters(), read.composition->constraints());
+                const SearchSpace space(read.composition->parameters(),
+                                        read.composition->constraints());
                 const FeasibleSet feasible(space);
                 CHECK(feasible.size() > 10);
                 CHECK(space.feasible(space.default_configuration()));
                 if (std::string(preset) != "full") CHECK(space.parameters().size() <= 8);
                 Rng rng(1);
                 for (int i = 0; i < 20; ++i)
-                    CHECK(
-                        facts.problems(read.composition->render(feasible.sample(rng), {"m"}), read.composition->engines().front()).empty());
+                    CHECK(facts
+                              .problems(read.composition->render(feasible.sample(rng), {"m"}),
+                                        read.composition->engines().front())
+                              .empty());
             }
 }
 
@@ -172,7 +197,9 @@ TEST_CASE("a flag is passed as its version wants it") {
         description.versions = {{"vllm", version}};
         description.entries = {fixed("attention_backend", "FLASHINFER")};
         const Composition composition(description);
-        return composition.render(SearchSpace(composition.parameters()).default_configuration(), {"m"}).text();
+        return composition
+            .render(SearchSpace(composition.parameters()).default_configuration(), {"m"})
+            .text();
     };
     CHECK(command("0.11.0") == "VLLM_ATTENTION_BACKEND=FLASHINFER vllm serve m");
     CHECK(command("0.17.0") == "vllm serve m --attention-backend=FLASHINFER");
@@ -182,16 +209,20 @@ TEST_CASE("a flag is passed as its version wants it") {
     const std::int64_t sequences = 64;
     description.entries = {fixed("kv_cache_dtype", "fp8"), fixed("max_batch_size", sequences)};
     const Composition composition(description);
-    const Command options = composition.render(SearchSpace(composition.parameters()).default_configuration(), {"m"});
-    CHECK(options.text() == "trtllm-serve m --max_batch_size=64 --extra_llm_api_options=options.yaml");
-    CHECK(options.files.at("options.yaml") == "{\n  \"kv_cache_config\": {\n    \"dtype\": \"fp8\"\n  }\n}\n");
+    const Command options =
+        composition.render(SearchSpace(composition.parameters()).default_configuration(), {"m"});
+    CHECK(options.text() ==
+          "trtllm-serve m --max_batch_size=64 --extra_llm_api_options=options.yaml");
+    CHECK(options.files.at("options.yaml") ==
+          "{\n  \"kv_cache_config\": {\n    \"dtype\": \"fp8\"\n  }\n}\n");
 }
 
 TEST_CASE("a draft model follows the method of speculation, in the command and in the rules") {
-    for (const auto& [name, method, with_draft, without_draft] : {std::tuple{"vllm", "speculative_method", "eagle3", "eagle"},
-                                                                  {"sglang", "speculative_algorithm", "EAGLE3", "STANDALONE"},
-                                                                  {"tensorrt-llm", "decoding_type", "Eagle", "DraftTarget"},
-                                                                  {"llama.cpp", "spec_type", "draft-eagle3", "draft-simple"}}) {
+    for (const auto& [name, method, with_draft, without_draft] :
+         {std::tuple{"vllm", "speculative_method", "eagle3", "eagle"},
+          {"sglang", "speculative_algorithm", "EAGLE3", "STANDALONE"},
+          {"tensorrt-llm", "decoding_type", "Eagle", "DraftTarget"},
+          {"llama.cpp", "spec_type", "draft-eagle3", "draft-simple"}}) {
         INFO(name);
         SpaceDescription description{{shipped_engine(name)}};
         description.others_searched = false;
@@ -200,16 +231,20 @@ TEST_CASE("a draft model follows the method of speculation, in the command and i
         entry.drafts = {{with_draft, "org/head"}};
         description.entries = {entry};
         const std::int64_t guesses = 4;  // TensorRT-LLM wants to be told how many
-        if (name == std::string("tensorrt-llm")) description.entries.push_back(fixed("max_draft_len", guesses));
+        if (name == std::string("tensorrt-llm"))
+            description.entries.push_back(fixed("max_draft_len", guesses));
         const Composition composition(description);
         const SearchSpace space(composition.parameters(), composition.constraints());
         const Configuration drafted = space.completed({{method, with_draft}});
         CHECK(space.feasible(drafted));
-        CHECK_FALSE(space.feasible(space.completed({{method, without_draft}})));  // needs a draft model, and has none
+        CHECK_FALSE(space.feasible(
+            space.completed({{method, without_draft}})));  // needs a draft model, and has none
         CHECK(FeasibleSet(space).size() == 2);
         const Command command = composition.render(drafted, {"m"});
-        CHECK((command.text() + (command.files.empty() ? "" : command.files.begin()->second)).find("org/head") != std::string::npos);
-        CHECK(composition.render(space.default_configuration(), {"m"}).text().find("org/head") == std::string::npos);
+        CHECK((command.text() + (command.files.empty() ? "" : command.files.begin()->second))
+                  .find("org/head") != std::string::npos);
+        CHECK(composition.render(space.default_configuration(), {"m"}).text().find("org/head") ==
+              std::string::npos);
         const auto read = composition.parse(command, "m");
         CHECK(read.unknown.empty());
         CHECK(space.completed(read.values) == drafted);
@@ -224,20 +259,27 @@ TEST_CASE("a draft model follows the method of speculation, in the command and i
     };
     CHECK(error("speculative_method", "eagle3", false).empty());
     CHECK(error("speculative_method", "eagle3", true) ==
-          "'speculative_method': the draft model is given twice: under 'drafts' and as 'draft_model'");
-    CHECK(error("speculative_method", "ngram", false) == "'speculative_method': vllm uses no draft model with ngram");
-    CHECK(error("kv_cache_dtype", "fp8", false) == "'kv_cache_dtype': vllm uses no draft model with fp8");
+          "'speculative_method': the draft model is given twice: under 'drafts' and as "
+          "'draft_model'");
+    CHECK(error("speculative_method", "ngram", false) ==
+          "'speculative_method': vllm uses no draft model with ngram");
+    CHECK(error("kv_cache_dtype", "fp8", false) ==
+          "'kv_cache_dtype': vllm uses no draft model with fp8");
 }
 
 TEST_CASE("commands that a version does not take are told with the nearest flag") {
     const auto facts = facts_for(search_spaces, "vllm", "0.17.0");
     REQUIRE(facts.has_value());
     const Engine vllm = shipped_engine("vllm");
-    const auto problems = facts->problems(
-        {{"vllm", "serve", "m", "--max-num-seq=4", "--kv-cache-dtype=fp9", "--no-enable-prefix-caching", "--host", "x"}}, vllm);
+    const auto problems =
+        facts->problems({{"vllm", "serve", "m", "--max-num-seq=4", "--kv-cache-dtype=fp9",
+                          "--no-enable-prefix-caching", "--host", "x"}},
+                        vllm);
     REQUIRE(problems.size() == 2);
-    CHECK(problems[0].starts_with("vllm 0.17.0 has no flag --max-num-seq; nearest: --max-num-seqs"));
-    CHECK(problems[1].starts_with("vllm 0.17.0 does not take 'fp9' for --kv-cache-dtype; it takes: fp8"));
+    CHECK(
+        problems[0].starts_with("vllm 0.17.0 has no flag --max-num-seq; nearest: --max-num-seqs"));
+    CHECK(problems[1].starts_with(
+        "vllm 0.17.0 does not take 'fp9' for --kv-cache-dtype; it takes: fp8"));
     CHECK(facts_for(search_spaces, "vllm", "0.18.1")->version == "0.17.0");
     CHECK_FALSE(facts_for(search_spaces, "vllm", "0.9").has_value());
 }

@@ -14,8 +14,11 @@ using namespace servetune;
 using namespace servetune::test;
 
 TEST_CASE("measuring: each kind's row stands where its alternative does and is complete") {
-    const std::map<std::string_view, std::string> smallest{
-        {"replay", "t.csv"}, {"simulate", "{}"}, {"attach", "\"http://127.0.0.1:1\""}, {"deploy", "{}"}, {"command", "[./measure]"}};
+    const std::map<std::string_view, std::string> smallest{{"replay", "t.csv"},
+                                                           {"simulate", "{}"},
+                                                           {"attach", "\"http://127.0.0.1:1\""},
+                                                           {"deploy", "{}"},
+                                                           {"command", "[./measure]"}};
     std::set<std::string_view> names;
     for (std::size_t i = 0; i < measuring_kinds.size(); ++i) {
         const MeasuringKind& kind = *measuring_kinds.at(i);
@@ -26,8 +29,9 @@ TEST_CASE("measuring: each kind's row stands where its alternative does and is c
         CHECK(kind.note != nullptr);
         const bool outside = kind.name == "outside";
         CHECK((kind.read == nullptr) == outside);
-        const Yaml evaluator =
-            Yaml::parse(outside ? "{}" : "{" + std::string(kind.name) + ": " + smallest.at(kind.name) + "}", "study.yaml");
+        const Yaml evaluator = Yaml::parse(
+            outside ? "{}" : "{" + std::string(kind.name) + ": " + smallest.at(kind.name) + "}",
+            "study.yaml");
         CHECK(read_measuring(evaluator, outside).index() == i);
     }
     names.erase("outside");
@@ -40,8 +44,11 @@ TEST_CASE("measuring: a study names one kind, and its keys come before what is s
     const auto message = [](const std::string& text) {
         return message_of<ParseError>([&] { (void)read_measuring(Yaml::parse(text, "f"), false); });
     };
-    CHECK(message("{}") == "f:1:1: one evaluator wanted: replay, simulate, attach, deploy or command");
-    CHECK(message("{deploy: {}, simulate: {}}") == "f:1:1: one evaluator wanted: replay, simulate, attach, deploy or command");
-    CHECK(message("{deply: {}}").starts_with("f:1:9: 'deply': unknown key; known: deploy, replay, "));
+    CHECK(message("{}") ==
+          "f:1:1: one evaluator wanted: replay, simulate, attach, deploy or command");
+    CHECK(message("{deploy: {}, simulate: {}}") ==
+          "f:1:1: one evaluator wanted: replay, simulate, attach, deploy or command");
+    CHECK(
+        message("{deply: {}}").starts_with("f:1:9: 'deply': unknown key; known: deploy, replay, "));
     CHECK(message("[]") == "f:1:1: a mapping wanted, got a list");
 }

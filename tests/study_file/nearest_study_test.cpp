@@ -30,8 +30,10 @@ public:
         fs::create_directories(folder_.path() / "venv/bin");
         folder_.write("venv/bin/toy", "#!/bin/sh\n");
         fs::permissions(folder_.path() / "venv/bin/toy", fs::perms::owner_all);
-        fs::create_directories(folder_.path() / "venv/lib/python3.12/site-packages/toy-1.0.dist-info");
-        folder_.write("toy.yaml", toy_engine("", (folder_.path() / "venv/bin/toy").string(), ", --port, \"{port}\""));
+        fs::create_directories(folder_.path() /
+                               "venv/lib/python3.12/site-packages/toy-1.0.dist-info");
+        folder_.write("toy.yaml", toy_engine("", (folder_.path() / "venv/bin/toy").string(),
+                                             ", --port, \"{port}\""));
     }
     void becomes(const std::string& version) const {
         const fs::path packages = folder_.path() / "venv/lib/python3.12/site-packages";
@@ -40,15 +42,18 @@ public:
         else fs::remove(folder_.path() / "venv/bin/toy");
     }
     struct Text {
-        std::string name = "s", model = "org/m", space = "{seqs: [8, 16]}", tokens = "64", goal = "maximize: total_tokens_per_second",
+        std::string name = "s", model = "org/m", space = "{seqs: [8, 16]}", tokens = "64",
+                    goal = "maximize: total_tokens_per_second",
                     evaluator = "{deploy: {watch: off}}";
     };
     StudySetup setup(const Text& text) const {
         return set_up(load_study(
             folder_.write("study.yaml",
-                          "study: " + text.name + "\nmodel: " + text.model + "\nengine: toy\nothers: default\nspace: " + text.space +
-                              "\nworkloads: [{workload: w, dataset: {kind: random, input_tokens: " + text.tokens +
-                              ", output_tokens: 32}, requests: 10}]\nobjective: {" + text.goal + "}\nevaluator: " + text.evaluator + "\n"),
+                          "study: " + text.name + "\nmodel: " + text.model +
+                              "\nengine: toy\nothers: default\nspace: " + text.space +
+                              "\nworkloads: [{workload: w, dataset: {kind: random, input_tokens: " +
+                              text.tokens + ", output_tokens: 32}, requests: 10}]\nobjective: {" +
+                              text.goal + "}\nevaluator: " + text.evaluator + "\n"),
             Catalogue(search_spaces)));
     }
     /// A run of it ends at that time, and is put into the cache.
@@ -56,7 +61,8 @@ public:
         const StudySetup study = setup(text);
         const fs::path folder = folder_.path() / ("run" + std::to_string(runs_++));
         {
-            SqliteJournal journal = SqliteJournal::open(folder, {study.file.name, study.definition(), "0.1.0"});
+            SqliteJournal journal =
+                SqliteJournal::open(folder, {study.file.name, study.definition(), "0.1.0"});
             journal.asked({0, study.problem->space.default_configuration()});
             journal.started(0, at - 1);
             journal.told(0, Measurement{{{"total_tokens_per_second", {1.5}}}}, at);
@@ -65,7 +71,8 @@ public:
     }
     StudyCache cache() const { return StudyCache(folder_.path() / "studies"); }
     std::optional<NearestStudy> nearest(const Text& text) const {
-        return nearest_study(setup(text), cache(), [this](const std::string& line) { said_.push_back(line); });
+        return nearest_study(setup(text), cache(),
+                             [this](const std::string& line) { said_.push_back(line); });
     }
     const fs::path& folder() const { return folder_.path(); }
     const std::vector<std::string>& said() const { return said_; }
@@ -78,7 +85,9 @@ private:
 
 }  // namespace
 
-TEST_CASE("nearest study: the same study answers under any name, another question, goal or model does not") {
+TEST_CASE(
+    "nearest study: the same study answers under any name, another question, goal or model does "
+    "not") {
     const ServedStudy study;
     CHECK_FALSE(study.nearest({}));
     study.made({});
@@ -89,7 +98,11 @@ TEST_CASE("nearest study: the same study answers under any name, another questio
     CHECK(same->last_result == 100);
     CHECK(same->version == "toy 1.0");
     CHECK(study.nearest({.space = "{seqs: [8, 32]}"})->like == Like::same_case);
-    CHECK(study.nearest({.goal = "maximize: total_tokens_per_second, limits: [\"success_ratio >= 0.99\"]"})->like == Like::same_case);
+    CHECK(
+        study
+            .nearest(
+                {.goal = "maximize: total_tokens_per_second, limits: [\"success_ratio >= 0.99\"]"})
+            ->like == Like::same_case);
     CHECK(study.nearest({.tokens = "70"})->like == Like::same_case);  // the same class
     CHECK_FALSE(study.nearest({.tokens = "512"}));
     CHECK_FALSE(study.nearest({.model = "org/other"}));
@@ -98,7 +111,9 @@ TEST_CASE("nearest study: the same study answers under any name, another questio
     CHECK(study.said().empty());
 }
 
-TEST_CASE("nearest study: another version of the engine is learned from, one that nothing tells answers nothing") {
+TEST_CASE(
+    "nearest study: another version of the engine is learned from, one that nothing tells answers "
+    "nothing") {
     const ServedStudy study;
     study.made({}, 100);
     study.becomes("1.1");
@@ -115,7 +130,9 @@ TEST_CASE("nearest study: another version of the engine is learned from, one tha
     CHECK(study.nearest({})->like == Like::same_case);
 }
 
-TEST_CASE("nearest study: of several the latest result counts, a damaged journal is left out with a line") {
+TEST_CASE(
+    "nearest study: of several the latest result counts, a damaged journal is left out with a "
+    "line") {
     const ServedStudy study;
     study.made({.space = "{seqs: [8, 32]}"}, 300);
     study.made({.space = "{seqs: [8, 64]}"}, 200);
@@ -123,7 +140,8 @@ TEST_CASE("nearest study: of several the latest result counts, a damaged journal
     const fs::path latest = study.nearest({})->file;
     // The definition is whole, an event is not.
     std::string bytes(fs::file_size(latest), '\0');
-    std::ifstream(latest, std::ios::binary).read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    std::ifstream(latest, std::ios::binary)
+        .read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     const auto at = bytes.find("total_tokens_per_second\":{\"value\":1.5");
     REQUIRE(at != std::string::npos);
     bytes[at + std::string("total_tokens_per_second\":{\"value\":").size()] = '9';
@@ -134,11 +152,15 @@ TEST_CASE("nearest study: of several the latest result counts, a damaged journal
     CHECK(has(study.said().front(), "does not match its checksum"));
 }
 
-TEST_CASE("nearest study: knowledge that nobody asked for is no error where it is gone, and no part of the study") {
+TEST_CASE(
+    "nearest study: knowledge that nobody asked for is no error where it is gone, and no part of "
+    "the study") {
     const ServedStudy study;
     const auto before = study.setup({}).definition();
     StudyFile file = load_study(study.folder() / "study.yaml", Catalogue(search_spaces));
-    file.knowledge.push_back({.kind = KnowledgeChoice::Kind::study, .path = study.folder() / "gone.db", .by_default = true});
+    file.knowledge.push_back({.kind = KnowledgeChoice::Kind::study,
+                              .path = study.folder() / "gone.db",
+                              .by_default = true});
     const StudySetup without = set_up(std::move(file));
     CHECK(without.earlier.empty());
     CHECK(without.beliefs.size() == 0);
@@ -172,7 +194,8 @@ TEST_CASE("study profile: the class of workloads is coarse") {
     Workload data;
     data.dataset.kind = Dataset::Kind::sharegpt;
     data.arrival = {.kind = Arrival::Kind::rate, .requests_per_second = 7};
-    CHECK(workload_class({chat, data, chat}) == "random 1024 to 128, concurrency 64 + sharegpt, rate 8");
+    CHECK(workload_class({chat, data, chat}) ==
+          "random 1024 to 128, concurrency 64 + sharegpt, rate 8");
     chat.dataset.input_tokens = 1100;
     chat.arrival.in_flight = 70;
     CHECK(workload_class({chat}) == "random 1024 to 128, concurrency 64");

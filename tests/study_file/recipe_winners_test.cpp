@@ -11,17 +11,20 @@ using namespace servetune::test;
 
 namespace {
 
-StudySetup set_up_with(const std::string& model, const std::string& hardware, const std::string& rest) {
+StudySetup set_up_with(const std::string& model, const std::string& hardware,
+                       const std::string& rest) {
     const TemporaryFolder folder;
     const auto file =
         folder.write("s.yaml", "study: s\nmodel: " + model + "\nhardware: " + hardware +
-                                   "\nworkloads: [{use: chat, requests: 50}]\nobjective: {maximize: total_tokens_per_second}\n"
+                                   "\nworkloads: [{use: chat, requests: 50}]\nobjective: "
+                                   "{maximize: total_tokens_per_second}\n"
                                    "evaluator: {command: [\"true\"]}\n" +
                                    rest);
     return set_up(load_study(file, shipped_catalogue));
 }
 
-const std::string recipe_space = "engine: vllm\nspace: {max_num_seqs: [64, 256, 480], performance_mode: [engine, throughput]}\n";
+const std::string recipe_space =
+    "engine: vllm\nspace: {max_num_seqs: [64, 256, 480], performance_mode: [engine, throughput]}\n";
 
 /// The second trial, after a default that gave some number.
 std::string second_trial(const StudySetup& setup) {
@@ -48,26 +51,33 @@ TEST_CASE("recipe winners: the nearest recipe is the second trial, in the study'
 
 TEST_CASE("recipe winners: none where the study does not want them, or none is published") {
     CHECK(set_up_with("Qwen/Qwen3.5-9B", "h100-sxm", recipe_space + "knowledge: []\n")
-              .beliefs.winners(set_up_with("Qwen/Qwen3.5-9B", "h100-sxm", recipe_space).problem->space)
+              .beliefs
+              .winners(set_up_with("Qwen/Qwen3.5-9B", "h100-sxm", recipe_space).problem->space)
               .empty());
-    const StudySetup nowhere = set_up_with("Qwen/Qwen3.5-9B", "mi300x", recipe_space + "knowledge: [recipes]\n");
+    const StudySetup nowhere =
+        set_up_with("Qwen/Qwen3.5-9B", "mi300x", recipe_space + "knowledge: [recipes]\n");
     CHECK(nowhere.beliefs == Beliefs());
     REQUIRE(nowhere.knowledge.size() == 1);
-    CHECK(nowhere.knowledge.front() == "recipes: none is published for this model, chip and engine");
-    CHECK(set_up_with("Qwen/Qwen3.5-9B", "mi300x", recipe_space).knowledge.size() == 1);  // the cost model alone, and nothing is said
+    CHECK(nowhere.knowledge.front() ==
+          "recipes: none is published for this model, chip and engine");
+    CHECK(set_up_with("Qwen/Qwen3.5-9B", "mi300x", recipe_space).knowledge.size() ==
+          1);  // the cost model alone, and nothing is said
 }
 
 TEST_CASE("recipe winners: a layout that the study does not give is left out, with the reason") {
-    const StudySetup setup = set_up_with("openai/gpt-oss-120b", "{device: h100-sxm, count: 1}",
-                                         "engine: sglang\nspace: {max_running_requests: [64, 256]}\nknowledge: [recipes]\n");
+    const StudySetup setup = set_up_with(
+        "openai/gpt-oss-120b", "{device: h100-sxm, count: 1}",
+        "engine: sglang\nspace: {max_running_requests: [64, 256]}\nknowledge: [recipes]\n");
     CHECK(setup.beliefs == Beliefs());
     REQUIRE(setup.knowledge.size() == 1);
-    CHECK(has(setup.knowledge.front(), "is not tried: it takes 8 devices, which this study does not give"));
+    CHECK(has(setup.knowledge.front(),
+              "is not tried: it takes 8 devices, which this study does not give"));
 }
 
 TEST_CASE("recipe winners: each engine of a study has its own") {
     const StudySetup setup = set_up_with("openai/gpt-oss-120b", "{device: h100-sxm, count: 8}",
-                                         "engine: [vllm, sglang]\nspace: {tensor_parallel_size: [1, 2, 4, 8]}\nknowledge: [recipes]\n");
+                                         "engine: [vllm, sglang]\nspace: {tensor_parallel_size: "
+                                         "[1, 2, 4, 8]}\nknowledge: [recipes]\n");
     const std::vector<Winner> winners = setup.beliefs.winners(setup.problem->space);
     REQUIRE(winners.size() == 2);
     CHECK(winners[0].configuration.text("engine") == "vllm");

@@ -31,14 +31,19 @@ std::vector<Recipe> recipes_in(const std::string& text) {
 std::vector<Recipe> three_recipes() {
     return recipes_in(
         "engine: vllm\nrecipes:\n"
-        "  - {models: [org/Big-70B], alike: [org/Older-70B], hardware: [h100-sxm], flags: --max-num-seqs 8, source: one, licence: MIT}\n"
-        "  - {models: [org/Big-70B], hardware: [h200-sxm], flags: --max-num-seqs 16, source: two, licence: MIT}\n"
-        "  - {models: [org/Big-70B], quantization: fp8, hardware: [h200-sxm], flags: --max-num-seqs 32, since: \"0.30\", source: three, "
+        "  - {models: [org/Big-70B], alike: [org/Older-70B], hardware: [h100-sxm], flags: "
+        "--max-num-seqs 8, source: one, licence: MIT}\n"
+        "  - {models: [org/Big-70B], hardware: [h200-sxm], flags: --max-num-seqs 16, source: two, "
+        "licence: MIT}\n"
+        "  - {models: [org/Big-70B], quantization: fp8, hardware: [h200-sxm], flags: "
+        "--max-num-seqs 32, since: \"0.30\", source: three, "
         "licence: MIT}\n");
 }
 
-std::string nearest(const std::string& model, const std::string& chip, const std::string& version = "") {
-    const auto found = matching(three_recipes(), {model, shipped_catalogue.hardware(chip), version}, shipped_catalogue.all_hardware());
+std::string nearest(const std::string& model, const std::string& chip,
+                    const std::string& version = "") {
+    const auto found = matching(three_recipes(), {model, shipped_catalogue.hardware(chip), version},
+                                shipped_catalogue.all_hardware());
     return found.empty() ? "" : found.front().recipe.source;
 }
 
@@ -48,24 +53,29 @@ Recipe recipe_with(const std::string& flags) {
     return recipe;
 }
 
-AppliedRecipe applied_to(const Recipe& recipe, const std::string& engine, const std::string& version,
-                         const std::string& chip = "h100-sxm") {
-    return applied(recipe, shipped_catalogue.engine(engine), version, shipped_catalogue.hardware(chip), search_spaces);
+AppliedRecipe applied_to(const Recipe& recipe, const std::string& engine,
+                         const std::string& version, const std::string& chip = "h100-sxm") {
+    return applied(recipe, shipped_catalogue.engine(engine), version,
+                   shipped_catalogue.hardware(chip), search_spaces);
 }
 
 /// What the stored version says of the command of a recipe on a chip, and what it drops.
-std::vector<std::string> complaints_about(const Recipe& recipe, const std::string& engine, const std::string& chip,
-                                          const FlagFacts& facts) {
+std::vector<std::string> complaints_about(const Recipe& recipe, const std::string& engine,
+                                          const std::string& chip, const FlagFacts& facts) {
     const AppliedRecipe taken = applied_to(recipe, engine, facts.version, chip);
     std::vector<std::string> result;
     for (const std::string& dropped : taken.dropped)
-        if (!has(dropped, "changes nothing")) result.push_back(dropped);  // the flag does nothing there
+        if (!has(dropped, "changes nothing"))
+            result.push_back(dropped);  // the flag does nothing there
     const Engine file = shipped_catalogue.engine(engine);
-    const Composition composition = composed(taken, file, facts.version, shipped_catalogue.hardware(chip));
+    const Composition composition =
+        composed(taken, file, facts.version, shipped_catalogue.hardware(chip));
     const SearchSpace space(composition.parameters(), composition.constraints());
-    for (const std::string& rule : space.violations(space.default_configuration())) result.push_back(rule);
-    for (const std::string& problem :
-         facts.problems(composition.render(space.default_configuration(), {recipe.models.front(), {}, 0}), file))
+    for (const std::string& rule : space.violations(space.default_configuration()))
+        result.push_back(rule);
+    for (const std::string& problem : facts.problems(
+             composition.render(space.default_configuration(), {recipe.models.front(), {}, 0}),
+             file))
         result.push_back(problem);
     return result;
 }
@@ -80,7 +90,8 @@ TEST_CASE("recipes: each that ships names its source, a licence and chips that s
             CHECK(recipe.source.starts_with("https://"));
             CHECK_FALSE(recipe.licence.empty());
             CHECK_FALSE(recipe.hardware.empty());
-            for (const std::string& chip : recipe.hardware) CHECK(shipped_catalogue.hardware(chip).name == chip);
+            for (const std::string& chip : recipe.hardware)
+                CHECK(shipped_catalogue.hardware(chip).name == chip);
             models.insert(recipe.models.begin(), recipe.models.end());
         }
     CHECK(models.size() >= 25);
@@ -96,7 +107,8 @@ TEST_CASE("recipes: the flags of each that ships are those of a version that is 
                 bool fits = false;
                 for (auto facts = versions.rbegin(); facts != versions.rend() && !fits; ++facts) {
                     if (!version_within(facts->version, recipe.since, recipe.until)) continue;
-                    const std::vector<std::string> wrong = complaints_about(recipe, engine, chip, *facts);
+                    const std::vector<std::string> wrong =
+                        complaints_about(recipe, engine, chip, *facts);
                     fits = wrong.empty();
                     for (const std::string& one : wrong) all += "\n" + facts->version + ": " + one;
                 }
@@ -106,13 +118,17 @@ TEST_CASE("recipes: the flags of each that ships are those of a version that is 
     }
 }
 
-TEST_CASE("recipes: the newest version takes each that ships, in its own spelling and without what it lacks") {
+TEST_CASE(
+    "recipes: the newest version takes each that ships, in its own spelling and without what it "
+    "lacks") {
     for (const std::string& engine : engines_with_recipes) {
         const FlagFacts newest = known_versions(search_spaces, engine).back();
         for (const Recipe& recipe : recipes_of(shipped_catalogue, engine)) {
             INFO(recipe.source);
-            const std::vector<std::string> dropped = applied_to(recipe, engine, newest.version, recipe.hardware.front()).dropped;
-            for (const std::string& complaint : complaints_about(recipe, engine, recipe.hardware.front(), newest))
+            const std::vector<std::string> dropped =
+                applied_to(recipe, engine, newest.version, recipe.hardware.front()).dropped;
+            for (const std::string& complaint :
+                 complaints_about(recipe, engine, recipe.hardware.front(), newest))
                 CHECK(std::find(dropped.begin(), dropped.end(), complaint) != dropped.end());
         }
     }
@@ -121,13 +137,15 @@ TEST_CASE("recipes: the newest version takes each that ships, in its own spellin
 TEST_CASE("recipes: model before chip, the same before the alike, and versions that it covers") {
     CHECK(nearest("org/Big-70B-Instruct", "h200-sxm") == "two");
     CHECK(nearest("org/Big-70B", "h100-sxm") == "one");
-    CHECK(nearest("org/Big-70B-FP8", "h100-sxm") == "three");  // the weights' type weighs more than the chip
+    CHECK(nearest("org/Big-70B-FP8", "h100-sxm") ==
+          "three");  // the weights' type weighs more than the chip
     CHECK(nearest("org/Big-70B-FP8", "h200-sxm", "0.24.0") == "two");
     CHECK(nearest("org/Older-70B", "h200-sxm") == "one");
     CHECK(nearest("org/Big-7B", "h100-sxm") == "");
     CHECK(nearest("org/Big-70B", "mi300x") == "");
     const auto found =
-        matching(three_recipes(), {"org/Older-70B", shipped_catalogue.hardware("h200-sxm"), ""}, shipped_catalogue.all_hardware());
+        matching(three_recipes(), {"org/Older-70B", shipped_catalogue.hardware("h200-sxm"), ""},
+                 shipped_catalogue.all_hardware());
     REQUIRE(found.size() == 1);
     CHECK_FALSE(found.front().same_model);
     CHECK(found.front().same_quantization);
@@ -136,46 +154,65 @@ TEST_CASE("recipes: model before chip, the same before the alike, and versions t
 }
 
 TEST_CASE("recipes: flags are translated to the version, or left out with the reason") {
-    const AppliedRecipe renamed = applied_to(recipe_with("--tp 4 --cuda-graph-max-bs 128 --disable-radix-cache"), "sglang", "0.5.23");
+    const AppliedRecipe renamed = applied_to(
+        recipe_with("--tp 4 --cuda-graph-max-bs 128 --disable-radix-cache"), "sglang", "0.5.23");
     CHECK(renamed.dropped.empty());
-    CHECK(renamed.values ==
-          Assignment{{"tp_size", std::int64_t{4}}, {"cuda_graph_max_bs", std::int64_t{128}}, {"disable_radix_cache", true}});
-    CHECK(std::count(renamed.translated.begin(), renamed.translated.end(), "--cuda-graph-max-bs is written --cuda-graph-max-bs-decode") ==
-          1);
+    CHECK(renamed.values == Assignment{{"tp_size", std::int64_t{4}},
+                                       {"cuda_graph_max_bs", std::int64_t{128}},
+                                       {"disable_radix_cache", true}});
+    CHECK(std::count(renamed.translated.begin(), renamed.translated.end(),
+                     "--cuda-graph-max-bs is written --cuda-graph-max-bs-decode") == 1);
     CHECK(applied_to(recipe_with("--cuda-graph-max-bs 128"), "sglang", "0.5.9").translated.empty());
 
-    const AppliedRecipe older = applied_to(recipe_with("-tp 4 --swap-space 16 --trust-remote-code --moe-backend triton"), "vllm", "0.33.0");
-    CHECK(older.values == Assignment{{"tensor_parallel_size", std::int64_t{4}}, {"moe_backend", std::string("triton")}});
+    const AppliedRecipe older =
+        applied_to(recipe_with("-tp 4 --swap-space 16 --trust-remote-code --moe-backend triton"),
+                   "vllm", "0.33.0");
+    CHECK(older.values == Assignment{{"tensor_parallel_size", std::int64_t{4}},
+                                     {"moe_backend", std::string("triton")}});
     CHECK(older.arguments == std::vector<std::string>{"--trust-remote-code"});
     REQUIRE(older.dropped.size() == 1);
     CHECK(has(older.dropped.front(), "'--swap-space 16': vllm 0.33.0 has no flag --swap-space"));
 
-    const AppliedRecipe newer = applied_to(recipe_with("-tp 4 --moe-backend triton"), "vllm", "0.14.0");
+    const AppliedRecipe newer =
+        applied_to(recipe_with("-tp 4 --moe-backend triton"), "vllm", "0.14.0");
     CHECK(newer.values == Assignment{{"tensor_parallel_size", std::int64_t{4}}});
     REQUIRE(newer.dropped.size() == 1);
     CHECK(has(newer.dropped.front(), "from 0.17"));
 
     const AppliedRecipe elsewhere =
-        applied_to(recipe_with("--attention-backend ROCM_AITER_FA --block-size 16"), "vllm", "0.33.0", "h100-sxm");
+        applied_to(recipe_with("--attention-backend ROCM_AITER_FA --block-size 16"), "vllm",
+                   "0.33.0", "h100-sxm");
     CHECK(elsewhere.values == Assignment{{"block_size", std::int64_t{16}}});
     REQUIRE(elsewhere.dropped.size() == 1);
     CHECK(has(elsewhere.dropped.front(), "does not run on hopper"));
 }
 
-TEST_CASE("recipes: environment and options files are read as flags are, and foreign variables are kept") {
+TEST_CASE(
+    "recipes: environment and options files are read as flags are, and foreign variables are "
+    "kept") {
     Recipe recipe = recipe_with("--enforce-eager");
-    recipe.command.environment = {{"VLLM_ATTENTION_BACKEND", "FLASHINFER"}, {"VLLM_OF_NO_FILE", "1"}};
+    recipe.command.environment = {{"VLLM_ATTENTION_BACKEND", "FLASHINFER"},
+                                  {"VLLM_OF_NO_FILE", "1"}};
     const AppliedRecipe taken = applied_to(recipe, "vllm", "0.33.0");
-    CHECK(taken.values == Assignment{{"attention_backend", std::string("FLASHINFER")}, {"enforce_eager", true}});
+    CHECK(taken.values ==
+          Assignment{{"attention_backend", std::string("FLASHINFER")}, {"enforce_eager", true}});
     CHECK(taken.environment == std::map<std::string, std::string>{{"VLLM_OF_NO_FILE", "1"}});
-    CHECK(taken.translated == std::vector<std::string>{"VLLM_ATTENTION_BACKEND is written --attention-backend"});
+    CHECK(taken.translated ==
+          std::vector<std::string>{"VLLM_ATTENTION_BACKEND is written --attention-backend"});
 }
 
-TEST_CASE("recipes: a file is refused without a source, with a whole command, or under another engine's name") {
-    const std::string head = "engine: vllm\nrecipes:\n  - {models: [org/m], hardware: [h100-sxm], licence: MIT";
+TEST_CASE(
+    "recipes: a file is refused without a source, with a whole command, or under another engine's "
+    "name") {
+    const std::string head =
+        "engine: vllm\nrecipes:\n  - {models: [org/m], hardware: [h100-sxm], licence: MIT";
     CHECK(has(message_of<ParseError>([&] { (void)recipes_in(head + "}\n"); }), "no source"));
-    CHECK(has(message_of<ParseError>([&] { (void)recipes_in(head + ", source: s, flags: vllm serve m}\n"); }),
+    CHECK(has(message_of<ParseError>(
+                  [&] { (void)recipes_in(head + ", source: s, flags: vllm serve m}\n"); }),
               "flags, without launcher and model wanted"));
-    CHECK(has(message_of<ParseError>([&] { (void)recipes_in("engine: sglang\nrecipes: []\n"); }), "'vllm' wanted, the file's name"));
-    CHECK(has(message_of<ParseError>([&] { (void)recipes_in(head + ", source: s, goal: fame}\n"); }), "throughput"));
+    CHECK(has(message_of<ParseError>([&] { (void)recipes_in("engine: sglang\nrecipes: []\n"); }),
+              "'vllm' wanted, the file's name"));
+    CHECK(
+        has(message_of<ParseError>([&] { (void)recipes_in(head + ", source: s, goal: fame}\n"); }),
+            "throughput"));
 }

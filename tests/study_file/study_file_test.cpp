@@ -42,13 +42,16 @@ evaluator: {replay: t.csv}
 const char* const table_csv = "seqs,status,total_tokens_per_second\n8,ok,100\n16,ok,110\n";
 
 /// Three files that fit together, one of them changed; the message says `DIR` for their folder.
-std::string error_of(const std::string& engine, const std::string& study, const std::string& table = table_csv) {
+std::string error_of(const std::string& engine, const std::string& study,
+                     const std::string& table = table_csv) {
     const TemporaryFolder folder;
     folder.write("toy.yaml", engine);
     folder.write("t.csv", table);
     const auto file = folder.write("study.yaml", study);
-    std::string message = message_of<Error>([&] { (void)set_up(load_study(file, Catalogue(folder.path()))); });
-    for (auto at = message.find(folder.path().string()); at != std::string::npos; at = message.find(folder.path().string()))
+    std::string message =
+        message_of<Error>([&] { (void)set_up(load_study(file, Catalogue(folder.path()))); });
+    for (auto at = message.find(folder.path().string()); at != std::string::npos;
+         at = message.find(folder.path().string()))
         message.replace(at, folder.path().string().size(), "DIR");
     return message;
 }
@@ -61,10 +64,13 @@ std::string engine_error(const std::string& what, const std::string& with) {
 
 }  // namespace
 
-TEST_CASE("a study may be called after its engine or its workload: neither it nor its neighbour reads it as that") {
-    const std::string text =
-        replaced(read_file(search_spaces / "studies/demo.yaml"),
-                 "{use: random, input_tokens: 128, output_tokens: 8, requests: 16, arrival: {concurrency: 8}}", "chat");
+TEST_CASE(
+    "a study may be called after its engine or its workload: neither it nor its neighbour reads it "
+    "as that") {
+    const std::string text = replaced(read_file(search_spaces / "studies/demo.yaml"),
+                                      "{use: random, input_tokens: 128, output_tokens: 8, "
+                                      "requests: 16, arrival: {concurrency: 8}}",
+                                      "chat");
     const Catalogue catalogue(search_spaces);
     const TemporaryFolder folder;
     for (const char* name : {"vllm.yaml", "chat.yaml", "neighbour.yaml"}) {
@@ -74,109 +80,150 @@ TEST_CASE("a study may be called after its engine or its workload: neither it no
     }
     // A file of that name with an engine is the engine, though a broken one.
     folder.write("vllm.yaml", "engine: vllm\nlaunch: [serve]\n");
-    CHECK(
-        has(message_of<Error>([&] { (void)load_study(folder.path() / "neighbour.yaml", catalogue); }), "the key 'parameters' is missing"));
+    CHECK(has(
+        message_of<Error>([&] { (void)load_study(folder.path() / "neighbour.yaml", catalogue); }),
+        "the key 'parameters' is missing"));
 }
 
-TEST_CASE("a study's rule that names a value which nothing has is refused, one that the study leaves out is harmless") {
+TEST_CASE(
+    "a study's rule that names a value which nothing has is refused, one that the study leaves out "
+    "is harmless") {
     const auto with_rule = [](const std::string& rule) {
         return study_error("others: default\n", "others: search\nconstraints: [" + rule + "]\n");
     };
     CHECK(has(with_rule("{forbid: {mode: fsat}}"),
-              "constraint 'forbid mode=fsat' names mode=fsat, but 'mode' is one of fast, slow, or engine"));
+              "constraint 'forbid mode=fsat' names mode=fsat, but 'mode' is one of fast, slow, or "
+              "engine"));
     CHECK(has(with_rule("{require: \"mode != 'fsat' or depth < 3\"}"), " names mode=fsat, "));
     CHECK(has(with_rule("{forbid: {seqs: 9, mode: fast}}"), " names seqs=9, "));
     // The toy has 4: only that the table measured less is wrong then.
     CHECK(has(with_rule("{forbid: {seqs: 4, mode: fast}}"), "the table has no column 'tokens'"));
-    CHECK(has(with_rule("{require: \"tokens == 512 or mode == 'fast' or seqs < 99\"}"), "the table has no column 'tokens'"));
+    CHECK(has(with_rule("{require: \"tokens == 512 or mode == 'fast' or seqs < 99\"}"),
+              "the table has no column 'tokens'"));
 }
 
 TEST_CASE("what is wrong with a rule of a study stands at the rule, all of them at once") {
     CHECK(study_error("others: default\n",
-                      "others: search\nconstraints:\n  - {require: \"seqs > 8\"}\n  - {forbid: {mode: fsat}}\n"
+                      "others: search\nconstraints:\n  - {require: \"seqs > 8\"}\n  - {forbid: "
+                      "{mode: fsat}}\n"
                       "  - {require: \"seq > 8\"}\n") ==
-          "DIR/study.yaml:12:5: 'constraints[1]': constraint 'forbid mode=fsat' names mode=fsat, but 'mode' is one of fast, slow, or "
+          "DIR/study.yaml:12:5: 'constraints[1]': constraint 'forbid mode=fsat' names mode=fsat, "
+          "but 'mode' is one of fast, slow, or "
           "engine\n"
-          "DIR/study.yaml:13:5: 'constraints[2]': 'seq' is not a parameter of this study; known: seqs, mode, depth, tokens");
+          "DIR/study.yaml:13:5: 'constraints[2]': 'seq' is not a parameter of this study; known: "
+          "seqs, mode, depth, tokens");
     CHECK(study_error("others: default\n", "others: default\narguments:\n  tyo: [--x]\n") ==
           "DIR/study.yaml:11:8: 'arguments.tyo': 'tyo' is none of the study's engines");
 }
 
 TEST_CASE("a workload that cannot be read is not missed where workloads are counted or named") {
-    const std::string two =
-        replaced(study_yaml, "output_tokens: 8}}",
-                 "output_tokens: 8}}\n  - {workload: x, dataset: {kind: random, input_tokens: 8, output_tokens: 8}, requests: many}");
+    const std::string two = replaced(study_yaml, "output_tokens: 8}}",
+                                     "output_tokens: 8}}\n  - {workload: x, dataset: {kind: "
+                                     "random, input_tokens: 8, output_tokens: 8}, requests: many}");
     const auto errors = [&](const std::string& objective) {
-        return error_of(engine_yaml, replaced(replaced(two, "{maximize: total_tokens_per_second}", objective), "others: default",
-                                              "others: default\nnever_worse_than: 1%"));
+        return error_of(engine_yaml,
+                        replaced(replaced(two, "{maximize: total_tokens_per_second}", objective),
+                                 "others: default", "others: default\nnever_worse_than: 1%"));
     };
-    const std::string only = "DIR/study.yaml:6:89: 'workloads[1].requests': an integer wanted, got 'many'";
+    const std::string only =
+        "DIR/study.yaml:6:89: 'workloads[1].requests': an integer wanted, got 'many'";
     CHECK(errors("{maximize: total_tokens_per_second, over: worst}") == only);
-    CHECK(errors("{maximize: total_tokens_per_second, limits: [\"requests_per_second@x >= 1\"]}") == only);
+    CHECK(errors("{maximize: total_tokens_per_second, limits: [\"requests_per_second@x >= 1\"]}") ==
+          only);
 }
 
-TEST_CASE("the study that the others are made wrong from is right") { CHECK(error_of(engine_yaml, study_yaml).empty()); }
+TEST_CASE("the study that the others are made wrong from is right") {
+    CHECK(error_of(engine_yaml, study_yaml).empty());
+}
 
-TEST_CASE("an engine file says only of values that it has what they mean, and only what the cost model knows") {
+TEST_CASE(
+    "an engine file says only of values that it has what they mean, and only what the cost model "
+    "knows") {
     const auto mode_with = [](const std::string& more) {
-        return engine_error("choice: [engine, fast, slow]", "choice: [engine, fast, slow], " + more);
+        return engine_error("choice: [engine, fast, slow]",
+                            "choice: [engine, fast, slow], " + more);
     };
     CHECK(mode_with("means: {fast: double_batches}").empty());
-    CHECK(mode_with("means: {fats: none}").find("'fats' is not in the choice: fast") != std::string::npos);
-    CHECK(mode_with("architectures: {fats: hopper}").find("'fats' is not in the choice: fast") != std::string::npos);
+    CHECK(mode_with("means: {fats: none}").find("'fats' is not in the choice: fast") !=
+          std::string::npos);
+    CHECK(mode_with("architectures: {fats: hopper}").find("'fats' is not in the choice: fast") !=
+          std::string::npos);
     CHECK(mode_with("means: {fast: double_batch}").find("double_batches") != std::string::npos);
-    CHECK(engine_error("low: 16, high: 4096, scale: log2}", "low: 16, high: 4096, scale: log2}, means: {16: none}")
+    CHECK(engine_error("low: 16, high: 4096, scale: log2}",
+                       "low: 16, high: 4096, scale: log2}, means: {16: none}")
               .find("only values of a choice have a meaning of their own") != std::string::npos);
 }
 
 TEST_CASE("bad input: unknown keys, with the nearest known one first") {
-    CHECK(study_error("others: default", "othres: default").starts_with("DIR/study.yaml:9:9: 'othres': unknown key; known: others, "));
-    CHECK(engine_error("flag: --seqs", "flagg: --seqs")
-              .starts_with("DIR/toy.yaml:4:17: 'parameters.seqs.flagg': unknown key; known: flag, "));
-    CHECK(study_error("maximize", "maximise").starts_with("DIR/study.yaml:6:23: 'objective.maximise': unknown key; known: maximize, "));
+    CHECK(study_error("others: default", "othres: default")
+              .starts_with("DIR/study.yaml:9:9: 'othres': unknown key; known: others, "));
+    CHECK(
+        engine_error("flag: --seqs", "flagg: --seqs")
+            .starts_with("DIR/toy.yaml:4:17: 'parameters.seqs.flagg': unknown key; known: flag, "));
+    CHECK(study_error("maximize", "maximise")
+              .starts_with(
+                  "DIR/study.yaml:6:23: 'objective.maximise': unknown key; known: maximize, "));
 }
 
 TEST_CASE("bad input: wrong types and values") {
-    CHECK(study_error("model: org/m", "model: [m]") == "DIR/study.yaml:2:8: 'model': text wanted, got a list");
-    CHECK(study_error("input_tokens: 8", "input_tokens: many") ==
-          "DIR/study.yaml:5:57: 'workloads[0].dataset.input_tokens': an integer wanted, got 'many'");
+    CHECK(study_error("model: org/m", "model: [m]") ==
+          "DIR/study.yaml:2:8: 'model': text wanted, got a list");
+    CHECK(
+        study_error("input_tokens: 8", "input_tokens: many") ==
+        "DIR/study.yaml:5:57: 'workloads[0].dataset.input_tokens': an integer wanted, got 'many'");
     CHECK(study_error("input_tokens: 8", "input_tokens: 0") ==
-          "DIR/study.yaml:5:57: 'workloads[0].dataset.input_tokens': an integer of at least 1 wanted, got '0'");
+          "DIR/study.yaml:5:57: 'workloads[0].dataset.input_tokens': an integer of at least 1 "
+          "wanted, got '0'");
     CHECK(study_error("others: default", "budget: {wall_clock: 8}") ==
-          "DIR/study.yaml:9:22: 'budget.wall_clock': a duration such as 500ms, 90s, 20min, 8h or 2d wanted, got '8'");
+          "DIR/study.yaml:9:22: 'budget.wall_clock': a duration such as 500ms, 90s, 20min, 8h or "
+          "2d wanted, got '8'");
     CHECK(study_error("others: default", "min_gain: much") ==
           "DIR/study.yaml:9:11: 'min_gain': a share such as 1% or 0.01 wanted, got 'much'");
-    CHECK(study_error("others: default", "others: none") == "DIR/study.yaml:9:9: 'others': search or default wanted, got 'none'");
+    CHECK(study_error("others: default", "others: none") ==
+          "DIR/study.yaml:9:9: 'others': search or default wanted, got 'none'");
     CHECK(study_error("strategy: exhaustive", "strategy: exhaustiv") ==
-          "DIR/study.yaml:10:11: 'strategy': 'exhaustiv' is no strategy; known: exhaustive, staged, random, bayesian, local_search, "
+          "DIR/study.yaml:10:11: 'strategy': 'exhaustiv' is no strategy; known: exhaustive, "
+          "staged, random, bayesian, local_search, "
           "quasi_random");
-    CHECK(study_error("{maximize: total_tokens_per_second}", "{maximize: total_tokens_per_second, limits: [\"success_ratio is 1\"]}") ==
-          "DIR/study.yaml:6:57: 'objective.limits[0]': a limit is written 'metric >= number' or 'metric <= number', such as "
+    CHECK(study_error("{maximize: total_tokens_per_second}",
+                      "{maximize: total_tokens_per_second, limits: [\"success_ratio is 1\"]}") ==
+          "DIR/study.yaml:6:57: 'objective.limits[0]': a limit is written 'metric >= number' or "
+          "'metric <= number', such as "
           "'latency_p95_seconds <= 2s', got 'success_ratio is 1'");
     CHECK(study_error("model: org/m\n", "") ==
-          "DIR/study.yaml:1:1: the key 'model' is missing (what is served: a name, a path, or a file with a model's facts (.yaml))");
-    CHECK(study_error("study: s", "study: ../s").starts_with("DIR/study.yaml:1:8: 'study': a study's name is its folder's"));
+          "DIR/study.yaml:1:1: the key 'model' is missing (what is served: a name, a path, or a "
+          "file with a model's facts (.yaml))");
+    CHECK(study_error("study: s", "study: ../s")
+              .starts_with("DIR/study.yaml:1:8: 'study': a study's name is its folder's"));
 }
 
-TEST_CASE("bad input: what is wrong with one parameter hides neither what is wrong with others nor the strategy") {
+TEST_CASE(
+    "bad input: what is wrong with one parameter hides neither what is wrong with others nor the "
+    "strategy") {
     std::string study =
-        replaced(study_yaml, "seqs: {choice: [8, 16]}", "seqs: [0, 8, 128]\n  depth: [1, 9]\n  mode: {choice: [fast, fast]}");
+        replaced(study_yaml, "seqs: {choice: [8, 16]}",
+                 "seqs: [0, 8, 128]\n  depth: [1, 9]\n  mode: {choice: [fast, fast]}");
     study = replaced(study, "strategy: exhaustive", "strategy: bayes");
     study = replaced(study, "output_tokens: 8}}", "output_tokens: 8}, requests: many, seed: -}");
-    study = replaced(study, "objective: {maximize: total_tokens_per_second}", "objective: throughput");
+    study =
+        replaced(study, "objective: {maximize: total_tokens_per_second}", "objective: throughput");
     const std::string all = error_of(engine_yaml, study);
     INFO(all);
-    for (const char* each : {"8:9: 'space.seqs': 0 is outside the range in the file of toy", "8:9: 'space.seqs': 128 is outside",
-                             "9:10: 'space.depth': 9 is outside", "the choice lists 'fast' twice", "'bayes' is no strategy",
-                             "'objective': a mapping such as {maximize: ", "'workloads[0].requests': an integer", "'workloads[0].seed': "})
+    for (const char* each : {"8:9: 'space.seqs': 0 is outside the range in the file of toy",
+                             "8:9: 'space.seqs': 128 is outside",
+                             "9:10: 'space.depth': 9 is outside", "the choice lists 'fast' twice",
+                             "'bayes' is no strategy", "'objective': a mapping such as {maximize: ",
+                             "'workloads[0].requests': an integer", "'workloads[0].seed': "})
         CHECK(all.find(each) != std::string::npos);
     CHECK(std::count(all.begin(), all.end(), '\n') == 7);
     CHECK(all.find("checkpoint") == std::string::npos);
 }
 
 TEST_CASE("bad input: tabs and uneven indentation are named, engines are known in any case") {
-    CHECK(study_error("  seqs: {choice", "\tseqs: {choice").ends_with("a tab is in front of this line, and YAML indents with blanks"));
-    CHECK(study_error("objective: {", " objective: {").ends_with("are the lines of one mapping indented alike?"));
+    CHECK(study_error("  seqs: {choice", "\tseqs: {choice")
+              .ends_with("a tab is in front of this line, and YAML indents with blanks"));
+    CHECK(study_error("objective: {", " objective: {")
+              .ends_with("are the lines of one mapping indented alike?"));
     CHECK(study_error("engine: toy", "engine: TOY").empty());
 }
 
@@ -185,30 +232,40 @@ TEST_CASE("bad input: domains and defaults") {
           "DIR/toy.yaml:4:9: 'seqs': low <= high must hold, got low=1024 high=8");
     CHECK(engine_error("default: 8", "default: 9") ==
           "DIR/toy.yaml:4:9: 'seqs': the default '9' is outside its domain (integer 1..64 (log2))");
-    CHECK(engine_error("int: {low: 1, high: 64, scale: log2}, default: 8", "flag2: x").find("unknown key") != std::string::npos);
+    CHECK(engine_error("int: {low: 1, high: 64, scale: log2}, default: 8", "flag2: x")
+              .find("unknown key") != std::string::npos);
     CHECK(engine_error("int: {low: 1, high: 64, scale: log2}, default: 8", "default: 8") ==
           "DIR/toy.yaml:4:9: 'parameters.seqs': a parameter needs bool, int, real, choice or text");
     CHECK(engine_error("choice: [engine, fast, slow]", "choice: [engine, fast, fast]") ==
           "DIR/toy.yaml:6:9: 'mode': the choice lists 'fast' twice");
     CHECK(study_error("choice: [8, 16]", "choice: [8, 128]") ==
-          "DIR/study.yaml:8:9: 'space.seqs': 128 is outside the range in the file of toy for 'seqs' (integer 1..64 (log2)); 'engine' may "
+          "DIR/study.yaml:8:9: 'space.seqs': 128 is outside the range in the file of toy for "
+          "'seqs' (integer 1..64 (log2)); 'engine' may "
           "name a copy of that file with a wider one");
 }
 
 TEST_CASE("bad input: conditions, circles, constraints") {
     CHECK(engine_error("when: {mode: fast}", "when: {mood: fast}") ==
-          "DIR/toy.yaml:7:75: 'parameters.depth.when.mood': 'mood' is not a parameter of toy; known: mode, seqs, tokens, depth");
-    CHECK(engine_error("choice: [engine, fast, slow]}", "choice: [engine, fast, slow], when: {depth: 2}}") ==
+          "DIR/toy.yaml:7:75: 'parameters.depth.when.mood': 'mood' is not a parameter of toy; "
+          "known: mode, seqs, tokens, depth");
+    CHECK(engine_error("choice: [engine, fast, slow]}",
+                       "choice: [engine, fast, slow], when: {depth: 2}}") ==
           "DIR/toy.yaml:4:3: conditions go in a circle: mode -> depth -> mode");
     CHECK(engine_error("tokens >= seqs", "tokens >= ") ==
-          "DIR/toy.yaml:9:15: 'constraints[0].require': 'tokens >= ': column 11: a number, a 'string', a name or '(' wanted, got the end");
+          "DIR/toy.yaml:9:15: 'constraints[0].require': 'tokens >= ': column 11: a number, a "
+          "'string', a name or '(' wanted, got the end");
     CHECK(engine_error("tokens >= seqs", "tokens >= seq") ==
-          "DIR/toy.yaml:9:5: 'constraints[0]': 'seq' is not a parameter of toy; known: seqs, mode, depth, tokens");
+          "DIR/toy.yaml:9:5: 'constraints[0]': 'seq' is not a parameter of toy; known: seqs, mode, "
+          "depth, tokens");
     CHECK(study_error("others: default",
-                      "others: default\nconstraints: [{require: \"seqs > 8\"}, {require: \"seqs < 16\", because: \"no room\"}]") ==
-          "DIR/study.yaml: the space is empty: no configuration satisfies 'require seqs > 8' and 'require seqs < 16' (no room)");
-    CHECK(study_error("others: default", "others: default\nconstraints: [{require: \"seqs > 8\"}]") ==
-          "DIR/study.yaml: the default configuration (seqs=8) is not feasible: it breaks the rule: require seqs > 8");
+                      "others: default\nconstraints: [{require: \"seqs > 8\"}, {require: \"seqs < "
+                      "16\", because: \"no room\"}]") ==
+          "DIR/study.yaml: the space is empty: no configuration satisfies 'require seqs > 8' and "
+          "'require seqs < 16' (no room)");
+    CHECK(
+        study_error("others: default", "others: default\nconstraints: [{require: \"seqs > 8\"}]") ==
+        "DIR/study.yaml: the default configuration (seqs=8) is not feasible: it breaks the rule: "
+        "require seqs > 8");
 }
 
 TEST_CASE("bad input: a key twice") {
@@ -218,20 +275,29 @@ TEST_CASE("bad input: a key twice") {
 }
 
 TEST_CASE("bad input: files that are missing, unreadable or do not fit") {
-    CHECK(message_of<IoError>([] { (void)load_study("/nowhere/study.yaml", Catalogue("/nowhere")); }) ==
-          "cannot read /nowhere/study.yaml: No such file or directory");
+    CHECK(message_of<IoError>([] {
+              (void)load_study("/nowhere/study.yaml", Catalogue("/nowhere"));
+          }) == "cannot read /nowhere/study.yaml: No such file or directory");
     CHECK(study_error("engine: toy", "engine: toi") ==
-          "DIR/study.yaml:3:9: 'engine': there is no 'toi' among the engines in DIR/engines; known: ");
-    CHECK(study_error("engine: toy", "engine: ./toi.yaml") == "DIR/study.yaml:3:9: 'engine': there is no file DIR/./toi.yaml");
-    CHECK(study_error("replay: t.csv", "replay: u.csv") == "cannot read DIR/u.csv: No such file or directory");
+          "DIR/study.yaml:3:9: 'engine': there is no 'toi' among the engines in DIR/engines; "
+          "known: ");
+    CHECK(study_error("engine: toy", "engine: ./toi.yaml") ==
+          "DIR/study.yaml:3:9: 'engine': there is no file DIR/./toi.yaml");
+    CHECK(study_error("replay: t.csv", "replay: u.csv") ==
+          "cannot read DIR/u.csv: No such file or directory");
     CHECK(error_of(engine_yaml, study_yaml, "seqs,total_tokens_per_second\n8,100\n") ==
-          "DIR/t.csv:1: the table has no column 'status' (left of it: parameters, right of it: metrics)");
+          "DIR/t.csv:1: the table has no column 'status' (left of it: parameters, right of it: "
+          "metrics)");
     CHECK(study_error("total_tokens_per_second", "output_tokens_per_second") ==
-          "DIR/study.yaml: 'objective': DIR/t.csv has no metric 'output_tokens_per_second'; it has: total_tokens_per_second");
-    CHECK(study_error("  seqs: {choice: [8, 16]}", "  mode: {choice: [engine, fast]}") ==
-          "DIR/t.csv: the table has no column 'mode', which the space varies; fix it or measure it");
-    CHECK(error_of(engine_yaml, "study: [s\n") == "DIR/study.yaml:2:1: not YAML: end of sequence flow not found");
-    CHECK(error_of(engine_yaml, "- s\n") == "DIR/study.yaml:1:1: a mapping of keys wanted, got a list");
+          "DIR/study.yaml: 'objective': DIR/t.csv has no metric 'output_tokens_per_second'; it "
+          "has: total_tokens_per_second");
+    CHECK(
+        study_error("  seqs: {choice: [8, 16]}", "  mode: {choice: [engine, fast]}") ==
+        "DIR/t.csv: the table has no column 'mode', which the space varies; fix it or measure it");
+    CHECK(error_of(engine_yaml, "study: [s\n") ==
+          "DIR/study.yaml:2:1: not YAML: end of sequence flow not found");
+    CHECK(error_of(engine_yaml, "- s\n") ==
+          "DIR/study.yaml:1:1: a mapping of keys wanted, got a list");
 }
 
 TEST_CASE("bad input: a workload of a file of its own has a data set there or in the study") {
@@ -240,28 +306,37 @@ TEST_CASE("bad input: a workload of a file of its own has a data set there or in
     folder.write("t.csv", table_csv);
     folder.write("load.yaml", "workload: load\nrequests: 10\n");
     const auto read = [&](const std::string& more) {
-        const auto file =
-            folder.write("study.yaml", replaced(study_yaml, "  - {workload: w, dataset: {kind: random, input_tokens: 8, output_tokens: 8}}",
-                                                "  - {use: ./load.yaml" + more + "}"));
+        const auto file = folder.write(
+            "study.yaml",
+            replaced(
+                study_yaml,
+                "  - {workload: w, dataset: {kind: random, input_tokens: 8, output_tokens: 8}}",
+                "  - {use: ./load.yaml" + more + "}"));
         (void)set_up(load_study(file, Catalogue(folder.path())));
     };
-    CHECK(message_of<ParseError>([&] { read(""); }) == folder.path().string() + "/./load.yaml:1:1: a workload needs a dataset");
+    CHECK(message_of<ParseError>([&] { read(""); }) ==
+          folder.path().string() + "/./load.yaml:1:1: a workload needs a dataset");
     CHECK_NOTHROW(read(", dataset: {kind: random, input_tokens: 8, output_tokens: 8}"));
 }
 
 TEST_CASE("environment variables in values") {
     setenv("SERVETUNE_TEST_VARIABLE", "org/from-environment", 1);
     unsetenv("SERVETUNE_TEST_UNSET");
-    CHECK(Yaml::parse("a: x-${SERVETUNE_TEST_VARIABLE}", "f").entry(std::string("a"))->text() == "x-org/from-environment");
-    CHECK(Yaml::parse("a: ${SERVETUNE_TEST_UNSET:-default}", "f").entry(std::string("a"))->text() == "default");
+    CHECK(Yaml::parse("a: x-${SERVETUNE_TEST_VARIABLE}", "f").entry(std::string("a"))->text() ==
+          "x-org/from-environment");
+    CHECK(Yaml::parse("a: ${SERVETUNE_TEST_UNSET:-default}", "f").entry(std::string("a"))->text() ==
+          "default");
     CHECK(Yaml::parse("a: $${HOME}", "f").entry(std::string("a"))->text() == "${HOME}");
     CHECK(study_error("model: org/m", "model: ${SERVETUNE_TEST_UNSET}") ==
-          "DIR/study.yaml:2:8: 'model': the environment variable 'SERVETUNE_TEST_UNSET' is not set; set it, or write "
+          "DIR/study.yaml:2:8: 'model': the environment variable 'SERVETUNE_TEST_UNSET' is not "
+          "set; set it, or write "
           "${SERVETUNE_TEST_UNSET:-default}");
 }
 
 TEST_CASE("units and types of scalars") {
-    const Yaml node = Yaml::parse("{h: 8h, ms: 500ms, min: 20min, p: 0.5%, s: 0.02, q: '512', i: 512, b: true, e: engine}", "f");
+    const Yaml node = Yaml::parse(
+        "{h: 8h, ms: 500ms, min: 20min, p: 0.5%, s: 0.02, q: '512', i: 512, b: true, e: engine}",
+        "f");
     CHECK(node.entry(std::string("h"))->seconds() == 28800);
     CHECK(node.entry(std::string("ms"))->seconds() == 0.5);
     CHECK(node.entry(std::string("min"))->seconds() == 1200);
@@ -281,21 +356,25 @@ TEST_CASE("aliases may not explode") {
         for (int k = 1; k < 10; ++k) bomb += ", " + before;
         bomb += "]\n";
     }
-    CHECK(message_of<ParseError>([&] { (void)Yaml::parse(bomb, "f"); }).find("the file expands to more than 1000000 nodes") !=
-          std::string::npos);
+    CHECK(message_of<ParseError>([&] {
+              (void)Yaml::parse(bomb, "f");
+          }).find("the file expands to more than 1000000 nodes") != std::string::npos);
 }
 
 TEST_CASE("a study may start from another: keys replace, the space merges") {
     const TemporaryFolder folder;
     folder.write("toy.yaml", engine_yaml);
-    folder.write("t.csv", "seqs,mode,status,total_tokens_per_second\n8,fast,ok,100\n16,fast,ok,110\n");
+    folder.write("t.csv",
+                 "seqs,mode,status,total_tokens_per_second\n8,fast,ok,100\n16,fast,ok,110\n");
     folder.write("base.yaml", study_yaml);
-    const auto file = folder.write("study.yaml", "use: base.yaml\nstudy: other\nspace: {mode: fast}\nbudget: {trials: 7}\n");
+    const auto file = folder.write(
+        "study.yaml", "use: base.yaml\nstudy: other\nspace: {mode: fast}\nbudget: {trials: 7}\n");
     const StudyFile study = load_study(file, Catalogue(folder.path()));
     CHECK(study.name == "other");
     CHECK(study.model == "org/m");
     CHECK(study.budget.trials == 7);
-    CHECK(SearchSpace(study.composition->parameters()).default_configuration().text() == "mode=fast seqs=8");
+    CHECK(SearchSpace(study.composition->parameters()).default_configuration().text() ==
+          "mode=fast seqs=8");
     folder.write("base.yaml", "use: study.yaml\nstudy: circle\n");
     CHECK(message_of<ParseError>([&] {
               (void)load_study(file, Catalogue(folder.path()));
@@ -307,27 +386,39 @@ TEST_CASE("old keys: the error says what to write now, and none is a key of toda
         INFO(old.table << "." << old.name);
         CHECK_FALSE(old.now.empty());
         for (const KeyType* table : key_tables())
-            for (const Key& key : table->keys()) CHECK_FALSE((table->table == old.table && key.name == old.name));
+            for (const Key& key : table->keys())
+                CHECK_FALSE((table->table == old.table && key.name == old.name));
     }
-    const auto in_study = [](const std::string& line) { return error_of(engine_yaml, study_yaml + line); };
+    const auto in_study = [](const std::string& line) {
+        return error_of(engine_yaml, study_yaml + line);
+    };
     CHECK(in_study("machine: {count: 2}\n") ==
-          "DIR/study.yaml:12:10: 'machine': an old key: write `hardware: NAME`, or `hardware: {device: NAME, count: N}`");
-    CHECK(in_study("load: {concurrency: {choice: [1, 2]}}\n").ends_with("an old key: write `space: {load.concurrency: [1, 2, 4]}`"));
+          "DIR/study.yaml:12:10: 'machine': an old key: write `hardware: NAME`, or `hardware: "
+          "{device: NAME, count: N}`");
+    CHECK(in_study("load: {concurrency: {choice: [1, 2]}}\n")
+              .ends_with("an old key: write `space: {load.concurrency: [1, 2, 4]}`"));
     const std::string engines = study_error("engine: toy", "engines: [toy]");
     CHECK(engines.find("'engines': an old key: write `engine: [NAME, NAME]`") != std::string::npos);
     CHECK(engines.find("'engine' is missing") == std::string::npos);
-    const auto in_engine = [](const std::string& line) { return error_of(engine_yaml + line, study_yaml); };
-    CHECK(in_engine("ready: {http_get: /health, within: 20min}\n").find("'ready.http_get': an old key: write `ready: /health`") !=
-          std::string::npos);
-    CHECK(in_engine("api: {models: /v1/models}\n").ends_with("'api.models': an old key: leave it out, it is /v1/models"));
-    CHECK(in_engine("between_runs: [{http_post: /flush_cache}]\n").ends_with("an old key: write `between_runs: {PATH: {}}`"));
-    CHECK(in_engine("devices: [{parameter: seqs}]\n").find("'devices[0].parameter': an old key: write `devices: ") != std::string::npos);
+    const auto in_engine = [](const std::string& line) {
+        return error_of(engine_yaml + line, study_yaml);
+    };
+    CHECK(in_engine("ready: {http_get: /health, within: 20min}\n")
+              .find("'ready.http_get': an old key: write `ready: /health`") != std::string::npos);
+    CHECK(in_engine("api: {models: /v1/models}\n")
+              .ends_with("'api.models': an old key: leave it out, it is /v1/models"));
+    CHECK(in_engine("between_runs: [{http_post: /flush_cache}]\n")
+              .ends_with("an old key: write `between_runs: {PATH: {}}`"));
+    CHECK(in_engine("devices: [{parameter: seqs}]\n")
+              .find("'devices[0].parameter': an old key: write `devices: ") != std::string::npos);
 }
 
 TEST_CASE("a strategy: each that can be named can be made, and one without options takes none") {
     for (const std::string_view name : keys::strategies) CHECK(strategy_kind(name).name == name);
     CHECK_THROWS_AS(strategy_kind("none"), std::logic_error);
-    const auto with = [](const std::string& strategy) { return replaced(study_yaml, "strategy: exhaustive", "strategy: " + strategy); };
+    const auto with = [](const std::string& strategy) {
+        return replaced(study_yaml, "strategy: exhaustive", "strategy: " + strategy);
+    };
     CHECK(error_of(engine_yaml, with("random")).empty());
     CHECK(error_of(engine_yaml, with("{random: {seed: 3}}")) ==
           "DIR/study.yaml:10:20: 'strategy.random': an old key: write `strategy: random`");
@@ -335,15 +426,19 @@ TEST_CASE("a strategy: each that can be named can be made, and one without optio
 
 TEST_CASE("stages are read, resolved and checked") {
     const auto with = [](const std::string& stages) {
-        return replaced(study_yaml, "strategy: exhaustive", "strategy: {staged: {compare_with: baseline, stages: " + stages + "}}");
+        return replaced(study_yaml, "strategy: exhaustive",
+                        "strategy: {staged: {compare_with: baseline, stages: " + stages + "}}");
     };
     CHECK(error_of(engine_yaml, with("[seqs, {big: [{seqs: 16}]}]")).empty());
     CHECK(error_of(engine_yaml, with("[seq]")) ==
-          "DIR/study.yaml:10:54: 'strategy.staged.stages[0]': 'seq' is not a parameter of this study; known: seqs");
+          "DIR/study.yaml:10:54: 'strategy.staged.stages[0]': 'seq' is not a parameter of this "
+          "study; known: seqs");
     CHECK(error_of(engine_yaml, with("[{x: [{seqs: 32}]}]")) ==
-          "DIR/study.yaml:10:66: 'strategy.staged.stages[0].x[0].seqs': 32 is outside the domain of 'seqs' (one of 8, 16)");
+          "DIR/study.yaml:10:66: 'strategy.staged.stages[0].x[0].seqs': 32 is outside the domain "
+          "of 'seqs' (one of 8, 16)");
     CHECK(error_of(engine_yaml, with("[{stage: x, candidates: [{seqs: 16}]}]")) ==
-          "DIR/study.yaml:10:54: 'strategy.staged.stages[0]': old keys: write `NAME: [{PARAMETER: VALUE}]`, or a list of parameters for "
+          "DIR/study.yaml:10:54: 'strategy.staged.stages[0]': old keys: write `NAME: [{PARAMETER: "
+          "VALUE}]`, or a list of parameters for "
           "all combinations");
 }
 
@@ -352,7 +447,8 @@ TEST_CASE("the definition names what decides, and changes with it") {
     folder.write("toy.yaml", engine_yaml);
     folder.write("t.csv", table_csv);
     const auto definition = [&](const std::string& text) {
-        return set_up(load_study(folder.write("study.yaml", text), Catalogue(folder.path()))).definition();
+        return set_up(load_study(folder.write("study.yaml", text), Catalogue(folder.path())))
+            .definition();
     };
     const auto one = definition(study_yaml);
     CHECK(one.at("space.seqs") == "one of 8, 16, default 8");
@@ -366,21 +462,27 @@ TEST_CASE("the definition names what decides, and changes with it") {
 TEST_CASE("what takes memory is said by the engine's file, unless the study says otherwise") {
     const auto grows = [](const std::string& in_study) {
         const TemporaryFolder folder;
-        folder.write("toy.yaml", replaced(engine_yaml, "flag: --seqs,", "flag: --seqs, grows_memory: true,"));
+        folder.write("toy.yaml",
+                     replaced(engine_yaml, "flag: --seqs,", "flag: --seqs, grows_memory: true,"));
         folder.write("t.csv", table_csv);
-        const auto file = folder.write("study.yaml", replaced(study_yaml, "{choice: [8, 16]}", in_study));
-        return set_up(load_study(file, Catalogue(folder.path()))).problem->space.at("seqs").grows_memory;
+        const auto file =
+            folder.write("study.yaml", replaced(study_yaml, "{choice: [8, 16]}", in_study));
+        return set_up(load_study(file, Catalogue(folder.path())))
+            .problem->space.at("seqs")
+            .grows_memory;
     };
     CHECK(grows("{choice: [8, 16]}"));
     CHECK_FALSE(grows("{choice: [8, 16], grows_memory: false}"));
 }
 
-TEST_CASE("an evaluator that starts processes says how long they get to end, the others start none") {
+TEST_CASE(
+    "an evaluator that starts processes says how long they get to end, the others start none") {
     const TemporaryFolder folder;
     folder.write("toy.yaml", engine_yaml);
     folder.write("t.csv", table_csv);
     const auto patience = [&](const std::string& evaluator) {
-        const auto file = folder.write("study.yaml", replaced(study_yaml, "{replay: t.csv}", evaluator));
+        const auto file =
+            folder.write("study.yaml", replaced(study_yaml, "{replay: t.csv}", evaluator));
         const StudyFile study = load_study(file, Catalogue(folder.path()));
         CHECK((study.processes().stop_within_seconds > 0) == study.starts_processes());
         return study.processes().stop_within_seconds;

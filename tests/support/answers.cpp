@@ -57,13 +57,17 @@ AnswerWriter::AnswerWriter(const CompletionRequest& request) : request_(request)
     chunked_ = request_.stream && !behaviour.content_length && !behaviour.until_close;
     line_end_ = behaviour.crlf ? "\r\n" : behaviour.cr ? "\r" : "\n";
     // A time and an id of the length that vLLM's have: events are as long as real ones.
-    const std::string id = hexadecimal(request_.number, request_.chat ? "chatcmpl-%032llx" : "cmpl-%032llx");
-    before_ = R"({"id":")" + id + R"(","object":")" + (request_.chat ? "chat.completion.chunk" : "text_completion") +
-              R"(","created":1763700000,"model":)" + nlohmann::json(request_.model).dump() + R"(,"choices":[{"index":0,)" +
-              (request_.chat ? R"("delta":{)" : "");
-    const std::string middle = std::string(request_.chat ? "}" : "") + R"(,"logprobs":null,"finish_reason":)";
+    const std::string id =
+        hexadecimal(request_.number, request_.chat ? "chatcmpl-%032llx" : "cmpl-%032llx");
+    before_ = R"({"id":")" + id + R"(","object":")" +
+              (request_.chat ? "chat.completion.chunk" : "text_completion") +
+              R"(","created":1763700000,"model":)" + nlohmann::json(request_.model).dump() +
+              R"(,"choices":[{"index":0,)" + (request_.chat ? R"("delta":{)" : "");
+    const std::string middle =
+        std::string(request_.chat ? "}" : "") + R"(,"logprobs":null,"finish_reason":)";
     after_ = middle + R"(null,"token_ids":null}]})";
-    after_finish_ = middle + '"' + std::string(finish_reason()) + R"(","stop_reason":null,"token_ids":null}]})";
+    after_finish_ =
+        middle + '"' + std::string(finish_reason()) + R"(","stop_reason":null,"token_ids":null}]})";
     before_ = shaped(before_), after_ = shaped(after_), after_finish_ = shaped(after_finish_);
 
     const std::string colon = behaviour.spaced_json ? ": " : ":";
@@ -71,19 +75,26 @@ AnswerWriter::AnswerWriter(const CompletionRequest& request) : request_(request)
     text_close_ = "\"";
     think_open_ = text_open_, think_close_ = text_close_;
     if (request_.chat && (behaviour.reasoning || behaviour.reasoning_content))
-        think_open_ = std::string(behaviour.reasoning ? R"("reasoning")" : R"("reasoning_content")") + colon + '"';
+        think_open_ =
+            std::string(behaviour.reasoning ? R"("reasoning")" : R"("reasoning_content")") + colon +
+            '"';
     const auto wrapped = [&](bool wanted, const char* open, const char* close) {
         if (request_.chat && wanted) think_open_ = shaped(open), think_close_ = close;
     };
-    wrapped(behaviour.tool_calls.has_value(), R"("tool_calls":[{"index":0,"function":{"arguments":")", "\"}}]");
+    wrapped(behaviour.tool_calls.has_value(),
+            R"("tool_calls":[{"index":0,"function":{"arguments":")", "\"}}]");
     wrapped(behaviour.function_call.has_value(), R"("function_call":{"arguments":")", "\"}");
     wrapped(behaviour.audio.has_value(), R"("audio":{"id":"audio-0","transcript":")", "\"}");
     wrapped(behaviour.parts.has_value(), R"("content":[{"type":"text","text":")", "\"}]");
     wrapped(behaviour.unread.has_value(), R"("thoughts":")", "\"");
-    if (behaviour.hidden) hidden_ = *behaviour.hidden < 0 ? request_.tokens / 2 : static_cast<std::int64_t>(*behaviour.hidden);
+    if (behaviour.hidden)
+        hidden_ = *behaviour.hidden < 0 ? request_.tokens / 2
+                                        : static_cast<std::int64_t>(*behaviour.hidden);
 }
 
-std::string AnswerWriter::shaped(std::string json) const { return request_.behaviour.spaced_json ? with_spaces(json) : json; }
+std::string AnswerWriter::shaped(std::string json) const {
+    return request_.behaviour.spaced_json ? with_spaces(json) : json;
+}
 
 std::string_view AnswerWriter::finish_reason() const {
     if (request_.behaviour.abort) return "abort";
@@ -94,8 +105,10 @@ void AnswerWriter::head(std::string& out, std::int64_t content_length) const {
     out += "HTTP/1.1 200 OK\r\nserver: stream_server\r\ncontent-type: ";
     out += request_.stream ? "text/event-stream; charset=utf-8\r\n" : "application/json\r\n";
     if (chunked_) out += "transfer-encoding: chunked\r\n";
-    else if (content_length >= 0) out += "content-length: ", append_number(out, content_length), out += "\r\n";
-    if (request_.behaviour.connection_close || request_.behaviour.until_close) out += "connection: close\r\n";
+    else if (content_length >= 0)
+        out += "content-length: ", append_number(out, content_length), out += "\r\n";
+    if (request_.behaviour.connection_close || request_.behaviour.until_close)
+        out += "connection: close\r\n";
     out += "\r\n";
 }
 
@@ -105,11 +118,15 @@ void AnswerWriter::frame(std::string& out, std::string_view bytes) const {
         return;
     }
     const std::size_t size =
-        request_.behaviour.http_chunks ? std::max<std::size_t>(1, static_cast<std::size_t>(*request_.behaviour.http_chunks)) : bytes.size();
+        request_.behaviour.http_chunks
+            ? std::max<std::size_t>(1, static_cast<std::size_t>(*request_.behaviour.http_chunks))
+            : bytes.size();
     for (; !bytes.empty(); bytes.remove_prefix(std::min(size, bytes.size()))) {
         const std::string_view piece = bytes.substr(0, size);
         std::array<char, 20> digits{};
-        out.append(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), piece.size(), 16).ptr);
+        out.append(
+            digits.data(),
+            std::to_chars(digits.data(), digits.data() + digits.size(), piece.size(), 16).ptr);
         out += "\r\n";
         out += piece;
         out += "\r\n";
@@ -121,7 +138,9 @@ void AnswerWriter::event(std::string& out, std::string_view json) {
     std::string& event = scratch().event;
     event.clear();
     if (behaviour.ping) event += ": ping", event += line_end_, event += line_end_;
-    if (behaviour.fields) event += "event: message", event += line_end_, event += "id: ", append_number(event, chunks_), event += line_end_;
+    if (behaviour.fields)
+        event += "event: message", event += line_end_,
+            event += "id: ", append_number(event, chunks_), event += line_end_;
     const std::string_view name = behaviour.no_space ? "data:" : "data: ";
     event += name;
     const auto comma = behaviour.multiline ? json.find(',') : std::string_view::npos;
@@ -148,7 +167,8 @@ void AnswerWriter::add_usage(std::int64_t output_tokens) {
     json.pop_back();
     json += spaced ? R"(, "usage": {)" : R"(,"usage":{)";
     add(R"("prompt_tokens")", request_.prompt_tokens);
-    add(spaced ? R"(, "total_tokens")" : R"(,"total_tokens")", request_.prompt_tokens + output_tokens);
+    add(spaced ? R"(, "total_tokens")" : R"(,"total_tokens")",
+        request_.prompt_tokens + output_tokens);
     add(spaced ? R"(, "completion_tokens")" : R"(,"completion_tokens")", output_tokens);
     if (request_.behaviour.cached) {
         json += spaced ? R"(, "prompt_tokens_details": {)" : R"(,"prompt_tokens_details":{)";
@@ -156,7 +176,8 @@ void AnswerWriter::add_usage(std::int64_t output_tokens) {
         json += '}';
     }
     if (hidden_ > 0) {
-        json += spaced ? R"(, "completion_tokens_details": {)" : R"(,"completion_tokens_details":{)";
+        json +=
+            spaced ? R"(, "completion_tokens_details": {)" : R"(,"completion_tokens_details":{)";
         add(R"("reasoning_tokens")", hidden_);
         json += '}';
     }
@@ -166,7 +187,8 @@ void AnswerWriter::add_usage(std::int64_t output_tokens) {
 void AnswerWriter::role(std::string& out) {
     std::string& json = scratch().json;
     json = before_;
-    json += request_.behaviour.spaced_json ? R"("role": "assistant", "content": "")" : R"("role":"assistant","content":"")";
+    json += request_.behaviour.spaced_json ? R"("role": "assistant", "content": "")"
+                                           : R"("role":"assistant","content":"")";
     json += after_;
     if (request_.behaviour.continuous_usage) add_usage(0);
     event(out, json);
@@ -185,15 +207,18 @@ void AnswerWriter::add_text(std::int64_t stamp, std::int64_t tokens) {
     json.append(static_cast<std::size_t>(20 - (end - digits.data())), '0');
     json.append(digits.data(), end);
     for (std::int64_t i = 1; i < tokens; ++i) json += " w";
-    if (request_.behaviour.big && chunks_ == 0) json.append(static_cast<std::size_t>(*request_.behaviour.big), 'x');
+    if (request_.behaviour.big && chunks_ == 0)
+        json.append(static_cast<std::size_t>(*request_.behaviour.big), 'x');
 }
 
-void AnswerWriter::token(std::string& out, std::int64_t stamp, std::int64_t tokens, std::int64_t so_far) {
+void AnswerWriter::token(std::string& out, std::int64_t stamp, std::int64_t tokens,
+                         std::int64_t so_far) {
     if (so_far <= hidden_ && so_far < request_.tokens) return;
     const Behaviour& behaviour = request_.behaviour;
-    const double thinking = !behaviour.thinking       ? 1e18
-                            : *behaviour.thinking < 0 ? std::floor(static_cast<double>(request_.tokens) / 2)
-                                                      : *behaviour.thinking;
+    const double thinking = !behaviour.thinking ? 1e18
+                            : *behaviour.thinking < 0
+                                ? std::floor(static_cast<double>(request_.tokens) / 2)
+                                : *behaviour.thinking;
     const bool thinks = static_cast<double>(chunks_) < thinking;
     const std::string& open = thinks ? think_open_ : text_open_;
     const std::string& close = thinks ? think_close_ : text_close_;
@@ -206,13 +231,16 @@ void AnswerWriter::token(std::string& out, std::int64_t stamp, std::int64_t toke
         if (behaviour.continuous_usage) add_usage(so_far - tokens);
         event(out, json);
     }
-    const bool finish = so_far >= request_.tokens && !behaviour.finish_apart && !behaviour.no_finish;
+    const bool finish =
+        so_far >= request_.tokens && !behaviour.finish_apart && !behaviour.no_finish;
     json = before_;
     json += open;
     add_text(stamp, tokens);
     json += close;
     json += finish ? after_finish_ : after_;
-    if (!behaviour.no_usage && (behaviour.continuous_usage || (finish && behaviour.usage_in_finish))) add_usage(so_far);
+    if (!behaviour.no_usage &&
+        (behaviour.continuous_usage || (finish && behaviour.usage_in_finish)))
+        add_usage(so_far);
     finished_ = finished_ || finish;
     event(out, json);
     ++chunks_;
@@ -226,7 +254,8 @@ void AnswerWriter::end(std::string& out) {
         json += text_open_;
         json += text_close_;
         json += after_finish_;
-        if (!behaviour.no_usage && (behaviour.usage_in_finish || behaviour.continuous_usage)) add_usage(request_.tokens);
+        if (!behaviour.no_usage && (behaviour.usage_in_finish || behaviour.continuous_usage))
+            add_usage(request_.tokens);
         event(out, json);
     }
     if (request_.include_usage && !behaviour.no_usage && !behaviour.usage_in_finish) {
@@ -239,11 +268,16 @@ void AnswerWriter::end(std::string& out) {
 }
 
 void AnswerWriter::error(std::string& out) {
-    event(out, shaped(R"({"error":{"message":"the engine died","type":"InternalServerError","param":null,"code":500}})"));
+    event(
+        out,
+        shaped(
+            R"({"error":{"message":"the engine died","type":"InternalServerError","param":null,"code":500}})"));
     if (!request_.behaviour.no_done) event(out, "[DONE]");
 }
 
-void AnswerWriter::half_event(std::string& out) { frame(out, "data: " + before_.substr(0, before_.size() / 2)); }
+void AnswerWriter::half_event(std::string& out) {
+    frame(out, "data: " + before_.substr(0, before_.size() / 2));
+}
 
 void AnswerWriter::comment(std::string& out) const { frame(out, ": still here\n\n"); }
 
@@ -259,8 +293,11 @@ void AnswerWriter::whole(std::string& out, std::int64_t stamp) {
     nlohmann::json choice{{"index", 0}, {"logprobs", nullptr}, {"finish_reason", finish_reason()}};
     if (behaviour.no_finish) choice["finish_reason"] = nullptr;
     if (!request_.chat) choice["text"] = json;
-    else if (behaviour.reasoning) choice["message"] = {{"role", "assistant"}, {"content", nullptr}, {"reasoning", json}};
-    else if (behaviour.reasoning_content) choice["message"] = {{"role", "assistant"}, {"content", nullptr}, {"reasoning_content", json}};
+    else if (behaviour.reasoning)
+        choice["message"] = {{"role", "assistant"}, {"content", nullptr}, {"reasoning", json}};
+    else if (behaviour.reasoning_content)
+        choice["message"] = {
+            {"role", "assistant"}, {"content", nullptr}, {"reasoning_content", json}};
     else choice["message"] = {{"role", "assistant"}, {"content", json}};
     nlohmann::json answer{{"id", hexadecimal(request_.number, "chatcmpl-%032llx")},
                           {"object", request_.chat ? "chat.completion" : "text_completion"},
@@ -271,7 +308,9 @@ void AnswerWriter::whole(std::string& out, std::int64_t stamp) {
         answer["usage"] = {{"prompt_tokens", request_.prompt_tokens},
                            {"completion_tokens", request_.tokens},
                            {"total_tokens", request_.prompt_tokens + request_.tokens}};
-        if (behaviour.cached) answer["usage"]["prompt_tokens_details"] = {{"cached_tokens", static_cast<std::int64_t>(*behaviour.cached)}};
+        if (behaviour.cached)
+            answer["usage"]["prompt_tokens_details"] = {
+                {"cached_tokens", static_cast<std::int64_t>(*behaviour.cached)}};
     }
     const std::string body = answer.dump();
     head(out, behaviour.until_close ? -1 : static_cast<std::int64_t>(body.size()));
@@ -280,10 +319,12 @@ void AnswerWriter::whole(std::string& out, std::int64_t stamp) {
 
 std::int64_t stamp_in(std::string_view text) {
     const auto at = text.find(" t");
-    return at == std::string_view::npos ? -1 : std::atoll(std::string(text.substr(at + 2, 20)).c_str());
+    return at == std::string_view::npos ? -1
+                                        : std::atoll(std::string(text.substr(at + 2, 20)).c_str());
 }
 
-std::string plain_answer(int status, std::string_view type, std::string_view body, bool close, std::string_view more_headers) {
+std::string plain_answer(int status, std::string_view type, std::string_view body, bool close,
+                         std::string_view more_headers) {
     std::string out = "HTTP/1.1 ";
     append_number(out, status);
     out += status == 200   ? " OK"

@@ -66,6 +66,7 @@ private:
 std::int64_t stamp_in(std::string_view text);
 
 /// Whole answers without a stream.
-std::string plain_answer(int status, std::string_view type, std::string_view body, bool close = false, std::string_view more_headers = {});
+std::string plain_answer(int status, std::string_view type, std::string_view body,
+                         bool close = false, std::string_view more_headers = {});
 
 }  // namespace servetune::test

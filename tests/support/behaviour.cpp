@@ -16,9 +16,11 @@ std::invalid_argument unknown(std::string_view name) {
 
 double number_of(const BehaviourWord& word, std::string_view written) {
     double result = 0;
-    const auto [end, error] = std::from_chars(written.data(), written.data() + written.size(), result);
+    const auto [end, error] =
+        std::from_chars(written.data(), written.data() + written.size(), result);
     if (error != std::errc{} || end != written.data() + written.size() || !(result >= 0))
-        throw std::invalid_argument("'" + std::string(word.name) + "' wants a number >= 0, got '" + std::string(written) + "'");
+        throw std::invalid_argument("'" + std::string(word.name) + "' wants a number >= 0, got '" +
+                                    std::string(written) + "'");
     return result;
 }
 
@@ -36,9 +38,12 @@ Behaviour parse_behaviour(std::string_view words) {
         for (const BehaviourWord& candidate : behaviour_words)
             if (candidate.name == name) known = &candidate;
         if (known == nullptr) throw unknown(name);
-        if (equals != std::string_view::npos) result.*known->field = number_of(*known, word.substr(equals + 1));
+        if (equals != std::string_view::npos)
+            result.*known->field = number_of(*known, word.substr(equals + 1));
         else if (known->alone) result.*known->field = known->alone;
-        else throw std::invalid_argument("'" + std::string(name) + "' wants a number: " + std::string(known->meaning));
+        else
+            throw std::invalid_argument("'" + std::string(name) +
+                                        "' wants a number: " + std::string(known->meaning));
     }
     return result;
 }
@@ -55,8 +60,10 @@ std::string describe_behaviour_words() {
     for (const BehaviourWord& word : behaviour_words) {
         std::string name(word.name);
         if (!word.alone) name += "=N";
-        else if (*word.alone != 1 || word.meaning.find(" N ") != std::string_view::npos) name += "[=N]";
-        result += "  " + name + std::string(name.size() < 24 ? 24 - name.size() : 1, ' ') + std::string(word.meaning) + "\n";
+        else if (*word.alone != 1 || word.meaning.find(" N ") != std::string_view::npos)
+            name += "[=N]";
+        result += "  " + name + std::string(name.size() < 24 ? 24 - name.size() : 1, ' ') +
+                  std::string(word.meaning) + "\n";
     }
     return result;
 }

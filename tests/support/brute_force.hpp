@@ -23,7 +23,8 @@ inline std::set<Configuration> by_brute_force(const SearchSpace& space) {
     }
     std::set<Configuration> result;
     for (const Assignment& assignment : all)
-        if (Configuration made = space.completed(assignment); space.feasible(made)) result.insert(std::move(made));
+        if (Configuration made = space.completed(assignment); space.feasible(made))
+            result.insert(std::move(made));
     return result;
 }
 

@@ -38,20 +38,28 @@ public:
     static constexpr const char* llama_image = "localhost/servetune-llama:1";
 
     PodmanWorld() {
-        program = {program_in_path("podman"), "--root", (folder_.path() / "root").string(), "--runroot", (folder_.path() / "run").string()};
+        program = {program_in_path("podman"), "--root", (folder_.path() / "root").string(),
+                   "--runroot", (folder_.path() / "run").string()};
         if (program.front().empty()) {
             why_not_ = "there is no podman in $PATH";
             return;
         }
         // A pod has no words for bounds; a machine that may not raise them needs them here.
-        setenv("CONTAINERS_CONF",
-               folder_.write("containers.conf", "[containers]\ndefault_ulimits = [\"nofile=1024:1024\", \"nproc=1024:1024\"]\n").c_str(),
-               1);
+        setenv(
+            "CONTAINERS_CONF",
+            folder_
+                .write(
+                    "containers.conf",
+                    "[containers]\ndefault_ulimits = [\"nofile=1024:1024\", \"nproc=1024:1024\"]\n")
+                .c_str(),
+            1);
         // Where both are there: crun refuses machines with both versions of control groups mounted.
-        if (!program_in_path("runc").empty()) program.insert(program.end(), {"--runtime", "runc", "--cgroup-manager", "cgroupfs"});
+        if (!program_in_path("runc").empty())
+            program.insert(program.end(), {"--runtime", "runc", "--cgroup-manager", "cgroupfs"});
         if (make_image()) return;
         if (const Ran hello = podman([&] {
-                std::vector<std::string> words{"run", "--rm", "--network=host", "--log-driver=none"};
+                std::vector<std::string> words{"run", "--rm", "--network=host",
+                                               "--log-driver=none"};
                 words.insert(words.end(), options.begin(), options.end());
                 words.insert(words.end(), {image, "/bin/sh", "-c", "echo hello"});
                 return words;
@@ -86,22 +94,32 @@ public:
         return result;
     }
     /// The same in a study file.
-    [[nodiscard]] std::string container_key(const std::string& images = image, const std::string& more = "") const {
-        return "container: {image: " + images + ", program: " + list(program) + ", options: " + list(options) + more + "}";
+    [[nodiscard]] std::string container_key(const std::string& images = image,
+                                            const std::string& more = "") const {
+        return "container: {image: " + images + ", program: " + list(program) +
+               ", options: " + list(options) + more + "}";
     }
     /// Names of all containers, whatever their state.
-    [[nodiscard]] std::string containers() const { return podman({"ps", "--all", "--format", "{{.Names}} {{.Status}}"}).out; }
+    [[nodiscard]] std::string containers() const {
+        return podman({"ps", "--all", "--format", "{{.Names}} {{.Status}}"}).out;
+    }
 
     /// An image of a real llama-server, from the folder that scripts/get-llama-server makes.
     Ran make_llama_image(const std::filesystem::path& llama) {
         namespace fs = std::filesystem;
         const fs::path root = folder_.path() / "llama-image";
         for (const char* name : {"bin", "tmp", "run"}) fs::create_directories(root / name);
-        for (const char* name : {"sh", "dirname", "readlink"}) add(root, std::string("/usr/bin/") + name, std::string("bin/") + name);
-        fs::copy(llama, root / "llama", fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+        for (const char* name : {"sh", "dirname", "readlink"})
+            add(root, std::string("/usr/bin/") + name, std::string("bin/") + name);
+        fs::copy(llama, root / "llama",
+                 fs::copy_options::recursive | fs::copy_options::copy_symlinks);
         fs::create_symlink("/llama/llama-server", root / "bin/llama-server");
-        const Ran packed = ran({"/bin/tar", "--create", "--file", "llama.tar", "--directory", "llama-image", "."}, folder_.path());
-        return packed.code != 0 ? packed : podman({"import", "--change", "ENV=PATH=/bin", "llama.tar", llama_image});
+        const Ran packed =
+            ran({"/bin/tar", "--create", "--file", "llama.tar", "--directory", "llama-image", "."},
+                folder_.path());
+        return packed.code != 0
+                   ? packed
+                   : podman({"import", "--change", "ENV=PATH=/bin", "llama.tar", llama_image});
     }
 
     std::vector<std::string> program;  ///< with its global options
@@ -110,7 +128,8 @@ public:
 private:
     static std::string list(const std::vector<std::string>& words) {
         std::string result;
-        for (const std::string& word : words) result += (result.empty() ? "[\"" : ", \"") + word + "\"";
+        for (const std::string& word : words)
+            result += (result.empty() ? "[\"" : ", \"") + word + "\"";
         return result + "]";
     }
     /// A program with the libraries that it loads.
@@ -132,15 +151,21 @@ private:
     bool make_image() {
         namespace fs = std::filesystem;
         const fs::path root = folder_.path() / "image";
-        for (const char* name : {"bin", "tmp", "run", "usr/lib", "share"}) fs::create_directories(root / name);
+        for (const char* name : {"bin", "tmp", "run", "usr/lib", "share"})
+            fs::create_directories(root / name);
         add(root, "/bin/sh", "bin/sh");
         add(root, "/bin/sleep", "bin/sleep");
         add(root, SIMENGINE_PROGRAM, "bin/vllm");
-        fs::copy(std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces", root / "share/search_spaces", fs::copy_options::recursive);
-        const Ran packed = ran({"/bin/tar", "--create", "--file", "image.tar", "--directory", "image", "."}, folder_.path());
+        fs::copy(std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces",
+                 root / "share/search_spaces", fs::copy_options::recursive);
+        const Ran packed =
+            ran({"/bin/tar", "--create", "--file", "image.tar", "--directory", "image", "."},
+                folder_.path());
         for (const char* name : {image, other_image}) {
-            const Ran made = podman({"import", "--change", "ENV=SERVETUNE_SEARCH_SPACES=/share/search_spaces", "--change",
-                                     std::string("LABEL=version=") + name, "--change", "ENV=PATH=/bin", "image.tar", name});
+            const Ran made =
+                podman({"import", "--change", "ENV=SERVETUNE_SEARCH_SPACES=/share/search_spaces",
+                        "--change", std::string("LABEL=version=") + name, "--change",
+                        "ENV=PATH=/bin", "image.tar", name});
             if (packed.code == 0 && made.code == 0) continue;
             why_not_ = "podman makes no image here: " + packed.err + made.err;
             return true;

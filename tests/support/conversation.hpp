@@ -21,15 +21,19 @@ public:
         signal(SIGPIPE, SIG_IGN);  // a program that has ended is seen by its missing answer
         int to[2];
         int from[2];
-        if (pipe2(to, O_CLOEXEC) != 0 || pipe2(from, O_CLOEXEC) != 0) throw std::runtime_error("cannot make pipes");
+        if (pipe2(to, O_CLOEXEC) != 0 || pipe2(from, O_CLOEXEC) != 0)
+            throw std::runtime_error("cannot make pipes");
         std::vector<char*> words;
         for (const std::string& word : argv) words.push_back(const_cast<char*>(word.c_str()));
         words.push_back(nullptr);
         pid_ = fork();
         if (pid_ < 0) throw std::runtime_error("cannot fork");
         if (pid_ == 0) {
-            const int err = open((folder / "child.err").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
-            if (chdir(folder.c_str()) != 0 || dup2(to[0], 0) < 0 || dup2(from[1], 1) < 0 || dup2(err, 2) < 0) _exit(126);
+            const int err =
+                open((folder / "child.err").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
+            if (chdir(folder.c_str()) != 0 || dup2(to[0], 0) < 0 || dup2(from[1], 1) < 0 ||
+                dup2(err, 2) < 0)
+                _exit(126);
             execv(words[0], words.data());
             _exit(127);
         }

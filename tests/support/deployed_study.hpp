@@ -37,13 +37,18 @@ inline std::vector<std::string> listeners(std::uint16_t port) {
             words >> slot >> local >> remote >> state;
             for (int i = 0; i < 6; ++i) words >> inode;
             const auto colon = local.find(':');
-            if (state != "0A" || colon == std::string::npos || std::stoul(local.substr(colon + 1), nullptr, 16) != port) continue;
+            if (state != "0A" || colon == std::string::npos ||
+                std::stoul(local.substr(colon + 1), nullptr, 16) != port)
+                continue;
             std::error_code none;
             for (const auto& process : std::filesystem::directory_iterator("/proc", none))
-                for (std::filesystem::directory_iterator it(process.path() / "fd", none), end; it != end; it.increment(none)) {
-                    if (std::filesystem::read_symlink(it->path(), none) != "socket:[" + inode + "]") continue;
+                for (std::filesystem::directory_iterator it(process.path() / "fd", none), end;
+                     it != end; it.increment(none)) {
+                    if (std::filesystem::read_symlink(it->path(), none) != "socket:[" + inode + "]")
+                        continue;
                     std::ifstream environment(process.path() / "environ", std::ios::binary);
-                    result.emplace_back(std::istreambuf_iterator<char>(environment), std::istreambuf_iterator<char>());
+                    result.emplace_back(std::istreambuf_iterator<char>(environment),
+                                        std::istreambuf_iterator<char>());
                     break;
                 }
         }
@@ -55,10 +60,13 @@ inline std::vector<std::string> listeners(std::uint16_t port) {
 inline std::size_t most_trials_at_once(const std::vector<Trial>& trials) {
     std::size_t most = 0;
     for (const Trial& one : trials)
-        most = std::max(most, static_cast<std::size_t>(std::count_if(trials.begin(), trials.end(), [&](const Trial& other) {
-                            return other.started_at && *other.started_at <= one.started_at.value_or(0) &&
-                                   other.told_at.value_or(1e18) > one.started_at.value_or(0);
-                        })));
+        most =
+            std::max(most, static_cast<std::size_t>(
+                               std::count_if(trials.begin(), trials.end(), [&](const Trial& other) {
+                                   return other.started_at &&
+                                          *other.started_at <= one.started_at.value_or(0) &&
+                                          other.told_at.value_or(1e18) > one.started_at.value_or(0);
+                               })));
     return most;
 }
 
@@ -73,22 +81,28 @@ class DeployedStudy {
 public:
     struct Text {
         std::string space = "{max_num_seqs: {choice: [4, 3, 32], default: 4}}";
-        std::string workload = "{kind: random, input_tokens: 64, output_tokens: 96}, requests: 32, arrival: {rate: inf}";
-        std::string objective = "{maximize: total_tokens_per_second, limits: [\"success_ratio >= 0.99\"]}";
-        std::string deploy = "ready_within: 3s, stop_within: 1s, stall_timeout: 1s, trial_within: 20s, warm_up: 1";
+        std::string workload =
+            "{kind: random, input_tokens: 64, output_tokens: 96}, requests: 32, arrival: {rate: "
+            "inf}";
+        std::string objective =
+            "{maximize: total_tokens_per_second, limits: [\"success_ratio >= 0.99\"]}";
+        std::string deploy =
+            "ready_within: 3s, stop_within: 1s, stall_timeout: 1s, trial_within: 20s, warm_up: 1";
         std::string more = "budget: {trials: 12}\n";               ///< lines of the study
         std::string clock = "--start-scale 1000 --time-scale 12";  ///< simengine's
     };
 
     explicit DeployedStudy(const Text& text) : clock_(text.clock) {
         folder_.write("study.yaml",
-                      "study: deployed\nmodel: Qwen/Qwen3-8B\nengine: vllm\nothers: default\nstrategy: exhaustive\n"
-                      "decision: published\nmin_gain: 5%\nnoise_cv: 2%\nworkloads: [{workload: small, dataset: " +
+                      "study: deployed\nmodel: Qwen/Qwen3-8B\nengine: vllm\nothers: "
+                      "default\nstrategy: exhaustive\n"
+                      "decision: published\nmin_gain: 5%\nnoise_cv: 2%\nworkloads: [{workload: "
+                      "small, dataset: " +
                           text.workload +
                           ", ignore_eos: true}]\n"
                           "objective: " +
-                          text.objective + "\nspace: " + text.space + "\nevaluator: {deploy: {" + text.deploy + ", watch: off}}\n" +
-                          text.more);
+                          text.objective + "\nspace: " + text.space + "\nevaluator: {deploy: {" +
+                          text.deploy + ", watch: off}}\n" + text.more);
         std::filesystem::create_directories(folder_.path() / "bin");
         misbehave({});
     }
@@ -100,9 +114,11 @@ public:
     /// From now on engines whose words hold `flag` do `vice` (`--misbehave` of simengine); an empty
     /// flag: all engines.
     void misbehave(const std::vector<std::pair<std::string, std::string>>& vices) const {
-        std::string script = "#!/bin/sh\necho \"$$ $*\" >> '" + record().string() + "'\ncase \" $* \" in\n";
+        std::string script =
+            "#!/bin/sh\necho \"$$ $*\" >> '" + record().string() + "'\ncase \" $* \" in\n";
         for (const auto& [flag, vice] : vices)
-            script += (flag.empty() ? "*" : "*' " + flag + " '*") + (") SIMENGINE_OPTIONS=\"$SIMENGINE_OPTIONS --misbehave " + vice) +
+            script += (flag.empty() ? "*" : "*' " + flag + " '*") +
+                      (") SIMENGINE_OPTIONS=\"$SIMENGINE_OPTIONS --misbehave " + vice) +
                       "\"; export SIMENGINE_OPTIONS ;;\n";
         script += "esac\nexec '" SIMENGINE_PROGRAM "' vllm \"$@\"\n";
         // Written beside it and moved there: a shell that is reading the old one goes on with the
@@ -114,26 +130,36 @@ public:
     }
 
     /// `before`: words in front, such as a shell that sets limits.
-    [[nodiscard]] std::vector<std::string> words(const std::string& command, const std::vector<std::string>& more = {},
-                                                 const std::vector<std::string>& before = {}) const {
+    [[nodiscard]] std::vector<std::string> words(
+        const std::string& command, const std::vector<std::string>& more = {},
+        const std::vector<std::string>& before = {}) const {
         const char* path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe)
         std::vector<std::string> result = before;
-        for (const std::string& word : {std::string("/usr/bin/env"), "PATH=" + (folder_.path() / "bin").string() + ":" + path,
-                                        "SIMENGINE_OPTIONS=" + clock_, std::string(SERVETUNE_PROGRAM), command,
-                                        (folder_.path() / "study.yaml").string(), std::string("--directory"), directory().string()})
+        for (const std::string& word :
+             {std::string("/usr/bin/env"), "PATH=" + (folder_.path() / "bin").string() + ":" + path,
+              "SIMENGINE_OPTIONS=" + clock_, std::string(SERVETUNE_PROGRAM), command,
+              (folder_.path() / "study.yaml").string(), std::string("--directory"),
+              directory().string()})
             result.push_back(word);
         result.insert(result.end(), more.begin(), more.end());
         return result;
     }
-    [[nodiscard]] Ran run(const std::vector<std::string>& more = {}, const std::vector<std::string>& before = {}) const {
+    [[nodiscard]] Ran run(const std::vector<std::string>& more = {},
+                          const std::vector<std::string>& before = {}) const {
         return ran(words("run", more, before), folder_.path());
     }
 
     [[nodiscard]] const std::filesystem::path& folder() const { return folder_.path(); }
-    [[nodiscard]] std::filesystem::path directory() const { return directory_.empty() ? folder_.path() / "study" : directory_; }
+    [[nodiscard]] std::filesystem::path directory() const {
+        return directory_.empty() ? folder_.path() / "study" : directory_;
+    }
     void put_into(const std::filesystem::path& directory) { directory_ = directory; }
-    [[nodiscard]] std::string mark() const { return std::filesystem::absolute(directory()).string(); }
-    [[nodiscard]] std::vector<Trial> trials() const { return SqliteJournal::read(directory()).trials(); }
+    [[nodiscard]] std::string mark() const {
+        return std::filesystem::absolute(directory()).string();
+    }
+    [[nodiscard]] std::vector<Trial> trials() const {
+        return SqliteJournal::read(directory()).trials();
+    }
 
     struct StartedEngine {
         int id = 0;
@@ -148,7 +174,8 @@ public:
             StartedEngine engine{std::atoi(line.c_str()), 0, line};
             const std::string before = " --port ";
             if (const auto at = line.find(before); at != std::string::npos)
-                engine.port = static_cast<std::uint16_t>(std::atoi(line.c_str() + at + before.size()));
+                engine.port =
+                    static_cast<std::uint16_t>(std::atoi(line.c_str() + at + before.size()));
             result.push_back(engine);
         }
         return result;
@@ -156,15 +183,18 @@ public:
     /// What of its engines is still there: by the mark, by the group, by the port. Empty: nothing.
     [[nodiscard]] std::string left() const {
         std::string result;
-        for (const Leftover& one : leftovers(mark())) result += std::to_string(one.id) + " has the mark: " + one.command + "\n";
+        for (const Leftover& one : leftovers(mark()))
+            result += std::to_string(one.id) + " has the mark: " + one.command + "\n";
         for (const StartedEngine& engine : engines()) {
             if (!living_in_group(engine.id).empty())
-                result += "of group " + std::to_string(engine.id) + " something lives: " + engine.words + "\n";
+                result += "of group " + std::to_string(engine.id) +
+                          " something lives: " + engine.words + "\n";
             // A port that has been free may by now be that of another study, of a test beside this
             // one.
             for (const std::string& environment : listeners(engine.port))
                 if (environment.find("SERVETUNE_STUDY=") == std::string::npos ||
-                    environment.find("SERVETUNE_STUDY=" + mark() + std::string(1, '\0')) != std::string::npos)
+                    environment.find("SERVETUNE_STUDY=" + mark() + std::string(1, '\0')) !=
+                        std::string::npos)
                     result += "somebody listens on port " + std::to_string(engine.port) + "\n";
         }
         return result;

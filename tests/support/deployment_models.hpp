@@ -19,18 +19,32 @@ inline DeploymentModel plain_deployment(const std::string& engine = "vllm") {
     model.ready_path = "/health";
     model.ready_within_seconds = 1200;
     model.shm_bytes = 34359738368;
-    model.over_nodes = vllm ? SeveralNodes{{"--nnodes", "{nodes}", "--node-rank", "{rank}", "--master-addr", "{leader}"}, {"--headless"}}
-                            : SeveralNodes{{"--dist-init-addr", "{leader}:20000", "--nnodes", "{nodes}", "--node-rank", "{rank}"}};
-    model.platforms = vllm ? PlatformStarts{{"python3", "-m", "dynamo.vllm", "--model", "{model}"},
-                                            "VLLM_ADDITIONAL_ARGS",
-                                            "vLLM",
-                                            "vLLM",
-                                            {"--api-key", "--ssl-*"}}
-                           : PlatformStarts{{"python3", "-m", "dynamo.sglang", "--model-path", "{model}"}, "", "SGLang"};
+    model.over_nodes = vllm ? SeveralNodes{{"--nnodes", "{nodes}", "--node-rank", "{rank}",
+                                            "--master-addr", "{leader}"},
+                                           {"--headless"}}
+                            : SeveralNodes{{"--dist-init-addr", "{leader}:20000", "--nnodes",
+                                            "{nodes}", "--node-rank", "{rank}"}};
+    model.platforms =
+        vllm ? PlatformStarts{{"python3", "-m", "dynamo.vllm", "--model", "{model}"},
+                              "VLLM_ADDITIONAL_ARGS",
+                              "vLLM",
+                              "vLLM",
+                              {"--api-key", "--ssl-*"}}
+             : PlatformStarts{
+                   {"python3", "-m", "dynamo.sglang", "--model-path", "{model}"}, "", "SGLang"};
     const std::vector<std::string> words =
-        vllm ? std::vector<std::string>{"vllm", "serve", model.model, "--host", "0.0.0.0", "--port", "8000", "--max-num-seqs=512"}
-             : std::vector<std::string>{"python3", "-m",   "sglang.launch_server",      "--model-path", model.model, "--host", "0.0.0.0",
-                                        "--port",  "8000", "--max-running-requests=512"};
+        vllm ? std::vector<std::string>{"vllm",    "serve",  model.model, "--host",
+                                        "0.0.0.0", "--port", "8000",      "--max-num-seqs=512"}
+             : std::vector<std::string>{"python3",
+                                        "-m",
+                                        "sglang.launch_server",
+                                        "--model-path",
+                                        model.model,
+                                        "--host",
+                                        "0.0.0.0",
+                                        "--port",
+                                        "8000",
+                                        "--max-running-requests=512"};
     DeployedEngine one;
     for (const std::string& word : words) one.argv.push_back({{word}});
     one.launch_words = words.size() - 1;

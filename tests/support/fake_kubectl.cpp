@@ -55,9 +55,13 @@ using Clock = std::chrono::steady_clock;
 
 void must_answer() {
     if (fs::exists(cluster / "down"))
-        end_with("The connection to the server 192.0.2.1:6443 was refused - did you specify the right host or port?");
+        end_with(
+            "The connection to the server 192.0.2.1:6443 was refused - did you specify the right "
+            "host or port?");
     if (fs::exists(cluster / "forbidden"))
-        end_with("Error from server (Forbidden): pods is forbidden: User \"tuner\" cannot list resource \"pods\" in API group \"\"");
+        end_with(
+            "Error from server (Forbidden): pods is forbidden: User \"tuner\" cannot list resource "
+            "\"pods\" in API group \"\"");
 }
 
 /// RFC 3339 with nanoseconds, as a container's log has it.
@@ -77,7 +81,9 @@ struct Words {
     std::vector<std::string> plain{};
     std::map<std::string, std::string> options{};
     [[nodiscard]] bool has(const std::string& name) const { return options.contains(name); }
-    [[nodiscard]] std::string option(const std::string& name) const { return has(name) ? options.at(name) : ""; }
+    [[nodiscard]] std::string option(const std::string& name) const {
+        return has(name) ? options.at(name) : "";
+    }
     [[nodiscard]] std::string word(std::size_t i) const { return i < plain.size() ? plain[i] : ""; }
 };
 
@@ -92,18 +98,25 @@ public:
             std::this_thread::sleep_for(10ms);
         }
         while (fs::exists(cluster / "waiting") && !ending()) {
-            job_.set("Pending", {{"waiting", {{"reason", content(cluster / "waiting")}, {"message", "as the test says"}}}});
+            job_.set(
+                "Pending",
+                {{"waiting",
+                  {{"reason", content(cluster / "waiting")}, {"message", "as the test says"}}}});
             std::this_thread::sleep_for(10ms);
         }
         if (!ending()) start();
         while (fs::exists(cluster / "stuck")) std::this_thread::sleep_for(10ms);
         // Until somebody deletes it; the controller does once another pod of the Job has failed.
-        while (!failed_ ? !ending() : job_.is_there() && !fs::exists(job_.file("deleted")) && content(job_.file("disrupted")).empty())
+        while (!failed_ ? !ending()
+                        : job_.is_there() && !fs::exists(job_.file("deleted")) &&
+                              content(job_.file("disrupted")).empty())
             std::this_thread::sleep_for(10ms);
-        std::this_thread::sleep_for(300ms);  // the finalizer of the Job keeps a pod until it is counted
+        std::this_thread::sleep_for(
+            300ms);  // the finalizer of the Job keeps a pod until it is counted
         std::error_code gone;
         fs::remove(job_.file("pod"), gone);
-        while (!fs::exists(job_.file("deleted")) && fs::exists(cluster)) std::this_thread::sleep_for(10ms);
+        while (!fs::exists(job_.file("deleted")) && fs::exists(cluster))
+            std::this_thread::sleep_for(10ms);
         const auto some_pod_left = [&] {
             for (int i = 0, pods = job_.pods(); i < pods; ++i)
                 if (fs::exists(job_.with(i).file("pod"))) return true;
@@ -116,17 +129,19 @@ public:
 private:
     /// The folder may be gone too: then the test has ended.
     [[nodiscard]] bool ending() const {
-        return !job_.is_there() || fs::exists(job_.file("deleted")) || fs::exists(job_.file("failed")) ||
-               !content(job_.file("disrupted")).empty();
+        return !job_.is_there() || fs::exists(job_.file("deleted")) ||
+               fs::exists(job_.file("failed")) || !content(job_.file("disrupted")).empty();
     }
 
     /// `$(NAME)` of a known variable is its value, `$$` is `$` (API reference, Container.command).
-    [[nodiscard]] static std::string expanded(const std::string& word, const std::map<std::string, std::string>& known) {
+    [[nodiscard]] static std::string expanded(const std::string& word,
+                                              const std::map<std::string, std::string>& known) {
         std::string result;
         for (std::size_t i = 0; i < word.size(); ++i) {
             const auto end = word.find(')', i);
             if (word.compare(i, 2, "$$") == 0) result += word[i++];
-            else if (word.compare(i, 2, "$(") == 0 && end != std::string::npos && known.contains(word.substr(i + 2, end - i - 2))) {
+            else if (word.compare(i, 2, "$(") == 0 && end != std::string::npos &&
+                     known.contains(word.substr(i + 2, end - i - 2))) {
                 result += known.at(word.substr(i + 2, end - i - 2));
                 i = end;
             } else result += word[i];
@@ -138,8 +153,9 @@ private:
         const Json job = job_.manifest();
         if (!job.is_object()) return;
         const Json& container = job.at("spec").at("template").at("spec").at("containers")[0];
-        std::map<std::string, std::string> environment{{"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
-                                                       {"HOME", "/root"}};
+        std::map<std::string, std::string> environment{
+            {"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+            {"HOME", "/root"}};
         for (const Json& one : container.value("env", Json::array()))
             environment[one.at("name")] = expanded(one.value("value", ""), environment);
         std::vector<std::string> words;
@@ -148,7 +164,8 @@ private:
         for (const Json& word : container.at("command")) {
             words.push_back(expanded(word, environment));
             const std::string mount = "/run/servetune";
-            for (auto at = words.back().find(mount); at != std::string::npos; at = words.back().find(mount, at + 1))
+            for (auto at = words.back().find(mount); at != std::string::npos;
+                 at = words.back().find(mount, at + 1))
                 words.back().replace(at, mount.size(), job_.file("files").string());
         }
         std::array<int, 2> out{}, err{};
@@ -158,24 +175,33 @@ private:
         close(out[1]);
         close(err[1]);
         job_.set("Running", {{"running", {{"startedAt", now_text()}}}});
-        const std::int64_t grace = job.at("spec").at("template").at("spec").value("terminationGracePeriodSeconds", std::int64_t{30});
+        const std::int64_t grace = job.at("spec")
+                                       .at("template")
+                                       .at("spec")
+                                       .value("terminationGracePeriodSeconds", std::int64_t{30});
         const int status = watch(engine, {out[0], err[0]}, grace);
         const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-        Json end = {{"exitCode", code}, {"reason", code == 0 ? "Completed" : "Error"}, {"startedAt", now_text()}};
+        Json end = {{"exitCode", code},
+                    {"reason", code == 0 ? "Completed" : "Error"},
+                    {"startedAt", now_text()}};
         if (code == not_started) {
             end["exitCode"] = 128;
             end["reason"] = "StartError";
             end["message"] =
-                "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: "
+                "failed to create containerd task: failed to create shim task: OCI runtime create "
+                "failed: runc create failed: "
                 "unable to start container process: exec: \"" +
-                words.front() + "\": stat " + words.front() + ": no such file or directory: unknown";
+                words.front() + "\": stat " + words.front() +
+                ": no such file or directory: unknown";
         }
         job_.set(end["exitCode"] == 0 ? "Succeeded" : "Failed", {{"terminated", end}});
-        failed_ = end["exitCode"] != 0 && job_.is_there() && job_.is_indexed() && !fs::exists(job_.file("failed"));
+        failed_ = end["exitCode"] != 0 && job_.is_there() && job_.is_indexed() &&
+                  !fs::exists(job_.file("failed"));
         if (failed_) put(job_.file("failed"), "yes");
     }
 
-    [[noreturn]] static void be_engine(const std::vector<std::string>& words, const std::map<std::string, std::string>& environment,
+    [[noreturn]] static void be_engine(const std::vector<std::string>& words,
+                                       const std::map<std::string, std::string>& environment,
                                        int out, int err) {
         setsid();
         (void)dup2(out, STDOUT_FILENO);
@@ -198,7 +224,8 @@ private:
         auto kill_at = Clock::time_point::max();
         int status = 0;
         for (bool ended = false; !ended || open[0] || open[1];) {
-            std::array<pollfd, 2> waiting{{{open[0] ? from[0] : -1, POLLIN, 0}, {open[1] ? from[1] : -1, POLLIN, 0}}};
+            std::array<pollfd, 2> waiting{
+                {{open[0] ? from[0] : -1, POLLIN, 0}, {open[1] ? from[1] : -1, POLLIN, 0}}};
             (void)poll(waiting.data(), waiting.size(), 20);
             for (std::size_t i = 0; i < 2; ++i) {
                 if ((waiting.at(i).revents & (POLLIN | POLLHUP)) == 0) continue;
@@ -206,7 +233,8 @@ private:
                 const ssize_t got = read(from.at(i), buffer.data(), buffer.size());
                 if (got <= 0) open.at(i) = false;
                 else unfinished.at(i).append(buffer.data(), static_cast<std::size_t>(got));
-                for (std::size_t end = 0; (end = unfinished.at(i).find('\n')) != std::string::npos; unfinished.at(i).erase(0, end + 1))
+                for (std::size_t end = 0; (end = unfinished.at(i).find('\n')) != std::string::npos;
+                     unfinished.at(i).erase(0, end + 1))
                     log << now_text() << ' ' << unfinished.at(i).substr(0, end + 1);
                 log.flush();
             }
@@ -218,7 +246,8 @@ private:
                 constexpr std::int64_t longest_grace = 3;  // tests wait for it
                 kill_at = Clock::now() + std::chrono::seconds(std::min(grace, longest_grace));
             }
-            if (Clock::now() > kill_at || (ended && told)) kill(-engine, SIGKILL);  // a container's end ends all of it
+            if (Clock::now() > kill_at || (ended && told))
+                kill(-engine, SIGKILL);  // a container's end ends all of it
             if (ended && !told) kill(-engine, SIGKILL);
         }
         return status;
@@ -239,7 +268,8 @@ int create(const Words& words) {
     }
     const Job job(cluster / "jobs" / manifest.at("metadata").at("name").get<std::string>());
     if (job.is_there())
-        end_with("Error from server (AlreadyExists): error when creating \"STDIN\": jobs.batch \"" + job.name() + "\" already exists");
+        end_with("Error from server (AlreadyExists): error when creating \"STDIN\": jobs.batch \"" +
+                 job.name() + "\" already exists");
     fs::create_directories(job.file("job").parent_path());
     put(job.file("job"), manifest.dump());
     for (int i = 0, pods = job.pods(); i < pods; ++i) {
@@ -275,7 +305,8 @@ Json list_of(const std::string& kind, const std::string& selector) {
         const Json manifest = job.manifest();
         const Json one = kind == "jobs" ? manifest : job.pod();
         if (!manifest.is_object() || !one.is_object()) continue;  // removed by now
-        if (is_selected(manifest.at("metadata").value("labels", Json::object()), selector, job)) items.push_back(one);
+        if (is_selected(manifest.at("metadata").value("labels", Json::object()), selector, job))
+            items.push_back(one);
     }
     return {{"apiVersion", "v1"}, {"kind", "List"}, {"items", items}};
 }
@@ -284,11 +315,14 @@ Json list_of(const std::string& kind, const std::string& selector) {
 int watch_pods(const std::string& selector) {
     std::map<std::string, Json> seen;
     for (;; std::this_thread::sleep_for(10ms)) {
-        if (fs::exists(cluster / "down")) end_with("error: unable to decode an event from the watch stream: unexpected EOF");
+        if (fs::exists(cluster / "down"))
+            end_with("error: unable to decode an event from the watch stream: unexpected EOF");
         std::map<std::string, Json> now;
         const Json list = list_of("pods", selector);
         for (const Json& pod : list["items"]) now[pod["metadata"]["name"]] = pod;
-        const auto tell = [](const char* type, const Json& pod) { std::cout << Json{{"type", type}, {"object", pod}}.dump() << std::endl; };
+        const auto tell = [](const char* type, const Json& pod) {
+            std::cout << Json{{"type", type}, {"object", pod}}.dump() << std::endl;
+        };
         for (const auto& [name, pod] : now)
             if (!seen.contains(name)) tell("ADDED", pod);
             else if (seen.at(name) != pod) tell("MODIFIED", pod);
@@ -322,10 +356,14 @@ int delete_job(const Words& words) {
     put(job.file("deleted"), "yes");
     std::cout << "job.batch \"" << job.name() << "\" deleted\n";
     if (words.option("wait") == "false") return 0;
-    const auto until = Clock::now() + (fs::exists(cluster / "stuck") ? 1s : std::chrono::seconds(std::stoi(words.option("timeout"))));
+    const auto until =
+        Clock::now() + (fs::exists(cluster / "stuck")
+                            ? 1s
+                            : std::chrono::seconds(std::stoi(words.option("timeout"))));
     while (job.is_there()) {
         must_answer();
-        if (Clock::now() > until) end_with("error: timed out waiting for the condition on jobs/" + job.name());
+        if (Clock::now() > until)
+            end_with("error: timed out waiting for the condition on jobs/" + job.name());
         std::this_thread::sleep_for(10ms);
     }
     return 0;
@@ -335,12 +373,15 @@ int delete_job(const Words& words) {
 int annotate(const Words& words) {
     must_answer();
     if (fs::exists(cluster / "no-annotations"))
-        end_with("Error from server (Forbidden): pods is forbidden: cannot patch resource \"pods\"");
+        end_with(
+            "Error from server (Forbidden): pods is forbidden: cannot patch resource \"pods\"");
     const auto equals = words.word(2).find('=');
     for (const Job& pod : all_pods()) {
         Json manifest = pod.manifest();
-        if (!is_selected(Json::object(), words.option("selector"), pod) || !manifest.is_object()) continue;
-        manifest["spec"]["template"]["metadata"]["annotations"][words.word(2).substr(0, equals)] = words.word(2).substr(equals + 1);
+        if (!is_selected(Json::object(), words.option("selector"), pod) || !manifest.is_object())
+            continue;
+        manifest["spec"]["template"]["metadata"]["annotations"][words.word(2).substr(0, equals)] =
+            words.word(2).substr(equals + 1);
         put(pod.file("job"), manifest.dump());
         pod.write_files();
         std::cout << "pod/" << pod.pod_name() << " annotated\n";
@@ -352,17 +393,22 @@ int logs(const Words& words) {
     must_answer();
     const std::string pod = words.word(1);
     const std::vector<Job> all = all_pods();
-    const auto found =
-        std::find_if(all.begin(), all.end(), [&](const Job& one) { return one.pod_name() == pod && fs::exists(one.file("pod")); });
-    if (found == all.end()) end_with("Error from server (NotFound): pods \"" + pod + "\" not found");
+    const auto found = std::find_if(all.begin(), all.end(), [&](const Job& one) {
+        return one.pod_name() == pod && fs::exists(one.file("pod"));
+    });
+    if (found == all.end())
+        end_with("Error from server (NotFound): pods \"" + pod + "\" not found");
     const Job& job = *found;
     std::ifstream log(job.file("log"), std::ios::binary);
     for (std::string line;; std::this_thread::sleep_for(10ms)) {
         const Json now = job.pod();  // before the last lines are read
-        const bool over = !words.has("follow") || now.is_discarded() || now["status"]["phase"] != "Running";
+        const bool over =
+            !words.has("follow") || now.is_discarded() || now["status"]["phase"] != "Running";
         while (std::getline(log, line))
-            if (words.option("since-time").empty() || line.substr(0, 19) >= words.option("since-time").substr(0, 19))
-                std::cout << (words.has("timestamps") ? line : line.substr(line.find(' ') + 1)) << "\n";
+            if (words.option("since-time").empty() ||
+                line.substr(0, 19) >= words.option("since-time").substr(0, 19))
+                std::cout << (words.has("timestamps") ? line : line.substr(line.find(' ') + 1))
+                          << "\n";
         std::cout.flush();
         log.clear();
         if (over) return 0;
@@ -385,7 +431,9 @@ int main(int argc, char** argv) {
         if (i > 1) all += word + " ";
     }
     cluster = words.option("cluster");
-    if (const int calls = open((cluster / "calls").c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600); calls >= 0) {
+    if (const int calls =
+            open((cluster / "calls").c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+        calls >= 0) {
         all += "\n";
         (void)!write(calls, all.data(), all.size());
         close(calls);
@@ -409,9 +457,11 @@ int main(int argc, char** argv) {
     if (command == "auth") std::cout << "yes\n";
     else if (command == "port-forward") {
         std::cout << "Forwarding from 127.0.0.1:" << words.word(2) << std::endl;
-        while (!fs::exists(cluster / "down") && !fs::exists(cluster / "refusing")) std::this_thread::sleep_for(10ms);
+        while (!fs::exists(cluster / "down") && !fs::exists(cluster / "refusing"))
+            std::this_thread::sleep_for(10ms);
         if (fs::exists(cluster / "refusing"))
-            std::cerr << "an error occurred forwarding: dial tcp4 127.0.0.1: connect: connection refused\n";
+            std::cerr << "an error occurred forwarding: dial tcp4 127.0.0.1: connect: connection "
+                         "refused\n";
         end_with("error: lost connection to pod");
     } else end_with("error: unknown command \"" + command + "\"");
     return 0;

@@ -41,7 +41,8 @@ public:
     [[nodiscard]] Job with(int index) const { return Job(folder_, index); }
     /// Of the Job, or of this pod.
     [[nodiscard]] fs::path file(const std::string& name) const {
-        const bool of_pod = name == "pod" || name == "log" || name == "disrupted" || name == "files";
+        const bool of_pod =
+            name == "pod" || name == "log" || name == "disrupted" || name == "files";
         return folder_ / (of_pod && index_ > 0 ? name + "-" + std::to_string(index_) : name);
     }
     [[nodiscard]] int index() const { return index_; }
@@ -53,15 +54,19 @@ public:
         const Json job = manifest();
         return job.is_object() && job.value("/spec/completionMode"_json_pointer, "") == "Indexed";
     }
-    [[nodiscard]] std::string pod_name() const { return name() + (is_indexed() ? "-" + std::to_string(index_) : "") + "-abcde"; }
+    [[nodiscard]] std::string pod_name() const {
+        return name() + (is_indexed() ? "-" + std::to_string(index_) : "") + "-abcde";
+    }
     /// What the node makes files of, again and again.
     void write_files() const {
         const Json job = manifest();
         if (!job.is_object()) return;
         const Json& inside = job["spec"]["template"];
         for (const Json& volume : inside["spec"].value("volumes", Json::array()))
-            for (const Json& item : volume.value("/downwardAPI/items"_json_pointer, Json::array())) {
-                const std::string path = item["fieldRef"]["fieldPath"];  // metadata.annotations['KEY']
+            for (const Json& item :
+                 volume.value("/downwardAPI/items"_json_pointer, Json::array())) {
+                const std::string path =
+                    item["fieldRef"]["fieldPath"];  // metadata.annotations['KEY']
                 const auto begin = path.find('\'') + 1;
                 const std::string key = path.substr(begin, path.rfind('\'') - begin);
                 fs::create_directories(file("files"));
@@ -70,7 +75,9 @@ public:
             }
     }
     [[nodiscard]] bool is_there() const { return fs::exists(file("job")); }
-    [[nodiscard]] Json manifest() const { return Json::parse(content(file("job")), nullptr, false); }
+    [[nodiscard]] Json manifest() const {
+        return Json::parse(content(file("job")), nullptr, false);
+    }
     [[nodiscard]] Json pod() const { return Json::parse(content(file("pod")), nullptr, false); }
     [[nodiscard]] std::string name() const { return folder_.filename(); }
 
@@ -83,24 +90,40 @@ public:
         const bool placed = !state.is_null();
         Json conditions = Json::array();
         if (!disrupted.empty())
-            conditions.push_back({{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", disrupted}, {"message", "by the test"}});
+            conditions.push_back({{"type", "DisruptionTarget"},
+                                  {"status", "True"},
+                                  {"reason", disrupted},
+                                  {"message", "by the test"}});
         if (placed) conditions.push_back({{"type", "PodScheduled"}, {"status", "True"}});
-        else conditions.push_back({{"type", "PodScheduled"}, {"status", "False"}, {"reason", "Unschedulable"}, {"message", message}});
+        else
+            conditions.push_back({{"type", "PodScheduled"},
+                                  {"status", "False"},
+                                  {"reason", "Unschedulable"},
+                                  {"message", message}});
         const std::string ready = phase == "Running" ? "True" : "False";
-        for (const char* type : {"Ready", "ContainersReady"}) conditions.push_back({{"type", type}, {"status", ready}});
-        Json pod = {{"apiVersion", "v1"},
-                    {"kind", "Pod"},
-                    {"metadata", its_template.at("metadata")},
-                    {"spec", its_template.at("spec")},
-                    {"status", {{"phase", phase}, {"conditions", conditions}, {"containerStatuses", Json::array()}}}};
+        for (const char* type : {"Ready", "ContainersReady"})
+            conditions.push_back({{"type", type}, {"status", ready}});
+        Json pod = {
+            {"apiVersion", "v1"},
+            {"kind", "Pod"},
+            {"metadata", its_template.at("metadata")},
+            {"spec", its_template.at("spec")},
+            {"status",
+             {{"phase", phase}, {"conditions", conditions}, {"containerStatuses", Json::array()}}}};
         pod["metadata"]["name"] = pod_name();
-        if (is_indexed()) pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"] = std::to_string(index_);
-        const bool failed = fs::exists(file("failed")) && phase == "Running";  // no other pod of it runs on
-        if (fs::exists(file("deleted")) || !disrupted.empty() || failed) pod["metadata"]["deletionTimestamp"] = "2026-11-26T15:02:20Z";
+        if (is_indexed())
+            pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"] =
+                std::to_string(index_);
+        const bool failed =
+            fs::exists(file("failed")) && phase == "Running";  // no other pod of it runs on
+        if (fs::exists(file("deleted")) || !disrupted.empty() || failed)
+            pod["metadata"]["deletionTimestamp"] = "2026-11-26T15:02:20Z";
         if (placed) {
             pod["spec"]["nodeName"] = "node-" + std::to_string(index_ + 1);
-            pod["status"]["podIP"] = pod["status"]["hostIP"] = "127.0.0." + std::to_string(index_ + 1);
-            pod["status"]["containerStatuses"].push_back({{"name", its_template["spec"]["containers"][0]["name"]}, {"state", state}});
+            pod["status"]["podIP"] = pod["status"]["hostIP"] =
+                "127.0.0." + std::to_string(index_ + 1);
+            pod["status"]["containerStatuses"].push_back(
+                {{"name", its_template["spec"]["containers"][0]["name"]}, {"state", state}});
         }
         put(file("pod"), pod.dump());
     }

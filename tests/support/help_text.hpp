@@ -15,14 +15,18 @@ namespace servetune::test {
 /// No word of the engine's own.
 inline std::string help_text_of(const std::filesystem::path& facts) {
     const auto file = nlohmann::json::parse(read_file(facts));
-    std::string text = "usage: serve [-h] [model]\n\noptions:\n  -h, --help            show this\n  --model MODEL\n";
+    std::string text =
+        "usage: serve [-h] [model]\n\noptions:\n  -h, --help            show this\n  --model "
+        "MODEL\n";
     for (const auto& [flag, fact] : file.at("flags").items()) {
         std::string value = flag.substr(2);
-        for (char& c : value) c = c == '-' ? '_' : c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+        for (char& c : value)
+            c = c == '-' ? '_' : c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
         if (fact.contains("values")) {
             value = "{";
             for (const auto& one : fact["values"])
-                value += (value.size() == 1 ? "" : ",") + (one.is_string() ? one.get<std::string>() : one.dump());
+                value += (value.size() == 1 ? "" : ",") +
+                         (one.is_string() ? one.get<std::string>() : one.dump());
             value += "}";
         }
         value = fact.value("type", "") == "bool" ? "" : " " + value;

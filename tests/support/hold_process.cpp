@@ -14,8 +14,10 @@
 int main(int argc, char** argv) {
     if (argc < 4) return 2;
     const std::chrono::milliseconds patience(std::atoi(argv[2]));
-    const auto watchdog = patience.count() > 0 ? std::make_shared<servetune::Watchdog>(patience) : nullptr;
-    const servetune::Process process({.argv = {argv + 3, argv + argc}, .mark = argv[1], .watchdog = watchdog});
+    const auto watchdog =
+        patience.count() > 0 ? std::make_shared<servetune::Watchdog>(patience) : nullptr;
+    const servetune::Process process(
+        {.argv = {argv + 3, argv + argc}, .mark = argv[1], .watchdog = watchdog});
     std::printf("%d %d\n", process.id(), watchdog ? watchdog->id() : 0);
     (void)std::fflush(stdout);
     for (;;) pause();

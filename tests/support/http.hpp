@@ -58,10 +58,16 @@ inline HttpAnswer http(std::uint16_t port, const std::string& path, const std::s
     const timeval patience{30, 0};
     setsockopt(connection.id(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     sockaddr_in address = loopback(port);
-    if (connect(connection.id(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return {};
-    const std::string request = (body.empty() ? "GET " : "POST ") + path + " HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n" +
-                                "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
-    if (send(connection.id(), request.data(), request.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(request.size())) return {};
+    if (connect(connection.id(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
+        return {};
+    const std::string request =
+        (body.empty() ? "GET " : "POST ") + path +
+        " HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n" +
+        "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) +
+        "\r\n\r\n" + body;
+    if (send(connection.id(), request.data(), request.size(), MSG_NOSIGNAL) !=
+        static_cast<ssize_t>(request.size()))
+        return {};
     std::string answer;
     std::array<char, 65536> buffer{};
     for (ssize_t got = 0; (got = recv(connection.id(), buffer.data(), buffer.size(), 0)) > 0;)

@@ -34,14 +34,18 @@ public:
     static constexpr const char* name_space = "tuning";
 
     explicit KubernetesWorld(int nodes, int devices = 2) {
-        const std::filesystem::path tools = std::filesystem::path(SERVETUNE_SOURCE) / "build/cluster";
+        const std::filesystem::path tools =
+            std::filesystem::path(SERVETUNE_SOURCE) / "build/cluster";
         if (geteuid() != 0) why_not_ = "its namespaces need root";
         else if (!std::filesystem::exists(tools / "bin/kubectl"))
             why_not_ = "there is no " + tools.string() + "; scripts/get-cluster makes it";
-        else if (free_memory_bytes() < (2LL << 30)) why_not_ = "this machine has less than 2 GB of free memory";
-        else if (const Ran made = ran({"/usr/bin/env", "unshare", "--net", "--pid", "--fork", "--mount-proc", "/bin/sh", "-c",
-                                       "mount -t tmpfs tmpfs /run && ip link set lo up && openssl version"},
-                                      folder_.path());
+        else if (free_memory_bytes() < (2LL << 30))
+            why_not_ = "this machine has less than 2 GB of free memory";
+        else if (const Ran made =
+                     ran({"/usr/bin/env", "unshare", "--net", "--pid", "--fork", "--mount-proc",
+                          "/bin/sh", "-c",
+                          "mount -t tmpfs tmpfs /run && ip link set lo up && openssl version"},
+                         folder_.path());
                  made.code != 0)
             why_not_ = "its namespaces cannot be made: " + made.err;
         if (!why_not_.empty()) return;
@@ -50,9 +54,14 @@ public:
         // The program stands for what it starts in pods, wherever it lies.
         const char* path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe)
         path_ = path == nullptr ? "" : path;
-        setenv("PATH", (std::filesystem::path(SERVETUNE_PROGRAM).parent_path().string() + ":" + path_).c_str(), 1);
-        begin({SERVETUNE_SOURCE "/tests/cluster/start", tools.string(), work().string(), std::to_string(nodes), std::to_string(devices),
-               "vllm=" SERVETUNE_SOURCE "/tests/cluster/engine", "simengine=" SIMENGINE_PROGRAM, "autotune=" SERVETUNE_PROGRAM});
+        setenv(
+            "PATH",
+            (std::filesystem::path(SERVETUNE_PROGRAM).parent_path().string() + ":" + path_).c_str(),
+            1);
+        begin({SERVETUNE_SOURCE "/tests/cluster/start", tools.string(), work().string(),
+               std::to_string(nodes), std::to_string(devices),
+               "vllm=" SERVETUNE_SOURCE "/tests/cluster/engine", "simengine=" SIMENGINE_PROGRAM,
+               "autotune=" SERVETUNE_PROGRAM});
         if (!hears("ready", 120)) {
             broken_ = "it does not start: " + said_ + read_file(folder_.path() / "start.err");
             return;
@@ -61,7 +70,8 @@ public:
         std::string inside;
         std::getline(id, inside);
         const int network = open(("/proc/" + inside + "/ns/net").c_str(), O_RDONLY | O_CLOEXEC);
-        if (network < 0 || setns(network, CLONE_NEWNET) != 0) broken_ = "its network cannot be entered";
+        if (network < 0 || setns(network, CLONE_NEWNET) != 0)
+            broken_ = "its network cannot be entered";
         if (network >= 0) close(network);
     }
     ~KubernetesWorld() {
@@ -95,19 +105,23 @@ public:
 
     /// kubectl as the administrator, to its end.
     [[nodiscard]] Ran kubectl(std::vector<std::string> words) const {
-        words.insert(words.begin(),
-                     {kubectl_, "--kubeconfig=" + (work() / "admin.conf").string(), std::string("--namespace=") + name_space});
+        words.insert(words.begin(), {kubectl_, "--kubeconfig=" + (work() / "admin.conf").string(),
+                                     std::string("--namespace=") + name_space});
         return ran(words, folder_.path());
     }
-    [[nodiscard]] std::string asked(const std::vector<std::string>& words) const { return kubectl(words).out; }
+    [[nodiscard]] std::string asked(const std::vector<std::string>& words) const {
+        return kubectl(words).out;
+    }
     void create(const nlohmann::json& object) const {
-        const Ran made = kubectl({"create", "-f", folder_.write("object.json", object.dump()).string()});
+        const Ran made =
+            kubectl({"create", "-f", folder_.write("object.json", object.dump()).string()});
         INFO(made.err);
         REQUIRE(made.code == 0);
     }
     /// The same for what is below another object, such as a pod's eviction.
     void create_at(const std::string& path, const nlohmann::json& object) const {
-        const Ran made = kubectl({"create", "--raw", path, "-f", folder_.write("object.json", object.dump()).string()});
+        const Ran made = kubectl(
+            {"create", "--raw", path, "-f", folder_.write("object.json", object.dump()).string()});
         INFO(made.err);
         REQUIRE(made.code == 0);
     }
@@ -116,7 +130,8 @@ public:
         return got.code == 0 ? nlohmann::json::parse(got.out) : nlohmann::json();
     }
     /// A pod of one container called `engine`.
-    static nlohmann::json pod(const std::string& name, const std::string& script, const nlohmann::json& limits = nlohmann::json::object()) {
+    static nlohmann::json pod(const std::string& name, const std::string& script,
+                              const nlohmann::json& limits = nlohmann::json::object()) {
         return {{"apiVersion", "v1"},
                 {"kind", "Pod"},
                 {"metadata", {{"name", name}}},
@@ -137,10 +152,12 @@ public:
         return {kubectl_, "--kubeconfig=" + (work() / (account + ".conf")).string()};
     }
     /// `spec` and `engine`: what else stands in the template's, and in its container's.
-    static nlohmann::json pod_template(const nlohmann::json& spec = {}, const nlohmann::json& engine = {}) {
+    static nlohmann::json pod_template(const nlohmann::json& spec = {},
+                                       const nlohmann::json& engine = {}) {
         nlohmann::json container = {{"name", "engine"}, {"image", image}};
         if (engine.is_object()) container.merge_patch(engine);
-        nlohmann::json result = {{"apiVersion", "v1"}, {"kind", "Pod"}, {"spec", {{"containers", {container}}}}};
+        nlohmann::json result = {
+            {"apiVersion", "v1"}, {"kind", "Pod"}, {"spec", {{"containers", {container}}}}};
         if (spec.is_object()) result["spec"].merge_patch(spec);
         return result;
     }
@@ -154,7 +171,9 @@ public:
     }
 
     /// What trials leave: Jobs and pods of the namespace, a line each.
-    [[nodiscard]] std::string left() const { return asked({"get", "jobs,pods", "--no-headers", "--ignore-not-found"}); }
+    [[nodiscard]] std::string left() const {
+        return asked({"get", "jobs,pods", "--no-headers", "--ignore-not-found"});
+    }
     /// Requests of `tuner` to the API server so far, by verb and resource, as its audit log has
     /// them.
     [[nodiscard]] std::map<std::string, int> requests() const {
@@ -165,7 +184,8 @@ public:
             if (event.is_discarded()) continue;  // the line that is being written
             const auto object = event.value("objectRef", nlohmann::json::object());
             const std::string sub = object.value("subresource", "");
-            ++result[event.value("verb", "") + " " + object.value("resource", event.value("requestURI", "")) +
+            ++result[event.value("verb", "") + " " +
+                     object.value("resource", event.value("requestURI", "")) +
                      (sub.empty() ? "" : "/" + sub)];
         }
         return result;
@@ -176,14 +196,16 @@ private:
     static long long free_memory_bytes() {
         std::ifstream stream("/proc/meminfo");
         for (std::string line; std::getline(stream, line);)
-            if (line.starts_with("MemAvailable:")) return std::strtoll(line.c_str() + 13, nullptr, 10) * 1024;
+            if (line.starts_with("MemAvailable:"))
+                return std::strtoll(line.c_str() + 13, nullptr, 10) * 1024;
         return 0;
     }
     /// Its standard input is ours to hold: when this process is gone, however, the cluster ends.
     void begin(const std::vector<std::string>& argv) {
         int in[2], out[2];
         REQUIRE((pipe2(in, O_CLOEXEC) == 0 && pipe2(out, O_CLOEXEC) == 0));
-        const int err = open((folder_.path() / "start.err").c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        const int err = open((folder_.path() / "start.err").c_str(),
+                             O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
         std::vector<char*> words;
         for (const std::string& word : argv) words.push_back(const_cast<char*>(word.c_str()));
         words.push_back(nullptr);
@@ -191,7 +213,8 @@ private:
         REQUIRE(process_ >= 0);
         if (process_ == 0) {
             for (const int number : {SIGHUP, SIGINT, SIGTERM, SIGPIPE}) ::signal(number, SIG_DFL);
-            if (dup2(in[0], 0) < 0 || dup2(out[1], 1) < 0 || dup2(err, 2) < 0 || setsid() < 0) _exit(126);
+            if (dup2(in[0], 0) < 0 || dup2(out[1], 1) < 0 || dup2(err, 2) < 0 || setsid() < 0)
+                _exit(126);
             execv(words[0], words.data());
             _exit(127);
         }
@@ -210,7 +233,8 @@ private:
         REQUIRE(done);
     }
     bool hears(const std::string& word, double within_seconds) {
-        for (const auto start = std::chrono::steady_clock::now(); seconds_since(start) < within_seconds;) {
+        for (const auto start = std::chrono::steady_clock::now();
+             seconds_since(start) < within_seconds;) {
             if (said_.find(word + "\n") != std::string::npos) return true;
             pollfd waiting{from_, POLLIN, 0};
             if (poll(&waiting, 1, 200) <= 0) continue;

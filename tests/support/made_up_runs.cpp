@@ -29,14 +29,19 @@ LoadRun made_up_run(const MadeUpEngine& engine, const MadeUpLoad& load, std::uin
     std::vector<Request> all(load.requests);
     double at = 0;
     for (Request& request : all) {
-        const auto around = [&](double mean) { return std::max(1.0, std::round(mean * (1 + load.spread * (2 * uniform(random) - 1)))); };
+        const auto around = [&](double mean) {
+            return std::max(1.0, std::round(mean * (1 + load.spread * (2 * uniform(random) - 1))));
+        };
         request.prompt = request.prompt_left = around(load.prompt_tokens);
-        request.answer = load.natural ? 1 + std::floor(gap(random) * load.answer_tokens) : around(load.answer_tokens);
-        if (load.arrival.kind == Arrival::Kind::rate) request.arrives = at += gap(random) / load.arrival.requests_per_second;
+        request.answer = load.natural ? 1 + std::floor(gap(random) * load.answer_tokens)
+                                      : around(load.answer_tokens);
+        if (load.arrival.kind == Arrival::Kind::rate)
+            request.arrives = at += gap(random) / load.arrival.requests_per_second;
     }
     LoadRun run;
     run.records.resize(all.size());
-    const auto slow = static_cast<std::size_t>(std::lround(engine.slow_share * static_cast<double>(all.size())));
+    const auto slow =
+        static_cast<std::size_t>(std::lround(engine.slow_share * static_cast<double>(all.size())));
     std::size_t sent = 0;
     std::size_t ended = 0;
     std::deque<std::size_t> waiting;
@@ -49,7 +54,9 @@ LoadRun made_up_run(const MadeUpEngine& engine, const MadeUpLoad& load, std::uin
         record.scheduled = record.sent = when;
         waiting.push_back(sent++);
     };
-    const std::size_t first = closed ? std::min<std::size_t>(static_cast<std::size_t>(load.arrival.in_flight), all.size()) : all.size();
+    const std::size_t first =
+        closed ? std::min<std::size_t>(static_cast<std::size_t>(load.arrival.in_flight), all.size())
+               : all.size();
     if (load.arrival.kind != Arrival::Kind::rate)
         while (sent < first) send(0);
     while (ended < all.size()) {
@@ -71,9 +78,11 @@ LoadRun made_up_run(const MadeUpEngine& engine, const MadeUpLoad& load, std::uin
             running.push_back(waiting.front());
             waiting.pop_front();
         }
-        drift = engine.noise_stays * drift + std::sqrt(1 - engine.noise_stays * engine.noise_stays) * normal(random);
+        drift = engine.noise_stays * drift +
+                std::sqrt(1 - engine.noise_stays * engine.noise_stays) * normal(random);
         const double seconds =
-            (engine.step_seconds + engine.seconds_per_request * static_cast<double>(decoding) + engine.seconds_per_prompt_token * prompts) *
+            (engine.step_seconds + engine.seconds_per_request * static_cast<double>(decoding) +
+             engine.seconds_per_prompt_token * prompts) *
             std::exp(engine.noise * drift);
         now += seconds * (ended < slow ? engine.slow_times : 1);
         std::size_t kept = 0;

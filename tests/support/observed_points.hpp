@@ -16,17 +16,22 @@ namespace servetune::test {
 /// Every kind of dimension: numbers, ordered and unordered choices, unset known and unknown,
 /// conditions, a concept of two engines.
 inline SearchSpace mixed_space() {
-    Parameter seqs = Parameter::integer("a.seqs", 16, 1024, Scale::log2).or_unset(std::int64_t{256}).when("engine", {"a"});
-    Parameter running = Parameter::integer("b.running", 32, 2048, Scale::log2).or_unset().when("engine", {"b"});
+    Parameter seqs = Parameter::integer("a.seqs", 16, 1024, Scale::log2)
+                         .or_unset(std::int64_t{256})
+                         .when("engine", {"a"});
+    Parameter running =
+        Parameter::integer("b.running", 32, 2048, Scale::log2).or_unset().when("engine", {"b"});
     seqs.concept_name = running.concept_name = "max_concurrent_sequences";
-    return SearchSpace({Parameter::choice("engine", {"a", "b"}), seqs, running, Parameter::choice("backend", {"x", "y", "z"}).or_unset("y"),
-                        Parameter::choice("level", {"low", "middle", "high"}, true), Parameter::choice("method", {"none", "ngram"}),
-                        Parameter::integer("guesses", 1, 5).when("method", {"ngram"}), Parameter::boolean("graphs"),
-                        Parameter::fixed("always", "this")});
+    return SearchSpace({Parameter::choice("engine", {"a", "b"}), seqs, running,
+                        Parameter::choice("backend", {"x", "y", "z"}).or_unset("y"),
+                        Parameter::choice("level", {"low", "middle", "high"}, true),
+                        Parameter::choice("method", {"none", "ngram"}),
+                        Parameter::integer("guesses", 1, 5).when("method", {"ngram"}),
+                        Parameter::boolean("graphs"), Parameter::fixed("always", "this")});
 }
 
-inline std::vector<EncodedPoint> points_of(const SearchSpace& space, const LevelGeometry& geometry, std::size_t count,
-                                           std::uint64_t seed = 1) {
+inline std::vector<EncodedPoint> points_of(const SearchSpace& space, const LevelGeometry& geometry,
+                                           std::size_t count, std::uint64_t seed = 1) {
     const FeasibleSet feasible(space);
     Rng rng(seed);
     std::vector<EncodedPoint> result;
@@ -34,7 +39,8 @@ inline std::vector<EncodedPoint> points_of(const SearchSpace& space, const Level
     return result;
 }
 
-inline Observations observations_of(std::vector<EncodedPoint> points, Eigen::Index beliefs, std::uint64_t seed = 2) {
+inline Observations observations_of(std::vector<EncodedPoint> points, Eigen::Index beliefs,
+                                    std::uint64_t seed = 2) {
     Rng rng(seed);
     const auto n = static_cast<Eigen::Index>(points.size());
     Observations data;

@@ -19,7 +19,8 @@ namespace servetune::test {
 /// What stands for an engine on Ray is our own program, which a test is not.
 inline void put_program_into_path() {
     static const bool once = [] {
-        const std::string path = std::filesystem::path(SERVETUNE_PROGRAM).parent_path().string() + ":" + std::getenv("PATH");
+        const std::string path = std::filesystem::path(SERVETUNE_PROGRAM).parent_path().string() +
+                                 ":" + std::getenv("PATH");
         return setenv("PATH", path.c_str(), 1) == 0;
     }();
     REQUIRE(once);
@@ -45,14 +46,18 @@ inline LaunchedAt placed(const Launcher& launcher, const Launch& launch) {
 
 /// A study of three configurations in jobs of this Ray. `ports`: 18200-18209. The token is where
 /// `on_ray` has put it.
-inline std::unique_ptr<DeployedStudy> study_on_ray(const std::string& address, const std::string& ports, bool token,
+inline std::unique_ptr<DeployedStudy> study_on_ray(const std::string& address,
+                                                   const std::string& ports, bool token,
                                                    const std::string& more = "") {
     DeployedStudy::Text text;
-    text.deploy = "ray: {address: \"" + address + "\", " + (token ? "token_env: SERVETUNE_TEST_RAY_TOKEN, " : "") + "ports: " + ports +
-                  ", bound: 10min}, ready_within: 60s, stop_within: 4s, stall_timeout: 20s, trial_within: 120s, warm_up: 1, environment: "
-                  "{SIMENGINE_OPTIONS: \"--start-scale 1000 --time-scale 12\", PATH: \"BIN:/usr/bin:/bin\", "
-                  "SERVETUNE_SEARCH_SPACES: \"" SERVETUNE_SOURCE "/search_spaces\"}" +
-                  more;
+    text.deploy =
+        "ray: {address: \"" + address + "\", " +
+        (token ? "token_env: SERVETUNE_TEST_RAY_TOKEN, " : "") + "ports: " + ports +
+        ", bound: 10min}, ready_within: 60s, stop_within: 4s, stall_timeout: 20s, trial_within: "
+        "120s, warm_up: 1, environment: "
+        "{SIMENGINE_OPTIONS: \"--start-scale 1000 --time-scale 12\", PATH: \"BIN:/usr/bin:/bin\", "
+        "SERVETUNE_SEARCH_SPACES: \"" SERVETUNE_SOURCE "/search_spaces\"}" +
+        more;
     text.more = "budget: {trials: 8}\n";
     auto study = std::make_unique<DeployedStudy>(text);
     std::string file = read_file(study->folder() / "study.yaml");

@@ -19,7 +19,9 @@ namespace servetune::test {
 template <class Sequence>
 std::size_t common_start(const Sequence& a, const Sequence& b) {
     const std::size_t n = std::min(a.size(), b.size());
-    return static_cast<std::size_t>(std::mismatch(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(n), b.begin()).first - a.begin());
+    return static_cast<std::size_t>(
+        std::mismatch(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(n), b.begin()).first -
+        a.begin());
 }
 
 /// The longest common start, in words, of any two of these texts: of neighbours in sorted order.
@@ -28,7 +30,8 @@ inline std::size_t longest_common_start(const std::vector<std::string>& texts) {
     for (const std::string& text : texts) all.push_back(words_of(text));
     std::sort(all.begin(), all.end());
     std::size_t most = 0;
-    for (std::size_t i = 1; i < all.size(); ++i) most = std::max(most, common_start(all[i - 1], all[i]));
+    for (std::size_t i = 1; i < all.size(); ++i)
+        most = std::max(most, common_start(all[i - 1], all[i]));
     return most;
 }
 
@@ -38,8 +41,11 @@ inline std::vector<std::string> texts_of(const Plan& plan) {
     return texts;
 }
 
-inline Workload random_workload(std::int64_t requests, std::int64_t input, std::int64_t output, double range_ratio = 0) {
-    return {.name = "w", .dataset = {.input_tokens = input, .output_tokens = output, .range_ratio = range_ratio}, .requests = requests};
+inline Workload random_workload(std::int64_t requests, std::int64_t input, std::int64_t output,
+                                double range_ratio = 0) {
+    return {.name = "w",
+            .dataset = {.input_tokens = input, .output_tokens = output, .range_ratio = range_ratio},
+            .requests = requests};
 }
 
 inline void same_lengths(const Plan& a, const Plan& b) {

@@ -28,8 +28,10 @@ namespace servetune::test {
 class OwnCache {
 public:
     OwnCache() {
-        std::string pattern = (std::filesystem::temp_directory_path() / "servetune-cache-XXXXXX").string();
-        if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("cannot make a temporary folder");
+        std::string pattern =
+            (std::filesystem::temp_directory_path() / "servetune-cache-XXXXXX").string();
+        if (mkdtemp(pattern.data()) == nullptr)
+            throw std::runtime_error("cannot make a temporary folder");
         folder_ = pattern;
         setenv("SERVETUNE_CACHE", folder_.c_str(), 1);
     }
@@ -51,7 +53,8 @@ inline const OwnCache own_cache;
 class ChildProcess {
 public:
     /// `largest_file`: bytes after which its writes fail, as on a full disk; 0: no limit.
-    ChildProcess(const std::vector<std::string>& argv, const std::filesystem::path& folder, rlim_t largest_file = 0)
+    ChildProcess(const std::vector<std::string>& argv, const std::filesystem::path& folder,
+                 rlim_t largest_file = 0)
         : out_(folder / "child.out"), err_(folder / "child.err") {
         std::vector<char*> words;
         for (const std::string& word : argv) words.push_back(const_cast<char*>(word.c_str()));
@@ -106,7 +109,9 @@ public:
     [[nodiscard]] std::string err() const { return content(err_); }
 
 private:
-    static int code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
+    static int code_of(int status) {
+        return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    }
     static std::string content(const std::filesystem::path& file) {
         std::ifstream stream(file, std::ios::binary);
         return {std::istreambuf_iterator<char>(stream), {}};
@@ -132,11 +137,13 @@ inline std::optional<SeenProcess> seen_process(const std::string& id) {
     std::ifstream stream("/proc/" + id + "/stat");
     std::string line;
     if (!std::getline(stream, line)) return std::nullopt;
-    std::istringstream words(line.substr(line.rfind(')') + 1));  // the name before it may hold anything
+    std::istringstream words(
+        line.substr(line.rfind(')') + 1));  // the name before it may hold anything
     std::vector<std::string> fields;
     for (std::string word; words >> word;) fields.push_back(word);
     if (fields.size() < 20) return std::nullopt;
-    return SeenProcess{std::stoi(fields[2]), std::stoull(fields[19]), fields[0] == "Z" || fields[0] == "X"};
+    return SeenProcess{std::stoi(fields[2]), std::stoull(fields[19]),
+                       fields[0] == "Z" || fields[0] == "X"};
 }
 
 inline bool alive(int id) {

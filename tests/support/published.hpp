@@ -6,6 +6,7 @@
 namespace servetune::test {
 
 /// The studies of published measurements that ship, in the source.
-inline const std::filesystem::path published = std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces/published";
+inline const std::filesystem::path published =
+    std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces/published";
 
 }  // namespace servetune::test

@@ -31,7 +31,8 @@ public:
     explicit RayDashboard(std::string token = "") : token_(std::move(token)) {
         sockaddr_in address = loopback(0);
         socklen_t size = sizeof address;
-        if (bind(server_.id(), reinterpret_cast<sockaddr*>(&address), size) != 0 || listen(server_.id(), 64) != 0 ||
+        if (bind(server_.id(), reinterpret_cast<sockaddr*>(&address), size) != 0 ||
+            listen(server_.id(), 64) != 0 ||
             getsockname(server_.id(), reinterpret_cast<sockaddr*>(&address), &size) != 0)
             throw std::runtime_error("the dashboard of the test cannot listen");
         port_ = ntohs(address.sin_port);
@@ -44,7 +45,9 @@ public:
     RayDashboard(const RayDashboard&) = delete;
     RayDashboard& operator=(const RayDashboard&) = delete;
 
-    [[nodiscard]] std::string address() const { return "http://127.0.0.1:" + std::to_string(port_); }
+    [[nodiscard]] std::string address() const {
+        return "http://127.0.0.1:" + std::to_string(port_);
+    }
     /// Jobs wait from now on, or no more.
     void hold(bool held) { held_ = held; }
     /// Nobody answers: connections are closed.
@@ -71,10 +74,11 @@ public:
     /// Without those that Ray only remembers.
     [[nodiscard]] std::size_t running() const {
         const std::scoped_lock lock(mutex_);
-        return static_cast<std::size_t>(std::count_if(jobs_.begin(), jobs_.end(), [](const auto& one) {
-            const std::string status = one.second->told().at("status");
-            return status == "PENDING" || status == "RUNNING";
-        }));
+        return static_cast<std::size_t>(
+            std::count_if(jobs_.begin(), jobs_.end(), [](const auto& one) {
+                const std::string status = one.second->told().at("status");
+                return status == "PENDING" || status == "RUNNING";
+            }));
     }
     /// What was submitted last.
     [[nodiscard]] nlohmann::json last() const {
@@ -106,8 +110,11 @@ private:
         void stop() {
             stopped = true;
             if (!process || stopping.joinable()) return;
-            const double patience = std::stod(body["runtime_env"]["env_vars"].value("RAY_JOB_STOP_WAIT_TIME_S", "3"));
-            stopping = std::jthread([this, patience] { (void)process->end(std::chrono::milliseconds(static_cast<int>(patience * 1000))); });
+            const double patience =
+                std::stod(body["runtime_env"]["env_vars"].value("RAY_JOB_STOP_WAIT_TIME_S", "3"));
+            stopping = std::jthread([this, patience] {
+                (void)process->end(std::chrono::milliseconds(static_cast<int>(patience * 1000)));
+            });
         }
         [[nodiscard]] nlohmann::json told() const {
             nlohmann::json result{{"type", "SUBMISSION"},
@@ -123,12 +130,14 @@ private:
             if (process) result["driver_agent_http_address"] = "http://127.0.0.1:52365";
             else
                 result["message"] =
-                    "Job has not started yet. It may be waiting for resources (CPUs, GPUs, memory, custom resources) to become available.";
+                    "Job has not started yet. It may be waiting for resources (CPUs, GPUs, memory, "
+                    "custom resources) to become available.";
             if (lost) {
                 status = "FAILED";
                 result["error_type"] = "JOB_SUPERVISOR_ACTOR_DIED";
                 result["message"] =
-                    "Job supervisor actor died: The actor died unexpectedly before finishing this task.\n\tclass_name: JobSupervisor";
+                    "Job supervisor actor died: The actor died unexpectedly before finishing this "
+                    "task.\n\tclass_name: JobSupervisor";
             } else if (process && !process->running()) {
                 const int code = process->exit_code().value_or(1);
                 status = stopped ? "STOPPED" : code == 0 ? "SUCCEEDED" : "FAILED";
@@ -140,8 +149,10 @@ private:
         }
         [[nodiscard]] std::string log() const {
             std::ifstream stream(file + ".out", std::ios::binary);
-            return "2026-11-28 05:04:58,183\tINFO job_manager.py:581 -- Runtime env is setting up.\nRunning entrypoint for job " +
-                   body["submission_id"].get<std::string>() + ": " + body["entrypoint"].get<std::string>() + "\n" +
+            return "2026-11-28 05:04:58,183\tINFO job_manager.py:581 -- Runtime env is setting "
+                   "up.\nRunning entrypoint for job " +
+                   body["submission_id"].get<std::string>() + ": " +
+                   body["entrypoint"].get<std::string>() + "\n" +
                    std::string(std::istreambuf_iterator<char>(stream), {});
         }
         nlohmann::json body;
@@ -158,7 +169,8 @@ private:
             {
                 const std::scoped_lock lock(mutex_);
                 for (auto& [id, job] : jobs_)
-                    if (!job->process && !job->stopped && !held_) job->begin((folder_.path() / id).string());
+                    if (!job->process && !job->stopped && !held_)
+                        job->begin((folder_.path() / id).string());
             }
             pollfd waiting{server_.id(), POLLIN, 0};
             if (poll(&waiting, 1, 20) != 1) continue;
@@ -186,45 +198,53 @@ private:
         }
         const std::string head = request.substr(0, request.find("\r\n\r\n"));
         const std::string method = head.substr(0, head.find(' '));
-        const std::string path = head.substr(method.size() + 1, head.find(' ', method.size() + 1) - method.size() - 1);
+        const std::string path =
+            head.substr(method.size() + 1, head.find(' ', method.size() + 1) - method.size() - 1);
         int status = 200;
         std::string body;
         if (!token_.empty() && path != "/api/version" &&
             (head + "\r\n").find("Authorization: Bearer " + token_ + "\r\n") == std::string::npos) {
             const bool given = head.find("Authorization: ") != std::string::npos;
             status = given ? 403 : 401;
-            body = given ? "Forbidden: Invalid authentication token" : "Unauthorized: Missing authentication token";
+            body = given ? "Forbidden: Invalid authentication token"
+                         : "Unauthorized: Missing authentication token";
         } else {
             const std::scoped_lock lock(mutex_);
-            std::tie(status, body) = answer_to(method, path, request.substr(request.find("\r\n\r\n") + 4));
+            std::tie(status, body) =
+                answer_to(method, path, request.substr(request.find("\r\n\r\n") + 4));
         }
-        const std::string all = "HTTP/1.1 " + std::to_string(status) +
-                                " x\r\nConnection: close\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+        const std::string all =
+            "HTTP/1.1 " + std::to_string(status) +
+            " x\r\nConnection: close\r\nContent-Length: " + std::to_string(body.size()) +
+            "\r\n\r\n" + body;
         for (std::size_t sent = 0; sent < all.size();) {
-            const ssize_t count = send(connection, all.data() + sent, all.size() - sent, MSG_NOSIGNAL);
+            const ssize_t count =
+                send(connection, all.data() + sent, all.size() - sent, MSG_NOSIGNAL);
             if (count <= 0) return;
             sent += static_cast<std::size_t>(count);
         }
     }
 
-    std::pair<int, std::string> answer_to(const std::string& method, const std::string& path, const std::string& body) {
+    std::pair<int, std::string> answer_to(const std::string& method, const std::string& path,
+                                          const std::string& body) {
         using Json = nlohmann::json;
-        if (path == "/api/version") return {200, Json{{"version", "4"}, {"ray_version", "2.60.0"}}.dump()};
+        if (path == "/api/version")
+            return {200, Json{{"version", "4"}, {"ray_version", "2.60.0"}}.dump()};
         if (path.starts_with("/nodes"))
-            return {
-                200,
-                Json{
-                    {"data",
-                     {{"summary",
-                       {{{"raylet",
-                          {{"state", "ALIVE"}, {"nodeManagerAddress", "127.0.0.1"}, {"resourcesTotal", {{"GPU", 2.0}, {"CPU", 2.0}}}}}}}}}}}
-                    .dump()};
+            return {200, Json{{"data",
+                               {{"summary",
+                                 {{{"raylet",
+                                    {{"state", "ALIVE"},
+                                     {"nodeManagerAddress", "127.0.0.1"},
+                                     {"resourcesTotal", {{"GPU", 2.0}, {"CPU", 2.0}}}}}}}}}}}
+                             .dump()};
         const std::string jobs = "/api/jobs/";
         if (!path.starts_with(jobs)) return {404, "404: Not Found"};
         if (path == jobs && method == "POST") {
             const Json asked = Json::parse(body);
             const std::string id = asked.at("submission_id");
-            if (jobs_.contains(id)) return {500, "Traceback (most recent call last):\nRuntimeError: taken"};
+            if (jobs_.contains(id))
+                return {500, "Traceback (most recent call last):\nRuntimeError: taken"};
             jobs_[id] = std::make_unique<Job>(asked);
             last_ = asked;
             return {200, Json{{"submission_id", id}}.dump()};
@@ -250,7 +270,8 @@ private:
         }
         if (method == "DELETE") {
             const std::string status = job.told()["status"];
-            if (status == "RUNNING" || status == "PENDING") return {500, "Traceback: it is not in a terminal state"};
+            if (status == "RUNNING" || status == "PENDING")
+                return {500, "Traceback: it is not in a terminal state"};
             if (!job.lost) jobs_.erase(found);
             else kept_.push_back(std::move(found->second)), jobs_.erase(found);
             return {200, Json{{"deleted", true}}.dump()};

@@ -30,13 +30,15 @@ namespace servetune::test {
 class RemoteEngine {
 public:
     /// `complains`: on TERM it prints what an engine prints that breaks under load.
-    explicit RemoteEngine(std::shared_ptr<const Launcher> launcher, int requests = 40, bool complains = false) {
+    explicit RemoteEngine(std::shared_ptr<const Launcher> launcher, int requests = 40,
+                          bool complains = false) {
         std::filesystem::create_directories(folder_.path() / "bin");
         if (complains) {
             const std::filesystem::path file =
                 folder_.write("bin/vllm", "#!/bin/sh\n'" SIMENGINE_PROGRAM
                                           "' vllm \"$@\" & engine=$!\n"
-                                          "trap 'echo vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue; sleep 1; "
+                                          "trap 'echo vllm.v1.engine.exceptions.EngineDeadError: "
+                                          "EngineCore encountered an issue; sleep 1; "
                                           "kill $engine; exit 1' TERM\nwait $engine\n");
             std::filesystem::permissions(file, std::filesystem::perms::owner_all);
         } else std::filesystem::create_symlink(SIMENGINE_PROGRAM, folder_.path() / "bin/vllm");
@@ -44,8 +46,10 @@ public:
         options.deploy.launcher = std::move(launcher);
         options.deploy.environment = {
             {"SIMENGINE_OPTIONS", "--start-scale 1000 --time-scale 20"},
-            {"SERVETUNE_SEARCH_SPACES", (std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces").string()},
-            {"PATH", (folder_.path() / "bin").string() + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}};
+            {"SERVETUNE_SEARCH_SPACES",
+             (std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces").string()},
+            {"PATH", (folder_.path() / "bin").string() +
+                         ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}};
         options.deploy.mark = options.folder.string();
         options.deploy.stop_within_seconds = 8;
         options.deploy.ready_within_seconds = 20;
@@ -62,7 +66,9 @@ public:
         workload_.arrival.kind = Arrival::Kind::concurrency;
         workload_.arrival.in_flight = 4;
         workload_.ignore_eos = true;
-        SpaceDescription description{{Catalogue(std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces").engine(std::string("vllm"))}};
+        SpaceDescription description{
+            {Catalogue(std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces")
+                 .engine(std::string("vllm"))}};
         description.others_searched = false;
         composition_ = std::make_unique<Composition>(std::move(description));
     }
@@ -72,7 +78,8 @@ public:
         options.deploy.environment.erase("SERVETUNE_SEARCH_SPACES");
     }
     Outcome measure(const std::stop_token& stop = {}) {
-        EngineEvaluator evaluator(*composition_, "Qwen/Qwen3-8B", StudyWorkloads{{workload_}}, options);
+        EngineEvaluator evaluator(*composition_, "Qwen/Qwen3-8B", StudyWorkloads{{workload_}},
+                                  options);
         EvaluationContext context;
         context.stop = stop;
         return evaluator.evaluate({}, context);
@@ -82,7 +89,9 @@ public:
         try {
             const Outcome outcome = measure(stop);
             const auto* failure = std::get_if<Failure>(&outcome);
-            return failure == nullptr ? "measured" : std::string(name_in(failure_kinds, failure->kind)) + ": " + failure->message;
+            return failure == nullptr ? "measured"
+                                      : std::string(name_in(failure_kinds, failure->kind)) + ": " +
+                                            failure->message;
         } catch (const IoError& error) {
             return std::string("the machine: ") + error.what();
         }
@@ -108,7 +117,10 @@ public:
         for (const auto& process : std::filesystem::directory_iterator("/proc", none)) {
             std::ifstream stream(process.path() / "environ", std::ios::binary);
             const std::string environment{std::istreambuf_iterator<char>(stream), {}};
-            result += environment.find("PATH=" + (folder_.path() / "bin").string()) != std::string::npos ? 1 : 0;
+            result +=
+                environment.find("PATH=" + (folder_.path() / "bin").string()) != std::string::npos
+                    ? 1
+                    : 0;
         }
         return result;
     }

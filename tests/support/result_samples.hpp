@@ -24,11 +24,14 @@ inline std::string sample_text(const std::string& name) {
 }
 
 inline std::vector<PublishedResult> results_in(const std::string& content) {
-    static const std::vector<Engine> engines = shipped_catalogue.engines();  // thousands of files below
+    static const std::vector<Engine> engines =
+        shipped_catalogue.engines();  // thousands of files below
     return read_results(content, "f", engines);
 }
 
-inline std::vector<PublishedResult> sample_results(const std::string& name) { return results_in(sample_text(name)); }
+inline std::vector<PublishedResult> sample_results(const std::string& name) {
+    return results_in(sample_text(name));
+}
 
 inline std::string refusal(const std::string& content) {
     return message_of<ParseError>([&] { (void)results_in(content); });
@@ -47,7 +50,8 @@ inline void check_figures(const PublishedResult& result, Figures want) {
 }
 
 /// A family of times whose p90 and p95 are absent unless they are factors of the mean too.
-inline void add_times(Figures& into, const std::string& family, double mean, double p90 = 0, double p95 = 0, double deviation = 0.1) {
+inline void add_times(Figures& into, const std::string& family, double mean, double p90 = 0,
+                      double p95 = 0, double deviation = 0.1) {
     into[family + "_mean_seconds"] = mean;
     into[family + "_p50_seconds"] = mean * 0.98;
     if (p90 > 0) into[family + "_p90_seconds"] = mean * p90;

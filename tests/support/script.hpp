@@ -11,7 +11,8 @@
 namespace servetune::test {
 
 /// A script as a program of its own, run by sh.
-inline std::filesystem::path script(const TemporaryFolder& folder, const std::string& lines, const std::string& name = "program") {
+inline std::filesystem::path script(const TemporaryFolder& folder, const std::string& lines,
+                                    const std::string& name = "program") {
     const std::filesystem::path file = folder.write(name, "#!/bin/sh\n" + lines);
     std::filesystem::permissions(file, std::filesystem::perms::owner_all);
     return file;
@@ -19,7 +20,8 @@ inline std::filesystem::path script(const TemporaryFolder& folder, const std::st
 
 /// How many files and folders it has, descriptors of `/proc/self/fd` for instance.
 inline std::size_t entries(const std::filesystem::path& folder) {
-    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator()));
+    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder),
+                                                  std::filesystem::directory_iterator()));
 }
 
 }  // namespace servetune::test

@@ -31,7 +31,8 @@ inline Words joined(Words words, const Words& more) {
 }
 
 inline const Words vllm{"vllm", "serve", model, "--port", "0"};
-inline const Words sglang{"python3", "-m", "sglang.launch_server", "--model-path", model, "--port", "0"};
+inline const Words sglang{"python3", "-m", "sglang.launch_server", "--model-path", model,
+                          "--port",  "0"};
 inline const Words trtllm{"trtllm-serve", model, "--port", "0"};
 inline const Words llama{"llama-server", "-m", model, "--port", "0", "-c", "16384"};
 
@@ -40,8 +41,12 @@ inline Words fast(const Words& engine, const Words& own = {}) {
     return joined(joined({"--start-scale", "100000", "--time-scale", "100"}, own), engine);
 }
 
-inline nlohmann::json chat_body(std::int64_t tokens, const std::string& text = "hello there, how are you?") {
-    return {{"model", model}, {"messages", {{{"role", "user"}, {"content", text}}}}, {"max_tokens", tokens}, {"ignore_eos", true}};
+inline nlohmann::json chat_body(std::int64_t tokens,
+                                const std::string& text = "hello there, how are you?") {
+    return {{"model", model},
+            {"messages", {{{"role", "user"}, {"content", text}}}},
+            {"max_tokens", tokens},
+            {"ignore_eos", true}};
 }
 
 inline std::string words_text(std::size_t count, const std::string& first = "the") {
@@ -70,15 +75,16 @@ inline std::vector<PlannedRequest> plan_of(std::size_t requests, std::int64_t to
     return plan;
 }
 
-inline LoadRun load(const SimEngine& engine, std::size_t requests, std::int64_t tokens, std::int64_t in_flight,
-                    const LoadOptions& options = {}) {
-    return generate_load({engine.url(), model}, plan_of(requests, tokens), {.kind = Arrival::Kind::concurrency, .in_flight = in_flight},
-                         options);
+inline LoadRun load(const SimEngine& engine, std::size_t requests, std::int64_t tokens,
+                    std::int64_t in_flight, const LoadOptions& options = {}) {
+    return generate_load({engine.url(), model}, plan_of(requests, tokens),
+                         {.kind = Arrival::Kind::concurrency, .in_flight = in_flight}, options);
 }
 
 inline std::size_t succeeded(const LoadRun& run) {
     return static_cast<std::size_t>(
-        std::count_if(run.records.begin(), run.records.end(), [](const RequestRecord& record) { return record.succeeded(); }));
+        std::count_if(run.records.begin(), run.records.end(),
+                      [](const RequestRecord& record) { return record.succeeded(); }));
 }
 
 /// Waits until the log says so; false after ten seconds.

@@ -16,11 +16,13 @@
 
 namespace servetune::test {
 
-inline EngineCore core_of(const ServingSettings& settings, std::uint64_t seed = 1, const StepNoise& noise = {}) {
+inline EngineCore core_of(const ServingSettings& settings, std::uint64_t seed = 1,
+                          const StepNoise& noise = {}) {
     return EngineCore(CostModel(small_target(), settings), seed, noise);
 }
 
-inline EngineRequest request(std::size_t id, std::int64_t input, std::int64_t output, std::vector<std::uint64_t> pieces = {}) {
+inline EngineRequest request(std::size_t id, std::int64_t input, std::int64_t output,
+                             std::vector<std::uint64_t> pieces = {}) {
     return {.id = id, .input_tokens = input, .output_tokens = output, .pieces = std::move(pieces)};
 }
 
@@ -49,9 +51,11 @@ inline std::map<std::size_t, Got> finish(EngineCore& core, int most_steps = 1'00
         REQUIRE_FALSE(step.out_of_memory);
         REQUIRE(step.seconds > 0);
         REQUIRE(step.work.decode_sequences + step.work.prefill_tokens > 0);
-        REQUIRE(step.work.decode_sequences + step.work.prefill_tokens <= settings.max_batched_tokens);
+        REQUIRE(step.work.decode_sequences + step.work.prefill_tokens <=
+                settings.max_batched_tokens);
         REQUIRE(step.work.decode_sequences + step.work.prefill_sequences <= settings.max_sequences);
-        REQUIRE((settings.mixed_steps || step.work.decode_sequences == 0 || step.work.prefill_sequences == 0));
+        REQUIRE((settings.mixed_steps || step.work.decode_sequences == 0 ||
+                 step.work.prefill_sequences == 0));
         REQUIRE(core.running() <= static_cast<std::size_t>(settings.max_sequences));
         REQUIRE(step.cache_use <= 1);
         REQUIRE(core.cache_use() <= step.cache_use);

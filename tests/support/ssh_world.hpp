@@ -21,35 +21,42 @@ public:
         if (geteuid() != 0) why_not_ = "a network namespace needs root";
         if (!why_not_.empty()) return;
         const std::string at = folder_.path().string();
-        for (const auto& words :
-             std::vector<std::vector<std::string>>{{"netns", "add", name_},
-                                                   {"link", "add", near_, "type", "veth", "peer", "name", "far", "netns", name_},
-                                                   {"addr", "add", near_address_ + "/30", "dev", near_},
-                                                   {"link", "set", near_, "up"},
-                                                   {"-n", name_, "addr", "add", far_address_ + "/30", "dev", "far"},
-                                                   {"-n", name_, "link", "set", "far", "up"},
-                                                   {"-n", name_, "link", "set", "lo", "up"}})
+        for (const auto& words : std::vector<std::vector<std::string>>{
+                 {"netns", "add", name_},
+                 {"link", "add", near_, "type", "veth", "peer", "name", "far", "netns", name_},
+                 {"addr", "add", near_address_ + "/30", "dev", near_},
+                 {"link", "set", near_, "up"},
+                 {"-n", name_, "addr", "add", far_address_ + "/30", "dev", "far"},
+                 {"-n", name_, "link", "set", "far", "up"},
+                 {"-n", name_, "link", "set", "lo", "up"}})
             if (const Ran done = ip(words); done.code != 0) {
                 why_not_ = "ip " + words.front() + ": " + done.err;
                 return;
             }
         for (const char* key : {"host_key", "user_key"})
-            (void)ran({"/usr/bin/ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", at + "/" + key}, folder_.path());
+            (void)ran(
+                {"/usr/bin/ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", at + "/" + key},
+                folder_.path());
         const std::string public_key = read_text(folder_.path() / "host_key.pub");
         folder_.write("known_hosts", far_address_ + " " + public_key);
         folder_.write("authorized_keys", read_text(folder_.path() / "user_key.pub"));
-        folder_.write("sshd_config", "Port 22\nListenAddress " + far_address_ + "\nHostKey " + at + "/host_key\nAuthorizedKeysFile " + at +
-                                         "/authorized_keys\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\n"
+        folder_.write("sshd_config", "Port 22\nListenAddress " + far_address_ + "\nHostKey " + at +
+                                         "/host_key\nAuthorizedKeysFile " + at +
+                                         "/authorized_keys\nStrictModes no\nUsePAM "
+                                         "no\nPasswordAuthentication no\nPermitRootLogin yes\n"
                                          "PidFile none\nMaxStartups 50\n");
-        folder_.write("ssh_config", std::string("Host ") + host + "\n  HostName " + far_address_ + "\n  User root\n  IdentityFile " + at +
-                                        "/user_key\n  IdentitiesOnly yes\n  UserKnownHostsFile " + at +
-                                        "/known_hosts\n  StrictHostKeyChecking yes\n");
+        folder_.write("ssh_config", std::string("Host ") + host + "\n  HostName " + far_address_ +
+                                        "\n  User root\n  IdentityFile " + at +
+                                        "/user_key\n  IdentitiesOnly yes\n  UserKnownHostsFile " +
+                                        at + "/known_hosts\n  StrictHostKeyChecking yes\n");
         std::filesystem::create_directories("/run/sshd");
         ProcessOptions options;
-        options.argv = {ip_, "netns", "exec", name_, "/usr/sbin/sshd", "-D", "-e", "-f", at + "/sshd_config"};
+        options.argv = {
+            ip_, "netns", "exec", name_, "/usr/sbin/sshd", "-D", "-e", "-f", at + "/sshd_config"};
         options.folder = folder_.path();
         server_ = std::make_unique<Process>(options);
-        if (!comes_true([&] { return ssh_launcher(launching())->trouble("").empty(); })) why_not_ = ssh_launcher(launching())->trouble("");
+        if (!comes_true([&] { return ssh_launcher(launching())->trouble("").empty(); }))
+            why_not_ = ssh_launcher(launching())->trouble("");
     }
     ~SshWorld() {
         server_.reset();
@@ -73,7 +80,9 @@ public:
     }
     [[nodiscard]] const std::string& address() const { return far_address_; }
     /// The cable: out, in.
-    void connect(bool connected) const { (void)ip({"link", "set", near_, connected ? "up" : "down"}); }
+    void connect(bool connected) const {
+        (void)ip({"link", "set", near_, connected ? "up" : "down"});
+    }
 
 private:
     [[nodiscard]] Ran ip(std::vector<std::string> words) const {

@@ -23,8 +23,8 @@ std::string StreamServer::Shared::metrics() const {
     std::string out;
     const auto add = [&](std::string_view name, std::string_view type, double value,
                          std::string_view labels = R"(engine="0",model_name="test")") {
-        out += "# TYPE " + std::string(name) + " " + std::string(type) + "\n" + std::string(name) + "{" + std::string(labels) + "} " +
-               Json(value).dump() + "\n";
+        out += "# TYPE " + std::string(name) + " " + std::string(type) + "\n" + std::string(name) +
+               "{" + std::string(labels) + "} " + Json(value).dump() + "\n";
     };
     add("vllm:num_requests_running", "gauge", static_cast<double>(in_flight));
     add("vllm:num_requests_waiting", "gauge", 0);
@@ -62,9 +62,11 @@ std::string StreamServer::Shared::truth_json() const {
         .dump();
 }
 
-StreamServer::StreamServer(const StreamServerOptions& options) : shared_(std::make_unique<Shared>()) {
+StreamServer::StreamServer(const StreamServerOptions& options)
+    : shared_(std::make_unique<Shared>()) {
     shared_->options = options;
-    for (std::size_t i = 0; i < std::max<std::size_t>(1, options.threads); ++i) loops_.push_back(std::make_unique<Loop>(*shared_, i));
+    for (std::size_t i = 0; i < std::max<std::size_t>(1, options.threads); ++i)
+        loops_.push_back(std::make_unique<Loop>(*shared_, i));
     for (const auto& loop : loops_) loop->start();
 }
 
@@ -76,26 +78,31 @@ void StreamServer::stop() {
 }
 
 std::uint16_t StreamServer::port() const { return shared_->port; }
-std::string StreamServer::url() const { return "http://127.0.0.1:" + std::to_string(shared_->port); }
+std::string StreamServer::url() const {
+    return "http://127.0.0.1:" + std::to_string(shared_->port);
+}
 
 std::vector<RequestTruth> StreamServer::truth() const {
     const std::lock_guard lock(shared_->mutex);
     std::vector<RequestTruth> result = shared_->log;
-    std::sort(result.begin(), result.end(), [](const RequestTruth& a, const RequestTruth& b) { return a.number < b.number; });
+    std::sort(result.begin(), result.end(),
+              [](const RequestTruth& a, const RequestTruth& b) { return a.number < b.number; });
     return result;
 }
 
 ServerTotals StreamServer::totals() const {
     const std::lock_guard lock(shared_->mutex);
     const Shared& shared = *shared_;
-    return {shared.connections,   shared.requests,          shared.completions,
-            shared.log.size(),    shared.in_flight,         shared.most_in_flight,
-            shared.prompt_tokens, shared.generation_tokens, shared.ended_length + shared.ended_stop};
+    return {
+        shared.connections,   shared.requests,          shared.completions,
+        shared.log.size(),    shared.in_flight,         shared.most_in_flight,
+        shared.prompt_tokens, shared.generation_tokens, shared.ended_length + shared.ended_stop};
 }
 
 bool StreamServer::wait_for_ended(std::uint64_t count, double seconds) const {
     std::unique_lock lock(shared_->mutex);
-    return shared_->ended.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return shared_->log.size() >= count; });
+    return shared_->ended.wait_for(lock, std::chrono::duration<double>(seconds),
+                                   [&] { return shared_->log.size() >= count; });
 }
 
 }  // namespace servetune::test

@@ -31,11 +31,12 @@ struct StreamServerOptions {
     enum class Pace {
         exact,      ///< first, first + gap, ...
         staggered,  ///< as exact, but each request is later by another share of the gap: the streams' tokens spread evenly
-        lockstep    ///< on the ticks of one clock of period gap: the streams' tokens come together, as from an engine's steps
+        lockstep  ///< on the ticks of one clock of period gap: the streams' tokens come together, as from an engine's steps
     };
     std::uint16_t port = 0;   ///< 0: any that is free
     std::size_t threads = 1;  ///< event loops; one sends about 80 000 chunks a second
-    int core = -1;            ///< the first loop runs on this core only, the next one on the next; -1: anywhere
+    int core =
+        -1;  ///< the first loop runs on this core only, the next one on the next; -1: anywhere
     Pace pace = Pace::exact;
     Behaviour behaviour{};      ///< defaults: first 0.005 s, gap 0.001 s
     std::size_t tokens = 16;    ///< of an answer, when the request does not say
@@ -48,7 +49,8 @@ struct RequestTruth {
     std::uint64_t number = 0;  ///< in order of receipt
     std::string path{}, head{}, body{};
     std::string label{};  ///< the prompt's first word, or its first id
-    std::string end{};    ///< answered, abandoned (the client left), unfinished (the server stopped), or the word that was obeyed
+    std::string
+        end{};  ///< answered, abandoned (the client left), unfinished (the server stopped), or the word that was obeyed
     int status = 0;
     std::int64_t received_ns = 0;  ///< the request was read to its end
     std::int64_t done_ns = 0;

@@ -28,7 +28,8 @@ void StreamServer::Loop::schedule_first(Connection& connection) {
         const std::int64_t since = due - shared_.started_ns;
         due = shared_.started_ns + (since + answer.gap_ns - 1) / answer.gap_ns * answer.gap_ns;
     }
-    if (!answer.request.stream || behaviour.content_length) due += (answer.chunks - 1) * answer.gap_ns;
+    if (!answer.request.stream || behaviour.content_length)
+        due += (answer.chunks - 1) * answer.gap_ns;
     due_.push({due, connection.slot, false, answer.serial});
 }
 
@@ -37,10 +38,12 @@ void StreamServer::Loop::step(Connection& connection, std::int64_t due) {
     if (answer.endless) {
         bytes_.clear();
         answer.writer.comment(bytes_);
-        due_.push({now_ns() + in_ns(*answer.request.behaviour.endless), connection.slot, false, answer.serial});
+        due_.push({now_ns() + in_ns(*answer.request.behaviour.endless), connection.slot, false,
+                   answer.serial});
         return write(connection, bytes_);
     }
-    if (answer.breaks != nullptr && answer.chunks_sent >= answer.break_at) return break_off(connection);
+    if (answer.breaks != nullptr && answer.chunks_sent >= answer.break_at)
+        return break_off(connection);
     bytes_.clear();
     const std::int64_t now = now_ns();
     shared_.lateness.add(now - due);
@@ -54,22 +57,27 @@ void StreamServer::Loop::step(Connection& connection, std::int64_t due) {
         shared_.generation_tokens += static_cast<std::uint64_t>(answer.tokens_sent);
         return finish(connection);
     }
-    if (!std::exchange(answer.begun, true) && answer.request.chat && !behaviour.no_role && (!behaviour.role_early || whole))
+    if (!std::exchange(answer.begun, true) && answer.request.chat && !behaviour.no_role &&
+        (!behaviour.role_early || whole))
         answer.writer.role(bytes_);
     for (std::int64_t i = 0; i < answer.coalesce && answer.chunks_sent < answer.chunks; ++i) {
         if (answer.breaks != nullptr && answer.chunks_sent >= answer.break_at) break;
-        const std::int64_t tokens = std::min(answer.chunk_tokens, answer.request.tokens - answer.tokens_sent);
+        const std::int64_t tokens =
+            std::min(answer.chunk_tokens, answer.request.tokens - answer.tokens_sent);
         const std::int64_t stamp = i == 0 ? now : now_ns();
         answer.tokens_sent += tokens;
         ++answer.chunks_sent;
         answer.truth.chunk_sent_ns.push_back(stamp);
         answer.writer.token(bytes_, stamp, tokens, answer.tokens_sent);
-        shared_.generation_tokens.fetch_add(static_cast<std::uint64_t>(tokens), std::memory_order_relaxed);
+        shared_.generation_tokens.fetch_add(static_cast<std::uint64_t>(tokens),
+                                            std::memory_order_relaxed);
     }
     if (answer.chunks_sent == answer.chunks && answer.breaks == nullptr) return finish(connection);
     std::int64_t next = due + answer.gap_ns * answer.coalesce;
     if (next < now)
-        next = shared_.options.pace == Pace::lockstep && answer.gap_ns > 0 ? now + answer.gap_ns - (now - due) % answer.gap_ns : now;
+        next = shared_.options.pace == Pace::lockstep && answer.gap_ns > 0
+                   ? now + answer.gap_ns - (now - due) % answer.gap_ns
+                   : now;
     due_.push({next, connection.slot, false, answer.serial});
     write(connection, bytes_);
 }
@@ -79,8 +87,8 @@ void StreamServer::Loop::break_off(Connection& connection) {
     const std::string_view word = answer.breaks->name;
     bytes_.clear();
     const bool stream = answer.request.stream && !answer.request.behaviour.content_length;
-    if (stream && !answer.begun && answer.request.chat && !answer.request.behaviour.no_role && !answer.request.behaviour.role_early &&
-        word != "reset")
+    if (stream && !answer.begun && answer.request.chat && !answer.request.behaviour.no_role &&
+        !answer.request.behaviour.role_early && word != "reset")
         answer.writer.role(bytes_);
     if (word == "stall") {
         answer.truth.end = word;
@@ -89,15 +97,17 @@ void StreamServer::Loop::break_off(Connection& connection) {
     if (word == "error_event") {
         if (stream) answer.writer.error(bytes_), answer.writer.close_body(bytes_);
         else
-            bytes_ =
-                plain_answer(200, "application/json", R"({"error":{"message":"the engine died","type":"InternalServerError","code":500}})");
+            bytes_ = plain_answer(
+                200, "application/json",
+                R"({"error":{"message":"the engine died","type":"InternalServerError","code":500}})");
         if (answer.close_after) connection.after_out = Connection::After::close;
     } else {
         if (word == "truncated" && stream) answer.writer.half_event(bytes_);
         else if (word == "truncated")
-            bytes_ = plain_answer(200, "application/json", std::string(400, ' ')), bytes_.resize(bytes_.size() - 390),
-            bytes_ += R"({"choices":)";
-        connection.after_out = word == "reset" ? Connection::After::reset : Connection::After::close;
+            bytes_ = plain_answer(200, "application/json", std::string(400, ' ')),
+            bytes_.resize(bytes_.size() - 390), bytes_ += R"({"choices":)";
+        connection.after_out =
+            word == "reset" ? Connection::After::reset : Connection::After::close;
     }
     end_answer(connection, word, 200);
     if (bytes_.empty() && connection.out.empty()) return close_connection(connection);
@@ -115,7 +125,8 @@ void StreamServer::Loop::finish(Connection& connection) {
             ++shared_.ended_length;
             answer.endless = true;
             answer.truth.end = "endless";
-            due_.push({now_ns() + in_ns(*answer.request.behaviour.endless), connection.slot, false, answer.serial});
+            due_.push({now_ns() + in_ns(*answer.request.behaviour.endless), connection.slot, false,
+                       answer.serial});
             return write(connection, bytes_);
         }
         if (answer.request.behaviour.content_length) {

@@ -25,7 +25,9 @@ inline std::int64_t now_ns() {
     return time.tv_sec * second_ns + time.tv_nsec;
 }
 
-inline std::int64_t in_ns(double seconds) { return static_cast<std::int64_t>(std::llround(seconds * 1e9)); }
+inline std::int64_t in_ns(double seconds) {
+    return static_cast<std::int64_t>(std::llround(seconds * 1e9));
+}
 
 struct HttpRequest {
     std::string method, path, head, body, behave;
@@ -54,7 +56,8 @@ struct Connection {
     std::size_t out_at = 0;
     bool wants_out = false, continued = false;
     After after_out = After::keep;
-    std::size_t slow_left = 0, slow_bytes = 1;  ///< how much of the answer is still written piece by piece
+    std::size_t slow_left = 0,
+                slow_bytes = 1;  ///< how much of the answer is still written piece by piece
     std::int64_t slow_pause_ns = 0;
     bool pausing = false;
     bool ready = false;            ///< in the queue of those whose input is looked at

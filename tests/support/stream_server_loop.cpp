@@ -17,17 +17,20 @@ namespace servetune::test {
 
 // ---- the loop ----
 
-StreamServer::Loop::Loop(Shared& shared, std::size_t index) : shared_(shared), index_(index), input_(65536) {
+StreamServer::Loop::Loop(Shared& shared, std::size_t index)
+    : shared_(shared), index_(index), input_(65536) {
     const int on = 1;
     setsockopt(listener_.id(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     fcntl(listener_.id(), F_SETFL, O_NONBLOCK);
-    if (shared_.options.threads > 1) setsockopt(listener_.id(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+    if (shared_.options.threads > 1)
+        setsockopt(listener_.id(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
     sockaddr_in address = loopback(shared_.port != 0 ? shared_.port : shared_.options.port);
     socklen_t size = sizeof address;
     if (bind(listener_.id(), reinterpret_cast<sockaddr*>(&address), size) != 0 ||
         getsockname(listener_.id(), reinterpret_cast<sockaddr*>(&address), &size) != 0 ||
         (shared_.options.listening && listen(listener_.id(), 8192) != 0))
-        throw std::runtime_error("stream server: cannot listen on port " + std::to_string(shared_.options.port) + ": " +
+        throw std::runtime_error("stream server: cannot listen on port " +
+                                 std::to_string(shared_.options.port) + ": " +
                                  std::strerror(errno));
     shared_.port = ntohs(address.sin_port);
     if (shared_.options.listening) watch(listener_.id(), listener_tag, EPOLLIN);
@@ -35,7 +38,8 @@ StreamServer::Loop::Loop(Shared& shared, std::size_t index) : shared_(shared), i
     watch(stop_.id(), stop_tag, EPOLLIN);
 }
 
-void StreamServer::Loop::watch(int id, std::uint64_t tag, std::uint32_t events, int operation) const {
+void StreamServer::Loop::watch(int id, std::uint64_t tag, std::uint32_t events,
+                               int operation) const {
     epoll_event event{};
     event.events = events;
     event.data.u64 = tag;
@@ -60,7 +64,8 @@ void StreamServer::Loop::run() {
     for (;;) {
         const bool busy = !ready_.empty() || (!due_.empty() && due_.top().at <= now_ns());
         if (!busy) arm();
-        const int count = epoll_wait(epoll_.id(), events.data(), static_cast<int>(events.size()), busy ? 0 : -1);
+        const int count =
+            epoll_wait(epoll_.id(), events.data(), static_cast<int>(events.size()), busy ? 0 : -1);
         for (int i = 0; i < count; ++i) {
             const epoll_event& event = events[static_cast<std::size_t>(i)];
             const std::uint64_t tag = event.data.u64;
@@ -68,7 +73,10 @@ void StreamServer::Loop::run() {
             if (tag == listener_tag) accept_all();
             if (tag >= stop_tag) continue;
             Connection& connection = *connections_[tag >> 32U];
-            const auto same = [&] { return connection.id >= 0 && connection.generation == static_cast<std::uint32_t>(tag); };
+            const auto same = [&] {
+                return connection.id >= 0 &&
+                       connection.generation == static_cast<std::uint32_t>(tag);
+            };
             if (same() && (event.events & EPOLLOUT) != 0) flush(connection);
             if (same() && (event.events & ~std::uint32_t{EPOLLOUT}) != 0) read(connection);
         }
@@ -101,19 +109,22 @@ void StreamServer::Loop::arm() {
 
 void StreamServer::Loop::send_what_is_due() {
     const std::int64_t until = now_ns();
-    for (int sends = 0; sends < most_sends_in_a_row && !due_.empty() && due_.top().at <= until; ++sends) {
+    for (int sends = 0; sends < most_sends_in_a_row && !due_.empty() && due_.top().at <= until;
+         ++sends) {
         const Due due = due_.top();
         due_.pop();
         Connection& connection = *connections_[due.slot];
         if (due.pause && connection.id >= 0 && connection.generation == due.serial) {
             connection.pausing = false;
             flush(connection);
-        } else if (!due.pause && connection.answer && connection.answer->serial == due.serial) step(connection, due.at);
+        } else if (!due.pause && connection.answer && connection.answer->serial == due.serial)
+            step(connection, due.at);
     }
 }
 
 void StreamServer::Loop::accept_all() {
-    for (int id = 0; (id = accept4(listener_.id(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0;) {
+    for (int id = 0;
+         (id = accept4(listener_.id(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0;) {
         const int on = 1;
         setsockopt(id, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
         if (free_slots_.empty()) {
@@ -132,7 +143,8 @@ void StreamServer::Loop::accept_all() {
 }
 
 void StreamServer::Loop::close_connection(Connection& connection) {
-    if (connection.answer) end_answer(connection, shared_.stopping ? "unfinished" : "abandoned", 200);
+    if (connection.answer)
+        end_answer(connection, shared_.stopping ? "unfinished" : "abandoned", 200);
     if (connection.after_out == Connection::After::reset) {
         const linger at_once{1, 0};
         setsockopt(connection.id, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
@@ -153,7 +165,8 @@ void StreamServer::Loop::read(Connection& connection) {
         if (got <= 0) return close_connection(connection);
         connection.in.append(input_.data(), static_cast<std::size_t>(got));
         connection.received_ns = now_ns();
-        if (!std::exchange(connection.ready, true)) ready_.emplace_back(connection.slot, connection.generation);
+        if (!std::exchange(connection.ready, true))
+            ready_.emplace_back(connection.slot, connection.generation);
         if (static_cast<std::size_t>(got) < input_.size()) return;
     }
 }
@@ -161,7 +174,8 @@ void StreamServer::Loop::read(Connection& connection) {
 void StreamServer::Loop::write(Connection& connection, std::string_view bytes) {
     if (connection.out.empty() && connection.slow_left == 0) {
         const ssize_t sent = send(connection.id, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-        if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK) return close_connection(connection);
+        if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK)
+            return close_connection(connection);
         if (sent == static_cast<ssize_t>(bytes.size())) {
             if (connection.after_out != Connection::After::keep) close_connection(connection);
             return;
@@ -179,8 +193,10 @@ void StreamServer::Loop::flush(Connection& connection) {
         std::size_t size = connection.out.size() - connection.out_at;
         const bool slow = connection.slow_left > 0;
         if (slow) size = std::min(size, connection.slow_bytes);
-        const ssize_t sent = send(connection.id, connection.out.data() + connection.out_at, size, MSG_NOSIGNAL);
-        if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK) return close_connection(connection);
+        const ssize_t sent =
+            send(connection.id, connection.out.data() + connection.out_at, size, MSG_NOSIGNAL);
+        if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK)
+            return close_connection(connection);
         wait = sent < 0 || slow;
         if (sent < 0) continue;
         connection.out_at += static_cast<std::size_t>(sent);
@@ -188,7 +204,8 @@ void StreamServer::Loop::flush(Connection& connection) {
         connection.slow_left -= std::min(connection.slow_left, static_cast<std::size_t>(sent));
         if (connection.slow_pause_ns > 0 && connection.out_at < connection.out.size()) {
             connection.pausing = true;
-            due_.push({now_ns() + connection.slow_pause_ns, connection.slot, true, connection.generation});
+            due_.push({now_ns() + connection.slow_pause_ns, connection.slot, true,
+                       connection.generation});
         }
     }
     const bool rest = connection.out_at < connection.out.size();
@@ -201,7 +218,8 @@ void StreamServer::Loop::flush(Connection& connection) {
     if (wants_out != connection.wants_out) {
         connection.wants_out = wants_out;
         watch(connection.id, std::uint64_t{connection.slot} << 32U | connection.generation,
-              wants_out ? EPOLLIN | std::uint32_t{EPOLLOUT} : std::uint32_t{EPOLLIN}, EPOLL_CTL_MOD);
+              wants_out ? EPOLLIN | std::uint32_t{EPOLLOUT} : std::uint32_t{EPOLLIN},
+              EPOLL_CTL_MOD);
     }
 }
 

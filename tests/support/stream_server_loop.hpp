@@ -43,7 +43,8 @@ namespace servetune::test {
 class Descriptor {
 public:
     explicit Descriptor(int id) : id_(id) {
-        if (id_ < 0) throw std::runtime_error(std::string("stream server: ") + std::strerror(errno));
+        if (id_ < 0)
+            throw std::runtime_error(std::string("stream server: ") + std::strerror(errno));
     }
     ~Descriptor() { close(id_); }
     Descriptor(const Descriptor&) = delete;
@@ -68,7 +69,8 @@ public:
         std::uint64_t all = 0, seen = 0;
         for (const auto& count : counts_) all += count;
         for (std::size_t i = 0; i < counts_.size(); ++i)
-            if ((seen += counts_[i]) > 0 && static_cast<double>(seen) >= share * static_cast<double>(all))
+            if ((seen += counts_[i]) > 0 &&
+                static_cast<double>(seen) >= share * static_cast<double>(all))
                 return std::exp2(static_cast<double>(i + 1) / 4) / 1e9;
         return 0;
     }
@@ -83,8 +85,9 @@ struct StreamServer::Shared {
     std::uint16_t port = 0;
     std::int64_t started_ns = now_ns();
     std::atomic<bool> stopping{false};
-    std::atomic<std::uint64_t> connections{0}, requests{0}, completions{0}, in_flight{0}, most_in_flight{0}, prompt_tokens{0},
-        generation_tokens{0}, ended_length{0}, ended_stop{0}, cached_tokens{0};
+    std::atomic<std::uint64_t> connections{0}, requests{0}, completions{0}, in_flight{0},
+        most_in_flight{0}, prompt_tokens{0}, generation_tokens{0}, ended_length{0}, ended_stop{0},
+        cached_tokens{0};
     Lateness lateness;
     mutable std::mutex mutex;
     mutable std::condition_variable ended;
@@ -121,11 +124,14 @@ private:
         std::uint64_t serial;  ///< of the answer; of the connection when it is a pause
         bool operator>(const Due& other) const { return at > other.at; }
     };
-    static constexpr std::uint64_t listener_tag = ~std::uint64_t{0}, timer_tag = listener_tag - 1, stop_tag = listener_tag - 2;
-    static constexpr int most_sends_in_a_row = 256;  ///< before arriving requests are read, so that receipts are not stamped late
+    static constexpr std::uint64_t listener_tag = ~std::uint64_t{0}, timer_tag = listener_tag - 1,
+                                   stop_tag = listener_tag - 2;
+    static constexpr int most_sends_in_a_row =
+        256;  ///< before arriving requests are read, so that receipts are not stamped late
 
     void run();
-    void watch(int id, std::uint64_t tag, std::uint32_t events, int operation = EPOLL_CTL_ADD) const;
+    void watch(int id, std::uint64_t tag, std::uint32_t events,
+               int operation = EPOLL_CTL_ADD) const;
     void send_what_is_due();
     void look_at_input();
     void arm();
@@ -153,7 +159,8 @@ private:
     Descriptor stop_{eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
     std::vector<std::unique_ptr<Connection>> connections_;
     std::vector<std::uint32_t> free_slots_;
-    std::deque<std::pair<std::uint32_t, std::uint32_t>> ready_;  ///< slots and generations with input to look at
+    std::deque<std::pair<std::uint32_t, std::uint32_t>>
+        ready_;  ///< slots and generations with input to look at
     std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
     std::int64_t armed_at_ = 0;
     std::uint64_t next_serial_ = 1;

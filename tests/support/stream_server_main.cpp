@@ -17,10 +17,13 @@ namespace {
 using servetune::test::StreamServerOptions;
 
 constexpr const char* usage =
-    "usage: stream_server [--port N] [--threads N] [--core N] [--pace exact|staggered|lockstep] [--tokens N] [--behave WORDS] [--for "
+    "usage: stream_server [--port N] [--threads N] [--core N] [--pace exact|staggered|lockstep] "
+    "[--tokens N] [--behave WORDS] [--for "
     "SECONDS]\n"
-    "Serves on the loopback until --for SECONDS (default 600) are over or a signal comes; prints its address.\n"
-    "WORDS, separated by commas; also per request, in the header X-Behave or in the model's name after 'behave:':\n";
+    "Serves on the loopback until --for SECONDS (default 600) are over or a signal comes; prints "
+    "its address.\n"
+    "WORDS, separated by commas; also per request, in the header X-Behave or in the model's name "
+    "after 'behave:':\n";
 
 StreamServerOptions::Pace pace_of(const std::string& name) {
     if (name == "exact") return StreamServerOptions::Pace::exact;
@@ -36,7 +39,8 @@ int serve(int count, char** words) {
     for (int i = 1; i < count; i += 2) {
         const std::string flag = words[i];
         if (flag == "--help" || i + 1 == count) {
-            std::fputs((usage + servetune::test::describe_behaviour_words()).c_str(), flag == "--help" ? stdout : stderr);
+            std::fputs((usage + servetune::test::describe_behaviour_words()).c_str(),
+                       flag == "--help" ? stdout : stderr);
             return flag == "--help" ? 0 : 2;
         }
         const std::string value = words[i + 1];
@@ -50,7 +54,8 @@ int serve(int count, char** words) {
         else throw std::invalid_argument("unknown flag '" + flag + "'; see --help");
     }
     rlimit files{};
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0) files.rlim_cur = files.rlim_max, setrlimit(RLIMIT_NOFILE, &files);
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0)
+        files.rlim_cur = files.rlim_max, setrlimit(RLIMIT_NOFILE, &files);
     sigset_t ends;
     sigemptyset(&ends);
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&ends, signal);

@@ -31,7 +31,8 @@ std::string lower(std::string_view text) {
 
 /// The value of a header, without spaces around it; empty when it is not there.
 std::string header(std::string_view head, std::string_view name) {
-    for (std::size_t at = head.find("\r\n"); at != std::string_view::npos; at = head.find("\r\n", at + 2)) {
+    for (std::size_t at = head.find("\r\n"); at != std::string_view::npos;
+         at = head.find("\r\n", at + 2)) {
         const std::string_view line = head.substr(at + 2, head.find("\r\n", at + 2) - at - 2);
         const auto colon = line.find(':');
         if (colon == std::string_view::npos || lower(line.substr(0, colon)) != name) continue;
@@ -90,7 +91,8 @@ Behaviour well_behaved(const Behaviour& behaviour) {
 }  // namespace
 
 void StreamServer::Loop::process_input(Connection& connection) {
-    while (connection.id >= 0 && !connection.answer && connection.after_out == Connection::After::keep) {
+    while (connection.id >= 0 && !connection.answer &&
+           connection.after_out == Connection::After::keep) {
         const auto end = connection.in.find("\r\n\r\n");
         if (end == std::string::npos) return;
         HttpRequest request;
@@ -109,7 +111,8 @@ void StreamServer::Loop::process_input(Connection& connection) {
         connection.continued = false;
         const auto space = request.head.find(' ');
         request.method = request.head.substr(0, space);
-        request.path = request.head.substr(space + 1, request.head.find(' ', space + 1) - space - 1);
+        request.path =
+            request.head.substr(space + 1, request.head.find(' ', space + 1) - space - 1);
         request.behave = header(request.head, "x-behave");
         request.close = lower(header(request.head, "connection")) == "close";
         ++shared_.requests;
@@ -135,26 +138,41 @@ void StreamServer::Loop::handle(Connection& connection, const HttpRequest& reque
         return answer(200, json, shared_.truth_json());
     }
     if (age < shared_.options.behaviour.loading.value_or(0))
-        return answer(503, json, R"({"error":{"message":"Loading model","type":"unavailable_error","code":503}})");
+        return answer(
+            503, json,
+            R"({"error":{"message":"Loading model","type":"unavailable_error","code":503}})");
     if (request.method == "GET" && request.path == "/health") return answer(200, text, "");
-    if (request.method == "GET" && request.path == "/metrics") return answer(200, text, shared_.metrics());
-    if (const auto& status = shared_.options.behaviour.models_status; status && request.path == "/v1/models") {
-        const std::string where = *status >= 300 && *status < 400 ? "location: https://elsewhere.invalid/v1/models\r\n" : "";
-        return write(connection, plain_answer(static_cast<int>(*status), json, R"({"error":{"message":"no list for you"}})", false, where));
+    if (request.method == "GET" && request.path == "/metrics")
+        return answer(200, text, shared_.metrics());
+    if (const auto& status = shared_.options.behaviour.models_status;
+        status && request.path == "/v1/models") {
+        const std::string where = *status >= 300 && *status < 400
+                                      ? "location: https://elsewhere.invalid/v1/models\r\n"
+                                      : "";
+        return write(connection,
+                     plain_answer(static_cast<int>(*status), json,
+                                  R"({"error":{"message":"no list for you"}})", false, where));
     }
     if (request.method == "GET" && request.path == "/v1/models")
-        return answer(200, json, R"({"object":"list","data":[{"id":"test","object":"model","owned_by":"test","max_model_len":131072}]})");
+        return answer(
+            200, json,
+            R"({"object":"list","data":[{"id":"test","object":"model","owned_by":"test","max_model_len":131072}]})");
     const bool chat = request.path == "/v1/chat/completions";
-    if (request.method != "POST" || (!chat && request.path != "/v1/completions")) return answer(404, json, R"({"detail":"Not Found"})");
+    if (request.method != "POST" || (!chat && request.path != "/v1/completions"))
+        return answer(404, json, R"({"detail":"Not Found"})");
     try {
         handle_completion(connection, request, chat);
     } catch (const std::exception& error) {
         connection.answer.reset();
-        answer(400, json, Json{{"error", {{"message", error.what()}, {"type", "BadRequestError"}, {"code", 400}}}}.dump());
+        answer(
+            400, json,
+            Json{{"error", {{"message", error.what()}, {"type", "BadRequestError"}, {"code", 400}}}}
+                .dump());
     }
 }
 
-void StreamServer::Loop::handle_completion(Connection& connection, const HttpRequest& http, bool chat) {
+void StreamServer::Loop::handle_completion(Connection& connection, const HttpRequest& http,
+                                           bool chat) {
     const std::int64_t received = connection.received_ns;
     const Json body = Json::parse(http.body);
     CompletionRequest request;
@@ -167,43 +185,59 @@ void StreamServer::Loop::handle_completion(Connection& connection, const HttpReq
     read_prompt(body, chat, request.prompt_tokens, label);
 
     Behaviour behaviour = shared_.options.behaviour;
-    if (request.model.starts_with("behave:")) behaviour = merged(behaviour, parse_behaviour(request.model.substr(7)));
+    if (request.model.starts_with("behave:"))
+        behaviour = merged(behaviour, parse_behaviour(request.model.substr(7)));
     behaviour = merged(behaviour, parse_behaviour(http.behave));
     request.number = shared_.completions++;
     if (static_cast<double>(request.number) < behaviour.cold.value_or(0)) {
-        behaviour.first = behaviour.first.value_or(first_default) * behaviour.cold_times.value_or(cold_default);
-        behaviour.gap = behaviour.gap.value_or(gap_default) * behaviour.cold_times.value_or(cold_default);
+        behaviour.first =
+            behaviour.first.value_or(first_default) * behaviour.cold_times.value_or(cold_default);
+        behaviour.gap =
+            behaviour.gap.value_or(gap_default) * behaviour.cold_times.value_or(cold_default);
     }
     if (behaviour.share) {
         const auto number = static_cast<double>(request.number);
-        if (std::floor((number + 1) * *behaviour.share) <= std::floor(number * *behaviour.share)) behaviour = well_behaved(behaviour);
+        if (std::floor((number + 1) * *behaviour.share) <= std::floor(number * *behaviour.share))
+            behaviour = well_behaved(behaviour);
     }
     int status = 0;
     if (const std::string words = refusal(body, behaviour, status); !words.empty())
         return write(connection, plain_answer(status, "application/json", words));
     std::int64_t tokens = static_cast<std::int64_t>(shared_.options.tokens);
     for (const char* key : {"max_tokens", "max_completion_tokens"})
-        if (const auto asked = body.find(key); asked != body.end() && asked->is_number_integer()) tokens = asked->get<std::int64_t>();
+        if (const auto asked = body.find(key); asked != body.end() && asked->is_number_integer())
+            tokens = asked->get<std::int64_t>();
     if (behaviour.tokens) tokens = static_cast<std::int64_t>(*behaviour.tokens);
-    if (behaviour.fewer) tokens -= *behaviour.fewer < 0 ? tokens / 2 : static_cast<std::int64_t>(*behaviour.fewer);
-    if (behaviour.abort) tokens = *behaviour.abort < 0 ? tokens / 2 : std::min(tokens, static_cast<std::int64_t>(*behaviour.abort));
+    if (behaviour.fewer)
+        tokens -= *behaviour.fewer < 0 ? tokens / 2 : static_cast<std::int64_t>(*behaviour.fewer);
+    if (behaviour.abort)
+        tokens = *behaviour.abort < 0
+                     ? tokens / 2
+                     : std::min(tokens, static_cast<std::int64_t>(*behaviour.abort));
     request.tokens = std::max<std::int64_t>(1, tokens);
     request.behaviour = behaviour;
 
-    connection.answer = std::make_unique<Answer>(Answer{.request = request, .writer = AnswerWriter(request), .truth = {}});
+    connection.answer = std::make_unique<Answer>(
+        Answer{.request = request, .writer = AnswerWriter(request), .truth = {}});
     Answer& answer = *connection.answer;
     answer.gap_ns = in_ns(behaviour.gap.value_or(gap_default));
-    answer.chunk_tokens = std::max<std::int64_t>(1, static_cast<std::int64_t>(behaviour.chunk_tokens.value_or(1)));
+    answer.chunk_tokens =
+        std::max<std::int64_t>(1, static_cast<std::int64_t>(behaviour.chunk_tokens.value_or(1)));
     answer.chunks = (request.tokens + answer.chunk_tokens - 1) / answer.chunk_tokens;
     answer.coalesce =
-        behaviour.content_length ? answer.chunks : std::max<std::int64_t>(1, static_cast<std::int64_t>(behaviour.coalesce.value_or(1)));
+        behaviour.content_length
+            ? answer.chunks
+            : std::max<std::int64_t>(1, static_cast<std::int64_t>(behaviour.coalesce.value_or(1)));
     for (const BehaviourWord& word : behaviour_words)
-        if (word.name == "reset" || word.name == "close" || word.name == "stall" || word.name == "truncated" || word.name == "error_event")
+        if (word.name == "reset" || word.name == "close" || word.name == "stall" ||
+            word.name == "truncated" || word.name == "error_event")
             if (const auto at = behaviour.*word.field) {
                 answer.breaks = &word;
-                answer.break_at = *at < 0 ? answer.chunks / 2 : std::min(answer.chunks, static_cast<std::int64_t>(*at));
+                answer.break_at = *at < 0 ? answer.chunks / 2
+                                          : std::min(answer.chunks, static_cast<std::int64_t>(*at));
             }
-    answer.close_after = http.close || behaviour.connection_close || behaviour.until_close || behaviour.drop;
+    answer.close_after =
+        http.close || behaviour.connection_close || behaviour.until_close || behaviour.drop;
     answer.serial = next_serial_++;
     RequestTruth& truth = answer.truth;
     truth.number = request.number;
@@ -212,9 +246,11 @@ void StreamServer::Loop::handle_completion(Connection& connection, const HttpReq
     truth.label = std::move(label);
     truth.received_ns = received;
     truth.prompt_tokens = request.prompt_tokens;
-    truth.chunk_sent_ns.reserve(static_cast<std::size_t>(std::min<std::int64_t>(answer.chunks, 1 << 20)));
+    truth.chunk_sent_ns.reserve(
+        static_cast<std::size_t>(std::min<std::int64_t>(answer.chunks, 1 << 20)));
     const std::uint64_t in_flight = ++shared_.in_flight;
-    for (std::uint64_t most = shared_.most_in_flight; most < in_flight && !shared_.most_in_flight.compare_exchange_weak(most, in_flight);) {
+    for (std::uint64_t most = shared_.most_in_flight;
+         most < in_flight && !shared_.most_in_flight.compare_exchange_weak(most, in_flight);) {
     }
 
     connection.slow_left = behaviour.split || behaviour.drip ? ~std::size_t{0} : 0;
@@ -238,14 +274,18 @@ void StreamServer::Loop::handle_completion(Connection& connection, const HttpReq
 
 /// As strict servers refuse fields that they do not know; empty: nothing to refuse.
 std::string StreamServer::Loop::refusal(const Json& body, const Behaviour& behaviour, int& status) {
-    const std::array<std::pair<const char*, std::optional<double>>, 3> fields{{{"ignore_eos", behaviour.no_ignore_eos},
-                                                                               {"stream_options", behaviour.no_stream_options},
-                                                                               {"max_tokens", behaviour.no_max_tokens}}};
+    const std::array<std::pair<const char*, std::optional<double>>, 3> fields{
+        {{"ignore_eos", behaviour.no_ignore_eos},
+         {"stream_options", behaviour.no_stream_options},
+         {"max_tokens", behaviour.no_max_tokens}}};
     for (const auto& [field, refused] : fields) {
         if (!refused || !body.contains(field)) continue;
         status = static_cast<int>(*refused);
         if (behaviour.vague) return R"({"detail":"Invalid request"})";
-        return Json{{"detail", {{{"type", "extra_forbidden"}, {"loc", {"body", field}}, {"msg", "Extra inputs are not permitted"}}}}}
+        return Json{{"detail",
+                     {{{"type", "extra_forbidden"},
+                       {"loc", {"body", field}},
+                       {"msg", "Extra inputs are not permitted"}}}}}
             .dump();
     }
     return {};
@@ -265,20 +305,30 @@ bool StreamServer::Loop::misanswer(Connection& connection, Answer& answer) {
     if (behaviour.status) {
         const int status = static_cast<int>(*behaviour.status);
         return say("status", status,
-                   plain_answer(status, "application/json", R"({"error":{"message":"the engine refuses","type":"error"}})"), false);
+                   plain_answer(status, "application/json",
+                                R"({"error":{"message":"the engine refuses","type":"error"}})"),
+                   false);
     }
     if (behaviour.redirect)
-        return say(
-            "redirect", 302,
-            plain_answer(302, "text/plain", "", false, "location: http://127.0.0.1:" + std::to_string(shared_.port) + "/elsewhere\r\n"),
-            false);
-    if (behaviour.html)
-        return say("html", 200,
-                   plain_answer(200, "text/html; charset=utf-8", "<!DOCTYPE html>\n<html><body><h1>Welcome to nginx!</h1></body></html>\n"),
+        return say("redirect", 302,
+                   plain_answer(302, "text/plain", "", false,
+                                "location: http://127.0.0.1:" + std::to_string(shared_.port) +
+                                    "/elsewhere\r\n"),
                    false);
+    if (behaviour.html)
+        return say(
+            "html", 200,
+            plain_answer(200, "text/html; charset=utf-8",
+                         "<!DOCTYPE html>\n<html><body><h1>Welcome to nginx!</h1></body></html>\n"),
+            false);
     if (behaviour.not_sse)
-        return say("not_sse", 200, plain_answer(200, "text/event-stream", "hello\n{\"choices\":[]}\n\nwhat is this: \xff\xfe\n\n"), false);
-    if (behaviour.garbage) return say("garbage", 0, "\x16\x03\x01\x02\x00SSH-2.0-nobody\r\n\r\n\x00\x01garbage"sv, true);
+        return say("not_sse", 200,
+                   plain_answer(200, "text/event-stream",
+                                "hello\n{\"choices\":[]}\n\nwhat is this: \xff\xfe\n\n"),
+                   false);
+    if (behaviour.garbage)
+        return say("garbage", 0, "\x16\x03\x01\x02\x00SSH-2.0-nobody\r\n\r\n\x00\x01garbage"sv,
+                   true);
     if (behaviour.silent) {
         answer.truth.end = "silent";
         return true;  // nothing is due

@@ -15,8 +15,10 @@ namespace servetune::test {
 class TemporaryFolder {
 public:
     TemporaryFolder() {
-        std::string pattern = (std::filesystem::temp_directory_path() / "servetune-test-XXXXXX").string();
-        if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("cannot make a temporary folder");
+        std::string pattern =
+            (std::filesystem::temp_directory_path() / "servetune-test-XXXXXX").string();
+        if (mkdtemp(pattern.data()) == nullptr)
+            throw std::runtime_error("cannot make a temporary folder");
         path_ = pattern;
     }
     ~TemporaryFolder() {

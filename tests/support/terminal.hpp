@@ -30,7 +30,8 @@ public:
         for (const char c : bytes) {
             if (!escape_.empty() || c == '\033') {
                 escape_ += c;
-                if (escape_.size() > 2 && std::isalpha(static_cast<unsigned char>(c)) != 0) end_of_escape();
+                if (escape_.size() > 2 && std::isalpha(static_cast<unsigned char>(c)) != 0)
+                    end_of_escape();
             } else if (c == '\r') column_ = 0;
             else if (c == '\n') next_row();
             else if ((static_cast<unsigned char>(c) & 0xC0U) == 0x80U) rows_[row_].back() += c;
@@ -69,7 +70,9 @@ private:
             rows_.resize(row_ + 1);
             rows_[row_].resize(std::min(rows_[row_].size(), column_));
         } else if (escape_ == "\033[K") rows_[row_].resize(std::min(rows_[row_].size(), column_));
-        else if (escape_ == "\033[0m" || escape_ == "\033[2m" || escape_ == "\033[31m" || escape_ == "\033[32m") colours_ += escape_;
+        else if (escape_ == "\033[0m" || escape_ == "\033[2m" || escape_ == "\033[31m" ||
+                 escape_ == "\033[32m")
+            colours_ += escape_;
         else unknown_ += escape_;
         escape_.clear();
     }
@@ -86,13 +89,17 @@ private:
 /// A program whose input, output and errors are a terminal of so many columns.
 class OnTerminal {
 public:
-    OnTerminal(const std::vector<std::string>& argv, const std::filesystem::path& folder, unsigned short columns) : rows_(columns) {
+    OnTerminal(const std::vector<std::string>& argv, const std::filesystem::path& folder,
+               unsigned short columns)
+        : rows_(columns) {
         std::vector<char*> words;
         for (const std::string& word : argv) words.push_back(const_cast<char*>(word.c_str()));
         words.push_back(nullptr);
         ours_ = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
-        if (ours_ < 0 || grantpt(ours_) != 0 || unlockpt(ours_) != 0) throw std::runtime_error("cannot make a terminal");
-        const std::string name = ptsname(ours_);  // NOLINT(concurrency-mt-unsafe): the tests have one thread
+        if (ours_ < 0 || grantpt(ours_) != 0 || unlockpt(ours_) != 0)
+            throw std::runtime_error("cannot make a terminal");
+        const std::string name =
+            ptsname(ours_);  // NOLINT(concurrency-mt-unsafe): the tests have one thread
         const winsize size{24, columns, 0, 0};
         ioctl(ours_, TIOCSWINSZ, &size);
         pid_ = fork();
@@ -100,7 +107,9 @@ public:
         if (pid_ == 0) {
             setsid();
             const int its = open(name.c_str(), O_RDWR);
-            if (its < 0 || dup2(its, 0) < 0 || dup2(its, 1) < 0 || dup2(its, 2) < 0 || chdir(folder.c_str()) != 0) _exit(126);
+            if (its < 0 || dup2(its, 0) < 0 || dup2(its, 1) < 0 || dup2(its, 2) < 0 ||
+                chdir(folder.c_str()) != 0)
+                _exit(126);
             execv(words[0], words.data());
             _exit(127);
         }
@@ -118,7 +127,8 @@ public:
     [[nodiscard]] pid_t id() const { return pid_; }
     /// What a person types, also before somebody asks for it.
     void type(const std::string& text) const {
-        if (write(ours_, text.data(), text.size()) != static_cast<ssize_t>(text.size())) throw std::runtime_error("cannot type");
+        if (write(ours_, text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+            throw std::runtime_error("cannot type");
     }
     /// Reads what comes until its end, a minute at most, and calls `look` after each piece. The
     /// exit code.

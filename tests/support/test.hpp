@@ -41,7 +41,9 @@ std::string message_of(const Action& action) {
     return "";
 }
 
-[[nodiscard]] inline bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+[[nodiscard]] inline bool has(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
 
 /// `text` with its first `what` replaced.
 inline std::string replaced(std::string text, const std::string& what, const std::string& with) {

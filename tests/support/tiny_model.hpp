@@ -33,9 +33,13 @@ struct TinyModel {
 /// Writes what GGUF is made of.
 class GgufWriter {
 public:
-    void integer(const std::string& key, std::uint32_t value) { add(key, 4), number(metadata_, value); }
+    void integer(const std::string& key, std::uint32_t value) {
+        add(key, 4), number(metadata_, value);
+    }
     void real(const std::string& key, float value) { add(key, 6), number(metadata_, value); }
-    void text(const std::string& key, const std::string& value) { add(key, 8), text_in(metadata_, value); }
+    void text(const std::string& key, const std::string& value) {
+        add(key, 8), text_in(metadata_, value);
+    }
     void texts(const std::string& key, const std::vector<std::string>& values) {
         add_list(key, 8, values.size());
         for (const std::string& value : values) text_in(metadata_, value);
@@ -45,7 +49,8 @@ public:
         for (const std::int32_t value : values) number(metadata_, value);
     }
     /// Sizes begin with the one whose neighbours lie side by side in memory.
-    void tensor(const std::string& name, const std::vector<std::uint64_t>& sizes, const std::vector<float>& values) {
+    void tensor(const std::string& name, const std::vector<std::uint64_t>& sizes,
+                const std::vector<float>& values) {
         ++tensors_;
         text_in(infos_, name);
         number(infos_, static_cast<std::uint32_t>(sizes.size()));
@@ -105,7 +110,9 @@ inline std::vector<std::string> byte_tokens() {
         const bool printable = (byte > 32 && byte < 127) || (byte > 160 && byte != 173);
         const std::uint32_t code = printable ? byte : next++;
         if (code < 128) result.emplace_back(1, static_cast<char>(code));
-        else result.push_back({static_cast<char>(0xC0U | (code >> 6U)), static_cast<char>(0x80U | (code & 0x3FU))});
+        else
+            result.push_back({static_cast<char>(0xC0U | (code >> 6U)),
+                              static_cast<char>(0x80U | (code & 0x3FU))});
     }
     return result;
 }
@@ -136,7 +143,8 @@ inline std::string TinyModel::gguf() const {
     writer.texts("tokenizer.ggml.merges", {tokens[' '] + " t"});
     writer.integer("tokenizer.ggml.bos_token_id", end);
     writer.integer("tokenizer.ggml.eos_token_id", end);
-    writer.text("tokenizer.chat_template", "{% for m in messages %}{{ m['role'] + ': ' + m['content'] + '\\n' }}{% endfor %}");
+    writer.text("tokenizer.chat_template",
+                "{% for m in messages %}{{ m['role'] + ': ' + m['content'] + '\\n' }}{% endfor %}");
 
     Rng rng(seed);
     const auto weights = [&](const std::string& name, std::uint64_t from, std::uint64_t to) {
@@ -146,7 +154,9 @@ inline std::string TinyModel::gguf() const {
         for (float& value : values) value = static_cast<float>((rng.uniform() - 0.5) * width);
         writer.tensor(name + ".weight", {from, to}, values);
     };
-    const auto norm = [&](const std::string& name) { writer.tensor(name + ".weight", {embedding}, std::vector<float>(embedding, 1.0F)); };
+    const auto norm = [&](const std::string& name) {
+        writer.tensor(name + ".weight", {embedding}, std::vector<float>(embedding, 1.0F));
+    };
     const std::uint64_t kv = std::uint64_t{embedding} / heads * kv_heads;
     weights("token_embd", embedding, end + 1);
     for (std::uint32_t i = 0; i < layers; ++i) {

@@ -34,10 +34,12 @@ public:
     explicit TuningTask(double shift = 0) : shift_(shift) {}
 
     static SearchSpace space() {
-        return SearchSpace({Parameter::choice("backend", {"fa3", "flashinfer", "triton", "torch"}),
-                            Parameter::integer("seqs", 32, 1024, Scale::log2).with_default(256),
-                            Parameter::integer("tokens", 1024, 65536, Scale::log2).with_default(8192),
-                            Parameter::choice("method", {"none", "ngram"}), Parameter::integer("guesses", 1, 7).when("method", {"ngram"})});
+        return SearchSpace(
+            {Parameter::choice("backend", {"fa3", "flashinfer", "triton", "torch"}),
+             Parameter::integer("seqs", 32, 1024, Scale::log2).with_default(256),
+             Parameter::integer("tokens", 1024, 65536, Scale::log2).with_default(8192),
+             Parameter::choice("method", {"none", "ngram"}),
+             Parameter::integer("guesses", 1, 7).when("method", {"ngram"})});
     }
 
     /// Tokens a second.
@@ -45,13 +47,19 @@ public:
         const double seqs = std::log2(number(configuration, "seqs")) - shift_;
         const double tokens = std::log2(number(configuration, "tokens")) - shift_;
         const std::string backend = text_of(*configuration.find("backend"));
-        const double by_backend = backend == "fa3" ? 0 : backend == "flashinfer" ? 0.12 : backend == "triton" ? -0.1 : -0.4;
+        const double by_backend = backend == "fa3"          ? 0
+                                  : backend == "flashinfer" ? 0.12
+                                  : backend == "triton"     ? -0.1
+                                                            : -0.4;
         const double guesses = number(configuration, "guesses");
-        return 5000 * std::exp(by_backend - 0.04 * std::pow(seqs - 9, 2) - 0.03 * std::pow(tokens - seqs - 5, 2) +
+        return 5000 * std::exp(by_backend - 0.04 * std::pow(seqs - 9, 2) -
+                               0.03 * std::pow(tokens - seqs - 5, 2) +
                                (guesses > 0 ? 0.06 - 0.015 * std::pow(guesses - 3, 2) : 0));
     }
     [[nodiscard]] static bool fails(const Configuration& configuration) {
-        return std::log2(number(configuration, "seqs")) + std::log2(number(configuration, "tokens")) > 24;
+        return std::log2(number(configuration, "seqs")) +
+                   std::log2(number(configuration, "tokens")) >
+               24;
     }
     [[nodiscard]] Outcome measured(const Configuration& configuration, double cv, Rng& rng) const {
         if (fails(configuration)) return Failure{FailureKind::out_of_memory, "no room"};
@@ -67,16 +75,21 @@ public:
     }
 
     /// The trials of a study by `strategy`, the default first.
-    [[nodiscard]] std::vector<Trial> searched(const Problem& problem, const Strategy& strategy, std::size_t trials, std::uint64_t seed,
+    [[nodiscard]] std::vector<Trial> searched(const Problem& problem, const Strategy& strategy,
+                                              std::size_t trials, std::uint64_t seed,
                                               double cv = 0.01) const {
         return searched(problem, strategy, trials, seed,
-                        [&](const Configuration& configuration, Rng& noise) { return measured(configuration, cv, noise); });
+                        [&](const Configuration& configuration, Rng& noise) {
+                            return measured(configuration, cv, noise);
+                        });
     }
     /// The same where something else answers.
     using Answering = std::function<Outcome(const Configuration&, Rng&)>;
     using Timing = std::function<double(const Configuration&)>;
-    [[nodiscard]] static std::vector<Trial> searched(const Problem& problem, const Strategy& strategy, std::size_t trials,
-                                                     std::uint64_t seed, const Answering& answer, const Timing& seconds = {}) {
+    [[nodiscard]] static std::vector<Trial> searched(const Problem& problem,
+                                                     const Strategy& strategy, std::size_t trials,
+                                                     std::uint64_t seed, const Answering& answer,
+                                                     const Timing& seconds = {}) {
         Rng noise(derive_seed(seed, 1));
         Rng draws(derive_seed(seed, 2));
         std::vector<Trial> history;
@@ -99,8 +112,10 @@ public:
         return history;
     }
     /// The trials of a whole study of so many, the confirmation with them.
-    [[nodiscard]] static std::vector<Trial> studied(const Problem& problem, const Strategy& strategy, std::size_t trials,
-                                                    std::uint64_t seed, const Answering& answer, const Timing& seconds = {}) {
+    [[nodiscard]] static std::vector<Trial> studied(const Problem& problem,
+                                                    const Strategy& strategy, std::size_t trials,
+                                                    std::uint64_t seed, const Answering& answer,
+                                                    const Timing& seconds = {}) {
         Rng noise(derive_seed(seed, 1));
         MemoryJournal journal;
         double now = 0;

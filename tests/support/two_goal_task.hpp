@@ -20,17 +20,26 @@ struct TwoGoalTask {
     inline static const std::string rate = metric;
     inline static const std::string wait = "time_to_first_token_p99_seconds";
 
-    static Objective objective() { return Objective(std::vector<Goal>{{rate, Direction::maximize}, {wait, Direction::minimize}}); }
+    static Objective objective() {
+        return Objective(
+            std::vector<Goal>{{rate, Direction::maximize}, {wait, Direction::minimize}});
+    }
 
-    static double rate_of(const Configuration& configuration) { return TuningTask().truth(configuration); }
+    static double rate_of(const Configuration& configuration) {
+        return TuningTask().truth(configuration);
+    }
     /// Seconds.
     static double wait_of(const Configuration& configuration) {
         const double seqs = std::log2(number(configuration, "seqs"));
         const double tokens = std::log2(number(configuration, "tokens"));
         const std::string backend = text_of(*configuration.find("backend"));
-        const double by_backend = backend == "fa3" ? 0 : backend == "flashinfer" ? 0.15 : backend == "triton" ? -0.05 : 0.3;
+        const double by_backend = backend == "fa3"          ? 0
+                                  : backend == "flashinfer" ? 0.15
+                                  : backend == "triton"     ? -0.05
+                                                            : 0.3;
         const double guesses = number(configuration, "guesses");
-        return 0.4 * std::exp(by_backend + 0.15 * (seqs - 8) + 0.12 * std::abs(tokens - 12) + (guesses > 0 ? 0.05 * guesses : 0));
+        return 0.4 * std::exp(by_backend + 0.15 * (seqs - 8) + 0.12 * std::abs(tokens - 12) +
+                              (guesses > 0 ? 0.05 * guesses : 0));
     }
     static Outcome measured(const Configuration& configuration, double cv, Rng& rng) {
         if (TuningTask::fails(configuration)) return Failure{FailureKind::out_of_memory, "no room"};

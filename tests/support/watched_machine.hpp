@@ -33,11 +33,13 @@ struct Gpu {
     std::string watts = "412.50";
 };
 
-inline std::string uuid(int index) { return "GPU-" + std::to_string(index) + "a571b1-79ee-1016-8ea3-c1fff3f1c1d2"; }
+inline std::string uuid(int index) {
+    return "GPU-" + std::to_string(index) + "a571b1-79ee-1016-8ea3-c1fff3f1c1d2";
+}
 
 inline std::string row(const Gpu& gpu) {
-    return std::to_string(gpu.index) + ", " + uuid(gpu.index) + ", " + gpu.used + ", 81559, " + gpu.sm_mhz + ", 1980, " + gpu.celsius +
-           ", " + gpu.watts + ", " + gpu.reasons + "\n";
+    return std::to_string(gpu.index) + ", " + uuid(gpu.index) + ", " + gpu.used + ", 81559, " +
+           gpu.sm_mhz + ", 1980, " + gpu.celsius + ", " + gpu.watts + ", " + gpu.reasons + "\n";
 }
 
 inline std::string app(int process, int gpu, const std::string& mib) {
@@ -54,12 +56,14 @@ public:
                                         "\n"
                                         "case \"$1\" in\n"
                                         "--query-gpu=*event_reasons*) [ -f old ] && {\n"
-                                        "  echo 'Field \"clocks_event_reasons.active\" is not a valid field to query.'; exit 2; };;\n"
+                                        "  echo 'Field \"clocks_event_reasons.active\" is not a "
+                                        "valid field to query.'; exit 2; };;\n"
                                         "esac\n"
                                         "echo \"$*\" >> calls\n"
                                         "[ -f hang ] && exec sleep 100\n"
                                         "case \"$1\" in\n"
-                                        "--query-gpu=*) n=$(grep -c query-gpu calls); if [ -f gpus.$n ]; then cat gpus.$n; else cat gpus; "
+                                        "--query-gpu=*) n=$(grep -c query-gpu calls); if [ -f "
+                                        "gpus.$n ]; then cat gpus.$n; else cat gpus; "
                                         "fi; [ -f code ] && exit $(cat code);;\n"
                                         "*) cat apps;;\n"
                                         "esac\n"
@@ -99,18 +103,22 @@ public:
     FakeProc() { process(getpid(), 1, getpgrp(), "tests"); }
 
     [[nodiscard]] const std::filesystem::path& path() const { return folder_.path(); }
-    void process(int id, int parent, int group, const std::string& name, std::uint64_t own = 0, std::uint64_t children = 0,
-                 const std::string& environment = "") const {
+    void process(int id, int parent, int group, const std::string& name, std::uint64_t own = 0,
+                 std::uint64_t children = 0, const std::string& environment = "") const {
         const std::string folder = std::to_string(id);
         std::filesystem::create_directories(folder_.path() / folder);
-        const std::string half = std::to_string(own / 2) + " " + std::to_string(own - own / 2) + " ";
-        folder_.write(folder + "/stat", folder + " (" + name + ") S " + std::to_string(parent) + " " + std::to_string(group) +
-                                            " 1 0 -1 4194304 1 1 1 1 " + half + std::to_string(children) + " 0 20 0 1 0 " +
+        const std::string half =
+            std::to_string(own / 2) + " " + std::to_string(own - own / 2) + " ";
+        folder_.write(folder + "/stat", folder + " (" + name + ") S " + std::to_string(parent) +
+                                            " " + std::to_string(group) +
+                                            " 1 0 -1 4194304 1 1 1 1 " + half +
+                                            std::to_string(children) + " 0 20 0 1 0 " +
                                             std::to_string(1000 + id) + " 1 1\n");
         folder_.write(folder + "/environ", environment);
     }
     void may_run_on(int id, const std::string& cores) const {
-        folder_.write(std::to_string(id) + "/status", "Name:\tx\nCpus_allowed_list:\t" + cores + "\n");
+        folder_.write(std::to_string(id) + "/status",
+                      "Name:\tx\nCpus_allowed_list:\t" + cores + "\n");
     }
     struct Core {
         std::uint64_t user = 0, idle = 0, stolen = 0;
@@ -119,8 +127,8 @@ public:
         Core all;
         std::string lines;
         const auto line = [](const std::string& name, const Core& core) {
-            return name + " " + std::to_string(core.user) + " 0 0 " + std::to_string(core.idle) + " 0 0 0 " + std::to_string(core.stolen) +
-                   " 0 0\n";
+            return name + " " + std::to_string(core.user) + " 0 0 " + std::to_string(core.idle) +
+                   " 0 0 0 " + std::to_string(core.stolen) + " 0 0\n";
         };
         for (const Core& core : cores) {
             lines += line("cpu" + std::to_string(&core - cores.data()), core);
@@ -135,7 +143,8 @@ private:
     TemporaryFolder folder_;
 };
 
-inline constexpr int engine_process = 400'100;  // beyond any process number that is usual, so no fixture has this process's own
+inline constexpr int engine_process =
+    400'100;  // beyond any process number that is usual, so no fixture has this process's own
 
 struct Scene {
     FakeSmi smi;
@@ -153,7 +162,9 @@ struct Scene {
         proc.cores({{0, 0, 0}});
         proc.process(engine_process, getpid(), engine_process, "vllm serve");
     }
-    [[nodiscard]] MachineWatch watch() const { return MachineWatch({engine_process, "study-7"}, options); }
+    [[nodiscard]] MachineWatch watch() const {
+        return MachineWatch({engine_process, "study-7"}, options);
+    }
     /// What three samples and more find.
     std::vector<Finding> found() {
         MachineWatch machine({engine_process, "study-7"}, options);

@@ -29,19 +29,25 @@ TEST_CASE("limits are read, and judged on every workload") {
     CHECK(Limit::parse("success_ratio > 0.9") == Limit{"success_ratio", true, 0.9});
     CHECK(Limit::parse("latency_p99_seconds < 500ms") == Limit{"latency_p99_seconds", false, 0.5});
     CHECK(Limit::parse("success_ratio >= 99%") == Limit{"success_ratio", true, 0.99});
-    CHECK(Limit::parse("p95_ttft_ms <= 200", true) == Limit{"time_to_first_token_p95_seconds", false, 0.2});
+    CHECK(Limit::parse("p95_ttft_ms <= 200", true) ==
+          Limit{"time_to_first_token_p95_seconds", false, 0.2});
     CHECK_THROWS_AS(Limit::parse("tpot <= 30", true), ParseError);  // milliseconds or seconds?
     CHECK(message_of<ParseError>([] { (void)Limit::parse("ttft_p59 <= 500ms", true); }) ==
           "the unit of '500ms' does not fit 'ttft_p59', which is no known time");
-    CHECK(Limit::parse("tpot <= 0.03s", true) == Limit{"time_per_output_token_mean_seconds", false, 0.03});
-    CHECK(Limit::parse("median_itl@chat <= 1s", true) == Limit{"inter_token_latency_p50_seconds@chat", false, 1});
-    CHECK(Limit::parse("ttft_p95 <= 3").metric == "ttft_p95");  // of an evaluator with names of its own
+    CHECK(Limit::parse("tpot <= 0.03s", true) ==
+          Limit{"time_per_output_token_mean_seconds", false, 0.03});
+    CHECK(Limit::parse("median_itl@chat <= 1s", true) ==
+          Limit{"inter_token_latency_p50_seconds@chat", false, 1});
+    CHECK(Limit::parse("ttft_p95 <= 3").metric ==
+          "ttft_p95");  // of an evaluator with names of its own
     CHECK_THROWS_AS(Limit::parse("output_tokens_per_second >= 3s"), ParseError);
     CHECK_THROWS_AS(Limit::parse("latency_p99_seconds <= 99%"), ParseError);
-    for (const char* bad : {"", "success_ratio", "success_ratio is 0.9", ">= 1", "a b >= 1", "x >= many"})
+    for (const char* bad :
+         {"", "success_ratio", "success_ratio is 0.9", ">= 1", "a b >= 1", "x >= many"})
         CHECK(message_of<ParseError>([&] { (void)Limit::parse(bad); }) ==
-              "a limit is written 'metric >= number' or 'metric <= number', such as 'latency_p95_seconds <= 2s', got '" + std::string(bad) +
-                  "'");
+              "a limit is written 'metric >= number' or 'metric <= number', such as "
+              "'latency_p95_seconds <= 2s', got '" +
+                  std::string(bad) + "'");
 }
 
 TEST_CASE("several workloads combine to a weighted geometric mean and the smallest success ratio") {
@@ -82,14 +88,17 @@ TEST_CASE("the probability to be the best: equal ones share it, two have a close
     CHECK(probability_best(goal, {a, a, a, a}, 2) == Approx(0.25).epsilon(1e-6));
     const Estimate b{101, 0.02, 1};
     const double z = std::log(1.01) / std::hypot(0.01, 0.02);
-    CHECK(probability_best(goal, {a, b}, 1) == Approx(0.5 * std::erfc(-z / std::sqrt(2.0))).epsilon(1e-6));
+    CHECK(probability_best(goal, {a, b}, 1) ==
+          Approx(0.5 * std::erfc(-z / std::sqrt(2.0))).epsilon(1e-6));
     CHECK(probability_best(goal, {{100, 0, 1}, {90, 0, 1}}, 0) == 1);
-    CHECK(probability_best({"latency_mean_seconds", Direction::minimize}, {{1, 0.01, 1}, {2, 0.01, 1}}, 0) == Approx(1));
+    CHECK(probability_best({"latency_mean_seconds", Direction::minimize},
+                           {{1, 0.01, 1}, {2, 0.01, 1}}, 0) == Approx(1));
 }
 
 TEST_CASE("standings: what passes, what is refused and why, whatever the order of telling") {
     Objective objective;
-    objective.limits = {Limit::parse("success_ratio >= 0.99"), Limit::parse("latency_p99_seconds <= 2")};
+    objective.limits = {Limit::parse("success_ratio >= 0.99"),
+                        Limit::parse("latency_p99_seconds <= 2")};
     const auto rate = [](double value) {
         Measurement measurement = token_rate(value);
         measurement.metrics["success_ratio"] = {1};
@@ -100,10 +109,13 @@ TEST_CASE("standings: what passes, what is refused and why, whatever the order o
     survivors.metrics["success_ratio"] = {0.514};
     Measurement impossible = rate(99999);
     impossible.validity = {Verdict::unsound, {{"physics"}}};
-    std::vector<Trial> history{
-        told(0, 1, rate(100)),  told(1, 2, survivors),     told(2, 3, Failure{FailureKind::out_of_memory, "no room"}),
-        told(3, 4, impossible), told(4, 5, Measurement{}), told(5, 1, rate(104)),
-        told(6, 6, rate(-1))};
+    std::vector<Trial> history{told(0, 1, rate(100)),
+                               told(1, 2, survivors),
+                               told(2, 3, Failure{FailureKind::out_of_memory, "no room"}),
+                               told(3, 4, impossible),
+                               told(4, 5, Measurement{}),
+                               told(5, 1, rate(104)),
+                               told(6, 6, rate(-1))};
     for (int round = 0; round < 2; ++round) {
         const Standings standings(history, objective, {});
         REQUIRE(standings.all().size() == 6);
@@ -132,22 +144,28 @@ TEST_CASE("standings: a limit that could not be judged does not pass") {
         return measurement;
     };
     const std::string first = "time_to_first_token_p95_seconds";
-    const auto refused = [&](const Measurement& measurement, const std::vector<Measurement>& others = {}) {
+    const auto refused = [&](const Measurement& measurement,
+                             const std::vector<Measurement>& others = {}) {
         std::vector<Trial> history{told(0, 1, measurement)};
-        for (const Measurement& other : others) history.push_back(told(history.size(), static_cast<int>(history.size()) + 1, other));
+        for (const Measurement& other : others)
+            history.push_back(told(history.size(), static_cast<int>(history.size()) + 1, other));
         return Standings(history, objective, {}).all()[0].refused;
     };
-    const std::string unjudged = "limit " + first + " <= 100 ms cannot be judged: the result has no " + first;
+    const std::string unjudged =
+        "limit " + first + " <= 100 ms cannot be judged: the result has no " + first;
     CHECK(refused(with(100, {{first, 0.05}})).empty());
     CHECK(refused(with(100, {})) == unjudged);
     CHECK(refused(with(100, {}), {with(90, {{first, 0.05}})}) == unjudged);
     // One of several measurements is enough: which of them is right is not known.
-    const std::vector<Trial> twice{told(0, 1, with(100, {{first, 0.05}})), told(1, 1, with(100, {}))};
+    const std::vector<Trial> twice{told(0, 1, with(100, {{first, 0.05}})),
+                                   told(1, 1, with(100, {}))};
     CHECK(Standings(twice, objective, {}).all()[0].refused == unjudged);
 
     // On one of two workloads: refused where another measurement has it there.
     const auto two = [&](std::vector<std::pair<std::string, double>> more) {
-        more.insert(more.end(), {{"total_tokens_per_second@a", 100}, {"total_tokens_per_second@b", 100}, {first + "@a", 0.05}});
+        more.insert(more.end(), {{"total_tokens_per_second@a", 100},
+                                 {"total_tokens_per_second@b", 100},
+                                 {first + "@a", 0.05}});
         return with(100, more);
     };
     const Measurement whole = two({{first + "@b", 0.05}, {first, 0.05}});
@@ -167,7 +185,9 @@ TEST_CASE("standings: a limit that could not be judged does not pass") {
     CHECK(refused(lost).find("ended early") != std::string::npos);
 }
 
-TEST_CASE("standings: a failure that was not its own takes nothing from what is known, unsound repeats do where they are as many") {
+TEST_CASE(
+    "standings: a failure that was not its own takes nothing from what is known, unsound repeats "
+    "do where they are as many") {
     const auto standing = [](const std::vector<Outcome>& outcomes) {
         std::vector<Trial> history;
         for (const Outcome& outcome : outcomes) history.push_back(told(history.size(), 1, outcome));
@@ -177,19 +197,23 @@ TEST_CASE("standings: a failure that was not its own takes nothing from what is 
     using Known = std::pair<std::string, std::size_t>;
     Measurement impossible = token_rate(99999);
     impossible.validity = {Verdict::unsound, {{"physics"}}};
-    for (const FailureKind kind : {FailureKind::infrastructure, FailureKind::cancelled, FailureKind::wrong_model}) {
+    for (const FailureKind kind :
+         {FailureKind::infrastructure, FailureKind::cancelled, FailureKind::wrong_model}) {
         const Failure failure{kind, "disk full"};
         CHECK(standing({failure, token_rate(100)}) == Known("", 1));
         CHECK(standing({token_rate(100), failure}) == Known("", 1));
-        CHECK(standing({failure}).first == std::string(name_in(failure_kinds, kind)) + ": disk full");
-        CHECK(standing({token_rate(100), Failure{FailureKind::hung, ""}, failure}) == Known("hung", 1));
+        CHECK(standing({failure}).first ==
+              std::string(name_in(failure_kinds, kind)) + ": disk full");
+        CHECK(standing({token_rate(100), Failure{FailureKind::hung, ""}, failure}) ==
+              Known("hung", 1));
     }
     CHECK(standing({token_rate(100), impossible, token_rate(101)}) == Known("", 2));
     CHECK(standing({token_rate(100), impossible}) == Known("unsound measurement: physics", 1));
     CHECK(standing({impossible}) == Known("unsound measurement: physics", 0));
 }
 
-TEST_CASE("standings: a load test that was ended early cannot win, and a whole one replaces its figure") {
+TEST_CASE(
+    "standings: a load test that was ended early cannot win, and a whole one replaces its figure") {
     Measurement lost = token_rate(121);  // more than the default's 100
     lost.validity = {Verdict::suspect, {{"given_up"}}};
     std::vector<Trial> history{told(0, 1, token_rate(100)), told(1, 2, lost)};

@@ -35,7 +35,8 @@ MeasuringChoice read_attach(const Yaml& node) {
     return result;
 }
 
-void build_attached(StudySetup& setup, StudyFile& file, const std::filesystem::path& /*folder*/, const RunHooks& hooks) {
+void build_attached(StudySetup& setup, StudyFile& file, const std::filesystem::path& /*folder*/,
+                    const RunHooks& hooks) {
     check_objective_of_load_test(file);
     setup.problem = problem_of(file);
     const auto& attach = std::get<AttachChoice>(file.measuring);
@@ -46,22 +47,30 @@ void build_attached(StudySetup& setup, StudyFile& file, const std::filesystem::p
     options.measure.keep = hooks.keep;
     add_facts(file, options.measure);
     options.api_key = key_from(attach.api_key_environment, file);
-    setup.evaluator = std::make_unique<AttachEvaluator>(file.composition->engines().front(), file.model,
-                                                        StudyWorkloads{file.workloads, file.report_workloads}, std::move(options));
+    setup.evaluator = std::make_unique<AttachEvaluator>(
+        file.composition->engines().front(), file.model,
+        StudyWorkloads{file.workloads, file.report_workloads}, std::move(options));
 }
 
-std::string shown_url(const StudyFile& file) { return without_user_info(std::get<AttachChoice>(file.measuring).options.url); }
+std::string shown_url(const StudyFile& file) {
+    return without_user_info(std::get<AttachChoice>(file.measuring).options.url);
+}
 
 void define_attached(const StudySetup& setup, std::map<std::string, std::string>& definition) {
     definition["evaluator.attach"] =
-        shown_url(setup.file) + " warm_up=" + std::to_string(std::get<AttachChoice>(setup.file.measuring).options.measure.warm_up_requests);
+        shown_url(setup.file) + " warm_up=" +
+        std::to_string(
+            std::get<AttachChoice>(setup.file.measuring).options.measure.warm_up_requests);
 }
 
 std::string note_of_attached(const StudyFile& file) {
-    return shown_url(file) + " was measured as it was found; whoever runs it says with which flags.";
+    return shown_url(file) +
+           " was measured as it was found; whoever runs it says with which flags.";
 }
 
-std::string attached_server(const StudyFile& file) { return "# the server at " + shown_url(file) + " as it is"; }
+std::string attached_server(const StudyFile& file) {
+    return "# the server at " + shown_url(file) + " as it is";
+}
 
 /// The server's variables are its owner's. The load comes from here.
 EnvironmentOptions environment_of_attached(const StudyFile& file) {
@@ -70,7 +79,9 @@ EnvironmentOptions environment_of_attached(const StudyFile& file) {
     return options;
 }
 
-std::string machine_of_attached(const StudyFile& file) { return "the server at " + shown_url(file) + " " + file.machine.hardware; }
+std::string machine_of_attached(const StudyFile& file) {
+    return "the server at " + shown_url(file) + " " + file.machine.hardware;
+}
 
 /// It may be another one tomorrow, with other flags.
 std::string version_of_attached(const StudyFile& /*file*/, const Engine& /*engine*/,
@@ -78,7 +89,8 @@ std::string version_of_attached(const StudyFile& /*file*/, const Engine& /*engin
     return "";
 }
 
-constexpr std::array<std::string_view, 2> defined_of_attach{keys::attach.url.name, keys::attach.warm_up.name};
+constexpr std::array<std::string_view, 2> defined_of_attach{keys::attach.url.name,
+                                                            keys::attach.warm_up.name};
 constexpr std::array<std::string_view, 1> harmless_of_attach{keys::attach.api_key_env.name};
 
 }  // namespace

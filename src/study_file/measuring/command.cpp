@@ -31,7 +31,8 @@ MeasuringChoice read_command(const Yaml& node) {
     std::string& program = options.argv.front();
     program = text_with_home(words.items().front());
     if (program.empty()) words.items().front().fail_wanted("a program");
-    if (program.find('/') != std::string::npos) program = (options.working_folder / program).lexically_normal().string();
+    if (program.find('/') != std::string::npos)
+        program = (options.working_folder / program).lexically_normal().string();
     if (!node.is_mapping()) return result;
     read(node, keys::command.trial_within, options.within_seconds);
     read(node, keys::command.stop_within, options.stop_within_seconds);
@@ -39,7 +40,8 @@ MeasuringChoice read_command(const Yaml& node) {
     return result;
 }
 
-void build_command(StudySetup& setup, StudyFile& file, const std::filesystem::path& folder, const RunHooks& hooks) {
+void build_command(StudySetup& setup, StudyFile& file, const std::filesystem::path& folder,
+                   const RunHooks& hooks) {
     setup.problem = problem_of(file);
     CommandEvaluator::Options& options = std::get<CommandChoice>(file.measuring).options;
     options.folder = folder.empty() ? std::filesystem::path(file.name) : folder;
@@ -47,7 +49,8 @@ void build_command(StudySetup& setup, StudyFile& file, const std::filesystem::pa
     options.watchdog = hooks.watchdog;
     options.model = file.model;
     for (const Workload& workload : file.workloads) options.workloads.push_back(workload.name);
-    options.render = [&composition = *file.composition, model = file.model](const Configuration& configuration) {
+    options.render = [&composition = *file.composition,
+                      model = file.model](const Configuration& configuration) {
         return composition.render(configuration, {model, {}, 0});
     };
     setup.evaluator = std::make_unique<CommandEvaluator>(options);
@@ -56,11 +59,13 @@ void build_command(StudySetup& setup, StudyFile& file, const std::filesystem::pa
 void define_command(const StudySetup& setup, std::map<std::string, std::string>& definition) {
     const auto& choice = std::get<CommandChoice>(setup.file.measuring);
     definition["evaluator.command"] = Command{choice.words}.text();
-    add_environment("evaluator.command.environment.", choice.options.environment, setup.file.secrets, definition);
+    add_environment("evaluator.command.environment.", choice.options.environment,
+                    setup.file.secrets, definition);
 }
 
 std::string note_of_command(const StudyFile& file) {
-    return "Every trial was measured by " + std::get<CommandChoice>(file.measuring).options.argv.front() +
+    return "Every trial was measured by " +
+           std::get<CommandChoice>(file.measuring).options.argv.front() +
            "; its log is trials/ID/command.log.";
 }
 
@@ -75,7 +80,8 @@ EnvironmentOptions environment_of_command(const StudyFile& file) {
     return options;
 }
 
-constexpr std::array<std::string_view, 2> defined_of_command{keys::command.run.name, keys::command.environment.name};
+constexpr std::array<std::string_view, 2> defined_of_command{keys::command.run.name,
+                                                             keys::command.environment.name};
 constexpr std::array<std::string_view, 1> harmless_of_command{keys::command.stop_within.name};
 
 }  // namespace

@@ -34,8 +34,10 @@ std::optional<ContainerOptions> read_container(const Yaml& node) {
     read(*at, table.image, options.images);
     read(*at, table.program, options.program);
     const bool podman =
-        std::any_of(options.program.begin(), options.program.end(), [](const std::string& word) { return word.ends_with("podman"); });
-    options.kind = podman || options.program.empty() ? ContainerKind::podman : ContainerKind::docker;
+        std::any_of(options.program.begin(), options.program.end(),
+                    [](const std::string& word) { return word.ends_with("podman"); });
+    options.kind =
+        podman || options.program.empty() ? ContainerKind::podman : ContainerKind::docker;
     read(*at, table.options, options.options);
     if (const std::string why = options.why_invalid(); !why.empty()) at->fail(why);
     return options;
@@ -43,7 +45,8 @@ std::optional<ContainerOptions> read_container(const Yaml& node) {
 
 /// Those that the study lists, not those that this process sees.
 std::vector<std::string> names_of_gpus(const std::string& gpus) {
-    return gpus.empty() ? std::vector<std::string>{} : named_gpus(gpus).value_or(std::vector<std::string>{});
+    return gpus.empty() ? std::vector<std::string>{}
+                        : named_gpus(gpus).value_or(std::vector<std::string>{});
 }
 
 std::optional<SshOptions> read_ssh(const Yaml& node) {
@@ -76,27 +79,37 @@ std::optional<SlurmOptions> read_slurm(const Yaml& node) {
 /// Devices are counted by their names, so each must be one. A variable may also hide all devices.
 void check_devices(const Yaml& node, const DeployOptions& deploy) {
     const auto check = [&](const Key& key, const std::string& list) {
-        if (const std::string wrong = list.empty() ? "" : wrong_with_gpu_list(list); !wrong.empty()) node.at(key).fail(wrong);
+        if (const std::string wrong = list.empty() ? "" : wrong_with_gpu_list(list); !wrong.empty())
+            node.at(key).fail(wrong);
     };
     check(keys::deploy.gpus, deploy.gpus);
     const auto variable = deploy.environment.find("CUDA_VISIBLE_DEVICES");
-    if (variable != deploy.environment.end() && variable->second != "-1") check(keys::deploy.environment, variable->second);
+    if (variable != deploy.environment.end() && variable->second != "-1")
+        check(keys::deploy.environment, variable->second);
 }
 
 /// Several trials at once need something to give out.
 void check_parts(const Yaml& node, const DeployChoice& choice) {
-    if (choice.workers > 1 && choice.in_jobs() && choice.options.fill_devices)  // each could hold what the others wait for
+    if (choice.workers > 1 && choice.in_jobs() &&
+        choice.options.fill_devices)  // each could hold what the others wait for
         node.at(keys::deploy.replicas)
-            .fail("several jobs for each of several trials could wait for each other for ever: give `workers: 1`");
+            .fail(
+                "several jobs for each of several trials could wait for each other for ever: give "
+                "`workers: 1`");
     if (choice.workers < 2 || choice.in_jobs()) return;
     const DeployOptions& deploy = choice.options.deploy;
     const std::string wanted = std::to_string(choice.workers) + " trials at once";
     if (deploy.gpus.empty() && deploy.cores.empty())
         node.at(keys::deploy.workers)
-            .fail(wanted + " need parts of the machine of their own: list its devices under `gpus`, or cores under `cores`");
-    for (const auto& [what, count] : {std::pair("gpus", names_of_gpus(deploy.gpus).size()), std::pair("cores", deploy.cores.size())})
+            .fail(wanted +
+                  " need parts of the machine of their own: list its devices under `gpus`, or "
+                  "cores under `cores`");
+    for (const auto& [what, count] : {std::pair("gpus", names_of_gpus(deploy.gpus).size()),
+                                      std::pair("cores", deploy.cores.size())})
         if (count % choice.workers != 0)
-            node.at(keys::deploy.workers).fail(wanted + " cannot share " + std::to_string(count) + " " + what + " in equal parts");
+            node.at(keys::deploy.workers)
+                .fail(wanted + " cannot share " + std::to_string(count) + " " + what +
+                      " in equal parts");
 }
 
 /// The part of worker `number` of all: neighbours in the lists stay together.
@@ -109,13 +122,15 @@ std::vector<T> part_of(const std::vector<T>& all, std::size_t number, std::size_
 
 /// The GPUs of each worker, as lists: those that NVLink or a NUMA node joins stay together, as far
 /// as that is known.
-std::vector<std::string> parts_of_gpus(const std::string& gpus, std::size_t workers, const FoundMachine& machine) {
+std::vector<std::string> parts_of_gpus(const std::string& gpus, std::size_t workers,
+                                       const FoundMachine& machine) {
     std::vector<std::string> result;
     if (workers < 2 || gpus.empty()) return result;
     const auto size = static_cast<std::int64_t>(names_of_gpus(gpus).size() / workers);
     for (const auto& group : groups_of_devices(gpus, machine.devices, size, machine.topology)) {
         result.emplace_back();
-        for (const std::string& gpu : group) result.back() += (result.back().empty() ? "" : ",") + gpu;
+        for (const std::string& gpu : group)
+            result.back() += (result.back().empty() ? "" : ",") + gpu;
     }
     return result;
 }
@@ -131,9 +146,13 @@ MeasuringChoice read_deploy(const Yaml& node) {
     result.ssh = read_ssh(node);
     result.slurm = read_slurm(node);
     result.kubernetes = read_kubernetes(node);
-    const int launchers =
-        (result.container ? 1 : 0) + (result.ssh ? 1 : 0) + (result.slurm ? 1 : 0) + (result.kubernetes ? 1 : 0) + (result.ray ? 1 : 0);
-    if (launchers > 1) node.fail("an engine starts in a container, by ssh, or as a job of Slurm, Kubernetes or Ray: one of them");
+    const int launchers = (result.container ? 1 : 0) + (result.ssh ? 1 : 0) +
+                          (result.slurm ? 1 : 0) + (result.kubernetes ? 1 : 0) +
+                          (result.ray ? 1 : 0);
+    if (launchers > 1)
+        node.fail(
+            "an engine starts in a container, by ssh, or as a job of Slurm, Kubernetes or Ray: one "
+            "of them");
     read(node, table.environment, options.deploy.environment);
     read(node, table.api_key_env, result.api_key_environment);
     read(node, table.gpus, options.deploy.gpus);
@@ -148,7 +167,8 @@ MeasuringChoice read_deploy(const Yaml& node) {
     if (options.weight_cache && launchers > 0)
         node.at(table.weight_cache)
             .fail(
-                "the engine and the daemon that holds its weights must be processes of this machine: no container, ssh, slurm, "
+                "the engine and the daemon that holds its weights must be processes of this "
+                "machine: no container, ssh, slurm, "
                 "kubernetes or ray");
     bool watch = true;
     read_word<keys::on_off>(node, table.watch, watch);
@@ -157,20 +177,24 @@ MeasuringChoice read_deploy(const Yaml& node) {
 }
 
 bool touches_answers(const Parameter& parameter) {
-    constexpr std::array<std::string_view, 6> concepts{"quantization",      "weight_dtype",      "kv_cache_dtype",
-                                                       "value_cache_dtype", "state_cache_dtype", "draft_model"};
+    constexpr std::array<std::string_view, 6> concepts{"quantization",      "weight_dtype",
+                                                       "kv_cache_dtype",    "value_cache_dtype",
+                                                       "state_cache_dtype", "draft_model"};
     return std::find(concepts.begin(), concepts.end(), parameter.concept_name) != concepts.end() ||
            parameter.concept_name.starts_with("speculative_");
 }
 
-QualityOptions quality_options(const StudyFile& file, const Problem& problem, const std::filesystem::path& folder) {
+QualityOptions quality_options(const StudyFile& file, const Problem& problem,
+                               const std::filesystem::path& folder) {
     QualityOptions options = *file.quality;
     const Configuration usual = problem.space.default_configuration();
     for (const Parameter& parameter : problem.space.parameters()) {
-        if (!touches_answers(parameter) && parameter.name != "engine" && parameter.name != image_parameter)
+        if (!touches_answers(parameter) && parameter.name != "engine" &&
+            parameter.name != image_parameter)
             continue;  // another engine answers otherwise
         const Value* value = usual.find(parameter.name);
-        options.defaults[parameter.name] = value != nullptr ? std::optional<Value>(*value) : std::nullopt;
+        options.defaults[parameter.name] =
+            value != nullptr ? std::optional<Value>(*value) : std::nullopt;
     }
     options.baseline = file.composition->render(usual, {file.model, "127.0.0.1", 0}).text();
     options.limits = file.objective.limits;
@@ -179,7 +203,8 @@ QualityOptions quality_options(const StudyFile& file, const Problem& problem, co
 }
 
 /// Models that are paths are mounted where they are.
-std::shared_ptr<const Launcher> launcher_with_models(ContainerOptions options, const StudyFile& file) {
+std::shared_ptr<const Launcher> launcher_with_models(ContainerOptions options,
+                                                     const StudyFile& file) {
     std::vector<std::string> models = file.composition->further_models();
     models.push_back(file.model);
     for (const std::string& model : models)
@@ -190,14 +215,17 @@ std::shared_ptr<const Launcher> launcher_with_models(ContainerOptions options, c
 /// Where flags do not decide it, an engine gets all that the study knows of.
 std::int64_t most_devices_of_trial(const StudyFile& file) {
     const std::vector<Engine>& engines = file.composition->engines();
-    const bool by_flags = std::any_of(engines.begin(), engines.end(), [](const Engine& engine) { return !engine.devices.empty(); });
+    const bool by_flags = std::any_of(engines.begin(), engines.end(),
+                                      [](const Engine& engine) { return !engine.devices.empty(); });
     return file.machine.devices.value_or(by_flags ? 1 : 0);
 }
 
 void check_weight_cache(const StudyFile& file) {
     const std::string place = file.source.file.string() + ": `weight_cache` of `deploy`: ";
     if (file.objective.several())
-        throw UsageError(place + "of several goals the whole front would have to be confirmed from cold starts: state one goal");
+        throw UsageError(place +
+                         "of several goals the whole front would have to be confirmed from cold "
+                         "starts: state one goal");
     std::string none;
     for (const Engine& engine : file.composition->engines()) {
         const std::string why = file.composition->why_no_weight_cache(engine);
@@ -207,7 +235,8 @@ void check_weight_cache(const StudyFile& file) {
     throw UsageError(place + none);
 }
 
-void build_deployment(StudySetup& setup, StudyFile& file, const std::filesystem::path& folder, const RunHooks& hooks) {
+void build_deployment(StudySetup& setup, StudyFile& file, const std::filesystem::path& folder,
+                      const RunHooks& hooks) {
     check_objective_of_load_test(file);
     setup.problem = problem_of(file);
     auto& choice = std::get<DeployChoice>(file.measuring);
@@ -225,7 +254,8 @@ void build_deployment(StudySetup& setup, StudyFile& file, const std::filesystem:
         choice.kubernetes->devices_of_node = devices_of_node(file).value_or(0);
         if (choice.workers > 1 && choice.kubernetes->devices_of_node > 0)
             throw UsageError(file.source.file.string() +
-                             ": engines over several nodes, several at once, could each hold nodes that the others wait for: give `deploy` "
+                             ": engines over several nodes, several at once, could each hold nodes "
+                             "that the others wait for: give `deploy` "
                              "`workers: 1`, or a `hardware: {count: ...}` that one node has");
         options.deploy.launcher = kubernetes_launcher(*choice.kubernetes);
     }
@@ -237,23 +267,30 @@ void build_deployment(StudySetup& setup, StudyFile& file, const std::filesystem:
     options.most_devices = file.machine.devices;
     if (file.quality) options.quality = quality_options(file, *setup.problem, options.folder);
     if (choice.workers > 1 && options.quality)
-        throw UsageError(file.source.file.string() + ": `quality` keeps what it found in one place: give `deploy` one worker");
+        throw UsageError(file.source.file.string() +
+                         ": `quality` keeps what it found in one place: give `deploy` one worker");
     const std::vector<Engine>& engines = file.composition->engines();
     if (options.weight_cache) check_weight_cache(file);
-    const bool take_devices = std::any_of(engines.begin(), engines.end(), [](const Engine& engine) { return !engine.devices.empty(); });
-    if (choice.workers > 1 && options.deploy.gpus.empty() && !choice.in_jobs() && take_devices && !file.machine.gpus().empty())
+    const bool take_devices = std::any_of(engines.begin(), engines.end(), [](const Engine& engine) {
+        return !engine.devices.empty();
+    });
+    if (choice.workers > 1 && options.deploy.gpus.empty() && !choice.in_jobs() && take_devices &&
+        !file.machine.gpus().empty())
         throw UsageError(file.source.file.string() + ": " + std::to_string(choice.workers) +
-                         " trials at once would all take the first of this machine's GPUs: list them under `gpus` of `deploy`");
+                         " trials at once would all take the first of this machine's GPUs: list "
+                         "them under `gpus` of `deploy`");
     options.trial_folders = std::make_shared<TrialFolders>();
     options.several_at_once = choice.workers > 1;
     const EngineEvaluator::Options whole = options;
-    const auto gpus = parts_of_gpus(whole.deploy.gpus, choice.workers, file.machine.found.value_or(FoundMachine{}));
+    const auto gpus = parts_of_gpus(whole.deploy.gpus, choice.workers,
+                                    file.machine.found.value_or(FoundMachine{}));
     for (std::size_t worker = 0; worker < choice.workers; ++worker) {
         EngineEvaluator::Options mine = whole;
         mine.deploy.cores = part_of(whole.deploy.cores, worker, choice.workers);
         if (!gpus.empty()) mine.deploy.gpus = gpus[worker];
-        auto evaluator =
-            std::make_unique<EngineEvaluator>(*file.composition, file.model, StudyWorkloads{file.workloads, file.report_workloads}, mine);
+        auto evaluator = std::make_unique<EngineEvaluator>(
+            *file.composition, file.model, StudyWorkloads{file.workloads, file.report_workloads},
+            mine);
         if (worker == 0) setup.evaluator = std::move(evaluator);
         else setup.neighbours.push_back(std::move(evaluator));
     }
@@ -261,10 +298,13 @@ void build_deployment(StudySetup& setup, StudyFile& file, const std::filesystem:
 
 constexpr const char* image_not_here = "not here";
 
-std::string path_of_image(const std::string& image) { return of_later_versions + "evaluator.deploy.container.image " + image; }
+std::string path_of_image(const std::string& image) {
+    return of_later_versions + "evaluator.deploy.container.image " + image;
+}
 
 /// What an image is now, or was when the journal was written; empty: nobody knows.
-std::string pinned_image(const StudyFile& file, const Launcher& launcher, const std::string& image) {
+std::string pinned_image(const StudyFile& file, const Launcher& launcher,
+                         const std::string& image) {
     const auto kept = file.kept.find(path_of_image(image));
     if (kept == file.kept.end()) return launcher.pinned(image);
     return kept->second == image_not_here ? "" : kept->second;
@@ -281,8 +321,11 @@ void define_deployment(const StudySetup& setup, std::map<std::string, std::strin
             definition[path_of_image(image)] = pinned.empty() ? image_not_here : pinned;
         }
     definition["evaluator.deploy"] =
-        "warm_up=" + std::to_string(options.measure.warm_up_requests) + " gpus=" + options.deploy.gpus +
-        (options.fill_devices ? " replicas=fill of " + std::to_string(setup.file.machine.devices.value_or(0)) : "") +
+        "warm_up=" + std::to_string(options.measure.warm_up_requests) +
+        " gpus=" + options.deploy.gpus +
+        (options.fill_devices
+             ? " replicas=fill of " + std::to_string(setup.file.machine.devices.value_or(0))
+             : "") +
         (options.weight_cache ? " weight_cache=on" : "");
     if (setup.file.quality) {
         const QualityOptions& quality = *setup.file.quality;
@@ -291,49 +334,62 @@ void define_deployment(const StudySetup& setup, std::map<std::string, std::strin
             for (const std::string& text : *list) asked += text + "\n";
         definition[of_later_versions + "quality.asked"] = fingerprint_of(asked).text();
     }
-    add_environment("evaluator.deploy.environment.", options.deploy.environment, setup.file.secrets, definition);
+    add_environment("evaluator.deploy.environment.", options.deploy.environment, setup.file.secrets,
+                    definition);
 }
 
 /// Servers of roles have a log each.
 std::string place_of_logs(const StudyFile& file) {
     const std::vector<Parameter>& parameters = file.composition->parameters();
-    const bool roles = std::any_of(parameters.begin(), parameters.end(), [](const Parameter& one) { return one.name == "roles"; });
-    return std::string("its log is trials/ID/engine.log") + (roles ? "; of each server of roles, trials/ID/SERVER/engine.log." : ".");
+    const bool roles = std::any_of(parameters.begin(), parameters.end(),
+                                   [](const Parameter& one) { return one.name == "roles"; });
+    return std::string("its log is trials/ID/engine.log") +
+           (roles ? "; of each server of roles, trials/ID/SERVER/engine.log." : ".");
 }
 
 std::string note_of_launcher(const StudyFile& file) {
     const Launcher* launcher = std::get<DeployChoice>(file.measuring).options.deploy.launcher.get();
-    if (launcher == nullptr) return "Every trial started the engine on this machine and ended it; " + place_of_logs(file);
+    if (launcher == nullptr)
+        return "Every trial started the engine on this machine and ended it; " +
+               place_of_logs(file);
     const auto& choice = std::get<DeployChoice>(file.measuring);
-    const std::string unwatched = " Its machine was not watched for disturbances; " + place_of_logs(file);
+    const std::string unwatched =
+        " Its machine was not watched for disturbances; " + place_of_logs(file);
     if (choice.ray)
-        return "Every trial was a job of Ray. The load test ran on this machine, and its requests went to the node." + unwatched;
+        return "Every trial was a job of Ray. The load test ran on this machine, and its requests "
+               "went to the node." +
+               unwatched;
     if (choice.ssh)
-        return "Every trial started the engine on " + choice.ssh->host + " and ended it. The load test ran on this machine, " +
+        return "Every trial started the engine on " + choice.ssh->host +
+               " and ended it. The load test ran on this machine, " +
                (choice.ssh->address.empty() ? "and its requests went through the ssh connection."
                                             : "and its requests crossed the network.") +
                unwatched;
     if (choice.slurm)
-        return "Every trial was a job of Slurm. The load test ran on this machine, and its requests crossed the network." + unwatched;
+        return "Every trial was a job of Slurm. The load test ran on this machine, and its "
+               "requests crossed the network." +
+               unwatched;
     if (choice.kubernetes) return note_of_kubernetes(*choice.kubernetes) + unwatched;
     std::string images;
     for (const std::string& image : launcher->images()) {
         const std::string pinned = pinned_image(file, *launcher, image);
-        images += (images.empty() ? "" : "; ") + image + (pinned.empty() ? " (not here now)" : " = " + pinned);
+        images += (images.empty() ? "" : "; ") + image +
+                  (pinned.empty() ? " (not here now)" : " = " + pinned);
     }
-    return "Every trial started the engine in a container of " + launcher->name() + " and removed it; " + place_of_logs(file) +
-           " Images: " + images + ".";
+    return "Every trial started the engine in a container of " + launcher->name() +
+           " and removed it; " + place_of_logs(file) + " Images: " + images + ".";
 }
 
 std::string note_of_deployment(const StudyFile& file) {
     const bool fills = std::get<DeployChoice>(file.measuring).options.fill_devices;
     const bool cached = std::get<DeployChoice>(file.measuring).options.weight_cache;
     return note_of_launcher(file) +
-           (cached
-                ? " First measurements took their weights from the engine's weight cache where it could (a result's weight_cache says so); "
-                  "the default, every repeat and reported workloads started cold."
-                : "") +
-           (fills ? " As many copies of the engine ran at once as the devices allow (a result's replicas says how many), "
+           (cached ? " First measurements took their weights from the engine's weight cache where "
+                     "it could (a result's weight_cache says so); "
+                     "the default, every repeat and reported workloads started cold."
+                   : "") +
+           (fills ? " As many copies of the engine ran at once as the devices allow (a result's "
+                    "replicas says how many), "
                     "and were measured as one server."
                   : "");
 }
@@ -366,11 +422,14 @@ std::string machine_of_deployment(const StudyFile& file) {
     const auto& choice = std::get<DeployChoice>(file.measuring);
     if (choice.ray) return "Ray " + file.machine.hardware;
     if (choice.elsewhere())
-        return (choice.ssh ? "ssh " + choice.ssh->host : std::string(choice.slurm ? "Slurm" : "Kubernetes")) + " " + file.machine.hardware;
+        return (choice.ssh ? "ssh " + choice.ssh->host
+                           : std::string(choice.slurm ? "Slurm" : "Kubernetes")) +
+               " " + file.machine.hardware;
     return file.machine.gpus().empty() ? processor_text() : file.machine.gpus();
 }
 
-std::string version_of_deployment(const StudyFile& file, const Engine& engine, const std::map<std::string, std::string>& definition) {
+std::string version_of_deployment(const StudyFile& file, const Engine& engine,
+                                  const std::map<std::string, std::string>& definition) {
     const auto& choice = std::get<DeployChoice>(file.measuring);
     if (choice.elsewhere()) return file.composition->version_of(engine);
     if (choice.container) {
@@ -383,12 +442,15 @@ std::string version_of_deployment(const StudyFile& file, const Engine& engine, c
         return result;
     }
     const auto path = choice.options.deploy.environment.find("PATH");
-    return installed_version(engine.launch, path == choice.options.deploy.environment.end() ? "" : path->second);
+    return installed_version(engine.launch,
+                             path == choice.options.deploy.environment.end() ? "" : path->second);
 }
 
-constexpr std::array<std::string_view, 5> defined_of_deploy{keys::deploy.warm_up.name, keys::deploy.gpus.name, keys::deploy.replicas.name,
-                                                            keys::deploy.weight_cache.name, keys::deploy.environment.name};
-constexpr std::array<std::string_view, 2> harmless_of_deploy{keys::deploy.api_key_env.name, keys::deploy.stop_within.name};
+constexpr std::array<std::string_view, 5> defined_of_deploy{
+    keys::deploy.warm_up.name, keys::deploy.gpus.name, keys::deploy.replicas.name,
+    keys::deploy.weight_cache.name, keys::deploy.environment.name};
+constexpr std::array<std::string_view, 2> harmless_of_deploy{keys::deploy.api_key_env.name,
+                                                             keys::deploy.stop_within.name};
 
 }  // namespace
 

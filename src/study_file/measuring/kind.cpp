@@ -12,7 +12,9 @@
 
 namespace servetune {
 
-const MeasuringKind& kind_of(const StudyFile& file) { return *measuring_kinds.at(file.measuring.index()); }
+const MeasuringKind& kind_of(const StudyFile& file) {
+    return *measuring_kinds.at(file.measuring.index());
+}
 
 namespace {
 
@@ -28,14 +30,16 @@ std::string example_of(std::string_view word) {
 Yaml spelled_out_evaluator(const Yaml& node) {
     std::string word;
     if (node.is_scalar()) word = node.text();
-    else if (node.is_mapping() && node.entries().size() == 1 && node.entries().front().second.kind() == Yaml::Kind::null)
+    else if (node.is_mapping() && node.entries().size() == 1 &&
+             node.entries().front().second.kind() == Yaml::Kind::null)
         word = node.entries().front().first;
     else return node;
     std::vector<std::string> known;
     for (const Key& key : rows_of(keys::evaluator)) known.emplace_back(key.name);
     if (std::find(known.begin(), known.end(), word) == known.end())
         node.fail("'" + word + "' is no evaluator; known: " + listed(nearest_first(word, known)));
-    if (std::find(keys::plain_evaluators.begin(), keys::plain_evaluators.end(), word) == keys::plain_evaluators.end())
+    if (std::find(keys::plain_evaluators.begin(), keys::plain_evaluators.end(), word) ==
+        keys::plain_evaluators.end())
         node.fail("'" + word + "' needs to be told more, such as " + example_of(word));
     return node.as_mapping_of(word);
 }
@@ -44,10 +48,12 @@ MeasuringChoice read_measuring(const Yaml& evaluator, bool outside) {
     evaluator.check_keys(keys::evaluator);
     const auto rows = rows_of(keys::evaluator);
     std::array<std::string_view, rows.size()> names;
-    std::transform(rows.begin(), rows.end(), names.begin(), [](const Key& key) { return key.name; });
+    std::transform(rows.begin(), rows.end(), names.begin(),
+                   [](const Key& key) { return key.name; });
     if (outside) return MeasuredOutside{};
     if (evaluator.entries().size() != 1)
-        evaluator.fail("one evaluator wanted: " + KeyType{.form = KeyType::Form::word, .words = names}.wanted_text());
+        evaluator.fail("one evaluator wanted: " +
+                       KeyType{.form = KeyType::Form::word, .words = names}.wanted_text());
     const auto& [name, node] = evaluator.entries().front();
     for (const MeasuringKind* kind : measuring_kinds)
         if (kind->read != nullptr && kind->name == name) return kind->read(node);
@@ -56,19 +62,23 @@ MeasuringChoice read_measuring(const Yaml& evaluator, bool outside) {
 
 EnvironmentOptions environment_of_machine(const StudyFile& file) {
     EnvironmentOptions options;
-    if (file.machine.found && !file.machine.found->devices.all.empty()) options.driver = file.machine.found->devices.all.front().driver;
+    if (file.machine.found && !file.machine.found->devices.all.empty())
+        options.driver = file.machine.found->devices.all.front().driver;
     for (const Engine& engine : file.composition->engines())
         for (const auto* list : {&engine.environment_prefixes, &engine.flag_variables})
             options.prefixes.insert(options.prefixes.end(), list->begin(), list->end());
     return options;
 }
 
-std::unique_ptr<Problem> problem_of(const StudyFile& file) { return problem_of(file, file.composition->constraints()); }
+std::unique_ptr<Problem> problem_of(const StudyFile& file) {
+    return problem_of(file, file.composition->constraints());
+}
 
 std::unique_ptr<Problem> problem_of(const StudyFile& file, std::vector<Constraint> constraints) {
     try {
-        return std::make_unique<Problem>(SearchSpace(file.composition->parameters(), std::move(constraints)), file.objective,
-                                         file.decision);
+        return std::make_unique<Problem>(
+            SearchSpace(file.composition->parameters(), std::move(constraints)), file.objective,
+            file.decision);
     } catch (const SpaceError& error) {
         throw SpaceError(file.source.file.string() + ": " + error.what());
     }

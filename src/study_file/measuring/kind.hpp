@@ -28,20 +28,23 @@ enum class ServedBy {
 /// A row of the table of kinds: all that is particular to one kind of measuring. Each `file` holds
 /// the kind's own alternative of `MeasuringChoice`.
 struct MeasuringKind {
-    std::string_view name;     ///< its key under `evaluator`, and what a journal calls it
-    bool measures = false;     ///< numbers come from something that runs, not from a table or a model
+    std::string_view name;  ///< its key under `evaluator`, and what a journal calls it
+    bool measures = false;  ///< numbers come from something that runs, not from a table or a model
     bool runs_engine = false;  ///< it starts the engine, so the engine's models must be there
     ServedBy served_by = ServedBy::a_new_start;
-    std::span<const std::string_view> defined{};   ///< its keys that `define` covers
-    std::span<const std::string_view> harmless{};  ///< its keys that change neither what is asked nor what is measured
+    std::span<const std::string_view> defined{};  ///< its keys that `define` covers
+    std::span<const std::string_view>
+        harmless{};  ///< its keys that change neither what is asked nor what is measured
 
     /// What stands under its key. Throws ParseError. Null: no key, as the file names no evaluator.
     MeasuringChoice (*read)(const Yaml& node) = nullptr;
     /// Makes `problem` and, unless somebody else measures, `evaluator`. Throws as set_up. What it
     /// finds out (folder, key) it keeps in `file`.
-    void (*build)(StudySetup& setup, StudyFile& file, const std::filesystem::path& folder, const RunHooks& hooks) = nullptr;
+    void (*build)(StudySetup& setup, StudyFile& file, const std::filesystem::path& folder,
+                  const RunHooks& hooks) = nullptr;
     /// Adds to StudySetup::definition what its `defined` keys come to.
-    void (*define)(const StudySetup& setup, std::map<std::string, std::string>& definition) = nullptr;
+    void (*define)(const StudySetup& setup,
+                   std::map<std::string, std::string>& definition) = nullptr;
     /// A sentence for the report's notes; empty: nothing to say.
     std::string (*note)(const StudyFile& file) = nullptr;
 
@@ -58,7 +61,8 @@ struct MeasuringKind {
     std::string (*machine)(const StudyFile& file) = nullptr;
     /// Which version of an engine runs, as far as it is found; empty: nothing tells. `definition`:
     /// the study's, with what `define` adds.
-    std::string (*version)(const StudyFile& file, const Engine& engine, const std::map<std::string, std::string>& definition) = nullptr;
+    std::string (*version)(const StudyFile& file, const Engine& engine,
+                           const std::map<std::string, std::string>& definition) = nullptr;
     /// What a person is told in place of a command to start.
     std::string (*server_text)(const StudyFile& file) = nullptr;
 };
@@ -71,9 +75,10 @@ extern const MeasuringKind deploy_kind;
 extern const MeasuringKind command_kind;
 
 /// The table: one row for each alternative of `MeasuringChoice`, in its order.
-inline constexpr std::array<const MeasuringKind*, std::variant_size_v<MeasuringChoice>> measuring_kinds{
-    &outside_kind, &replay_kind, &simulate_kind, &attach_kind, &deploy_kind, &command_kind,
-};
+inline constexpr std::array<const MeasuringKind*, std::variant_size_v<MeasuringChoice>>
+    measuring_kinds{
+        &outside_kind, &replay_kind, &simulate_kind, &attach_kind, &deploy_kind, &command_kind,
+    };
 
 /// The row of what measures this study.
 const MeasuringKind& kind_of(const StudyFile& file);

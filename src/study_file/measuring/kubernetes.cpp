@@ -43,7 +43,8 @@ std::optional<KubernetesOptions> read_kubernetes(const Yaml& deploy) {
     read(*at, table.context, options.context);
     read(*at, table.images, options.images);
     read(*at, table.devices, options.devices);
-    if (at->find(table.reach) != nullptr) read_word<kubernetes_reaches>(*at, table.reach, options.reach.emplace());
+    if (at->find(table.reach) != nullptr)
+        read_word<kubernetes_reaches>(*at, table.reach, options.reach.emplace());
     options.pod_template = json_text_of(Yaml::load(path_of(at->at(table.template_))));
     if (const std::string why = options.why_invalid(); !why.empty()) at->fail(why);
     refuse_parts_of_machine(deploy, "Kubernetes", "pod");
@@ -52,21 +53,29 @@ std::optional<KubernetesOptions> read_kubernetes(const Yaml& deploy) {
     return options;
 }
 
-void define_kubernetes(const KubernetesOptions& options, const Redactor& secrets, std::map<std::string, std::string>& definition) {
+void define_kubernetes(const KubernetesOptions& options, const Redactor& secrets,
+                       std::map<std::string, std::string>& definition) {
     definition[of_later_versions + "evaluator.deploy.kubernetes.template"] =
         fingerprint_of(secrets.with_fingerprints(options.pod_template)).text();
 }
 
 std::string note_of_kubernetes(const KubernetesOptions& options) {
-    std::string way = "to the pod's address, or through a port-forward where this program was outside of the cluster.";
+    std::string way =
+        "to the pod's address, or through a port-forward where this program was outside of the "
+        "cluster.";
     if (options.reach == KubernetesReach::pod) way = "to the pod's address.";
-    if (options.reach == KubernetesReach::forward) way = "through the API server (kubectl port-forward), which delays each token.";
+    if (options.reach == KubernetesReach::forward)
+        way = "through the API server (kubectl port-forward), which delays each token.";
     if (options.reach == KubernetesReach::node) way = "to its node.";
     const std::string nodes = options.devices_of_node == 0
                                   ? ""
-                                  : " An engine of more than " + std::to_string(options.devices_of_node) +
-                                        " devices had a pod on each of several nodes, with words for its rank that no command here shows.";
-    return "Every trial was a Job of Kubernetes. The load test ran where this program does, and its requests went " + way + nodes;
+                                  : " An engine of more than " +
+                                        std::to_string(options.devices_of_node) +
+                                        " devices had a pod on each of several nodes, with words "
+                                        "for its rank that no command here shows.";
+    return "Every trial was a Job of Kubernetes. The load test ran where this program does, and "
+           "its requests went " +
+           way + nodes;
 }
 
 }  // namespace servetune

@@ -16,7 +16,8 @@ class Yaml;
 [[nodiscard]] std::optional<KubernetesOptions> read_kubernetes(const Yaml& deploy);
 
 /// Adds the template to a study's definition: its content, not its name.
-void define_kubernetes(const KubernetesOptions& options, const Redactor& secrets, std::map<std::string, std::string>& definition);
+void define_kubernetes(const KubernetesOptions& options, const Redactor& secrets,
+                       std::map<std::string, std::string>& definition);
 
 /// How the trials ran, for the report's notes.
 [[nodiscard]] std::string note_of_kubernetes(const KubernetesOptions& options);

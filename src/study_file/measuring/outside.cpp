@@ -5,14 +5,18 @@
 namespace servetune {
 namespace {
 
-void build_outside(StudySetup& setup, StudyFile& file, const std::filesystem::path& /*folder*/, const RunHooks& /*hooks*/) {
+void build_outside(StudySetup& setup, StudyFile& file, const std::filesystem::path& /*folder*/,
+                   const RunHooks& /*hooks*/) {
     setup.problem = problem_of(file);
 }
 
-void define_outside(const StudySetup& /*setup*/, std::map<std::string, std::string>& definition) { definition["evaluator"] = "outside"; }
+void define_outside(const StudySetup& /*setup*/, std::map<std::string, std::string>& definition) {
+    definition["evaluator"] = "outside";
+}
 
 std::string note_of_outside(const StudyFile& /*file*/) {
-    return "Every number was told by the program that asked: nothing of how it was measured is known here.";
+    return "Every number was told by the program that asked: nothing of how it was measured is "
+           "known here.";
 }
 
 }  // namespace

@@ -16,7 +16,8 @@ namespace {
 
 /// What a job has in its environment is read by everybody who has Ray's token.
 std::string remedy_for_secret_of_ray(const std::string& name) {
-    return "everybody who may see Ray's jobs would see this secret. Set " + name + " where Ray is started on the nodes (" + name +
+    return "everybody who may see Ray's jobs would see this secret. Set " + name +
+           " where Ray is started on the nodes (" + name +
            "=... ray start ...), whose jobs inherit it, and leave it out here";
 }
 
@@ -29,7 +30,8 @@ void read_ports(const Yaml& node, RayOptions& options) {
     const auto one = std::from_chars(text.data(), end, first);
     const bool goes_on = one.ec == std::errc() && one.ptr != end && *one.ptr == '-';
     const auto two = goes_on ? std::from_chars(one.ptr + 1, end, last) : one;
-    if (!goes_on || two.ec != std::errc() || two.ptr != end) node.fail("a range of ports such as 18000-18999 wanted, got '" + text + "'");
+    if (!goes_on || two.ec != std::errc() || two.ptr != end)
+        node.fail("a range of ports such as 18000-18999 wanted, got '" + text + "'");
     options.first_port = first;
     options.last_port = last;
 }
@@ -57,7 +59,8 @@ std::optional<RayOptions> read_ray(const Yaml& deploy) {
 std::shared_ptr<const Launcher> launcher_on_ray(const RayOptions& options, const StudyFile& file) {
     if (file.kept.empty()) {
         try {
-            if (const std::string token = token_of(options); !token.empty()) CollectSecrets::found(token, "the token of Ray");
+            if (const std::string token = token_of(options); !token.empty())
+                CollectSecrets::found(token, "the token of Ray");
         } catch (const UsageError& error) {
             throw UsageError(file.source.file.string() + ": " + error.what());
         }

@@ -17,6 +17,7 @@ class Yaml;
 
 /// Its launcher. The token is read and kept out of everything that is printed; of a study that is
 /// only read it is not needed. Throws UsageError where it is not there.
-[[nodiscard]] std::shared_ptr<const Launcher> launcher_on_ray(const RayOptions& options, const StudyFile& file);
+[[nodiscard]] std::shared_ptr<const Launcher> launcher_on_ray(const RayOptions& options,
+                                                              const StudyFile& file);
 
 }  // namespace servetune

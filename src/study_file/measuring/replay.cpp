@@ -22,10 +22,13 @@ namespace {
 /// Takes its time before it answers, so that a replayed run can be watched, stopped and killed.
 class Delayed : public Evaluator {
 public:
-    Delayed(std::unique_ptr<Evaluator> inner, double seconds) : inner_(std::move(inner)), delay_(seconds) {}
+    Delayed(std::unique_ptr<Evaluator> inner, double seconds)
+        : inner_(std::move(inner)), delay_(seconds) {}
 
-    Outcome evaluate(const Configuration& configuration, const EvaluationContext& context) override {
-        if (wait_or_stop(delay_, context.stop)) return Failure{FailureKind::cancelled, "stopped by the user"};
+    Outcome evaluate(const Configuration& configuration,
+                     const EvaluationContext& context) override {
+        if (wait_or_stop(delay_, context.stop))
+            return Failure{FailureKind::cancelled, "stopped by the user"};
         return inner_->evaluate(configuration, context);
     }
     [[nodiscard]] bool replicates_inform() const override { return inner_->replicates_inform(); }
@@ -46,11 +49,13 @@ void check_objective(const StudyFile& file, const MeasuredTable& table) {
     const auto check = [&](const char* key, const std::string& metric) {
         const std::string of_any = has_workloads ? std::string(MetricKey::of(metric).name) : metric;
         if (!metrics.contains(of_any))
-            throw ParseError(file.source.file.string() + ": '" + key + "': " + table.source + " has no metric '" + metric +
+            throw ParseError(file.source.file.string() + ": '" + key + "': " + table.source +
+                             " has no metric '" + metric +
                              "'; it has: " + listed(nearest_first(metric, known)));
     };
     for (const Goal& goal : file.objective.goals) check("objective", goal.metric);
-    for (const Limit& limit : file.objective.limits) check("objective.limits", limit.metric);  // no row could keep it
+    for (const Limit& limit : file.objective.limits)
+        check("objective.limits", limit.metric);  // no row could keep it
 }
 
 MeasuringChoice read_replay(const Yaml& node) {
@@ -64,7 +69,8 @@ MeasuringChoice read_replay(const Yaml& node) {
     return result;
 }
 
-void build_replay(StudySetup& setup, StudyFile& file, const std::filesystem::path& /*folder*/, const RunHooks& /*hooks*/) {
+void build_replay(StudySetup& setup, StudyFile& file, const std::filesystem::path& /*folder*/,
+                  const RunHooks& /*hooks*/) {
     const auto& replay = std::get<ReplayChoice>(file.measuring);
     MeasuredTable table = read_table(replay.table);
     check_objective(file, table);
@@ -81,20 +87,27 @@ void build_replay(StudySetup& setup, StudyFile& file, const std::filesystem::pat
     setup.problem = problem_of(file, std::move(constraints));
     ReplayEvaluator::Options options{{}, replay.noise_cv};
     if (has_workloads) options.workloads = file.weighted_workloads();
-    setup.evaluator = std::make_unique<ReplayEvaluator>(table, setup.problem->space, std::move(options));
-    if (replay.delay_seconds > 0) setup.evaluator = std::make_unique<Delayed>(std::move(setup.evaluator), replay.delay_seconds);
+    setup.evaluator =
+        std::make_unique<ReplayEvaluator>(table, setup.problem->space, std::move(options));
+    if (replay.delay_seconds > 0)
+        setup.evaluator =
+            std::make_unique<Delayed>(std::move(setup.evaluator), replay.delay_seconds);
 }
 
 void define_replay(const StudySetup& setup, std::map<std::string, std::string>& definition) {
     const auto& replay = std::get<ReplayChoice>(setup.file.measuring);
-    definition["evaluator.replay"] = fingerprint_of(read_text(replay.table)).text() + " noise_cv=" + text_of(replay.noise_cv);
+    definition["evaluator.replay"] =
+        fingerprint_of(read_text(replay.table)).text() + " noise_cv=" + text_of(replay.noise_cv);
 }
 
 std::string note_of_replay(const StudyFile& file) {
-    return "Replayed from the table " + std::get<ReplayChoice>(file.measuring).table.filename().string() + ": no engine was started here.";
+    return "Replayed from the table " +
+           std::get<ReplayChoice>(file.measuring).table.filename().string() +
+           ": no engine was started here.";
 }
 
-constexpr std::array<std::string_view, 2> defined_of_replay{keys::replay.table.name, keys::replay.noise.name};
+constexpr std::array<std::string_view, 2> defined_of_replay{keys::replay.table.name,
+                                                            keys::replay.noise.name};
 constexpr std::array<std::string_view, 1> harmless_of_replay{keys::replay.delay.name};
 
 }  // namespace

@@ -27,21 +27,25 @@ MeasuringChoice read_simulate(const Yaml& node) {
     read(node, table.noise, result.noise.run_cv);
     read(node, table.step_noise, result.noise.step_cv);
     if (const Yaml* traits = node.find(table.traits))
-        for (const auto& [engine, file] : traits->entries()) result.traits[engine] = std::filesystem::absolute(path_of(file)).string();
+        for (const auto& [engine, file] : traits->entries())
+            result.traits[engine] = std::filesystem::absolute(path_of(file)).string();
     return result;
 }
 
 std::string why_not_simulated(const StudyFile& file) {
-    return file.machine.hardware.empty() ? "to simulate, the study must say on which 'hardware'" : "";
+    return file.machine.hardware.empty() ? "to simulate, the study must say on which 'hardware'"
+                                         : "";
 }
 
-void build_simulation(StudySetup& setup, StudyFile& file, const std::filesystem::path& /*folder*/, const RunHooks& /*hooks*/) {
+void build_simulation(StudySetup& setup, StudyFile& file, const std::filesystem::path& /*folder*/,
+                      const RunHooks& /*hooks*/) {
     check_objective_of_load_test(file);
     setup.problem = problem_of(file);
     for (const Parameter& parameter : setup.problem->space.parameters())
         if (is_load_level(parameter.name))
             throw UsageError(file.source.file.string() + ": '" + parameter.name +
-                             "': a simulated study predicts each workload under its own 'arrival'; write the load there, " +
+                             "': a simulated study predicts each workload under its own 'arrival'; "
+                             "write the load there, " +
                              "or measure with deploy or attach");
     auto evaluator = simulated(file);
     if (const std::string why = why_nothing_starts(*evaluator, *setup.problem); !why.empty())
@@ -60,22 +64,25 @@ std::string traits_name(const StudyFile& file, const std::string& engine) {
 void define_simulation(const StudySetup& setup, std::map<std::string, std::string>& definition) {
     const StudyFile& file = setup.file;
     const StepNoise& noise = std::get<SimulateChoice>(file.measuring).noise;
-    definition["evaluator.simulate"] = "noise=" + text_of(noise.run_cv) + " step_noise=" + text_of(noise.step_cv) +
-                                       " drift=" + text_of(noise.drift_cv) + "/" + text_of(noise.drift_period_seconds);
+    definition["evaluator.simulate"] =
+        "noise=" + text_of(noise.run_cv) + " step_noise=" + text_of(noise.step_cv) +
+        " drift=" + text_of(noise.drift_cv) + "/" + text_of(noise.drift_period_seconds);
     for (const Engine& engine : file.composition->engines())
         definition["evaluator.simulate.traits." + engine.name] =
             fingerprint_of(read_text(traits_file(file, file.catalogue(), engine.name))).text();
 }
 
 std::string note_of_simulation(const StudyFile& file) {
-    std::string result = "Simulated: every number here is a prediction of the cost model for " + file.machine.hardware +
+    std::string result = "Simulated: every number here is a prediction of the cost model for " +
+                         file.machine.hardware +
                          "; nothing was measured. Measure before you believe it.";
-    for (const std::string& doubt : doubts_of_cost_model(file)) result += " Take care: " + doubt + ".";
+    for (const std::string& doubt : doubts_of_cost_model(file))
+        result += " Take care: " + doubt + ".";
     return result;
 }
 
-constexpr std::array<std::string_view, 3> defined_of_simulate{keys::simulate.noise.name, keys::simulate.step_noise.name,
-                                                              keys::simulate.traits.name};
+constexpr std::array<std::string_view, 3> defined_of_simulate{
+    keys::simulate.noise.name, keys::simulate.step_noise.name, keys::simulate.traits.name};
 
 }  // namespace
 
@@ -89,11 +96,13 @@ constinit const MeasuringKind simulate_kind{
     .why_not = why_not_simulated,
 };
 
-std::filesystem::path traits_file(const StudyFile& file, const Catalogue& catalogue, const std::string& engine) {
+std::filesystem::path traits_file(const StudyFile& file, const Catalogue& catalogue,
+                                  const std::string& engine) {
     return catalogue.find("traits", traits_name(file, engine), catalogue.root() / "traits");
 }
 
-EngineTraits traits_of(const StudyFile& file, const Catalogue& catalogue, const std::string& engine) {
+EngineTraits traits_of(const StudyFile& file, const Catalogue& catalogue,
+                       const std::string& engine) {
     std::string version;
     for (const Engine& one : file.composition->engines())
         if (one.name == engine) version = file.composition->version_of(one);
@@ -103,7 +112,8 @@ EngineTraits traits_of(const StudyFile& file, const Catalogue& catalogue, const 
 std::vector<std::string> doubts_of_cost_model(const StudyFile& file, const std::string& hardware) {
     constexpr double large_error = 0.25;
     const Catalogue catalogue = file.catalogue();
-    const auto chip = hardware_in(hardware.empty() ? file.machine.chip() : hardware, catalogue.all_hardware());
+    const auto chip =
+        hardware_in(hardware.empty() ? file.machine.chip() : hardware, catalogue.all_hardware());
     if (!chip) return {};
     const auto percent = [](double error) { return text_of(std::round(error * 100)) + " %"; };
     std::vector<std::string> result;
@@ -115,16 +125,21 @@ std::vector<std::string> doubts_of_cost_model(const StudyFile& file, const std::
             continue;  // an engine of the user's own, of which the cost model knows nothing
         }
         const auto check =
-            std::find_if(traits.checked.begin(), traits.checked.end(), [&](const CostCheck& one) { return one.hardware == chip->name; });
+            std::find_if(traits.checked.begin(), traits.checked.end(),
+                         [&](const CostCheck& one) { return one.hardware == chip->name; });
         std::string elsewhere;
         for (const CostCheck& one : traits.checked)
-            elsewhere += (elsewhere.empty() ? "; it was on " : ", ") + one.hardware + " (median error " + percent(one.median_error) + ")";
+            elsewhere += (elsewhere.empty() ? "; it was on " : ", ") + one.hardware +
+                         " (median error " + percent(one.median_error) + ")";
         const std::string predicted = "the cost model of " + engine.name;
-        if (check == traits.checked.end()) result.push_back(predicted + " was never checked on " + chip->name + elsewhere);
+        if (check == traits.checked.end())
+            result.push_back(predicted + " was never checked on " + chip->name + elsewhere);
         else if (check->median_error > large_error)
-            result.push_back(predicted + " is off by " + percent(check->median_error) + " on " + chip->name + " (median over " +
-                             std::to_string(check->rows) + (check->rows == 1 ? " row" : " rows") +
-                             " when left out of its fit, nine of ten within " + percent(check->error_90) + "; " + check->of + ")");
+            result.push_back(predicted + " is off by " + percent(check->median_error) + " on " +
+                             chip->name + " (median over " + std::to_string(check->rows) +
+                             (check->rows == 1 ? " row" : " rows") +
+                             " when left out of its fit, nine of ten within " +
+                             percent(check->error_90) + "; " + check->of + ")");
     }
     return result;
 }
@@ -137,24 +152,32 @@ std::unique_ptr<SimulateEvaluator> simulated(const StudyFile& file, const std::s
     const auto* choice = std::get_if<SimulateChoice>(&file.measuring);
     std::vector<ServingReader> readers;
     const std::vector<Engine>& engines = file.composition->engines();
-    const bool has_arguments = std::any_of(engines.begin(), engines.end(), [&](const Engine& engine) {
-        return !file.composition->arguments_of(engine).empty();  // a person wrote them
-    });
-    const auto commands = has_arguments ? std::make_shared<const CommandReader>(engines, catalogue.root()) : nullptr;
+    const bool has_arguments =
+        std::any_of(engines.begin(), engines.end(), [&](const Engine& engine) {
+            return !file.composition->arguments_of(engine).empty();  // a person wrote them
+        });
+    const auto commands =
+        has_arguments ? std::make_shared<const CommandReader>(engines, catalogue.root()) : nullptr;
     for (const Engine& engine : engines)
-        readers.emplace_back(engine, traits_of(file, catalogue, engine.name), models, chip, file.composition->version_of(engine), commands);
+        readers.emplace_back(engine, traits_of(file, catalogue, engine.name), models, chip,
+                             file.composition->version_of(engine), commands);
     std::vector<SimulatedWorkload> workloads;
     for (const auto* list : {&file.workloads, &file.report_workloads})
         for (const Workload& workload : *list)
-            workloads.push_back({workload, SimulatedTraffic(plan_requests(workload).requests, workload.arrival)});
-    SimulateEvaluator::Options options{file.weighted_workloads(), choice != nullptr ? choice->noise : StepNoise{},
+            workloads.push_back(
+                {workload, SimulatedTraffic(plan_requests(workload).requests, workload.arrival)});
+    SimulateEvaluator::Options options{file.weighted_workloads(),
+                                       choice != nullptr ? choice->noise : StepNoise{},
                                        file.machine.usd_per_device_hour, file.objective.limits};
-    return std::make_unique<SimulateEvaluator>(*file.composition, file.model, std::move(readers), std::move(workloads), std::move(options));
+    return std::make_unique<SimulateEvaluator>(*file.composition, file.model, std::move(readers),
+                                               std::move(workloads), std::move(options));
 }
 
-std::string why_nothing_starts(const SimulateEvaluator& evaluator, const Problem& problem, std::size_t most) {
+std::string why_nothing_starts(const SimulateEvaluator& evaluator, const Problem& problem,
+                               std::size_t most) {
     Rng rng(1);
-    const bool all = problem.feasible.finite() && problem.feasible.size() <= static_cast<double>(most);
+    const bool all =
+        problem.feasible.finite() && problem.feasible.size() <= static_cast<double>(most);
     const std::size_t tries = all ? static_cast<std::size_t>(problem.feasible.size()) : most;
     std::optional<MemoryPlan> nearest;
     std::string first;
@@ -170,7 +193,8 @@ std::string why_nothing_starts(const SimulateEvaluator& evaluator, const Problem
         if (!nearest || plan.missing_bytes < nearest->missing_bytes) nearest = plan;
     }
     std::string result = all ? "no configuration of this study would start"
-                             : "none of " + std::to_string(tries) + " configurations of this study, drawn evenly, would start";
+                             : "none of " + std::to_string(tries) +
+                                   " configurations of this study, drawn evenly, would start";
     result += "; the default: " + first;
     if (nearest) result += "\nwhere the least memory is missing:\n" + nearest->text();
     return result;

@@ -19,12 +19,15 @@ namespace {
 class Uphill : public Strategy {
 public:
     [[nodiscard]] std::string name() const override { return "uphill"; }
-    [[nodiscard]] Answer ask(const Problem& problem, std::span<const Trial> history, Rng& rng) const override {
+    [[nodiscard]] Answer ask(const Problem& problem, std::span<const Trial> history,
+                             Rng& rng) const override {
         const Standings standings(history, problem.objective, problem.decision);
         if (const Standing* best = standings.best())
             for (const Configuration& next : neighbours(problem.space, best->configuration))
-                if (standings.find(next) == nullptr) return Proposal{next, "beside the best so far"};
-        if (auto drawn = draw_unseen(problem.feasible, history, rng)) return Proposal{std::move(*drawn), "elsewhere"};
+                if (standings.find(next) == nullptr)
+                    return Proposal{next, "beside the best so far"};
+        if (auto drawn = draw_unseen(problem.feasible, history, rng))
+            return Proposal{std::move(*drawn), "elsewhere"};
         return Finished{"everything is measured"};
     }
 };
@@ -37,7 +40,9 @@ public:
     }
 };
 
-SearchSpace space() { return SearchSpace({Parameter::integer("x", 0, 20), Parameter::boolean("y")}); }
+SearchSpace space() {
+    return SearchSpace({Parameter::integer("x", 0, 20), Parameter::boolean("y")});
+}
 
 }  // namespace
 

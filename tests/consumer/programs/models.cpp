@@ -23,26 +23,34 @@ namespace {
 
 double speed(const Configuration& c) {
     const double x = c.number("x");
-    return 100 * std::exp(-(x - 0.3) * (x - 0.3)) + static_cast<double>(c.integer("n")) + (c.text("kind") == "b" ? 8 : 0);
+    return 100 * std::exp(-(x - 0.3) * (x - 0.3)) + static_cast<double>(c.integer("n")) +
+           (c.text("kind") == "b" ? 8 : 0);
 }
 
 class Knowledge : public PriorMean {
 public:
     [[nodiscard]] std::string name() const override { return "a model of the program's own"; }
-    [[nodiscard]] PriorBelief belief(const Configuration& configuration) const override { return {std::log(speed(configuration)), {}}; }
+    [[nodiscard]] PriorBelief belief(const Configuration& configuration) const override {
+        return {std::log(speed(configuration)), {}};
+    }
 };
 
-std::vector<Parameter> parameters() { return {real("x", 0, 1), integer("n", 1, 64).log2(), choice("kind", {"a", "b"})}; }
+std::vector<Parameter> parameters() {
+    return {real("x", 0, 1), integer("n", 1, 64).log2(), choice("kind", {"a", "b"})};
+}
 
 void check_settings() {
     Study study({.parameters = parameters(), .maximize = "speed", .trials = 20});
     const Recommendation result = study.optimize(speed);
-    expect(result.conclusion == Conclusion::recommended, "nothing is recommended: " + text_of(result));
-    expect(result.recommended.integer("n") == 64 && result.recommended.text("kind") == "b", "found " + result.recommended.text());
+    expect(result.conclusion == Conclusion::recommended,
+           "nothing is recommended: " + text_of(result));
+    expect(result.recommended.integer("n") == 64 && result.recommended.text("kind") == "b",
+           "found " + result.recommended.text());
 }
 
 void check_knowledge() {
-    const Problem problem(SearchSpace(parameters()), Objective{"speed", Direction::maximize}, Decision{});
+    const Problem problem(SearchSpace(parameters()), Objective{"speed", Direction::maximize},
+                          Decision{});
     Bayesian::Options options;
     options.beliefs = Beliefs({std::make_shared<Knowledge>()});
     const Bayesian strategy(options);

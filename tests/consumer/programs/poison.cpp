@@ -31,13 +31,17 @@ public:
 };
 
 int run_in(const std::filesystem::path& folder) {
-    const Problem problem(SearchSpace({Parameter::integer("x", 0, 12)}), Objective("rate"), Decision{});
+    const Problem problem(SearchSpace({Parameter::integer("x", 0, 12)}), Objective("rate"),
+                          Decision{});
     const Random strategy;
     SqliteJournal journal = SqliteJournal::open(folder, {"poison", {{"version", "1"}}, "1"});
     Study study(problem, strategy, journal, {.seed = 3});
     Poison evaluator;
     const Summary summary = study.run(evaluator, {.trials = 20});
-    return summary.reason == StopReason::strategy_finished && summary.recommendation.recommended.number("x") == deadly_above ? 0 : 1;
+    return summary.reason == StopReason::strategy_finished &&
+                   summary.recommendation.recommended.number("x") == deadly_above
+               ? 0
+               : 1;
 }
 
 int status_of_child(const std::filesystem::path& folder) {
@@ -51,23 +55,28 @@ int status_of_child(const std::filesystem::path& folder) {
 }  // namespace
 
 int main() {
-    const std::filesystem::path folder = std::filesystem::temp_directory_path() / text("servetune-poison-", ::getpid());
+    const std::filesystem::path folder =
+        std::filesystem::temp_directory_path() / text("servetune-poison-", ::getpid());
     int deaths = 0;
     int status = death;
     while (status == death && deaths < 30) {
         status = status_of_child(folder);
         deaths += status == death ? 1 : 0;
     }
-    expect(status == 0, text("the study comes to its end, not to ", status, " after ", deaths, " deaths"));
+    expect(status == 0,
+           text("the study comes to its end, not to ", status, " after ", deaths, " deaths"));
     const std::vector<Trial> trials = SqliteJournal::read(folder).trials();
     int deadly = 0;
     for (const Trial& trial : trials) {
         const bool kills = trial.configuration.number("x") > deadly_above;
         deadly += kills ? 1 : 0;
         expect(kills == (trial.failure() != nullptr), text("trial ", trial.id));
-        expect(!kills || (trial.failure() != nullptr && trial.failure()->kind == FailureKind::other), "the kind of a deadly trial");
+        expect(
+            !kills || (trial.failure() != nullptr && trial.failure()->kind == FailureKind::other),
+            "the kind of a deadly trial");
     }
-    expect(trials.size() > 13, text("all 13 configurations and the confirmation, not ", trials.size(), " trials"));
+    expect(trials.size() > 13,
+           text("all 13 configurations and the confirmation, not ", trials.size(), " trials"));
     expect(deadly == 4 && deaths == 8, text(deadly, " deadly trials, ", deaths, " deaths"));
     std::filesystem::remove_all(folder);
     return wrong;

@@ -20,10 +20,12 @@ int main() {
     Rng rng(1);
     for (int i = 0; i < draws; ++i) {
         const Configuration drawn = feasible.sample(rng);
-        for (std::size_t k = 0; k < on.size(); ++k) on[k] += *drawn.find(space.parameters()[k].name) == Value(true) ? 1 : 0;
+        for (std::size_t k = 0; k < on.size(); ++k)
+            on[k] += *drawn.find(space.parameters()[k].name) == Value(true) ? 1 : 0;
     }
     const double five_errors = 5 * std::sqrt(draws * 0.25);
     for (std::size_t k = 0; k < on.size(); ++k)
-        expect(std::abs(on[k] - draws / 2.0) < five_errors, text(space.parameters()[k].name, " is true in ", on[k], " of ", draws));
+        expect(std::abs(on[k] - draws / 2.0) < five_errors,
+               text(space.parameters()[k].name, " is true in ", on[k], " of ", draws));
     return wrong;
 }

@@ -24,7 +24,8 @@ inline std::vector<std::size_t> non_dominated(const std::vector<std::vector<doub
     std::vector<std::size_t> result;
     for (std::size_t i = 0; i < points.size(); ++i) {
         bool beaten = false;
-        for (std::size_t j = 0; j < points.size() && !beaten; ++j) beaten = dominates(points[j], points[i]);
+        for (std::size_t j = 0; j < points.size() && !beaten; ++j)
+            beaten = dominates(points[j], points[i]);
         if (!beaten) result.push_back(i);
     }
     return result;

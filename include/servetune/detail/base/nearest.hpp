@@ -23,7 +23,8 @@ inline std::size_t edit_distance(std::string_view a, std::string_view b) {
         for (std::size_t j = 1; j <= b.size(); ++j) {
             const std::size_t replaced = back[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
             row[j] = std::min({back[j] + 1, row[j - 1] + 1, replaced});
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) row[j] = std::min(row[j], two_back[j - 2] + 1);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                row[j] = std::min(row[j], two_back[j - 2] + 1);
         }
         two_back = back;
         back = row;
@@ -32,16 +33,19 @@ inline std::size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 /// The known names with their distances, nearest to `wanted` first (ties in the order given).
-inline std::vector<std::pair<std::size_t, std::string>> by_distance(std::string_view wanted, std::span<const std::string> known) {
+inline std::vector<std::pair<std::size_t, std::string>> by_distance(
+    std::string_view wanted, std::span<const std::string> known) {
     std::vector<std::pair<std::size_t, std::string>> result;
     result.reserve(known.size());
     for (const std::string& name : known) result.emplace_back(edit_distance(wanted, name), name);
-    std::stable_sort(result.begin(), result.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::stable_sort(result.begin(), result.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
     return result;
 }
 
 /// The known names, nearest to `wanted` first: for "unknown key" messages.
-inline std::vector<std::string> nearest_first(std::string_view wanted, std::span<const std::string> known) {
+inline std::vector<std::string> nearest_first(std::string_view wanted,
+                                              std::span<const std::string> known) {
     std::vector<std::string> result;
     for (auto& [distance, name] : by_distance(wanted, known)) result.push_back(std::move(name));
     return result;
@@ -50,7 +54,8 @@ inline std::vector<std::string> nearest_first(std::string_view wanted, std::span
 /// `a, b, c`, at most `most` names and then how many more there are.
 inline std::string listed(std::span<const std::string> names, std::size_t most = 12) {
     std::string result;
-    for (std::size_t i = 0; i < std::min(most, names.size()); ++i) result += (i == 0 ? "" : ", ") + names[i];
+    for (std::size_t i = 0; i < std::min(most, names.size()); ++i)
+        result += (i == 0 ? "" : ", ") + names[i];
     if (names.size() > most) result += ", ... (" + std::to_string(names.size() - most) + " more)";
     return result;
 }
@@ -61,7 +66,8 @@ inline std::string nearest_text(std::string_view wanted, std::span<const std::st
     const std::size_t most = std::max<std::size_t>(2, wanted.size() / 3);
     std::vector<std::string> near;
     for (auto& [distance, name] : by_distance(wanted, known))
-        if (near.size() < 3 && (name.starts_with(wanted) || distance <= most)) near.push_back(std::move(name));
+        if (near.size() < 3 && (name.starts_with(wanted) || distance <= most))
+            near.push_back(std::move(name));
     return near.empty() ? "" : "; nearest: " + listed(near);
 }
 

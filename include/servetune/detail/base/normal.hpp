@@ -5,7 +5,8 @@
 
 namespace servetune {
 
-inline constexpr double normal_95 = 1.959963984540054;  ///< the 97.5 % point of a normal: of 95 % both ways
+inline constexpr double normal_95 =
+    1.959963984540054;  ///< the 97.5 % point of a normal: of 95 % both ways
 
 /// phi(x) = exp(-x^2 / 2) / sqrt(2 pi).
 inline double normal_density(double x) { return 0.3989422804014327 * std::exp(-0.5 * x * x); }
@@ -17,7 +18,9 @@ inline double log_normal_density(double x) { return -0.5 * x * x - 0.91893853320
 inline double normal_cdf(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
 
 /// The chance that a normal of mean 0 and that variance (> 0) is below `x`.
-inline double normal_cdf(double x, double variance) { return 0.5 * std::erfc(-x / std::sqrt(2 * variance)); }
+inline double normal_cdf(double x, double variance) {
+    return 0.5 * std::erfc(-x / std::sqrt(2 * variance));
+}
 
 /// phi(x) / Phi(x), without loss far to the left: continued fraction of Mills' ratio (Abramowitz
 /// and Stegun 26.2.14).

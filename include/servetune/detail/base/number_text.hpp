@@ -21,20 +21,25 @@ inline std::string text_of(double number) {
 /// `decimals` (0 to 60) digits after the point: `12.50`.
 inline std::string fixed_text(double value, int decimals) {
     std::array<char, 400> buffer{};
-    return {buffer.data(), std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::fixed, decimals).ptr};
+    return {buffer.data(), std::to_chars(buffer.data(), buffer.data() + buffer.size(), value,
+                                         std::chars_format::fixed, decimals)
+                               .ptr};
 }
 
 /// `digits` (1 to 17) digits that count, without zeros at the end: `0.0125`, `1.2e+07`.
 inline std::string significant_text(double value, int digits) {
     std::array<char, 40> buffer{};
-    return {buffer.data(), std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::general, digits).ptr};
+    return {buffer.data(), std::to_chars(buffer.data(), buffer.data() + buffer.size(), value,
+                                         std::chars_format::general, digits)
+                               .ptr};
 }
 
 /// A number for people: `decimals` digits after the point, and below 0.1 as many more as three
 /// digits that count need.
 inline std::string number_text(double value, int decimals = 2) {
     const double size = std::abs(value);
-    if (std::isfinite(value) && size > 0 && size < 0.1) decimals = std::max(decimals, 2 - static_cast<int>(std::floor(std::log10(size))));
+    if (std::isfinite(value) && size > 0 && size < 0.1)
+        decimals = std::max(decimals, 2 - static_cast<int>(std::floor(std::log10(size))));
     const bool readable = size < 1e15 && decimals < 15;
     return readable ? fixed_text(value, decimals) : significant_text(value, 4);
 }
@@ -49,11 +54,15 @@ inline std::string short_number_text(double value, int decimals = 0) {
 }
 
 /// A share of 1 as percent: `12.5 %`.
-inline std::string percent_text(double share, int decimals) { return fixed_text(share * 100, decimals) + " %"; }
+inline std::string percent_text(double share, int decimals) {
+    return fixed_text(share * 100, decimals) + " %";
+}
 
 /// A time in a message, below 10 s to three digits, else to a tenth: `0.05 s`, `12.3 s`, `1800 s`.
 inline std::string seconds_text(double seconds) {
-    return (std::abs(seconds) < 10 ? significant_text(seconds, 3) : text_of(std::round(seconds * 10) / 10)) + " s";
+    return (std::abs(seconds) < 10 ? significant_text(seconds, 3)
+                                   : text_of(std::round(seconds * 10) / 10)) +
+           " s";
 }
 
 /// `1 trial`, `2 trials`.

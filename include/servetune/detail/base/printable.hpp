@@ -18,15 +18,19 @@ constexpr std::size_t character_length(std::string_view text) {
         std::size_t length;
     };
     constexpr std::array sequences{
-        Sequence{0x00, 0x7F, 0x00, 0x00, 1}, Sequence{0xC2, 0xDF, 0x80, 0xBF, 2}, Sequence{0xE0, 0xE0, 0xA0, 0xBF, 3},
-        Sequence{0xE1, 0xEC, 0x80, 0xBF, 3}, Sequence{0xED, 0xED, 0x80, 0x9F, 3}, Sequence{0xEE, 0xEF, 0x80, 0xBF, 3},
-        Sequence{0xF0, 0xF0, 0x90, 0xBF, 4}, Sequence{0xF1, 0xF3, 0x80, 0xBF, 4}, Sequence{0xF4, 0xF4, 0x80, 0x8F, 4}};
+        Sequence{0x00, 0x7F, 0x00, 0x00, 1}, Sequence{0xC2, 0xDF, 0x80, 0xBF, 2},
+        Sequence{0xE0, 0xE0, 0xA0, 0xBF, 3}, Sequence{0xE1, 0xEC, 0x80, 0xBF, 3},
+        Sequence{0xED, 0xED, 0x80, 0x9F, 3}, Sequence{0xEE, 0xEF, 0x80, 0xBF, 3},
+        Sequence{0xF0, 0xF0, 0x90, 0xBF, 4}, Sequence{0xF1, 0xF3, 0x80, 0xBF, 4},
+        Sequence{0xF4, 0xF4, 0x80, 0x8F, 4}};
     const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
     if (text.empty()) return 0;
     for (const Sequence& sequence : sequences) {
         if (byte(0) < sequence.first_low || byte(0) > sequence.first_high) continue;
         if (text.size() < sequence.length) return 0;
-        if (sequence.length > 1 && (byte(1) < sequence.second_low || byte(1) > sequence.second_high)) return 0;
+        if (sequence.length > 1 &&
+            (byte(1) < sequence.second_low || byte(1) > sequence.second_high))
+            return 0;
         for (std::size_t i = 2; i < sequence.length; ++i)
             if (byte(i) < 0x80 || byte(i) > 0xBF) return 0;
         return sequence.length;
@@ -38,7 +42,8 @@ constexpr std::size_t character_length(std::string_view text) {
 constexpr std::uint32_t code_point(std::string_view character) {
     constexpr std::array<unsigned char, 5> first_bits{0, 0x7F, 0x1F, 0x0F, 0x07};
     std::uint32_t result = static_cast<unsigned char>(character[0]) & first_bits[character.size()];
-    for (std::size_t i = 1; i < character.size(); ++i) result = (result << 6U) | (static_cast<unsigned char>(character[i]) & 0x3FU);
+    for (std::size_t i = 1; i < character.size(); ++i)
+        result = (result << 6U) | (static_cast<unsigned char>(character[i]) & 0x3FU);
     return result;
 }
 
@@ -46,8 +51,9 @@ constexpr std::uint32_t code_point(std::string_view character) {
 /// (C0, DEL, C1), marks and overrides of the writing direction, separators of lines and paragraphs,
 /// the byte order mark.
 constexpr bool is_control(std::uint32_t point) {
-    return point < 0x20 || (point >= 0x7F && point <= 0x9F) || point == 0x061C || point == 0x200E || point == 0x200F ||
-           (point >= 0x2028 && point <= 0x202E) || (point >= 0x2066 && point <= 0x2069) || point == 0xFEFF;
+    return point < 0x20 || (point >= 0x7F && point <= 0x9F) || point == 0x061C || point == 0x200E ||
+           point == 0x200F || (point >= 0x2028 && point <= 0x202E) ||
+           (point >= 0x2066 && point <= 0x2069) || point == 0xFEFF;
 }
 
 /// Text of others (logs, servers, files) that is safe to print on a terminal and to write to a
@@ -67,11 +73,13 @@ inline std::string printable(std::string_view text) {
         }
         const std::uint32_t point = code_point(character);
         if (!is_control(point) || point == '\n' || point == '\t') result += character;
-        else if (point == '\r' && at < text.size() && text[at] == '\n') continue;  // the line end of other systems
+        else if (point == '\r' && at < text.size() && text[at] == '\n')
+            continue;  // the line end of other systems
         else {
             constexpr std::string_view digits = "0123456789abcdef";
             result += "\\u";
-            for (const unsigned shift : {12U, 8U, 4U, 0U}) result += digits[(point >> shift) & 0xFU];
+            for (const unsigned shift : {12U, 8U, 4U, 0U})
+                result += digits[(point >> shift) & 0xFU];
         }
     }
     return result;
@@ -81,7 +89,8 @@ inline std::string printable(std::string_view text) {
 inline std::string printable_line(std::string_view text) {
     std::string result(text.substr(0, text.find_last_not_of("\r\n") + 1));
     std::replace_if(
-        result.begin(), result.end(), [](char c) { return c == '\n' || c == '\r' || c == '\t'; }, ' ');
+        result.begin(), result.end(), [](char c) { return c == '\n' || c == '\r' || c == '\t'; },
+        ' ');
     return printable(result);
 }
 

@@ -24,10 +24,14 @@ public:
     static constexpr std::size_t shortest = 4;
 
     /// `shown`: what stands in the secret's place, in whatever form it comes (`secret_forms`).
-    void add(const std::string& secret, const std::string& shown = "***") { add(secret, shown, true); }
+    void add(const std::string& secret, const std::string& shown = "***") {
+        add(secret, shown, true);
+    }
     /// One that is only known to this machine: `with_fingerprints` leaves it as it is, since it is
     /// not the study's.
-    void add_unnamed(const std::string& secret, const std::string& shown) { add(secret, shown, false); }
+    void add_unnamed(const std::string& secret, const std::string& shown) {
+        add(secret, shown, false);
+    }
     void add(const Redactor& others) {
         for (const Secret& secret : others.secrets_) insert(secret);
         sort();
@@ -45,7 +49,9 @@ public:
     /// the text * number of secrets).
     [[nodiscard]] std::string operator()(std::string_view text) const {
         std::string result;
-        parted(text, [&](std::string_view part, const Secret* secret) { result += secret == nullptr ? part : secret->shown; });
+        parted(text, [&](std::string_view part, const Secret* secret) {
+            result += secret == nullptr ? part : secret->shown;
+        });
         return result;
     }
     /// The same, with four digits of a fingerprint behind each: tells whether a secret has changed,
@@ -62,7 +68,8 @@ public:
     [[nodiscard]] std::vector<Piece> pieces(std::string_view text) const {
         std::vector<Piece> result;
         parted(text, [&](std::string_view part, const Secret* secret) {
-            if (secret != nullptr) result.push_back({std::string(part), secret->shown, secret->as_it_is});
+            if (secret != nullptr)
+                result.push_back({std::string(part), secret->shown, secret->as_it_is});
             else if (!part.empty()) result.push_back({std::string(part)});
         });
         return result;
@@ -77,17 +84,21 @@ private:
 
     void add(const std::string& secret, const std::string& shown, bool named) {
         if (secret.size() < shortest) return;
-        for (const std::string& form : secret_forms(secret)) insert({form, shown, named, form == secret});
+        for (const std::string& form : secret_forms(secret))
+            insert({form, shown, named, form == secret});
         sort();
     }
     void insert(const Secret& secret) {
-        const auto known = std::find_if(secrets_.begin(), secrets_.end(), [&](const Secret& one) { return one.text == secret.text; });
+        const auto known = std::find_if(secrets_.begin(), secrets_.end(),
+                                        [&](const Secret& one) { return one.text == secret.text; });
         if (known == secrets_.end()) secrets_.push_back(secret);
         else if (secret.named && !known->named) *known = secret;
     }
     /// Of two that begin at one place the longer is taken out.
     void sort() {
-        std::stable_sort(secrets_.begin(), secrets_.end(), [](const Secret& a, const Secret& b) { return a.text.size() > b.text.size(); });
+        std::stable_sort(secrets_.begin(), secrets_.end(), [](const Secret& a, const Secret& b) {
+            return a.text.size() > b.text.size();
+        });
     }
 
     /// `take` gets each part of the text, with the secret that it is or null.
@@ -97,7 +108,8 @@ private:
         for (std::size_t i = 0; i < secrets_.size(); ++i) next[i] = text.find(secrets_[i].text);
         for (std::size_t at = 0;;) {
             const auto first = std::min_element(next.begin(), next.end());
-            if (first == next.end() || *first == std::string_view::npos) return take(text.substr(at), nullptr);
+            if (first == next.end() || *first == std::string_view::npos)
+                return take(text.substr(at), nullptr);
             const Secret& secret = secrets_[static_cast<std::size_t>(first - next.begin())];
             take(text.substr(at, *first - at), nullptr);
             take(text.substr(*first, secret.text.size()), &secret);

@@ -26,10 +26,14 @@ constexpr std::uint64_t mix64(std::uint64_t x) {
 
 /// A seed of its own for each (seed, stream): the seed of trial 7 does not depend on what trials
 /// 0..6 drew.
-constexpr std::uint64_t derive_seed(std::uint64_t seed, std::uint64_t stream) { return mix64(seed ^ mix64(stream)); }
+constexpr std::uint64_t derive_seed(std::uint64_t seed, std::uint64_t stream) {
+    return mix64(seed ^ mix64(stream));
+}
 
 /// The seed of a stream as a study's seed changes it: seed 0 leaves the stream's own.
-constexpr std::uint64_t reseeded(std::uint64_t stream, std::uint64_t seed) { return seed == 0 ? stream : derive_seed(seed, stream); }
+constexpr std::uint64_t reseeded(std::uint64_t stream, std::uint64_t seed) {
+    return seed == 0 ? stream : derive_seed(seed, stream);
+}
 
 /// The source of all randomness in servetune; it comes in as an argument, never from a global.
 ///
@@ -44,7 +48,9 @@ public:
     double uniform() { return boost::random::uniform_01<double>()(engine_); }
 
     /// Uniform over {0, ..., count - 1}. `count` must be at least 1.
-    std::size_t index(std::size_t count) { return boost::random::uniform_int_distribution<std::size_t>(0, count - 1)(engine_); }
+    std::size_t index(std::size_t count) {
+        return boost::random::uniform_int_distribution<std::size_t>(0, count - 1)(engine_);
+    }
 
     /// Standard normal: mean 0, standard deviation 1.
     double normal() { return boost::random::normal_distribution<double>()(engine_); }
@@ -64,7 +70,8 @@ inline std::vector<std::size_t> ordered_by(std::uint64_t seed, std::size_t count
     std::iota(order.begin(), order.end(), std::size_t{0});
     if (seed == 0) return order;
     Rng rng(seed);
-    for (std::size_t left = count; left > 1; --left) std::swap(order[left - 1], order[rng.index(left)]);
+    for (std::size_t left = count; left > 1; --left)
+        std::swap(order[left - 1], order[rng.index(left)]);
     return order;
 }
 

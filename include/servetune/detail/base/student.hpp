@@ -23,7 +23,8 @@ inline double student_tails(double t, std::size_t freedom) {
         term *= cosine * cosine * static_cast<double>(k - 1) / static_cast<double>(k);
         sum += term;
     }
-    const double within = odd ? 2 / std::numbers::pi * (angle + std::sin(angle) * sum) : std::sin(angle) * sum;
+    const double within =
+        odd ? 2 / std::numbers::pi * (angle + std::sin(angle) * sum) : std::sin(angle) * sum;
     return std::max(0.0, 1 - within);
 }
 

@@ -22,7 +22,8 @@ public:
             *this = other;
             return *this += mine;
         }
-        if (steps_ - other.steps_ <= 1) mantissa_ += other.steps_ == steps_ ? other.mantissa_ : other.mantissa_ / step;
+        if (steps_ - other.steps_ <= 1)
+            mantissa_ += other.steps_ == steps_ ? other.mantissa_ : other.mantissa_ / step;
         normalize();
         return *this;
     }
@@ -33,7 +34,8 @@ public:
     }
     /// The quotient of two numbers; `whole` is not 0.
     friend double ratio(const WideNumber& part, const WideNumber& whole) {
-        return std::ldexp(part.mantissa_ / whole.mantissa_, static_cast<int>(part.steps_ - whole.steps_) * step_bits);
+        return std::ldexp(part.mantissa_ / whole.mantissa_,
+                          static_cast<int>(part.steps_ - whole.steps_) * step_bits);
     }
 
 private:

@@ -40,10 +40,11 @@ struct MeasureOptions {
     /// At least so many before the first workload; before each workload as many as make the server
     /// steady (`warm_up`). 0: none at all.
     std::size_t warm_up_requests = 16;
-    std::size_t infrastructure_retries = 3;      ///< after 1 s, 4 s, 16 s, ...
-    std::optional<HardwareSpec> hardware{};      ///< for the audit's physics
-    std::vector<ModelSpec> models{};             ///< the same
-    std::optional<MachineWatchOptions> watch{};  ///< over the machine, where the server is ours; nothing: not watched
+    std::size_t infrastructure_retries = 3;  ///< after 1 s, 4 s, 16 s, ...
+    std::optional<HardwareSpec> hardware{};  ///< for the audit's physics
+    std::vector<ModelSpec> models{};         ///< the same
+    std::optional<MachineWatchOptions>
+        watch{};  ///< over the machine, where the server is ours; nothing: not watched
     /// One line for the user's log: `trial 7: serves after 61 s`. What it throws is ignored: no
     /// measurement is lost for a line.
     std::function<void(const std::string&)> say{};

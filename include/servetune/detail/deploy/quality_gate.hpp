@@ -31,11 +31,13 @@ inline constexpr std::string_view quality_drop = "quality_drop";
 /// number on its last line that is not empty (`{"accuracy": 0.71}`), or the table that
 /// lm-evaluation-harness prints. `metric`: of the object its key; of the table `TASK/METRIC`, such
 /// as `gsm8k/exact_match`; empty: `accuracy`, and the table's first row.
-[[nodiscard]] std::optional<double> accuracy_in(const std::string& printed, const std::string& metric = "");
+[[nodiscard]] std::optional<double> accuracy_in(const std::string& printed,
+                                                const std::string& metric = "");
 
 struct QualityOptions {
-    std::vector<std::string> prompts{};  ///< asked greedily, one after the other; empty: those that come with servetune
-    std::int64_t answer_tokens = 64;     ///< of each answer
+    std::vector<std::string>
+        prompts{};  ///< asked greedily, one after the other; empty: those that come with servetune
+    std::int64_t answer_tokens = 64;  ///< of each answer
     /// In place of prompts a program that prints an accuracy; in its words {url} and {model} stand
     /// for the server's.
     std::vector<std::string> command{};
@@ -44,9 +46,12 @@ struct QualityOptions {
     /// Parameters that touch what the model answers, with their values in the default
     /// configuration, which count as absent; nothing: it has none, so that any value counts.
     std::map<std::string, std::optional<Value>> defaults{};
-    std::string baseline{};        ///< what the default is, such as its command; where that changes, all are asked anew
-    std::vector<Limit> limits{};   ///< of the objective: one on `quality_drop` decides before the load test
-    std::filesystem::path file{};  ///< what was found is kept here and not asked again; empty: in memory only
+    std::string
+        baseline{};  ///< what the default is, such as its command; where that changes, all are asked anew
+    std::vector<Limit>
+        limits{};  ///< of the objective: one on `quality_drop` decides before the load test
+    std::filesystem::path
+        file{};  ///< what was found is kept here and not asked again; empty: in memory only
 
     /// What cannot be in these options, for a person; empty: nothing.
     [[nodiscard]] std::string why_invalid() const;
@@ -67,9 +72,12 @@ public:
     /// `quality_drop`; no metric where the default has not been asked (it never served). A broken
     /// limit on it is a failure, so that no load test is spent on it, and so is a server that does
     /// not answer.
-    std::variant<Metrics, Failure> of(const Server& server, const Configuration& configuration, const std::stop_token& stop);
+    std::variant<Metrics, Failure> of(const Server& server, const Configuration& configuration,
+                                      const std::stop_token& stop);
     /// Whether this configuration sets anything that may touch answers.
-    [[nodiscard]] bool touches(const Configuration& configuration) const { return !touching(configuration).empty(); }
+    [[nodiscard]] bool touches(const Configuration& configuration) const {
+        return !touching(configuration).empty();
+    }
     /// Whether this configuration is to be compared with answers of the default, and there are
     /// none.
     [[nodiscard]] bool lacks_default(const Configuration& configuration) const {
@@ -88,7 +96,8 @@ private:
     void write() const;
 
     QualityOptions options_;
-    std::map<std::string, Found> found_{};  ///< by what is set of the touching parameters; the default's: ""
+    std::map<std::string, Found>
+        found_{};  ///< by what is set of the touching parameters; the default's: ""
 };
 
 }  // namespace servetune

@@ -24,13 +24,15 @@ namespace servetune {
 /// ends when the connection does: a small script beside it hears from us every few seconds, and
 /// ends the engine's process group when it does not for half a minute.
 struct SshOptions {
-    std::string host{};                  ///< as `ssh` takes it: a name, user@name, or a Host of ssh_config
-    std::vector<std::string> program{};  ///< the client and its options, such as {"ssh", "-p", "2222"}; empty: `ssh`
+    std::string host{};  ///< as `ssh` takes it: a name, user@name, or a Host of ssh_config
+    std::vector<std::string>
+        program{};  ///< the client and its options, such as {"ssh", "-p", "2222"}; empty: `ssh`
     /// The address of that machine that the engine listens on and the load test goes to. Empty: the
     /// engine listens on that machine's loopback, and the requests go through the connection (`ssh
     /// -L`).
     std::string address{};
-    double unheard_within_seconds = 30;  ///< the other side ends the engine where it has not heard from us for so long
+    double unheard_within_seconds =
+        30;  ///< the other side ends the engine where it has not heard from us for so long
 
     /// What cannot be in these options, for a person; empty: nothing.
     [[nodiscard]] std::string why_invalid() const;
@@ -46,8 +48,10 @@ struct SlurmOptions {
     /// The address of the node that the engine listens on: 0.0.0.0 for all, since nobody knows the
     /// node before. The load test goes to the node's NodeAddr.
     std::string listen{};
-    std::vector<std::string> options{};  ///< further words of `srun`, such as --partition=gpu and --time=4:00:00
-    std::string gres = "gpu";            ///< the name of the devices, such as gpu:h100; empty: none are asked for
+    std::vector<std::string>
+        options{};  ///< further words of `srun`, such as --partition=gpu and --time=4:00:00
+    std::string gres =
+        "gpu";  ///< the name of the devices, such as gpu:h100; empty: none are asked for
 
     /// What cannot be in these options, for a person; empty: nothing.
     [[nodiscard]] std::string why_invalid() const;
@@ -59,10 +63,11 @@ struct SlurmOptions {
 /// happens. The nodes must see the programs and the model under the same paths, and this machine
 /// must reach the nodes.
 struct RayOptions {
-    std::string address{};                      ///< of the dashboard, such as http://head:8265
-    std::string token_file{};                   ///< the token of Ray's authentication is in it
-    std::string token_env{};                    ///< or in this variable; both empty: none is sent
-    int first_port = 18000, last_port = 18999;  ///< engines listen on ports of this range, each on another
+    std::string address{};     ///< of the dashboard, such as http://head:8265
+    std::string token_file{};  ///< the token of Ray's authentication is in it
+    std::string token_env{};   ///< or in this variable; both empty: none is sent
+    int first_port = 18000,
+        last_port = 18999;  ///< engines listen on ports of this range, each on another
     /// Every engine is ended so long after its start: longer than any trial takes.
     double bound_seconds = 6 * 3600;
     /// What a job asks for beside its GPUs: CPU, memory (bytes), and names of the cluster's own,
@@ -80,7 +85,9 @@ enum class KubernetesReach {
     node      ///< the pod has its node's network, and this program reaches that address
 };
 inline constexpr std::array<std::pair<KubernetesReach, std::string_view>, 3> kubernetes_reaches{
-    {{KubernetesReach::pod, "pod"}, {KubernetesReach::forward, "forward"}, {KubernetesReach::node, "node"}}};
+    {{KubernetesReach::pod, "pod"},
+     {KubernetesReach::forward, "forward"},
+     {KubernetesReach::node, "node"}}};
 
 /// Jobs of Kubernetes, one for each engine, of one pod that is made from the user's template, by
 /// kubectl: it has the user's logins, proxies and contexts. A pod that waits for a node, an image
@@ -89,15 +96,20 @@ inline constexpr std::array<std::pair<KubernetesReach, std::string_view>, 3> kub
 /// is spread over nodes has a pod on each, which starts it once all of them are there.
 struct KubernetesOptions {
     std::vector<std::string> program{};  ///< the client and its options; empty: `kubectl`
-    std::string pod_template{};          ///< JSON of a Pod, a PodTemplate or a PodTemplateSpec; what is ours is not in it
-    std::string context{};               ///< of the kubeconfig; empty: its current one, or the pod's own account
-    std::string name_space{};            ///< empty: the context's
+    std::string
+        pod_template{};  ///< JSON of a Pod, a PodTemplate or a PodTemplateSpec; what is ours is not in it
+    std::string context{};  ///< of the kubeconfig; empty: its current one, or the pod's own account
+    std::string name_space{};  ///< empty: the context's
     /// Nothing: `pod` where this program runs in a pod itself, else `forward`.
     std::optional<KubernetesReach> reach{};
-    std::vector<std::string> images{};       ///< versions that compete, the first is the default; empty: the template's image
-    std::string devices = "nvidia.com/gpu";  ///< the resource that a layout's devices are asked for as; empty: none are asked for
-    std::int64_t devices_of_trial = 0;       ///< that a trial takes at most, for the checks before the first one; 0: not known
-    std::int64_t devices_of_node = 0;        ///< an engine that takes more is spread over several nodes; 0: none is
+    std::vector<std::string>
+        images{};  ///< versions that compete, the first is the default; empty: the template's image
+    std::string devices =
+        "nvidia.com/gpu";  ///< the resource that a layout's devices are asked for as; empty: none are asked for
+    std::int64_t devices_of_trial =
+        0;  ///< that a trial takes at most, for the checks before the first one; 0: not known
+    std::int64_t devices_of_node =
+        0;  ///< an engine that takes more is spread over several nodes; 0: none is
 
     /// What cannot be in these options, for a person; empty: nothing. A part of the template that
     /// is not the user's to say is named with its path and the reason.

@@ -31,7 +31,8 @@ public:
     /// Lines of its log that doubt whether its flags took effect.
     [[nodiscard]] virtual std::vector<std::string> not_in_force() const = 0;
     /// A watch over the machine that it runs on, begun now; null where that is somebody else's.
-    [[nodiscard]] virtual std::unique_ptr<MachineWatch> watch(MachineWatchOptions options) const = 0;
+    [[nodiscard]] virtual std::unique_ptr<MachineWatch> watch(
+        MachineWatchOptions options) const = 0;
 };
 
 }  // namespace servetune

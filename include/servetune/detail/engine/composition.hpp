@@ -20,56 +20,73 @@ struct CommandSettings;
 
 /// What a study says of one parameter: it narrows, fixes or adds.
 struct SpaceEntry {
-    std::string name;                    ///< `max_num_seqs`, `vllm.max_num_seqs`, or a concept
-    std::optional<Domain> domain{};      ///< nothing: the engine's own
-    std::optional<bool> offers_unset{};  ///< nothing: the engine's own, or false where a domain is given
+    std::string name;                ///< `max_num_seqs`, `vllm.max_num_seqs`, or a concept
+    std::optional<Domain> domain{};  ///< nothing: the engine's own
+    std::optional<bool>
+        offers_unset{};  ///< nothing: the engine's own, or false where a domain is given
     std::optional<Value> default_value{};
-    bool fixed = false;                                ///< always `default_value`
-    std::optional<bool> grows_memory{};                ///< nothing: as the engine's own
-    std::map<std::string, std::string> checkpoints{};  ///< value (as text) -> model to serve instead of passing a flag
-    std::map<std::string, std::string> drafts{};       ///< of the method of speculation: value -> the draft model it works with
-    std::optional<EngineParameter> added{};            ///< a parameter that no engine file has; its default is of trial 0, not the engine's
-    bool of_preset = false;                            ///< says what is worth a search; the study itself fixes nothing with it
+    bool fixed = false;                  ///< always `default_value`
+    std::optional<bool> grows_memory{};  ///< nothing: as the engine's own
+    std::map<std::string, std::string>
+        checkpoints{};  ///< value (as text) -> model to serve instead of passing a flag
+    std::map<std::string, std::string>
+        drafts{};  ///< of the method of speculation: value -> the draft model it works with
+    std::optional<EngineParameter>
+        added{};  ///< a parameter that no engine file has; its default is of trial 0, not the engine's
+    bool of_preset =
+        false;  ///< says what is worth a search; the study itself fixes nothing with it
 };
 
 /// How many devices a layout (tensor x pipeline x data parallel) may take.
 struct DeviceLimit {
     std::int64_t count = 1;
-    bool stated = false;  ///< false: the study does not say how many there are, so one is taken, and asking for more is an error
+    bool stated =
+        false;  ///< false: the study does not say how many there are, so one is taken, and asking for more is an error
     /// Of one machine of several, over which an engine may be spread; 0: all are of one.
     std::int64_t of_node = 0;
 };
 
 /// A rule with the model's figures in place of their names (`model_facts`), and nothing in place of
 /// those not known.
-[[nodiscard]] Expression with_model_facts(Expression rule, const std::map<std::string, std::int64_t>& known);
+[[nodiscard]] Expression with_model_facts(Expression rule,
+                                          const std::map<std::string, std::int64_t>& known);
 
 /// The engines of a study and what it says of their parameters.
 struct SpaceDescription {
     std::vector<Engine> engines;
     std::vector<SpaceEntry> entries{};
-    bool others_searched = true;  ///< false: parameters without an entry stay at their defaults and out of the space
+    bool others_searched =
+        true;  ///< false: parameters without an entry stay at their defaults and out of the space
     std::vector<Constraint> constraints{};
-    std::map<std::string, std::vector<std::string>> arguments{};  ///< engine -> words at the end of each of its commands
+    std::map<std::string, std::vector<std::string>>
+        arguments{};  ///< engine -> words at the end of each of its commands
     /// Engine -> what these words set, by the engine file's names of parameters.
     std::map<std::string, Assignment> set_by_arguments{};
-    std::map<std::string, std::string> versions{};      ///< engine -> its version; without: the newest that its file covers
-    std::vector<Parameter> load_levels{};               ///< `load.concurrency` or `load.request_rate` (engine/load_level.hpp)
-    std::map<std::string, std::int64_t> model_facts{};  ///< of `model_facts` (engine.hpp), those that are known of the model
-    std::vector<std::string> images{};                  ///< of containers; several: `container.image` is a parameter, the first its default
-    std::string architecture{};  ///< of the chip (detail/perf/hardware_spec.hpp): values that it refuses leave the space; empty: not known
-    std::optional<DeviceLimit> devices{};  ///< nothing: no device is allocated for a trial (a table answers)
+    std::map<std::string, std::string>
+        versions{};  ///< engine -> its version; without: the newest that its file covers
+    std::vector<Parameter>
+        load_levels{};  ///< `load.concurrency` or `load.request_rate` (engine/load_level.hpp)
+    std::map<std::string, std::int64_t>
+        model_facts{};  ///< of `model_facts` (engine.hpp), those that are known of the model
+    std::vector<std::string>
+        images{};  ///< of containers; several: `container.image` is a parameter, the first its default
+    std::string
+        architecture{};  ///< of the chip (detail/perf/hardware_spec.hpp): values that it refuses leave the space; empty: not known
+    std::optional<DeviceLimit>
+        devices{};  ///< nothing: no device is allocated for a trial (a table answers)
     /// Role -> what is said of its parameters (`prefill.count`, `prefill.max_num_seqs`). Nothing:
     /// prefill and decode are not tried apart.
     std::optional<std::map<std::string, std::vector<SpaceEntry>>> roles{};
-    bool adds_engine_default = true;  ///< a narrowed parameter keeps the engine's own default; false: the table's rows are all there is
+    bool adds_engine_default =
+        true;  ///< a narrowed parameter keeps the engine's own default; false: the table's rows are all there is
 };
 
 /// A command to start: words, never a shell line.
 struct Command {
     std::vector<std::string> argv;
     std::map<std::string, std::string> environment{};
-    std::map<std::string, std::string> files{};  ///< name, as it stands in argv -> content, to be written where it is started
+    std::map<std::string, std::string>
+        files{};  ///< name, as it stands in argv -> content, to be written where it is started
 
     /// As a person types it into a POSIX shell, quoted where needed; environment first.
     [[nodiscard]] std::string text() const;
@@ -80,7 +97,8 @@ struct Command {
 /// One way in which commands of a study set something by themselves. What else sets it would win
 /// over it, or lose.
 struct PassedSetting {
-    std::string place{};            ///< of the launch command: `{model}`, `{host}`, `{port}`; empty: of a parameter
+    std::string
+        place{};  ///< of the launch command: `{model}`, `{host}`, `{port}`; empty: of a parameter
     std::string parameter{};        ///< its name in the space
     std::string declared{};         ///< its name in the engine file
     std::string flag{};             ///< also a JSON flag as a whole
@@ -105,7 +123,8 @@ struct LaunchTarget {
     std::string model;
     std::string host{};
     int port = 0;
-    int side_port = 0;  ///< of a role (EngineRole): the first of as many free ports in a row as the server has devices
+    int side_port =
+        0;  ///< of a role (EngineRole): the first of as many free ports in a row as the server has devices
 };
 
 /// One kind of server of a configuration that runs prefill and decode apart.
@@ -166,21 +185,26 @@ public:
 
     /// The engine that a configuration runs on.
     [[nodiscard]] const Engine& engine_of(const Configuration& configuration) const;
-    [[nodiscard]] Command render(const Configuration& configuration, const LaunchTarget& target) const;
+    [[nodiscard]] Command render(const Configuration& configuration,
+                                 const LaunchTarget& target) const;
     /// The kinds of servers that a configuration runs apart, prefill first; empty: one kind of
     /// server, as `render` without a role has it.
     [[nodiscard]] std::vector<RoleOf> roles_of(const Configuration& configuration) const;
     /// The command of each server of this role, one of `roles_of`. Throws SpaceError for another.
-    [[nodiscard]] Command render(const Configuration& configuration, const LaunchTarget& target, std::string_view role) const;
+    [[nodiscard]] Command render(const Configuration& configuration, const LaunchTarget& target,
+                                 std::string_view role) const;
     /// The program that takes the requests and knows these servers, by role. Throws SpaceError for
     /// a configuration without roles, and for a role without a server.
-    [[nodiscard]] Command render_router(const Configuration& configuration, const LaunchTarget& target,
-                                        const std::map<std::string, std::vector<RoleServer>>& servers) const;
+    [[nodiscard]] Command render_router(
+        const Configuration& configuration, const LaunchTarget& target,
+        const std::map<std::string, std::vector<RoleServer>>& servers) const;
     /// All processes of roles on one machine, the router last: it listens on the target, servers on
     /// the ports behind it, of the loopback. Throws SpaceError for one without roles.
-    [[nodiscard]] std::vector<RoleCommand> render_roles(const Configuration& configuration, const LaunchTarget& target) const;
+    [[nodiscard]] std::vector<RoleCommand> render_roles(const Configuration& configuration,
+                                                        const LaunchTarget& target) const;
     /// For a person: the command; of roles each server's and the router's, on one machine.
-    [[nodiscard]] std::string shown(const Configuration& configuration, const LaunchTarget& target) const;
+    [[nodiscard]] std::string shown(const Configuration& configuration,
+                                    const LaunchTarget& target) const;
     /// What commands of this engine set by themselves: the launch's own flags, and all parameters
     /// in the space.
     [[nodiscard]] std::vector<PassedSetting> passed(const Engine& engine) const;
@@ -190,7 +214,8 @@ public:
     [[nodiscard]] std::string why_no_weight_cache(const Configuration& configuration) const;
     /// The daemon that keeps this configuration's weights, with its sockets in `folder`, and what
     /// the engine's command has more. Only where `why_no_weight_cache` is empty.
-    [[nodiscard]] WeightCacheCommands render_weight_cache(const Configuration& configuration, const std::string& model,
+    [[nodiscard]] WeightCacheCommands render_weight_cache(const Configuration& configuration,
+                                                          const std::string& model,
                                                           const std::string& folder) const;
     /// The study's own words at the end of each command of this engine.
     [[nodiscard]] std::vector<std::string> arguments_of(const Engine& engine) const;
@@ -201,13 +226,15 @@ public:
     /// The parameters that a command of ours or of a person sets, under the names of this space;
     /// the reverse of `render`.
     struct Parsed {
-        const Engine* engine = nullptr;  ///< null: no engine's command and flags of no single engine
+        const Engine* engine =
+            nullptr;  ///< null: no engine's command and flags of no single engine
         Assignment values{};
         std::vector<std::string> unknown{};  ///< words that no parameter explains
     };
     /// `words`: a whole command, or its flags only (then the engine is the only one that knows all
     /// of them, else the first).
-    [[nodiscard]] Parsed parse(const std::vector<std::string>& words, const std::string& model) const;
+    [[nodiscard]] Parsed parse(const std::vector<std::string>& words,
+                               const std::string& model) const;
     /// The same with its environment and options file.
     [[nodiscard]] Parsed parse(const Command& command, const std::string& model) const;
     /// The same for a command that is read already, so in the spellings that its reader knows.
@@ -225,7 +252,8 @@ private:
         const EngineParameter* parameter;
         std::string name_in_space;  ///< empty: not in the space, held at its default
         std::map<std::string, std::string> checkpoints{};
-        std::string drafted_by{};                     ///< of a draft model that follows the method of speculation: the method
+        std::string
+            drafted_by{};  ///< of a draft model that follows the method of speculation: the method
         std::map<std::string, std::string> drafts{};  ///< its value (as text) -> draft model
     };
     struct EngineNames {
@@ -240,27 +268,38 @@ private:
     void refuse_emptied(const Engine& engine, const EngineParameter& declared) const;
     void add_own_parameters();
     void bound_devices(Engine& engine);
-    [[nodiscard]] std::optional<std::int64_t> said_in_arguments(const Engine& engine, const EngineParameter& declared) const;
+    [[nodiscard]] std::optional<std::int64_t> said_in_arguments(
+        const Engine& engine, const EngineParameter& declared) const;
     void merge_same_commands();
-    [[nodiscard]] std::optional<std::string> contribution(const Parameter& parameter, const Value& value) const;
-    [[nodiscard]] Parameter narrowed(const Engine& engine, const EngineParameter& declared, const SpaceEntry& entry) const;
+    [[nodiscard]] std::optional<std::string> contribution(const Parameter& parameter,
+                                                          const Value& value) const;
+    [[nodiscard]] Parameter narrowed(const Engine& engine, const EngineParameter& declared,
+                                     const SpaceEntry& entry) const;
     void add_engine(std::size_t which);
     void add_roles();
     void add_role_parameter(const EngineRole& role, const SpaceEntry& entry);
     void bound_roles(const Engine& engine);
-    [[nodiscard]] const EngineRole& role_of(const Configuration& configuration, std::string_view role) const;
-    void add_parameter(const Engine& engine, const EngineParameter& declared, const SpaceEntry* entry);
-    [[nodiscard]] const SpaceEntry* entry_for(const Engine& engine, const EngineParameter& declared) const;
+    [[nodiscard]] const EngineRole& role_of(const Configuration& configuration,
+                                            std::string_view role) const;
+    void add_parameter(const Engine& engine, const EngineParameter& declared,
+                       const SpaceEntry* entry);
+    [[nodiscard]] const SpaceEntry* entry_for(const Engine& engine,
+                                              const EngineParameter& declared) const;
     [[nodiscard]] bool knows(const Engine& engine, const SpaceEntry& entry) const;
     void add_constraints(const Engine& engine, std::string_view role);
     void add_constraint(const Constraint& constraint);
     void check_values(const Constraint& constraint) const;
-    [[nodiscard]] Expression where_a_number(const Expression& rule, const EngineParameter& declared, const std::string& in_space) const;
+    [[nodiscard]] Expression where_a_number(const Expression& rule, const EngineParameter& declared,
+                                            const std::string& in_space) const;
     void add_drafts(const Engine& engine);
-    [[nodiscard]] std::optional<Forbid> without_drafts(const Engine& engine, const Forbid& rule) const;
+    [[nodiscard]] std::optional<Forbid> without_drafts(const Engine& engine,
+                                                       const Forbid& rule) const;
     void check_entries() const;
-    [[nodiscard]] std::string prefix(const Engine& engine) const { return description_.engines.size() > 1 ? engine.name + "." : ""; }
-    [[nodiscard]] const Destination& destination_of(const Engine& engine, const EngineParameter& declared) const;
+    [[nodiscard]] std::string prefix(const Engine& engine) const {
+        return description_.engines.size() > 1 ? engine.name + "." : "";
+    }
+    [[nodiscard]] const Destination& destination_of(const Engine& engine,
+                                                    const EngineParameter& declared) const;
     struct Words {
         std::string model;  ///< of the target, or a checkpoint's
         std::vector<std::string> flags{};
@@ -268,16 +307,23 @@ private:
     };
     /// What the configuration adds to the words of a launch; `only`: of these parameters, null: of
     /// all.
-    [[nodiscard]] Words words_of(const Engine& engine, const Configuration& configuration, const std::string& model,
-                                 const std::vector<std::string>* only, std::string_view role) const;
+    [[nodiscard]] Words words_of(const Engine& engine, const Configuration& configuration,
+                                 const std::string& model, const std::vector<std::string>* only,
+                                 std::string_view role) const;
     /// Under the engine's own name for a parameter, of one role or (empty) of all.
-    [[nodiscard]] const Local& local_of(const Engine& engine, std::string_view role, std::string_view name) const;
-    [[nodiscard]] std::int64_t devices_of(const Configuration& configuration, std::string_view role) const;
-    [[nodiscard]] Command command_of(const Configuration& configuration, const LaunchTarget& target, const EngineRole* role) const;
+    [[nodiscard]] const Local& local_of(const Engine& engine, std::string_view role,
+                                        std::string_view name) const;
+    [[nodiscard]] std::int64_t devices_of(const Configuration& configuration,
+                                          std::string_view role) const;
+    [[nodiscard]] Command command_of(const Configuration& configuration, const LaunchTarget& target,
+                                     const EngineRole* role) const;
     /// `where_unset`: a condition holds on a parameter that is inactive or not passed.
-    [[nodiscard]] bool conditions_hold(const Engine& engine, const std::vector<Condition>& conditions, const Configuration& configuration,
-                                       bool where_unset, std::string_view role) const;
-    [[nodiscard]] Value value_of_local(const Engine& engine, std::string_view local, const Configuration& configuration, bool& active,
+    [[nodiscard]] bool conditions_hold(const Engine& engine,
+                                       const std::vector<Condition>& conditions,
+                                       const Configuration& configuration, bool where_unset,
+                                       std::string_view role) const;
+    [[nodiscard]] Value value_of_local(const Engine& engine, std::string_view local,
+                                       const Configuration& configuration, bool& active,
                                        std::string_view role) const;
     bool serve(Parsed& parsed, const std::string& served, const std::string& model) const;
     bool set_parsed(Parsed& parsed, const std::string& local_name, const Value& value) const;
@@ -285,7 +331,8 @@ private:
     SpaceDescription description_;
     std::shared_ptr<const CommandReader> commands_;
     std::map<std::string, EngineNames> names_;
-    std::map<std::string, EngineNames, std::less<>> role_names_;  ///< role -> parameters that it has of its own
+    std::map<std::string, EngineNames, std::less<>>
+        role_names_;  ///< role -> parameters that it has of its own
     std::vector<Parameter> parameters_;
     std::vector<Constraint> constraints_;
     std::vector<std::string> notes_;

@@ -19,9 +19,11 @@ struct Device {
 
 /// What nvidia-smi finds.
 struct FoundDevices {
-    std::vector<Device> all{};      ///< of the machine
-    std::vector<Device> visible{};  ///< those of them that CUDA_VISIBLE_DEVICES of this process names, in its order; without it: all
-    std::string trouble{};          ///< why none was found though nvidia-smi is there; empty: it is not there, or all is well
+    std::vector<Device> all{};  ///< of the machine
+    std::vector<Device>
+        visible{};  ///< those of them that CUDA_VISIBLE_DEVICES of this process names, in its order; without it: all
+    std::string
+        trouble{};  ///< why none was found though nvidia-smi is there; empty: it is not there, or all is well
 
     /// `8 x NVIDIA H100 80GB HBM3, 80 GiB each`, `1 x A + 2 x B`; of those that are visible. Empty
     /// where none is.
@@ -29,7 +31,8 @@ struct FoundDevices {
 };
 
 /// Asks nvidia-smi, a file or a name in PATH, within that time. Nothing that it does throws.
-[[nodiscard]] FoundDevices find_devices(const std::string& nvidia_smi = "nvidia-smi",
-                                        std::chrono::milliseconds within = std::chrono::seconds(10));
+[[nodiscard]] FoundDevices find_devices(
+    const std::string& nvidia_smi = "nvidia-smi",
+    std::chrono::milliseconds within = std::chrono::seconds(10));
 
 }  // namespace servetune

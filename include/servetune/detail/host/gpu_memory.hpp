@@ -43,7 +43,8 @@ public:
     /// 0: 20480 MiB of its memory are still in use after 20 s, 512 MiB were before the start`; a
     /// line too where nvidia-smi does not answer any more. Empty when all went, and at once where
     /// `before` is empty.
-    [[nodiscard]] std::string wait_until_free(const std::vector<GpuMemoryUse>& before, std::chrono::milliseconds patience) const;
+    [[nodiscard]] std::string wait_until_free(const std::vector<GpuMemoryUse>& before,
+                                              std::chrono::milliseconds patience) const;
 
 private:
     std::string gpus_;

@@ -16,7 +16,8 @@ namespace servetune {
 
 /// What is watched and what disturbs. Shares are 0 to 1.
 struct MachineWatchOptions {
-    std::string nvidia_smi = "nvidia-smi";  ///< a file, or a name in PATH; where it is not there only the CPU is watched
+    std::string nvidia_smi =
+        "nvidia-smi";  ///< a file, or a name in PATH; where it is not there only the CPU is watched
     /// For an answer. A GPU that the driver has to wake first takes 1 to 3 s (NVIDIA, Driver
     /// Persistence, overview); one in use answers sooner.
     double nvidia_smi_within_seconds = 5;
@@ -62,8 +63,9 @@ struct MachineWatchOptions {
     /// less than a second is a handful of these.
     double cpu_judged_from_seconds = 1;
 
-    std::filesystem::path proc = "/proc";           ///< another one in tests
-    std::function<void(const std::string&)> say{};  ///< what could not be watched, a line each, from within `stop`
+    std::filesystem::path proc = "/proc";  ///< another one in tests
+    std::function<void(const std::string&)>
+        say{};  ///< what could not be watched, a line each, from within `stop`
 
     /// What cannot be in these options, for a person; empty: nothing.
     [[nodiscard]] std::string why_invalid() const;
@@ -72,7 +74,7 @@ struct MachineWatchOptions {
 /// Which processes are ours, beside this one and its children: the engine's group, all that
 /// descends from it, and all with its mark.
 struct WatchedProcesses {
-    int leader = 0;      ///< of the engine's process group (Deployment::process_id); 0: there is none
+    int leader = 0;  ///< of the engine's process group (Deployment::process_id); 0: there is none
     std::string mark{};  ///< DeployOptions::mark; finds what has left the group and lost its parent
 };
 
@@ -104,7 +106,8 @@ public:
     /// What the engine's GPUs drew together between two moments of CLOCK_MONOTONIC, from the
     /// samples so far; or why that is not known, empty where nothing tells the power at all. At any
     /// time.
-    [[nodiscard]] std::variant<PowerUse, std::string> power(double begin_seconds, double end_seconds) const;
+    [[nodiscard]] std::variant<PowerUse, std::string> power(double begin_seconds,
+                                                            double end_seconds) const;
 
 private:
     struct State;

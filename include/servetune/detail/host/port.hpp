@@ -32,7 +32,8 @@ public:
     ReservedPort(const ReservedPort&) = delete;
     ReservedPort& operator=(const ReservedPort&) = delete;
     [[nodiscard]] int number() const { return number_; }
-    [[nodiscard]] bool listening() const;  ///< whether somebody does now on this machine; false for another machine's
+    [[nodiscard]] bool listening()
+        const;  ///< whether somebody does now on this machine; false for another machine's
 
 private:
     void take_any();

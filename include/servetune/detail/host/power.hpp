@@ -35,8 +35,8 @@ struct PowerUse {
 /// samples, there is no figure: four have no spread to speak of. Its standard error is s /
 /// sqrt(n_eff), n_eff = n (1 - r) / (1 + r) for lag-1 correlation r >= 0 (AR(1); Law, "Simulation
 /// Modeling and Analysis", 4.4), as of means of times. `samples` rise in time.
-[[nodiscard]] std::variant<PowerUse, std::string> power_between(std::span<const PowerSample> samples, double begin_seconds,
-                                                                double end_seconds);
+[[nodiscard]] std::variant<PowerUse, std::string> power_between(
+    std::span<const PowerSample> samples, double begin_seconds, double end_seconds);
 
 /// Adds `power_mean_watts` and `power_peak_watts` to the figures of one load test, and where it has
 /// the rates also `joules_per_output_token` and `joules_per_total_token`: mean power / tokens a

@@ -17,21 +17,26 @@ namespace servetune {
 
 /// What to start and where it writes.
 struct ProcessOptions {
-    std::vector<std::string> argv{};  ///< the program, looked for in PATH, and its words; never a shell line
+    std::vector<std::string>
+        argv{};  ///< the program, looked for in PATH, and its words; never a shell line
     /// Added to this process's own, or replacing. Of its own those whose names say that they hold a
     /// secret are left out (base/variable_name.hpp).
     std::map<std::string, std::string> environment{};
-    std::map<std::string, std::string> files{};  ///< name -> content, written into `folder` before it starts; an absolute name as it is
-    std::filesystem::path folder{};              ///< its working directory, made when it is not there
-    std::filesystem::path input{};               ///< a file that is its standard input; empty: nothing comes
+    std::map<std::string, std::string>
+        files{};  ///< name -> content, written into `folder` before it starts; an absolute name as it is
+    std::filesystem::path folder{};  ///< its working directory, made when it is not there
+    std::filesystem::path input{};   ///< a file that is its standard input; empty: nothing comes
     /// Above 0: its standard input is a pipe that brings `told` and then a line feed every so
     /// often, until `hang_up` or this program's death, however it dies. For a client whose other
     /// end has to notice that nobody is here any more.
     std::chrono::milliseconds beats{0};
     std::string told{};
-    std::filesystem::path log{};           ///< what it prints, standard output and error in one; empty: kept in memory only
-    std::size_t log_bytes = 16UL << 20UL;  ///< of the log file at most: the first half and the last half are kept
-    bool log_rotates = false;              ///< instead, a file of that size is renamed to `FILE.1`, and so on; four of these are kept
+    std::filesystem::path
+        log{};  ///< what it prints, standard output and error in one; empty: kept in memory only
+    std::size_t log_bytes =
+        16UL << 20UL;  ///< of the log file at most: the first half and the last half are kept
+    bool log_rotates =
+        false;  ///< instead, a file of that size is renamed to `FILE.1`, and so on; four of these are kept
     /// Above 0: standard output does not go to log and `lines` but is kept in memory as the
     /// program's `answer`, its first bytes up to so many.
     std::size_t answer_bytes = 0;
@@ -51,7 +56,7 @@ struct Ended {
     bool killed = false;             ///< it had to be, TERM was not enough
     std::optional<int> exit_code{};  ///< of the leader; 128 + signal
     std::vector<int> remaining{};    ///< of its processes that would not go
-    std::string report{};            ///< for a person: what would not go; empty when nothing is left
+    std::string report{};  ///< for a person: what would not go; empty when nothing is left
 };
 
 /// A program and everything that it starts: a process group of its own that does not outlive this
@@ -122,6 +127,7 @@ struct Leftover {
 /// the first process with this mark is started.
 std::vector<Leftover> leftovers(const std::string& mark);
 /// Ends them (TERM, then KILL); those that would not go.
-std::vector<Leftover> end_leftovers(const std::string& mark, std::chrono::milliseconds patience = std::chrono::seconds(20));
+std::vector<Leftover> end_leftovers(const std::string& mark,
+                                    std::chrono::milliseconds patience = std::chrono::seconds(20));
 
 }  // namespace servetune

@@ -16,8 +16,10 @@ namespace servetune {
 
 /// How the GPUs of a machine are joined, by nvidia-smi's numbers, as far as it tells.
 struct DeviceTopology {
-    std::map<std::pair<int, int>, int> nvlinks{};  ///< between two GPUs, the smaller number first; none: absent
-    std::map<int, std::set<int>> numa_nodes{};     ///< of the memory and cores near a GPU; not told: absent
+    std::map<std::pair<int, int>, int>
+        nvlinks{};  ///< between two GPUs, the smaller number first; none: absent
+    std::map<int, std::set<int>>
+        numa_nodes{};  ///< of the memory and cores near a GPU; not told: absent
 
     [[nodiscard]] bool empty() const { return nvlinks.empty() && numa_nodes.empty(); }
     /// `NVLink joins 0,1,2,3; NUMA node 0: 0,1; NUMA node 1: 2,3`. Empty where nothing is told.
@@ -28,8 +30,9 @@ struct DeviceTopology {
 /// adapters between, then CPU and NUMA affinity. What is no such table tells nothing.
 [[nodiscard]] DeviceTopology parse_topology(const std::string& text);
 /// Asks nvidia-smi, a file or a name in PATH, within that time. Nothing that it does throws.
-[[nodiscard]] DeviceTopology find_topology(const std::string& nvidia_smi = "nvidia-smi",
-                                           std::chrono::milliseconds within = std::chrono::seconds(10));
+[[nodiscard]] DeviceTopology find_topology(
+    const std::string& nvidia_smi = "nvidia-smi",
+    std::chrono::milliseconds within = std::chrono::seconds(10));
 
 /// The devices for engines that take `count` of them each: as many groups as there are; what is
 /// left over is in none. They are those of `gpus` (a list as in CUDA_VISIBLE_DEVICES), else of this
@@ -40,14 +43,15 @@ struct DeviceTopology {
 /// list are together. The groups are in the same order, those with the best joined devices first,
 /// and so are the devices of each as in the list. Where there are more than 16 devices, or nothing
 /// is known of them, groups are neighbours in the list. O(2^n) of n devices.
-[[nodiscard]] std::vector<std::vector<std::string>> groups_of_devices(const std::string& gpus, const FoundDevices& found,
-                                                                      std::int64_t count, const DeviceTopology& topology = {});
+[[nodiscard]] std::vector<std::vector<std::string>> groups_of_devices(
+    const std::string& gpus, const FoundDevices& found, std::int64_t count,
+    const DeviceTopology& topology = {});
 
 /// The same for engines that take different numbers of them: the devices of each. Those that take
 /// the most choose first, so that what is joined best stays together. Throws IoError as above.
-[[nodiscard]] std::vector<std::vector<std::string>> shares_of_devices(std::vector<std::string> names, const FoundDevices& found,
-                                                                      const std::vector<std::int64_t>& counts,
-                                                                      const DeviceTopology& topology = {});
+[[nodiscard]] std::vector<std::vector<std::string>> shares_of_devices(
+    std::vector<std::string> names, const FoundDevices& found,
+    const std::vector<std::int64_t>& counts, const DeviceTopology& topology = {});
 
 /// The cores of the NUMA nodes near all these devices (numbers or UUIDs), of those that this
 /// process may use. Empty: any core, where that is not known of one of them, none of these cores
@@ -55,7 +59,9 @@ struct DeviceTopology {
 ///
 /// Cores are the kernel's (`NODES/node0/cpulist`), not the table's: nvidia-smi prints six cores
 /// where their numbers take turns between nodes (`0,2,4,6,8,10`), whatever their count.
-[[nodiscard]] std::vector<int> cores_near(const std::vector<std::string>& devices, const FoundDevices& found,
-                                          const DeviceTopology& topology, const std::filesystem::path& nodes = "/sys/devices/system/node");
+[[nodiscard]] std::vector<int> cores_near(
+    const std::vector<std::string>& devices, const FoundDevices& found,
+    const DeviceTopology& topology,
+    const std::filesystem::path& nodes = "/sys/devices/system/node");
 
 }  // namespace servetune

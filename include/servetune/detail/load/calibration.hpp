@@ -17,11 +17,13 @@ namespace servetune {
 /// token more, and the length of a prompt is exact once it is known what a server counts around a
 /// text (begin-of-text, chat template).
 struct Calibration {
-    std::int64_t overhead_tokens = 0;       ///< counted for a text beside its own tokens
-    std::vector<std::uint16_t> left_out{};  ///< words that this server does not count as one token; they are not used
-    double tokens_per_word = 1;             ///< 1, unless too many words are left out for that
-    double tokens_per_estimated_token = 1;  ///< of texts that are not ours: what the server counts / `estimated_tokens`
-    bool exact = false;                     ///< every prompt of our words is counted as planned; false without asking
+    std::int64_t overhead_tokens = 0;  ///< counted for a text beside its own tokens
+    std::vector<std::uint16_t>
+        left_out{};  ///< words that this server does not count as one token; they are not used
+    double tokens_per_word = 1;  ///< 1, unless too many words are left out for that
+    double tokens_per_estimated_token =
+        1;  ///< of texts that are not ours: what the server counts / `estimated_tokens`
+    bool exact = false;  ///< every prompt of our words is counted as planned; false without asking
 };
 
 /// The tokens that a server counts for a request with this text (`usage.prompt_tokens`).

@@ -21,17 +21,20 @@ struct PlanOptions {
     /// every time, and texts from files as they are.
     std::optional<std::uint64_t> salt{};
     Calibration calibration{};  ///< of the server that is asked; compared runs use one and the same
-    bool token_ids = false;     ///< prompts of our own as token ids (completions): exact without calibration, texts from files are refused
+    bool token_ids =
+        false;  ///< prompts of our own as token ids (completions): exact without calibration, texts from files are refused
 };
 
 /// The requests of a workload, in the order in which they are sent.
 struct Plan {
     std::vector<PlannedRequest> requests;
-    bool lengths_exact = false;                  ///< `input_tokens` are what the server counts; false: estimated
-    std::string description{};                   ///< for people: where the prompts are from and how their lengths are known
+    bool lengths_exact = false;  ///< `input_tokens` are what the server counts; false: estimated
+    std::string
+        description{};  ///< for people: where the prompts are from and how their lengths are known
     std::optional<double> mean_input_tokens{};   ///< over the requests whose length is known
     std::optional<double> mean_output_tokens{};  ///< asked for, over the requests that ask
-    Fingerprint fingerprint{};                   ///< of prompts and lengths without the salt: equal fingerprint, equal work
+    Fingerprint
+        fingerprint{};  ///< of prompts and lengths without the salt: equal fingerprint, equal work
 };
 
 /// What a workload sends, a function of the workload, its files, the calibration and the salt.

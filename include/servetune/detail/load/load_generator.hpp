@@ -21,17 +21,21 @@ namespace servetune {
 /// A server that speaks OpenAI's HTTP interface, and how to speak to it.
 struct Endpoint {
     enum class Api { chat, completions };
-    std::string url;  ///< `http://127.0.0.1:8000`, also with `/v1` or a path of the interface behind it (`server_url`). User and password
-                      ///< in it are sent and never shown
+    std::string
+        url;  ///< `http://127.0.0.1:8000`, also with `/v1` or a path of the interface behind it (`server_url`). User and password
+              ///< in it are sent and never shown
     std::string model;
     Api api = Api::chat;
     bool stream = true;
-    std::string api_key{};                                       ///< sent as a bearer token; never in a record, an error or a log
-    std::vector<std::pair<std::string, std::string>> headers{};  ///< their values are as secret as the key
-    std::string extra_body{};    ///< a JSON object whose keys are added to every request: `{"temperature": 0}`
+    std::string api_key{};  ///< sent as a bearer token; never in a record, an error or a log
+    std::vector<std::pair<std::string, std::string>>
+        headers{};  ///< their values are as secret as the key
+    std::string
+        extra_body{};  ///< a JSON object whose keys are added to every request: `{"temperature": 0}`
     std::string certificates{};  ///< a file of certificate authorities to trust beside the system's
     bool verify_certificate = true;
-    bool usage = true;  ///< ask for token counts while streaming; an answer without them has failed. False: tokens are estimated
+    bool usage =
+        true;  ///< ask for token counts while streaming; an answer without them has failed. False: tokens are estimated
     /// Fields of ours that this server refuses, and that are not sent for that (`try_request` finds
     /// them): `ignore_eos`, `stream_options`; `max_tokens`, in whose place `max_completion_tokens`
     /// is sent.
@@ -42,7 +46,8 @@ struct Endpoint {
     /// `counters` has them; of several for one the first that the server has counts.
     std::vector<std::pair<std::string, std::string>> counters{};
     std::string models_path = "/v1/models";  ///< the list of models
-    std::string answers_path{};              ///< answers are asked for here; empty: where OpenAI's interface has `api`
+    std::string
+        answers_path{};  ///< answers are asked for here; empty: where OpenAI's interface has `api`
     /// Further servers that serve the same with the same flags, as `url`. A request goes to the one
     /// with the fewest in flight, the turns of a conversation to the server of the first. Counters
     /// are the sums over all.
@@ -65,13 +70,16 @@ struct LoadProgress {
 };
 
 struct LoadOptions {
-    std::size_t loops = 1;                        ///< event loops, each a thread of its own; one carries about 50 000 chunks a second
-    std::optional<std::size_t> most_in_flight{};  ///< open loop: further requests wait (and their wait is in `sent - scheduled`)
+    std::size_t loops =
+        1;  ///< event loops, each a thread of its own; one carries about 50 000 chunks a second
+    std::optional<std::size_t>
+        most_in_flight{};  ///< open loop: further requests wait (and their wait is in `sent - scheduled`)
     double request_timeout_seconds = 3600;
-    double stall_timeout_seconds = 300;                   ///< without any event of the answer; comments are none
-    bool ignore_eos = false;                              ///< ask for exactly `output_tokens` (`RequestEnd::wrong_length`)
-    bool warm_connections = true;                         ///< connect before the clock starts
-    std::function<void(const LoadProgress&)> progress{};  ///< about twice a second, from a thread of the run
+    double stall_timeout_seconds = 300;  ///< without any event of the answer; comments are none
+    bool ignore_eos = false;       ///< ask for exactly `output_tokens` (`RequestEnd::wrong_length`)
+    bool warm_connections = true;  ///< connect before the clock starts
+    std::function<void(const LoadProgress&)>
+        progress{};  ///< about twice a second, from a thread of the run
 
     /// What cannot be in these options, for a person; empty: nothing.
     [[nodiscard]] std::string why_invalid() const {
@@ -88,12 +96,15 @@ struct LoadOptions {
 struct LoadRun {
     std::vector<RequestRecord> records;       ///< by index
     double started_at_monotonic_seconds = 0;  ///< CLOCK_MONOTONIC at time 0 of the records
-    double duration_seconds = 0;              ///< from the first scheduled arrival to the last end, failures included
+    double duration_seconds =
+        0;  ///< from the first scheduled arrival to the last end, failures included
     ClientHealth client{};
     ServerCounters server{};
-    std::string library{};      ///< versions of what carried the requests
-    std::size_t left_open = 0;  ///< connections dropped because their server did not end the answer within 0.25 s of `[DONE]`
-    bool stopped = false;       ///< by the stop token: records of requests that had not ended are `cancelled`
+    std::string library{};  ///< versions of what carried the requests
+    std::size_t left_open =
+        0;  ///< connections dropped because their server did not end the answer within 0.25 s of `[DONE]`
+    bool stopped =
+        false;  ///< by the stop token: records of requests that had not ended are `cancelled`
 };
 
 /// Sends the requests when the arrival process says so and records what comes back
@@ -108,7 +119,8 @@ struct LoadRun {
 ///
 ///     const LoadRun run = generate_load({"http://127.0.0.1:8000", "Qwen/Qwen3-8B"}, plan,
 ///                                       {.kind = Arrival::Kind::concurrency, .in_flight = 64});
-LoadRun generate_load(const Endpoint& endpoint, std::span<const PlannedRequest> plan, const Arrival& arrival,
-                      const LoadOptions& options = {}, const std::stop_token& stop = {});
+LoadRun generate_load(const Endpoint& endpoint, std::span<const PlannedRequest> plan,
+                      const Arrival& arrival, const LoadOptions& options = {},
+                      const std::stop_token& stop = {});
 
 }  // namespace servetune

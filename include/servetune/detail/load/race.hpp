@@ -11,7 +11,8 @@ namespace servetune {
 
 /// A rate that a load test must be able to reach, or there is no use in going on with it.
 struct RateToReach {
-    std::string metric{};  ///< `output_tokens_per_second`, `total_...`, `input_...` or `requests_per_second`; others end nothing
+    std::string
+        metric{};  ///< `output_tokens_per_second`, `total_...`, `input_...` or `requests_per_second`; others end nothing
     double least = 0;
 };
 
@@ -24,10 +25,11 @@ struct RateToReach {
 
 /// A load test that was ended because it was lost.
 struct GivenUp {
-    double value = 0;           ///< of the metric: the work done until then / the time until then
-    double standard_error = 0;  ///< half of what was left to do, as a share of the value: nobody saw how that goes
-    double seconds = 0;         ///< until it was ended
-    double saved_seconds = 0;   ///< what the rest would have taken at this pace
+    double value = 0;  ///< of the metric: the work done until then / the time until then
+    double standard_error =
+        0;  ///< half of what was left to do, as a share of the value: nobody saw how that goes
+    double seconds = 0;        ///< until it was ended
+    double saved_seconds = 0;  ///< what the rest would have taken at this pace
 };
 [[nodiscard]] GivenUp given_up(const RateToReach& wanted, const Plan& plan, const LoadRun& run);
 

@@ -27,9 +27,11 @@ struct MemoryPlan {
     double weights_bytes = 0;
     double activation_bytes = 0;  ///< at the largest step that the settings allow
     double graph_bytes = 0;
-    double cache_bytes = 0;            ///< given to keys and values
-    double free_bytes = 0;             ///< left on the device beside all of these; negative: something will not fit
-    double missing_bytes = 0;          ///< that `usable_bytes` is too small by, before the first block of the cache
+    double cache_bytes = 0;  ///< given to keys and values
+    double free_bytes =
+        0;  ///< left on the device beside all of these; negative: something will not fit
+    double missing_bytes =
+        0;  ///< that `usable_bytes` is too small by, before the first block of the cache
     double cache_bytes_per_token = 0;  ///< of one device
     std::int64_t cache_tokens = 0;     ///< whole blocks
     std::int64_t cache_blocks = 0;
@@ -49,7 +51,8 @@ struct StepWork {
     std::int64_t prefill_tokens = 0;
     double prefill_pairs = 0;  ///< summed over the prompt tokens: how many tokens each attends to
     double prefill_windowed_pairs = 0;
-    double prefill_context_tokens = 0;  ///< summed over the sequences: cache that is read, from earlier steps or other prompts
+    double prefill_context_tokens =
+        0;  ///< summed over the sequences: cache that is read, from earlier steps or other prompts
 };
 
 /// Where the time of a step goes, in seconds.

@@ -44,7 +44,8 @@ struct EngineStep {
     double seconds = 0;                    ///< time.total with the noise
     std::span<const TokenEvent> tokens{};  ///< valid until the next step
     double cache_use = 0;                  ///< while it runs: blocks of requests / all blocks
-    bool out_of_memory = false;  ///< its activations do not fit beside weights and cache: the engine dies in it, nobody gets a token
+    bool out_of_memory =
+        false;  ///< its activations do not fit beside weights and cache: the engine dies in it, nobody gets a token
 };
 
 /// How far steps vary, each as a coefficient of variation.
@@ -70,7 +71,8 @@ struct EngineCounters {
     std::uint64_t steps = 0;
     std::uint64_t requests_finished = 0;
     std::uint64_t preemptions = 0;
-    std::uint64_t prompt_tokens = 0;  ///< of requests that got their first token, cached ones included
+    std::uint64_t prompt_tokens =
+        0;  ///< of requests that got their first token, cached ones included
     std::uint64_t prefix_queried_tokens = 0;
     std::uint64_t prefix_hit_tokens = 0;
     std::uint64_t generated_tokens = 0;
@@ -119,7 +121,8 @@ public:
     /// Why the engine would refuse this request (HTTP 400), empty when it takes it: it is longer
     /// than the context or the whole cache, its prompt is longer than a step where prompts are not
     /// cut, or it has no token.
-    [[nodiscard]] std::string refusal(std::int64_t input_tokens, std::int64_t output_tokens, bool prompt_is_computed = false) const;
+    [[nodiscard]] std::string refusal(std::int64_t input_tokens, std::int64_t output_tokens,
+                                      bool prompt_is_computed = false) const;
     /// At the end of the queue. Throws UsageError with `refusal`, or for an id in use.
     void add(EngineRequest request);
     /// Forgets a request (its client is gone); unknown ids are ignored.

@@ -16,18 +16,21 @@ namespace servetune {
 
 /// An attention back end: how near it comes to the chip's peaks, and what it takes.
 struct AttentionTraits {
-    double prefill_efficiency = 0;             ///< of the peak FLOP/s, of the products of queries, keys and values
-    double decode_efficiency = 0;              ///< of the memory bandwidth, reading the cache
-    std::vector<std::string> cache_types{};    ///< of keys and values that it has kernels for; empty: all
-    std::vector<std::string> architectures{};  ///< the chips that these figures are of (detail/perf/hardware_spec.hpp); empty: any
+    double prefill_efficiency =
+        0;  ///< of the peak FLOP/s, of the products of queries, keys and values
+    double decode_efficiency = 0;  ///< of the memory bandwidth, reading the cache
+    std::vector<std::string>
+        cache_types{};  ///< of keys and values that it has kernels for; empty: all
+    std::vector<std::string>
+        architectures{};  ///< the chips that these figures are of (detail/perf/hardware_spec.hpp); empty: any
 };
 
 /// Something that goes wrong with certain flags though every rule allows them: a hang, a crash, a
 /// start that takes too long.
 struct Defect {
-    std::string kind;                  ///< slow_start, hang, exit, crash_under_load, hang_under_load
-    Expression when;                   ///< over the engine's own parameters
-    double seconds = 0;                ///< slow_start: longer; else: into the start or the load
+    std::string kind;    ///< slow_start, hang, exit, crash_under_load, hang_under_load
+    Expression when;     ///< over the engine's own parameters
+    double seconds = 0;  ///< slow_start: longer; else: into the start or the load
     std::vector<std::string> lines{};  ///< of the log
     std::string because{};             ///< for people, with the source
 };
@@ -57,10 +60,10 @@ struct CostCheck {
 struct EngineTraits {
     /// What ServingSettings::memory_fraction is a share of.
     enum class FractionOf {
-        device,         ///< all the engine may use, everything in it (vLLM)
+        device,  ///< all the engine may use, everything in it (vLLM)
         weights_cache,  ///< weights and cache together; activations and graphs take the rest of the device (SGLang)
-        free,           ///< the cache alone, of what is free after loading (TensorRT-LLM)
-        none            ///< the cache is as large as asked for (llama.cpp)
+        free,  ///< the cache alone, of what is free after loading (TensorRT-LLM)
+        none   ///< the cache is as large as asked for (llama.cpp)
     };
 
     std::string engine;
@@ -68,18 +71,21 @@ struct EngineTraits {
 
     // ---- speed
     std::map<std::string, double, std::less<>>
-        compute_efficiency{};              ///< number type -> share of its peak FLOP/s in large products; `other`
+        compute_efficiency{};  ///< number type -> share of its peak FLOP/s in large products; `other`
     double bandwidth_efficiency = 0;       ///< share of the memory bandwidth while weights are read
     double step_overhead_seconds = 0;      ///< host: scheduling, launching, sampling, of every step
     double sequence_overhead_seconds = 0;  ///< host: more for each sequence in a step
     double layer_seconds = 0;              ///< device: more for each layer of a step
     double eager_layer_seconds = 0;        ///< launching the kernels of one layer without a graph
     double uncompiled_factor = 1;          ///< of the device's time without torch.compile, >= 1
-    double request_overhead_seconds = 0;   ///< front end: parsing, template, tokenizer; one request after the other per process
-    double chunk_overhead_seconds = 0;     ///< front end: detokenizer and one streamed event
-    double all_reduce_seconds = 1e-5;      ///< latency of one exchange between devices: 7 to 15 us (vLLM pull requests 24111 and 42324)
-    double link_efficiency = 0.7;          ///< share of the link's bandwidth in large exchanges (vLLM pull request 42324)
-    std::string default_attention{};       ///< a key of `attention`
+    double request_overhead_seconds =
+        0;  ///< front end: parsing, template, tokenizer; one request after the other per process
+    double chunk_overhead_seconds = 0;  ///< front end: detokenizer and one streamed event
+    double all_reduce_seconds =
+        1e-5;  ///< latency of one exchange between devices: 7 to 15 us (vLLM pull requests 24111 and 42324)
+    double link_efficiency =
+        0.7;  ///< share of the link's bandwidth in large exchanges (vLLM pull request 42324)
+    std::string default_attention{};  ///< a key of `attention`
     std::map<std::string, AttentionTraits, std::less<>> attention{};
     /// Method of speculation -> chance that a guess is right, in [0, 1). eagle3 and eagle: vLLM
     /// issue 20780 (Llama-3.1-8B, MT-bench); mtp: DeepSeek-V3 report, 5.4.3 (85 to 90 %); ngram on
@@ -93,7 +99,8 @@ struct EngineTraits {
     double logits_bytes_per_entry = 0;                ///< x sequences of a step x vocabulary
     double graph_bytes = 0;                           ///< of recording graphs at all
     double graph_bytes_per_size = 0;                  ///< more for each recorded size
-    bool checks_context = false;                      ///< refuses to start when one request of max_context_tokens does not fit the cache
+    bool checks_context =
+        false;  ///< refuses to start when one request of max_context_tokens does not fit the cache
 
     // ---- start
     double start_seconds = 0;          ///< imports, processes, connections
@@ -102,11 +109,14 @@ struct EngineTraits {
     double graph_seconds_per_size = 0;
 
     // ---- what it does by itself, where no parameter of its engine file says otherwise
-    bool whole_prompts_raise_budget = false;  ///< without chunked prefill a step holds the longest context, unless told otherwise
+    bool whole_prompts_raise_budget =
+        false;  ///< without chunked prefill a step holds the longest context, unless told otherwise
     double reserved_share = 0;
-    std::map<std::string, std::vector<DefaultRule>, std::less<>> defaults{};  ///< by device, of the engine's own parameters
+    std::map<std::string, std::vector<DefaultRule>, std::less<>>
+        defaults{};  ///< by device, of the engine's own parameters
 
-    std::map<std::string, std::vector<std::string>, std::less<>> log{};  ///< event -> lines as the engine prints them, {figures} to fill in
+    std::map<std::string, std::vector<std::string>, std::less<>>
+        log{};  ///< event -> lines as the engine prints them, {figures} to fill in
     std::vector<Defect> defects{};
     std::vector<CostCheck> checked{};
 

@@ -12,8 +12,8 @@ namespace servetune {
 
 /// What decides which kernels a chip runs. `ampere` is sm_80 and sm_86, `blackwell` sm_100 and
 /// sm_103, `blackwell-rtx` sm_120 and sm_121.
-inline constexpr std::array<std::string_view, 9> architectures{"turing",        "ampere", "ada",   "hopper", "blackwell",
-                                                               "blackwell-rtx", "thor",   "cdna3", "cdna4"};
+inline constexpr std::array<std::string_view, 9> architectures{
+    "turing", "ampere", "ada", "hopper", "blackwell", "blackwell-rtx", "thor", "cdna3", "cdna4"};
 
 /// What one accelerator can do at most, as its vendor states it: bounds that no measurement passes,
 /// never predictions. Read from search_spaces/hardware/*.yaml.
@@ -23,13 +23,17 @@ struct HardwareSpec {
     std::string architecture{};       ///< one of `architectures`
     double memory_bytes = 0;
     double memory_bandwidth_bytes_per_second = 0;
-    std::map<std::string, double, std::less<>> flops_per_second{};  ///< type -> dense matrix operations: fp16 bf16 fp8 int8 fp4
-    bool shared_memory = false;                                     ///< with the CPU, which then takes its share of the bandwidth
-    std::optional<double> link_bytes_per_second{};                  ///< to its neighbours, both directions together
-    std::optional<std::int64_t> devices_per_node{};                 ///< that the link joins; nothing: as many as are asked for
-    std::optional<double> network_bytes_per_second{};               ///< of one device to another node, one direction
+    std::map<std::string, double, std::less<>>
+        flops_per_second{};      ///< type -> dense matrix operations: fp16 bf16 fp8 int8 fp4
+    bool shared_memory = false;  ///< with the CPU, which then takes its share of the bandwidth
+    std::optional<double> link_bytes_per_second{};  ///< to its neighbours, both directions together
+    std::optional<std::int64_t>
+        devices_per_node{};  ///< that the link joins; nothing: as many as are asked for
+    std::optional<double>
+        network_bytes_per_second{};  ///< of one device to another node, one direction
     std::string source{};
-    std::vector<std::string> unverified{};  ///< keys of figures that were seen neither in its maker's data sheet nor in a copy of it
+    std::vector<std::string>
+        unverified{};  ///< keys of figures that were seen neither in its maker's data sheet nor in a copy of it
 
     /// For people; empty where all figures were seen there.
     [[nodiscard]] std::string note_of_unverified() const;
@@ -43,10 +47,12 @@ struct HardwareSpec {
             const auto narrow = flops("bf16");
             return narrow ? std::optional(*narrow / 2) : std::nullopt;
         }
-        for (std::string_view wanted = type; !wanted.empty(); wanted = wanted == "fp4"                        ? "fp8"
-                                                                       : wanted == "bf16" || wanted == "fp16" ? ""
-                                                                                                              : "bf16")
-            if (const auto found = flops_per_second.find(wanted); found != flops_per_second.end()) return found->second;
+        for (std::string_view wanted = type; !wanted.empty();
+             wanted = wanted == "fp4"                        ? "fp8"
+                      : wanted == "bf16" || wanted == "fp16" ? ""
+                                                             : "bf16")
+            if (const auto found = flops_per_second.find(wanted); found != flops_per_second.end())
+                return found->second;
         return std::nullopt;
     }
 };
@@ -54,6 +60,7 @@ struct HardwareSpec {
 /// The one accelerator that a text mentions ("one NVIDIA H100 SXM", a whole document); nothing when
 /// it mentions none or several. At each place the longest known name counts, whatever its case; a
 /// name that goes on with a variant (H100 NVL) is another chip.
-std::optional<HardwareSpec> hardware_in(std::string_view text, const std::vector<HardwareSpec>& known);
+std::optional<HardwareSpec> hardware_in(std::string_view text,
+                                        const std::vector<HardwareSpec>& known);
 
 }  // namespace servetune

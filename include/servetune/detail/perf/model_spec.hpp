@@ -12,9 +12,11 @@ namespace servetune {
 
 /// One checkpoint of a model: what it weighs.
 struct ModelWeights {
-    double bytes = 0;           ///< all of it
-    double per_token = 0;       ///< bytes that one decoded token of one stream reads: active linear layers, norms, router, output head
-    std::string computes_in{};  ///< number type of its matrix products: weight-only quantizations compute in bf16
+    double bytes = 0;  ///< all of it
+    double per_token =
+        0;  ///< bytes that one decoded token of one stream reads: active linear layers, norms, router, output head
+    std::string
+        computes_in{};  ///< number type of its matrix products: weight-only quantizations compute in bf16
 };
 
 /// A model's shape and weights: what bounds its speed. Read from search_spaces/models/*.yaml.
@@ -37,7 +39,7 @@ struct ModelSpec {
     double kv_bytes_per_token_16bit = 0;
     std::int64_t sliding_window = 0;  ///< tokens; 0: none
     std::int64_t sliding_layers = 0;  ///< of the attention layers, those that stop growing there
-    std::string native_type{};        ///< key in `weights` of the checkpoint as published: bf16, fp8
+    std::string native_type{};  ///< key in `weights` of the checkpoint as published: bf16, fp8
     std::map<std::string, ModelWeights, std::less<>> weights{};
     std::string source{};
 };
@@ -56,7 +58,8 @@ struct ServedModel {
 /// last part of the path must be a known stem, alone or followed only by words of versions
 /// (Instruct, 2507) and of quantizations; so a distillation, a fine-tune or another size is
 /// nothing, never a guess.
-std::optional<ServedModel> served_model(std::string_view served_name, const std::vector<ModelSpec>& known);
+std::optional<ServedModel> served_model(std::string_view served_name,
+                                        const std::vector<ModelSpec>& known);
 
 /// What a name was taken for, in a sentence for people: `org/Qwen3-8B-AWQ is Qwen/Qwen3-8B in awq,
 /// by its name`, and whether its bytes are known. Empty where it is the model's own name.

@@ -20,11 +20,13 @@ namespace servetune {
 class SimulatedTraffic {
 public:
     struct Request {
-        std::int64_t input_tokens = 0;  ///< of a later turn: of its own text; what was said before comes on top
+        std::int64_t input_tokens =
+            0;  ///< of a later turn: of its own text; what was said before comes on top
         std::int64_t output_tokens = 0;
         double at_seconds = 0;
         std::optional<std::size_t> follows{};
-        std::vector<std::uint64_t> pieces{};  ///< EngineRequest::pieces, only those that another request shares
+        std::vector<std::uint64_t>
+            pieces{};  ///< EngineRequest::pieces, only those that another request shares
     };
 
     /// From planned requests: pieces are named from their texts or token ids (equal beginnings,
@@ -56,9 +58,11 @@ std::vector<std::uint64_t> prefix_pieces(std::string_view text, double bytes_per
 struct SimulationOptions {
     std::uint64_t seed = 0;  ///< of noise and of which guesses are right
     StepNoise noise{};
-    std::optional<double> dies_after_seconds{};  ///< of load: the engine ends then and what runs fails (LoadDefect)
-    bool hangs = false;                          ///< then it does not end but says nothing more: requests stall
-    double stall_timeout_seconds = 300;          ///< without a byte until the client gives up on a hung engine (LoadOptions)
+    std::optional<double>
+        dies_after_seconds{};  ///< of load: the engine ends then and what runs fails (LoadDefect)
+    bool hangs = false;        ///< then it does not end but says nothing more: requests stall
+    double stall_timeout_seconds =
+        300;  ///< without a byte until the client gives up on a hung engine (LoadOptions)
 
     /// What cannot be in these options, for a person; empty: nothing.
     [[nodiscard]] std::string why_invalid() const {
@@ -95,7 +99,8 @@ struct RolesApart {
     /// Over the link between all their devices: as many pairs of devices at once as the smaller
     /// copy of the model has (tensor x pipeline parallel), for one copy computes a prompt. Throws
     /// UsageError where the link is not known.
-    static RolesApart joined(CostModel prefill, std::int64_t prefill_servers, CostModel decode, std::int64_t decode_servers);
+    static RolesApart joined(CostModel prefill, std::int64_t prefill_servers, CostModel decode,
+                             std::int64_t decode_servers);
 
     /// How long the cache of so many tokens is on its way.
     [[nodiscard]] double seconds_to_move(std::int64_t tokens) const {
@@ -103,7 +108,8 @@ struct RolesApart {
     }
     /// Of all servers together.
     [[nodiscard]] std::int64_t devices() const {
-        return prefill.settings().devices() * prefill_servers + decode.settings().devices() * decode_servers;
+        return prefill.settings().devices() * prefill_servers +
+               decode.settings().devices() * decode_servers;
     }
 };
 
@@ -112,12 +118,14 @@ struct RolesApart {
 /// each streamed event with its cost). Deterministic: same arguments, same records.
 ///
 ///     const SimulatedRun run = simulate(CostModel(target, settings), traffic, {.seed = 1});
-SimulatedRun simulate(const CostModel& cost, const SimulatedTraffic& traffic, const SimulationOptions& options = {});
+SimulatedRun simulate(const CostModel& cost, const SimulatedTraffic& traffic,
+                      const SimulationOptions& options = {});
 
 /// The same through prefill and decode apart: a request goes to the prefill server with the fewest,
 /// its cache to the decode server with the fewest (behind the caches that leave the one and reach
 /// the other already), which computes the prompt's last token and answers. Prompts and prefixes are
 /// counted where they are computed, answers where they are made.
-SimulatedRun simulate(const RolesApart& roles, const SimulatedTraffic& traffic, const SimulationOptions& options = {});
+SimulatedRun simulate(const RolesApart& roles, const SimulatedTraffic& traffic,
+                      const SimulationOptions& options = {});
 
 }  // namespace servetune

@@ -10,9 +10,11 @@ namespace servetune {
 /// How a machine's speed differs from what the traits say: one factor for each part of the cost
 /// model, 1 as shipped.
 struct SpeedFactors {
-    double compute = 1;    ///< of the FLOP/s reached, in products with weights and in attention over prompts
+    double compute =
+        1;  ///< of the FLOP/s reached, in products with weights and in attention over prompts
     double bandwidth = 1;  ///< of the memory bandwidth reached, for weights and for the cache
-    double overhead = 1;   ///< of the host's seconds: a step, a sequence, a launch, a request, a streamed event
+    double overhead =
+        1;  ///< of the host's seconds: a step, a sequence, a launch, a request, a streamed event
 
     /// `compute x 1.9, bandwidth x 1.02, overhead x 0.61`.
     [[nodiscard]] std::string text() const;

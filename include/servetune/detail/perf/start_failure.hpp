@@ -17,7 +17,8 @@ struct StartResult {
     End end = End::serves;
     double seconds = 0;  ///< until it serves or exits
     int exit_code = 0;
-    std::string cause{};             ///< for people: `weights need 27.5 GiB more than ...`; empty where it serves
+    std::string
+        cause{};  ///< for people: `weights need 27.5 GiB more than ...`; empty where it serves
     std::vector<std::string> log{};  ///< lines, as the engine would print them
 };
 
@@ -40,6 +41,7 @@ StartResult start(const CostModel& cost, const Assignment& parameters);
 std::optional<LoadDefect> load_defect(const EngineTraits& traits, const Assignment& parameters);
 
 /// A line of EngineTraits::log with its `{names}` filled in; unknown names stay. Throws nothing.
-std::string filled(std::string line, const std::vector<std::pair<std::string, std::string>>& values);
+std::string filled(std::string line,
+                   const std::vector<std::pair<std::string, std::string>>& values);
 
 }  // namespace servetune

@@ -21,12 +21,15 @@ struct Serving {
     std::string served_name;  ///< what clients ask for: --served-model-name, else `model`
     ServingTarget target{};
     ServingSettings settings{};
-    Assignment parameters{};                  ///< the engine's own, those at their defaults included where a default is known
-    std::vector<std::string> not_modelled{};  ///< parameters set to something else than their default that the cost model does not know
+    Assignment
+        parameters{};  ///< the engine's own, those at their defaults included where a default is known
+    std::vector<std::string>
+        not_modelled{};  ///< parameters set to something else than their default that the cost model does not know
     /// Words that the engine's file does not know, where they are kept (UnknownFlags): what they do
     /// is not known.
     std::vector<std::string> unknown{};
-    StartResult refused{};  ///< `exits` where the engine would refuse: flags that exclude each other, a type this checkpoint is not in
+    StartResult
+        refused{};  ///< `exits` where the engine would refuse: flags that exclude each other, a type this checkpoint is not in
 };
 
 /// What becomes of flags that the engine's file does not know.
@@ -41,14 +44,16 @@ class ServingReader {
 public:
     /// `version`: of the engine; empty: the newest that its file covers. `commands`: reads what
     /// people wrote; null: one that knows the spellings of the engine file only.
-    ServingReader(Engine engine, EngineTraits traits, std::vector<ModelSpec> models, HardwareSpec hardware, const std::string& version = "",
+    ServingReader(Engine engine, EngineTraits traits, std::vector<ModelSpec> models,
+                  HardwareSpec hardware, const std::string& version = "",
                   std::shared_ptr<const CommandReader> commands = nullptr);
 
     /// Reads a command for this engine, rendered by us or written by a person. Flags that the
     /// engine's file lists under `not_about_speed` are passed over. Throws UsageError for a model
     /// whose figures are not known (nearest names) and, unless they are kept, for words that are no
     /// flags of this engine (nearest first) and values outside their domains.
-    [[nodiscard]] Serving read(const Command& command, UnknownFlags unknown = UnknownFlags::refused) const;
+    [[nodiscard]] Serving read(const Command& command,
+                               UnknownFlags unknown = UnknownFlags::refused) const;
 
     [[nodiscard]] const Engine& engine() const { return engine_; }
     [[nodiscard]] const HardwareSpec& hardware() const { return hardware_; }

@@ -31,7 +31,9 @@ enum class FailureModel {
 
 /// As they are written in YAML.
 inline constexpr std::array<std::pair<FailureModel, std::string_view>, 3> failure_models{
-    {{FailureModel::penalty, "penalty"}, {FailureModel::classifier, "classifier"}, {FailureModel::hybrid, "hybrid"}}};
+    {{FailureModel::penalty, "penalty"},
+     {FailureModel::classifier, "classifier"},
+     {FailureModel::hybrid, "hybrid"}}};
 
 struct LearningOptions {
     /// Over five tasks with failures and noise of 1 and 10 % the classifier's regret at 40 trials
@@ -48,10 +50,13 @@ struct LearningOptions {
 };
 
 struct CandidateOptions {
-    std::size_t max_listed = 1'000'000;  ///< 24 MB and half a second for each listing of twelve parameters
-    std::size_t max_believed = 20'000;   ///< where beliefs are asked for: a cost model takes some 50 us for each
-    std::size_t kept_at_most = 20'000;   ///< with their levels: finding one anew is slow under rows that are listed one by one
-    std::size_t sample = 20'000;         ///< of what cannot be listed
+    std::size_t max_listed =
+        1'000'000;  ///< 24 MB and half a second for each listing of twelve parameters
+    std::size_t max_believed =
+        20'000;  ///< where beliefs are asked for: a cost model takes some 50 us for each
+    std::size_t kept_at_most =
+        20'000;  ///< with their levels: finding one anew is slow under rows that are listed one by one
+    std::size_t sample = 20'000;  ///< of what cannot be listed
 };
 
 struct BayesianOptions {
@@ -66,14 +71,17 @@ struct BayesianOptions {
     /// 3.9 instead of 5.2 %; with a chance of 0.5 nothing changed, with 0.8 regret grew.
     double careful_chance = 0.7;
     double failing_share = 0.125;
-    std::size_t enough_numbers = 5;  ///< a model of what works needs both kinds before it may take risks
-    bool per_second = false;         ///< the largest gain a second of trials, not a trial
+    std::size_t enough_numbers =
+        5;                    ///< a model of what works needs both kinds before it may take risks
+    bool per_second = false;  ///< the largest gain a second of trials, not a trial
     /// How long the result will serve on a machine like this one: the search ends once a trial is
     /// expected to gain less of it than the trial takes. Nothing: it ends with its budget. One goal
     /// only.
     std::optional<double> serves_seconds{};
-    bool own_defaults = true;        ///< the start tries each engine at its own defaults first (start_design.hpp)
-    std::size_t explore_every = 12;  ///< one ask in so many learns where the model knows least; 0: never
+    bool own_defaults =
+        true;  ///< the start tries each engine at its own defaults first (start_design.hpp)
+    std::size_t explore_every =
+        12;  ///< one ask in so many learns where the model knows least; 0: never
     /// Once so many new configurations in a row gained less than `Decision::min_gain`, every other
     /// one is far from all that was tried; 0: never. One goal only: with several, nearly every
     /// trial gains a little in one of them.

@@ -22,7 +22,8 @@ struct EffectsFloor {
 
     static EffectsFloor of(const SearchSpace& space, const Standings& standings) {
         EffectsFloor result;
-        for (const Standing& standing : standings.all()) result.measured += standing.measured() == 0 ? 0 : 1;
+        for (const Standing& standing : standings.all())
+            result.measured += standing.measured() == 0 ? 0 : 1;
         for (const Parameter& parameter : space.parameters())
             result.varied += parameter.continuous() || parameter.level_count() > 1 ? 1 : 0;
         return result;

@@ -20,7 +20,8 @@ namespace servetune {
 
 /// What is believed of a configuration before it is measured.
 struct PriorBelief {
-    std::optional<double> log_value{};  ///< ln of the objective, right up to a factor; nothing: not known
+    std::optional<double>
+        log_value{};  ///< ln of the objective, right up to a factor; nothing: not known
     /// How surely it gives a number at all, in standard deviations: a memory model's margin over
     /// its error, say; -3 to 3. Nothing: not known.
     std::optional<double> margin{};
@@ -31,7 +32,8 @@ struct PriorBelief {
 /// A configuration of this study that was good elsewhere.
 struct Winner {
     Configuration configuration{};
-    std::string why{};  ///< `the best of the table t.csv, but for attention_backend = fa3, which this study cannot have`
+    std::string
+        why{};  ///< `the best of the table t.csv, but for attention_backend = fa3, which this study cannot have`
 
     friend bool operator==(const Winner&, const Winner&) = default;
 };
@@ -53,8 +55,8 @@ public:
     }
     /// The same knowledge, corrected by what a study has measured: a pure function of the history.
     /// Null: it stays as it is.
-    [[nodiscard]] virtual std::shared_ptr<const PriorMean> fitted_to(std::span<const Trial> /*history*/,
-                                                                     const Decision& /*decision*/) const {
+    [[nodiscard]] virtual std::shared_ptr<const PriorMean> fitted_to(
+        std::span<const Trial> /*history*/, const Decision& /*decision*/) const {
         return nullptr;
     }
 };
@@ -64,13 +66,15 @@ class Beliefs {
 public:
     Beliefs() = default;
     /// `recipes`: what others run, of which no figure is known; the best first.
-    explicit Beliefs(std::vector<std::shared_ptr<const PriorMean>> sources, std::vector<Winner> recipes = {})
+    explicit Beliefs(std::vector<std::shared_ptr<const PriorMean>> sources,
+                     std::vector<Winner> recipes = {})
         : sources_(std::move(sources)), recipes_(std::move(recipes)) {}
 
     [[nodiscard]] std::size_t size() const { return sources_.size(); }
     [[nodiscard]] const PriorMean& operator[](std::size_t i) const { return *sources_[i]; }
     /// Each corrected by what was measured, where it can be.
-    [[nodiscard]] Beliefs fitted_to(std::span<const Trial> history, const Decision& decision) const {
+    [[nodiscard]] Beliefs fitted_to(std::span<const Trial> history,
+                                    const Decision& decision) const {
         Beliefs result;
         result.recipes_ = recipes_;
         for (const auto& source : sources_) {
@@ -95,9 +99,11 @@ public:
         const auto add_first_of = [&](std::span<const Winner> candidates) {
             for (const Winner& winner : candidates) {
                 if (!space.feasible(winner.configuration)) continue;
-                const bool known = winner.configuration == usual || std::any_of(result.begin(), result.end(), [&](const Winner& other) {
-                                       return other.configuration == winner.configuration;
-                                   });
+                const bool known =
+                    winner.configuration == usual ||
+                    std::any_of(result.begin(), result.end(), [&](const Winner& other) {
+                        return other.configuration == winner.configuration;
+                    });
                 if (!known) result.push_back(winner);
                 break;
             }

@@ -32,22 +32,29 @@ public:
     /// Of constraint `which`, decided in the order `sequence` of parameters. Nothing unless it is
     /// an `Allow` of parameters that all have levels: a real parameter stays undecided while the
     /// rest is decided.
-    static std::optional<AllowedRows> of(const SearchSpace& space, std::size_t which, const std::vector<std::size_t>& sequence);
+    static std::optional<AllowedRows> of(const SearchSpace& space, std::size_t which,
+                                         const std::vector<std::size_t>& sequence);
 
     /// Before the first column is decided and after each of them the rows that are left: all.
-    [[nodiscard]] std::vector<Range> nothing_decided() const { return std::vector<Range>(parameters_.size() + 1, {0, rows_.size()}); }
+    [[nodiscard]] std::vector<Range> nothing_decided() const {
+        return std::vector<Range>(parameters_.size() + 1, {0, rows_.size()});
+    }
     /// Which column a parameter (index) is; it must be one of the constraint's.
     [[nodiscard]] std::size_t column_of(std::size_t parameter) const {
-        return static_cast<std::size_t>(std::find(parameters_.begin(), parameters_.end(), parameter) - parameters_.begin());
+        return static_cast<std::size_t>(
+            std::find(parameters_.begin(), parameters_.end(), parameter) - parameters_.begin());
     }
     /// Of a range whose rows agree in all columns before this one: those that have this level
     /// there.
     [[nodiscard]] Range narrowed(Range range, std::size_t column, std::uint32_t level) const {
         const auto begin = rows_.begin() + static_cast<std::ptrdiff_t>(range.from);
         const auto end = rows_.begin() + static_cast<std::ptrdiff_t>(range.to);
-        const auto from = std::partition_point(begin, end, [&](const Row& row) { return row[column] < level; });
-        const auto to = std::partition_point(from, end, [&](const Row& row) { return row[column] == level; });
-        return {static_cast<std::size_t>(from - rows_.begin()), static_cast<std::size_t>(to - rows_.begin())};
+        const auto from =
+            std::partition_point(begin, end, [&](const Row& row) { return row[column] < level; });
+        const auto to =
+            std::partition_point(from, end, [&](const Row& row) { return row[column] == level; });
+        return {static_cast<std::size_t>(from - rows_.begin()),
+                static_cast<std::size_t>(to - rows_.begin())};
     }
 
 private:
@@ -57,7 +64,8 @@ private:
     std::vector<Row> rows_{};
 };
 
-inline std::optional<AllowedRows> AllowedRows::of(const SearchSpace& space, std::size_t which, const std::vector<std::size_t>& sequence) {
+inline std::optional<AllowedRows> AllowedRows::of(const SearchSpace& space, std::size_t which,
+                                                  const std::vector<std::size_t>& sequence) {
     const auto* allow = std::get_if<Allow>(&space.constraints()[which]);
     if (allow == nullptr) return std::nullopt;
     const std::vector<std::size_t>& scope = space.scope(which);
@@ -70,7 +78,8 @@ inline std::optional<AllowedRows> AllowedRows::of(const SearchSpace& space, std:
         result.parameters_.push_back(parameter);
         cells.push_back(static_cast<std::size_t>(found - scope.begin()));
     }
-    std::vector<std::map<std::optional<Value>, std::optional<std::uint32_t>>> known(cells.size());  // each value is looked up once
+    std::vector<std::map<std::optional<Value>, std::optional<std::uint32_t>>> known(
+        cells.size());  // each value is looked up once
     for (const Allow::Row& written : allow->rows) {
         Row row;
         for (std::size_t k = 0; k < cells.size(); ++k) {

@@ -23,17 +23,21 @@ namespace servetune {
 struct DecisionOrder {
     explicit DecisionOrder(const SearchSpace& space);
 
-    std::vector<std::size_t> sequence;                       ///< parameters (indices), parents before children
-    std::vector<std::vector<std::size_t>> constraints_of;    ///< by parameter: the constraints that speak of it
-    std::vector<std::vector<std::size_t>> open_constraints;  ///< by depth: open before deciding sequence[depth]
-    std::vector<std::vector<std::size_t>> open_children;     ///< by depth: undecided, with a decided parent
-    std::vector<bool> is_free;                               ///< by depth: no rule looks at the parameter decided there
+    std::vector<std::size_t> sequence;  ///< parameters (indices), parents before children
+    std::vector<std::vector<std::size_t>>
+        constraints_of;  ///< by parameter: the constraints that speak of it
+    std::vector<std::vector<std::size_t>>
+        open_constraints;  ///< by depth: open before deciding sequence[depth]
+    std::vector<std::vector<std::size_t>>
+        open_children;          ///< by depth: undecided, with a decided parent
+    std::vector<bool> is_free;  ///< by depth: no rule looks at the parameter decided there
 };
 
 inline DecisionOrder::DecisionOrder(const SearchSpace& space) {
     const std::size_t n = space.parameters().size();
     constraints_of.resize(n);
-    std::vector<std::vector<std::size_t>> rules;  // parameters of each: constraints first, then conditions
+    std::vector<std::vector<std::size_t>>
+        rules;  // parameters of each: constraints first, then conditions
     for (std::size_t which = 0; which < space.constraints().size(); ++which) {
         rules.push_back(space.scope(which));
         for (const std::size_t i : space.scope(which)) constraints_of[i].push_back(which);
@@ -52,7 +56,8 @@ inline DecisionOrder::DecisionOrder(const SearchSpace& space) {
     }
     std::vector<bool> decided(n, false);
     const auto is_open = [&](const std::vector<std::size_t>& rule) {
-        const auto done = std::count_if(rule.begin(), rule.end(), [&](std::size_t i) { return decided[i]; });
+        const auto done =
+            std::count_if(rule.begin(), rule.end(), [&](std::size_t i) { return decided[i]; });
         return done > 0 && done < static_cast<std::ptrdiff_t>(rule.size());
     };
     const auto record_open = [&] {
@@ -68,9 +73,11 @@ inline DecisionOrder::DecisionOrder(const SearchSpace& space) {
     for (std::size_t r = 0; r < rules.size(); ++r)
         for (const std::size_t i : rules[r]) rules_of[i].push_back(r);
     const auto waits = [&](std::size_t i) {
-        return has_runs(space.parameters()[i]) && std::any_of(rules_of[i].begin(), rules_of[i].end(), [&](std::size_t r) {
+        return has_runs(space.parameters()[i]) &&
+               std::any_of(rules_of[i].begin(), rules_of[i].end(), [&](std::size_t r) {
                    return std::any_of(rules[r].begin(), rules[r].end(), [&](std::size_t other) {
-                       return !decided[other] && !has_runs(space.parameters()[other]) && r < space.constraints().size();
+                       return !decided[other] && !has_runs(space.parameters()[other]) &&
+                              r < space.constraints().size();
                    });
                });
     };
@@ -82,7 +89,8 @@ inline DecisionOrder::DecisionOrder(const SearchSpace& space) {
         for (const std::size_t i : space.parents_first()) {
             if (decided[i]) continue;
             const auto& conditions = space.parameters()[i].active_when;
-            if (!std::all_of(conditions.begin(), conditions.end(), [&](const Condition& c) { return decided[space.index_of(c.parent)]; }))
+            if (!std::all_of(conditions.begin(), conditions.end(),
+                             [&](const Condition& c) { return decided[space.index_of(c.parent)]; }))
                 continue;
             // Only the rules of i change: count how many it opens less how many it closes.
             std::ptrdiff_t change = 0;

@@ -47,7 +47,9 @@ public:
 
     /// Its value, where it is one literal.
     [[nodiscard]] std::optional<bool> constant() const {
-        const bool* value = nodes_[root_].kind == Kind::literal ? std::get_if<bool>(&nodes_[root_].literal) : nullptr;
+        const bool* value = nodes_[root_].kind == Kind::literal
+                                ? std::get_if<bool>(&nodes_[root_].literal)
+                                : nullptr;
         return value != nullptr ? std::optional<bool>(*value) : std::nullopt;
     }
 
@@ -59,10 +61,12 @@ public:
         while (!parts.empty()) {
             const Node& node = nodes_[parts.back()];
             parts.pop_back();
-            if (node.kind == Kind::logical_or) parts.insert(parts.end(), node.operands.begin(), node.operands.end());
+            if (node.kind == Kind::logical_or)
+                parts.insert(parts.end(), node.operands.begin(), node.operands.end());
             if (node.kind != Kind::equal) continue;
             const Node &left = nodes_[node.operands.front()], &right = nodes_[node.operands.back()];
-            if (left.kind == Kind::name && right.kind == Kind::name) found.emplace_back(names_[left.index], names_[right.index]);
+            if (left.kind == Kind::name && right.kind == Kind::name)
+                found.emplace_back(names_[left.index], names_[right.index]);
         }
         return found.size() == 1 ? std::optional(found.front()) : std::nullopt;
     }
@@ -71,12 +75,14 @@ public:
     [[nodiscard]] std::vector<std::pair<std::string, Value>> values_compared() const {
         std::vector<std::pair<std::string, Value>> found;
         for (const Node& node : nodes_) {
-            if (node.kind != Kind::equal && node.kind != Kind::not_equal && node.kind != Kind::in) continue;
+            if (node.kind != Kind::equal && node.kind != Kind::not_equal && node.kind != Kind::in)
+                continue;
             for (std::size_t i = 1; i < node.operands.size(); ++i) {
                 const Node* named = &nodes_[node.operands.front()];
                 const Node* other = &nodes_[node.operands[i]];
                 if (named->kind == Kind::literal) std::swap(named, other);
-                if (named->kind == Kind::name && other->kind == Kind::literal && !is_unset(other->literal))
+                if (named->kind == Kind::name && other->kind == Kind::literal &&
+                    !is_unset(other->literal))
                     found.emplace_back(names_[named->index], other->literal);
             }
         }
@@ -121,8 +127,9 @@ public:
     /// perhaps twice. Looks at intervals, not at each number, unless the rule does more than
     /// compare; returns at how many.
     template <class StateOf, class NumberAt>
-    std::size_t append_changes(std::size_t name, const StateOf& state_of, std::uint32_t first, std::uint32_t last,
-                               const NumberAt& number_at, std::vector<std::uint32_t>& changes) const;
+    std::size_t append_changes(std::size_t name, const StateOf& state_of, std::uint32_t first,
+                               std::uint32_t last, const NumberAt& number_at,
+                               std::vector<std::uint32_t>& changes) const;
 
 private:
     enum class Kind {
@@ -163,10 +170,12 @@ private:
     template <class StateOf>
     [[nodiscard]] bool all_decided(std::size_t at, const StateOf& state_of) const;
     template <class StateOf>
-    void append_state(std::size_t at, const StateOf& state_of, std::vector<std::uint32_t>& words) const;
+    void append_state(std::size_t at, const StateOf& state_of,
+                      std::vector<std::uint32_t>& words) const;
     [[nodiscard]] Possible combined(Kind kind, const Possible& left, const Possible& right) const;
     template <class StateOf>
-    [[nodiscard]] Possible possible(std::size_t at, const StateOf& state_of, std::size_t name, double low, double high) const;
+    [[nodiscard]] Possible possible(std::size_t at, const StateOf& state_of, std::size_t name,
+                                    double low, double high) const;
     [[nodiscard]] bool mentions(std::size_t at, std::size_t name) const;
     struct Folded {
         bool fixed = false;            ///< whatever the names become
@@ -176,7 +185,8 @@ private:
     std::size_t without_constants(std::size_t at, bool unknown_passes_as, Expression& into) const;
     std::size_t copied(std::size_t at, Expression& into) const;
     [[noreturn]] void mismatch(std::string_view wanted, const Value& got) const {
-        throw SpaceError("'" + text_ + "': " + std::string(wanted) + " wanted, got '" + text_of(got) + "'");
+        throw SpaceError("'" + text_ + "': " + std::string(wanted) + " wanted, got '" +
+                         text_of(got) + "'");
     }
 
     std::string text_;
@@ -198,7 +208,8 @@ inline double Expression::number(const Value& value) const {
     mismatch("a number", value);
 }
 
-inline std::optional<bool> Expression::compared(Kind kind, const Value& left, const Value& right) const {
+inline std::optional<bool> Expression::compared(Kind kind, const Value& left,
+                                                const Value& right) const {
     if (kind == Kind::equal || kind == Kind::not_equal) {
         const auto a = number_of(left);
         const auto b = number_of(right);
@@ -220,7 +231,8 @@ std::optional<Value> Expression::value_at(std::size_t at, const Lookup& value_of
     const Node& node = nodes_[at];
     const auto operand = [&](std::size_t i) { return value_at(node.operands[i], value_of_name); };
     switch (node.kind) {
-        case Kind::literal: return is_unset(node.literal) ? std::nullopt : std::optional<Value>(node.literal);
+        case Kind::literal:
+            return is_unset(node.literal) ? std::nullopt : std::optional<Value>(node.literal);
         case Kind::name: {
             const Value* value = value_of_name(node.index);
             return value != nullptr ? std::optional<Value>(*value) : std::nullopt;
@@ -268,11 +280,13 @@ std::optional<Value> Expression::value_at(std::size_t at, const Lookup& value_of
 }
 
 inline std::string Expression::spelled(std::size_t at) const {
-    static constexpr std::string_view symbols[] = {
-        "", "", "-", "+", "-", "*", "/", "%", "==", "!=", "<", "<=", ">", ">=", "in", "not", "and", "or"};
+    static constexpr std::string_view symbols[] = {"",  "",   "-",  "+",   "-",   "*",
+                                                   "/", "%",  "==", "!=",  "<",   "<=",
+                                                   ">", ">=", "in", "not", "and", "or"};
     const Node& node = nodes_[at];
     const auto operand = [&](std::size_t i) {
-        const bool leaf = nodes_[node.operands[i]].operands.empty();  // everything else is put in parentheses
+        const bool leaf =
+            nodes_[node.operands[i]].operands.empty();  // everything else is put in parentheses
         return leaf ? spelled(node.operands[i]) : "(" + spelled(node.operands[i]) + ")";
     };
     const std::string symbol(symbols[static_cast<std::size_t>(node.kind)]);
@@ -289,7 +303,8 @@ inline std::string Expression::spelled(std::size_t at) const {
         case Kind::logical_not: return "not " + operand(0);
         case Kind::in: {
             std::string list;
-            for (std::size_t i = 1; i < node.operands.size(); ++i) list.append(i == 1 ? "" : ", ").append(operand(i));
+            for (std::size_t i = 1; i < node.operands.size(); ++i)
+                list.append(i == 1 ? "" : ", ").append(operand(i));
             return operand(0) + " in [" + list + "]";
         }
         default: return operand(0) + " " + symbol + " " + operand(1);

@@ -16,13 +16,17 @@ namespace servetune {
 /// Recursive descent over the grammar above; one object reads one text.
 class ExpressionParser {
 public:
-    explicit ExpressionParser(std::string_view text) : text_(text) { result_.text_ = std::string(text); }
+    explicit ExpressionParser(std::string_view text) : text_(text) {
+        result_.text_ = std::string(text);
+    }
 
     Expression parse() {
         if (text_.size() > longest)
-            throw ParseError("an expression has at most " + std::to_string(longest) + " characters, got " + std::to_string(text_.size()));
+            throw ParseError("an expression has at most " + std::to_string(longest) +
+                             " characters, got " + std::to_string(text_.size()));
         // A message that quotes it would end there.
-        if (text_.find('\0') != std::string_view::npos) throw ParseError("an expression has no zero bytes");
+        if (text_.find('\0') != std::string_view::npos)
+            throw ParseError("an expression has no zero bytes");
         result_.root_ = disjunction();
         skip_space();
         if (at_ < text_.size()) fail("an operator or the end");
@@ -56,9 +60,9 @@ private:
             if (!word("in")) fail("'in' after 'not'");
             return node(Kind::logical_not, {membership(left)});
         }
-        static constexpr std::pair<std::string_view, Kind> operators[] = {{"==", Kind::equal},      {"!=", Kind::not_equal},
-                                                                          {"<=", Kind::less_equal}, {">=", Kind::greater_equal},
-                                                                          {"<", Kind::less},        {">", Kind::greater}};
+        static constexpr std::pair<std::string_view, Kind> operators[] = {
+            {"==", Kind::equal},         {"!=", Kind::not_equal}, {"<=", Kind::less_equal},
+            {">=", Kind::greater_equal}, {"<", Kind::less},       {">", Kind::greater}};
         for (const auto& [symbol, kind] : operators)
             if (symbol_is(symbol)) return node(kind, {left, sum()});
         return left;
@@ -114,8 +118,10 @@ private:
     }
     std::size_t numeral() {
         std::size_t end = at_;
-        while (end < text_.size() && (digit(text_[end]) || text_[end] == '.' || text_[end] == 'e' || text_[end] == 'E' ||
-                                      ((text_[end] == '-' || text_[end] == '+') && (text_[end - 1] == 'e' || text_[end - 1] == 'E'))))
+        while (end < text_.size() &&
+               (digit(text_[end]) || text_[end] == '.' || text_[end] == 'e' || text_[end] == 'E' ||
+                ((text_[end] == '-' || text_[end] == '+') &&
+                 (text_[end - 1] == 'e' || text_[end - 1] == 'E'))))
             ++end;
         const auto value = real_of(text_.substr(at_, end - at_));
         if (!value) fail("a number");
@@ -124,7 +130,9 @@ private:
     }
     std::size_t name() {
         const std::size_t start = at_;
-        while (at_ < text_.size() && (starts_name(text_[at_]) || digit(text_[at_]) || text_[at_] == '.')) ++at_;
+        while (at_ < text_.size() &&
+               (starts_name(text_[at_]) || digit(text_[at_]) || text_[at_] == '.'))
+            ++at_;
         const std::string text(text_.substr(start, at_ - start));
         if (text == "true" || text == "false") return literal(text == "true");
         if (text == "and" || text == "or" || text == "not" || text == "in") {
@@ -150,7 +158,8 @@ private:
     }
 
     void skip_space() {
-        while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_])) != 0) ++at_;
+        while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_])) != 0)
+            ++at_;
     }
     bool symbol_is(std::string_view symbol) {
         skip_space();
@@ -162,22 +171,28 @@ private:
         skip_space();
         const std::size_t end = at_ + wanted.size();
         if (text_.substr(at_, wanted.size()) != wanted) return false;
-        if (end < text_.size() && (starts_name(text_[end]) || digit(text_[end]) || text_[end] == '.')) return false;
+        if (end < text_.size() &&
+            (starts_name(text_[end]) || digit(text_[end]) || text_[end] == '.'))
+            return false;
         at_ = end;
         return true;
     }
     static bool digit(char c) { return c >= '0' && c <= '9'; }
-    static bool starts_name(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+    static bool starts_name(char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+    }
 
     [[noreturn]] void fail(std::string_view wanted) const {
-        const std::string got = at_ < text_.size() ? "'" + std::string(text_.substr(at_, 12)) + "'" : "the end";
-        throw ParseError("'" + std::string(text_) + "': column " + std::to_string(at_ + 1) + ": " + std::string(wanted) + " wanted, got " +
-                         got);
+        const std::string got =
+            at_ < text_.size() ? "'" + std::string(text_.substr(at_, 12)) + "'" : "the end";
+        throw ParseError("'" + std::string(text_) + "': column " + std::to_string(at_ + 1) + ": " +
+                         std::string(wanted) + " wanted, got " + got);
     }
 
     struct Depth {
         explicit Depth(ExpressionParser& parser) : parser_(parser) {
-            if (++parser_.depth_ > deepest) parser_.fail("at most " + std::to_string(deepest) + " nested terms");
+            if (++parser_.depth_ > deepest)
+                parser_.fail("at most " + std::to_string(deepest) + " nested terms");
         }
         ~Depth() { --parser_.depth_; }
         Depth(const Depth&) = delete;

@@ -27,7 +27,9 @@ struct Expression::Possible {
     double low = 0;
     double high = 0;  ///< of `numbers`, in [low, high]; infinite ends: they may be none (0/0)
 
-    static Possible of(std::optional<Value> value) { return value ? Possible{Kind::value, std::move(*value)} : Possible{}; }
+    static Possible of(std::optional<Value> value) {
+        return value ? Possible{Kind::value, std::move(*value)} : Possible{};
+    }
     static Possible between(double low, double high) {
         constexpr double any = std::numeric_limits<double>::infinity();
         if (!std::isfinite(low) || !std::isfinite(high)) return {Kind::numbers, {}, -any, any};
@@ -45,7 +47,8 @@ template <class StateOf>
 bool Expression::all_decided(std::size_t at, const StateOf& state_of) const {
     const Node& node = nodes_[at];
     if (node.kind == Kind::name) return state_of(node.index).decided;
-    return std::all_of(node.operands.begin(), node.operands.end(), [&](std::size_t operand) { return all_decided(operand, state_of); });
+    return std::all_of(node.operands.begin(), node.operands.end(),
+                       [&](std::size_t operand) { return all_decided(operand, state_of); });
 }
 
 template <class StateOf>
@@ -54,11 +57,13 @@ void Expression::append_state(const StateOf& state_of, std::vector<std::uint32_t
 }
 
 template <class StateOf>
-void Expression::append_state(std::size_t at, const StateOf& state_of, std::vector<std::uint32_t>& words) const {
+void Expression::append_state(std::size_t at, const StateOf& state_of,
+                              std::vector<std::uint32_t>& words) const {
     enum Word : std::uint32_t { open, unknown, truth, lie, number_word, text_word };
     const Node& node = nodes_[at];
     if (node.kind == Kind::literal) return;
-    const std::optional<Value> value = value_at(at, [&](std::size_t i) { return state_of(i).value; });
+    const std::optional<Value> value =
+        value_at(at, [&](std::size_t i) { return state_of(i).value; });
     if (!value) {
         if (all_decided(at, state_of)) return words.push_back(unknown);
         words.push_back(open);
@@ -68,7 +73,8 @@ void Expression::append_state(std::size_t at, const StateOf& state_of, std::vect
     if (const auto* is = std::get_if<bool>(&*value)) return words.push_back(*is ? truth : lie);
     if (const auto found = number_of(*value)) {
         const auto bits = std::bit_cast<std::uint64_t>(*found);
-        words.insert(words.end(), {number_word, static_cast<std::uint32_t>(bits), static_cast<std::uint32_t>(bits >> 32U)});
+        words.insert(words.end(), {number_word, static_cast<std::uint32_t>(bits),
+                                   static_cast<std::uint32_t>(bits >> 32U)});
         return;
     }
     const std::string text = text_of(*value);
@@ -82,35 +88,46 @@ void Expression::append_state(std::size_t at, const StateOf& state_of, std::vect
 inline bool Expression::mentions(std::size_t at, std::size_t name) const {
     const Node& node = nodes_[at];
     if (node.kind == Kind::name) return node.index == name;
-    return std::any_of(node.operands.begin(), node.operands.end(), [&](std::size_t operand) { return mentions(operand, name); });
+    return std::any_of(node.operands.begin(), node.operands.end(),
+                       [&](std::size_t operand) { return mentions(operand, name); });
 }
 
 /// Of two numbers, at least one of them an interval.
-inline Expression::Possible Expression::combined(Kind kind, const Possible& left, const Possible& right) const {
+inline Expression::Possible Expression::combined(Kind kind, const Possible& left,
+                                                 const Possible& right) const {
     constexpr double any = std::numeric_limits<double>::infinity();
     const auto ends = [&](const Possible& side) {
-        return side.kind == Possible::Kind::numbers ? std::array{side.low, side.high} : std::array{number(side.value), number(side.value)};
+        return side.kind == Possible::Kind::numbers
+                   ? std::array{side.low, side.high}
+                   : std::array{number(side.value), number(side.value)};
     };
     const bool equality = kind == Kind::equal || kind == Kind::not_equal;
     if (equality)  // what is no number is different
         for (const Possible* side : {&left, &right})
-            if (side->kind == Possible::Kind::value && !number_of(side->value)) return Possible::of(kind == Kind::not_equal);
+            if (side->kind == Possible::Kind::value && !number_of(side->value))
+                return Possible::of(kind == Kind::not_equal);
     const auto [a, b] = ends(left);
     const auto [c, d] = ends(right);
-    const auto surely = [&](bool yes, bool no) { return yes ? Possible::of(true) : no ? Possible::of(false) : Possible::either(); };
+    const auto surely = [&](bool yes, bool no) {
+        return yes ? Possible::of(true) : no ? Possible::of(false) : Possible::either();
+    };
     // Rounding keeps the order of numbers, so the ends of an interval are those of the results.
     switch (kind) {
         case Kind::add: return Possible::between(a + c, b + d);
         case Kind::subtract: return Possible::between(a - d, b - c);
-        case Kind::multiply: return Possible::between(std::min({a * c, a * d, b * c, b * d}), std::max({a * c, a * d, b * c, b * d}));
+        case Kind::multiply:
+            return Possible::between(std::min({a * c, a * d, b * c, b * d}),
+                                     std::max({a * c, a * d, b * c, b * d}));
         case Kind::divide:
             if (c <= 0 && d >= 0) return Possible::between(any, any);
-            return Possible::between(std::min({a / c, a / d, b / c, b / d}), std::max({a / c, a / d, b / c, b / d}));
+            return Possible::between(std::min({a / c, a / d, b / c, b / d}),
+                                     std::max({a / c, a / d, b / c, b / d}));
         case Kind::modulo: {
             const double widest = std::max(std::abs(c), std::abs(d));
             if (c == d && c > 0 && a >= 0 && std::floor(a / c) == std::floor(b / c) && b < 0x1p53)
                 return Possible::between(std::fmod(a, c), std::fmod(b, c));
-            return c <= 0 && d >= 0 ? Possible::between(any, any) : Possible::between(-widest, widest);
+            return c <= 0 && d >= 0 ? Possible::between(any, any)
+                                    : Possible::between(-widest, widest);
         }
         default: break;
     }
@@ -127,10 +144,14 @@ inline Expression::Possible Expression::combined(Kind kind, const Possible& left
 
 /// As `value_at`, while `name` is any number of [low, high].
 template <class StateOf>
-Expression::Possible Expression::possible(std::size_t at, const StateOf& state_of, std::size_t name, double low, double high) const {
+Expression::Possible Expression::possible(std::size_t at, const StateOf& state_of, std::size_t name,
+                                          double low, double high) const {
     const Node& node = nodes_[at];
-    if (!mentions(at, name)) return Possible::of(value_at(at, [&](std::size_t i) { return state_of(i).value; }));
-    const auto operand = [&](std::size_t i) { return possible(node.operands[i], state_of, name, low, high); };
+    if (!mentions(at, name))
+        return Possible::of(value_at(at, [&](std::size_t i) { return state_of(i).value; }));
+    const auto operand = [&](std::size_t i) {
+        return possible(node.operands[i], state_of, name, low, high);
+    };
     const auto open = [](const Possible& side) { return !side.certain(); };
     switch (node.kind) {
         case Kind::name: return Possible::between(low, high);
@@ -149,7 +170,8 @@ Expression::Possible Expression::possible(std::size_t at, const StateOf& state_o
             const Possible left = operand(0);
             if (left.kind == Possible::Kind::value && boolean(left.value) == decisive) return left;
             const Possible right = operand(1);
-            if (right.kind == Possible::Kind::value && boolean(right.value) == decisive) return right;
+            if (right.kind == Possible::Kind::value && boolean(right.value) == decisive)
+                return right;
             if (open(left) || open(right)) return Possible::either();
             return left.kind == Possible::Kind::value ? right : left;
         }
@@ -163,8 +185,10 @@ Expression::Possible Expression::possible(std::size_t at, const StateOf& state_o
                     if (!open(result)) result = right;
                     continue;
                 }
-                const Possible same = open(left) || open(right) ? combined(Kind::equal, left, right)
-                                                                : Possible::of(compared(Kind::equal, left.value, right.value) == true);
+                const Possible same =
+                    open(left) || open(right)
+                        ? combined(Kind::equal, left, right)
+                        : Possible::of(compared(Kind::equal, left.value, right.value) == true);
                 if (open(same)) result = same;
                 else if (boolean(same.value)) return same;
             }
@@ -179,10 +203,14 @@ Expression::Possible Expression::possible(std::size_t at, const StateOf& state_o
 }
 
 template <class StateOf, class NumberAt>
-std::size_t Expression::append_changes(std::size_t name, const StateOf& state_of, std::uint32_t first, std::uint32_t last,
-                                       const NumberAt& number_at, std::vector<std::uint32_t>& changes) const {
+std::size_t Expression::append_changes(std::size_t name, const StateOf& state_of,
+                                       std::uint32_t first, std::uint32_t last,
+                                       const NumberAt& number_at,
+                                       std::vector<std::uint32_t>& changes) const {
     std::size_t looked_at = 0;
-    const auto others_decided = [&](std::size_t i) { return NameState{i == name || state_of(i).decided}; };
+    const auto others_decided = [&](std::size_t i) {
+        return NameState{i == name || state_of(i).decided};
+    };
     // Halves intervals until each has one answer; those of the left half come first.
     const auto halve = [&](std::size_t part) {
         std::optional<Possible> before;
@@ -194,7 +222,8 @@ std::size_t Expression::append_changes(std::size_t name, const StateOf& state_of
             Possible answer;
             if (from == to) {
                 const Value value = number_at(from);
-                answer = Possible::of(value_at(part, [&](std::size_t i) { return i == name ? &value : state_of(i).value; }));
+                answer = Possible::of(value_at(
+                    part, [&](std::size_t i) { return i == name ? &value : state_of(i).value; }));
             } else {
                 const Value low = number_at(from);
                 const Value high = number_at(to);
@@ -210,10 +239,12 @@ std::size_t Expression::append_changes(std::size_t name, const StateOf& state_of
             before = answer;
         }
     };
-    const auto look = [this, name, first, last, &others_decided, &halve, &changes](const auto& self, std::size_t at) -> void {
+    const auto look = [this, name, first, last, &others_decided, &halve, &changes](
+                          const auto& self, std::size_t at) -> void {
         if (!mentions(at, name)) return;
         const Node& node = nodes_[at];
-        const bool logical = node.kind == Kind::logical_and || node.kind == Kind::logical_or || node.kind == Kind::logical_not;
+        const bool logical = node.kind == Kind::logical_and || node.kind == Kind::logical_or ||
+                             node.kind == Kind::logical_not;
         const bool compares = logical || node.kind >= Kind::equal;
         if (compares && all_decided(at, others_decided)) return halve(at);
         if (logical)

@@ -46,10 +46,14 @@ public:
     /// contradict each other, or when the constraints tie so many parameters together that more
     /// than `most_states` states would have to be remembered (about 200 bytes each), or four times
     /// as many branches looked at.
-    explicit FeasibleSet(const SearchSpace& space, std::size_t most_states = 2'000'000) : FeasibleSet(space, most_states, MayBeEmpty{}) {
+    explicit FeasibleSet(const SearchSpace& space, std::size_t most_states = 2'000'000)
+        : FeasibleSet(space, most_states, MayBeEmpty{}) {
         if (size_ > 0) return;
-        const auto is_empty = [](const SearchSpace& fewer) { return FeasibleSet(fewer, 2'000'000, MayBeEmpty{}).size_ == 0; };
-        throw SpaceError("the space is empty: no configuration satisfies " + conflict_text(space, is_empty));
+        const auto is_empty = [](const SearchSpace& fewer) {
+            return FeasibleSet(fewer, 2'000'000, MayBeEmpty{}).size_ == 0;
+        };
+        throw SpaceError("the space is empty: no configuration satisfies " +
+                         conflict_text(space, is_empty));
     }
     /// Of a temporary space, which is kept.
     explicit FeasibleSet(SearchSpace&& space, std::size_t most_states = 2'000'000)
@@ -80,7 +84,8 @@ public:
     [[nodiscard]] Configuration sample(Rng& rng, std::size_t attempts = 10'000) const;
 
 private:
-    FeasibleSet(std::shared_ptr<const SearchSpace> kept, std::size_t most_states) : FeasibleSet(*kept, most_states) {
+    FeasibleSet(std::shared_ptr<const SearchSpace> kept, std::size_t most_states)
+        : FeasibleSet(*kept, most_states) {
         kept_ = std::move(kept);
     }
     struct MayBeEmpty {};
@@ -96,7 +101,8 @@ private:
         std::vector<Value> values;
         std::vector<Slot> slots;
         std::vector<std::uint32_t> levels;
-        std::vector<std::vector<AllowedRows::Range>> fitting;  ///< by constraint with rows: those left after so many of its columns
+        std::vector<std::vector<AllowedRows::Range>>
+            fitting;  ///< by constraint with rows: those left after so many of its columns
     };
 
     /// Levels of an integer with runs that are the same below; only those with anything below.
@@ -121,14 +127,18 @@ private:
     [[nodiscard]] std::size_t depth_end() const { return order_.sequence.size(); }
     [[nodiscard]] Prefix empty_prefix() const {
         const std::size_t n = depth_end();
-        return {std::vector<Value>(n), std::vector<Slot>(n), std::vector<std::uint32_t>(n, inactive), all_fit_};
+        return {std::vector<Value>(n), std::vector<Slot>(n),
+                std::vector<std::uint32_t>(n, inactive), all_fit_};
     }
     [[nodiscard]] std::uint32_t choice_count(const Prefix& prefix, std::size_t depth) const;
-    [[nodiscard]] std::uint32_t choice(std::size_t depth, std::uint32_t i, std::uint32_t count) const;
+    [[nodiscard]] std::uint32_t choice(std::size_t depth, std::uint32_t i,
+                                       std::uint32_t count) const;
     bool decide(Prefix& prefix, std::size_t depth, std::uint32_t level) const;
     bool breaks(Prefix& prefix, std::size_t parameter, std::size_t which) const;
     [[nodiscard]] Slot seen(const Prefix& prefix, std::size_t which, std::size_t parameter) const;
-    void undo(Prefix& prefix, std::size_t depth) const { prefix.slots[order_.sequence[depth]] = {}; }
+    void undo(Prefix& prefix, std::size_t depth) const {
+        prefix.slots[order_.sequence[depth]] = {};
+    }
     void append_state(const Prefix& prefix, std::size_t which, Key& key) const;
     [[nodiscard]] Key key(const Prefix& prefix, std::size_t depth) const;
     /// Counts what lies below; the state is kept.
@@ -144,12 +154,15 @@ private:
     }
     [[nodiscard]] double share(std::size_t depth, std::uint32_t first, std::uint32_t last) const {
         const Parameter& parameter = space_.parameters()[order_.sequence[depth]];
-        return first >= settled ? 1 : parameter.share_below(last + std::size_t{1}) - parameter.share_below(first);
+        return first >= settled
+                   ? 1
+                   : parameter.share_below(last + std::size_t{1}) - parameter.share_below(first);
     }
     [[nodiscard]] Prefix walk(double index) const;
     template <class NumberAt>
     [[nodiscard]] Prefix drawn(const NumberAt& number_at) const;
-    [[nodiscard]] Chosen choose(Prefix& prefix, std::size_t depth, std::uint32_t choices, double number) const;
+    [[nodiscard]] Chosen choose(Prefix& prefix, std::size_t depth, std::uint32_t choices,
+                                double number) const;
     [[nodiscard]] Configuration made(const Prefix& prefix) const;
     template <class Visit>
     bool visit_below(Prefix& prefix, std::size_t depth, const Visit& visit) const;
@@ -160,8 +173,9 @@ private:
     std::vector<std::size_t> by_name_;  ///< parameters in the order of their names
     ValueClasses classes_;
     LevelRuns runs_;
-    std::vector<std::optional<AllowedRows>> rows_{};          ///< by constraint
-    std::vector<std::vector<AllowedRows::Range>> all_fit_{};  ///< of a prefix that has decided nothing
+    std::vector<std::optional<AllowedRows>> rows_{};  ///< by constraint
+    std::vector<std::vector<AllowedRows::Range>>
+        all_fit_{};  ///< of a prefix that has decided nothing
     std::unordered_map<Key, State, DiagramKeyHash> states_;
     const State complete_{1, WideNumber(1), {}};
     std::size_t branches_ = 0;  ///< looked at
@@ -171,11 +185,14 @@ private:
 
 inline FeasibleSet::FeasibleSet(const SearchSpace& space, std::size_t most_states, MayBeEmpty)
     : space_(space), order_(space), by_name_(order_.sequence), classes_(space), runs_(space) {
-    std::sort(by_name_.begin(), by_name_.end(),
-              [&](std::size_t a, std::size_t b) { return space.parameters()[a].name < space.parameters()[b].name; });
-    for (const Parameter& parameter : space.parameters()) finite_ = finite_ && !parameter.continuous();
+    std::sort(by_name_.begin(), by_name_.end(), [&](std::size_t a, std::size_t b) {
+        return space.parameters()[a].name < space.parameters()[b].name;
+    });
+    for (const Parameter& parameter : space.parameters())
+        finite_ = finite_ && !parameter.continuous();
     for (std::size_t which = 0; which < space.constraints().size(); ++which) {
-        const std::optional<AllowedRows>& rows = rows_.emplace_back(AllowedRows::of(space, which, order_.sequence));
+        const std::optional<AllowedRows>& rows =
+            rows_.emplace_back(AllowedRows::of(space, which, order_.sequence));
         all_fit_.push_back(rows ? rows->nothing_decided() : std::vector<AllowedRows::Range>{});
     }
     Prefix prefix = empty_prefix();
@@ -188,7 +205,8 @@ inline std::uint32_t FeasibleSet::choice_count(const Prefix& prefix, std::size_t
     return static_cast<std::uint32_t>(parameter.level_count()) + (parameter.continuous() ? 1U : 0U);
 }
 
-inline std::uint32_t FeasibleSet::choice(std::size_t depth, std::uint32_t i, std::uint32_t count) const {
+inline std::uint32_t FeasibleSet::choice(std::size_t depth, std::uint32_t i,
+                                         std::uint32_t count) const {
     if (count == 0) return inactive;
     return i + 1 == count && space_.parameters()[order_.sequence[depth]].continuous() ? real : i;
 }
@@ -203,20 +221,23 @@ inline bool FeasibleSet::decide(Prefix& prefix, std::size_t depth, std::uint32_t
         prefix.slots[i] = {Slot::State::active, &prefix.values[i]};
     }
     const std::vector<std::size_t>& checks = order_.constraints_of[i];
-    return std::none_of(checks.begin(), checks.end(), [&](std::size_t which) { return breaks(prefix, i, which); });
+    return std::none_of(checks.begin(), checks.end(),
+                        [&](std::size_t which) { return breaks(prefix, i, which); });
 }
 
 /// Whether what was decided last certainly breaks a constraint.
 inline bool FeasibleSet::breaks(Prefix& prefix, std::size_t parameter, std::size_t which) const {
     const std::optional<AllowedRows>& rows = rows_[which];
-    if (!rows) return space_.is_broken(which, [&](std::size_t i) { return seen(prefix, which, i); });
+    if (!rows)
+        return space_.is_broken(which, [&](std::size_t i) { return seen(prefix, which, i); });
     const std::size_t column = rows->column_of(parameter);
     std::vector<AllowedRows::Range>& fitting = prefix.fitting[which];
     fitting[column + 1] = rows->narrowed(fitting[column], column, prefix.levels[parameter]);
     return fitting[column + 1].empty();
 }
 
-inline const FeasibleSet::State& FeasibleSet::counted(Prefix& prefix, std::size_t depth, std::size_t most_states) {
+inline const FeasibleSet::State& FeasibleSet::counted(Prefix& prefix, std::size_t depth,
+                                                      std::size_t most_states) {
     if (depth == depth_end()) return complete_;
     Key state = key(prefix, depth);
     if (const auto known = states_.find(state); known != states_.end()) return known->second;
@@ -228,7 +249,8 @@ inline const FeasibleSet::State& FeasibleSet::counted(Prefix& prefix, std::size_
     } else if (choices > 0 && in_runs(depth)) count_runs(found, prefix, depth, most_states);
     else
         for (std::uint32_t i = 0; i < std::max(choices, 1U); ++i, ++branches_) {
-            if (const std::uint32_t taken = choice(depth, i, choices); decide(prefix, depth, taken)) {
+            if (const std::uint32_t taken = choice(depth, i, choices);
+                decide(prefix, depth, taken)) {
                 const State& below = counted(prefix, depth + 1, most_states);
                 found.count += below.count;
                 found.weight += below.weight * share(depth, taken, taken);
@@ -241,11 +263,13 @@ inline const FeasibleSet::State& FeasibleSet::counted(Prefix& prefix, std::size_
 
 inline void FeasibleSet::check_cost(std::size_t most_states) const {
     if (states_.size() < most_states && branches_ <= 4 * most_states) return;
-    throw SpaceError("the constraints tie too many parameters together: over " + std::to_string(most_states) +
+    throw SpaceError("the constraints tie too many parameters together: over " +
+                     std::to_string(most_states) +
                      " states; name fewer parameters ('others: default'), or list candidates");
 }
 
-inline void FeasibleSet::count_runs(State& state, Prefix& prefix, std::size_t depth, std::size_t most_states) {
+inline void FeasibleSet::count_runs(State& state, Prefix& prefix, std::size_t depth,
+                                    std::size_t most_states) {
     const std::size_t parameter = order_.sequence[depth];
     std::vector<std::uint32_t> firsts = runs_.firsts(
         parameter, [&](std::size_t i) { return prefix.slots[i]; }, branches_);
@@ -265,7 +289,8 @@ inline void FeasibleSet::count_runs(State& state, Prefix& prefix, std::size_t de
         }
         undo(prefix, depth);
     }
-    for (std::size_t i = 0; i < up_to.size(); ++i) state.runs[i].share_up_to = ratio(up_to[i], state.weight);
+    for (std::size_t i = 0; i < up_to.size(); ++i)
+        state.runs[i].share_up_to = ratio(up_to[i], state.weight);
 }
 
 }  // namespace servetune

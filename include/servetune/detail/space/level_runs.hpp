@@ -17,14 +17,16 @@ namespace servetune {
 /// each.
 inline bool has_runs(const Parameter& parameter) {
     constexpr std::size_t tried_one_by_one = 128;
-    return std::holds_alternative<IntegerDomain>(parameter.domain) && parameter.level_count() > tried_one_by_one;
+    return std::holds_alternative<IntegerDomain>(parameter.domain) &&
+           parameter.level_count() > tried_one_by_one;
 }
 
 /// Runs of neighbouring levels that are the same to all rules, given what is decided: where `buffer
 /// >= 4 * threads` and eight threads are decided, the buffers below 32 and those from 32 on.
 class LevelRuns {
 public:
-    explicit LevelRuns(const SearchSpace& space) : space_(space), fixed_(space.parameters().size()) {
+    explicit LevelRuns(const SearchSpace& space)
+        : space_(space), fixed_(space.parameters().size()) {
         const auto apart = [&](std::size_t parameter, const Value& value) {
             if (!has_runs(space.parameters()[parameter])) return;
             const auto level = space.parameters()[parameter].level_of(value);
@@ -35,7 +37,8 @@ public:
         for (std::size_t i = 0; i < fixed_.size(); ++i) apart(i, Unset{});
         for (const Parameter& parameter : space.parameters())
             for (const Condition& condition : parameter.active_when)
-                for (const Value& value : condition.values) apart(space.index_of(condition.parent), value);
+                for (const Value& value : condition.values)
+                    apart(space.index_of(condition.parent), value);
         for (const Constraint& constraint : space.constraints()) {
             if (const auto* forbid = std::get_if<Forbid>(&constraint))
                 for (const auto& [name, values] : forbid->values)
@@ -52,7 +55,8 @@ public:
     /// parameters of its rules; `looked_at` grows by the intervals that were looked at. For
     /// parameters that have runs.
     template <class SlotOf>
-    [[nodiscard]] std::vector<std::uint32_t> firsts(std::size_t parameter, const SlotOf& slot_of, std::size_t& looked_at) const {
+    [[nodiscard]] std::vector<std::uint32_t> firsts(std::size_t parameter, const SlotOf& slot_of,
+                                                    std::size_t& looked_at) const {
         const Parameter& wide = space_.parameters()[parameter];
         std::vector<std::uint32_t> result = fixed_[parameter];
         result.push_back(0);
@@ -61,9 +65,11 @@ public:
             const auto* rule = std::get_if<Require>(&space_.constraints()[which]);
             if (rule == nullptr) continue;
             const std::vector<std::size_t>& scope = space_.scope(which);
-            const auto name = static_cast<std::size_t>(std::find(scope.begin(), scope.end(), parameter) - scope.begin());
+            const auto name = static_cast<std::size_t>(
+                std::find(scope.begin(), scope.end(), parameter) - scope.begin());
             looked_at += rule->expression.append_changes(
-                name, [&](std::size_t i) { return state_of(space_, scope[i], slot_of); }, wide.offers_unset ? 1 : 0, last,
+                name, [&](std::size_t i) { return state_of(space_, scope[i], slot_of); },
+                wide.offers_unset ? 1 : 0, last,
                 [&](std::uint32_t level) { return wide.level(level); }, result);
         }
         sort_once(result);
@@ -74,10 +80,12 @@ public:
     /// A parameter as the expressions see it. A real stays undecided for good, and with it what
     /// depends on it.
     template <class SlotOf>
-    static Expression::NameState state_of(const SearchSpace& space, std::size_t parameter, const SlotOf& slot_of) {
+    static Expression::NameState state_of(const SearchSpace& space, std::size_t parameter,
+                                          const SlotOf& slot_of) {
         const Parameter& which = space.parameters()[parameter];
         const bool never = which.continuous() && !which.value_when_unset;
-        return {never || slot_of(parameter).state != Slot::State::undecided, space.known_value(parameter, slot_of)};
+        return {never || slot_of(parameter).state != Slot::State::undecided,
+                space.known_value(parameter, slot_of)};
     }
 
 private:
@@ -87,7 +95,8 @@ private:
     }
 
     const SearchSpace& space_;
-    std::vector<std::vector<std::uint32_t>> fixed_;  ///< by parameter: where conditions, forbidden and allowed values cut
+    std::vector<std::vector<std::uint32_t>>
+        fixed_;  ///< by parameter: where conditions, forbidden and allowed values cut
 };
 
 }  // namespace servetune

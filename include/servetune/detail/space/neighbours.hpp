@@ -16,7 +16,8 @@ namespace servetune {
 /// least 2.
 inline std::vector<std::size_t> evenly_spread(std::size_t count, std::size_t most) {
     std::vector<std::size_t> result(std::min(count, most));
-    for (std::size_t i = 0; i < result.size(); ++i) result[i] = count <= most ? i : i * (count - 1) / (most - 1);
+    for (std::size_t i = 0; i < result.size(); ++i)
+        result[i] = count <= most ? i : i * (count - 1) / (most - 1);
     return result;
 }
 
@@ -27,8 +28,10 @@ inline std::vector<std::size_t> spread_levels(const Parameter& parameter, std::s
     if (!parameter.by_ratio() || count <= most) return evenly_spread(count, most);
     std::vector<std::size_t> result;
     if (parameter.offers_unset) result.push_back(0);
-    for (std::size_t i = 0, last = std::max<std::size_t>(most - result.size(), 2) - 1; i <= last; ++i) {
-        const std::size_t level = parameter.level_at_position(static_cast<double>(i) / static_cast<double>(last));
+    for (std::size_t i = 0, last = std::max<std::size_t>(most - result.size(), 2) - 1; i <= last;
+         ++i) {
+        const std::size_t level =
+            parameter.level_at_position(static_cast<double>(i) / static_cast<double>(last));
         if (result.empty() || result.back() != level) result.push_back(level);
     }
     return result;
@@ -39,7 +42,8 @@ inline std::vector<std::size_t> spread_levels(const Parameter& parameter, std::s
 inline bool steps_on_its_scale(const Parameter& parameter) {
     constexpr std::size_t most_levels = 1024;
     const std::size_t numbers = parameter.level_count() - (parameter.offers_unset ? 1 : 0);
-    return parameter.by_ratio() || (std::holds_alternative<IntegerDomain>(parameter.domain) && numbers > most_levels);
+    return parameter.by_ratio() ||
+           (std::holds_alternative<IntegerDomain>(parameter.domain) && numbers > most_levels);
 }
 
 /// The levels beside `Unset`, ascending: the value that the engine uses by itself, where that is
@@ -54,7 +58,8 @@ inline std::vector<std::size_t> levels_beside_unset(const Parameter& parameter) 
         if (const auto wanted = number_of(*parameter.value_when_unset)) {
             if (steps_on_its_scale(parameter)) {
                 const double position = parameter.position_of(*wanted);
-                return {parameter.level_at_position(std::isfinite(position) ? std::clamp(position, 0.0, 1.0) : 0)};
+                return {parameter.level_at_position(
+                    std::isfinite(position) ? std::clamp(position, 0.0, 1.0) : 0)};
             }
             const auto distance = [&](std::size_t i) {
                 const auto number = number_of(parameter.level(i));
@@ -72,7 +77,8 @@ inline std::vector<std::size_t> levels_beside_unset(const Parameter& parameter) 
         result.erase(result.begin());
         return result;
     }
-    for (const std::size_t i : evenly_spread(count - 1, parameter.ordered() ? most : count)) result.push_back(1 + i);
+    for (const std::size_t i : evenly_spread(count - 1, parameter.ordered() ? most : count))
+        result.push_back(1 + i);
     return result;
 }
 
@@ -95,10 +101,15 @@ inline std::vector<std::size_t> adjacent_levels(const Parameter& parameter, std:
         if (std::binary_search(beside.begin(), beside.end(), level)) result.push_back(0);
     }
     if (steps_on_its_scale(parameter)) {
-        const double position = parameter.position_of(static_cast<double>(std::get<std::int64_t>(parameter.level(level))));
+        const double position = parameter.position_of(
+            static_cast<double>(std::get<std::int64_t>(parameter.level(level))));
         for (const double step : {0.1, 0.01}) {
-            if (level > first) result.push_back(std::min(parameter.level_at_position(std::max(position - step, 0.0)), level - 1));
-            if (level + 1 < count) result.push_back(std::max(parameter.level_at_position(std::min(position + step, 1.0)), level + 1));
+            if (level > first)
+                result.push_back(std::min(
+                    parameter.level_at_position(std::max(position - step, 0.0)), level - 1));
+            if (level + 1 < count)
+                result.push_back(std::max(
+                    parameter.level_at_position(std::min(position + step, 1.0)), level + 1));
         }
         std::sort(result.begin(), result.end());
         result.erase(std::unique(result.begin(), result.end()), result.end());
@@ -115,13 +126,15 @@ inline std::vector<std::size_t> adjacent_levels(const Parameter& parameter, std:
 /// are at their defaults: so `a` is a neighbour of `b` exactly when `b` is one of `a` (apart from
 /// reals and from integers that step on their scale: a step back is rounded, and ends at the ends
 /// of the scale). Sorted, none twice.
-inline std::vector<Configuration> neighbours(const SearchSpace& space, const Configuration& configuration) {
+inline std::vector<Configuration> neighbours(const SearchSpace& space,
+                                             const Configuration& configuration) {
     constexpr double real_step = 0.1;
     std::vector<Configuration> result;
     const bool feasible_here = space.feasible(configuration);
     std::vector<bool> is_parent(space.parameters().size(), false);
     for (const Parameter& parameter : space.parameters())
-        for (const Condition& condition : parameter.active_when) is_parent[space.index_of(condition.parent)] = true;
+        for (const Condition& condition : parameter.active_when)
+            is_parent[space.index_of(condition.parent)] = true;
     // Where nothing is active or not because of the parameter, only its own constraints can break.
     const auto add_alone = [&](std::size_t entry, Value value) {
         const std::size_t moved = space.index_of(configuration.entries()[entry].first);
@@ -132,22 +145,27 @@ inline std::vector<Configuration> neighbours(const SearchSpace& space, const Con
             return Slot{at != nullptr ? Slot::State::active : Slot::State::inactive, at};
         };
         const std::vector<std::size_t>& own = space.constraints_of(moved);
-        if (std::none_of(own.begin(), own.end(), [&](std::size_t which) { return space.is_broken(which, slot_of); }))
+        if (std::none_of(own.begin(), own.end(),
+                         [&](std::size_t which) { return space.is_broken(which, slot_of); }))
             result.push_back(std::move(candidate));
     };
     std::size_t entry = 0;
     const auto add = [&](const Parameter& moved, Value value) {
-        if (feasible_here && !is_parent[space.index_of(moved.name)]) return add_alone(entry, std::move(value));
+        if (feasible_here && !is_parent[space.index_of(moved.name)])
+            return add_alone(entry, std::move(value));
         Configuration candidate = space.changed(configuration, {{moved.name, std::move(value)}});
         for (const auto& [name, old_value] : configuration.entries())
-            if (candidate.find(name) == nullptr && old_value != space.at(name).default_value) return;
-        if (candidate != configuration && space.feasible(candidate)) result.push_back(std::move(candidate));
+            if (candidate.find(name) == nullptr && old_value != space.at(name).default_value)
+                return;
+        if (candidate != configuration && space.feasible(candidate))
+            result.push_back(std::move(candidate));
     };
     for (; entry < configuration.entries().size(); ++entry) {
         const auto& [name, value] = configuration.entries()[entry];
         const Parameter& parameter = space.at(name);
         if (const auto level = parameter.level_of(value))
-            for (const std::size_t other : adjacent_levels(parameter, *level)) add(parameter, parameter.level(other));
+            for (const std::size_t other : adjacent_levels(parameter, *level))
+                add(parameter, parameter.level(other));
         if (!parameter.continuous()) continue;
         if (is_unset(value)) {
             add(parameter, parameter.at_position(0.5));

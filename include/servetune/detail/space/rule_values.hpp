@@ -21,16 +21,19 @@ inline bool can_have(const Parameter& parameter, const Value& value, bool exactl
     const auto number = number_of(value);
     constexpr double widest = 9007199254740992.0;  // 2^53: beyond it not every integer is a double
     if (!number || std::abs(*number) > widest) return false;
-    const auto unset = parameter.value_when_unset ? number_of(*parameter.value_when_unset) : std::nullopt;
+    const auto unset =
+        parameter.value_when_unset ? number_of(*parameter.value_when_unset) : std::nullopt;
     return unset == number || parameter.contains(*number) ||
-           (*number == std::floor(*number) && parameter.contains(static_cast<std::int64_t>(*number)));
+           (*number == std::floor(*number) &&
+            parameter.contains(static_cast<std::int64_t>(*number)));
 }
 
 /// Calls `found(name, value, exactly)` for each value that a rule names of a parameter.
 template <class Found>
 void for_each_value(const Constraint& constraint, const Found& found) {
     if (const auto* require = std::get_if<Require>(&constraint))
-        for (const auto& [name, value] : require->expression.values_compared()) found(name, value, false);
+        for (const auto& [name, value] : require->expression.values_compared())
+            found(name, value, false);
     if (const auto* forbid = std::get_if<Forbid>(&constraint))
         for (const auto& [name, values] : forbid->values)
             for (const Value& value : values) found(name, value, true);
@@ -47,9 +50,10 @@ inline bool of_larger_space(const Constraint& constraint) {
 
 /// Says that a rule names a value which does not exist: without it the rule would silently say
 /// nothing.
-[[noreturn]] inline void refuse_value(const Constraint& constraint, const std::string& name, const Value& value,
-                                      const std::string& domain) {
-    throw SpaceError("constraint '" + text_of(constraint) + "' names " + name + "=" + text_of(value) + ", but '" + name + "' is " + domain);
+[[noreturn]] inline void refuse_value(const Constraint& constraint, const std::string& name,
+                                      const Value& value, const std::string& domain) {
+    throw SpaceError("constraint '" + text_of(constraint) + "' names " + name + "=" +
+                     text_of(value) + ", but '" + name + "' is " + domain);
 }
 
 }  // namespace servetune

@@ -40,7 +40,8 @@ struct Closest {
 
 /// Of the configurations that nothing but limits keeps from passing, the one whose most broken
 /// limit is broken least. Nothing: there is none.
-inline std::optional<Closest> closest_to_passing(const Problem& problem, const Standings& standings) {
+inline std::optional<Closest> closest_to_passing(const Problem& problem,
+                                                 const Standings& standings) {
     std::optional<Closest> result;
     for (const Standing& standing : standings.all()) {
         if (standing.measured() == 0 || standing.passes()) continue;
@@ -52,18 +53,23 @@ inline std::optional<Closest> closest_to_passing(const Problem& problem, const S
             for (const Limit& limit : problem.objective.limits) {
                 judged = judged && limit.holds(measurement->metrics).has_value();
                 for (const auto& [workload, value] : limit.broken(measurement->metrics)) {
-                    const double by = std::abs(value - limit.bound) / std::max(std::abs(value), std::abs(limit.bound));
-                    const auto same = std::find_if(one.broken.begin(), one.broken.end(), [&, at = workload](const BrokenLimit& other) {
-                        return other.limit == limit && other.workload == at;
-                    });
-                    if (same == one.broken.end()) one.broken.push_back({limit, workload, value, by});
+                    const double by = std::abs(value - limit.bound) /
+                                      std::max(std::abs(value), std::abs(limit.bound));
+                    const auto same =
+                        std::find_if(one.broken.begin(), one.broken.end(),
+                                     [&, at = workload](const BrokenLimit& other) {
+                                         return other.limit == limit && other.workload == at;
+                                     });
+                    if (same == one.broken.end())
+                        one.broken.push_back({limit, workload, value, by});
                     else if (by > same->by) *same = {limit, workload, value, by};
                 }
             }
         }
         // It is refused for something else: a failure, or a limit that could not be judged.
         if (one.broken.empty() || !standing.refused.starts_with("limit ") || !judged) continue;
-        std::stable_sort(one.broken.begin(), one.broken.end(), [](const BrokenLimit& a, const BrokenLimit& b) { return a.by > b.by; });
+        std::stable_sort(one.broken.begin(), one.broken.end(),
+                         [](const BrokenLimit& a, const BrokenLimit& b) { return a.by > b.by; });
         if (!result || one.broken.front().by < result->broken.front().by) result = std::move(one);
     }
     return result;

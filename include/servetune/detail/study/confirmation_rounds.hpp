@@ -24,7 +24,9 @@ namespace servetune {
 /// How the reason of such a trial begins.
 inline constexpr std::string_view confirmation_words = "to confirm: ";
 
-inline bool confirms(const Trial& trial) { return trial.of_search() && trial.why.starts_with(confirmation_words); }
+inline bool confirms(const Trial& trial) {
+    return trial.of_search() && trial.why.starts_with(confirmation_words);
+}
 
 /// Rounds before anything is judged.
 inline constexpr std::size_t least_rounds = 3;
@@ -45,8 +47,11 @@ inline std::vector<ConfirmationRound> confirmation_rounds(std::span<const Trial*
             ended = true;
             continue;
         }
-        const auto same = [&](const Trial* other) { return other->configuration == trial->configuration; };
-        if (ended || std::any_of(result.back().begin(), result.back().end(), same)) result.emplace_back();
+        const auto same = [&](const Trial* other) {
+            return other->configuration == trial->configuration;
+        };
+        if (ended || std::any_of(result.back().begin(), result.back().end(), same))
+            result.emplace_back();
         result.back().push_back(trial);
         ended = false;
     }
@@ -59,10 +64,16 @@ class PairedFigures {
 public:
     /// Of goal k.
     PairedFigures(const Standings& standings, const Goal& goal, std::size_t k, const Standing& base)
-        : standings_(standings), goal_(goal), k_(k), base_(base), rounds_(confirmation_rounds(standings.trials())) {}
+        : standings_(standings),
+          goal_(goal),
+          k_(k),
+          base_(base),
+          rounds_(confirmation_rounds(standings.trials())) {}
 
     /// Rounds in which both were measured.
-    [[nodiscard]] std::size_t rounds(const Standing& candidate) const { return gains(candidate).size(); }
+    [[nodiscard]] std::size_t rounds(const Standing& candidate) const {
+        return gains(candidate).size();
+    }
 
     /// The gain of a configuration over the base with its 95 % interval, by Student's t from how
     /// these rounds spread. `proven` is the lower end of the 99 % interval: a verdict is looked for
@@ -89,12 +100,15 @@ public:
     }
 
 private:
-    [[nodiscard]] std::optional<double> figure(const Standing& standing, const ConfirmationRound& round) const {
+    [[nodiscard]] std::optional<double> figure(const Standing& standing,
+                                               const ConfirmationRound& round) const {
         for (const Trial* trial : round)
-            if (trial->configuration == standing.configuration) return standings_.as_measured(standing, trial->id, k_);
+            if (trial->configuration == standing.configuration)
+                return standings_.as_measured(standing, trial->id, k_);
         return std::nullopt;
     }
-    [[nodiscard]] std::optional<double> gain_in(const Standing& candidate, const ConfirmationRound& round) const {
+    [[nodiscard]] std::optional<double> gain_in(const Standing& candidate,
+                                                const ConfirmationRound& round) const {
         const auto mine = figure(candidate, round);
         const auto its = figure(base_, round);
         if (!mine || !its) return std::nullopt;
@@ -120,7 +134,8 @@ private:
             std::vector<Cell> of_round;
             for (std::size_t c = 0; c < standings_.all().size(); ++c)
                 if (const Standing& one = standings_.all()[c]; &one != &base_)
-                    if (const auto gain = gain_in(one, rounds_[i])) of_round.push_back({c + 1, i, *gain});
+                    if (const auto gain = gain_in(one, rounds_[i]))
+                        of_round.push_back({c + 1, i, *gain});
             if (of_round.empty()) continue;
             all.push_back({0, i, 0});
             all.insert(all.end(), of_round.begin(), of_round.end());
@@ -144,7 +159,9 @@ private:
         std::map<std::size_t, std::pair<double, double>> sums[2];
         for (int i = 0; i < enough; ++i)
             for (const int by : {0, 1}) {
-                const auto key = [by](const Cell& cell) { return by == 0 ? cell.configuration : cell.round; };
+                const auto key = [by](const Cell& cell) {
+                    return by == 0 ? cell.configuration : cell.round;
+                };
                 sums[by].clear();
                 for (const Cell& cell : cells) {
                     auto& [sum, count] = sums[by][key(cell)];

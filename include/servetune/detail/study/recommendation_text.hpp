@@ -14,11 +14,14 @@ inline std::string text_of(Doubt doubt) {
         case Doubt::none: break;
         case Doubt::default_unsound: return "the measurements of the default cannot be believed";
         case Doubt::default_disturbed: return "the measurements of the default were disturbed";
-        case Doubt::winner_disturbed: return "the measurements of the best configuration were disturbed";
+        case Doubt::winner_disturbed:
+            return "the measurements of the best configuration were disturbed";
         case Doubt::most_unreliable: return "hardly any result can be relied on";
-        case Doubt::not_confirmed: return "what looks best was not confirmed; go on with a larger budget";
+        case Doubt::not_confirmed:
+            return "what looks best was not confirmed; go on with a larger budget";
         case Doubt::never_cold: return "what looks best was never measured from a cold start";
-        case Doubt::unequal_work: return "what looks best answered requests of other lengths than the default";
+        case Doubt::unequal_work:
+            return "what looks best answered requests of other lengths than the default";
     }
     return "";
 }
@@ -28,8 +31,10 @@ inline std::string text_of(Doubt doubt) {
 inline std::string text_of(const Recommendation& result) {
     switch (result.conclusion) {
         case Conclusion::nothing_passes: return "nothing passes";
-        case Conclusion::keep_default: return "keep the default: nothing measured is worth a change";
-        case Conclusion::inconclusive: return "inconclusive, keep the default: " + text_of(result.doubt);
+        case Conclusion::keep_default:
+            return "keep the default: nothing measured is worth a change";
+        case Conclusion::inconclusive:
+            return "inconclusive, keep the default: " + text_of(result.doubt);
         case Conclusion::recommended: break;
     }
     const std::string what = difference_text(result.recommended, result.default_configuration);
@@ -37,13 +42,17 @@ inline std::string text_of(const Recommendation& result) {
     const Gain& gain = result.gain;
     const auto stated = [&](double value) {
         const double number = gain.scale.stated(value);
-        const std::string text = gain.scale.ratios() ? percent_text(number, 2) : short_number_text(number);
+        const std::string text =
+            gain.scale.ratios() ? percent_text(number, 2) : short_number_text(number);
         return (number < 0 ? "" : "+") + text;
     };
     return what + ": " + stated(gain.value) + " over the default" +
-           (gain.has_interval() ? " (95 %: " + stated(gain.low) + " to " + stated(gain.high) + ")" : "");
+           (gain.has_interval() ? " (95 %: " + stated(gain.low) + " to " + stated(gain.high) + ")"
+                                : "");
 }
 
-inline std::ostream& operator<<(std::ostream& out, const Recommendation& result) { return out << text_of(result); }
+inline std::ostream& operator<<(std::ostream& out, const Recommendation& result) {
+    return out << text_of(result);
+}
 
 }  // namespace servetune

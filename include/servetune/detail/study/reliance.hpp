@@ -21,13 +21,15 @@ inline bool only_unsound(const Standing& standing, const Problem& problem) {
         if (measurement == nullptr) return false;
         const bool is_believed = problem.decision.believes(*measurement);
         believed += is_believed ? 1 : 0;
-        return std::none_of(problem.objective.limits.begin(), problem.objective.limits.end(), [&](const Limit& limit) {
-            const auto holds = limit.holds(measurement->metrics);
-            return holds == false || (is_believed && !holds);
-        });
+        return std::none_of(problem.objective.limits.begin(), problem.objective.limits.end(),
+                            [&](const Limit& limit) {
+                                const auto holds = limit.holds(measurement->metrics);
+                                return holds == false || (is_believed && !holds);
+                            });
     };
     return standing.told() && !standing.pending() && !standing.passes() &&
-           std::all_of(standing.trials.begin(), standing.trials.end(), says_nothing_against_it) && believed == standing.measured();
+           std::all_of(standing.trials.begin(), standing.trials.end(), says_nothing_against_it) &&
+           believed == standing.measured();
 }
 
 /// Whether at least half of what is believed of a configuration was measured while something else
@@ -46,8 +48,10 @@ inline bool mostly_disturbed(const Standing& standing, const Decision& decision)
 
 /// Whether all that was measured of a configuration was with weights of a cache.
 inline bool only_with_cached_weights(const Standing& standing) {
-    return standing.measured() > 0 && std::none_of(standing.trials.begin(), standing.trials.end(), [](const Trial* trial) {
-               return trial->measurement() != nullptr && !trial->measurement()->with_cached_weights();
+    return standing.measured() > 0 &&
+           std::none_of(standing.trials.begin(), standing.trials.end(), [](const Trial* trial) {
+               return trial->measurement() != nullptr &&
+                      !trial->measurement()->with_cached_weights();
            });
 }
 

@@ -36,7 +36,8 @@ inline void Study::tell_deadly(Observer* observer) {
     for (const std::uint64_t id : std::set<std::uint64_t>(unoffered_)) {
         if (trials_[id].unended_starts < deaths || began_.contains(id)) continue;
         tell(id, Failure{FailureKind::other,
-                         "the process ended during this trial, twice, before it had a result: the trial is not started a third time"});
+                         "the process ended during this trial, twice, before it had a result: the "
+                         "trial is not started a third time"});
         if (observer != nullptr) observer->told(trials_[id], trials_);
     }
 }
@@ -44,7 +45,8 @@ inline void Study::tell_deadly(Observer* observer) {
 inline Study::~Study() {
     for (const auto& [id, at] : began_) try {
             journal_.interrupted(id, options_.now());
-        } catch (...) {  // NOLINT(bugprone-empty-catch): a journal that keeps nothing more has said so before
+        } catch (
+            ...) {  // NOLINT(bugprone-empty-catch): a journal that keeps nothing more has said so before
         }
 }
 

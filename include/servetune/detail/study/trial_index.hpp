@@ -38,16 +38,20 @@ public:
     }
 
     [[nodiscard]] std::size_t told_in_search() const { return told_in_search_; }
-    [[nodiscard]] double longest_seconds() const { return longest_seconds_; }  ///< 0: no trial was told
+    [[nodiscard]] double longest_seconds() const {
+        return longest_seconds_;
+    }  ///< 0: no trial was told
     /// Trials of the search that are not told.
     [[nodiscard]] const std::set<std::uint64_t>& open() const { return open_; }
     /// How many trials of a workload (empty: the search) a configuration has had.
-    [[nodiscard]] std::uint64_t times(const std::string& workload, const Configuration& configuration) const {
+    [[nodiscard]] std::uint64_t times(const std::string& workload,
+                                      const Configuration& configuration) const {
         const auto found = asked_.find({workload, configuration});
         return found == asked_.end() ? 0 : found->second.times;
     }
     /// The oldest trial of the search with this configuration that is not told.
-    [[nodiscard]] std::optional<std::uint64_t> open_trial(const Configuration& configuration) const {
+    [[nodiscard]] std::optional<std::uint64_t> open_trial(
+        const Configuration& configuration) const {
         const auto found = asked_.find({"", configuration});
         if (found == asked_.end() || found->second.open.empty()) return std::nullopt;
         return *found->second.open.begin();

@@ -30,10 +30,12 @@ public:
     };
 
     /// `evaluators`: must outlive this; each is called from one thread only.
-    explicit WorkerPool(std::span<Evaluator* const> evaluators) : busy_(evaluators.size(), false), retired_(evaluators.size(), false) {
+    explicit WorkerPool(std::span<Evaluator* const> evaluators)
+        : busy_(evaluators.size(), false), retired_(evaluators.size(), false) {
         for (std::size_t i = 0; i < evaluators.size(); ++i) jobs_.emplace_back();
         for (std::size_t i = 0; i < evaluators.size(); ++i)
-            threads_.emplace_back([this, i, evaluator = evaluators[i]](const std::stop_token& over) { work(i, *evaluator, over); });
+            threads_.emplace_back([this, i, evaluator = evaluators[i]](
+                                      const std::stop_token& over) { work(i, *evaluator, over); });
     }
     /// Waits for what is under way.
     ~WorkerPool() {
@@ -48,8 +50,12 @@ public:
             if (!busy_[i] && !retired_[i]) return i;
         return std::nullopt;
     }
-    [[nodiscard]] bool all_idle() const { return std::find(busy_.begin(), busy_.end(), true) == busy_.end(); }
-    [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(std::count(retired_.begin(), retired_.end(), false)); }
+    [[nodiscard]] bool all_idle() const {
+        return std::find(busy_.begin(), busy_.end(), true) == busy_.end();
+    }
+    [[nodiscard]] std::size_t size() const {
+        return static_cast<std::size_t>(std::count(retired_.begin(), retired_.end(), false));
+    }
     /// The first that takes trials.
     [[nodiscard]] std::size_t first() const {
         const auto at = std::find(retired_.begin(), retired_.end(), false);

@@ -45,7 +45,8 @@ struct AttachChoice {
 /// `evaluator: {deploy: ...}`: a load test of an engine that is started for it.
 struct DeployChoice {
     EngineEvaluator::Options options{};
-    std::string api_key_environment{};  ///< the variable that holds the key for our requests; empty: none is sent
+    std::string
+        api_key_environment{};  ///< the variable that holds the key for our requests; empty: none is sent
     /// At most one of them; none: processes of this machine.
     std::optional<ContainerOptions> container{};
     std::optional<RayOptions> ray{};
@@ -56,15 +57,18 @@ struct DeployChoice {
     [[nodiscard]] bool in_jobs() const { return slurm || kubernetes || ray; }
     /// Whether the engine runs on another machine than this program.
     [[nodiscard]] bool elsewhere() const { return ssh || in_jobs(); }
-    std::size_t workers = 1;  ///< trials at once; each has as many of the GPUs and cores as the others
+    std::size_t workers =
+        1;  ///< trials at once; each has as many of the GPUs and cores as the others
 };
 
 /// `evaluator: {command: ...}`: a program of the user's measures.
 struct CommandChoice {
-    std::vector<std::string> words{};  ///< as written: a study that moved with its program is the same study
+    std::vector<std::string>
+        words{};  ///< as written: a study that moved with its program is the same study
     CommandEvaluator::Options options{};
 };
 
-using MeasuringChoice = std::variant<MeasuredOutside, ReplayChoice, SimulateChoice, AttachChoice, DeployChoice, CommandChoice>;
+using MeasuringChoice = std::variant<MeasuredOutside, ReplayChoice, SimulateChoice, AttachChoice,
+                                     DeployChoice, CommandChoice>;
 
 }  // namespace servetune

@@ -26,9 +26,11 @@ struct Decision {
     /// A flag that gains less is not worth having: 1 % is what a dedicated GPU's noise hides. Where
     /// figures are compared by differences, a share of `FigureScale::unit`; `noise_cv` likewise.
     double min_gain = 0.01;
-    double noise_cv = 0.01;     ///< standard deviation / mean of repeated measurements, assumed until replicates have measured it
+    double noise_cv =
+        0.01;  ///< standard deviation / mean of repeated measurements, assumed until replicates have measured it
     bool enforce_audit = true;  ///< unsound measurements neither win nor teach
-    bool correct_drift = true;  ///< of the machine, as the default shows it that is measured again and again (`Drift`)
+    bool correct_drift =
+        true;  ///< of the machine, as the default shows it that is measured again and again (`Drift`)
 
     /// Of several workloads: what none of them may lose against the default in any goal, by the
     /// means, a share.
@@ -60,8 +62,12 @@ struct Estimate {
     [[nodiscard]] double judged() const { return scale.judged(mean); }
     /// Where the truth lies with 95 %, its logarithm taken as normal; 1.96 is the normal's 97.5 %
     /// point.
-    [[nodiscard]] double low() const { return scale.figure(judged() * std::exp(-1.959964 * relative_error)); }
-    [[nodiscard]] double high() const { return scale.figure(judged() * std::exp(1.959964 * relative_error)); }
+    [[nodiscard]] double low() const {
+        return scale.figure(judged() * std::exp(-1.959964 * relative_error));
+    }
+    [[nodiscard]] double high() const {
+        return scale.figure(judged() * std::exp(1.959964 * relative_error));
+    }
 };
 
 /// A relative gain with its 95 % interval, or the one of several that hold together with 95 %.
@@ -69,9 +75,11 @@ struct Gain {
     double value = 0;
     double low = 0;
     double high = 0;
-    std::optional<double> proven{};    ///< the gain that a verdict believes, where that is not `low`
-    std::optional<double> excluded{};  ///< what a verdict believes that it does not reach, where that is not `high`
-    FigureScale scale{};               ///< by which it was judged; `stated` by differences is what people are told
+    std::optional<double> proven{};  ///< the gain that a verdict believes, where that is not `low`
+    std::optional<double>
+        excluded{};  ///< what a verdict believes that it does not reach, where that is not `high`
+    FigureScale
+        scale{};  ///< by which it was judged; `stated` by differences is what people are told
 
     /// Without an interval: nothing is measured of how the figures spread.
     static Gain unknown(double value, const FigureScale& scale = {}) {
@@ -89,16 +97,22 @@ struct Gain {
 /// added in squares. Where the candidate is the best-looking of several, `comparisons` says of how
 /// many: the interval is widened until all of theirs hold together with 95 % (Sidak, JASA 62, 1967;
 /// for what one base has in common with all it is a little too wide).
-inline Gain gain_between(const Goal& goal, const Estimate& candidate, const Estimate& base, std::size_t comparisons = 1) {
+inline Gain gain_between(const Goal& goal, const Estimate& candidate, const Estimate& base,
+                         std::size_t comparisons = 1) {
     const double value = goal.gain(candidate.judged(), base.judged());
-    const double each = std::pow(0.975, 1 / static_cast<double>(std::max<std::size_t>(comparisons, 1)));
-    const double spread = normal_quantile(each) * std::hypot(candidate.relative_error, base.relative_error);
-    return {value, (1 + value) * std::exp(-spread) - 1, (1 + value) * std::exp(spread) - 1, {}, {}, base.scale};
+    const double each =
+        std::pow(0.975, 1 / static_cast<double>(std::max<std::size_t>(comparisons, 1)));
+    const double spread =
+        normal_quantile(each) * std::hypot(candidate.relative_error, base.relative_error);
+    return {
+        value,     (1 + value) * std::exp(-spread) - 1, (1 + value) * std::exp(spread) - 1, {}, {},
+        base.scale};
 }
 
 /// Whether `gain` is enough to change a configuration for it.
 inline bool worth_it(const Decision& decision, const Gain& gain) {
-    return gain.value >= decision.min_gain && (decision.rule == Decision::Rule::published || gain.significant());
+    return gain.value >= decision.min_gain &&
+           (decision.rule == Decision::Rule::published || gain.significant());
 }
 
 /// How the runs behind figures spread around these: relative squares, and the degrees of freedom
@@ -109,7 +123,9 @@ struct Spread {
 
     /// Of one figure; nothing where it is not known to be the mean of several runs.
     static Spread of(const Metric& metric, const FigureScale& scale = {}) {
-        if (metric.replicates < 2 || !metric.standard_error || (scale.ratios() && !(metric.value > 0))) return {};
+        if (metric.replicates < 2 || !metric.standard_error ||
+            (scale.ratios() && !(metric.value > 0)))
+            return {};
         const auto runs = static_cast<double>(metric.replicates);
         const double error = scale.relative_error(metric.value, *metric.standard_error);
         return {runs * (runs - 1) * error * error, runs - 1};
@@ -136,28 +152,35 @@ inline bool assumption_is_contradicted(double assumed_cv, double measured_cv) {
     return measured_cv * measured_cv > 6 * assumed_cv * assumed_cv;
 }
 
-inline constexpr std::size_t assumed_freedom = 5;  ///< degrees of freedom that an assumed noise weighs
+inline constexpr std::size_t assumed_freedom =
+    5;  ///< degrees of freedom that an assumed noise weighs
 
 /// The relative noise of one measurement: the assumed one pooled with what replicates show (each
 /// inner vector: the measurements of one configuration; `within`: runs behind single figures). The
 /// assumption weighs 5 degrees of freedom: it is then off by less than a factor of 2.5 with 95 %
 /// (chi-square_5 / 5 lies in [0.17, 2.57]), and ten replicates already outweigh it. One that they
 /// contradict weighs nothing (`assumption_is_contradicted`).
-inline double pooled_noise(double assumed_cv, const std::vector<std::vector<double>>& replicates, const Spread& within = {}) {
+inline double pooled_noise(double assumed_cv, const std::vector<std::vector<double>>& replicates,
+                           const Spread& within = {}) {
     Spread all = within;
     for (const std::vector<double>& values : replicates) all += Spread::of(values);
     const auto [squares, freedom] = all;
     const double assumed = assumed_cv * assumed_cv;
-    if (freedom > 0 && assumption_is_contradicted(assumed_cv, std::sqrt(squares / freedom))) return std::sqrt(squares / freedom);
-    return std::sqrt((squares + static_cast<double>(assumed_freedom) * assumed) / (freedom + static_cast<double>(assumed_freedom)));
+    if (freedom > 0 && assumption_is_contradicted(assumed_cv, std::sqrt(squares / freedom)))
+        return std::sqrt(squares / freedom);
+    return std::sqrt((squares + static_cast<double>(assumed_freedom) * assumed) /
+                     (freedom + static_cast<double>(assumed_freedom)));
 }
 
 /// The probability that estimate `which` has the best true value of all, each true log value being
 /// normal around its mean: the integral of its density times the others' distribution functions
 /// (Simpson's rule over +-8 deviations).
-inline double probability_best(const Goal& goal, const std::vector<Estimate>& all, std::size_t which) {
+inline double probability_best(const Goal& goal, const std::vector<Estimate>& all,
+                               std::size_t which) {
     const double sign = goal.direction == Direction::maximize ? 1 : -1;
-    const auto center = [&](const Estimate& estimate) { return sign * std::log(estimate.judged()); };
+    const auto center = [&](const Estimate& estimate) {
+        return sign * std::log(estimate.judged());
+    };
     const Estimate& mine = all[which];
     if (mine.relative_error <= 0) {
         for (std::size_t i = 0; i < all.size(); ++i)
@@ -175,7 +198,8 @@ inline double probability_best(const Goal& goal, const std::vector<Estimate>& al
         for (std::size_t i = 0; i < all.size(); ++i) {
             if (i == which) continue;
             const double distance = x - center(all[i]);
-            density *= all[i].relative_error > 0 ? normal_cdf(distance / all[i].relative_error) : (distance > 0 ? 1.0 : 0.0);
+            density *= all[i].relative_error > 0 ? normal_cdf(distance / all[i].relative_error)
+                                                 : (distance > 0 ? 1.0 : 0.0);
         }
         sum += density * (k == 0 || k == intervals ? 1 : k % 2 == 1 ? 4 : 2);
     }

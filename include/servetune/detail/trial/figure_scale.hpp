@@ -30,7 +30,8 @@ struct FigureScale {
             if (value != usual) distances.push_back(std::abs(value - usual));
         FigureScale result{usual, std::abs(usual)};
         if (!distances.empty()) {
-            const auto middle = distances.begin() + static_cast<std::ptrdiff_t>(distances.size() / 2);
+            const auto middle =
+                distances.begin() + static_cast<std::ptrdiff_t>(distances.size() / 2);
             std::nth_element(distances.begin(), middle, distances.end());
             result.unit = std::max(result.unit, 10 * *middle);
         }
@@ -40,18 +41,30 @@ struct FigureScale {
 
     [[nodiscard]] bool ratios() const { return unit == 0; }
     /// A positive number, more for more.
-    [[nodiscard]] double judged(double figure) const { return ratios() ? figure : std::exp(squeezed((figure - centre) / unit)); }
+    [[nodiscard]] double judged(double figure) const {
+        return ratios() ? figure : std::exp(squeezed((figure - centre) / unit));
+    }
     /// The figure that is judged so.
-    [[nodiscard]] double figure(double judged) const { return ratios() ? judged : centre + unit * stretched(std::log(judged)); }
+    [[nodiscard]] double figure(double judged) const {
+        return ratios() ? judged : centre + unit * stretched(std::log(judged));
+    }
     /// The error of a figure as a share of what is judged.
-    [[nodiscard]] double relative_error(double figure, double error) const { return error / (ratios() ? figure : unit); }
+    [[nodiscard]] double relative_error(double figure, double error) const {
+        return error / (ratios() ? figure : unit);
+    }
     /// A gain as it is stated: a share, or a difference in the metric's unit.
-    [[nodiscard]] double stated(double gain) const { return ratios() ? gain : unit * stretched(std::log1p(gain)); }
+    [[nodiscard]] double stated(double gain) const {
+        return ratios() ? gain : unit * stretched(std::log1p(gain));
+    }
 
 private:
     static constexpr double knee = 50;
-    static double squeezed(double z) { return std::abs(z) <= knee ? z : std::copysign(knee + std::log1p(std::abs(z) - knee), z); }
-    static double stretched(double z) { return std::abs(z) <= knee ? z : std::copysign(knee + std::expm1(std::abs(z) - knee), z); }
+    static double squeezed(double z) {
+        return std::abs(z) <= knee ? z : std::copysign(knee + std::log1p(std::abs(z) - knee), z);
+    }
+    static double stretched(double z) {
+        return std::abs(z) <= knee ? z : std::copysign(knee + std::expm1(std::abs(z) - knee), z);
+    }
 };
 
 }  // namespace servetune

@@ -58,11 +58,15 @@ inline std::string metric_of_word(std::string_view word) {
     for (const auto& [known, time] : times) {
         std::string_view statistic = "mean";
         for (const auto& [called, one] : statistics)
-            if (rest == std::string(known) + "_" + std::string(called) || rest == std::string(called) + "_" + std::string(known)) {
+            if (rest == std::string(known) + "_" + std::string(called) ||
+                rest == std::string(called) + "_" + std::string(known)) {
                 rest = known;
                 statistic = one;
             }
-        if (rest == known) return MetricKey{std::string(time) + "_" + std::string(statistic) + "_seconds", workload}.text();
+        if (rest == known)
+            return MetricKey{std::string(time) + "_" + std::string(statistic) + "_seconds",
+                             workload}
+                .text();
     }
     return std::string(word);
 }
@@ -71,28 +75,32 @@ inline std::string metric_of_word(std::string_view word) {
 /// prices, failures and drops in quality. Of a workload (`name@workload`) too.
 inline bool less_is_better(std::string_view metric) {
     const std::string_view name = MetricKey::of(metric).name;
-    return name.ends_with("_seconds") || name.ends_with("_drop") || name.ends_with("_watts") || name.starts_with("joules_per_") ||
-           name.starts_with("usd_") || name.starts_with("failed_");
+    return name.ends_with("_seconds") || name.ends_with("_drop") || name.ends_with("_watts") ||
+           name.starts_with("joules_per_") || name.starts_with("usd_") ||
+           name.starts_with("failed_");
 }
 
 /// The bound of a metric, in the metric's own unit: `500ms`, `2 s`, `1.5min` of a metric in
 /// seconds, `99%` of a ratio, share or drop, or a plain number, which is in milliseconds where
 /// `in_milliseconds`. Nothing for what is none, and for a unit that the metric does not have.
-inline std::optional<double> bound_of_text(std::string_view text, std::string_view metric, bool in_milliseconds = false) {
+inline std::optional<double> bound_of_text(std::string_view text, std::string_view metric,
+                                           bool in_milliseconds = false) {
     struct Unit {
         std::string_view called;
         double factor;
         double divisor;  // 500 / 1000 is 0.5, 500 x 0.001 need not be
         bool of_time;
     };
-    constexpr std::array<Unit, 4> units{{{"ms", 1, 1000, true}, {"min", 60, 1, true}, {"s", 1, 1, true}, {"%", 1, 100, false}}};
+    constexpr std::array<Unit, 4> units{
+        {{"ms", 1, 1000, true}, {"min", 60, 1, true}, {"s", 1, 1, true}, {"%", 1, 100, false}}};
     const std::string_view name = MetricKey::of(metric).name;
     double factor = 1;
     double divisor = in_milliseconds ? 1000 : 1;
     for (const Unit& unit : units)
         if (text.ends_with(unit.called)) {
-            const bool fits =
-                unit.of_time ? name.ends_with("_seconds") : name.ends_with("_ratio") || name.ends_with("_share") || name.ends_with("_drop");
+            const bool fits = unit.of_time ? name.ends_with("_seconds")
+                                           : name.ends_with("_ratio") || name.ends_with("_share") ||
+                                                 name.ends_with("_drop");
             if (!fits) return std::nullopt;
             text.remove_suffix(unit.called.size());
             factor = unit.factor;

@@ -31,7 +31,8 @@ struct OtherWork {
     /// `16 output tokens a request on chat, 32 with the default`.
     [[nodiscard]] std::string text() const {
         return short_number_text(mine) + (output ? " output" : " input") + " tokens a request" +
-               (workload.empty() ? "" : " on " + workload) + ", " + short_number_text(usual) + " with the default";
+               (workload.empty() ? "" : " on " + workload) + ", " + short_number_text(usual) +
+               " with the default";
     }
 };
 
@@ -50,8 +51,10 @@ struct RequestLength {
     void add(const Metric& total, double successes) {
         tokens += total.value;
         requests += successes;
-        const bool known = total.standard_error && (total.replicates < 2 || *total.standard_error == 0);
-        variance += known ? *total.standard_error * *total.standard_error : total.value * total.value / successes;
+        const bool known =
+            total.standard_error && (total.replicates < 2 || *total.standard_error == 0);
+        variance += known ? *total.standard_error * *total.standard_error
+                          : total.value * total.value / successes;
     }
 };
 
@@ -64,32 +67,39 @@ struct WorkLengths {
     /// several.
     static void add(std::map<std::string, WorkLengths>& lengths, const Metrics& metrics) {
         const auto answers = figures_of(metrics, "output_tokens");
-        const bool several = std::any_of(answers.begin(), answers.end(), [](const auto& one) { return !one.first.empty(); });
+        const bool several = std::any_of(answers.begin(), answers.end(),
+                                         [](const auto& one) { return !one.first.empty(); });
         for (const auto& [workload, output] : answers) {
             if (several == workload.empty()) continue;
             const auto successes = metrics.find(MetricKey{"successful_requests", workload}.text());
-            if (successes == metrics.end() || !(successes->second.value > 0) || !(output->value > 0)) continue;
+            if (successes == metrics.end() || !(successes->second.value > 0) ||
+                !(output->value > 0))
+                continue;
             WorkLengths& mine = lengths[std::string(workload)];
             mine.output.add(*output, successes->second.value);
             const auto input = metrics.find(MetricKey{"input_tokens", workload}.text());
-            if (input != metrics.end() && input->second.value > 0) mine.input.add(input->second, successes->second.value);
+            if (input != metrics.end() && input->second.value > 0)
+                mine.input.add(input->second, successes->second.value);
         }
     }
 };
 
 /// Whether two lengths differ by more than `deviations` of their noise, and by more than the audit
 /// allows compared runs (`equal_work`: 0.5 %; 5 % of what is less than a tenth of all tokens).
-inline bool other_length(const RequestLength& mine, const RequestLength& usual, double share_of_all, double deviations) {
+inline bool other_length(const RequestLength& mine, const RequestLength& usual, double share_of_all,
+                         double deviations) {
     if (!(mine.tokens > 0) || !(usual.tokens > 0)) return false;
     const double tolerance = share_of_all < 0.1 ? 0.05 : 0.005;
     const double apart = std::abs(std::log(mine.mean() / usual.mean()));
-    return apart > tolerance && apart > deviations * std::hypot(mine.relative_error(), usual.relative_error());
+    return apart > tolerance &&
+           apart > deviations * std::hypot(mine.relative_error(), usual.relative_error());
 }
 
 /// What is left of a figure where a configuration did other work than the default, at most 1: a
 /// gain counts as far as it is one in requests, in input tokens and in output tokens alike.
 /// Nothing: the figure does not say what that is, as the time to the first token does not.
-inline std::optional<double> share_of_equal_work(std::string_view metric, const WorkLengths& mine, const WorkLengths& usual) {
+inline std::optional<double> share_of_equal_work(std::string_view metric, const WorkLengths& mine,
+                                                 const WorkLengths& usual) {
     const std::string_view name = MetricKey::of(metric).name;
     const auto ratio = [](const RequestLength& a, const RequestLength& b) {
         return a.tokens > 0 && b.tokens > 0 ? a.mean() / b.mean() : 1.0;
@@ -98,14 +108,20 @@ inline std::optional<double> share_of_equal_work(std::string_view metric, const 
     const double output = ratio(mine.output, usual.output);
     const double least = std::min({1.0, input, output});
     const bool both = mine.input.tokens > 0 && usual.input.tokens > 0;
-    if (name == "requests_per_second" || name == "latency_mean_seconds" || name == "duration_seconds") return least;
-    if (name.starts_with("output_tokens_per_second") && !name.ends_with("_per_user")) return least / output;
+    if (name == "requests_per_second" || name == "latency_mean_seconds" ||
+        name == "duration_seconds")
+        return least;
+    if (name.starts_with("output_tokens_per_second") && !name.ends_with("_per_user"))
+        return least / output;
     if (name.starts_with("input_tokens_per_second")) return least / input;
     if (name.starts_with("total_tokens_per_second") && both)
-        return least * (usual.input.mean() + usual.output.mean()) / (mine.input.mean() + mine.output.mean());
-    const bool of_load = name.find("tokens_per_second") != std::string_view::npos || name.ends_with("requests_per_second") ||
-                         name.starts_with("sustained_") || name.starts_with("latency_") || name.starts_with("time_to_first_token") ||
-                         name.starts_with("time_per_output_token") || name.starts_with("inter_token_latency") ||
+        return least * (usual.input.mean() + usual.output.mean()) /
+               (mine.input.mean() + mine.output.mean());
+    const bool of_load = name.find("tokens_per_second") != std::string_view::npos ||
+                         name.ends_with("requests_per_second") || name.starts_with("sustained_") ||
+                         name.starts_with("latency_") || name.starts_with("time_to_first_token") ||
+                         name.starts_with("time_per_output_token") ||
+                         name.starts_with("inter_token_latency") ||
                          name.starts_with("joules_per_") || name.starts_with("usd_per_");
     return of_load ? std::nullopt : std::optional(1.0);
 }

@@ -28,16 +28,19 @@ struct GoalFigures {
     Estimate estimate{};             ///< meaningful when there are values
     double equal_work = 1;           ///< what equal work leaves of a gain (`share_of_equal_work`)
 
-    [[nodiscard]] double total_runs() const { return std::accumulate(runs.begin(), runs.end(), 0.0); }
+    [[nodiscard]] double total_runs() const {
+        return std::accumulate(runs.begin(), runs.end(), 0.0);
+    }
 };
 
 /// What the told trials of one configuration say together.
 struct Standing {
     Configuration configuration;
-    std::vector<const Trial*> trials;     ///< told and pending, by id
-    std::vector<GoalFigures> goals{};     ///< one for each goal of the objective, in its order
-    std::string refused{};                ///< why it cannot win; empty: it can
-    std::vector<OtherWork> other_work{};  ///< where its requests had other lengths than the default's, beyond noise
+    std::vector<const Trial*> trials;  ///< told and pending, by id
+    std::vector<GoalFigures> goals{};  ///< one for each goal of the objective, in its order
+    std::string refused{};             ///< why it cannot win; empty: it can
+    std::vector<OtherWork>
+        other_work{};  ///< where its requests had other lengths than the default's, beyond noise
     /// ln of what the workload that loses most keeps of the default's figure, over what
     /// `Decision::never_worse_than` allows: above 0 it is allowed. Nothing: no such rule, or
     /// nothing to compare.

@@ -6,7 +6,8 @@
 
 namespace servetune {
 
-inline std::map<std::string, double> Standings::by_workload(const Standing& standing, std::size_t k, const Decision& decision) const {
+inline std::map<std::string, double> Standings::by_workload(const Standing& standing, std::size_t k,
+                                                            const Decision& decision) const {
     const MetricKey metric = MetricKey::of(goals_[k].metric);
     const double sign = goals_[k].direction == Direction::maximize ? 1 : -1;
     std::map<std::string, std::pair<double, double>> sums;
@@ -14,10 +15,12 @@ inline std::map<std::string, double> Standings::by_workload(const Standing& stan
         const Measurement* measurement = trial->measurement();
         if (measurement == nullptr || !decision.believes(*measurement)) continue;
         for (const auto& [workload, figure] : figures_of(measurement->metrics, metric.name)) {
-            const bool asked = metric.workload.empty() ? !workload.empty() : workload == metric.workload;
+            const bool asked =
+                metric.workload.empty() ? !workload.empty() : workload == metric.workload;
             if (!asked || !(figure->value > 0)) continue;
             auto& [sum, count] = sums[std::string(workload)];
-            sum += sign * (std::log(figure->value) - drifts_[k].offset(static_cast<double>(trial->id)));
+            sum += sign *
+                   (std::log(figure->value) - drifts_[k].offset(static_cast<double>(trial->id)));
             ++count;
         }
     }
@@ -41,12 +44,16 @@ inline void Standings::guard(const Decision& decision) {
                 const double margin = value - base->second - allowed;
                 if (standing.guard_margin && margin >= *standing.guard_margin) continue;
                 standing.guard_margin = margin;
-                if (margin >= 0 || !(standing.refused.empty() || standing.refused.starts_with(guard_words))) continue;
+                if (margin >= 0 ||
+                    !(standing.refused.empty() || standing.refused.starts_with(guard_words)))
+                    continue;
                 standing.refused = guard_words;
                 standing.refused.append(" on ").append(workload).append(": ");
-                standing.refused.append(short_number_text(-100 * std::expm1(margin + allowed))).append(" % worse in ");
+                standing.refused.append(short_number_text(-100 * std::expm1(margin + allowed)))
+                    .append(" % worse in ");
                 standing.refused.append(goals_[k].metric).append(", ");
-                standing.refused.append(short_number_text(100 * *decision.never_worse_than)).append(" % are allowed");
+                standing.refused.append(short_number_text(100 * *decision.never_worse_than))
+                    .append(" % are allowed");
             }
         }
     }
