@@ -6,7 +6,7 @@
 #include "stop_signals.hpp"
 
 #include "base/files.hpp"
-#include "interop/import.hpp"
+#include "results/import.hpp"
 #include "interop/records.hpp"
 #include "interop/result_export.hpp"
 #include "load/warm_up.hpp"

@@ -7,7 +7,7 @@
 #include "base/plain_file.hpp"
 #include "deploy/trial_folders.hpp"
 #include "host/log_file.hpp"
-#include "interop/written_study.hpp"
+#include "results/written_study.hpp"
 #include "servetune/error.hpp"
 #include "servetune/result_file.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as a published document: what is found becomes tables that can be read.
-#include "interop/import.hpp"
+#include "results/import.hpp"
 #include "base/utf8.hpp"
 #include "fuzz/target.hpp"
 #include "study/table.hpp"

@@ -3,7 +3,7 @@
 // as a block, and read again.
 #include "base/utf8.hpp"
 #include "fuzz/target.hpp"
-#include "interop/import.hpp"
+#include "results/import.hpp"
 #include "interop/result_export.hpp"
 #include "servetune/catalogue.hpp"
 #include "servetune/result_file.hpp"

@@ -3,7 +3,7 @@
 // the title.
 #include "support/test.hpp"
 
-#include "servetune/detail/interop/published.hpp"
+#include "servetune/result_file.hpp"
 
 #include <optional>
 

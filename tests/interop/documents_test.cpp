@@ -5,9 +5,9 @@
 #include "support/test.hpp"
 
 #include "base/files.hpp"
-#include "interop/import.hpp"
+#include "results/import.hpp"
 #include "servetune/audit.hpp"
-#include "servetune/detail/interop/published.hpp"
+#include "servetune/result_file.hpp"
 #include "study/table.hpp"
 
 #include <algorithm>

@@ -5,7 +5,7 @@
 
 #include "base/files.hpp"
 #include "base/utf8.hpp"
-#include "interop/import.hpp"
+#include "results/import.hpp"
 #include "servetune/detail/engine/composition.hpp"
 #include "servetune/error.hpp"
 #include "study/table.hpp"

@@ -4,7 +4,7 @@
 #include "support/test.hpp"
 
 #include "base/files.hpp"
-#include "interop/import.hpp"
+#include "results/import.hpp"
 #include "interop/result_export.hpp"
 #include "servetune/result_file.hpp"
 #include "servetune/study_file.hpp"

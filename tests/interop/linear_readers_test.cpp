@@ -2,7 +2,7 @@
 // Whoever reads a file of others does work in proportion to its size: twice the input takes about
 // twice the time. Each attack has siblings. The time is that of this thread's processor, of inputs
 // that the quadratic way reads for minutes.
-#include "interop/plain_table.hpp"
+#include "results/plain_table.hpp"
 #include "search/level_geometry.hpp"
 #include "servetune/error.hpp"
 #include "servetune/result_file.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A person's own table of configurations and figures: what each column is taken for, and which
 // configuration wins.
-#include "interop/plain_table.hpp"
+#include "results/plain_table.hpp"
 #include "servetune/error.hpp"
 #include "servetune/sqlite_journal.hpp"
 #include "servetune/study.hpp"

@@ -4,7 +4,7 @@
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 
-#include "servetune/detail/interop/published.hpp"
+#include "servetune/result_file.hpp"
 #include "servetune/error.hpp"
 #include "servetune/result_file.hpp"
 

@@ -6,7 +6,7 @@
 
 #include "servetune/audit.hpp"
 #include "servetune/catalogue.hpp"
-#include "servetune/detail/interop/published.hpp"
+#include "servetune/result_file.hpp"
 
 using namespace servetune;
 using namespace servetune::test;

@@ -4,7 +4,7 @@
 #include "support/test.hpp"
 
 #include "interop/serving_command.hpp"
-#include "servetune/detail/interop/published.hpp"
+#include "servetune/result_file.hpp"
 #include "servetune/error.hpp"
 #include "servetune/result_file.hpp"
 

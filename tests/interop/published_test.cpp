@@ -2,9 +2,9 @@
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 
-#include "interop/import.hpp"
+#include "results/import.hpp"
 #include "servetune/catalogue.hpp"
-#include "servetune/detail/interop/published.hpp"
+#include "servetune/result_file.hpp"
 
 using namespace servetune;
 using namespace servetune::test;

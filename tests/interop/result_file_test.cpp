@@ -5,7 +5,7 @@
 #include "support/test.hpp"
 
 #include "base/files.hpp"
-#include "interop/import.hpp"
+#include "results/import.hpp"
 #include "interop/result_export.hpp"
 #include "servetune/audit.hpp"
 #include "servetune/error.hpp"

@@ -3,7 +3,7 @@
 // inference-perf, GuideLLM and llama-bench; and hostile files of every later format.
 #include "support/result_samples.hpp"
 
-#include "interop/import.hpp"
+#include "results/import.hpp"
 #include "study/table.hpp"
 
 #include <nlohmann/json.hpp>

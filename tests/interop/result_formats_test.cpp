@@ -3,7 +3,7 @@
 // 2026, its records and sweeps, GenAI-Perf's table.
 #include "support/result_samples.hpp"
 
-#include "interop/import.hpp"
+#include "results/import.hpp"
 #include "study/table.hpp"
 
 #include <nlohmann/json.hpp>

@@ -4,7 +4,7 @@
 #include "support/test.hpp"
 
 #include "base/files.hpp"
-#include "interop/written_study.hpp"
+#include "results/written_study.hpp"
 #include "servetune/error.hpp"
 #include "servetune/result_file.hpp"
 #include "study/table.hpp"
