@@ -30,6 +30,13 @@ using namespace servetune;
 
 namespace {
 
+/// `result 3`, `results 1 and 2`, `12 results from 0 to 17`.
+std::string which_results(const std::vector<std::size_t>& which) {
+    return which.size() < 4
+               ? numbered("result", which)
+               : fmt::format("{} results from {} to {}", which.size(), which.front(), which.back());
+}
+
 /// What was not read: with its values where one result has it, else the names for all results that
 /// have the same.
 void put_unread(const std::vector<PublishedResult>& results) {
@@ -44,12 +51,10 @@ void put_unread(const std::vector<PublishedResult>& results) {
         if (which.size() == 1)
             for (std::string& label : shown)
                 label += ": " + results[which.front()].unread.at(label);
-        put(stderr, "  {}: not used: '{}'{}\n",
-            which.size() == 1
-                ? fmt::format("result {}", results[which.front()].index)
-                : fmt::format("{} results from {} to {}", which.size(),
-                              results[which.front()].index, results[which.back()].index),
-            fmt::join(shown, "', '"), which.size() == 1 ? "" : " (values: --json)");
+        std::vector<std::size_t> numbers;
+        for (const std::size_t i : which) numbers.push_back(results[i].index);
+        put(stderr, "  {}: not used: '{}'{}\n", which_results(numbers), fmt::join(shown, "', '"),
+            which.size() == 1 ? "" : " (values: --json)");
     }
 }
 
@@ -204,7 +209,7 @@ int import_document(const ImportArguments& arguments) {
                     unknown[why].push_back(result.index);
             for (const auto& [why, which] : unknown)
                 put(stderr, "  {}: {} (say it with --command, or with --write-study and --set)\n",
-                    numbered("result", which), why);
+                    which_results(which), why);
         }
         for (const Unplaced& unplaced : imported.unplaced)
             put(stderr, "  result {} is no row: {}\n", unplaced.result.index, unplaced.reason);

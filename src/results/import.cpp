@@ -32,27 +32,42 @@ Figures figures_of_result(const BenchmarkResult& result) {
     return found;
 }
 
-/// The metrics that any row has, in the order of the figures; `success_ratio` after them.
-std::vector<std::string> columns_of(const std::vector<Figures>& rows) {
-    std::vector<std::string> result;
+struct TableRow {
+    std::vector<std::string> cells{};  ///< in front of the figures
+    Figures figures{};
+    const PublishedResult* source = nullptr;
+    std::string note{};
+};
+
+/// A table with the figures that any row has, in the order of BenchmarkResult; `success_ratio`
+/// after them.
+std::string table_text(std::vector<std::string> header, const std::vector<TableRow>& rows) {
+    std::vector<std::string> metrics;
     const auto add_used = [&](const std::string& name) {
         if (std::any_of(rows.begin(), rows.end(),
-                        [&](const Figures& row) { return row.contains(name); }))
-            result.push_back(name);
+                        [&](const TableRow& row) { return row.figures.contains(name); }))
+            metrics.push_back(name);
     };
     const BenchmarkResult names_only;
     for_each_figure(names_only,
                     [&](const std::string& name, const std::optional<double>&) { add_used(name); });
     add_used("success_ratio");
-    return result;
-}
-
-void append_figures(std::vector<std::string>& cells, const Figures& row,
-                    const std::vector<std::string>& metrics) {
-    for (const std::string& name : metrics) {
-        const auto found = row.find(name);
-        cells.push_back(found == row.end() ? "" : text_of(found->second));
+    header.emplace_back("status");
+    header.insert(header.end(), metrics.begin(), metrics.end());
+    header.insert(header.end(), {"arguments", "note"});
+    std::string csv = csv_line(header);
+    for (const TableRow& row : rows) {
+        std::vector<std::string> cells = row.cells;
+        cells.emplace_back("ok");
+        for (const std::string& name : metrics) {
+            const auto found = row.figures.find(name);
+            cells.push_back(found == row.figures.end() ? "" : text_of(found->second));
+        }
+        cells.insert(cells.end(), {row.source->arguments, row.note});
+        for (std::string& cell : cells) cell = printable(cell);
+        csv += csv_line(cells);
     }
+    return csv;
 }
 
 /// The workload that a label of the result names.
@@ -172,41 +187,30 @@ Imported import_for_study(const std::vector<PublishedResult>& results, const Stu
     imported.rows = rows.size();
     imported.remarks = what_repeats_differ_in(rows);
 
-    std::vector<std::string> names;
+    std::vector<std::string> header{"block", "section", "workload"};
     for (const Parameter& parameter : space.parameters())
-        if (parameter.continuous() || parameter.level_count() > 1) names.push_back(parameter.name);
-    const std::vector<std::string> metrics = columns_of(figures);
-    std::vector<std::string> cells{"block", "section", "workload"};
-    cells.insert(cells.end(), names.begin(), names.end());
-    cells.emplace_back("status");
-    cells.insert(cells.end(), metrics.begin(), metrics.end());
-    cells.insert(cells.end(), {"arguments", "note"});
-    imported.csv = csv_line(cells);
+        if (parameter.continuous() || parameter.level_count() > 1) header.push_back(parameter.name);
+    std::vector<TableRow> table;
     std::map<Figures, std::size_t> first_with;  // figures -> the first result that has them
     for (std::size_t i = 0; i < rows.size(); ++i) {
         const PublishedResult& source = *rows[i].source;
-        cells = {std::to_string(source.index), printable(source.run), rows[i].workload};
-        for (const std::string& name : names) {
-            const Value* value = rows[i].configuration.find(name);
-            cells.push_back(value == nullptr ? "" : text_of(*value));
+        TableRow row{
+            {std::to_string(source.index), source.run, rows[i].workload}, figures[i], &source, ""};
+        for (std::size_t name = 3; name < header.size(); ++name) {
+            const Value* value = rows[i].configuration.find(header[name]);
+            row.cells.push_back(value == nullptr ? "" : text_of(*value));
         }
-        cells.emplace_back("ok");
-        append_figures(cells, figures[i], metrics);
         const auto [first, is_new] =
             first_with.emplace(figures_of_result(source.result), source.index);
-        cells.insert(
-            cells.end(),
-            {printable(source.arguments),
-             is_new ? "" : "printed twice: the same result as " + std::to_string(first->second)});
-        imported.csv += csv_line(cells);
+        if (!is_new)
+            row.note = "printed twice: the same result as " + std::to_string(first->second);
+        table.push_back(std::move(row));
     }
+    imported.csv = table_text(std::move(header), table);
     return imported;
 }
 
 std::string csv_of(const std::vector<PublishedResult>& results) {
-    std::vector<Figures> rows;
-    for (const PublishedResult& result : results) rows.push_back(figures_of_result(result.result));
-    const std::vector<std::string> metrics = columns_of(rows);
     // What a file says of itself, where any does.
     std::vector<std::pair<const char*, std::string PublishedResult::*>> origins{
         {"tool", &PublishedResult::tool},
@@ -219,23 +223,19 @@ std::string csv_of(const std::vector<PublishedResult>& results) {
             return (result.*origin.second).empty();
         });
     });
-    std::vector<std::string> cells{"block", "section", "label"};
-    for (const auto& [name, field] : origins) cells.emplace_back(name);
-    cells.emplace_back("status");
-    cells.insert(cells.end(), metrics.begin(), metrics.end());
-    cells.insert(cells.end(), {"arguments", "note"});
-    std::string csv = csv_line(cells);
-    for (std::size_t i = 0; i < results.size(); ++i) {
-        cells = {std::to_string(results[i].index), printable(results[i].run),
-                 results[i].labels.empty() ? "" : printable(results[i].labels.front())};
-        for (const auto& [name, field] : origins) cells.push_back(printable(results[i].*field));
-        cells.emplace_back("ok");
-        append_figures(cells, rows[i], metrics);
-        cells.insert(cells.end(),
-                     {printable(results[i].arguments), printable(why_no_command(results[i]))});
-        csv += csv_line(cells);
+    std::vector<std::string> header{"block", "section", "label"};
+    for (const auto& [name, field] : origins) header.emplace_back(name);
+    std::vector<TableRow> table;
+    for (const PublishedResult& result : results) {
+        TableRow row{{std::to_string(result.index), result.run,
+                      result.labels.empty() ? "" : result.labels.front()},
+                     figures_of_result(result.result),
+                     &result,
+                     why_no_command(result)};
+        for (const auto& [name, field] : origins) row.cells.push_back(result.*field);
+        table.push_back(std::move(row));
     }
-    return csv;
+    return table_text(std::move(header), table);
 }
 
 }  // namespace servetune

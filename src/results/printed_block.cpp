@@ -160,7 +160,7 @@ bool says_none(std::string_view value) {
 // the command above
 
 /// Devices, access to hubs, logging: two commands that differ in these alone are one configuration.
-bool changes_nothing(std::string_view variable) {
+bool changes_no_measurement(std::string_view variable) {
     for (const std::string_view name :
          {"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
           "ASCEND_RT_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "PATH", "LD_LIBRARY_PATH",
@@ -176,7 +176,7 @@ bool changes_nothing(std::string_view variable) {
 }
 
 /// The name in `NAME=value`; empty: it is none.
-std::string_view assigned_name(std::string_view word) {
+std::string_view variable_set_by(std::string_view word) {
     const std::string_view name = word.substr(0, word.find('='));
     const bool named = name.size() < word.size() && !name.empty() &&
                        std::isdigit(static_cast<unsigned char>(name.front())) == 0 &&
@@ -304,12 +304,12 @@ ServingCommand serving_command(std::string_view text, const std::vector<Engine>&
         const bool exports = words.front() == "export";
         auto environment = exported;
         std::size_t at = exports ? 1 : 0;
-        for (; at < words.size() && !assigned_name(words[at]).empty(); ++at)
-            if (const std::string name(assigned_name(words[at])); !changes_nothing(name))
+        for (; at < words.size() && !variable_set_by(words[at]).empty(); ++at)
+            if (const std::string name(variable_set_by(words[at])); !changes_no_measurement(name))
                 environment[name] = words[at].substr(name.size() + 1);
         const bool varies = std::any_of(command.begin(), command.end(), [](const ShellWord& word) {
             return !word.literal && word.text.find_first_of("$`") != std::string::npos &&
-                   !changes_nothing(assigned_name(word.text));
+                   !changes_no_measurement(variable_set_by(word.text));
         });
         if (exports && at == words.size() && !varies) {
             exported = std::move(environment);

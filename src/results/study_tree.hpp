@@ -15,12 +15,13 @@
 
 namespace servetune {
 
-/// A value as a study file has it: no flag is `engine`.
+/// A value for `yaml_document`.
 inline nlohmann::ordered_json value_tree(const Value& value) {
     if (const auto* number = std::get_if<std::int64_t>(&value)) return *number;
     if (const auto* number = std::get_if<double>(&value)) return *number;
     if (const auto* truth = std::get_if<bool>(&value)) return *truth;
-    return is_unset(value) ? std::string(unset_text) : text_of(value);
+    if (is_unset(value)) return nullptr;
+    return text_of(value);
 }
 
 /// `{choice: [...], ordered: true, default: ...}` of a parameter; numbers are ordered.

@@ -139,35 +139,22 @@ public:
         return placed;
     }
 
-    /// The rows that may be the default, the best first: of the searched workload, the engines' own
-    /// defaults before others.
+    /// The rows that may be the default: of the first engine and the searched workload, those with
+    /// the fewest settings first.
     [[nodiscard]] std::vector<const SeenRow*> starts() const {
         std::vector<const SeenRow*> found;
         const std::vector<std::size_t>& blocks = searched().blocks;
-        for (const SeenRow& row : rows_)
-            if (std::find(blocks.begin(), blocks.end(), row.index) != blocks.end())
-                found.push_back(&row);
-        std::stable_partition(found.begin(), found.end(),
-                              [&](const SeenRow* row) { return is_own_default(*row); });
-        return found;
-    }
-    /// Whether a command leaves out what other commands of its engine leave out.
-    [[nodiscard]] bool is_own_default(const SeenRow& row) const {
-        if (row.quantization() != "none") return false;
-        const std::vector<const SeenRow*> rows = rows_of(row.engine);
-        const auto never_left_out = [&](const auto& part, const std::string& name) {
-            return std::all_of(rows.begin(), rows.end(),
-                               [&](const SeenRow* other) { return (other->*part).contains(name); });
+        const Engine* engine = results_engine(blocks.front());
+        for (const SeenRow* row : rows_of(engine))
+            if (std::find(blocks.begin(), blocks.end(), row->index) != blocks.end())
+                found.push_back(row);
+        const auto settings = [](const SeenRow* row) {
+            return row->values.size() + row->unknown.size() + (row->variant.empty() ? 0 : 1);
         };
-        for (const auto& [name, value] : row.values) {
-            const EngineParameter* declared = row.engine->find(name);
-            if (value != declared->parameter.default_value &&
-                !never_left_out(&SeenRow::values, name))
-                return false;
-        }
-        return std::all_of(row.unknown.begin(), row.unknown.end(), [&](const auto& flag) {
-            return never_left_out(&SeenRow::unknown, flag.first);
+        std::stable_sort(found.begin(), found.end(), [&](const SeenRow* a, const SeenRow* b) {
+            return settings(a) < settings(b);
         });
+        return found;
     }
 
     /// The study with a measured row as its default. `table`: beside it.
@@ -268,16 +255,10 @@ private:
             if (row.engine == engine) rows.push_back(&row);
         return rows;
     }
-    /// Flags alone are of the only engine that has them all.
-    [[nodiscard]] const Engine* only_engine_with(const std::vector<std::string>& words) const {
-        const Engine* fitting = nullptr;
-        for (const Engine& engine : engines_) {
-            const SeenRow row = seen_row(0, engine, commands_.read({words}, engine.name));
-            if (words.empty() || !row.unknown.empty() || !row.unread.empty()) continue;
-            if (fitting != nullptr) return nullptr;
-            fitting = &engine;
-        }
-        return fitting;
+    [[nodiscard]] const Engine* results_engine(std::size_t result) const {
+        return std::find_if(rows_.begin(), rows_.end(),
+                            [&](const SeenRow& row) { return row.index == result; })
+            ->engine;
     }
 
     /// Adds the row of a result; else says why there is none.
@@ -311,7 +292,6 @@ private:
         const CommandSettings read = commands_.read({words});
         if (read.start == CommandSettings::Start::launcher)
             engine = engine_called(read.engine->name);
-        if (engine == nullptr) engine = only_engine_with(words);
         if (engine == nullptr) return "which engine it is is not said (--set engine=...)";
         SeenRow row = seen_row(i, *engine, commands_.read({words}, engine->name));
         if (row.model.empty()) row.model = fact(i, "model");
@@ -617,10 +597,9 @@ WrittenStudy write_study(const ResultSource& source, const StudyRequest& request
                          " is a row of the study: " +
                          (why.empty() && !excluded.empty() ? excluded.begin()->first : why));
     if (*first != start) loaded = write(**first);
-    if (!writer.is_own_default(**first))
-        writer.remarks().emplace_back(
-            "the engine's own default was not measured, so the first result that can be is the "
-            "default");
+    writer.remarks().push_back("the default is block " +
+                               std::to_string(source.results[(*first)->index].index) +
+                               ", the one with the fewest settings");
     for (const auto& [rule, which] : excluded)
         writer.remarks().push_back(numbered("block", which) + (which.size() == 1 ? " is" : " are") +
                                    " in the table, and the study does not search " +

@@ -46,8 +46,7 @@ struct WrittenStudy {
 /// not say (JSON results) comes from the settings of the server in the file, or from `facts`. What
 /// is searched is the rate that most results have: of all tokens, of output tokens, of requests.
 ///
-/// The default is the engine's own where that was measured, else the first result that no rule
-/// excludes. Neither file replaces what is there, and both go again where the study cannot run.
+/// The default is the result with the fewest settings that no rule excludes. Neither file replaces what is there, and both go again where the study cannot run.
 /// Throws SpaceError where nothing can be replayed: no model, no engine, or several workloads and
 /// none named. Throws UsageError where the study or its table is there already, IoError and
 /// ParseError.

@@ -17,7 +17,7 @@ std::string yaml_text(const std::string& text);
 std::string yaml_quoted(const std::string& text);
 
 /// A mapping as a document of YAML, its keys in order. What holds lists or mappings of its own
-/// stands in lines below its key, the rest in one line.
+/// stands in lines below its key, the rest in one line. null is `engine`: no flag is passed.
 std::string yaml_document(const nlohmann::ordered_json& mapping);
 
 /// Whether a name is that of a YAML file and not of something that such a file is about.

@@ -37,7 +37,6 @@ ResultSource results_of(bool fits) {
     ResultSource source;
     source.results = read_results(text, "a.md", shipped_catalogue.engines());
     source.files.assign(source.results.size(), "a.md");
-    source.texts = {text};
     return source;
 }
 

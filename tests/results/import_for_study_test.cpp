@@ -4,8 +4,8 @@
 #include "support/test.hpp"
 
 #include "base/files.hpp"
-#include "results/import.hpp"
 #include "interop/result_export.hpp"
+#include "results/import.hpp"
 #include "servetune/result_file.hpp"
 #include "servetune/study_file.hpp"
 #include "study/table.hpp"
@@ -21,8 +21,7 @@ TEST_CASE(
     const std::vector<Engine> engines = shipped_catalogue.engines();
     const std::filesystem::path samples = SERVETUNE_SOURCE "/tests/data/results";
     std::vector<PublishedResult> results =
-        read_results(read_file(samples / "gpustack.json"), "f", engines);
-    results.push_back(read_results(read_file(samples / "vllm-new.json"), "f", engines).front());
+        read_results(read_file(samples / "vllm-new.json"), "f", engines);
     ExportContext context;
     context.arguments =
         "python3 -m sglang.launch_server --model-path " + study.model + " --attention-backend=fa3";
@@ -30,11 +29,13 @@ TEST_CASE(
     figures.successful_requests = 9;
     figures.failed_requests = 1;
     results.push_back(read_results(vllm_json(figures, context), "f", engines).front());
+    context.arguments = "--max-num-seqs=64";
+    results.push_back(read_results(vllm_json(figures, context), "f", engines).front());
     for (std::size_t i = 0; i < results.size(); ++i) results[i].index = i;
     const Imported imported = import_for_study(results, study);
     REQUIRE(imported.unplaced.size() == 2);
-    CHECK(imported.unplaced[0].reason == "the study does not know --max-num-seqs=64");
-    CHECK(imported.unplaced[1].reason == "the file does not say how the engine was started");
+    CHECK(imported.unplaced[0].reason == "the file does not say how the engine was started");
+    CHECK(imported.unplaced[1].reason == "the study does not know --max-num-seqs=64");
     REQUIRE(imported.rows == 1);
     const MeasuredTable table = parse_table(imported.csv, "t.csv");
     CHECK(std::get<Measurement>(table.rows[0].outcome).metrics.at("success_ratio").value == 0.9);

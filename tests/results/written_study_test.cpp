@@ -52,7 +52,6 @@ ResultSource source_of(const std::vector<std::pair<std::string, std::string>>& f
             source.results.push_back(std::move(result));
             source.files.push_back(name);
         }
-        source.texts.push_back(text);
     }
     return source;
 }
@@ -112,9 +111,9 @@ TEST_CASE("written study: numbers stand as the engine reads them, and equal ones
                                               request_for("in512_out128"), file, shipped_catalogue);
     INFO(written.yaml);
     CHECK(written.imported.rows == 3);
-    CHECK(has(written.yaml, "max_num_batched_tokens: {choice: [8192, 16000], ordered: true}\n"));
-    CHECK(has(written.yaml, "max_model_len: {choice: [-1, 25600], ordered: true}\n"));
-    CHECK(has(written.yaml, "block_size: {choice: [16, 48], ordered: true}\n"));
+    CHECK(has(written.yaml, "max_num_batched_tokens: {choice: [8192, 16000], ordered: true,"));
+    CHECK(has(written.yaml, "max_model_len: {choice: [-1, 25600], ordered: true,"));
+    CHECK(has(written.yaml, "block_size: {choice: [16, 48], ordered: true, default: 48}\n"));
     const StudySetup setup = set_up(load_study(file, shipped_catalogue));
     CHECK(setup.problem->feasible.size() == 3);
 }
@@ -122,8 +121,11 @@ TEST_CASE("written study: numbers stand as the engine reads them, and equal ones
 TEST_CASE("written study: a document becomes a study that replays its results") {
     const TemporaryFolder folder;
     const auto file = folder.path() / "tuning.yaml";
-    const WrittenStudy written = written_anew(source_of({{"a.md", document}}),
-                                              request_for("in512_out128"), file, shipped_catalogue);
+    const WrittenStudy written = written_anew(
+        source_of({{"a.md", document}}),
+        request_for("in512_out128",
+                    {"hardware=h100-sxm", "vllm.version=0.17.0", "sglang.version=0.5.9"}),
+        file, shipped_catalogue);
     INFO(written.yaml);
     for (const Unplaced& one : written.imported.unplaced)
         UNSCOPED_INFO(one.result.index << ": " << one.reason);
@@ -134,10 +136,15 @@ TEST_CASE("written study: a document becomes a study that replays its results") 
     CHECK(has(written.yaml, "model: org/Model-8B\n"));
     CHECK(has(written.yaml, "hardware: h100-sxm\n"));
     CHECK(has(written.yaml, "engine_versions: {vllm: 0.17.0, sglang: 0.5.9}\n"));
-    CHECK(
-        has(written.yaml, "choice: [none, fp8]\n    checkpoints:\n      fp8: org/Model-8B-FP8\n"));
-    CHECK(has(written.yaml, "vllm.max_num_seqs: {choice: [engine, 64, 512], ordered: true}\n"));
-    CHECK(has(written.yaml, "vllm.unheard_of: {flag: \"--unheard-of\", choice: [x, \"y\"]}\n"));
+    CHECK(has(written.yaml,
+              "  quantization: {choice: [none, fp8], default: none, checkpoints: "
+              "{fp8: org/Model-8B-FP8}}\n"));
+    CHECK(has(written.yaml,
+              "  vllm.max_num_seqs: {choice: [engine, 64, 512], ordered: true, "
+              "default: engine}\n"));
+    CHECK(has(written.yaml,
+              "  vllm.unheard_of: {flag: \"--unheard-of\", choice: [x, \"y\"], "
+              "default: x}\n"));
 
     const MeasuredTable table = read_table(written.table);
     CHECK(cell(table, 0, "engine") == "vllm");
@@ -185,50 +192,44 @@ TEST_CASE("written study: several workloads are never mixed, the message says wh
 }
 
 TEST_CASE(
-    "written study: blocks under one label are of one workload, also one that lost requests") {
-    const std::string text =
-        "```bash\nclient --num-prompts 100\n```\n- high load\n" +
-        command("vllm serve org/Model-8B") + printed_block(1000, 512, 128) + "- low load\n" +
-        command("vllm serve org/Model-8B") + printed_block(500, 512, 128, 10) + "- high load\n" +
-        command("vllm serve org/Model-8B --max-num-seqs 64") + printed_block(1200, 300, 128, 63) +
-        "- low load\n" + command("vllm serve org/Model-8B --max-num-seqs 64") +
-        printed_block(550, 512, 128, 10) + "- high load\n" +
-        command("vllm serve org/Model-8B --max-num-seqs 128") + printed_block(1100, 512, 128);
+    "written study: results under one label are of one workload, also one that lost requests") {
+    ResultSource source;
+    const auto add = [&](const std::string& label, const std::string& flags, double rate, int input,
+                         int requests, int sent, int in_flight) {
+        PublishedResult result = read_results(command("vllm serve org/Model-8B" + flags) +
+                                                  printed_block(rate, input, 128, requests),
+                                              "a.md", shipped_catalogue.engines())
+                                     .front();
+        result.index = source.results.size();
+        result.labels = {label};
+        result.result.requested_requests = sent;
+        result.result.maximum_concurrency = in_flight;
+        source.results.push_back(std::move(result));
+        source.files.emplace_back("a.md");
+    };
+    add("high load", "", 1000, 512, 100, 100, 16);
+    add("low load", "", 500, 512, 10, 10, 1);
+    add("high load", " --max-num-seqs 64", 1200, 300, 63, 100, 16);
+    add("high load", " --max-num-seqs 128", 1100, 512, 100, 100, 16);
     const TemporaryFolder folder;
-    const WrittenStudy written = written_anew(source_of({{"a.md", text}}), request_for("high load"),
-                                              folder.path() / "study.yaml", shipped_catalogue);
-    CHECK(written.imported.rows == 5);
+    const auto file = folder.path() / "study.yaml";
+    const WrittenStudy written =
+        written_anew(source, request_for("high load"), file, shipped_catalogue);
+    CHECK(written.imported.rows == 4);
     CHECK(has(written.yaml, "workload: high_load"));
     CHECK(has(written.yaml, "printed_as: [high_load, \"high load\"]"));
+    CHECK(has(written.yaml, "success_ratio >= 0.99"));
     const MeasuredTable table = read_table(written.table);
     CHECK(table.rows.at(2).workload == "high_load");
     CHECK(std::get<Measurement>(table.rows.at(2).outcome).metrics.at("success_ratio").value ==
           0.63);
-    CHECK(has(written.yaml, "limits: [\"success_ratio >= 0.99\"]"));
-}
-
-TEST_CASE(
-    "written study: requests in flight that are known and differ keep workloads apart, whatever is "
-    "above the blocks") {
-    const auto capped = [](int in_flight, int requests) {
-        std::string block = printed_block(1000, 512, 128, requests);
-        block.insert(block.find("Successful"),
-                     "Maximum request concurrency: " + std::to_string(in_flight) + "\n");
-        return block;
-    };
-    const std::string serve = command("vllm serve org/Model-8B"),
-                      other = command("vllm serve org/Model-8B --max-num-seqs 64");
-    const std::string text = serve + capped(1, 10) + "- medium\n" + serve + capped(16, 80) +
-                             "- medium\n" + other + capped(16, 80) + "- low\n- medium\n- low\n" +
-                             other + capped(1, 10);
-    const TemporaryFolder folder;
-    const auto error = message_of<SpaceError>([&] {
-        (void)written_anew(source_of({{"a.md", text}}), request_for(""),
-                           folder.path() / "study.yaml", shipped_catalogue);
-    });
+    // Requests in flight that are known and differ keep workloads apart, whatever the label.
+    source.results[1].labels = {"high load"};
+    const auto error = message_of<SpaceError>(
+        [&] { (void)written_anew(source, request_for(""), file, shipped_catalogue); });
     INFO(error);
-    CHECK(has(error, "medium: 2 results (512 input tokens, 128 output tokens, 16 in flight)"));
-    CHECK(has(error, "2 results (512 input tokens, 128 output tokens, 1 in flight)"));
+    CHECK(has(error, "2 results (512 input tokens, 128 output tokens, 16 in flight)"));
+    CHECK(has(error, "1 result (512 input tokens, 128 output tokens, 1 in flight)"));
 }
 
 TEST_CASE(
@@ -244,8 +245,8 @@ TEST_CASE(
                 printed_block(1000, 512, 128) + command("vllm serve org/Model-8B -tp 4 --swap") +
                 printed_block(900, 512, 128));
     INFO(two);
-    CHECK(has(two, "tensor_parallel_size: {choice: [4, 8], ordered: true, default: 8}"));
-    CHECK(has(two, "max_num_seqs: {choice: [engine, 64], ordered: true, default: 64}"));
+    CHECK(has(two, "tensor_parallel_size: {choice: [4, 8], ordered: true, default: 4}"));
+    CHECK(has(two, "max_num_seqs: {choice: [engine, 64], ordered: true, default: engine}"));
     CHECK_NOTHROW(set_up(load_study(file, shipped_catalogue)));
 
     std::string block = printed_block(1000, 512, 128);
@@ -253,7 +254,7 @@ TEST_CASE(
     const std::string none = block.substr(0, rate) + "```\n";
     block.replace(rate, 22, "Output token throughput");
     CHECK(has(written(command("vllm serve org/Model-8B") + block),
-              "objective: {maximize: output_tokens_per_second}"));
+              "objective: {maximize: output_tokens_per_second}\n"));
     std::filesystem::remove(file);
     std::filesystem::remove(folder.path() / "study.csv");
     CHECK(has(
@@ -280,7 +281,11 @@ TEST_CASE(
     CHECK(has(error({"engine=nothing"}), "--set engine=nothing: no such engine"));
     CHECK(has(error({"engine=vllm", "max_num_seq=5"}),
               "vllm has no such parameter; known: max_num_seqs"));
-    CHECK(has(error({"=5"}), "NAME=VALUE or FILE:NAME=VALUE wanted"));
+    for (const char* wrong : {"", "a", "=5", "a:=b"})
+        CHECK_THROWS_AS(GivenFact::parse(wrong), SpaceError);
+    CHECK(GivenFact::parse("r/a.json:x=1").file == "r/a.json");
+    CHECK(GivenFact::parse("model=host:5/x=y").value == "host:5/x=y");
+    CHECK(GivenFact::parse("model=host:5/x=y").file.empty());
     const WrittenStudy written =
         written_anew(source,
                      request_for("", {"engine=vllm", "hardware=h100-sxm", "b.json:max_num_seqs=64",
@@ -289,7 +294,8 @@ TEST_CASE(
     INFO(written.yaml);
     CHECK(written.imported.rows == 2);
     CHECK(has(written.yaml, "model: org/Model-8B\nhardware: h100-sxm\nengine: vllm\n"));
-    CHECK(has(written.yaml, "max_num_seqs: {choice: [engine, 64], ordered: true}\n"));
+    CHECK(has(written.yaml,
+              "max_num_seqs: {choice: [engine, 64], ordered: true, default: engine}\n"));
     CHECK(has(written.yaml, "enable_prefix_caching: false\n"));
     CHECK(has(written.yaml, "arrival: {concurrency: 8}"));
     const MeasuredTable table = read_table(written.table);
@@ -308,7 +314,8 @@ TEST_CASE(
     const WrittenStudy metadata =
         written(serving_json(8, 6400), serving_json(8, 7000, ", \"max_num_seqs\": \"64\""));
     CHECK(has(metadata.yaml, "engine: vllm\n"));
-    CHECK(has(metadata.yaml, "max_num_seqs: {choice: [engine, 64], ordered: true}\n"));
+    CHECK(has(metadata.yaml,
+              "max_num_seqs: {choice: [engine, 64], ordered: true, default: engine}\n"));
     const auto reported = [](const std::string& backend) {
         return serving_json(8, 6400,
                             ", \"dataset_name\": \"random\", \"input_throughput\": 5120.0, "
@@ -320,19 +327,9 @@ TEST_CASE(
     };
     const WrittenStudy settings = written(reported("fa3"), reported("triton"));
     CHECK(has(settings.yaml, "engine: sglang\n"));
-    CHECK(has(settings.yaml, "attention_backend: {choice: [fa3, triton]}\n"));
+    CHECK(has(settings.yaml, "attention_backend: {choice: [fa3, triton], default: fa3}\n"));
     CHECK_FALSE(has(settings.yaml,
                     "max_running_requests"));  // the same in both: nobody may have asked for it
-}
-
-TEST_CASE("given facts: a file before the colon, a value with one") {
-    CHECK(GivenFact::parse("a=b").file.empty());
-    CHECK(GivenFact::parse("r/a.json:x=1").file == "r/a.json");
-    CHECK(GivenFact::parse("r/a.json:x=1").name == "x");
-    CHECK(GivenFact::parse("model=host:5/x=y").value == "host:5/x=y");
-    CHECK(GivenFact::parse("model=host:5/x=y").file.empty());
-    for (const char* wrong : {"", "a", "=", "a:=b"})
-        CHECK_THROWS_AS(GivenFact::parse(wrong), SpaceError);
 }
 
 TEST_CASE("written study: lengths that the results do not tell are not made up, a remark says so") {
@@ -393,33 +390,6 @@ TEST_CASE("written study: a count that no integer holds is refused, never anothe
     });
     INFO(error);
     CHECK(has(error, "no such number of requests or tokens: 1e+306"));
-}
-
-TEST_CASE(
-    "written study: a run of a sweep that failed is a failed row of its load, or is left out with "
-    "the load") {
-    const TemporaryFolder folder;
-    const auto file = folder.path() / "study.yaml";
-    const auto failed = [](int max_concurrency) {
-        return R"({"run_number": 0, "error_type": "CalledProcessError", "error": "exit status 1", "serve_overrides": {"max_num_seqs": 512},
-                   "bench_overrides": {"max_concurrency": )" +
-               std::to_string(max_concurrency) + "}}";
-    };
-    const auto source = source_of({{"a.json", serving_json(8, 6400, ", \"max_num_seqs\": 64")},
-                                   {"b.json", serving_json(8, 7000, ", \"max_num_seqs\": 128")},
-                                   {"c.failure.json", failed(8)},
-                                   {"d.failure.json", failed(99)}});
-    const WrittenStudy written = written_anew(source, request_for(""), file, shipped_catalogue);
-    INFO(written.yaml);
-    const MeasuredTable table = read_table(written.table);
-    REQUIRE(table.rows.size() == 3);
-    CHECK(cell(table, 2, "max_num_seqs") == "512");
-    CHECK(std::get<Failure>(table.rows[2].outcome).kind == FailureKind::load_test_failed);
-    CHECK(std::get<Failure>(table.rows[2].outcome).message == "CalledProcessError: exit status 1");
-    REQUIRE(written.imported.unplaced.size() == 1);
-    CHECK(written.imported.unplaced[0].reason ==
-          "it failed under a load that is not that of exactly one workload of the study (99 in "
-          "flight)");
 }
 
 TEST_CASE(
@@ -511,7 +481,7 @@ TEST_CASE(
                                              printed_block(1010, 512, 128)}}),
                      request_for(""), file, shipped_catalogue);
     INFO(written.yaml);
-    CHECK(has(written.yaml, "ep_size: {choice: [1, 8], ordered: true}"));
+    CHECK(has(written.yaml, "ep_size: {choice: [1, 8], ordered: true, default: 1}"));
     const MeasuredTable table = read_table(written.table);
     REQUIRE(table.rows.size() == 3);
     CHECK(cell(table, 0, "ep_size") == "1");

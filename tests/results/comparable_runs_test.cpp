@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which results of a document can be held against each other.
-#include "interop/comparable_runs.hpp"
+#include "results/workloads.hpp"
 #include "support/test.hpp"
 
 #include "study_file/audit_context.hpp"
@@ -16,11 +16,9 @@ PublishedResult a_run(double requests, double input, double output) {
     run.result.output_tokens = requests * output;
     return run;
 }
-PublishedResult below(PublishedResult run, const std::string& heading,
-                      const std::string& label = "") {
-    run.sections = {heading};
+PublishedResult below(PublishedResult run, const std::string& name, const std::string& label = "") {
+    run.run = name;
     if (!label.empty()) run.labels.push_back(label);
-    run.labels.push_back(heading);
     return run;
 }
 PublishedResult capped(PublishedResult run, double in_flight) {
@@ -50,7 +48,7 @@ TEST_CASE("comparable runs: without a label only the same requests, sent in the 
     faster.result.requested_rate_per_second = 0.7;
     CHECK(groups({slower, faster}) == Groups{0, 1});
     PublishedResult lost = below(a_run(60, 300, 128), "Speed");
-    lost.planned_requests = 100;
+    lost.result.requested_requests = 100;
     CHECK(groups({short_ones, lost}) ==
           Groups{0, 1});  // 300 tokens: of other requests, or of the short ones
     lost.result.input_tokens = 60 * 450;
@@ -62,7 +60,7 @@ TEST_CASE("comparable runs: a label is of a load where all under it may be one")
     CHECK(comparable_runs(std::vector{whole, below(a_run(200, 512, 128), "B", "high load")}) ==
           Groups{0, 0});
     PublishedResult lost = below(a_run(60, 100, 128), "B", "high load");
-    lost.planned_requests = 100;
+    lost.result.requested_requests = 100;
     CHECK(comparable_runs(std::vector{whole, lost}) == Groups{0, 0});
     CHECK(comparable_runs(std::vector{capped(whole, 1),
                                       capped(below(a_run(800, 512, 128), "B", "high load"), 16)}) ==

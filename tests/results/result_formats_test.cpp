@@ -45,12 +45,10 @@ TEST_CASE("result files of a sweep of vLLM: a list of runs, labelled by what the
     CHECK(runs[2].tool == "vllm");
     CHECK(runs[2].model == "example/model-8b");
     CHECK(runs[2].date == "20260915-100016");
-    CHECK(runs[0].labels == std::vector<std::string>{
-                                "enable_prefix_caching=false, max_concurrency=8, max_num_seqs=8"});
-    CHECK(runs[1].labels == runs[0].labels);
-    CHECK(runs[0].sections == runs[0].labels);
-    CHECK(runs[2].labels.front() ==
-          "enable_prefix_caching=true, max_concurrency=16, max_num_seqs=32");
+    CHECK(runs[0].labels.empty());
+    CHECK(runs[0].run == "enable_prefix_caching=false, max_concurrency=8, max_num_seqs=8");
+    CHECK(runs[1].run == runs[0].run);
+    CHECK(runs[2].run == "enable_prefix_caching=true, max_concurrency=16, max_num_seqs=32");
     CHECK(runs[1].unread.at("run_number") == "1");
     CHECK(runs[2].unread.at("max_num_seqs") == "32");
     // The settings are the server's: a study can be made of them. Names may be spelled as flags.
@@ -74,8 +72,8 @@ TEST_CASE("result files of a sweep of vLLM: the table that pandas writes") {
     REQUIRE(runs.size() == 3);
     check_figures(runs[2], third_run());
     CHECK(is_result_table(table));
-    CHECK(runs[0].labels ==
-          std::vector<std::string>{"default", "enable_prefix_caching=false, max_concurrency=8"});
+    CHECK(runs[0].labels == std::vector<std::string>{"default"});
+    CHECK(runs[0].run == "enable_prefix_caching=false, max_concurrency=8");
     CHECK_FALSE(runs[0].unread.contains("max_num_seqs"));
     CHECK(runs[1].unread.at("max_num_seqs") == "8");  // 8.0 in the file
     CHECK(runs[1].unread.at("enable_prefix_caching") == "false");
@@ -133,45 +131,6 @@ TEST_CASE(
         "request_error_rate": {"unit": "%", "avg": 100.0}})");
     check_figures(failed.front(),
                   {{"successful_requests", 0}, {"failed_requests", 9}, {"requested_requests", 9}});
-}
-
-TEST_CASE(
-    "result files of a sweep of vLLM: what failed is a failed row with its reason, flags and "
-    "load") {
-    const Json run{{"run_number", 1},
-                   {"error_type", "CalledProcessError"},
-                   {"error", "Command '['vllm', 'bench']' returned non-zero exit status 1."},
-                   {"serve_overrides", {{"max_num_seqs", 512}, {"--enable-prefix-caching", false}}},
-                   {"bench_overrides",
-                    {{"max_concurrency", 256}, {"request_rate", "inf"}, {"random_input_len", 64}}}};
-    const PublishedResult failed = results_in(run.dump()).front();
-    CHECK(failed.failure == "load_test_failed");
-    CHECK(failed.failure_message ==
-          "CalledProcessError: Command '['vllm', 'bench']' returned non-zero exit status 1.");
-    CHECK(failed.server_settings ==
-          Unread{{"enable_prefix_caching", "false"}, {"max_num_seqs", "512"}});
-    CHECK(failed.unread == Unread{{"random_input_len", "64"}});
-    check_figures(failed, {{"maximum_concurrency", 256}});
-    CHECK(csv_of({failed}).find(",load_test_failed,256,\"CalledProcessError: Command") !=
-          std::string::npos);
-    Json nested = run;
-    nested["serve_overrides"]["compilation_config"] = {{"mode", 0}};
-    CHECK(refusal(nested.dump())
-              .find("'compilation_config' is not a single value: what failed is not known") !=
-          std::string::npos);
-    // A server that did not start has no run.
-    Json server{{"error_type", "TimeoutError"},
-                {"error", "not ready"},
-                {"serve_overrides", Json::object()}};
-    CHECK(results_in(server.dump()).front().failure == "not_ready_in_time");
-    server["error_type"] = "RuntimeError";
-    CHECK(results_in(server.dump()).front().failure == "other");
-    server["run_number"] = -1;
-    CHECK(refusal(server.dump()) ==
-          "f:1:1: the warm-up of a combination of `vllm bench sweep` failed, which is no result: "
-          "RuntimeError: not ready");
-    server["serve_overrides"] = 5;
-    CHECK(refusal(server.dump()).find("no benchmark's result") != std::string::npos);
 }
 
 TEST_CASE("result files of AIPerf: the table beside the JSON has the same figures") {

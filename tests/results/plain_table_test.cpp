@@ -130,7 +130,6 @@ TEST_CASE(
           "measured)");
     const std::string noisy =
         "k,heat,score\na,1.5,1\nb,1.25,2\nc,1.75,3\na,1.1,4\nb,1.9,5\nc,1.3,6\n";
-    CHECK(has(table_error(noisy, "score"), "'heat' may be set or measured"));
     CHECK(parameters_of(table_of(noisy, "score", {"k"})) == "k");
     CHECK(parameters_of(table_of(noisy, "score", {"k", "heat"})) == "k heat");
     CHECK(parameters_of(table_of("max_num_seqs,score,x\n1,5,a\n2,6,b\n", "score")) ==

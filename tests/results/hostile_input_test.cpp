@@ -195,18 +195,18 @@ TEST_CASE(
         "============ Serving Benchmark Result ============\nFailed requests:   3\nTotal Token "
         "throughput (tok/s):   5\n"
         "==================================================\n";
-    const auto plain = read_published(text, shipped_catalogue.engines());
+    const auto plain = read_results(text, "f", shipped_catalogue.engines());
     REQUIRE(plain.size() == 1);
     CHECK(plain[0].arguments == "vllm serve org/m --max-num-seqs 512");
-    CHECK(csv_of(read_published(with_crlf(text), shipped_catalogue.engines())) == csv_of(plain));
-    CHECK(csv_of(read_published(utf8_text(mark + text, "f"), shipped_catalogue.engines())) ==
+    CHECK(csv_of(read_results(with_crlf(text), "f", shipped_catalogue.engines())) == csv_of(plain));
+    CHECK(csv_of(read_results(utf8_text(mark + text, "f"), "f", shipped_catalogue.engines())) ==
           csv_of(plain));
     const StudyFile study =
         load_study(search_spaces / "published/qwen3-14b-h100/study.yaml", Catalogue(search_spaces));
     std::string served = text;
     served.replace(served.find("org/m"), 5, study.model);
     const auto& launchers = study.composition->engines();
-    const Imported imported = import_for_study(read_published(served, launchers), study);
+    const Imported imported = import_for_study(read_results(served, "f", launchers), study);
     CHECK(imported.rows + imported.unplaced.size() == 1);
     CHECK(imported.csv.find("success_ratio") == std::string::npos);
 }
