@@ -3,7 +3,6 @@
 
 #include "cache_transfer.hpp"
 #include "claimed_devices.hpp"
-#include "engine_nodes.hpp"
 #include "server.hpp"
 #include "service.hpp"
 #include "weight_cache.hpp"
@@ -71,7 +70,6 @@ private:
     // ---- start
     bool take_port();
     bool take_side_channel();
-    bool find_nodes();
     void begin_start();
     void plan_end_of_start(double seconds);
     void be_ready();
@@ -102,13 +100,10 @@ private:
     asio::steady_timer step_timer_{context_};
     std::optional<TimePoint> armed_{};
     EngineRole role_;
-    EnginePart part_;
     CacheTransfer caches_;
-    EngineNodes nodes_;
     std::unique_ptr<Service> service_{};  ///< once it is ready: a start that fails has no engine
     Server server_;  ///< ends before the service, which it tells of clients that leave
-    bool bound_ = false, listening_ = false, ready_ = false, stopping_ = false,
-         waits_for_nodes_ = false;
+    bool bound_ = false, listening_ = false, ready_ = false, stopping_ = false;
     TimePoint answers_from_{};  ///< 503 before it
     WeightsTaken weights_{};
     std::size_t flooded_ = 0;
@@ -132,20 +127,8 @@ Life::Life(const EngineSetup& setup, const Options& options)
       host_(host_of(setup)),
       port_(port_of(setup)),
       role_(engine_role_of(dialect_, setup.command)),
-      part_(engine_part_of(dialect_, setup.command)),
       caches_(context_, side_channel_of(dialect_, setup.command, host_),
               dialect_.kind == EngineKind::sglang),
-      nodes_(context_, part_,
-             {.all_here =
-                  [this] {
-                      if (waits_for_nodes_) be_ready();
-                  },
-              .lost =
-                  [this](const std::string& why) {
-                      say({"simengine: " + why});
-                      if (ready_) die(setup_.log_lines("died"));
-                      end(1);
-                  }}),
       server_(context_, {.handle = [this](const HttpRequest& request,
                                           Exchange& exchange) { handle(request, exchange); },
                          .gone =
@@ -205,8 +188,8 @@ int Life::run() {
         return 1;
     }
     if (!options_.devices.empty()) {
-        const auto count = static_cast<std::size_t>(
-            servetune::present(setup_.cost).settings().devices() / part_.nodes);
+        const auto count =
+            static_cast<std::size_t>(servetune::present(setup_.cost).settings().devices());
         const std::string why = ClaimedDevices::take(
             options_.devices, count, weights_.taken ? ClaimedDevices::engine : ClaimedDevices::all);
         if (!why.empty()) {
@@ -217,29 +200,11 @@ int Life::run() {
     raise_descriptor_limit();
     wait_for_signals();
     if (options_.vices.flood_log_bytes_per_second > 0) flood();
-    if (!find_nodes()) return exit_code_;
-    if (part_.rank == 0 && (dialect_.binds_early || port_ == 0) && !take_port()) return exit_code_;
+    if ((dialect_.binds_early || port_ == 0) && !take_port()) return exit_code_;
     if (dialect_.answers_while_loading && options_.vices.listen_late_seconds <= 0) listen();
     begin_start();
     context_.run();
     return exit_code_;
-}
-
-/// Of an engine over several machines.
-bool Life::find_nodes() {
-    if (part_.nodes == 1) return true;
-    const std::int64_t devices = servetune::present(setup_.cost).settings().devices();
-    try {
-        if (devices % part_.nodes != 0)
-            throw servetune::UsageError(fmt::format(
-                "simengine: {} devices cannot be shared evenly by {} nodes", devices, part_.nodes));
-        if (part_.rank == 0) nodes_.listen();
-        return true;
-    } catch (const servetune::Error& error) {
-        say({error.what()});
-        end(1);
-        return false;
-    }
 }
 
 bool Life::take_port() {
@@ -291,12 +256,6 @@ void Life::plan_end_of_start(double seconds) {
 }
 
 void Life::be_ready() {
-    if (part_.rank > 0) {  // it has loaded its part, and answers no requests
-        say({fmt::format("simengine: rank {} of {} is ready", part_.rank, part_.nodes)});
-        return nodes_.join();
-    }
-    waits_for_nodes_ = part_.nodes > 1 && !nodes_.complete();
-    if (waits_for_nodes_) return;
     if ((role_ == EngineRole::prefill || role_ == EngineRole::either) && !take_side_channel())
         return;
     service_ = std::make_unique<Service>(

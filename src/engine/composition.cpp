@@ -243,7 +243,6 @@ void Composition::keep_version(Engine& engine) const {
     };
     std::erase_if(engine.constraints, speaks_of_gone);
     std::erase_if(engine.constraints, of_other_version);
-    if (engine.nodes && !version_within(version, engine.nodes->since, "")) engine.nodes.reset();
     for (JsonFlag& flag : engine.json_flags)
         remove_keys(flag, [&](const std::string& name) { return engine.find(name) == nullptr; });
 }

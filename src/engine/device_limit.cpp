@@ -21,31 +21,6 @@ std::int64_t largest(const Domain& domain) {
     return result;
 }
 
-/// The rule that an engine takes devices of one node, or whole nodes where its words spread it over
-/// them. No engine spreads copies of itself by these words.
-Constraint whole_nodes(const Engine& engine, const std::vector<DeviceProduct>& products,
-                       std::int64_t of_node,
-                       const std::function<std::string(const DeviceFactor&)>& text) {
-    const std::string each = std::to_string(of_node);
-    std::string rule;
-    for (const DeviceProduct& one : products) {
-        if (one.product.empty()) continue;
-        std::string fits = one.product + " <= " + each;
-        if (engine.nodes) {
-            fits += " or (" + one.product + ") % " + each + " == 0";
-            for (const DeviceFactor& factor : one.counted)
-                if (engine.find(factor.parameter)->parameter.concept_name == "data_parallel_size")
-                    fits += " and " + text(factor) + " == 1";
-        }
-        rule += (rule.empty() ? "(" : " or (") + one.conditions + "(" + fits + "))";
-    }
-    return require(
-        rule, "a node has " + each + " devices" +
-                  (engine.nodes ? ": an engine takes some of one, or whole nodes, then without "
-                                  "copies (data parallelism)"
-                                : ", and this " + engine.name + " cannot be spread over several"));
-}
-
 }  // namespace
 
 /// What the words at the end of every command set this parameter to.
@@ -157,9 +132,6 @@ void Composition::bound_devices(Engine& engine) {
                                          (limit.count == 1 ? " device" : " devices")
                                    : "the study does not say how many devices there are, so one is "
                                      "taken; write `hardware: {count: N}`"));
-    if (limit.of_node > 0 && limit.of_node < limit.count)
-        engine.constraints.push_back(whole_nodes(
-            engine, device_products(engine, factors, "", factor_text), limit.of_node, factor_text));
 }
 
 }  // namespace servetune

@@ -18,7 +18,6 @@ namespace servetune {
 struct DeviceProduct {
     std::string conditions{};  ///< of those left out, each with ` and ` behind it
     std::string product{};     ///< `tp * pp`; empty: all are left out
-    std::vector<DeviceFactor> counted{};
 };
 
 /// `text`: of a factor; `prefix`: before the names in conditions.
@@ -32,7 +31,6 @@ inline std::vector<DeviceProduct> device_products(
         for (std::size_t i = 0; i < factors.size(); ++i) {
             if ((shared >> i & 1U) == 0) {
                 one.product += (one.product.empty() ? "" : " * ") + text(factors[i]);
-                one.counted.push_back(factors[i]);
                 continue;
             }
             possible = possible && !factors[i].unless.empty();

@@ -255,12 +255,20 @@ fs::path own_file(const Yaml& node, const std::string& kind, const Catalogue& ca
     }
 }
 
-/// Devices that a trial of this study may take; nothing where it takes none.
+/// Devices that a trial of this study may take; nothing where it takes none. No engine is spread
+/// over hosts.
 std::optional<DeviceLimit> read_devices(const StudyFile& study) {
     if (kind_of(study).served_by != ServedBy::a_new_start) return std::nullopt;
-    if (study.machine.devices)
-        return DeviceLimit{*study.machine.devices, true, devices_of_node(study).value_or(0)};
-    return DeviceLimit{};
+    if (!study.machine.devices) return DeviceLimit{};
+    const auto* deploy = std::get_if<DeployChoice>(&study.measuring);
+    const auto chip = deploy != nullptr && deploy->kubernetes
+                          ? hardware_in(study.machine.hardware, study.catalogue().all_hardware())
+                          : std::nullopt;
+    if (chip && chip->devices_per_node && *chip->devices_per_node < *study.machine.devices)
+        throw UsageError("an engine runs on one host: `hardware: {count: N}` with N from 1 to " +
+                         std::to_string(*chip->devices_per_node) + " wanted, got " +
+                         std::to_string(*study.machine.devices));
+    return DeviceLimit{*study.machine.devices, true};
 }
 
 /// As the journal keeps it, of a study that is only read; else as it is found now.
@@ -300,17 +308,6 @@ void look_at_found(const FoundDevices& found, StudyFile& study) {
 }
 
 }  // namespace
-
-std::optional<std::int64_t> devices_of_node(const StudyFile& study) {
-    const auto* deploy = std::get_if<DeployChoice>(&study.measuring);
-    if (deploy == nullptr || !deploy->kubernetes || study.machine.hardware.empty())
-        return std::nullopt;
-    const auto chip = hardware_in(study.machine.hardware, study.catalogue().all_hardware());
-    if (!chip || !chip->devices_per_node ||
-        *chip->devices_per_node >= study.machine.devices.value_or(1))
-        return std::nullopt;
-    return chip->devices_per_node;
-}
 
 fs::path path_of(const Yaml& node) {
     return beside(fs::path(node.file()).parent_path(), text_with_home(node));

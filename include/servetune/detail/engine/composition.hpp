@@ -42,8 +42,6 @@ struct DeviceLimit {
     std::int64_t count = 1;
     bool stated =
         false;  ///< false: the study does not say how many there are, so one is taken, and asking for more is an error
-    /// Of one machine of several, over which an engine may be spread; 0: all are of one.
-    std::int64_t of_node = 0;
 };
 
 /// A rule with the model's figures in place of their names (`model_facts`), and nothing in place of
