@@ -34,10 +34,8 @@ std::optional<std::int64_t> Composition::said_in_arguments(const Engine& engine,
 }
 
 std::int64_t Composition::devices_of(const Configuration& configuration) const {
-    const std::vector<RoleOf> roles = roles_of(configuration);
-    if (roles.empty()) return devices_of(configuration, "");
     std::int64_t devices = 0;
-    for (const RoleOf& role : roles) devices += role.count * role.devices;
+    for (const ServerGroup& group : groups(configuration)) devices += group.count * group.devices;
     return devices;
 }
 

@@ -134,15 +134,11 @@ std::vector<std::string> Composition::arguments_of(const Engine& engine) const {
     return always == description_.arguments.end() ? std::vector<std::string>{} : always->second;
 }
 
-Command Composition::render(const Configuration& configuration, const LaunchTarget& target) const {
-    return command_of(configuration, target, nullptr);
-}
-
-Command Composition::command_of(const Configuration& configuration, const LaunchTarget& target,
-                                const EngineRole* role) const {
+Command Composition::render(const Configuration& configuration, const LaunchTarget& target,
+                            std::string_view name) const {
+    const EngineRole* role = name.empty() ? nullptr : role_of(configuration, name);
     const Engine& engine = engine_of(configuration);
-    Words words =
-        words_of(engine, configuration, target.model, nullptr, role != nullptr ? role->name : "");
+    Words words = words_of(engine, configuration, target.model, nullptr, name);
     Command command{{}, std::move(words.environment), std::move(words.files)};
     const Texts texts = texts_of(target, {{"model", words.model}});
     const bool has_address = !target.host.empty();

@@ -68,7 +68,7 @@ Artefact artefact_of(ArtefactKind kind, const StudySetup& setup, const Configura
                      const DeploymentOptions& options) {
     const KindFacts facts = kind_facts(kind);
     const bool roles =
-        setup.file.has_commands() && !setup.file.composition->roles_of(configuration).empty();
+        setup.file.has_commands() && setup.file.composition->needs_router(configuration);
     const bool client =
         facts.where == StartedIn::shell || facts.where == StartedIn::service_manager;
     const auto* deploy = std::get_if<DeployChoice>(&setup.file.measuring);

@@ -125,22 +125,22 @@ struct LaunchTarget {
         0;  ///< of a role (EngineRole): the first of as many free ports in a row as the server has devices
 };
 
-/// One kind of server of a configuration that runs prefill and decode apart.
-struct RoleOf {
-    std::string name;          ///< prefill, decode
+/// Servers of a configuration that are started alike.
+struct ServerGroup {
+    std::string role{};        ///< prefill, decode; empty: they answer requests by themselves
     std::int64_t count = 1;    ///< servers
     std::int64_t devices = 1;  ///< of one server
 };
 
-/// A server of a role, as the router reaches it.
-struct RoleServer {
+/// A server, as the router in front of it reaches it.
+struct ServerAddress {
     std::string url;    ///< http://10.0.0.1:8001
     int side_port = 0;  ///< as its LaunchTarget had it
 };
 
-/// A process of a configuration with roles, on one machine with the others.
-struct RoleCommand {
-    std::string name;          ///< prefill-1, decode-1, router
+/// A process of a configuration, on one machine with the others.
+struct ServerCommand {
+    std::string name{};        ///< prefill-1, decode-1, router; empty: there is no other
     std::int64_t devices = 0;  ///< that it needs to itself
     int port = 0;
     Command command{};
@@ -183,24 +183,23 @@ public:
 
     /// The engine that a configuration runs on.
     [[nodiscard]] const Engine& engine_of(const Configuration& configuration) const;
-    [[nodiscard]] Command render(const Configuration& configuration,
-                                 const LaunchTarget& target) const;
-    /// The kinds of servers that a configuration runs apart, prefill first; empty: one kind of
-    /// server, as `render` without a role has it.
-    [[nodiscard]] std::vector<RoleOf> roles_of(const Configuration& configuration) const;
-    /// The command of each server of this role, one of `roles_of`. Throws SpaceError for another.
+    /// Its servers, prefill first. Several groups need a router.
+    [[nodiscard]] std::vector<ServerGroup> groups(const Configuration& configuration) const;
+    [[nodiscard]] bool needs_router(const Configuration& configuration) const;
+    /// The command of each server of a group. Throws SpaceError for a role that is not in `groups`;
+    /// without one it is the command of the engine that does all by itself.
     [[nodiscard]] Command render(const Configuration& configuration, const LaunchTarget& target,
-                                 std::string_view role) const;
+                                 std::string_view role = "") const;
     /// The program that takes the requests and knows these servers, by role. Throws SpaceError for
-    /// a configuration without roles, and for a role without a server.
+    /// a configuration that needs none, and for a role without a server.
     [[nodiscard]] Command render_router(
         const Configuration& configuration, const LaunchTarget& target,
-        const std::map<std::string, std::vector<RoleServer>>& servers) const;
-    /// All processes of roles on one machine, the router last: it listens on the target, servers on
-    /// the ports behind it, of the loopback. Throws SpaceError for one without roles.
-    [[nodiscard]] std::vector<RoleCommand> render_roles(const Configuration& configuration,
-                                                        const LaunchTarget& target) const;
-    /// For a person: the command; of roles each server's and the router's, on one machine.
+        const std::map<std::string, std::vector<ServerAddress>>& servers) const;
+    /// All processes on one machine. Of several groups the router is the last: it listens on the
+    /// target, servers on the ports behind it, of the loopback.
+    [[nodiscard]] std::vector<ServerCommand> commands(const Configuration& configuration,
+                                                      const LaunchTarget& target) const;
+    /// `commands`, for a person.
     [[nodiscard]] std::string shown(const Configuration& configuration,
                                     const LaunchTarget& target) const;
     /// What commands of this engine set by themselves: the launch's own flags, and all parameters
@@ -217,7 +216,7 @@ public:
                                                           const std::string& folder) const;
     /// The study's own words at the end of each command of this engine.
     [[nodiscard]] std::vector<std::string> arguments_of(const Engine& engine) const;
-    /// How many devices its layout takes, of all roles together; 1 where the engine's flags do not
+    /// How many devices its layout takes, of all groups together; 1 where the engine's flags do not
     /// decide it.
     [[nodiscard]] std::int64_t devices_of(const Configuration& configuration) const;
 
@@ -277,7 +276,7 @@ private:
     void add_roles();
     void add_role_parameter(const EngineRole& role, const SpaceEntry& entry);
     void bound_roles(const Engine& engine);
-    [[nodiscard]] const EngineRole& role_of(const Configuration& configuration,
+    [[nodiscard]] const EngineRole* role_of(const Configuration& configuration,
                                             std::string_view role) const;
     void add_parameter(const Engine& engine, const EngineParameter& declared,
                        const SpaceEntry* entry);
@@ -313,8 +312,6 @@ private:
                                         std::string_view name) const;
     [[nodiscard]] std::int64_t devices_of(const Configuration& configuration,
                                           std::string_view role) const;
-    [[nodiscard]] Command command_of(const Configuration& configuration, const LaunchTarget& target,
-                                     const EngineRole* role) const;
     /// `where_unset`: a condition holds on a parameter that is inactive or not passed.
     [[nodiscard]] bool conditions_hold(const Engine& engine,
                                        const std::vector<Condition>& conditions,

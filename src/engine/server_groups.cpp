@@ -38,7 +38,7 @@ bool is_of_both_roles(const Parameter& parameter) {
 }
 
 /// The servers of a role where the study does not say how many: what the machine may hold.
-Parameter usual_count(const EngineRole& role, const std::optional<DeviceLimit>& devices,
+Parameter default_count(const EngineRole& role, const std::optional<DeviceLimit>& devices,
                       std::size_t roles) {
     const std::string name = name_in_role(role, count_of_role);
     if (!devices)
@@ -121,7 +121,7 @@ void Composition::add_roles() {
             } catch (const SpaceError& error) {
                 wrong += (wrong.empty() ? "" : "\n") + std::string(error.what());
             }
-        if (!count) count = usual_count(role, description_.devices, roles.size());
+        if (!count) count = default_count(role, description_.devices, roles.size());
         count->active_when = {{std::string(choice_of_roles), {apart}}};
         count->grows_memory = false;
         parameters_.push_back(std::move(*count));
@@ -251,71 +251,73 @@ void Composition::bound_roles(const Engine& engine) {
                                       true});
 }
 
-std::vector<RoleOf> Composition::roles_of(const Configuration& configuration) const {
+bool Composition::needs_router(const Configuration& configuration) const {
     const Value* chosen = description_.roles ? configuration.find(choice_of_roles) : nullptr;
-    if (chosen == nullptr || *chosen != apart) return {};
-    std::vector<RoleOf> result;
+    return chosen != nullptr && *chosen == apart;
+}
+
+std::vector<ServerGroup> Composition::groups(const Configuration& configuration) const {
+    if (!needs_router(configuration)) return {{"", 1, devices_of(configuration, "")}};
+    std::vector<ServerGroup> result;
     for (const EngineRole& role : present(engine_of(configuration).roles).each)
         result.push_back({role.name, configuration.integer(name_in_role(role, count_of_role)),
                           devices_of(configuration, role.name)});
     return result;
 }
 
-Command Composition::render(const Configuration& configuration, const LaunchTarget& target,
-                            std::string_view role) const {
-    return command_of(configuration, target, &role_of(configuration, role));
-}
-
 Command Composition::render_router(
     const Configuration& configuration, const LaunchTarget& target,
-    const std::map<std::string, std::vector<RoleServer>>& servers) const {
+    const std::map<std::string, std::vector<ServerAddress>>& servers) const {
     Command command;
     const Engine& engine = engine_of(configuration);
-    for (const RoleOf& role : roles_of(configuration))
-        if (const auto of_role = servers.find(role.name);
-            of_role == servers.end() || of_role->second.empty())
+    if (!needs_router(configuration))
+        throw SpaceError("no router is needed: " + configuration.text());
+    for (const ServerGroup& group : groups(configuration))
+        if (const auto known = servers.find(group.role);
+            known == servers.end() || known->second.empty())
             throw SpaceError("the router of " + engine.name + " needs a server of the role '" +
-                             role.name + "'");
-    if (!engine.roles || roles_of(configuration).empty())
-        throw SpaceError(
-            "a router takes the requests of roles that are apart, and this configuration has "
-            "none: " +
-            configuration.text());
+                             group.role + "'");
     const auto add = [&](const std::vector<std::string>& words, Texts further) {
         add_filled(command.argv, words, texts_of(target, std::move(further)), !target.host.empty());
     };
-    for (const std::vector<std::string>& part : engine.roles->router) {
+    for (const std::vector<std::string>& part : present(engine.roles).router) {
         bool for_each_server = false;
-        for (const EngineRole& role : engine.roles->each) {
-            const std::string place = "{" + role.name + "_";
+        for (const auto& [role, known] : servers) {
+            const std::string place = "{" + role + "_";
             if (std::none_of(part.begin(), part.end(), [&](const std::string& word) {
                     return word.find(place) != std::string::npos;
                 }))
                 continue;
             for_each_server = true;
-            for (const RoleServer& server : servers.at(role.name))
-                add(part, {{role.name + "_url", server.url},
-                           {role.name + "_side_port", std::to_string(server.side_port)}});
+            for (const ServerAddress& server : known)
+                add(part, {{role + "_url", server.url},
+                           {role + "_side_port", std::to_string(server.side_port)}});
         }
         if (!for_each_server) add(part, {});
     }
     return command;
 }
 
-std::vector<RoleCommand> Composition::render_roles(const Configuration& configuration,
-                                                   const LaunchTarget& target) const {
+std::vector<ServerCommand> Composition::commands(const Configuration& configuration,
+                                                 const LaunchTarget& target) const {
+    if (!needs_router(configuration))
+        return {{"", devices_of(configuration), target.port, render(configuration, target)}};
     const std::string inside = "127.0.0.1";
-    std::vector<RoleCommand> result;
-    for (const RoleOf& role : roles_of(configuration))
-        for (std::int64_t i = 1; i <= role.count; ++i)
-            result.push_back({role.name + "-" + std::to_string(i), role.devices,
-                              target.port + static_cast<int>(result.size()) + 1});
+    std::vector<ServerCommand> result;
+    std::vector<std::string> roles;  // of each
+    for (const ServerGroup& group : groups(configuration))
+        for (std::int64_t i = 1; i <= group.count; ++i) {
+            roles.push_back(group.role);
+            result.push_back({group.role + "-" + std::to_string(i), group.devices,
+                              target.port + static_cast<int>(roles.size())});
+        }
     int side_port = target.port + static_cast<int>(result.size()) + 1;
-    std::map<std::string, std::vector<RoleServer>> servers;
-    for (RoleCommand& one : result) {
-        const std::string role = one.name.substr(0, one.name.rfind('-'));
-        one.command = render(configuration, {target.model, inside, one.port, side_port}, role);
-        servers[role].push_back({"http://" + inside + ":" + std::to_string(one.port), side_port});
+    std::map<std::string, std::vector<ServerAddress>> servers;
+    for (std::size_t i = 0; i < result.size(); ++i) {
+        ServerCommand& one = result[i];
+        one.command = render(configuration, {target.model, inside, one.port, side_port}, roles[i]);
+        servers[roles[i]].push_back(
+            {"http://" + inside + ":" + std::to_string(one.port), side_port});
         side_port += static_cast<int>(std::max<std::int64_t>(one.devices, 1));
     }
     const std::string host = target.host.empty() ? inside : target.host;
@@ -327,31 +329,29 @@ std::vector<RoleCommand> Composition::render_roles(const Configuration& configur
 
 std::string Composition::shown(const Configuration& configuration,
                                const LaunchTarget& target) const {
-    const std::vector<RoleOf> roles = roles_of(configuration);
-    if (roles.empty()) return render(configuration, target).text();
-    constexpr int usual_port = 8000;  // vLLM's own
+    if (!needs_router(configuration)) return render(configuration, target).text();
+    constexpr int default_port = 8000;  // vLLM's own
     std::string names;
     std::string ratio;
-    for (const RoleOf& role : roles) {
-        names += (names.empty() ? "" : " : ") + role.name;
-        ratio += (ratio.empty() ? "" : " : ") + std::to_string(role.count * role.devices);
+    for (const ServerGroup& group : groups(configuration)) {
+        names += (names.empty() ? "" : " : ") + group.role;
+        ratio += (ratio.empty() ? "" : " : ") + std::to_string(group.count * group.devices);
     }
     std::string result = "# devices of " + names + " = " + ratio + "; each server needs its own";
-    for (const RoleCommand& one :
-         render_roles(configuration,
-                      {target.model, target.host, target.port == 0 ? usual_port : target.port}))
+    for (const ServerCommand& one :
+         commands(configuration,
+                  {target.model, target.host, target.port == 0 ? default_port : target.port}))
         result += "\n# " + one.name +
                   (one.devices == 0 ? "" : ": " + counted_text(one.devices, "device")) + "\n" +
                   one.command.text();
     return result;
 }
 
-const EngineRole& Composition::role_of(const Configuration& configuration,
+const EngineRole* Composition::role_of(const Configuration& configuration,
                                        std::string_view role) const {
-    const Engine& engine = engine_of(configuration);
-    if (!roles_of(configuration).empty())
-        for (const EngineRole& one : present(engine.roles).each)
-            if (one.name == role) return one;
+    if (needs_router(configuration))
+        for (const EngineRole& one : present(engine_of(configuration).roles).each)
+            if (one.name == role) return &one;
     throw SpaceError("the configuration " + configuration.text() + " has no role '" +
                      std::string(role) + "'");
 }

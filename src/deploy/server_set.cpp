@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "replicas.hpp"
+#include "server_set.hpp"
 
 #include "base/waiting.hpp"
 #include "cluster_nodes.hpp"
+#include "engine/command_reader.hpp"
+#include "server_probe.hpp"
+#include "servetune/detail/base/present.hpp"
 #include "servetune/detail/host/gpu_memory.hpp"
 
 #include <algorithm>
@@ -14,7 +17,7 @@
 
 namespace servetune {
 
-struct Replicas::One {
+struct ServerSet::One {
     One(const DeployOptions& options, int own_port)
         : ports(options.launcher ? options.launcher->ports() : std::pair(0, 0)),
           port(own_port != 0 ? std::pair(own_port, own_port) : ports) {}
@@ -26,7 +29,7 @@ struct Replicas::One {
     std::unique_ptr<Deployment> deployment{};
     std::exception_ptr error{};
 
-    [[nodiscard]] std::optional<Failure> told(std::optional<Failure> failure) const {
+    [[nodiscard]] std::optional<Failure> named(std::optional<Failure> failure) const {
         if (failure && !name.empty()) failure->message = name + ": " + failure->message;
         return failure;
     }
@@ -36,19 +39,19 @@ namespace {
 
 constexpr const char* router_name = "router";
 
-std::string all_devices(const std::vector<ServerPart>& parts) {
+std::string all_devices(const std::vector<PlacedServer>& servers) {
     std::string result;
-    for (const ServerPart& part : parts)
-        if (!part.gpus.empty()) result += (result.empty() ? "" : ",") + part.gpus;
+    for (const PlacedServer& server : servers)
+        if (!server.gpus.empty()) result += (result.empty() ? "" : ",") + server.gpus;
     return result;
 }
 
-/// Those of every part; any where one may run on any.
-std::vector<int> all_cores(const std::vector<ServerPart>& parts,
+/// Those of every server; any where one may run on any.
+std::vector<int> all_cores(const std::vector<PlacedServer>& servers,
                            const std::vector<int>& otherwise) {
     std::set<int> result;
-    for (const ServerPart& part : parts) {
-        const std::vector<int>& cores = part.cores.empty() ? otherwise : part.cores;
+    for (const PlacedServer& server : servers) {
+        const std::vector<int>& cores = server.cores.empty() ? otherwise : server.cores;
         if (cores.empty()) return {};
         result.insert(cores.begin(), cores.end());
     }
@@ -63,10 +66,10 @@ bool is_worse(const Failure& failure, const std::optional<Failure>& than) {
 
 /// How the router is spoken to: as the engine, but it has no counters, no cache and no flags of the
 /// engine.
-Engine spoken_to_as(const Engine& engine, const std::string& ready_path) {
+Engine spoken_to_as(const Engine& engine) {
     Engine result = engine;
     result.name = "the router of " + engine.name;
-    result.ready_path = ready_path;
+    result.ready_path = present(engine.roles).router_ready;
     result.api.erase("server_info");
     result.counters.clear();
     result.between_runs.clear();
@@ -75,46 +78,64 @@ Engine spoken_to_as(const Engine& engine, const std::string& ready_path) {
 
 }  // namespace
 
-Replicas::Replicas(const Engine& engine, std::vector<ServerPart> parts,
-                   const std::optional<ServerRouter>& router, const std::string& served_model,
-                   const DeployOptions& options, const std::stop_token& stop)
-    : parts_(std::move(parts)),
-      mark_(options.mark),
-      cores_(all_cores(parts_, options.cores)),
-      gpus_(all_devices(parts_)),
-      watched_(!options.launcher || options.launcher->on_this_machine()) {
-    if (parts_.size() > 1 && watched_) memory_before_ = GpuMemory(gpus_, options.nvidia_smi).used();
+ServerSet::ServerSet(const Composition& composition, const Configuration& configuration,
+                     std::string model, std::vector<PlacedServer> servers, Options options,
+                     const std::stop_token& stop)
+    : composition_(composition),
+      configuration_(configuration),
+      model_(std::move(model)),
+      servers_(std::move(servers)),
+      options_(std::move(options)),
+      engine_(composition.engine_of(configuration_)),
+      sample_(composition.render(configuration_, {.model = model_, .host = options_.host},
+                                 servers_.front().role)),
+      served_model_(CommandReader({engine_}).served_name(sample_)),
+      on_this_machine_(!options_.deploy.launcher || options_.deploy.launcher->on_this_machine()) {
+    if (servers_.size() > 1 && on_this_machine_)
+        memory_before_ = GpuMemory(all_devices(servers_), options_.deploy.nvidia_smi).used();
     std::stop_source given_up;
     const std::stop_callback by_user(stop, [&] { given_up.request_stop(); });
-    start_engines(engine, served_model, options, given_up);
-    if (!started_.failure && router) start_router(engine, *router, served_model, options, stop);
+    start_servers(given_up);
+    if (!started_.failure && has_router()) start_router(stop);
     if (started_.failure) (void)this->stop();
 }
 
-void Replicas::start_engines(const Engine& engine, const std::string& served_model,
-                             const DeployOptions& options, std::stop_source& given_up) {
-    for (const ServerPart& part : parts_) {
-        all_.push_back(std::make_unique<One>(options, part.port));
-        all_.back()->folder = part.name;
-        if (!part.role.empty()) all_.back()->name = part.name;
+std::string ServerSet::model() const { return CommandReader({engine_}).read(sample_).model; }
+
+Command ServerSet::command_of(const std::string& role, int port, int side_port) const {
+    Command result = composition_.render(
+        configuration_, {model_, role.empty() ? options_.host : options_.inside, port, side_port},
+        role);
+    result.argv.insert(result.argv.end(), options_.adds.argv.begin(), options_.adds.argv.end());
+    result.environment.insert(options_.adds.environment.begin(), options_.adds.environment.end());
+    return result;
+}
+
+void ServerSet::start_servers(std::stop_source& given_up) {
+    int port = has_router() ? 0 : options_.port;
+    for (const PlacedServer& server : servers_) {
+        all_.push_back(std::make_unique<One>(options_.deploy, port));
+        if (port != 0) ++port;
+        all_.back()->folder = server.name;
+        if (has_router()) all_.back()->name = server.name;
     }
     const auto start = [&](std::size_t i) {
         One& one = *all_[i];
-        const ServerPart& part = parts_[i];
+        const PlacedServer& server = servers_[i];
         try {
+            const bool alone = server.role.empty();
             one.side.emplace(
-                part.role.empty() ? 0 : static_cast<int>(std::max<std::int64_t>(part.devices, 1)),
-                one.ports);
-            DeployOptions mine = options;
-            mine.gpus = part.gpus;
-            mine.devices = part.devices;
-            mine.answers_alone = part.role.empty();
-            if (!part.cores.empty()) mine.cores = part.cores;
-            if (!part.name.empty()) mine.folder /= part.name;
+                alone ? 0 : static_cast<int>(std::max<std::int64_t>(server.devices, 1)), one.ports);
+            DeployOptions mine = options_.deploy;
+            mine.gpus = server.gpus;
+            mine.devices = server.devices;
+            mine.answers_alone = alone;
+            if (!server.cores.empty()) mine.cores = server.cores;
+            if (!server.name.empty()) mine.folder /= server.name;
             if (i > 0) mine.waits = {};  // the first one speaks for all
             one.deployment = std::make_unique<Deployment>(
-                engine, part.render(one.port.number(), one.side->first()), served_model, one.port,
-                std::move(mine), given_up.get_token());
+                engine_, command_of(server.role, one.port.number(), one.side->first()),
+                served_model_, one.port, std::move(mine), given_up.get_token());
             if (one.deployment->started().failure) given_up.request_stop();
         } catch (...) {
             one.error = std::current_exception();
@@ -137,24 +158,22 @@ void Replicas::start_engines(const Engine& engine, const std::string& served_mod
     for (const auto& one : all_) note_start(*one);
 }
 
-void Replicas::start_router(const Engine& engine, const ServerRouter& router,
-                            const std::string& served_model, const DeployOptions& options,
-                            const std::stop_token& stop) {
-    std::map<std::string, std::vector<RoleServer>> servers;
-    for (std::size_t i = 0; i < parts_.size(); ++i)
-        servers[parts_[i].role].push_back(
+void ServerSet::start_router(const std::stop_token& stop) {
+    std::map<std::string, std::vector<ServerAddress>> servers;
+    for (std::size_t i = 0; i < servers_.size(); ++i)
+        servers[servers_[i].role].push_back(
             {all_[i]->deployment->url_inside(), all_[i]->side->first()});
-    auto one = std::make_unique<One>(options, router.port);
+    auto one = std::make_unique<One>(options_.deploy, options_.port);
     one->name = one->folder = router_name;
     one->side.emplace(1, one->ports);
-    DeployOptions mine = options;
+    DeployOptions mine = options_.deploy;
     mine.folder /= router_name;
     mine.gpus.clear();
     mine.devices = 0;
     const auto start = [&] {
         std::stop_source given_up;
         const std::stop_callback by_user(stop, [&] { given_up.request_stop(); });
-        // The router waits for its engines; for one that has died it would wait until its time is
+        // The router waits for its servers; for one that has died it would wait until its time is
         // over.
         const std::jthread looks([&](const std::stop_token& over) {
             while (!over.stop_requested() && !died())
@@ -162,9 +181,11 @@ void Replicas::start_router(const Engine& engine, const ServerRouter& router,
             if (!over.stop_requested()) given_up.request_stop();
         });
         one->deployment = std::make_unique<Deployment>(
-            spoken_to_as(engine, router.ready_path),
-            router.render(one->port.number(), one->side->first(), servers), served_model, one->port,
-            std::move(mine), given_up.get_token());
+            spoken_to_as(engine_),
+            composition_.render_router(
+                configuration_, {model_, options_.host, one->port.number(), one->side->first()},
+                servers),
+            served_model_, one->port, std::move(mine), given_up.get_token());
     };
     try {
         start();
@@ -172,78 +193,78 @@ void Replicas::start_router(const Engine& engine, const ServerRouter& router,
         (void)this->stop();
         throw;
     }
-    const double engines_took = started_.seconds;
-    const double engines_queued = started_.queued_seconds;
+    const double servers_took = started_.seconds;
+    const double servers_queued = started_.queued_seconds;
     const auto dead = died();
     note_start(*one);
     if (dead && started_.failure) started_.failure = dead;  // why the router did not serve
-    started_.seconds = engines_took + one->deployment->started().seconds;
-    started_.queued_seconds = engines_queued + one->deployment->started().queued_seconds;
+    started_.seconds = servers_took + one->deployment->started().seconds;
+    started_.queued_seconds = servers_queued + one->deployment->started().queued_seconds;
     all_.push_back(std::move(one));
 }
 
-void Replicas::note_start(const One& one) {
+void ServerSet::note_start(const One& one) {
     const DeploymentStart& start = one.deployment->started();
     started_.seconds = std::max(started_.seconds, start.seconds);
     started_.queued_seconds = std::max(started_.queued_seconds, start.queued_seconds);
     add_place(started_.place, start.place);
     if (start.failure && is_worse(*start.failure, started_.failure))
-        started_.failure = one.told(start.failure);
+        started_.failure = one.named(start.failure);
 }
 
-Replicas::~Replicas() {
+ServerSet::~ServerSet() {
     try {
         if (!all_.empty()) (void)stop();
     } catch (...) {  // NOLINT(bugprone-empty-catch): each deployment's own destructor tries again
     }
 }
 
-Endpoint Replicas::endpoint() const {
-    if (all_.size() == parts_.size()) {
+Endpoint ServerSet::endpoint() const {
+    if (all_.size() == servers_.size()) {
         Endpoint result = all_.front()->deployment->endpoint();
         for (std::size_t i = 1; i < all_.size(); ++i)
             result.replicas.push_back(all_[i]->deployment->endpoint().url);
         return result;
     }
-    const Endpoint answering = all_[parts_.size() - 1]->deployment->endpoint();
+    const Endpoint answering = all_[servers_.size() - 1]->deployment->endpoint();
     Endpoint result = all_.back()->deployment->endpoint();
     result.metrics_path = answering.metrics_path;
     result.counters = answering.counters;
-    for (std::size_t i = 0; i < parts_.size(); ++i)
-        if (parts_[i].role == parts_.back().role)
+    for (std::size_t i = 0; i < servers_.size(); ++i)
+        if (servers_[i].role == servers_.back().role)
             result.counted.push_back(all_[i]->deployment->endpoint().url);
     return result;
 }
 
-std::optional<Failure> Replicas::first_failure(
+std::optional<Failure> ServerSet::first_failure(
     const std::function<std::optional<Failure>(const Deployment&)>& of) const {
     std::optional<Failure> result;
     for (const auto& one : all_)
         if (const auto failure = of(*one->deployment); failure && is_worse(*failure, result))
-            result = one->told(failure);
+            result = one->named(failure);
     return result;
 }
 
-std::optional<Failure> Replicas::died() const {
+std::optional<Failure> ServerSet::died() const {
     return first_failure([](const Deployment& one) { return one.died(); });
 }
 
-std::optional<Failure> Replicas::changed() const {
+std::optional<Failure> ServerSet::changed() const {
     return first_failure([](const Deployment& one) { return one.changed(); });
 }
 
-std::optional<Failure> Replicas::lost() const {
+std::optional<Failure> ServerSet::lost() const {
     return first_failure([](const Deployment& one) { return one.lost(); });
 }
 
-bool Replicas::reset_cache() {
+bool ServerSet::reset_cache() {
     bool all = true;
-    for (std::size_t i = 0; i < parts_.size(); ++i)
+    for (std::size_t i = 0; i < servers_.size(); ++i)
         all = all_[i]->deployment->reset_cache() && all;  // a router has none
     return all;
 }
 
-std::vector<std::string> Replicas::not_in_force() const {
+std::vector<std::string> ServerSet::not_in_force() const {
     std::vector<std::string> result;
     for (const auto& one : all_)
         for (const std::string& line : one->deployment->not_in_force())
@@ -252,16 +273,16 @@ std::vector<std::string> Replicas::not_in_force() const {
     return result;
 }
 
-std::unique_ptr<MachineWatch> Replicas::watch(MachineWatchOptions options) const {
-    if (all_.size() == 1 || !watched_) return all_.front()->deployment->watch(std::move(options));
-    options.gpus = gpus_;
-    options.cores = cores_;
+std::unique_ptr<MachineWatch> ServerSet::watch(MachineWatchOptions options) const {
+    if (all_.size() == 1 || !on_this_machine_) return all_.front()->deployment->watch(std::move(options));
+    options.gpus = all_devices(servers_);
+    options.cores = all_cores(servers_, options_.deploy.cores);
     options.before = memory_before_;
     return std::make_unique<MachineWatch>(
-        WatchedProcesses{all_.front()->deployment->process_id(), mark_}, std::move(options));
+        WatchedProcesses{all_.front()->deployment->process_id(), options_.deploy.mark}, std::move(options));
 }
 
-const Replicas::One& Replicas::deciding() const {
+const ServerSet::One& ServerSet::deciding() const {
     for (const auto& one : all_)
         if (const auto failure = one->deployment->died();
             failure && failure->kind != FailureKind::cancelled)
@@ -269,11 +290,11 @@ const Replicas::One& Replicas::deciding() const {
     return *all_.front();
 }
 
-std::vector<std::string> Replicas::decisive() const { return deciding().deployment->decisive(); }
+std::vector<std::string> ServerSet::decisive() const { return deciding().deployment->decisive(); }
 
-std::string Replicas::log_folder() const { return deciding().folder; }
+std::string ServerSet::log_folder() const { return deciding().folder; }
 
-std::string Replicas::log_trouble() const {
+std::string ServerSet::log_trouble() const {
     std::string result;
     for (const auto& one : all_)
         if (const std::string trouble = one->deployment->log_trouble(); !trouble.empty())
@@ -281,7 +302,7 @@ std::string Replicas::log_trouble() const {
     return result;
 }
 
-Ended Replicas::stop() {
+Ended ServerSet::stop() {
     std::vector<Ended> ended(all_.size());
     const auto end = [&](std::size_t i) {
         try {
@@ -290,7 +311,7 @@ Ended Replicas::stop() {
             all_[i]->error = std::current_exception();
         }
     };
-    const std::size_t engines = std::min(parts_.size(), all_.size());
+    const std::size_t engines = std::min(servers_.size(), all_.size());
     for (std::size_t i = engines; i < all_.size(); ++i)
         end(i);  // the router: it would report engines that are gone
     {
@@ -307,6 +328,33 @@ Ended Replicas::stop() {
         result.report += ended[i].report;
     }
     return result;
+}
+
+std::vector<std::string> ServerSet::addresses() const {
+    const Endpoint endpoint = this->endpoint();
+    std::vector<std::string> result{endpoint.url};
+    result.insert(result.end(), endpoint.replicas.begin(), endpoint.replicas.end());
+    return result;
+}
+
+std::string ServerSet::why_silent(double answer_within_seconds, const std::stop_token& stop) const {
+    const Engine asked = has_router() ? spoken_to_as(engine_) : engine_;
+    Endpoint endpoint = this->endpoint();
+    endpoint.replicas.clear();
+    for (const std::string& url : addresses()) {
+        endpoint.url = url;
+        const ProbeAnswer answer = ServerProbe(asked, endpoint, [&stop] {
+                                       return stop.stop_requested();
+                                   }).ask(answer_within_seconds, false);
+        if (answer.state == ProbeAnswer::State::not_yet ||
+            answer.state == ProbeAnswer::State::failed)
+            return url + ": " + answer.message;
+    }
+    return "";
+}
+
+std::size_t ServerSet::ports_of(const std::vector<PlacedServer>& servers) {
+    return servers.front().role.empty() ? servers.size() : 1;
 }
 
 }  // namespace servetune
