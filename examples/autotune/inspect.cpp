@@ -8,7 +8,6 @@
 
 #include "engine/flag_facts.hpp"
 #include "engine/help.hpp"
-#include "engine/kept_help.hpp"
 #include "engine/load_level.hpp"
 #include "report/report_view.hpp"
 #include "report/study_comparison.hpp"

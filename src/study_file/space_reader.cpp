@@ -7,7 +7,6 @@
 #include "base/files.hpp"
 #include "base/kept_texts.hpp"
 #include "engine/command_reader.hpp"
-#include "engine/constraint_errors.hpp"
 #include "engine/load_level.hpp"
 #include "engine/version.hpp"
 #include "entry_keys.hpp"
