@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine_process.hpp"
 
-#include "cache_transfer.hpp"
-#include "claimed_devices.hpp"
-#include "server.hpp"
+#include "http.hpp"
+#include "roles.hpp"
 #include "service.hpp"
 #include "weight_cache.hpp"
 
@@ -69,6 +68,8 @@ public:
 private:
     // ---- start
     bool take_port();
+    bool refused(bool in_use, const std::string& host, std::uint16_t port,
+                 const servetune::Error& error);
     bool take_side_channel();
     void begin_start();
     void plan_end_of_start(double seconds);
@@ -169,7 +170,7 @@ ServiceOptions Life::service_options() const {
     result.role = role_;
     result.side = caches_.side();
     result.seed = options_.seed;
-    result.vices = options_.vices;
+    result.faults = options_.faults;
     return result;
 }
 
@@ -178,9 +179,9 @@ ServiceOptions Life::service_options() const {
 int Life::run() {
     if (role_ != EngineRole::whole)
         (void)cache_transfer_seconds(servetune::present(setup_.cost), 1);  // known from the start
-    if (options_.vices.exit_at_once) {
+    if (options_.faults.exit_at_once) {
         say({"RuntimeError: simengine was told to end at once"});
-        return *options_.vices.exit_at_once;
+        return *options_.faults.exit_at_once;
     }
     weights_ = take_weights(setup_);
     if (weights_.fails) {
@@ -190,8 +191,8 @@ int Life::run() {
     if (!options_.devices.empty()) {
         const auto count =
             static_cast<std::size_t>(servetune::present(setup_.cost).settings().devices());
-        const std::string why = ClaimedDevices::take(
-            options_.devices, count, weights_.taken ? ClaimedDevices::engine : ClaimedDevices::all);
+        const std::string why = claim_devices(
+            options_.devices, count, weights_.taken ? DevicePart::engine : DevicePart::all);
         if (!why.empty()) {
             say({why});
             return 1;
@@ -199,12 +200,22 @@ int Life::run() {
     }
     raise_descriptor_limit();
     wait_for_signals();
-    if (options_.vices.flood_log_bytes_per_second > 0) flood();
+    if (options_.faults.flood_log_bytes_per_second > 0) flood();
     if ((dialect_.binds_early || port_ == 0) && !take_port()) return exit_code_;
-    if (dialect_.answers_while_loading && options_.vices.listen_late_seconds <= 0) listen();
+    if (dialect_.answers_while_loading && options_.faults.listen_late_seconds <= 0) listen();
     begin_start();
     context_.run();
     return exit_code_;
+}
+
+/// It ends without the port.
+bool Life::refused(bool in_use, const std::string& host, std::uint16_t port,
+                   const servetune::Error& error) {
+    say({in_use ? said(dialect_, dialect_.port_in_use,
+                       {{"host", host}, {"port", std::to_string(port)}})
+                : error.what()});
+    end(1);
+    return false;
 }
 
 bool Life::take_port() {
@@ -213,17 +224,14 @@ bool Life::take_port() {
         server_.bind(host_, port_);
         return true;
     } catch (const servetune::IoError& error) {
-        say(server_.port_in_use() ? port_in_use_lines(dialect_, host_, port_)
-                                  : std::vector<std::string>{error.what()});
-        end(1);
-        return false;
+        return refused(server_.port_in_use(), host_, port_, error);
     }
 }
 
 void Life::begin_start() {
     const double all =
         std::max(0.0, setup_.start.seconds - (weights_.taken ? seconds_of_weights(setup_) : 0));
-    const double seconds = all / options_.start_scale + options_.vices.slow_start_seconds;
+    const double seconds = all / options_.start_scale + options_.faults.slow_start_seconds;
     say(weights_.log);
     if (!setup_.not_modelled.empty() && !options_.quiet)
         say({fmt::format("simengine: set, and without an effect here: {}",
@@ -240,12 +248,12 @@ void Life::begin_start() {
 }
 
 void Life::plan_end_of_start(double seconds) {
-    const Misbehaviour& vices = options_.vices;
-    if (vices.exit_at_load)
-        return after(seconds / 2, [this] { end(*options_.vices.exit_at_load); });
-    if (vices.oom_then_hang)
+    const Faults& faults = options_.faults;
+    if (faults.exit_at_load)
+        return after(seconds / 2, [this] { end(*options_.faults.exit_at_load); });
+    if (faults.oom_then_hang)
         return after(seconds / 2, [this] { say(setup_.log_lines("weights")); });
-    if (vices.never_ready) return;
+    if (faults.never_ready) return;
     after(seconds, [this] {
         const StartResult& start = setup_.start;
         if (start.end == StartResult::End::serves) return be_ready();
@@ -271,11 +279,11 @@ void Life::be_ready() {
                             std::int64_t tokens) { fetch(work, from, tokens); },
             .offer = [this](std::uint64_t room, bool computed) { caches_.offer(room, computed); }});
     if (!setup_.start.log.empty() && !options_.quiet) say({setup_.start.log.back()});
-    after(options_.vices.listen_late_seconds, [this] {
+    after(options_.faults.listen_late_seconds, [this] {
         ready_ = true;
         answers_from_ =
             Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                               std::chrono::duration<double>(options_.vices.answer_503_seconds));
+                               std::chrono::duration<double>(options_.faults.answer_503_seconds));
         if (!listening_) listen();
     });
 }
@@ -285,12 +293,10 @@ void Life::listen() {
     try {
         server_.listen();
     } catch (const servetune::IoError& error) {
-        say(server_.port_in_use() ? port_in_use_lines(dialect_, host_, port_)
-                                  : std::vector<std::string>{error.what()});
-        return end(1);
+        return (void)refused(server_.port_in_use(), host_, port_, error);
     }
     listening_ = true;
-    if (options_.vices.grandchild_keeps_port) leave_grandchild();
+    if (options_.faults.grandchild_keeps_port) leave_grandchild();
     fmt::print("simengine: listening on http://{}:{}\n", host_, server_.port());
     (void)std::fflush(stdout);
 }
@@ -300,11 +306,7 @@ bool Life::take_side_channel() {
         caches_.listen();
         return true;
     } catch (const servetune::IoError& error) {
-        const SideChannel& side = caches_.side();
-        say(caches_.port_in_use() ? port_in_use_lines(dialect_, side.host, side.port)
-                                  : std::vector<std::string>{error.what()});
-        end(1);
-        return false;
+        return refused(caches_.port_in_use(), caches_.side().host, caches_.side().port, error);
     }
 }
 
@@ -358,14 +360,14 @@ void Life::begin_load() {
 // ---- end
 
 void Life::wait_for_signals() {
-    if (options_.vices.ignore_term) (void)std::signal(SIGTERM, SIG_IGN);
+    if (options_.faults.ignore_term) (void)std::signal(SIGTERM, SIG_IGN);
     else signals_.add(SIGTERM);
     signals_.add(SIGINT);
     signals_.async_wait([this](const error_code& error, int) {
         if (error) return;
-        if (stopping_ || options_.vices.stop_slowly_seconds <= 0) return stop();
+        if (stopping_ || options_.faults.stop_slowly_seconds <= 0) return stop();
         stopping_ = true;
-        after(options_.vices.stop_slowly_seconds, [this] { stop(); });
+        after(options_.faults.stop_slowly_seconds, [this] { stop(); });
     });
 }
 
@@ -399,7 +401,7 @@ void Life::after(double seconds, std::function<void()> action) {
 void Life::flood() {
     constexpr double every_seconds = 0.01;
     const auto bytes = static_cast<std::size_t>(
-        std::max(1.0, options_.vices.flood_log_bytes_per_second * every_seconds));
+        std::max(1.0, options_.faults.flood_log_bytes_per_second * every_seconds));
     const std::string line(std::min<std::size_t>(bytes, 1U << 20U) - 1, '#');
     fmt::print(stderr, "{}\n", line);
     flooded_ += bytes;
