@@ -85,6 +85,14 @@ struct ServeArguments : StudyArguments {
     bool json_lines = false;
 };
 
+struct DoctorArguments {
+    bool json = false;
+};
+
+struct McpArguments {
+    std::filesystem::path directory = ".";  ///< the only one that agents read and write
+};
+
 struct ViewArguments : StudyArguments {
     std::string address{};
     std::optional<std::filesystem::path> token_file{};

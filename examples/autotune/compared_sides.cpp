@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compared_sides.hpp"
 
-#include "measuring_here.hpp"
 #include "output.hpp"
 #include "plan.hpp"
+#include "study_journal.hpp"
 
 #include "servetune/detail/base/normal.hpp"
 #include "servetune/error.hpp"
