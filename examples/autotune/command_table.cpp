@@ -225,7 +225,6 @@ OptionRows recommend_options(RecommendArguments& a) {
          {"--image", &a.image, "Container image (default: the study's)"},
          {"--gpus", &a.gpus, "Number of GPUs (default: as its layout takes); 0: request none",
           at_least(0)},
-         {"--nodes", &a.nodes, "Machines that share each engine (lws, dynamo)", at_least(1)},
          OptionRow("--into", &a.into,
                    "Write it into this deploy file; print the diff and the text of a merge request")
              .without("--as"),
