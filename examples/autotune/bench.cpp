@@ -134,7 +134,6 @@ Endpoint endpoint_of(const LoadTestArguments& arguments, const Catalogue& catalo
     endpoint.api = arguments.completions || arguments.token_ids ? Endpoint::Api::completions
                                                                 : Endpoint::Api::chat;
     endpoint.stream = arguments.stream;
-    endpoint.usage = arguments.usage;
     endpoint.extra_body = arguments.extra_body;
     endpoint.certificates = arguments.certificates;
     for (const Engine& engine : catalogue.engines())

@@ -47,8 +47,9 @@ OptionRow study_row(StudyArguments& a) {
 }
 
 OptionRow directory_row(StudyArguments& a) {
-    return {"--directory", &a.directory,
-            "The folder of the run, for journal and report (default: ./<study name>)"};
+    return OptionRow("--directory", &a.directory,
+                     "The folder of the run, for journal and report (default: ./<study name>)")
+        .named("FOLDER");
 }
 
 OptionRow strategy_row(StudyArguments& a) {
@@ -142,7 +143,6 @@ OptionRows load_test_options(LoadTestArguments& a) {
         {"--token-ids", &a.token_ids,
          "Send prompts as token ids, which makes lengths exact; implies --completions"},
         {"!--no-stream", &a.stream, "Request whole answers instead of a stream"},
-        {"!--no-usage", &a.usage, "Do not request token counts; estimate them from the stream"},
         {"--api-key-env", &a.api_key_environment, "Environment variable that holds the API key"},
         {"--header", &a.headers, "NAME:VALUE, a header of every request"},
         {"--extra-body", &a.extra_body,
@@ -317,7 +317,6 @@ OptionRows predict_options(PredictArguments& a) {
          {"--configurations", &a.simulate.configurations,
           "Number of random configurations before the search climbs from the best", at_least(1)},
          {"--top", &a.simulate.top, "Number of configurations to print", at_least(1)},
-         {"--seed", &a.simulate.seed, "Seed of the random configurations", seed_bounds},
          {"--fit", &a.fit.table,
           "Fit the cost model to this table of measured results, and print the errors"},
          {"--workload", &a.fit.workload, "With --fit: use the rows of this workload only"},
@@ -345,6 +344,8 @@ struct Gone {
 constexpr std::array gone_words{
     Gone{"", "--serve", "the page of a run is --view now"},
     Gone{"", "--token-file", "the page is `autotune view` now"},
+    Gone{"bench", "--no-usage", "a server that counts no tokens is noticed"},
+    Gone{"recommend", "--nodes", "an engine stays on one machine"},
 };
 
 }  // namespace

@@ -9,7 +9,6 @@
 
 #include "base/files.hpp"
 #include "report/gate_report.hpp"
-#include "servetune/detail/base/present.hpp"
 #include "servetune/error.hpp"
 #include "servetune/report.hpp"
 #include "servetune/study.hpp"
@@ -464,8 +463,7 @@ struct Asked {
     }
 };
 
-/// `by_journal`: by what the folder holds and on any machine; nothing where that does not decide.
-std::optional<int> compare(CompareArguments arguments, StopSignals& signals, bool by_journal) {
+int compare(CompareArguments arguments, StopSignals& signals) {
     Measured first;
     Measured second;
     first.arguments.study = arguments.study;
@@ -473,16 +471,12 @@ std::optional<int> compare(CompareArguments arguments, StopSignals& signals, boo
     const std::filesystem::path folder = arguments.directory.value_or("comparison");
     first.folder = folder / "a";
     second.folder = folder / "b";
-    if (!first.open(by_journal, arguments.quiet)) return environment_error;
+    if (!first.open(arguments.quiet)) return environment_error;
     if (!arguments.other && !study_knows(first.setup, arguments.settings)) {
         arguments.other = study_with(arguments, folder, first.setup.file.name);
         second.arguments.study = *arguments.other;
     }
-    std::error_code unknown;
-    if (by_journal && arguments.other &&
-        !std::filesystem::exists(SqliteJournal::file_of(second.folder), unknown))
-        return std::nullopt;
-    if (arguments.other && !second.open(by_journal, arguments.quiet)) return environment_error;
+    if (arguments.other && !second.open(arguments.quiet)) return environment_error;
     Side a{"A", &first, first.setup.problem->space.default_configuration()};
     Side b{"B", arguments.other ? &second : &first};
     if (arguments.other) {
@@ -503,7 +497,6 @@ std::optional<int> compare(CompareArguments arguments, StopSignals& signals, boo
         side->look();
     }
     const Asked asked{arguments, a, b, folder};
-    if (by_journal && !ended_early(a, b) && asked.open()) return std::nullopt;
     for (Side* side : {&a, &b}) {
         if (!arguments.quiet)
             put(stderr, "{}: {}\n", side->name, side->of->setup.command_text(side->configuration));
@@ -566,10 +559,7 @@ int compare(const CompareArguments& arguments) {
     if (arguments.gate)  // those of an earlier run would be taken for this one's
         for (const char* file : {"gate.xml", "gate.md"})
             std::filesystem::remove(arguments.directory.value_or("comparison") / file, unknown);
-    if (std::filesystem::exists(
-            SqliteJournal::file_of(arguments.directory.value_or("comparison") / "a"), unknown))
-        if (const auto code = compare(arguments, signals, true)) return *code;
-    return present(compare(arguments, signals, false));
+    return compare(arguments, signals);
 }
 
 }  // namespace autotune

@@ -32,13 +32,7 @@ void add_to_parser(CLI::App& app, const OptionRow& row) {
     if (row.list) option->delimiter(',');
     if (row.takes_several() && !row.list && !row.by_place()) option->allow_extra_args(false);
     if (!row.words.empty()) option->check(CLI::IsMember(row.words));
-    if (row.if_alone)
-        option->expected(0, 1)->transform(CLI::Validator(
-            [address = *row.if_alone](std::string& text) {
-                if (text == "true") text = address;  // what the parser says without a value
-                return std::string();
-            },
-            ""));
+    if (row.if_alone) option->expected(0, 1)->default_str(*row.if_alone);
     if (row.bounds.kind != OptionBounds::Kind::any)
         option->transform(CLI::Validator(
             [bounds = row.bounds](std::string& text) { return bounds.why_wrong(text); }, ""));

@@ -132,8 +132,7 @@ int simulate(const SimulateArguments& arguments) {
         file.objective, file.decision);
     if (const std::string why = why_nothing_starts(*evaluator, problem); !why.empty())
         throw UsageError(why);
-    const PredictionSearch search{arguments.configurations, 3, arguments.configurations * 4,
-                                  arguments.seed,
+    const PredictionSearch search{arguments.configurations, 3, arguments.configurations * 4, 1,
                                   std::max(1U, std::thread::hardware_concurrency())};
     std::vector<PredictedTrial> predictions =
         search_predictions(*evaluator, problem, search, signals.token());

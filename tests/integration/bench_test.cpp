@@ -112,28 +112,6 @@ TEST_CASE("bench: report, vLLM's JSON, records and a comparison with an earlier 
           saved["servetune"]["workload_fingerprint"]);
 }
 
-TEST_CASE(
-    "bench: streams that end without [DONE], with the counts beside the finish reason, are counted "
-    "exactly") {
-    const TemporaryFolder folder;
-    for (const char* words :
-         {"no_done,usage_in_finish", "no_done,usage_in_finish,finish_apart",
-          "no_done,usage_in_finish,connection_close", "no_done,usage_in_finish,until_close"}) {
-        INFO(words);
-        const StreamServer server(
-            {.behaviour = parse_behaviour(std::string("first=0.003,gap=0.001,") + words)});
-        const BenchRun ended = bench(
-            server, folder,
-            {"--workload", "random:30x12", "--requests", "24", "--concurrency", "4", "--json"});
-        INFO(ended.err);
-        const Json figures = Json::parse(ended.out);
-        CHECK(figures["completed"] == 24);
-        CHECK(figures["total_output_tokens"] == 24 * 12);
-        CHECK(figures["total_input_tokens"] == 24 * 30);
-        CHECK(figures["servetune"]["figures"]["server_output_tokens"] == 24 * 12);
-    }
-}
-
 TEST_CASE("bench: the answer is no when the result cannot be believed, and mistakes are said") {
     const StreamServer server(
         {.behaviour = parse_behaviour("first=0.002,gap=0.001,status=500,share=0.3")});
@@ -156,26 +134,6 @@ TEST_CASE("bench: the answer is no when the result cannot be believed, and mista
     CHECK(has(bench(good, folder, {"--workload", "no-such-workload"}).err, "no-such-workload"));
     CHECK(has(bench(good, folder, {"--compare-with", "no-such-file.json"})
               .err, "no-such-file.json"));
-}
-
-TEST_CASE("bench: answers that the server broke off are failures with their reason") {
-    const TemporaryFolder folder;
-    const StreamServer server(
-        {.behaviour = parse_behaviour("first=0.002,gap=0.001,abort=3,share=0.3")});
-    const std::vector<std::string> load{"--workload", "random:8x8",    "--requests",
-                                        "20",         "--concurrency", "4"};
-    const BenchRun said = bench(server, folder, load);
-    CHECK(said.code == 1);
-    CHECK(has(said.out, "Verdict: unsound"));
-    CHECK(has(said.out, " requests failed: 6 not_finished (abort): the server broke the answer "
-                        "off: finish reason 'abort'"));
-    auto as_json = load;
-    as_json.emplace_back("--json");
-    const Json failures =
-        Json::parse(bench(server, folder, as_json).out).at("servetune").at("failures");
-    REQUIRE(failures.size() == 1);
-    CHECK(failures[0].at("kind") == "not_finished (abort)");
-    CHECK(failures[0].at("count") == 6);
 }
 
 TEST_CASE("bench: every option says what it wants in our own words") {
@@ -249,19 +207,6 @@ TEST_CASE("bench: why a server cannot be asked is said: connection, name, status
     CHECK(has(error("status=401", {"--model", "m"}), "answers 401 (no API key, or a wrong one): the engine refuses"));
     CHECK(has(error("redirect", {"--model", "m"}), "a redirect to http://127.0.0.1:"));
     CHECK(has(error("status=422", {"--model", "m"}), "refuses the load test's requests: status 422: the engine refuses"));
-}
-
-TEST_CASE("bench: an address is taken with /v1 behind it, or with a path of the interface") {
-    const StreamServer server;
-    const TemporaryFolder folder;
-    for (const char* path :
-         {"", "/", "/v1", "/v1/", "/v1//", "/v1/chat/completions", "/v1/models/"}) {
-        const BenchRun ended =
-            bench(server.url() + path, folder, {"--workload", "random:8x4", "--requests", "4"});
-        INFO(path << ": " << ended.err);
-        CHECK(ended.code == 0);
-        CHECK(has(ended.out, "Successful requests:                     4 "));
-    }
 }
 
 TEST_CASE(
@@ -373,50 +318,6 @@ TEST_CASE("bench: requests before are not counted, a duration becomes a number o
     const BenchRun none =
         bench(broken, folder, {"--warmup", "2", "--requests", "4", "--workload", "random:30x12"});
     CHECK(none.code != 0);
-}
-
-TEST_CASE(
-    "bench: a server that was cold for half of the run is not believed, one that becomes warm "
-    "before is") {
-    const TemporaryFolder folder;
-    const std::vector<std::string> load{
-        "--workload", "random:30x32", "--requests", "96", "--concurrency", "8", "--json"};
-    const auto with = [&](const std::string& word, const std::string& value) {
-        auto words = load;
-        words.insert(words.end(), {word, value});
-        return words;
-    };
-    const StreamServer cold({.behaviour = parse_behaviour("first=0.02,gap=0.006,cold=56")});
-    const BenchRun half = bench(cold, folder, with("--warmup", "0"));
-    CHECK(half.code == 1);
-    const Json unsteady = Json::parse(half.out);
-    CHECK(unsteady.at("servetune").at("verdict") == "unsound");
-    REQUIRE(has_finding(unsteady, "steady"));
-    CHECK(has(unsteady.at("servetune").at("findings").dump(), "times slower than the rest"));
-
-    // The first round is cold, the second one is faster, the third one is not faster any more.
-    const StreamServer soon(
-        {.behaviour = parse_behaviour("first=0.02,gap=0.006,cold=14,cold_times=3")});
-    std::vector<std::string> words = load;
-    const BenchRun warmed = bench(soon.url(), folder, words, false);
-    INFO(warmed.err);
-    CHECK_FALSE(has_finding(Json::parse(warmed.out), "steady"));
-    CHECK(has(warmed.err, "warm-up: 24 requests in 3 rounds, the first "));
-    CHECK(has(warmed.err, "; the server is steady"));
-}
-
-TEST_CASE("bench: a rate that is not reached is suspect, where requests wait in the client too") {
-    const StreamServer server({.behaviour = parse_behaviour("first=0.05,gap=0.005")});
-    const TemporaryFolder folder;
-    const BenchRun ended = bench(server, folder,
-                                 {"--workload", "random:30x32", "--requests", "80", "--rate", "60",
-                                  "--concurrency", "4", "--json"});
-    INFO(ended.err);
-    const Json result = Json::parse(ended.out);
-    CHECK(result.at("servetune").at("verdict") == "suspect");
-    CHECK(has_finding(result, "rate"));
-    CHECK(has_finding(result, "sent_late"));
-    CHECK(result.at("mean_ttft_ms").get<double>() < 500);  // what it looks like without the wait
 }
 
 TEST_CASE("bench: a sweep says the verdict of each load, and its exit code the gravest") {

@@ -45,14 +45,6 @@ TEST_CASE("audit: tables and documents, what is found and what was not checked, 
     CHECK(unknown.code == 0);
     CHECK(has(unknown.out, "  not checked in 14: physics (the hardware is not known)\n"));
 
-    // With its study a table has workloads, model and hardware.
-    const Ran study = autotune({"audit", table("qwen3.5-9b-h100/results.csv"), "--study",
-                                table("qwen3.5-9b-h100/study.yaml")},
-                               folder.path());
-    CHECK(study.code == 1);
-    CHECK(has(study.out, "\n24 results: 0 sound, 1 suspect, 23 unsound\n"));
-    CHECK(has(study.out, "tokens not observed: the printed times explain 17.6 % of the latency"));
-
     // A row is held against the checkpoint that its columns say: FP8 reads half as many bytes a
     // token.
     folder.write("rows.csv",
