@@ -339,7 +339,8 @@ TEST_CASE(
             .get<std::string>();
     };
     CHECK(has(error(R"("value": 3)"), "'price' is missing; told are: figure"));
-    CHECK(has(error(R"("metrics": {"figures": 3, "price": 0})"), "'figure' is missing; told are: figures, price"));
+    CHECK(has(error(R"("metrics": {"figures": 3, "price": 0})"),
+              "'figure' is missing; told are: figures, price"));
     CHECK(program.raw(R"({"tell": {"trial": 0, "metrics": {"figure": 3, "price": 2}}})")
               .contains("told"));
     CHECK(
@@ -512,4 +513,3 @@ TEST_CASE("ask-tell: the page's example runs") {
     CHECK(recommended["configuration"]["cache"] == "large");
     CHECK(recommended["gain"]["low"] > 0);
 }
-

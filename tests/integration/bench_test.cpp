@@ -132,8 +132,8 @@ TEST_CASE("bench: the answer is no when the result cannot be believed, and mista
                   std::string(lengths) + "'\n");
     CHECK(bench(good, folder, {"--api-key-env", "SERVETUNE_NO_SUCH_KEY"}).code == 2);
     CHECK(has(bench(good, folder, {"--workload", "no-such-workload"}).err, "no-such-workload"));
-    CHECK(has(bench(good, folder, {"--compare-with", "no-such-file.json"})
-              .err, "no-such-file.json"));
+    CHECK(
+        has(bench(good, folder, {"--compare-with", "no-such-file.json"}).err, "no-such-file.json"));
 }
 
 TEST_CASE("bench: every option says what it wants in our own words") {
@@ -197,16 +197,21 @@ TEST_CASE("bench: why a server cannot be asked is said: connection, name, status
         CHECK(has(refused, "Connection refused"));
         CHECK(refused.find(nobody.url() + "/v1/") != std::string::npos);
     }
-    CHECK_FALSE(has(bench("http://no-such-host.invalid", folder, {}).err, "no-such-host.invalid: "));
+    CHECK_FALSE(
+        has(bench("http://no-such-host.invalid", folder, {}).err, "no-such-host.invalid: "));
     CHECK(has(bench("http://no-such-host.invalid", folder, {}).err, "resolve host"));
     CHECK(has(bench("ftp://127.0.0.1", folder, {}).err, "begins with http:// or https://"));
-    CHECK(has(error("models_status=401"), "answers 401 (no API key, or a wrong one): no list for you"));
+    CHECK(has(error("models_status=401"),
+              "answers 401 (no API key, or a wrong one): no list for you"));
     CHECK(has(error("models_status=503"), "answers 503: no list for you"));
-    CHECK(has(error("models_status=302"), "answers 302: a redirect to https://elsewhere.invalid/v1/models"));
+    CHECK(has(error("models_status=302"),
+              "answers 302: a redirect to https://elsewhere.invalid/v1/models"));
     CHECK(has(error("models_status=404"), "answers, but has no list of models"));
-    CHECK(has(error("status=401", {"--model", "m"}), "answers 401 (no API key, or a wrong one): the engine refuses"));
+    CHECK(has(error("status=401", {"--model", "m"}),
+              "answers 401 (no API key, or a wrong one): the engine refuses"));
     CHECK(has(error("redirect", {"--model", "m"}), "a redirect to http://127.0.0.1:"));
-    CHECK(has(error("status=422", {"--model", "m"}), "refuses the load test's requests: status 422: the engine refuses"));
+    CHECK(has(error("status=422", {"--model", "m"}),
+              "refuses the load test's requests: status 422: the engine refuses"));
 }
 
 TEST_CASE(
@@ -354,8 +359,9 @@ TEST_CASE("bench: what the audit said stands in the file, for an audit that know
     CHECK(physics == 1);
     for (const Json& missing : audited[0]["not_checked"]) CHECK(missing["id"] != "physics");
     CHECK(has(bench(server, folder,
-                {"--workload", "random:30x20", "--requests", "12", "--compare-with", "u.json"})
-              .out, "u.json is unsound by its own verdict\n"));
+                    {"--workload", "random:30x20", "--requests", "12", "--compare-with", "u.json"})
+                  .out,
+              "u.json is unsound by its own verdict\n"));
 }
 
 TEST_CASE("bench: a result that cannot be saved is said before the load, or printed all the same") {
@@ -364,8 +370,8 @@ TEST_CASE("bench: a result that cannot be saved is said before the load, or prin
          {"--save", "--records"})  // nobody listens there: the place is looked at first
         CHECK(bench("http://127.0.0.1:1", folder, {option, "nodir/x.json"}).err ==
               "autotune: cannot write nodir/x.json: No such file or directory\n");
-    CHECK(has(bench("http://127.0.0.1:1", folder, {"--sweep", "1,2", "--save", "nodir/x.json"})
-              .err, "cannot write nodir/x.json"));
+    CHECK(has(bench("http://127.0.0.1:1", folder, {"--sweep", "1,2", "--save", "nodir/x.json"}).err,
+              "cannot write nodir/x.json"));
     const StreamServer server({.behaviour = parse_behaviour("first=0.003,gap=0.001")});
     const std::vector<std::string> load{"--workload", "random:30x12",  "--requests",
                                         "12",         "--concurrency", "2"};

@@ -41,9 +41,10 @@ TEST_CASE(
         server.url(), folder,
         {"--limit", "ttft_p95 <= 1ms", "--concurrency", "--to", "4", "--save", "c.json"});
     CHECK(too_slow.code == 1);
-    CHECK(has(too_slow.out, "No largest load: the lowest load that may be tried, 1 requests in "
-                            "flight, breaks a limit\n"
-                            "under time_to_first_token_p95_seconds <= 1 ms"));
+    CHECK(has(too_slow.out,
+              "No largest load: the lowest load that may be tried, 1 requests in "
+              "flight, breaks a limit\n"
+              "under time_to_first_token_p95_seconds <= 1 ms"));
     CHECK(Json::parse(read_file(folder.path() / "c.json")).at("end") == "fails_at_lowest");
 }
 
@@ -91,9 +92,11 @@ TEST_CASE("capacity: what cannot be asked is said before anything is sent") {
         return run.err;
     };
     CHECK(has(error({}), "Add --limit 'ttft_p95 <= 500ms'"));
-    CHECK(has(error({"--limit", "output_throughput >= 3"}), "--limit wants an upper bound of a time"));
+    CHECK(has(error({"--limit", "output_throughput >= 3"}),
+              "--limit wants an upper bound of a time"));
     CHECK(has(error({"--limit", "ttft_p95 <= fast"}), "a limit is written"));
-    CHECK(has(error({"--limit", "ttft_p95 <= 1s", "--from", "9", "--to", "3"}), "`from` below `to`"));
+    CHECK(
+        has(error({"--limit", "ttft_p95 <= 1s", "--from", "9", "--to", "3"}), "`from` below `to`"));
     CHECK(has(error({"--sweep", "1.5", "--concurrency"}), "with --concurrency whole numbers"));
 }
 

@@ -148,4 +148,3 @@ TEST_CASE("compare: a B that fails, or that alone breaks a limit, is refused") {
     CHECK(broken.code == 1);
     CHECK(has(broken.out, "B breaks a limit that A keeps: limit time_to_first_token_p95_seconds"));
 }
-

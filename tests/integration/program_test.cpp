@@ -77,12 +77,13 @@ TEST_CASE("audit: tables and documents, what is found and what was not checked, 
     const Ran document = autotune({"audit", "d.md"}, folder.path());
     CHECK(document.code == 1);
     CHECK(document.out.find("   0  unsound  low, Qwen/Qwen3-8B fp8") == 0);
-    CHECK(has(document.out, "  physics: mean TPOT = 8.88 ms; at least 30.01 ms: 8.192 GB of "
-                            "weights at 273 GB/s\n    impossible: a token would "
-                            "need 922.52 GB/s;"));
+    CHECK(has(document.out,
+              "  physics: mean TPOT = 8.88 ms; at least 30.01 ms: 8.192 GB of "
+              "weights at 273 GB/s\n    impossible: a token would "
+              "need 922.52 GB/s;"));
     CHECK(autotune({"audit", "d.md", "--hardware", "h100-sxm"}, folder.path()).code == 0);
-    CHECK(has(autotune({"audit", "d.md", "--hardware", "h100-sx"}, folder.path())
-              .err, "known: h100-sxm, "));
+    CHECK(has(autotune({"audit", "d.md", "--hardware", "h100-sx"}, folder.path()).err,
+              "known: h100-sxm, "));
     folder.write("empty.md", "nothing");
     const Ran empty = autotune({"audit", "empty.md"}, folder.path());
     CHECK(empty.code == 5);
@@ -206,10 +207,11 @@ TEST_CASE("validate says what the space is, status and report read a study that 
     const std::string study = (published / "qwen3-14b-h100/study.yaml").string();
     const Ran valid = autotune({"validate", study}, folder.path());
     CHECK(valid.code == 0);
-    CHECK(has(valid.out, "\n7 feasible configurations\nrun: at most 30 trials, then 8 with the "
-                         "report's workloads, less than 1 s (answers "
-                         "come from a table)\ndefault: vllm "
-                         "serve Qwen/Qwen3-14B\n"));
+    CHECK(has(valid.out,
+              "\n7 feasible configurations\nrun: at most 30 trials, then 8 with the "
+              "report's workloads, less than 1 s (answers "
+              "come from a table)\ndefault: vllm "
+              "serve Qwen/Qwen3-14B\n"));
     CHECK(Json::parse(autotune({"validate", study, "--json"}, folder.path()).out)["size"] == 7);
     CHECK(autotune({"status", study}, folder.path()).err ==
           "autotune: there is no journal qwen3-14b-h100/study.db; has the study been run?\n");
@@ -256,8 +258,8 @@ TEST_CASE("render prints the exact command") {
     CHECK(render({"max_num_seq=512"})
               .err.find("autotune: 'max_num_seq' is not a parameter of this study; known: "
                         "vllm.max_num_seqs") == 0);
-    CHECK(has(render({"engine=sglang", "vllm.max_num_seqs=512"})
-              .err, "'vllm.max_num_seqs' = 512 has no effect"));
+    CHECK(has(render({"engine=sglang", "vllm.max_num_seqs=512"}).err,
+              "'vllm.max_num_seqs' = 512 has no effect"));
     CHECK(render({"vllm.max_num_seqs=300"}).code == 2);
 }
 
@@ -292,14 +294,14 @@ TEST_CASE("import: every block becomes a row or is reported") {
     CHECK(read_table(folder.path() / "lines.csv").rows.size() == 2);
     const Ran rows =
         autotune({"import", results + "inferencex.json", "--output", "rows.csv"}, folder.path());
-    CHECK(has(rows.err, "  no result names its command (say it with --command, or with "
-                        "--write-study and --set)\n"));
+    CHECK(has(rows.err,
+              "  no result names its command (say it with --command, or with "
+              "--write-study and --set)\n"));
     CHECK(has(read_file(folder.path() / "rows.csv"), ",command not in the file\n"));
     const Ran unplaced =
         autotune({"import", results + "vllm-new.json", "--study", study}, folder.path());
     CHECK(unplaced.code == 1);
-    CHECK(has(
-        unplaced.err, "block 0 is no row: the file does not say how the engine was started"));
+    CHECK(has(unplaced.err, "block 0 is no row: the file does not say how the engine was started"));
     CHECK(autotune({"import", results + "expected.json"}, folder.path()).code == 5);
     // A study of the results, which replays them.
     const auto result = [](const char* rate) {

@@ -165,8 +165,8 @@ TEST_CASE("options: every number says what it wants in our own words") {
         INFO(ended.err);
         const std::string& option = one.words[one.words.size() - 2];
         CHECK(ended.code == 2);
-        CHECK(has(ended.err, option + ": " + one.wanted + " wanted, got '" + one.words.back() + "'" +
-                                 (one.words.back() == most ? ", which is too large" : "")));
+        CHECK(has(ended.err, option + ": " + one.wanted + " wanted, got '" + one.words.back() +
+                                 "'" + (one.words.back() == most ? ", which is too large" : "")));
     }
     CHECK(has(autotune({"bench", "--url", "x", "--ttft-limit", "500"}, folder.path()).err,
               "say the unit: 500ms or 500s"));
