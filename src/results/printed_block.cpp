@@ -293,7 +293,7 @@ ServingCommand serving_command(std::string_view text, const std::vector<Engine>&
                 std::string("no shell reads what stands directly above it: ") + error.what()};
     }
     ServingCommand found;
-    std::map<std::string, std::string> exported;
+    std::map<std::string, std::string> environment;
     const auto none = [](const std::string& why, std::string_view said) {
         return ServingCommand{"", "", why + ": " + start_of(said, 200)};
     };
@@ -301,33 +301,30 @@ ServingCommand serving_command(std::string_view text, const std::vector<Engine>&
         const std::string_view said = std::string_view(shell).substr(
             command.front().begin, command.back().end - command.front().begin);
         const std::vector<std::string> words = shell_words(said);
-        const bool exports = words.front() == "export";
-        auto environment = exported;
-        std::size_t at = exports ? 1 : 0;
-        for (; at < words.size() && !variable_set_by(words[at]).empty(); ++at)
-            if (const std::string name(variable_set_by(words[at])); !changes_no_measurement(name))
-                environment[name] = words[at].substr(name.size() + 1);
         const bool varies = std::any_of(command.begin(), command.end(), [](const ShellWord& word) {
             return !word.literal && word.text.find_first_of("$`") != std::string::npos &&
                    !changes_no_measurement(variable_set_by(word.text));
         });
-        if (exports && at == words.size() && !varies) {
-            exported = std::move(environment);
-            continue;
-        }
-        const Engine* engine = launched_at(engines, words, at).engine;
-        if (exports || engine == nullptr)
+        const bool exports = !words.empty() && words.front() == "export";
+        std::size_t at = exports ? 1 : 0;
+        while (at < words.size() && !variable_set_by(words[at]).empty()) ++at;
+        const Engine* engine =
+            exports || at == words.size() ? nullptr : launched_at(engines, words, at).engine;
+        if (engine == nullptr && (!exports || at < words.size() || varies))
             return none("what stands directly above it starts no engine", said);
         if (varies) return none("a part of it is known only where it runs", said);
+        for (std::size_t i = exports ? 1 : 0; i < at; ++i)
+            if (const std::string name(variable_set_by(words[i])); !changes_no_measurement(name))
+                environment[name] = words[i].substr(name.size() + 1);
+        if (engine == nullptr) continue;
+        if (!found.text.empty()) return none("several commands", said);
         for (const std::string& word : words)
             if (word.ends_with(".yaml") || word.ends_with(".yml"))
                 return none("its settings are in a file", said);
-        std::string line;
         for (const auto& [name, value] : environment)
-            line += shell_line({name + "=" + value}) + " ";
-        line += shell_line({words.begin() + static_cast<std::ptrdiff_t>(at), words.end()});
-        if (!found.text.empty() && found.text != line) return none("several commands", said);
-        found = {line, lower_case(engine->name), ""};
+            found.text += shell_line({name + "=" + value}) + " ";
+        found.text += shell_line({words.begin() + static_cast<std::ptrdiff_t>(at), words.end()});
+        found.engine = lower_case(engine->name);
     }
     if (found.text.empty()) found.not_recognised = "no command stands directly above it";
     return found;
@@ -353,9 +350,10 @@ std::vector<PublishedResult> read_printed_blocks(std::string_view text,
         // A block ends with its rule; where that is missing, with its fence, at a heading, at HTML
         // or at the next block.
         std::string_view block = text.substr(content);
-        for (const std::string_view end : {"==========", "```", "\n#", "\n</"})
+        for (const std::string_view end :
+             {title, std::string_view("=========="), std::string_view("```"),
+              std::string_view("\n#"), std::string_view("\n</")})
             block = block.substr(0, block.find(end));
-        block = block.substr(0, block.find(title));
         after_last = content + block.size();
         while (after_last < text.size() && text[after_last] == '=') ++after_last;
         PublishedResult result;
