@@ -138,8 +138,7 @@ spec:
   resources: {{requests: {{storage: 5Gi}}}}
 ---
 )",
-        fmt::arg("first", first_line), fmt::arg("second", second_line),
-        fmt::arg("study", study),
+        fmt::arg("first", first_line), fmt::arg("second", second_line), fmt::arg("study", study),
         fmt::arg("config", config), fmt::arg("name", name), fmt::arg("data", data));
     if (has_models)
         result += fmt::format(

@@ -2,8 +2,8 @@
 #include "command_line.hpp"
 
 #include "dialect.hpp"
-#include "servetune/detail/engine/composition.hpp"
 #include "servetune/detail/base/nearest.hpp"
+#include "servetune/detail/engine/composition.hpp"
 #include "servetune/error.hpp"
 #include "servetune/value.hpp"
 
@@ -21,9 +21,8 @@ using servetune::UsageError;
 
 /// Where a word's value goes, which also says what it may be: nothing, an exit code, a count,
 /// seconds or a rate, a text.
-using FaultPlace =
-    std::variant<bool Faults::*, std::optional<int> Faults::*,
-                 std::int64_t Faults::*, double Faults::*, std::string Faults::*>;
+using FaultPlace = std::variant<bool Faults::*, std::optional<int> Faults::*,
+                                std::int64_t Faults::*, double Faults::*, std::string Faults::*>;
 
 struct FaultWord {
     std::string_view name;
@@ -144,8 +143,7 @@ void declare(CLI::App& app, Written& written) {
     app.add_option("--noise", written.noise,
                    "RUN[,STEP]: coefficients of variation, of a whole run and of each step")
         ->multi_option_policy(last);
-    app.add_option("--misbehave", written.faults,
-                   "WORD[=VALUE], again and again: " + fault_words())
+    app.add_option("--misbehave", written.faults, "WORD[=VALUE], again and again: " + fault_words())
         ->allow_extra_args(false);
     app.add_option("--search-spaces", options.search_spaces,
                    "The folder with engines, models, hardware (default: where they are installed)")
