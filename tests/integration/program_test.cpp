@@ -458,60 +458,6 @@ TEST_CASE(
               "configuration: engine\n"));
 }
 
-TEST_CASE(
-    "autotune validate: what a version, a context, limits and the devices leave out is said") {
-    const TemporaryFolder folder;
-    const auto says = [&](const std::string& limits, const std::string& wanted, int code) {
-        folder.write(
-            "s.yaml",
-            "study: s\nmodel: Qwen/Qwen3-8B\nengine: vllm\nhardware: {device: h100-sxm, count: 4}\n"
-            "workloads: [{use: random, input_tokens: 600000, output_tokens: 32}]\n"
-            "objective: {maximize: total_tokens_per_second, limits: [" +
-                limits +
-                "]}\n"
-                "engine_versions: {vllm: \"0.9.0\"}\nspace: {tensor_parallel_size: [1, 2, "
-                "8]}\nevaluator: {deploy: {}}\n");
-        const Ran valid = autotune({"validate", "s.yaml", "--no-installed"}, folder.path());
-        INFO(valid.out << valid.err);
-        CHECK(valid.code == code);
-        CHECK(has(valid.out + valid.err, wanted));
-    };
-    says("", "warning: vllm 0.9.0 is older than 0.11, the oldest version that its file covers", 0);
-    says("", "asks for 600032 tokens a request, and Qwen/Qwen3-8B was made for 40960", 0);
-    says("", "warning: 'tensor_parallel_size': 8 is not tried: a trial may take 4 devices", 0);
-    says("ttft_p95 <= 1s, ttft_p95 >= 2s",
-         "'objective.limits[1]': no figure keeps both this and 'time_to_first_token_p95_seconds <= "
-         "1'",
-         1);
-}
-
-TEST_CASE(
-    "autotune validate: a budget that does not reach all configurations of an exhaustive search is "
-    "said") {
-    const TemporaryFolder folder;
-    const auto plan_with = [&](const std::string& strategy, const std::string& budget) {
-        folder.write("s.yaml",
-                     "study: s\nmodel: org/m\nengine: sglang\nworkloads: [random]\nobjective: "
-                     "{maximize: total_tokens_per_second}\n"
-                     "space: {max_running_requests: [4, 8], attention_backend: {choice: [engine, "
-                     "fa3]}}\nothers: default\n"
-                     "default_again: 0\nevaluator: {deploy: {}}\nstrategy: " +
-                         strategy + "\nbudget: " + budget + "\n");
-        const Ran valid =
-            autotune({"validate", "s.yaml", "--no-installed", "--json"}, folder.path());
-        INFO(valid.out << valid.err);
-        REQUIRE(valid.code == 0);
-        return Json::parse(valid.out)["plan"]["text"].get<std::string>();
-    };
-    // Six of eight trials are kept to confirm what looks best.
-    CHECK(has(plan_with("exhaustive", "8 trials"),
-              "; the budget is enough for 2 of 6 configurations"));
-    CHECK(has(plan_with("exhaustive", "11 trials"),
-              "; the budget is enough for 5 of 6 configurations"));
-    CHECK_FALSE(has(plan_with("exhaustive", "12 trials"), "enough for"));
-    CHECK_FALSE(has(plan_with("random", "8 trials"), "enough for"));
-}
-
 TEST_CASE("validate asks an engine that is on the PATH for its --help, and only then") {
     const TemporaryFolder folder;
     const auto install = [&](const std::string& body) {
