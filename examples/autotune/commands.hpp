@@ -85,6 +85,14 @@ struct ServeArguments : StudyArguments {
     bool json_lines = false;
 };
 
+struct DoctorArguments {
+    bool json = false;
+};
+
+struct McpArguments {
+    std::filesystem::path directory = ".";  ///< the only one that agents read and write
+};
+
 struct ViewArguments : StudyArguments {
     std::string address{};
     std::optional<std::filesystem::path> token_file{};
@@ -156,7 +164,6 @@ struct RecommendArguments : StudyArguments {
     int port = 8000;
     std::string image{};
     std::optional<std::int64_t> gpus{};
-    std::int64_t nodes = 1;
     std::optional<std::filesystem::path> into{};  ///< a deploy file that is there
     std::optional<std::string> check{};           ///< the same, or the URL of a server
     std::string at{};  ///< which of the file's commands; empty: the only one
@@ -192,7 +199,6 @@ struct SimulateArguments : StudyArguments {
     std::string hardware{};  ///< in place of the study's: what would an H200 give?
     std::size_t configurations = 500;
     std::size_t top = 10;
-    std::uint64_t seed = 1;
 };
 
 struct FitArguments : StudyArguments {
@@ -243,7 +249,6 @@ struct LoadTestArguments {
     bool completions = false;
     bool token_ids = false;
     bool stream = true;
-    bool usage = true;
     std::string
         api_key_environment{};  ///< the variable that holds the key: a key in a command is in the process list
     std::vector<std::string> headers{};

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// A against B: two studies' defaults, or a study's default and one changed configuration of it.
+// A against B: two studies' defaults, or a study's default and one changed configuration of it;
+// with `--gate`: may the candidate B take the place of the baseline A?
 #include "commands.hpp"
-#include "compared_sides.hpp"
-#include "gate.hpp"
 #include "output.hpp"
+#include "plan.hpp"
 #include "stop_signals.hpp"
 #include "study_journal.hpp"
 
 #include "base/files.hpp"
-#include "servetune/detail/base/present.hpp"
+#include "report/gate_report.hpp"
+#include "servetune/detail/base/normal.hpp"
 #include "servetune/error.hpp"
 #include "servetune/report.hpp"
+#include "servetune/sqlite_journal.hpp"
 #include "servetune/study.hpp"
 #include "study/comparison.hpp"
 
@@ -18,8 +20,14 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <map>
+#include <memory>
 #include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace autotune {
@@ -28,6 +36,245 @@ using namespace servetune;
 using OrderedJson = nlohmann::ordered_json;
 
 namespace {
+
+/// A study, its journal and what measures it.
+struct Measured {
+    StudyArguments arguments{};
+    std::filesystem::path folder{};
+    servetune::StudySetup setup{};
+    servetune::RunHooks hooks{};
+    std::optional<servetune::SqliteJournal> journal{};
+    std::unique_ptr<servetune::Study> study{};
+    std::size_t first_here = 0;  ///< number of the first trial of this process
+    std::string measuring{};     ///< the side that is measured now: both may have a trial 0
+
+    /// `quiet`: no lines while a trial runs. False: the journal cannot be opened; standard error
+    /// says why.
+    bool open(bool quiet);
+};
+
+/// One of the two that are compared.
+struct Side {
+    const char* name;
+    Measured* of;
+    servetune::Configuration configuration{};
+    /// Metrics that each measurement must have, above 0; the leading goal's first.
+    std::vector<std::string> needed{};
+    std::vector<const servetune::Measurement*> measured{};  ///< usable, in the order of measuring
+    std::vector<double> values{};  ///< the first of `needed` in each of them
+    std::size_t failures = 0,
+                unreliable = 0;  ///< of this process: what caused earlier ones may be mended
+    std::size_t broken = 0;      ///< measurements that break a limit
+    std::string why_failed{}, why_unreliable{}, why_broken{};
+    std::vector<std::string> log_lines{};  ///< of the failure in `why_failed`
+    std::map<std::string, servetune::WorkLengths>
+        lengths{};       ///< of the requests behind `values`, by workload
+    double seconds = 0;  ///< that all its trials took
+
+    void look();
+    /// Empty: it is usable.
+    [[nodiscard]] std::string why_unusable(const servetune::Measurement& measurement) const;
+    [[nodiscard]] bool mostly_broken() const { return broken > 0 && 2 * broken >= values.size(); }
+    /// One measurement more, of a fresh start. False: the user stopped it.
+    /// `seed`: of the load, the same for both of a pair.
+    bool measure(std::size_t pair, std::uint64_t seed, const std::stop_token& stop);
+};
+
+/// How a comparison ended, for a person and for a program.
+struct Ending {
+    std::string
+        word;  ///< a name of `Comparison::verdicts`, or b_fails, a_fails, b_breaks_limit, unreliable
+    std::string text;
+    ExitCode code = done;
+};
+
+constexpr std::size_t most_failures = 2;  ///< of its own, of one side
+constexpr std::size_t most_unreliable =
+    3;  ///< unsound measurements, or failures that were not its own
+
+bool Measured::open(bool quiet) {
+    if (!quiet)
+        hooks.say = [this](const std::string& line) {
+            put_text(stderr, (measuring.empty() ? "" : measuring + ": ") + line + "\n");
+        };
+    StudyFile file = arguments.load();
+    for (const auto& missing : {missing_models(file), missing_devices(file), missing_power(file),
+                                set_by_own_environment(file)})
+        if (!missing.empty()) throw UsageError(missing.front());
+    if (file.starts_processes())
+        hooks.watchdog = watchdog_for(file.processes().stop_within_seconds);
+    setup = set_up(std::move(file), folder, hooks);
+    if (!setup.problem->replicates_inform)
+        throw UsageError(
+            arguments.study.string() +
+            ": its evaluator gives the same answer every time; there is nothing to compare");
+    journal = open_journal(folder, setup, false);
+    if (!journal) return false;
+    if (setup.file.starts_processes()) end_what_was_left(setup);
+    study = std::make_unique<Study>(*setup.problem, *setup.strategy, *journal,
+                                    Study::Options{setup.file.seed});
+    first_here = study->trials().size();
+    return true;
+}
+
+void Side::look() {
+    values.clear();
+    measured.clear();
+    log_lines.clear();
+    lengths.clear();
+    failures = unreliable = broken = 0;
+    seconds = 0;
+    const auto here = [&](const Trial& trial) { return trial.id >= of->first_here ? 1U : 0U; };
+    for (const Trial& trial : of->study->trials()) {
+        if (trial.configuration != configuration) continue;
+        seconds += trial.cost_seconds();
+        if (const Failure* failure = trial.failure()) {
+            const bool own = teaches(failure->kind);
+            (own ? failures : unreliable) += here(trial);
+            (own ? why_failed : why_unreliable) =
+                fmt::format("{}: {}", name_in(failure_kinds, failure->kind), failure->message);
+            if (own) log_lines = failure->log_lines;
+        }
+        const Measurement* measurement = trial.measurement();
+        if (measurement == nullptr) continue;
+        if (std::string why = why_unusable(*measurement); !why.empty()) {
+            unreliable += here(trial);
+            why_unreliable = std::move(why);
+            continue;
+        }
+        measured.push_back(measurement);
+        values.push_back(measurement->metrics.find(needed.front())->second.value);
+        WorkLengths::add(lengths, measurement->metrics);
+        for (const Limit& limit : of->setup.problem->objective.limits)
+            if (const auto holds = limit.holds(measurement->metrics); holds != true) {
+                ++broken;
+                why_broken =
+                    holds ? limit.broken_text(measurement->metrics) : limit.unjudged_text();
+                break;
+            }
+    }
+}
+
+std::string Side::why_unusable(const Measurement& measurement) const {
+    for (const std::string& metric : needed) {
+        const auto found = measurement.metrics.find(metric);
+        if (found == measurement.metrics.end()) return "the result has no " + metric;
+        if (!(found->second.value > 0)) return metric + " is not above 0, and ratios are compared";
+    }
+    return of->setup.problem->decision.believes(measurement) ? "" : "the audit refuses it";
+}
+
+bool Side::measure(std::size_t pair, std::uint64_t seed, const std::stop_token& stop) {
+    const auto open = of->study->open_trial(configuration);
+    const std::uint64_t id =
+        open ? *open : of->study->propose(configuration, fmt::format("pair {}", pair + 1)).id;
+    of->study->start(id);
+    of->measuring = name;
+    const StudySetup fresh =
+        set_up(of->arguments.load(), of->folder, of->hooks);  // its engine ends with it
+    Outcome outcome = fresh.evaluator->evaluate(configuration, {id, seed, "", stop});
+    const auto* failure = std::get_if<Failure>(&outcome);
+    if (stop.stop_requested() && failure != nullptr && failure->kind == FailureKind::cancelled)
+        return false;
+    of->study->tell(id, std::move(outcome));
+    look();
+    return true;
+}
+
+/// Why no further pair can be measured; nothing: it can.
+std::optional<Ending> ended_early(const Side& a, const Side& b) {
+    if (a.failures >= most_failures)
+        return Ending{"a_fails", "A fails, so there is nothing to compare with: " + a.why_failed,
+                      environment_error};
+    if (b.failures >= most_failures)
+        return Ending{"b_fails", "B fails: " + b.why_failed, answer_is_no};
+    for (const Side* side : {&a, &b})
+        if (side->unreliable >= most_unreliable)
+            return Ending{"unreliable",
+                          fmt::format("the measurements of {} cannot be relied on: {}", side->name,
+                                      side->why_unreliable),
+                          environment_error};
+    return std::nullopt;
+}
+
+/// Where the lengths of both sides' requests differ beyond noise, and the goal depends on them: no
+/// figures can be compared. Nothing: they do not.
+std::optional<Ending> unequal_work(const Side& a, const Side& b) {
+    const std::string& metric = a.of->setup.problem->objective.leading().metric;
+    for (const auto& [workload, of_b] : b.lengths) {
+        const auto found = a.lengths.find(workload);
+        if (found == a.lengths.end()) continue;
+        const bool says_nothing = share_of_equal_work(metric, of_b, found->second) == 1.0 &&
+                                  share_of_equal_work(metric, found->second, of_b) == 1.0;
+        if (says_nothing) continue;  // the goal does not depend on lengths
+        const WorkLengths& of_a = found->second;
+        const double all = (of_a.input.tokens > 0 ? of_a.input.mean() : 0) + of_a.output.mean();
+        for (const bool output : {true, false}) {
+            const RequestLength& mine = output ? of_b.output : of_b.input;
+            const RequestLength& usual = output ? of_a.output : of_a.input;
+            if (usual.tokens > 0 && other_length(mine, usual, usual.mean() / all, normal_95))
+                return Ending{
+                    "unreliable",
+                    fmt::format("A and B did not do the same work: B has {} {} tokens a request{}, "
+                                "A has {}. Fix the lengths "
+                                "(`ignore_eos: true`)",
+                                short_number_text(mine.mean()), output ? "output" : "input",
+                                workload.empty() ? "" : " on " + workload,
+                                short_number_text(usual.mean())),
+                    environment_error};
+        }
+    }
+    return std::nullopt;
+}
+
+/// Throws UsageError unless objective, limits and workloads are the same, by their values: the same
+/// data in another file is the same workload.
+void check_alike(const StudySetup& a, const StudySetup& b) {
+    const auto measured = [](const StudySetup& setup) {
+        std::map<std::string, std::string> all = setup.definition();
+        const std::string data = of_later_versions + "data.";
+        std::erase_if(all, [&](const auto& entry) {
+            const std::string& path = entry.first;
+            return !path.starts_with("objective") && !path.starts_with("workloads.") &&
+                   !path.starts_with(data);
+        });
+        // Two checkouts of a repository have their data in different folders.
+        for (const Workload& workload : setup.file.workloads) {
+            std::string& text = all["workloads." + workload.name];
+            const std::string place = "path=" + workload.dataset.path;
+            if (const auto at = text.find(place); at != std::string::npos)
+                text.erase(at, place.size());
+        }
+        return all;
+    };
+    const auto of_a = measured(a);
+    const auto of_b = measured(b);
+    for (const auto* list : {&of_a, &of_b})
+        for (const auto& [path, text] : *list) {
+            const auto in_a = of_a.find(path);
+            const auto in_b = of_b.find(path);
+            if (in_a != of_a.end() && in_b != of_b.end() && in_a->second == in_b->second) continue;
+            const std::string_view shown = std::string_view(path).substr(
+                path.starts_with(of_later_versions) ? of_later_versions.size() : 0);
+            throw UsageError(fmt::format("they cannot be compared: {} of A is {}, of B {}", shown,
+                                         in_a == of_a.end() ? "absent" : in_a->second,
+                                         in_b == of_b.end() ? "absent" : in_b->second));
+        }
+}
+
+/// A folder that holds the trials of another comparison would pair old measurements with new ones.
+/// Throws UsageError.
+void check_folder(const std::filesystem::path& folder, const Side& a, const Side& b) {
+    bool others = a.values.size() > b.values.size() + 1 || b.values.size() > a.values.size() + 1;
+    for (const Side* side : {&a, &b})
+        for (const Trial& trial : side->of->study->trials())
+            others = others || !((side->of == a.of && trial.configuration == a.configuration) ||
+                                 (side->of == b.of && trial.configuration == b.configuration));
+    if (others)
+        throw UsageError(
+            folder.string() +
+            " holds the trials of another comparison; give this one a --directory of its own");
+}
 
 Ending verdict_of(const Comparison& comparison, const Side& a, const Side& b) {
     if (auto work = unequal_work(a, b)) return *work;
@@ -55,6 +302,301 @@ Comparison compared(const CompareArguments& arguments, const Side& a, const Side
     for (std::size_t i = 0; i < std::min(a.values.size(), b.values.size()); ++i)
         comparison.add(std::log1p(goal.gain(b.values[i], a.values[i])));
     return comparison;
+}
+
+/// A goal on one workload, by the pairs in which both sides were measured.
+struct GoalCheck {
+    servetune::Goal goal;  ///< its metric is the key of the figure: `total_tokens_per_second@chat`
+    std::string workload{};  ///< for people; empty: the figure is of all
+    servetune::Comparison comparison;
+    std::string why_none{};  ///< why it cannot be compared; empty: it can
+    std::vector<double> a{}, b{};
+
+    [[nodiscard]] bool worse() const {
+        return comparison.verdict() == servetune::Comparison::Verdict::worse;
+    }
+    /// Whether another pair may decide it.
+    [[nodiscard]] bool open() const { return why_none.empty() && comparison.open(); }
+    /// Its gain with the interval.
+    [[nodiscard]] std::string text() const {
+        if (!why_none.empty()) return why_none;
+        if (comparison.pairs() == 0) return "not measured";
+        const Gain gain = comparison.gain();
+        if (!gain.has_interval()) return percent(gain.value) + " (1 pair)";
+        return fmt::format("{} (95 % interval {} to {}, {} pairs)", percent(gain.value),
+                           percent(gain.low), percent(gain.high), comparison.pairs());
+    }
+};
+
+using CheckEnd = GateCheck::End;
+
+/// The workload that a check without one of its own is of: the only one of the study.
+std::string only_workload(const Side& side) {
+    const std::vector<Workload>& all = side.of->setup.file.workloads;
+    return all.size() == 1 ? all.front().name : "";
+}
+
+/// The workloads that a goal has figures of: by the first measurement, before it by the study.
+std::vector<std::string> workloads_of(const Goal& goal, const Side& a) {
+    if (const std::string_view own = MetricKey::of(goal.metric).workload; !own.empty())
+        return {std::string(own)};
+    std::vector<std::string> result;
+    if (!a.measured.empty()) {
+        for (const auto& [workload, figure] : figures_of(a.measured.front()->metrics, goal.metric))
+            if (!workload.empty()) result.emplace_back(workload);
+    } else if (a.of->setup.file.workloads.size() > 1)
+        for (const Workload& workload : a.of->setup.file.workloads) result.push_back(workload.name);
+    return result.empty() ? std::vector<std::string>{""} : result;
+}
+
+std::size_t measured_pairs(const Side& a, const Side& b) {
+    return std::min(a.measured.size(), b.measured.size());
+}
+
+/// A limit on one workload, and in how many of its measurements each side breaks it.
+struct LimitCheck {
+    const Limit* limit;
+    std::string workload;
+    std::size_t a = 0, b = 0;
+    std::string figures{};  ///< of B
+
+    [[nodiscard]] static bool mostly(std::size_t broken, const Side& side) {
+        return broken > 0 && 2 * broken >= side.measured.size();
+    }
+};
+
+std::vector<LimitCheck> limit_checks(const Side& a, const Side& b) {
+    std::vector<LimitCheck> result;
+    for (const Limit& limit : a.of->setup.problem->objective.limits) {
+        std::set<std::string> workloads;
+        for (const Side* side : {&a, &b})
+            for (const Measurement* one : side->measured)
+                for (const auto& [workload, figure] : limit.figures(one->metrics))
+                    workloads.insert(workload);
+        if (workloads.size() > 1) workloads.erase("");  // a mean of the others
+        if (workloads.empty()) workloads.insert("");
+        for (const std::string& workload : workloads) {
+            LimitCheck& check = result.emplace_back(LimitCheck{&limit, workload});
+            const std::string key = MetricKey{limit.metric, workload}.text();
+            for (const Side* side : {&a, &b})
+                for (const Measurement* one : side->measured) {
+                    const auto found = one->metrics.find(key);
+                    const bool keeps =
+                        found != one->metrics.end() && limit.keeps(found->second.value);
+                    (side == &a ? check.a : check.b) += keeps ? 0 : 1;
+                    if (side == &b)
+                        check.figures += (check.figures.empty() ? "" : ", ") +
+                                         (found == one->metrics.end()
+                                              ? "none"
+                                              : figure_text(limit.metric, found->second.value));
+                }
+        }
+    }
+    return result;
+}
+
+GateCheck check_of(const LimitCheck& check, const Side& a, const Side& b, bool ended) {
+    GateCheck result{"limit " + check.limit->readable(),
+                     check.workload.empty() ? only_workload(a) : check.workload};
+    const bool a_breaks = LimitCheck::mostly(check.a, a);
+    const bool b_breaks = LimitCheck::mostly(check.b, b);
+    result.text = fmt::format("B breaks it in {} of {} measurements, A in {} of {}", check.b,
+                              b.measured.size(), check.a, a.measured.size());
+    if (!check.figures.empty()) result.text += "; B has " + check.figures;
+    result.end = !ended || b.measured.empty() ? CheckEnd::undecided
+                 : !b_breaks                  ? CheckEnd::passed
+                 : a_breaks                   ? CheckEnd::not_judged
+                                              : CheckEnd::failed;
+    return result;
+}
+
+GateCheck check_of(const GoalCheck& check, const Side& a, bool ended, bool failed) {
+    GateCheck result{check.goal.direction == Direction::maximize ? "maximize " : "minimize ",
+                     check.workload.empty() ? only_workload(a) : check.workload};
+    result.name += MetricKey::of(check.goal.metric).name;
+    result.text = check.text();
+    for (const double value : check.a) result.a.push_back(figure_text(check.goal.metric, value));
+    for (const double value : check.b) result.b.push_back(figure_text(check.goal.metric, value));
+    const Comparison::Verdict verdict = check.comparison.verdict();
+    if (check.why_none.empty() && verdict == Comparison::Verdict::not_worse)
+        result.end = CheckEnd::passed;
+    else if (check.why_none.empty() && verdict == Comparison::Verdict::worse)
+        result.end = CheckEnd::failed;
+    else {
+        result.end = ended && failed && check.open() ? CheckEnd::not_judged : CheckEnd::undecided;
+        if (!ended) result.text += "; not finished";
+        else if (result.end == CheckEnd::not_judged)
+            result.text += "; not decided when another check failed";
+    }
+    return result;
+}
+
+/// What a reader of the summary sees of both, equal or not.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> always_shown{
+    {{"profile.engine", "engine"},
+     {"profile.version", "version"},
+     {"profile.model", "model"},
+     {"profile.machine", "machine"},
+     {"profile.workloads", "workloads"}}};
+
+/// What differs between two definitions without any effect on how their defaults are measured, or
+/// what the commands show.
+constexpr std::array<std::string_view, 22> not_shown{
+    "command",     "constraints[", "decision",      "earlier",    "file.data.",
+    "file.flags.", "file.roles.",  "file.strategy", "knowledge[", "machine.devices",
+    "min_gain",    "model",        "noise_cv",      "profile.",   "report_workloads.",
+    "seed",        "space.",       "strategy",      "study",      "suggestions",
+    "workloads.",  "file.seed"};
+
+std::vector<GateReport::Row> rows_of(const Side& a, const Side& b) {
+    const std::map<std::string, std::string> of_a = a.of->setup.definition();
+    const std::map<std::string, std::string> of_b = b.of->setup.definition();
+    const auto text = [](const std::map<std::string, std::string>& all, const std::string& path) {
+        const auto found = all.find(path);
+        return found == all.end() ? std::string() : found->second;
+    };
+    std::vector<GateReport::Row> result;
+    for (const auto& [path, what] : always_shown) {
+        GateReport::Row row{std::string(what), text(of_a, std::string(path)),
+                            text(of_b, std::string(path))};
+        if (!row.a.empty() || !row.b.empty()) result.push_back(std::move(row));
+    }
+    std::set<std::string> paths;
+    for (const auto* each : {&of_a, &of_b})
+        for (const auto& entry : *each) paths.insert(entry.first);
+    for (const std::string& path : paths) {
+        const bool shown = std::none_of(not_shown.begin(), not_shown.end(),
+                                        [&](const auto& one) { return path.starts_with(one); }) ||
+                           path == "model.facts";
+        if (shown && text(of_a, path) != text(of_b, path))
+            result.push_back(
+                {path.starts_with(of_later_versions) ? path.substr(of_later_versions.size()) : path,
+                 text(of_a, path), text(of_b, path)});
+    }
+    return result;
+}
+
+/// The gate's checks of goals: each goal on each workload is a test of non-inferiority
+/// (`Comparison::Question::not_worse`), which takes no more pairs once it is decided. B passes
+/// where all pass and fails where one fails. The intervals of k checks hold together with 95 %
+/// (each misses with 5 % / k, Bonferroni). So a B that loses the margin or more in any check passes
+/// with at most 2.5 %, and one that loses it in none fails with at most 2.5 %.
+std::vector<GoalCheck> goal_checks(const CompareArguments& arguments, const Side& a,
+                                   const Side& b) {
+    std::vector<std::pair<Goal, std::string>> all;
+    for (const Goal& goal : a.of->setup.problem->objective.goals)
+        for (const std::string& workload : workloads_of(goal, a))
+            all.emplace_back(
+                Goal{MetricKey{MetricKey::of(goal.metric).name, workload}.text(), goal.direction},
+                workload);
+    const double error = 0.05 / static_cast<double>(all.size());
+    const Comparison none({arguments.margin, std::min<std::size_t>(3, arguments.pairs),
+                           arguments.pairs, Comparison::Question::not_worse, error});
+    std::vector<GoalCheck> result;
+    for (auto& [goal, workload] : all) {
+        GoalCheck& check = result.emplace_back(GoalCheck{goal, workload, none});
+        for (std::size_t i = 0; i < measured_pairs(a, b) && check.open(); ++i) {
+            const auto figure = [&](const Side& side) {
+                const auto found = side.measured[i]->metrics.find(check.goal.metric);
+                const bool positive =
+                    found != side.measured[i]->metrics.end() && found->second.value > 0;
+                if (!positive)
+                    check.why_none = fmt::format("a result of {} has no {} above 0", side.name,
+                                                 check.goal.metric);
+                return positive ? found->second.value : 0;
+            };
+            const double of_a = figure(a);
+            const double of_b = figure(b);
+            if (!check.why_none.empty()) break;
+            check.a.push_back(of_a);
+            check.b.push_back(of_b);
+            check.comparison.add(std::log1p(check.goal.gain(of_b, of_a)));
+        }
+    }
+    return result;
+}
+
+bool gate_open(const std::vector<GoalCheck>& goals) {
+    return std::none_of(goals.begin(), goals.end(),
+                        [](const GoalCheck& one) { return one.worse(); }) &&
+           std::any_of(goals.begin(), goals.end(), [](const GoalCheck& one) { return one.open(); });
+}
+
+Ending gate_ending(const std::vector<GoalCheck>& goals, const CompareArguments& arguments,
+                   const Side& a, const Side& b) {
+    if (auto work = unequal_work(a, b)) return *work;
+    const std::string margin = fmt::format("{:g} %", arguments.margin * 100);
+    std::string worse;
+    std::string open;
+    std::string broken;
+    const auto add = [](std::string& list, const GateCheck& check) {
+        list += (list.empty() ? "" : "; ") + check.name +
+                (check.workload.empty() ? "" : " on " + check.workload) + ": " + check.text;
+    };
+    for (const GoalCheck& goal : goals) {
+        const GateCheck check = check_of(goal, a, true, false);
+        if (check.end == CheckEnd::failed) add(worse, check);
+        if (check.end == CheckEnd::undecided) add(open, check);
+    }
+    for (const LimitCheck& limit : limit_checks(a, b))
+        if (const GateCheck check = check_of(limit, a, b, true); check.end == CheckEnd::failed)
+            add(broken, check);
+    if (!worse.empty())
+        return {"worse",
+                fmt::format("B fails: it is worse than A by more than {}: {}", margin, worse),
+                answer_is_no};
+    if (!broken.empty())
+        return {"b_breaks_limit", "B fails: it breaks a limit that A keeps: " + broken,
+                answer_is_no};
+    if (!open.empty())
+        return {"undecided",
+                fmt::format("Undecided: {}; more pairs, or a margin above {}, would tell", open,
+                            margin),
+                undecided};
+    std::string all;
+    for (const GoalCheck& goal : goals) add(all, check_of(goal, a, true, false));
+    return {"not_worse", fmt::format("B passes: it is not worse than A by {}: {}", margin, all),
+            done};
+}
+
+GateReport gate_report(const std::vector<GoalCheck>& goals, const CompareArguments& arguments,
+                       const Side& a, const Side& b, const std::optional<Ending>& ending) {
+    const bool b_fails = ending && ending->word == "b_fails";
+    const bool none =
+        ending && (b_fails || ending->word == "a_fails" || ending->word == "unreliable");
+    const bool failed = ending && ending->code == answer_is_no;
+    GateReport report;
+    report.study = a.of->setup.file.name;
+    report.headline =
+        ending ? ending->text : fmt::format("Not finished: {} pairs so far.", measured_pairs(a, b));
+    report.end = failed                           ? CheckEnd::failed
+                 : ending && ending->code == done ? CheckEnd::passed
+                                                  : CheckEnd::undecided;
+    GateCheck measurable{"both are measured", "",
+                         !none     ? CheckEnd::passed
+                         : b_fails ? CheckEnd::failed
+                                   : CheckEnd::undecided};
+    measurable.text =
+        none ? ending->text
+             : fmt::format("A {} times, B {} times", a.measured.size(), b.measured.size());
+    if (!ending) measurable.end = CheckEnd::undecided;
+    if (none && ending->word != "unreliable") measurable.log = (b_fails ? b : a).log_lines;
+    report.checks.push_back(std::move(measurable));
+    for (const GoalCheck& goal : goals)
+        report.checks.push_back(check_of(goal, a, ending.has_value(), failed));
+    for (const LimitCheck& limit : limit_checks(a, b))
+        report.checks.push_back(check_of(limit, a, b, ending.has_value()));
+    if (none)
+        for (std::size_t i = 1; i < report.checks.size(); ++i) {
+            report.checks[i].end = CheckEnd::not_judged;
+            report.checks[i].text = "not judged, as the measurements do not serve";
+        }
+    report.a_command = a.of->setup.advice(a.configuration);
+    report.b_command = b.of->setup.advice(b.configuration);
+    report.rows = rows_of(a, b);
+    report.margin = arguments.margin;
+    report.seconds = a.seconds + b.seconds;
+    return report;
 }
 
 /// `goals`: of a gate, else empty.
@@ -146,8 +688,11 @@ struct Asked {
     }
     /// A gate's files say what is known, whenever this process ends.
     void write(const std::optional<Ending>& ending) const {
-        if (arguments.gate)
-            write_gate(folder, gate_report(goal_checks(arguments, a, b), arguments, a, b, ending));
+        if (!arguments.gate) return;
+        const GateReport report =
+            gate_report(goal_checks(arguments, a, b), arguments, a, b, ending);
+        write_file(folder / "gate.xml", junit_xml(report, secrets()));
+        write_file(folder / "gate.md", gate_markdown(report, secrets()));
     }
     void print(const Ending& ending) const {
         const std::vector<GoalCheck> goals =
@@ -160,8 +705,7 @@ struct Asked {
     }
 };
 
-/// `by_journal`: by what the folder holds and on any machine; nothing where that does not decide.
-std::optional<int> compare(CompareArguments arguments, StopSignals& signals, bool by_journal) {
+int compare(CompareArguments arguments, StopSignals& signals) {
     Measured first;
     Measured second;
     first.arguments.study = arguments.study;
@@ -169,16 +713,12 @@ std::optional<int> compare(CompareArguments arguments, StopSignals& signals, boo
     const std::filesystem::path folder = arguments.directory.value_or("comparison");
     first.folder = folder / "a";
     second.folder = folder / "b";
-    if (!first.open(by_journal, arguments.quiet)) return environment_error;
+    if (!first.open(arguments.quiet)) return environment_error;
     if (!arguments.other && !study_knows(first.setup, arguments.settings)) {
         arguments.other = study_with(arguments, folder, first.setup.file.name);
         second.arguments.study = *arguments.other;
     }
-    std::error_code unknown;
-    if (by_journal && arguments.other &&
-        !std::filesystem::exists(SqliteJournal::file_of(second.folder), unknown))
-        return std::nullopt;
-    if (arguments.other && !second.open(by_journal, arguments.quiet)) return environment_error;
+    if (arguments.other && !second.open(arguments.quiet)) return environment_error;
     Side a{"A", &first, first.setup.problem->space.default_configuration()};
     Side b{"B", arguments.other ? &second : &first};
     if (arguments.other) {
@@ -199,7 +739,6 @@ std::optional<int> compare(CompareArguments arguments, StopSignals& signals, boo
         side->look();
     }
     const Asked asked{arguments, a, b, folder};
-    if (by_journal && !ended_early(a, b) && asked.open()) return std::nullopt;
     for (Side* side : {&a, &b}) {
         if (!arguments.quiet)
             put(stderr, "{}: {}\n", side->name, side->of->setup.command_text(side->configuration));
@@ -262,10 +801,7 @@ int compare(const CompareArguments& arguments) {
     if (arguments.gate)  // those of an earlier run would be taken for this one's
         for (const char* file : {"gate.xml", "gate.md"})
             std::filesystem::remove(arguments.directory.value_or("comparison") / file, unknown);
-    if (std::filesystem::exists(
-            SqliteJournal::file_of(arguments.directory.value_or("comparison") / "a"), unknown))
-        if (const auto code = compare(arguments, signals, true)) return *code;
-    return present(compare(arguments, signals, false));
+    return compare(arguments, signals);
 }
 
 }  // namespace autotune
