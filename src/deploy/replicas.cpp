@@ -2,7 +2,6 @@
 #include "replicas.hpp"
 
 #include "base/waiting.hpp"
-#include "cluster_nodes.hpp"
 #include "servetune/detail/host/gpu_memory.hpp"
 
 #include <algorithm>
@@ -186,7 +185,10 @@ void Replicas::note_start(const One& one) {
     const DeploymentStart& start = one.deployment->started();
     started_.seconds = std::max(started_.seconds, start.seconds);
     started_.queued_seconds = std::max(started_.queued_seconds, start.queued_seconds);
-    add_place(started_.place, start.place);
+    for (const auto& [what, value] : start.place)  // where they differ all are listed
+        if (std::string& known = started_.place[what]; known.empty()) known = value;
+        else if ((", " + known + ", ").find(", " + value + ", ") == std::string::npos)
+            known += ", " + value;
     if (start.failure && is_worse(*start.failure, started_.failure))
         started_.failure = one.told(start.failure);
 }

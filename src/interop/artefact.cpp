@@ -73,10 +73,6 @@ Artefact artefact_of(ArtefactKind kind, const StudySetup& setup, const Configura
     DeploymentOptions options = asked;
     const bool roles =
         setup.file.has_commands() && !setup.file.composition->roles_of(configuration).empty();
-    if (const auto of_node = devices_of_node(setup.file);
-        of_node && facts.where == StartedIn::cluster && !roles)  // as it was measured
-        options.nodes =
-            std::max(options.nodes, setup.file.composition->devices_of(configuration) / *of_node);
     const bool client =
         facts.where == StartedIn::shell || facts.where == StartedIn::service_manager;
     const auto* deploy = std::get_if<DeployChoice>(&setup.file.measuring);

@@ -134,10 +134,7 @@ void refuse_what_roles_exclude(const Yaml& node, const StudyFile& study,
         node.fail(
             "several jobs for each of several trials could wait for each other for ever: give "
             "`workers: 1`");
-    // A Slurm study may name the address of its one node.
-    const bool address_is_known =
-        deploy->slurm && deploy->slurm->listen != "0.0.0.0" && deploy->slurm->listen != "::";
-    if (deploy->in_jobs() && !address_is_known)
+    if (deploy->in_jobs())
         for (const Engine& engine : engines)
             if (roles_tell_address(engine))
                 node.fail("engines of " + engine.name +
@@ -259,7 +256,7 @@ fs::path own_file(const Yaml& node, const std::string& kind, const Catalogue& ca
 std::optional<DeviceLimit> read_devices(const StudyFile& study) {
     if (kind_of(study).served_by != ServedBy::a_new_start) return std::nullopt;
     if (study.machine.devices)
-        return DeviceLimit{*study.machine.devices, true, devices_of_node(study).value_or(0)};
+        return DeviceLimit{*study.machine.devices, true};
     return DeviceLimit{};
 }
 
@@ -300,17 +297,6 @@ void look_at_found(const FoundDevices& found, StudyFile& study) {
 }
 
 }  // namespace
-
-std::optional<std::int64_t> devices_of_node(const StudyFile& study) {
-    const auto* deploy = std::get_if<DeployChoice>(&study.measuring);
-    if (deploy == nullptr || !deploy->kubernetes || study.machine.hardware.empty())
-        return std::nullopt;
-    const auto chip = hardware_in(study.machine.hardware, study.catalogue().all_hardware());
-    if (!chip || !chip->devices_per_node ||
-        *chip->devices_per_node >= study.machine.devices.value_or(1))
-        return std::nullopt;
-    return chip->devices_per_node;
-}
 
 fs::path path_of(const Yaml& node) {
     return beside(fs::path(node.file()).parent_path(), text_with_home(node));
@@ -424,8 +410,8 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
     if (const auto* deploy = std::get_if<DeployChoice>(&study.measuring);
         deploy != nullptr && deploy->container)
         description.images = deploy->container->images;
-    else if (deploy != nullptr && deploy->kubernetes)
-        description.images = deploy->kubernetes->images;
+    else if (deploy != nullptr && deploy->wrapped)
+        description.images = deploy->wrapped->setting("images");
     if (served_by == ServedBy::a_running_server) {
         if (space != nullptr && names_flags(*space))
             space->fail(

@@ -13,15 +13,17 @@ namespace servetune {
 
 /// A file that a study names: beside the file it stands in, `~` expanded.
 std::filesystem::path path_of(const Yaml& node);
+
+/// A folder of files that come with the program: the one in $VARIABLE, else `share/servetune/NAME`
+/// or NAME beside or above the program; empty: it is not here. `holds`: what is surely in it.
+std::filesystem::path shipped_folder(const std::string& name, const char* holds,
+                                     const char* variable);
 /// `model`: a name, or a file with the facts of the user's own, whose name is served.
 void read_model_name(const Yaml& node, const Catalogue& catalogue, StudyFile& study);
 /// `hardware`, `machine` and what the evaluator lets the engine see, into a study whose evaluator
 /// is read: which chip, and how many of them.
 void read_machine(const Yaml& root, const Catalogue& catalogue, const MachineSource& source,
                   StudyFile& study);
-/// Devices of one node, where a trial may take more and its engine may be spread over several
-/// nodes; nothing: no trial is.
-[[nodiscard]] std::optional<std::int64_t> devices_of_node(const StudyFile& study);
 /// The space of a study whose machine is read. Throws ParseError.
 std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catalogue,
                                         StudyFile& study);
