@@ -110,37 +110,4 @@ bool Composition::set_parsed(Parsed& parsed, const std::string& local_name,
     return true;
 }
 
-std::vector<std::string> shell_words(std::string_view line) {
-    std::vector<std::string> words;
-    std::string word;
-    bool in_word = false;
-    char quote = 0;
-    for (std::size_t i = 0; i < line.size(); ++i) {
-        const char c = line[i];
-        const bool blank = c == ' ' || c == '\n' || c == '\t' || c == '\r';
-        if (quote != 0) {
-            if (c == quote) quote = 0;
-            else word += c;
-        } else if (c == '\\') {
-            if (i + 1 < line.size() && line[i + 1] != '\n' && line[i + 1] != '\r' &&
-                line[i + 1] != ' ')
-                word += line[i + 1], in_word = true;
-            ++i;
-        } else if ((c == '\'' || c == '"') && (!in_word || word.ends_with('='))) {
-            quote = c;
-            in_word = true;
-        } else if (!blank) {
-            word += c;
-            in_word = true;
-        }
-        if (blank && quote == 0 && in_word) {
-            words.push_back(std::move(word));
-            word.clear();
-            in_word = false;
-        }
-    }
-    if (in_word) words.push_back(std::move(word));
-    return words;
-}
-
 }  // namespace servetune
