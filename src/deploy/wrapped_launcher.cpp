@@ -117,7 +117,7 @@ public:
     [[nodiscard]] std::string trouble(const std::string& image) const override {
         try {
             if (std::string wrong = wrong_settings(); !wrong.empty()) return wrong;
-            std::string request;
+            std::string request = begun();
             if (!image.empty()) add_line(request, "image", image);
             const Lines answer = ask("check", request);
             const std::scoped_lock lock(mutex_);
@@ -214,8 +214,7 @@ private:
         options.environment = secret_variables();
         options.facts = facts;
         options.beats = wanted_every;
-        for (const auto& [key, value] : options_.lines) add_line(options.told, key, value);
-        options.told += request + "\n";
+        options.told = request + "\n";
         Process process(options);
         if (!process.wait(verb_patience)) (void)process.end(1s);
         const int code = process.exit_code().value_or(1);
@@ -226,16 +225,22 @@ private:
                       (said.empty() ? "" : ": " + said.back()));
     }
 
+    /// What each request begins with.
+    [[nodiscard]] std::string begun() const {
+        std::string result;
+        for (const auto& [key, value] : options_.lines) add_line(result, key, value);
+        return result;
+    }
+
     /// What its settings come to; asked once.
     [[nodiscard]] const Lines& about() const {
         const std::scoped_lock lock(asking_);
-        if (!about_) about_ = ask("about", "");
+        if (!about_) about_ = ask("about", begun());
         return *about_;
     }
 
     [[nodiscard]] std::string told(const LaunchRequest& request, const std::string& name) const {
-        std::string result;
-        for (const auto& [key, value] : options_.lines) add_line(result, key, value);
+        std::string result = begun();
         const auto add = [&](std::string_view key, const std::string& value) {
             if (!value.empty()) add_line(result, key, value);
         };
@@ -315,7 +320,7 @@ private:
     [[nodiscard]] std::vector<std::string> of_study(const std::string& verb,
                                                     const std::string& mark) const {
         if (mark.empty()) return {};
-        std::string request;
+        std::string request = begun();
         add_line(request, "study", label_here_of(mark));
         return texts_of(ask(verb, request), "left");
     }

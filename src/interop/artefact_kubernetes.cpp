@@ -237,7 +237,7 @@ PodText pod_text(const DeploymentModel& deployment, const PodWish& wish) {
         for (const Json& mount : their_mounts)
             if (mount.value("mountPath", "") == path) return;  // theirs is there
         for (const Json& volume : their_volumes)
-            if (volume.value("name", "") == name) name = std::string(own_names) + "-" + name;
+            if (volume.value("name", "") == name) name.insert(0, "servetune-");
         result.volumes += "- name: " + name + "\n  " + what + "\n";
         mounts += "- {name: " + name + ", mountPath: " + yaml_path(path) +
                   (read_only ? ", readOnly: true}\n" : "}\n");

@@ -379,12 +379,15 @@ inline constexpr struct AttachKeys : TrialKeys, LoadTestKeys {
     Key served_model{"served_model", is::text, "the name that clients ask for (the study's model)"};
 } attach{};
 
-inline constexpr struct ContainerKeys : ProgramKeys, OptionsKeys {
+inline constexpr struct ContainerKeys {
     static constexpr std::string_view called = "container";
     Key image{
         "image", is::either<is::text, is::list_of<is::text>>,
         "its name, with a tag or digest; of several it becomes the parameter `container.image`",
         required};
+    Key program{"program", is::list_of<is::word>,
+                "the client and its own options, such as [docker] ([podman])"};
+    Key options{"options", is::list_of<is::word>, "further words of its `run`"};
 } container{};
 
 inline constexpr struct DeployKeys : TrialKeys, LoadTestKeys, ProcessKeys, ReadyWithinKeys {
