@@ -213,6 +213,7 @@ TEST_CASE("elsewhere: what ssh is asked for, with no secret among its words") {
     request.port = 8125;
     const Launch launch = launcher->launch(request);
     Process process(client_of(launch));
+    REQUIRE(comes_true([&] { return fs::exists(folder.path() / "told"); }));
     process.hang_up();
     REQUIRE(process.wait(20s));
     const std::string words = read_file(folder.path() / "words");
