@@ -154,9 +154,10 @@ ClusterFiles files_of_study(const fs::path& study) {
 /// A ConfigMap shows its content to everybody who may look at the namespace.
 void refuse_secrets(const ClusterFiles& files, const StudyFile& study) {
     const auto* deploy = std::get_if<DeployChoice>(&study.measuring);
-    const fs::path token = deploy != nullptr && deploy->ray
-                               ? fs::path(deploy->ray->token_file).filename()
-                               : fs::path();
+    fs::path token;
+    if (deploy != nullptr && deploy->wrapped)
+        for (const std::string& named : deploy->wrapped->setting("token_file"))
+            token = fs::path(named).filename();
     for (const auto& [file, content] : files)
         if (file == token ||
             (file != files.front().first && names_secret(fs::path(file).stem().string())) ||

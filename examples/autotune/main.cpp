@@ -2,7 +2,6 @@
 #include "command_table.hpp"
 #include "commands.hpp"
 #include "help_forms.hpp"
-#include "launch_client.hpp"
 #include "output.hpp"
 
 #include "servetune/error.hpp"
@@ -90,9 +89,7 @@ int main(int argc, char** argv) {
     secrets().add(servetune::secrets_of_environment());
     const servetune::CollectSecrets collecting(secrets());  // of all files that are read
     try {
-        const auto of_client =
-            launch_client(std::span<const char* const>(argv, static_cast<std::size_t>(argc)));
-        code = of_client ? *of_client : dispatch(argc, argv);
+        code = dispatch(argc, argv);
     } catch (const servetune::Error& error) {
         complain("{}", complaint_of(error));
         code = usage_error;

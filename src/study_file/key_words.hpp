@@ -4,7 +4,6 @@
 // Words that stand under keys, with what they stand for, and types that several tables have.
 
 #include "key.hpp"
-#include "servetune/detail/deploy/remote_launchers.hpp"
 #include "servetune/detail/perf/engine_traits.hpp"
 #include "servetune/detail/perf/hardware_spec.hpp"
 #include "servetune/detail/search/bayesian_options.hpp"
@@ -93,6 +92,15 @@ inline constexpr KeyType metrics{.form = Form::either,
                                  .called = "metric or metrics",
                                  .element = &metric,
                                  .other = &list_of<metric>};
+/// Settings of a launcher, which knows them itself: values, lists and mappings of values.
+inline constexpr KeyType setting_items{.form = Form::either,
+                                       .called = "list or mapping",
+                                       .element = &list_of<value>,
+                                       .other = &mapping_of<value>};
+inline constexpr KeyType setting{
+    .form = Form::either, .called = "setting", .element = &value, .other = &setting_items};
+inline constexpr KeyType settings{
+    .form = Form::mapping, .called = "settings", .element = &setting};
 inline constexpr KeyType architecture_list{.form = Form::either,
                                            .called = "architecture or architectures",
                                            .element = &one_of<architectures>,

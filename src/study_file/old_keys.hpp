@@ -89,10 +89,6 @@ inline constexpr std::array old_keys{
     OldKey{"container", "volumes", "write `options: [--volume=SOURCE:TARGET]`"},
     OldKey{"container", "shm_bytes", "write `options: [--shm-size=BYTES]`"},
     OldKey{"container", "memory_bytes", "write `options: [--memory=BYTES]`"},
-    OldKey{"ssh", "unheard_within", "leave it out, it is 30 s"},
-    OldKey{"deploy", "launcher",
-           "leave it out, `container`, `ssh`, `slurm`, `kubernetes` or `ray` says it (docker: "
-           "`container: {program: [docker], ...}`)"},
     OldKey{"deploy", "log_bytes", "leave it out, a log has at most 16 MiB"},
     OldKey{"deploy", "all_logs_bytes", "leave it out, all logs together have at most 1 GiB"},
     OldKey{"command", "log_bytes", "leave it out, a log has at most 16 MiB"},

@@ -121,15 +121,4 @@ struct LoadTestKeys {
         "a trial ends early once it is surely slower than the best by so much; 0: never (10%)"};
 };
 
-struct ProgramKeys {
-    Key program{"program", is::list_of<is::word>,
-                "the client and its own options, such as [docker] or [ssh, -p, \"2222\"] "
-                "([podman], [ssh], [kubectl])"};
-};
-
-struct OptionsKeys {
-    Key options{"options", is::list_of<is::word>,
-                "further words of its `run`, or of `srun`, such as --partition=gpu"};
-};
-
 }  // namespace servetune::keys

@@ -13,6 +13,11 @@ namespace servetune {
 
 /// A file that a study names: beside the file it stands in, `~` expanded.
 std::filesystem::path path_of(const Yaml& node);
+
+/// A folder of files that come with the program: the one in $VARIABLE, else `share/servetune/NAME`
+/// or NAME beside or above the program; empty: it is not here. `holds`: what is surely in it.
+std::filesystem::path shipped_folder(const std::string& name, const char* holds,
+                                     const char* variable);
 /// `model`: a name, or a file with the facts of the user's own, whose name is served.
 void read_model_name(const Yaml& node, const Catalogue& catalogue, StudyFile& study);
 /// `hardware`, `machine` and what the evaluator lets the engine see, into a study whose evaluator
