@@ -27,7 +27,7 @@ const fs::path source = SERVETUNE_SOURCE;
 /// From the ground up; src/CMakeLists.txt says which libraries hold them.
 const std::vector<std::string> modules{"base",   "space",      "trial",  "study",  "search",
                                        "perf",   "load",       "host",   "engine", "predict",
-                                       "deploy", "study_file", "report", "interop"};
+                                       "deploy", "study_file", "report", "interop", "handover"};
 
 /// A module includes itself and those before it.
 bool may_include(const std::string& from, const std::string& to) {

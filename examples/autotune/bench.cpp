@@ -7,8 +7,8 @@
 
 #include "base/files.hpp"
 #include "interop/import.hpp"
-#include "interop/records.hpp"
-#include "interop/result_export.hpp"
+#include "handover/request_lines.hpp"
+#include "handover/result_export.hpp"
 #include "load/warm_up.hpp"
 #include "servetune/catalogue.hpp"
 #include "servetune/detail/base/number_text.hpp"

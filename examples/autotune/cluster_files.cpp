@@ -8,7 +8,6 @@
 #include "base/own_folder.hpp"
 #include "base/utf8.hpp"
 #include "base/variable_name.hpp"
-#include "interop/artefact_words.hpp"
 #include "servetune/catalogue.hpp"
 #include "servetune/error.hpp"
 #include "servetune/study_file.hpp"
@@ -27,6 +26,16 @@ namespace autotune {
 using namespace servetune;
 
 namespace {
+
+/// Each line with so many blanks before it.
+std::string lines_in(const std::string& lines, std::size_t blanks) {
+    std::string result;
+    for (const char c : lines) {
+        if (result.empty() || result.back() == '\n') result.append(blanks, ' ');
+        result += c;
+    }
+    return result;
+}
 
 namespace fs = std::filesystem;
 
@@ -119,7 +128,7 @@ kind: Role
 metadata: {{name: {name}}}
 rules:
   - {{apiGroups: [batch], resources: [jobs], verbs: [create, get, list, watch, delete]}}
-  - {{apiGroups: [""], resources: [pods], verbs: [get, list, watch{patch}]}}
+  - {{apiGroups: [""], resources: [pods], verbs: [get, list, watch]}}
   - {{apiGroups: [""], resources: [pods/log], verbs: [get]}}
   - {{apiGroups: [""], resources: [events], verbs: [list]}}
 ---
@@ -139,7 +148,7 @@ spec:
 ---
 )",
         fmt::arg("first", first_line), fmt::arg("second", second_line),
-        fmt::arg("patch", over_nodes ? ", patch" : ""), fmt::arg("study", study),
+        fmt::arg("study", study),
         fmt::arg("config", config), fmt::arg("name", name), fmt::arg("data", data));
     if (has_models)
         result += fmt::format(
@@ -181,7 +190,7 @@ volumes:
             fmt::arg("name", name), fmt::arg("container", container),
             fmt::arg("requests", requests), fmt::arg("image", yaml_text(image)),
             fmt::arg("command", command));
-        return indented(text, 6);
+        return lines_in(text, 6);
     };
     result += fmt::format(
         R"(# The run. A pod that is evicted or loses its node is replaced and goes on; a wrong study is not tried again.
@@ -363,7 +372,6 @@ void write_cluster_manifest(const fs::path& study, const std::string& image, boo
     try {
         const StudySetup setup = set_up(load_study(copy, Catalogue::standard()));
         run.study = setup.file.name;
-        run.over_nodes = devices_of_node(setup.file).has_value();
         if (setup.file.starts_processes() && !setup.file.processes().launcher)
             throw UsageError(
                 "its engines would start in the pod of autotune, whose image has none; say "

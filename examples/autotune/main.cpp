@@ -8,7 +8,7 @@
 #include "standard_streams.hpp"
 #include "watch_options.hpp"
 
-#include "interop/artefact.hpp"
+#include "handover/artefact.hpp"
 #include "servetune/error.hpp"
 #include "servetune/study_file.hpp"
 #include "study_file/schema.hpp"
@@ -368,11 +368,9 @@ int dispatch(int argc, char** argv) {
         app, "recommend", "Print a file that starts the recommended configuration",
         recommend_arguments);
     add_directory(recommend_command, recommend_arguments);
-    std::vector<std::string> kinds_of_files;
-    for (const auto& [kind, name] : servetune::artefact_kinds) kinds_of_files.emplace_back(name);
     CLI::Option* recommend_kind =
         recommend_command->add_option("--as", recommend_arguments.as, "Kind of file")
-            ->check(CLI::IsMember(kinds_of_files))
+            ->check(CLI::IsMember(servetune::artefact_kinds()))
             ->capture_default_str();
     recommend_command->add_option("--output", recommend_arguments.output,
                                   "Write it and the files that it needs into this folder");
@@ -388,14 +386,9 @@ int dispatch(int argc, char** argv) {
         ->add_option("--gpus", recommend_arguments.gpus,
                      "Number of GPUs (default: as its layout takes); 0: request none")
         ->check(whole_number<std::int64_t>(0));
-    recommend_command
-        ->add_option("--nodes", recommend_arguments.nodes,
-                     "Machines that share each engine (lws, dynamo)")
-        ->check(whole_number<std::int64_t>(1))
-        ->capture_default_str();
     CLI::Option* recommend_file = recommend_command->add_option(
         "--into", recommend_arguments.into,
-        "Write it into this deploy file; print the diff and the text of a merge request");
+        "Write it into this deploy file (YAML); print what changed and the text of a merge request");
     recommend_file->excludes(recommend_kind);
     CLI::Option* recommend_check = recommend_command->add_option(
         "--check", recommend_arguments.check,
@@ -407,7 +400,7 @@ int dispatch(int argc, char** argv) {
         ->needs(recommend_check);
     recommend_command->add_option(
         "--at", recommend_arguments.at,
-        "Which command of that file: the name of a service or container, or a line");
+        "Which command of that file: the name of a service or container");
     ExplainArguments explain_arguments;
     CLI::App* explain_command = add_study_command(
         app, "explain", "Explain what each parameter does, or why a trial was made",

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mcp_tool_table.hpp"
 
-#include "interop/artefact.hpp"
 
 namespace autotune {
 namespace {
@@ -9,11 +8,7 @@ namespace {
 using ToolWord = std::string_view;
 
 constexpr std::array<ToolWord, 2> places_of_engines{"kubernetes", "ray"};
-constexpr auto artefact_words = [] {
-    std::array<ToolWord, servetune::artefact_kinds.size()> result{};
-    for (std::size_t i = 0; i < result.size(); ++i) result[i] = servetune::artefact_kinds[i].second;
-    return result;
-}();
+constexpr std::array<ToolWord, 10> artefact_words{"shell", "systemd", "compose", "slurm", "kubernetes", "llm-d", "kserve", "dynamo", "rayservice", "gpustack"};
 
 constexpr ToolArgument study_argument{"study", Takes::file, "",
                                       "The study's YAML file, or the folder of its run", true};

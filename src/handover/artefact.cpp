@@ -119,7 +119,7 @@ Artefact artefact_of(std::string_view name, const StudySetup& setup,
                      const Configuration& configuration, const DeploymentOptions& options) {
     const ArtefactKind& kind = kind_named(name);
     const bool roles =
-        setup.file.has_commands() && !setup.file.composition->roles_of(configuration).empty();
+        setup.file.has_commands() && setup.file.composition->needs_router(configuration);
     if (roles && !kind.roles)
         throw UsageError(
             "this configuration runs prefill and decode apart, which takes servers of two kinds "

@@ -196,7 +196,7 @@ std::vector<DeployedEngine> role_engines(const StudySetup& setup,
             "--gpus: each server of a role takes the GPUs of its layout, so leave it out");
     std::vector<DeployedEngine> result;
     std::vector<std::int64_t> counts;
-    for (const RoleCommand& one : setup.file.composition->render_roles(configuration, target)) {
+    for (const ServerCommand& one : setup.file.composition->commands(configuration, target)) {
         result.push_back(engine_words(setup, configuration, one.command, where));
         DeployedEngine& engine = result.back();
         if (!engine.files.empty())
@@ -281,7 +281,7 @@ DeploymentModel deployment_of(const StudySetup& setup, const Configuration& conf
                                    result.left_out);
     }
 
-    if (!file.composition->roles_of(configuration).empty()) {
+    if (file.composition->needs_router(configuration)) {
         result.engines =
             role_engines(setup, configuration, {model, host, options.port}, options, where);
         std::string router;  // its program, before its flags

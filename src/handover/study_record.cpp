@@ -4,6 +4,7 @@
 #include "base/files.hpp"
 #include "base/kept_texts.hpp"
 #include "base/nesting.hpp"
+#include "base/sha256.hpp"
 #include "base/token_shapes.hpp"
 #include "record_manifest.hpp"
 #include "servetune/error.hpp"
@@ -12,15 +13,17 @@
 #include "servetune/version.hpp"
 #include "study/journal_copy.hpp"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cmath>
+#include <array>
 #include <fstream>
 #include <map>
 #include <set>
 #include <string_view>
 #include <system_error>
+#include <tuple>
 
 namespace servetune {
 namespace {
@@ -137,11 +140,6 @@ std::map<fs::path, std::string> named_texts(const Texts& texts) {
     return result;
 }
 
-std::string text_of_definition(const std::map<std::string, std::string>& definition) {
-    return OrderedJson(definition).dump(1, ' ', false, OrderedJson::error_handler_t::replace) +
-           "\n";
-}
-
 constexpr std::string_view repeat_of_study = "autotune run FOLDER --directory repeated --no-cache";
 
 void write_logs(const RecordWriter& writer, const fs::path& study_folder) {
@@ -232,52 +230,29 @@ constexpr const char* content_of_study =
     "- logs/, run.log: of engines and of the run, without secrets\n"
     "- report.md, report.json, report.html: the report\n";
 
-/// Takes out sentences and commands, whose words another version may choose otherwise.
-void leave_out_words(OrderedJson& value) {
-    if (value.is_object())
-        for (const char* words : {"headline", "reason", "cause", "command", "argv", "environment"})
-            value.erase(words);
-    if (value.is_structured())
-        for (OrderedJson& child : value) leave_out_words(child);
-}
-
-/// What a report decides, of all that it says. `with_words`: both are of one version.
-OrderedJson decided_by(const OrderedJson& report, bool with_words) {
-    OrderedJson result;
-    for (const char* key : {"study", "objective", "verdict", "headline", "default", "recommended",
-                            "not_distinguishable", "front", "closest", "limits", "results",
-                            "refused", "audit", "noise"})
-        result[key] = report.contains(key) ? report.at(key) : OrderedJson();
-    if (!with_words) leave_out_words(result);
+/// JSON in one form: keys in order, numbers to nine digits, without sentences and commands, whose
+/// words another version may choose otherwise.
+nlohmann::json canonical(const nlohmann::json& value) {
+    if (value.is_number()) return fmt::format("{:.9g}", value.get<double>());
+    if (!value.is_structured()) return value;
+    nlohmann::json result = value.is_array() ? nlohmann::json::array() : nlohmann::json::object();
+    constexpr std::array<std::string_view, 6> words{"headline", "reason", "cause",
+                                                    "command",  "argv",   "environment"};
+    for (const auto& [key, child] : value.items())
+        if (value.is_array()) result.push_back(canonical(child));
+        else if (std::find(words.begin(), words.end(), key) == words.end())
+            result[key] = canonical(child);
     return result;
 }
 
-/// Where two values differ first, by the path to it; empty: nowhere. Numbers may be rounded
-/// otherwise.
-std::string first_difference(const OrderedJson& a, const OrderedJson& b, const std::string& path) {
-    constexpr double rounding = 1e-6;
-    if (a.is_number() && b.is_number()) {
-        const double x = a.get<double>();
-        const double y = b.get<double>();
-        return x == y || std::abs(x - y) <= rounding * std::max(std::abs(x), std::abs(y))
-                   ? ""
-                   : path + ": " + a.dump() + ", not " + b.dump();
-    }
-    if (a.is_structured() && a.type() == b.type() && a.size() == b.size()) {
-        for (auto at = a.begin(); at != a.end(); ++at) {
-            const std::string key = a.is_object() ? at.key() : std::to_string(at - a.begin());
-            if (a.is_object() && !b.contains(key)) return path + "." + key + ": it is missing";
-            const OrderedJson& other =
-                a.is_object() ? b.at(key) : b.at(static_cast<std::size_t>(at - a.begin()));
-            if (std::string found = first_difference(*at, other, path + "." + key); !found.empty())
-                return found;
-        }
-        return "";
-    }
-    const auto shown = [](const OrderedJson& value) {
-        return value.dump(-1, ' ', false, OrderedJson::error_handler_t::replace).substr(0, 120);
-    };
-    return a == b ? "" : path + ": " + shown(a) + ", not " + shown(b);
+/// The SHA-256 of what a report decides, of all that it says.
+std::string verdict_sha256(const nlohmann::json& report) {
+    nlohmann::json decided;
+    for (const char* key : {"study", "objective", "verdict", "default", "recommended",
+                            "not_distinguishable", "front", "closest", "limits", "results",
+                            "refused", "audit", "noise"})
+        decided[key] = report.contains(key) ? canonical(report.at(key)) : nlohmann::json();
+    return sha256_of(decided.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 /// The trials that the verdict is of: those of the default and of what is recommended.
@@ -285,6 +260,43 @@ bool decides(const Trial& trial, const Recommendation& recommendation) {
     return trial.of_search() && trial.measurement() != nullptr &&
            (trial.configuration == recommendation.default_configuration ||
             trial.configuration == recommendation.recommended);
+}
+
+/// The head of a record's manifest, by its journal.
+RecordManifest manifest_of_study(const StudySetup& setup, std::span<const Trial> trials,
+                                 const fs::path& record) {
+    RecordManifest result{.kind = "study",
+                          .name = setup.file.name,
+                          .versions = versions_in(SqliteJournal::definition_of(record), trials),
+                          .repeat = std::string(repeat_of_study)};
+    result.versions["autotune"] = std::string(library_version);
+    return result;
+}
+
+/// Whoever audits may have another version of this program.
+bool same_versions(std::map<std::string, std::string> a, std::map<std::string, std::string> b) {
+    a.erase("autotune");
+    b.erase("autotune");
+    return a == b;
+}
+
+/// The texts of a record that follow from its journal; the README where this version wrote it.
+std::map<std::string, std::string> texts_of_journal(const StudySetup& setup,
+                                                    std::span<const Trial> trials,
+                                                    const fs::path& record,
+                                                    const RecordManifest& manifest) {
+    std::map<std::string, std::string> result;
+    for (const auto& [path, text] : named_texts(SqliteJournal::texts_of(record)))
+        result[path.generic_string()] = text;
+    result["definition.json"] = OrderedJson(SqliteJournal::definition_of(record))
+                                    .dump(1, ' ', false, OrderedJson::error_handler_t::replace) +
+                                "\n";
+    const Headline headline = headline_of(setup, trials);
+    const auto version = manifest.versions.find("autotune");
+    if (version != manifest.versions.end() && version->second == library_version)
+        result["README.txt"] = readme_of(setup.file.name, headline.title + ". " + headline.reason,
+                                         manifest, content_of_study);
+    return result;
 }
 
 }  // namespace
@@ -296,11 +308,9 @@ void write_study_record(const StudySetup& setup, std::span<const Trial> trials,
     const RecordWriter writer(output, secrets);
     copy_journal(study_folder, output / "study.db", 0644);
     writer.check("study.db");
-    const SqliteJournal journal = SqliteJournal::read(output);
-    const auto definition = journal.definition();
-    for (const auto& [path, text] : named_texts(SqliteJournal::texts_of(output)))
+    RecordManifest manifest = manifest_of_study(setup, trials, output);
+    for (const auto& [path, text] : texts_of_journal(setup, trials, output, manifest))
         writer.text(path, text);
-    writer.text("definition.json", text_of_definition(definition));
     for (const fs::path& file : kept_load_tests(study_folder)) {
         const auto trial = trial_of_kept(file);
         if (!trial || *trial >= trials.size() || trials[*trial].measurement() == nullptr) continue;
@@ -313,13 +323,6 @@ void write_study_record(const StudySetup& setup, std::span<const Trial> trials,
     writer.text("report.md", reports.markdown);
     writer.text("report.json", reports.json + "\n");
     writer.text("report.html", reports.html);
-    RecordManifest manifest{
-        .kind = "study", .name = setup.file.name, .versions = versions_in(definition, trials)};
-    manifest.versions["autotune"] = std::string(library_version);
-    manifest.repeat = repeat_of_study;
-    const Headline headline = headline_of(setup, trials);
-    writer.text("README.txt", readme_of(setup.file.name, headline.title + ". " + headline.reason,
-                                        manifest, content_of_study));
     write_manifest(output, manifest);
     made.keep();
 }
@@ -340,38 +343,9 @@ void write_result_record(const fs::path& result, const fs::path& output, const R
     made.keep();
 }
 
-namespace {
-
-/// Texts of a record that follow from others in it. Words of the README are compared where this
-/// version wrote them.
-void compare_texts(const fs::path& record, const RecordManifest& manifest,
-                   const std::map<std::string, std::string>& definition, const std::string& name,
-                   const std::string& readme, RecordAudit& result) {
-    const auto differs = [&](const fs::path& path, const std::string& wanted) {
-        std::error_code unknown;
-        return !fs::is_regular_file(record / path, unknown) || read_file(record / path) != wanted;
-    };
-    if (differs("definition.json", without_token_shapes(text_of_definition(definition))))
-        result.wrong.emplace_back("definition.json is not the definition in the journal");
-    for (const auto& [path, text] : named_texts(SqliteJournal::texts_of(record)))
-        if (differs(path, without_token_shapes(text)))
-            result.wrong.push_back(path.generic_string() + " is not the one in the journal");
-    if (manifest.name != name)
-        result.wrong.push_back("manifest.json: the study is '" + name + "', not '" + manifest.name +
-                               "'");
-    if (manifest.repeat != repeat_of_study)
-        result.wrong.push_back("manifest.json: the command that measures again is '" +
-                               std::string(repeat_of_study) + "', not '" + manifest.repeat + "'");
-    if (!readme.empty() && differs("README.txt", without_token_shapes(readme)))
-        result.wrong.emplace_back("README.txt does not say what the journal gives");
-}
-
-}  // namespace
-
 RecordAudit audit_result_record(const fs::path& record) {
     RecordAudit result;
-    RecordManifest manifest = read_manifest(record);
-    manifest.versions.erase("autotune");
+    const RecordManifest manifest = read_manifest(record);
     std::map<std::string, std::string> versions;
     std::string repeat;
     for (const RecordManifest::File& file : manifest.files)
@@ -383,7 +357,7 @@ RecordAudit audit_result_record(const fs::path& record) {
     if (manifest.repeat != repeat)
         result.wrong.push_back("manifest.json: the result was served by '" + repeat + "', not '" +
                                manifest.repeat + "'");
-    if (versions != manifest.versions)
+    if (!same_versions(versions, manifest.versions))
         result.wrong.emplace_back("manifest.json: its versions are not those of the result");
     return result;
 }
@@ -391,34 +365,22 @@ RecordAudit audit_result_record(const fs::path& record) {
 RecordAudit audit_study_record(StudySetup& setup, std::span<const Trial> trials,
                                const fs::path& record) {
     RecordAudit result;
-    const auto stated = shallow_json<OrderedJson>(read_file(record / "report.json"));
-    if (!stated.is_object()) {
-        result.wrong.emplace_back("report.json is no JSON object");
-        return result;
-    }
     const RecordManifest manifest = read_manifest(record);
-    auto versions = manifest.versions;
-    const bool same_version = versions["autotune"] == library_version;
-    const auto compare = [&](std::span<const Trial> of, const std::string& what) {
-        const auto repeated = OrderedJson::parse(json_report(setup, of, "", false));
-        if (const std::string differs =
-                first_difference(decided_by(repeated, same_version),
-                                 decided_by(stated, same_version), "report.json");
-            !differs.empty())
-            result.wrong.insert(result.wrong.begin(),
-                                what + " does not give the verdict that is stated: " + differs);
-    };
-    const auto definition = SqliteJournal::definition_of(record);
-    versions.erase("autotune");
-    if (versions != versions_in(definition, trials))
-        result.wrong.emplace_back("manifest.json: its versions are not those in the journal");
-    compare(trials, "the journal");
-    const Headline said = headline_of(setup, trials);
-    compare_texts(record, manifest, definition, setup.file.name,
-                  same_version ? readme_of(setup.file.name, said.title + ". " + said.reason,
-                                           manifest, content_of_study)
-                               : "",
-                  result);
+    const RecordManifest expected = manifest_of_study(setup, trials, record);
+    if (std::tie(manifest.name, manifest.repeat) != std::tie(expected.name, expected.repeat) ||
+        !same_versions(manifest.versions, expected.versions))
+        result.wrong.emplace_back(
+            "manifest.json does not say the name, the versions and the command of the journal");
+    const auto report = shallow_json<nlohmann::json>(read_file(record / "report.json"));
+    if (!report.is_object() ||
+        verdict_sha256(report) !=
+            verdict_sha256(nlohmann::json::parse(json_report(setup, trials, "", false))))
+        result.wrong.emplace_back("report.json does not give the verdict of the journal");
+    std::map<std::string, std::string> hashes;
+    for (const RecordManifest::File& file : manifest.files) hashes[file.path] = file.sha256;
+    for (const auto& [path, text] : texts_of_journal(setup, trials, record, manifest))
+        if (hashes[path] != sha256_of(without_token_shapes(text)))
+            result.wrong.push_back(path + " does not say what the journal gives");
 
     const bool by_asking = repeats_by_asking(setup.file);
     std::map<std::uint64_t, std::vector<fs::path>> kept;
@@ -471,7 +433,6 @@ RecordAudit audit_study_record(StudySetup& setup, std::span<const Trial> trials,
     }
     for (const auto& [why, of] : reasons)
         result.not_made.push_back(std::to_string(of.size()) + " not repeated: " + why);
-    compare(repeated, result.source.empty() ? "the journal" : "what was repeated");
     result.headline = headline_of(setup, repeated).title;
     return result;
 }

@@ -4,7 +4,7 @@
 #include "base/utf8.hpp"
 #include "fuzz/target.hpp"
 #include "interop/import.hpp"
-#include "interop/result_export.hpp"
+#include "handover/result_export.hpp"
 #include "servetune/catalogue.hpp"
 #include "servetune/result_file.hpp"
 #include "study/table.hpp"

@@ -5,7 +5,7 @@
 
 #include "base/files.hpp"
 #include "interop/import.hpp"
-#include "interop/result_export.hpp"
+#include "handover/result_export.hpp"
 #include "servetune/result_file.hpp"
 #include "servetune/study_file.hpp"
 #include "study/table.hpp"

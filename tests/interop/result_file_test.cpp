@@ -6,7 +6,7 @@
 
 #include "base/files.hpp"
 #include "interop/import.hpp"
-#include "interop/result_export.hpp"
+#include "handover/result_export.hpp"
 #include "servetune/audit.hpp"
 #include "servetune/error.hpp"
 #include "servetune/result_file.hpp"
