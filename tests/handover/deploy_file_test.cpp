@@ -92,7 +92,7 @@ TEST_CASE("deploy file: flags change, come and go where they stand, and nothing 
     for (const auto& [text, flags, what, with] : std::vector<Case>{
              {compose, {"--max-num-seqs=512"}, "--max-num-seqs=64 ", "--max-num-seqs=512 "},
              {compose, {"--max-num-seqs=64", "--max-num-batched-tokens=8192"}, dash,
-              dash + "      - \"--max-num-batched-tokens=8192\"\n"},
+              dash + "      - '--max-num-batched-tokens=8192'\n"},
              {pod, {"--max-num-seqs=64", "--max-num-batched-tokens=8192"}, "\"8000\"]",
               "\"8000\", \"--max-num-batched-tokens=8192\"]"},
              {pod, {"--max-num-seqs=512"}, "\"64\"", "\"512\""},
@@ -151,7 +151,7 @@ TEST_CASE("deploy file: what is not literal, or stands for several places, is no
                        "    environment: {VLLM_ADDITIONAL_ARGS: x}\n    command:\n"),
               {"--max-num-seqs=512"}, "VLLM_ADDITIONAL_ARGS sets flags"},
              {compose, {"--max-num-seqs=$HOME"}, "may expand"},
-             {flow, {}, "a comment"},
+             {flow, {}, "would go"},
              {replaced(pod, "\"--port\"", "--, \"--port\""), {"--max-num-seqs=64", "--seed=1"},
               "no word behind which"},
              {pod, {"--max-num-seqs=64", "--tensor-parallel-size=2"}, "GPUs is changed by hand"},
