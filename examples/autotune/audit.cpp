@@ -5,7 +5,7 @@
 
 #include "base/files.hpp"
 #include "base/utf8.hpp"
-#include "interop/record_manifest.hpp"
+#include "handover/record_manifest.hpp"
 #include "results/workloads.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/error.hpp"

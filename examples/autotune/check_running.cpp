@@ -5,7 +5,6 @@
 
 #include "base/url.hpp"
 #include "deploy/server_probe.hpp"
-#include "interop/deploy_units.hpp"
 #include "servetune/detail/base/printable.hpp"
 #include "servetune/error.hpp"
 
@@ -41,22 +40,22 @@ std::string key_variable(const RecommendArguments& arguments, const StudyFile& f
 }
 
 /// What clients call the model.
-std::string served_name(const DeployWish& wish) {
-    std::string name = wish.model;
-    for (const Setting& setting : wish.reader->flags(wish.flags, wish.engine).settings)
+std::string served_name(const DeploySpec& spec) {
+    std::string name = spec.model;
+    for (const Setting& setting : spec.reader->flags(spec.flags, spec.engine).settings)
         for (const EngineParameter* parameter : setting.parameters)
             if (parameter->parameter.concept_name == "served_model_name") name = setting.value;
     return name;
 }
 
 /// What the command has, and what the study tuned and the command leaves out.
-std::vector<RunningSetting> settings_wished(const DeployWish& wish) {
+std::vector<RunningSetting> settings_wished(const DeploySpec& spec) {
     std::vector<RunningSetting> result;
-    const std::vector<FlagUnit> units = flag_units(wish.flags, wish.engine, *wish.reader);
+    const std::vector<FlagUnit> units = flag_units(spec.flags, spec.engine, *spec.reader);
     for (const FlagUnit& unit : units)
         if (!unit.not_about_speed) result.push_back({unit.text(), {unit.flag, unit.value, {}, {}}});
-    for (const std::string& name : wish.tuned) {
-        const EngineParameter* declared = wish.engine.find(name);
+    for (const std::string& name : spec.tuned) {
+        const EngineParameter* declared = spec.engine.find(name);
         const bool there = std::any_of(units.begin(), units.end(),
                                        [&](const FlagUnit& unit) { return unit.key == name; });
         if (there || declared == nullptr || declared->destination.flag.empty()) continue;
@@ -71,7 +70,7 @@ std::vector<RunningSetting> settings_wished(const DeployWish& wish) {
 }  // namespace
 
 int check_running(const RecommendArguments& arguments, const RecommendedHere& recommended,
-                  const DeploymentModel& deployment, const DeployWish& wish) {
+                  const DeploymentModel& deployment, const DeploySpec& spec) {
     add_user_info(secrets(), *arguments.check);
     const std::string url = server_url(*arguments.check), shown = without_user_info(url);
     if (!arguments.at.empty())
@@ -80,26 +79,26 @@ int check_running(const RecommendArguments& arguments, const RecommendedHere& re
         throw UsageError("--check " + shown +
                          ": what is recommended is several servers, prefill and decode apart; "
                          "check the deploy file");
-    Endpoint endpoint = endpoint_of(wish.engine, url, served_name(wish));
+    Endpoint endpoint = endpoint_of(spec.engine, url, served_name(spec));
     if (const std::string variable = key_variable(arguments, recommended.setup.file);
         !variable.empty())
         endpoint.api_key = api_key_in(variable);
 
     std::vector<std::string> differences, not_told;
     constexpr double patience_seconds = 10;
-    const ProbeAnswer answer = ServerProbe(wish.engine, endpoint, {}).ask(patience_seconds, false);
+    const ProbeAnswer answer = ServerProbe(spec.engine, endpoint, {}).ask(patience_seconds, false);
     if (answer.state == ProbeAnswer::State::failed && answer.kind == FailureKind::wrong_model)
         differences.push_back(answer.message);
     else if (answer.state != ProbeAnswer::State::serves) {
         const bool refused = answer.state == ProbeAnswer::State::not_allowed;
-        complain("autotune: {} does not answer as {}: {}{}\n", shown, wish.engine.name,
+        complain("autotune: {} does not answer as {}: {}{}\n", shown, spec.engine.name,
                  answer.message, refused ? " (here --api-key-env)" : "");
         return environment_error;
     }
-    std::vector<RunningSetting> settings = settings_wished(wish);
+    std::vector<RunningSetting> settings = settings_wished(spec);
     std::vector<FlagInForce> flags;
     for (const RunningSetting& one : settings) flags.push_back(one.in_force);
-    const bool tells = ask_flags_in_force(wish.engine, endpoint, flags);
+    const bool tells = ask_flags_in_force(spec.engine, endpoint, flags);
     for (std::size_t i = 0; i < settings.size(); ++i) {
         using State = FlagInForce::State;
         const FlagInForce& now = flags[i];
@@ -111,9 +110,9 @@ int check_running(const RecommendArguments& arguments, const RecommendedHere& re
         if (now.state == State::other && !chosen) differences.push_back(line);
         else if (now.state != State::same) not_told.push_back(line);
     }
-    for (const auto& [name, value] : wish.environment)
+    for (const auto& [name, value] : spec.environment)
         not_told.push_back("the variable " + name + "=" + value);
-    for (const std::string& what : wish.left_to_them) not_told.push_back(what);
+    for (const std::string& what : spec.unknown) not_told.push_back(what);
     if (arguments.json)
         put_json({{"server", shown},
                   {"tells", tells},
@@ -125,7 +124,7 @@ int check_running(const RecommendArguments& arguments, const RecommendedHere& re
     else {
         for (const std::string& what : differences) put(stdout, "not as recommended: {}\n", what);
         if (!tells)
-            put(stdout, "note: {} at {} does not tell its settings\n", wish.engine.name, shown);
+            put(stdout, "note: {} at {} does not tell its settings\n", spec.engine.name, shown);
         for (const std::string& what : not_told) put(stdout, "not known: {}\n", what);
         if (differences.empty() && not_told.empty()) put(stdout, "{} runs as recommended\n", shown);
     }

@@ -5,7 +5,7 @@
 #include "help_forms.hpp"
 #include "output.hpp"
 
-#include "interop/artefact.hpp"
+#include "handover/artefact.hpp"
 #include "servetune/study_file.hpp"
 #include "study_file/schema.hpp"
 
@@ -213,11 +213,9 @@ OptionRows capacity_options(CapacityArguments& a) {
 }
 
 OptionRows recommend_options(RecommendArguments& a) {
-    std::vector<std::string> kinds;
-    for (const auto& [kind, name] : servetune::artefact_kinds) kinds.emplace_back(name);
     return joined_rows(
         study_with_folder(a),
-        {OptionRow("--as", &a.as, "Kind of file").of(std::move(kinds)),
+        {OptionRow("--as", &a.as, "Kind of file").of(servetune::artefact_kinds()),
          OptionRow("--output", &a.output, "Write it and the files that it needs into this folder")
              .named("FOLDER"),
          {"--host", &a.host, "Address to listen on (default: 127.0.0.1, in containers 0.0.0.0)"},

@@ -6,7 +6,7 @@
 #include "study_journal.hpp"
 
 #include "base/files.hpp"
-#include "interop/artefact.hpp"
+#include "handover/artefact.hpp"
 #include "servetune/detail/base/printable.hpp"
 #include "servetune/error.hpp"
 #include "servetune/report.hpp"
@@ -60,8 +60,7 @@ int recommend_as(const RecommendArguments& arguments) {
                 options.replicas = static_cast<std::int64_t>(copies->second.value);
     if (arguments.into || arguments.check)
         return recommend_into(arguments, {setup, trials, headline, result, options});
-    const ArtefactKind kind = named_in(artefact_kinds, arguments.as).value_or(ArtefactKind::shell);
-    const Artefact artefact = artefact_of(kind, setup, result.recommended, options);
+    const Artefact artefact = artefact_of(arguments.as, setup, result.recommended, options);
     if (!artefact.left_out.empty())
         put(stderr, "warning: {} does not have what the study has: {}\n", artefact.name,
             printable_line(artefact.left_out));

@@ -3,8 +3,7 @@
 
 #include "commands.hpp"
 
-#include "interop/deploy_edit.hpp"
-#include "interop/deployment_model.hpp"
+#include "handover/deploy_file.hpp"
 #include "servetune/report.hpp"
 
 #include <span>
@@ -21,8 +20,8 @@ struct RecommendedHere {
 };
 
 /// `recommend --into FILE` and `--check FILE`. Returns `done`, `answer_is_no` (`--check`: the file
-/// says something else), `left_alone` (the file cannot be changed safely, or starts no such engine)
-/// or `environment_error` (it cannot be written). Throws UsageError where it starts several and
+/// says something else), `undecided` (`--check`: it cannot be told), `left_alone` (the file cannot be
+/// changed safely, or starts no such engine) or `environment_error` (it cannot be written). Throws UsageError where it starts several and
 /// `--at` names none.
 int recommend_into(const RecommendArguments& arguments, const RecommendedHere& recommended);
 
@@ -30,6 +29,6 @@ int recommend_into(const RecommendArguments& arguments, const RecommendedHere& r
 /// `environment_error` (it does not answer) or `undecided` (it does not tell all settings). Throws
 /// UsageError where what is recommended is several servers, or the key's variable is not set.
 int check_running(const RecommendArguments& arguments, const RecommendedHere& recommended,
-                  const servetune::DeploymentModel& deployment, const servetune::DeployWish& wish);
+                  const servetune::DeploymentModel& deployment, const servetune::DeploySpec& spec);
 
 }  // namespace autotune

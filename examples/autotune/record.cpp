@@ -6,8 +6,8 @@
 #include "study_journal.hpp"
 
 #include "base/files.hpp"
-#include "interop/record_manifest.hpp"
-#include "interop/study_record.hpp"
+#include "handover/record_manifest.hpp"
+#include "handover/study_record.hpp"
 #include "servetune/detail/base/number_text.hpp"
 #include "servetune/error.hpp"
 #include "servetune/result_file.hpp"

@@ -14,7 +14,7 @@
 #include "study_journal.hpp"
 
 #include "base/files.hpp"
-#include "interop/kept_load_test.hpp"
+#include "handover/kept_load_test.hpp"
 #include "servetune/detail/base/printable.hpp"
 #include "servetune/error.hpp"
 #include "servetune/report.hpp"

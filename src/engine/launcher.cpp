@@ -48,4 +48,18 @@ Launched launched_at(std::span<const Engine> engines, const std::vector<std::str
     return result;
 }
 
+const Engine* engine_of_image(std::span<const Engine> engines, std::string_view word) {
+    for (const Engine& engine : engines)
+        for (const std::string& image : engine.images) {
+            const auto at = word.find(image);
+            if (at == std::string_view::npos || (at > 0 && word[at - 1] != '/')) continue;
+            const std::size_t behind = at + image.size();
+            const bool has_tag = image.find(':') != std::string::npos;
+            if (behind == word.size() || word[behind] == '@' ||
+                word[behind] == (has_tag ? '-' : ':'))
+                return &engine;
+        }
+    return nullptr;
+}
+
 }  // namespace servetune

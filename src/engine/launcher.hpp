@@ -30,4 +30,7 @@ struct Launched {
 [[nodiscard]] Launched launched_at(std::span<const Engine> engines,
                                    const std::vector<std::string>& words, std::size_t at);
 
+/// The engine whose container image a word names, whatever its registry and tag; null: none.
+[[nodiscard]] const Engine* engine_of_image(std::span<const Engine> engines, std::string_view word);
+
 }  // namespace servetune

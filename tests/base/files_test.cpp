@@ -4,7 +4,7 @@
 #include "support/test.hpp"
 
 #include "base/files.hpp"
-#include "interop/records.hpp"
+#include "handover/request_lines.hpp"
 #include "servetune/error.hpp"
 
 #include <fcntl.h>

@@ -5,7 +5,7 @@
 #include "fuzz/target.hpp"
 #include "results/import.hpp"
 #include "results/printed_block.hpp"
-#include "interop/result_export.hpp"
+#include "handover/result_export.hpp"
 #include "servetune/catalogue.hpp"
 #include "servetune/result_file.hpp"
 #include "study/table.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `autotune recommend --as ...`: each file is read by a reader of its own kind, where one is at
 // hand.
-#include "interop/artefact.hpp"
+#include "handover/artefact.hpp"
 #include "base/files.hpp"
 #include "servetune/error.hpp"
 #include "study_file/yaml.hpp"
@@ -78,7 +78,7 @@ StudySetup hard_setup(const TemporaryFolder& folder, const std::string& deploy =
         shipped_catalogue));
 }
 
-Artefact artefact_from(const StudySetup& setup, ArtefactKind kind, DeploymentOptions options = {}) {
+Artefact artefact_from(const StudySetup& setup, const std::string& kind, DeploymentOptions options = {}) {
     return artefact_of(kind, setup, setup.problem->space.default_configuration(), options);
 }
 
@@ -202,11 +202,11 @@ TEST_CASE("recommend: an engine that takes a file of options gets it beside the 
             set_up(load_study(study.folder.path() / "study.yaml", shipped_catalogue));
         const Configuration set = setup.problem->space.changed(
             setup.problem->space.default_configuration(), {{"stream_interval", std::int64_t{8}}});
-        CHECK(artefact_has(artefact_of(ArtefactKind::kubernetes, setup, set, {.image = "i"}).text,
+        CHECK(artefact_has(artefact_of("kubernetes", setup, set, {.image = "i"}).text,
                            "kind: ConfigMap"));
-        CHECK(artefact_has(artefact_of(ArtefactKind::compose, setup, set, {.image = "i"}).text,
+        CHECK(artefact_has(artefact_of("compose", setup, set, {.image = "i"}).text,
                            "/run/servetune/options.yaml"));
-        return artefact_of(ArtefactKind::systemd, setup, set, {});
+        return artefact_of("systemd", setup, set, {});
     }();
     CHECK(artefact_has(artefact.beside.at("options.yaml"), "\"stream_interval\": 8"));
     CHECK(artefact_has(artefact.text, "WorkingDirectory=/etc/my-study-1\n"));
@@ -216,9 +216,9 @@ TEST_CASE("recommend: hard words reach the engine as they are, secrets are in no
     const TemporaryFolder folder;
     const StudySetup setup = hard_setup(folder);
     const std::string hard = "it's $HOME 100% \"of\" \\ $(id) `id`";
-    for (const ArtefactKind kind :
-         {ArtefactKind::shell, ArtefactKind::systemd, ArtefactKind::compose,
-          ArtefactKind::kubernetes, ArtefactKind::slurm}) {
+    for (const std::string kind :
+         {"shell", "systemd", "compose",
+          "kubernetes", "slurm"}) {
         const Artefact artefact = artefact_from(
             setup, kind, {.image = "org/i:1", .title = "Recommended\nExecStart=/bin/false"});
         INFO(artefact.text);
@@ -232,7 +232,7 @@ TEST_CASE("recommend: hard words reach the engine as they are, secrets are in no
                  "#!/bin/sh\nfor word in \"$@\"; do printf '<%s>\\n' \"$word\"; done\necho "
                  "\"$HF_TOKEN|$ODD|$CUDA_VISIBLE_DEVICES\"\n");
     fs::permissions(folder.path() / "vllm", fs::perms::owner_all);
-    folder.write("serve.sh", artefact_from(setup, ArtefactKind::shell).text);
+    folder.write("serve.sh", artefact_from(setup, "shell").text);
     const Ran served = ran(
         {"/usr/bin/env", "PATH=" + folder.path().string() + ":/usr/bin:/bin",
          "HF_TOKEN=from-outside", "SERVETUNE_TEST_TOKEN=key-from-outside", "/bin/sh", "serve.sh"},
@@ -245,25 +245,25 @@ TEST_CASE("recommend: hard words reach the engine as they are, secrets are in no
         ran({"/usr/bin/env", "-u", "HF_TOKEN", "-u", "SERVETUNE_TEST_TOKEN", "/bin/sh", "serve.sh"},
             folder.path())
             .code != 0);
-    folder.write("job.sbatch", artefact_from(setup, ArtefactKind::slurm).text);
+    folder.write("job.sbatch", artefact_from(setup, "slurm").text);
     CHECK(ran({"/bin/sh", "-n", "job.sbatch"}, folder.path()).code == 0);
 
     const std::string compose =
-        artefact_from(setup, ArtefactKind::compose, {.image = "org/i:1"}).text;
+        artefact_from(setup, "compose", {.image = "org/i:1"}).text;
     CHECK(artefact_has(compose, "- \"${SERVETUNE_TEST_TOKEN?}\"\n"));
     CHECK(artefact_has(compose, "\"HF_TOKEN\": \"${HF_TOKEN?}\"\n"));
     CHECK(artefact_has(compose, "- \"it's $$HOME 100% \\\"of\\\" \\\\ $$(id) `id`\"\n"));
     const std::string manifest =
-        artefact_from(setup, ArtefactKind::kubernetes, {.image = "org/i:1"}).text;
+        artefact_from(setup, "kubernetes", {.image = "org/i:1"}).text;
     CHECK(artefact_has(manifest, "- \"it's $$HOME 100% \\\"of\\\" \\\\ $$(id) `id`\"\n"));
     CHECK(artefact_has(manifest, "- \"$(SERVETUNE_TEST_TOKEN)\"\n"));
     CHECK(artefact_has(manifest, "secretKeyRef: {name: \"hard\", key: \"HF_TOKEN\"}"));
 
     const StudySetup contained =
         hard_setup(folder, ", container: {program: [docker], image: org/i:1}");
-    CHECK(artefact_has(artefact_from(contained, ArtefactKind::kubernetes).text,
+    CHECK(artefact_has(artefact_from(contained, "kubernetes").text,
                        "image: \"org/i:1\""));
-    const std::string client = artefact_from(contained, ArtefactKind::slurm).text;
+    const std::string client = artefact_from(contained, "slurm").text;
     CHECK(artefact_has(client, "exec srun docker run --rm --network=host --shm-size=34359738368"));
     CHECK(artefact_has(client, "--env=HF_TOKEN"));
     CHECK_FALSE(artefact_has(client, planted));
@@ -275,7 +275,7 @@ TEST_CASE("recommend: a file that has not the options of the study's container n
         hard_setup(folder,
                    ", container: {program: [docker], image: org/i:1, options: [--cap-add=SYS_NICE, "
                    "\"--env=K=${SERVETUNE_TEST_TOKEN}\"]}");
-    for (const ArtefactKind kind : {ArtefactKind::compose, ArtefactKind::kubernetes}) {
+    for (const std::string kind : {"compose", "kubernetes"}) {
         const Artefact artefact = artefact_from(setup, kind);
         CHECK(artefact_has(
             artefact.text,
@@ -283,11 +283,11 @@ TEST_CASE("recommend: a file that has not the options of the study's container n
         CHECK(artefact.left_out.starts_with("--cap-add=SYS_NICE --env=K="));
         CHECK_FALSE(artefact_has(artefact.text + artefact.left_out, planted));
     }
-    const Artefact shell = artefact_from(setup, ArtefactKind::shell);  // its command has them
+    const Artefact shell = artefact_from(setup, "shell");  // its command has them
     CHECK(shell.left_out.empty());
     CHECK(artefact_has(shell.text, " --cap-add=SYS_NICE "));
     CHECK(artefact_from(hard_setup(folder, ", container: {program: [docker], image: org/i:1}"),
-                        ArtefactKind::compose)
+                        "compose")
               .left_out.empty());
 }
 
@@ -303,7 +303,7 @@ TEST_CASE("recommend: systemd takes the unit, with words that it would read itse
     const char* before = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe)
     const std::string kept = before;
     setenv("PATH", path.c_str(), 1);
-    const Artefact unit = artefact_from(hard_setup(folder), ArtefactKind::systemd);
+    const Artefact unit = artefact_from(hard_setup(folder), "systemd");
     setenv("PATH", kept.c_str(), 1);
     CHECK(unit.name == "hard.service");
     CHECK(artefact_has(unit.text, "EnvironmentFile=/etc/hard.env\n"));
@@ -320,42 +320,4 @@ TEST_CASE("recommend: systemd takes the unit, with words that it would read itse
     folder.write("bad.service", unit.text + "[Service]\nExecStart=\"/no/such/program\n");
     const Ran bad = ran({verify, "verify", "--man=no", "bad.service"}, folder.path());
     CHECK((bad.code != 0 || artefact_has(bad.err, "bad.service")));
-}
-
-TEST_CASE(
-    "recommend --check and --into: a checkpoint that won is a change, and no secret of the file is "
-    "shown") {
-    const FinishedStudy study(
-        "vllm", "{quantization: {choice: [none, fp8], checkpoints: {fp8: Qwen/Qwen3-14B-FP8}}}");
-    const std::string before =
-        "#!/bin/sh\nexport DB_PASSWORD='$correct horse battery'\nexport AUTH=\"Bearer of the "
-        "key\"\n"
-        "exec vllm serve Qwen/Qwen3-14B --api-key \"two words\" # ours\n";
-    study.folder.write("start.sh", before);
-    const Ran checked = study.recommend({"--check", "start.sh"});
-    CHECK(checked.code == 1);
-    CHECK(artefact_has(checked.out, "model: Qwen/Qwen3-14B, recommended: Qwen/Qwen3-14B-FP8\n"));
-    const Ran changed = study.recommend({"--into", "start.sh"});
-    INFO(changed.out << changed.err);
-    CHECK(changed.code == 0);
-    CHECK(read_file(study.folder.path() / "start.sh") ==
-          replaced(before, "serve Qwen/Qwen3-14B ", "serve Qwen/Qwen3-14B-FP8 "));
-    CHECK(artefact_has(changed.out,
-                       "+exec vllm serve Qwen/Qwen3-14B-FP8 --api-key \"***\" # ours\n"));
-    for (const char* secret : {"horse", "of the key", "two words"})
-        CHECK_FALSE(artefact_has(changed.out, secret));
-    CHECK(study.recommend({"--check", "start.sh"}).code == 0);
-    study.folder.write("list.yaml",
-                       "services:\n  a:\n    image: vllm/vllm-openai\n    command:\n    - "
-                       "--api-key\n    - own-secret\n"
-                       "    - --model=Qwen/Qwen3-14B\n");
-    const Ran list = study.recommend({"--into", "list.yaml"});
-    CHECK(artefact_has(list.out, "+    - --model=Qwen/Qwen3-14B-FP8\n"));
-    CHECK_FALSE(artefact_has(list.out, "own-secret"));
-    study.folder.write("other.sh", "#!/bin/sh\nvllm serve /models/ours\n");
-    const Ran elsewhere = study.recommend({"--into", "other.sh"});
-    CHECK(elsewhere.code == 7);
-    CHECK(elsewhere.out ==
-          "the model: the file serves /models/ours; recommended: Qwen/Qwen3-14B-FP8\n");
-    CHECK(study.recommend({"--check", "other.sh"}).code == 1);
 }

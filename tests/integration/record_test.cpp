@@ -4,9 +4,9 @@
 #include "support/test.hpp"
 
 #include "base/files.hpp"
-#include "interop/gzip_lines.hpp"
-#include "interop/kept_load_test.hpp"
-#include "interop/record_manifest.hpp"
+#include "handover/gzip_lines.hpp"
+#include "handover/kept_load_test.hpp"
+#include "handover/record_manifest.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -177,7 +177,7 @@ const std::vector<Tampering>& tamperings() {
              write_load_test(load_test(r, 1), b, {});
              hash_again(r);
          },
-         "does not give the verdict that is stated"},
+         "differs: trial "},
         {"the verdict is another",
          [](const fs::path& r) {
              auto report = nlohmann::ordered_json::parse(read_file(r / "report.json"));
@@ -186,7 +186,7 @@ const std::vector<Tampering>& tamperings() {
              write_file(r / "report.json", report.dump());
              hash_again(r);
          },
-         "the journal does not give the verdict that is stated: report.json.headline"},
+         "report.json does not give the verdict of the journal"},
         {"a figure of the journal is another",
          [](const fs::path& r) {
              change_text(r / "study.db", "\"total_tokens_per_second\":{\"value\":",
@@ -200,19 +200,19 @@ const std::vector<Tampering>& tamperings() {
              manifest["versions"]["engine"] = "vllm 99";
              write_file(r / manifest_name, manifest.dump());
          },
-         "its versions are not those in the journal"},
+         "differs: manifest.json does not say the name, the versions"},
         {"another study is said",
          [](const fs::path& r) {
              change_text(r / "study/study.yaml", "[4, 32]", "[4, 64]");
              hash_again(r);
          },
-         "differs: study/study.yaml is not the one in the journal"},
+         "differs: study/study.yaml does not say what the journal gives"},
         {"another definition",
          [](const fs::path& r) {
              change_text(r / "definition.json", "{", "{ ");
              hash_again(r);
          },
-         "differs: definition.json is not the definition in the journal"},
+         "differs: definition.json does not say what the journal gives"},
         {"the verdict of the README is another",
          [](const fs::path& r) {
              change_text(r / "README.txt", "over the default", "over all others");
@@ -225,14 +225,14 @@ const std::vector<Tampering>& tamperings() {
              manifest["repeat"] = "sh -c 'all is mine'";
              write_file(r / manifest_name, manifest.dump());
          },
-         "differs: manifest.json: the command that measures again is 'autotune run FOLDER"},
+         "differs: manifest.json does not say the name, the versions"},
         {"another name",
          [](const fs::path& r) {
              auto manifest = manifest_of(r);
              manifest["name"] = "other";
              write_file(r / manifest_name, manifest.dump());
          },
-         "differs: manifest.json: the study is '"},
+         "differs: manifest.json does not say the name, the versions"},
         {"a bomb",
          [](const fs::path& r) {
              GzipOutput bomb(load_test(r, 1));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Studies of prefill and decode apart, deployed: simengine in both roles behind its router. No real
 // engine ran so.
-#include "interop/artefact.hpp"
+#include "handover/artefact.hpp"
 #include "load/http.hpp"
 #include "servetune/catalogue.hpp"
 #include "servetune/detail/host/process.hpp"
@@ -292,7 +292,7 @@ TEST_CASE("roles: the winner's files start every server and the router, which an
     CHECK(shown.find("--host 127.0.0.1 --port 8003") != std::string::npos);
     CHECK(shown.find("\n# router\nvllm-router ") != std::string::npos);
 
-    const Artefact units = artefact_of(ArtefactKind::systemd, setup, apart, options);
+    const Artefact units = artefact_of("systemd", setup, apart, options);
     CHECK(units.name == "apart-prefill-1.service");
     CHECK(units.beside.size() == 3);
     CHECK(
@@ -303,20 +303,20 @@ TEST_CASE("roles: the winner's files start every server and the router, which an
     CHECK(units.text.find("# requests go to the router, port " + port(0)) != std::string::npos);
     DeploymentOptions contained = options;
     contained.image = "engine:1";
-    const std::string compose = artefact_of(ArtefactKind::compose, setup, apart, contained).text;
+    const std::string compose = artefact_of("compose", setup, apart, contained).text;
     CHECK(compose.find("\n  decode-2:\n") != std::string::npos);
     CHECK(compose.find("device_ids: [\"2\"]") != std::string::npos);
     CHECK(compose.find("ports:") == std::string::npos);
     CHECK(compose.find("`vllm-router` has to be in the image too.") != std::string::npos);
     try {
-        (void)artefact_of(ArtefactKind::kubernetes, setup, apart, contained);
+        (void)artefact_of("kubernetes", setup, apart, contained);
         FAIL("roles in pods");
     } catch (const UsageError& error) {
         CHECK(std::string(error.what()).find("a router: --as shell, --as systemd, --as compose") !=
               std::string::npos);
     }
 
-    const Artefact script = artefact_of(ArtefactKind::shell, setup, apart, options);
+    const Artefact script = artefact_of("shell", setup, apart, options);
     INFO(script.text);
     std::vector<std::string> words = machine.words("");
     words.resize(words.size() - 3);  // without the program

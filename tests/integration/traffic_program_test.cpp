@@ -5,7 +5,7 @@
 #include "support/test.hpp"
 
 #include "base/files.hpp"
-#include "interop/records.hpp"
+#include "handover/request_lines.hpp"
 
 #include <nlohmann/json.hpp>
 

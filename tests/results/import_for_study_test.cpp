@@ -4,7 +4,7 @@
 #include "support/test.hpp"
 
 #include "base/files.hpp"
-#include "interop/result_export.hpp"
+#include "handover/result_export.hpp"
 #include "results/import.hpp"
 #include "servetune/result_file.hpp"
 #include "servetune/study_file.hpp"

@@ -5,7 +5,7 @@
 #include "support/test.hpp"
 
 #include "base/files.hpp"
-#include "interop/result_export.hpp"
+#include "handover/result_export.hpp"
 #include "results/import.hpp"
 #include "servetune/audit.hpp"
 #include "servetune/error.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "interop/deployment_model.hpp"
+#include "handover/deployment_model.hpp"
 
 #include <cstdint>
 #include <string>

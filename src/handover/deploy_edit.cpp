@@ -1,0 +1,448 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a deploy file says against what a study recommends, and the change that makes them one.
+#include "base/files.hpp"
+#include "base/nesting.hpp"
+#include "base/variable_name.hpp"
+#include "deploy_file.hpp"
+#include "engine/engine_value.hpp"
+#include "engine/shell_word.hpp"
+#include "servetune/catalogue.hpp"
+#include "servetune/error.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace servetune {
+namespace {
+
+using Stands = DeployWord::Stands;
+
+std::string with_blanks_between(const std::vector<std::string>& words) {
+    std::string result;
+    for (const std::string& word : words) result += (result.empty() ? "" : " ") + word;
+    return result;
+}
+
+bool same_setting(const FlagUnit& a, const FlagUnit& b) {
+    if (a.parameter != nullptr)
+        return as_engine_takes(*a.parameter, value_of(a.value)) ==
+               as_engine_takes(*a.parameter, value_of(b.value));
+    const auto x = shallow_json<nlohmann::json>(a.value), y = shallow_json<nlohmann::json>(b.value);
+    return x.is_object() && y.is_object() ? x == y : a.value == b.value;
+}
+
+bool says_default(const FlagUnit& unit) {
+    return unit.parameter != nullptr && as_engine_takes(*unit.parameter, value_of(unit.value)) ==
+                                            unit.parameter->parameter.default_value;
+}
+
+/// The last counts.
+const FlagUnit* last_with(const std::vector<FlagUnit>& units, std::string_view key) {
+    const auto found = std::find_if(units.rbegin(), units.rend(),
+                                    [&](const FlagUnit& unit) { return unit.key == key; });
+    return found == units.rend() ? nullptr : &*found;
+}
+
+/// A checkpoint is as much a result of the study as a flag.
+void compare_models(const std::vector<FlagUnit>& there, const DeploySpec& spec,
+                    DeployDifference& result) {
+    const FlagUnit* now = last_with(there, "{model}");
+    const std::string name = now == nullptr ? "" : now->value;
+    if (spec.model.empty() || name == spec.model) return;
+    if (!spec.other_models.empty()) {
+        result.changes.push_back({"model", name, spec.model, !spec.other_models.contains(name)});
+        const bool named = std::any_of(there.begin(), there.end(), [](const FlagUnit& unit) {
+            return unit.parameter != nullptr &&
+                   unit.parameter->parameter.concept_name == "served_model_name";
+        });
+        if (!named && !name.empty())
+            result.risks.push_back("Clients that ask for " + name + " by name have to ask for " +
+                                   spec.model + ".");
+    } else if (now != nullptr)
+        result.risks.push_back("The file serves " + name + "; the study measured " + spec.model +
+                               ".");
+}
+
+/// Collects the edits of one command, and what its words are after them.
+class DeployEditor {
+public:
+    DeployEditor(const DeployFile& file, const DeployCommand& command, const DeploySpec& spec)
+        : text_(file.text),
+          words_(command.words),
+          now_(command.texts()),
+          gone_(words_.size(), false),
+          units_(flag_units(now_, spec.engine, *spec.reader)),
+          wanted_(flag_units(spec.flags, spec.engine, *spec.reader)) {}
+
+    void apply(const DeployChange& change) {
+        const auto named = [&](const FlagUnit& unit) { return unit.name() == change.name; };
+        const auto to = std::find_if(wanted_.rbegin(), wanted_.rend(), named);
+        if (change.name == "model") return set(*last_with(units_, "{model}"), change.after);
+        if (change.after.empty()) {
+            for (const FlagUnit& unit : units_)
+                if (named(unit)) remove(unit.begin, unit.end);
+            return;
+        }
+        const FlagUnit* now = last_with(units_, to->key);
+        if (now == nullptr)
+            added_.insert(added_.end(), to->words.begin(), to->words.end());
+        else if (now->dotted || to->dotted) throw ParseError(to->name() + " stands there in parts");
+        else if (to->alone != now->alone) {
+            if (!to->alone || now->end - now->begin > 2)
+                throw ParseError(to->name() + " stands there in another form");
+            replace(now->begin, to->words.front());
+            if (now->end - now->begin == 2) remove(now->begin + 1, now->end);
+        } else if (to->alone) replace(now->begin, to->words.front());
+        else set(*now, to->value);
+    }
+
+    [[nodiscard]] std::string result() {
+        if (!added_.empty()) add();
+        std::sort(edits_.begin(), edits_.end());
+        std::string text;
+        std::size_t at = 0;
+        for (const auto& [begin, end, with] : edits_) {
+            if (begin < at) throw ParseError("two changes touch the same place");
+            text.append(text_, at, begin - at).append(with);
+            at = end;
+        }
+        return text.append(text_, at, std::string::npos);
+    }
+    [[nodiscard]] std::vector<std::string> expected() const {
+        std::vector<std::string> words;
+        for (std::size_t i = 0; i < now_.size(); ++i)
+            if (!gone_[i]) words.push_back(now_[i]);
+        words.insert(words.end(), added_.begin(), added_.end());
+        return words;
+    }
+
+private:
+    /// A word in the quotes that stand there, or in those that it needs.
+    static std::string written(const std::string& text, Stands stands, char quote) {
+        constexpr std::string_view special = "'\"\\{}[],&*#?|<>!%@`:\n";
+        if (text.find('$') != std::string::npos || text.find("{{") != std::string::npos ||
+            text.find('\n') != std::string::npos)
+            throw ParseError("a recommended value has a sign that the file may expand");
+        if (stands == Stands::in_line) {
+            if (text.empty() || quoted_where_needed(text) != text)
+                throw ParseError("a recommended value needs quotes, and stands in one line");
+            return text;
+        }
+        const bool number = text.find_first_not_of("0123456789.") == std::string::npos;
+        if (quote == 0 && !number && text.starts_with("--") &&
+            text.find_first_of(special) == std::string::npos &&
+            text.find(' ') == std::string::npos)
+            return text;
+        if (quote != '\'' && text.find_first_of("\"\\") == std::string::npos)
+            return "\"" + text + "\"";
+        std::string result = "'";
+        for (const char c : text) result += c == '\'' ? std::string("''") : std::string(1, c);
+        return result + "'";
+    }
+    const DeployWord& changeable(std::size_t i) const {
+        if (words_[i].end == 0)
+            throw ParseError("a word of its command stands in a form that is not changed");
+        return words_[i];
+    }
+    void replace(std::size_t i, const std::string& text) {
+        const DeployWord& word = changeable(i);
+        const bool plain_number = word.quote == 0 && !text.starts_with("-") &&
+                                  word.text.find_first_not_of("0123456789") == std::string::npos;
+        edits_.emplace_back(word.begin, word.end,
+                            plain_number && quoted_where_needed(text) == text
+                                ? text
+                                : written(text, word.stands, word.quote));
+        now_[i] = text;
+    }
+    /// Another value of a flag, or another model by position.
+    void set(const FlagUnit& unit, const std::string& value) {
+        if (unit.end - unit.begin > 2)
+            throw ParseError(unit.name() + " takes several words there");
+        const std::string& first = now_[unit.begin];
+        const std::size_t equals = first.starts_with('-') ? first.find('=') : std::string::npos;
+        if (unit.end - unit.begin == 2) replace(unit.begin + 1, value);
+        else
+            replace(unit.begin,
+                    equals == std::string::npos ? value : first.substr(0, equals + 1) + value);
+    }
+    /// The line of an item that stands alone on it.
+    [[nodiscard]] std::pair<std::size_t, std::size_t> line_of(const DeployWord& word) const {
+        const std::size_t begin = text_.rfind('\n', word.begin) + 1;
+        const std::size_t end = std::min(text_.find('\n', word.end), text_.size() - 1) + 1;
+        const std::string before = text_.substr(begin, word.begin - begin);
+        const std::string behind = text_.substr(word.end, end - word.end);
+        const std::size_t sign = behind.find_first_not_of(" \t\r\n");
+        if (before.find_first_not_of(" -") != std::string::npos ||
+            std::count(before.begin(), before.end(), '-') != 1 ||
+            (sign != std::string::npos && behind[sign] != '#'))
+            throw ParseError("an item of its command does not stand alone on its line");
+        return {begin, end};
+    }
+    void remove(std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i) {
+            const DeployWord& word = changeable(i);
+            gone_[i] = true;
+            if (word.stands == Stands::block_item) {
+                const auto [from, to] = line_of(word);
+                edits_.emplace_back(from, to, "");
+                continue;
+            }
+            // With the blanks and the comma before it; of the first with those behind it.
+            const bool first = i == 0 || words_[i - 1].list != word.list;
+            const bool last = i + 1 == words_.size() || words_[i + 1].list != word.list;
+            if (first && last) throw ParseError("nothing would be left of the list");
+            if (first && i + 1 < end) throw ParseError("its first words would go");
+            const std::size_t from = first ? word.begin : words_[i - 1].end;
+            const std::size_t to = first ? words_[i + 1].begin : word.end;
+            const std::string between = first ? text_.substr(word.end, to - word.end)
+                                              : text_.substr(from, word.begin - from);
+            if (between.find_first_not_of(" \t\r\n,") != std::string::npos)
+                throw ParseError("a comment beside a word of it would go");
+            edits_.emplace_back(from, to, "");
+        }
+        for (std::size_t i = begin; i < end; ++i)
+            if (std::none_of(words_.begin(), words_.end(), [&](const DeployWord& other) {
+                    return other.list == words_[i].list &&
+                           !gone_[static_cast<std::size_t>(&other - words_.data())];
+                }))
+                throw ParseError("nothing would be left of the list");
+    }
+    /// Behind the last word, each as an item of its own, or in the line.
+    void add() {
+        if (words_.empty() || gone_.back() ||
+            std::find(now_.begin(), now_.end(), "--") != now_.end())
+            throw ParseError("it has no word behind which a flag could be added");
+        const DeployWord& last = changeable(words_.size() - 1);
+        std::string text;
+        std::size_t at = last.end;
+        std::string before = last.stands == Stands::flow_item ? ", " : " ";
+        if (last.stands == Stands::block_item) {
+            const auto [line, end] = line_of(last);
+            at = end > line && text_[end - 1] == '\n' ? end - 1 : end;
+            if (at > line && text_[at - 1] == '\r') --at;
+            before = (text_[at] == '\r' ? "\r\n" : "\n") + text_.substr(line, last.begin - line);
+        }
+        for (const std::string& word : added_)
+            text += before + written(word, last.stands, last.quote);
+        edits_.emplace_back(at, at, text);
+    }
+
+    const std::string& text_;
+    const std::vector<DeployWord>& words_;
+    std::vector<std::string> now_;
+    std::vector<bool> gone_;
+    std::vector<FlagUnit> units_, wanted_;
+    std::vector<std::tuple<std::size_t, std::size_t, std::string>> edits_{};
+    std::vector<std::string> added_{};
+};
+
+/// Whether only the lists of this command say something else.
+bool same_but_for(const DeployCommand& command, const DeployFile& before, const DeployFile& after) {
+    const auto others = [&](std::map<std::string, std::string> scalars) {
+        for (const std::string& path : command.paths)
+            std::erase_if(scalars, [&](const auto& entry) {
+                return entry.first == path || entry.first.starts_with(path + "/");
+            });
+        return scalars;
+    };
+    return others(before.scalars) == others(after.scalars);
+}
+
+std::string edited_text(const DeployFile& file, const DeployCommand& command,
+                        const DeploySpec& spec, const DeployDifference& difference,
+                        std::string_view name) {
+    DeployEditor editor(file, command, spec);
+    for (const DeployChange& change : difference.changes) editor.apply(change);
+    std::string text = editor.result();
+    const DeployFile now = read_deploy_file(text, name, spec.engine);
+    const auto which = static_cast<std::size_t>(&command - file.commands.data());
+    if (now.commands.size() != file.commands.size() ||
+        now.commands[which].texts() != editor.expected() ||
+        !difference_of(now.commands[which], spec).changes.empty())
+        throw ParseError("the changed file would not say what is recommended");
+    if (!same_but_for(command, file, now))
+        throw ParseError("the changed file would say something else differently");
+    return text;
+}
+
+}  // namespace
+
+std::string FlagUnit::text(bool masked) const {
+    if (!masked || alone || known)
+        return with_blanks_between(words);
+    return words.front().substr(0, words.front().find('=')) + " ***";
+}
+
+std::vector<FlagUnit> flag_units(const std::vector<std::string>& words, const Engine& engine,
+                                 const CommandReader& reader) {
+    std::vector<FlagUnit> result;
+    for (const Setting& setting : reader.flags(words, engine).settings) {
+        using Kind = Setting::Kind;
+        if (!setting.key.empty() || setting.kind == Kind::unread || setting.kind == Kind::variable)
+            continue;
+        FlagUnit unit{.flag = setting.name,
+                      .value = setting.value,
+                      .words = setting.words,
+                      .begin = setting.at,
+                      .end = setting.at + setting.words.size()};
+        const std::string base = setting.name.substr(0, setting.name.find('.'));
+        const bool json = std::any_of(engine.json_flags.begin(), engine.json_flags.end(),
+                                      [&](const JsonFlag& flag) { return flag.flag == base; });
+        unit.dotted = json && base.size() < setting.name.size();
+        unit.alone = setting.alone || (setting.words.size() == 1 &&
+                                       setting.words.front().find('=') == std::string::npos);
+        unit.known = json || setting.kind == Kind::parameter || setting.kind == Kind::model;
+        unit.not_about_speed = setting.not_about_speed || setting.kind == Kind::model;
+        unit.key = setting.kind == Kind::model    ? "{model}"
+                   : setting.kind == Kind::launch ? "{launch}"
+                   : json                         ? base
+                                                  : setting.name;
+        if (setting.kind == Kind::parameter && !json && !setting.parameters.empty()) {
+            unit.parameter = engine.find(setting.parameters.front()->parameter.name);
+            if (unit.parameter != nullptr) unit.key = unit.parameter->parameter.name;
+        }
+        result.push_back(std::move(unit));
+    }
+    return result;
+}
+
+DeploySpec deploy_spec_of(const StudySetup& setup, const Configuration& configuration,
+                          const DeploymentModel& deployment) {
+    DeploySpec spec;
+    const Composition& composition = *setup.file.composition;
+    spec.engine = composition.engine_of(configuration);
+    spec.reader = std::make_shared<const CommandReader>(std::vector{spec.engine},
+                                                        setup.file.catalogue().root());
+    spec.model = deployment.model;
+    spec.other_models = composition.checkpoints();
+    if (!spec.other_models.empty() && !setup.file.model.empty())
+        spec.other_models.insert(setup.file.model);
+    spec.other_models.erase(spec.model);
+    spec.copies = deployment.copies();
+    spec.gpus = deployment.first().gpus;
+    std::vector<std::string> words;
+    std::vector<bool> secret;
+    for (const Word& word : deployment.first().flags()) {
+        words.push_back(word.empty() ? "" : word.front().text);
+        secret.push_back(has_variable(word));
+    }
+    for (const FlagUnit& unit : flag_units(words, spec.engine, *spec.reader)) {
+        bool hidden = unit.key.starts_with("{");  // a flag with a secret stays as the file has it
+        for (std::size_t i = unit.begin; i < unit.end; ++i) hidden = hidden || secret[i];
+        if (!hidden) spec.flags.insert(spec.flags.end(), unit.words.begin(), unit.words.end());
+    }
+    for (const auto& [name, content] : deployment.first().files)
+        spec.unknown.push_back("The engine reads its settings from " + name +
+                               ", which `recommend --as` writes.");
+    for (const PassedSetting& passed : composition.passed(spec.engine)) {
+        if (!passed.place.empty()) continue;
+        const bool json =
+            std::any_of(spec.engine.json_flags.begin(), spec.engine.json_flags.end(),
+                        [&](const JsonFlag& flag) { return flag.flag == passed.flag; });
+        for (const std::string& one : {json ? passed.flag : passed.declared, passed.environment})
+            if (!one.empty()) spec.tuned.insert(one);
+    }
+    for (const auto& [name, word] : deployment.first().environment)
+        if (!has_variable(word) && !names_secret(name) && name != "CUDA_VISIBLE_DEVICES")
+            spec.environment[name] = word.empty() ? "" : word.front().text;
+    return spec;
+}
+
+DeployDifference difference_of(const DeployCommand& command, const DeploySpec& spec) {
+    DeployDifference result;
+    const std::vector<FlagUnit> wanted = flag_units(spec.flags, spec.engine, *spec.reader);
+    const std::vector<FlagUnit> there = flag_units(command.texts(), spec.engine, *spec.reader);
+    bool devices = false;
+    const auto change = [&](const FlagUnit& unit, const std::string& before,
+                            const std::string& after) {
+        result.changes.push_back({unit.name(), before, after});
+        devices = devices || std::any_of(spec.engine.devices.begin(), spec.engine.devices.end(),
+                                         [&](const DeviceFactor& factor) {
+                                             return factor.parameter == unit.key;
+                                         });
+    };
+    for (const FlagUnit& unit : wanted) {
+        const FlagUnit* now = last_with(there, unit.key);
+        if (&unit != last_with(wanted, unit.key) ||
+            (now != nullptr && !now->dotted && same_setting(unit, *now)))
+            continue;
+        change(unit, now == nullptr ? "" : now->text(true), unit.text());
+        if (!spec.tuned.contains(unit.key))
+            result.risks.push_back(
+                unit.text() +
+                " is an argument of the study, not a result of it: see that you want it.");
+    }
+    std::set<std::string> named;
+    for (const FlagUnit& unit : there) {
+        if (unit.key == "{launch}" || last_with(wanted, unit.key) != nullptr ||
+            says_default(unit) || !named.insert(unit.key).second)
+            continue;
+        if (spec.tuned.contains(unit.key)) change(unit, unit.text(true), "");
+        else if (!unit.not_about_speed)
+            result.risks.push_back("The file has " + unit.text(true) +
+                                   ", which the study did not measure.");
+    }
+    for (const auto& [name, value] : spec.environment) {
+        const auto now = command.environment.find(name);
+        if (now != command.environment.end() && now->second == value) continue;
+        if (spec.tuned.contains(name))
+            result.changes.push_back(
+                {name, now == command.environment.end() ? "" : "another value", value, true});
+        else
+            result.risks.push_back("The study set the variable " + name + "=" + value +
+                                   "; the file does not.");
+    }
+    for (const std::string& name : spec.tuned)
+        if (command.environment.contains(name) && !spec.environment.contains(name))
+            result.changes.push_back({name, "a value", "", true});
+    if (devices && spec.gpus > 0)
+        result.changes.push_back({"GPUs", "", std::to_string(spec.gpus), true});
+    compare_models(there, spec, result);
+    if (spec.copies > 1)
+        result.risks.push_back("The study ran " + std::to_string(spec.copies) +
+                               " copies of this server: see that the file starts as many.");
+    result.unknown = spec.unknown;
+    if (!command.unsure.empty())
+        result.unknown.push_back(command.label + ": " + command.unsure + ".");
+    return result;
+}
+
+DeployEdit edit_deploy_file(const DeployFile& file, const DeployCommand& command,
+                            const DeploySpec& spec, std::string_view name) {
+    DeployEdit result;
+    result.difference = difference_of(command, spec);
+    if (!result.difference.unknown.empty()) result.unsafe = result.difference.unknown.back();
+    for (const DeployChange& change : result.difference.changes)
+        if (change.by_hand && result.unsafe.empty())
+            result.unsafe = change.name + " is changed by hand, and with it the rest";
+    if (!result.unsafe.empty()) return result;
+    try {
+        result.text = edited_text(file, command, spec, result.difference, name);
+    } catch (const ParseError& error) {
+        result.unsafe = error.what();
+    }
+    return result;
+}
+
+void replace_deploy_file(const std::filesystem::path& file, const std::string& before,
+                         const std::string& after) {
+    const std::filesystem::path target = std::filesystem::canonical(file);
+    struct stat is {};
+    const auto refuse = [&](const std::string& why) {
+        throw IoError("cannot write " + file.string() + ": " + why);
+    };
+    if (::stat(target.c_str(), &is) != 0 || !S_ISREG(is.st_mode)) refuse("it is no regular file");
+    if (is.st_nlink > 1) refuse("it has several names (hard links), of which one would be replaced");
+    if (::geteuid() != 0 && is.st_uid != ::geteuid()) refuse("it belongs to somebody else");
+    if (::access(target.c_str(), W_OK) != 0 || ::access(target.parent_path().c_str(), W_OK) != 0)
+        refuse("Permission denied");
+    if (read_file(target) != before) refuse("it was changed since it was read");
+    write_file(target, after);
+}
+
+}  // namespace servetune

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kept_load_test.hpp"
+
+#include "base/nesting.hpp"
+#include "base/token_shapes.hpp"
+#include "gzip_lines.hpp"
+#include "request_lines.hpp"
+#include "servetune/benchmark_result.hpp"
+#include "servetune/error.hpp"
+#include "servetune/value.hpp"
+#include "study/json.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <tuple>
+#include <utility>
+
+namespace servetune {
+namespace {
+
+namespace fs = std::filesystem;
+using OrderedJson = nlohmann::ordered_json;
+
+constexpr const char* kept_ending = ".jsonl.gz";
+constexpr std::size_t most_servers = 10'000;
+
+OrderedJson number_or_null(const std::optional<double>& value) {
+    return value && std::isfinite(*value) ? OrderedJson(*value) : OrderedJson(nullptr);
+}
+
+/// Figures that are not of the requests: the client's and the server's.
+bool is_beside_requests(const std::string& figure) {
+    return figure.starts_with("client_") || figure.starts_with("server_");
+}
+
+std::string head_of(const KeptLoadTest& test) {
+    const LoadRun& run = test.result.run;
+    const Plan& plan = test.result.plan;
+    OrderedJson beside = OrderedJson::object();
+    BenchmarkResult figures;
+    figures.client = run.client;
+    figures.server = run.server;
+    for_each_figure(figures, [&](const std::string& name, const std::optional<double>& value) {
+        if (value && std::isfinite(*value) && is_beside_requests(name)) beside[name] = *value;
+    });
+    OrderedJson input = OrderedJson::array();
+    OrderedJson output = OrderedJson::array();
+    for (const PlannedRequest& request : plan.requests) {
+        input.push_back(request.input_tokens);
+        output.push_back(request.output_tokens);
+    }
+    const OrderedJson object{{"servetune_load_test", 1},
+                             {"trial", test.trial},
+                             {"seed", test.seed},
+                             {"number", test.number},
+                             {"configuration", OrderedJson::parse(json_of(test.configuration))},
+                             {"called", test.called},
+                             {"model", test.model},
+                             {"devices", test.devices},
+                             {"servers", test.servers},
+                             {"duration_seconds", run.duration_seconds},
+                             {"left_open", run.left_open},
+                             {"stopped", run.stopped},
+                             {"figures", beside},
+                             {"refused_fields", test.result.handshake.refused_fields},
+                             {"lengths_exact", plan.lengths_exact},
+                             {"mean_input_tokens", number_or_null(plan.mean_input_tokens)},
+                             {"mean_output_tokens", number_or_null(plan.mean_output_tokens)},
+                             {"input_tokens", input},
+                             {"output_tokens", output}};
+    return object.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
+}
+
+std::optional<double> planned_mean_in(const OrderedJson& object, const char* key) {
+    const OrderedJson& value = object.at(key);
+    return value.is_null() ? std::nullopt : std::optional<double>(value.get<double>());
+}
+
+KeptLoadTest read_head(const std::string& line) {
+    const auto object = OrderedJson::parse(line, RefuseDeep());
+    if (object.at("servetune_load_test").get<int>() != 1)
+        throw ParseError("it is of a later version");
+    KeptLoadTest test;
+    object.at("trial").get_to(test.trial);
+    object.at("seed").get_to(test.seed);
+    object.at("number").get_to(test.number);
+    test.configuration = configuration_from_json(object.at("configuration").dump());
+    object.at("called").get_to(test.called);
+    object.at("model").get_to(test.model);
+    object.at("devices").get_to(test.devices);
+    object.at("servers").get_to(test.servers);
+    if (test.servers < 1 || test.servers > most_servers)
+        throw ParseError("'servers' is not 1 to " + std::to_string(most_servers));
+    LoadRun& run = test.result.run;
+    object.at("duration_seconds").get_to(run.duration_seconds);
+    object.at("left_open").get_to(run.left_open);
+    object.at("stopped").get_to(run.stopped);
+    BenchmarkResult figures;
+    for_each_figure(figures, [&](const std::string& name, std::optional<double>& value) {
+        if (is_beside_requests(name) && object.at("figures").contains(name))
+            value = object.at("figures").at(name).get<double>();
+    });
+    run.client = figures.client;
+    run.server = figures.server;
+    object.at("refused_fields").get_to(test.result.handshake.refused_fields);
+    test.result.handshake.reasons.resize(test.result.handshake.refused_fields.size());
+    Plan& plan = test.result.plan;
+    object.at("lengths_exact").get_to(plan.lengths_exact);
+    plan.mean_input_tokens = planned_mean_in(object, "mean_input_tokens");
+    plan.mean_output_tokens = planned_mean_in(object, "mean_output_tokens");
+    const OrderedJson& input = object.at("input_tokens");
+    const OrderedJson& output = object.at("output_tokens");
+    if (input.size() != output.size()) throw ParseError("it plans two numbers of requests");
+    for (std::size_t i = 0; i < input.size(); ++i) {
+        PlannedRequest& request = plan.requests.emplace_back();
+        input[i].get_to(request.input_tokens);
+        output[i].get_to(request.output_tokens);
+    }
+    return test;
+}
+
+}  // namespace
+
+std::string kept_requests_name(std::uint64_t trial, std::size_t number) {
+    return std::to_string(trial) + "-" + std::to_string(number) + kept_ending;
+}
+
+void write_load_test(const fs::path& file, const KeptLoadTest& test, const Redactor& secrets) {
+    GzipOutput output(file);
+    output.write(secrets(head_of(test)));
+    for (RequestRecord record : test.result.run.records) {
+        for (std::string* text : {&record.error, &record.finish_reason, &record.unread_field})
+            *text = without_token_shapes(secrets(*text));
+        output.write(line_of(record));
+    }
+    output.commit();
+}
+
+KeptLoadTest read_load_test(const fs::path& file) {
+    KeptLoadTest test;
+    std::size_t lines = 0;
+    each_gzip_line(file, {}, [&](std::size_t number, const std::string& line) {
+        lines = number;
+        const std::string place = file.string() + ":" + std::to_string(number);
+        if (number > 1) {
+            test.result.run.records.push_back(record_in(line, place));
+            return;
+        }
+        try {
+            test = read_head(line);
+        } catch (const OrderedJson::exception& error) {
+            throw ParseError(place + ": not a kept load test: " + error.what());
+        } catch (const Error& error) {
+            throw ParseError(place + ": not a kept load test: " + error.what());
+        }
+    });
+    if (lines < 2) throw ParseError(file.string() + ": a load test without a request");
+    return test;
+}
+
+std::optional<std::uint64_t> trial_of_kept(const fs::path& file) {
+    const std::string name = file.filename().string();
+    const auto dash = name.find('-');
+    if (dash == std::string::npos || !name.ends_with(kept_ending)) return std::nullopt;
+    const auto trial = integer_of(name.substr(0, dash));
+    const auto number = integer_of(
+        name.substr(dash + 1, name.size() - dash - 1 - std::string_view(kept_ending).size()));
+    if (!trial || !number || *trial < 0 || *number < 0) return std::nullopt;
+    const auto id = static_cast<std::uint64_t>(*trial);
+    return name == kept_requests_name(id, static_cast<std::size_t>(*number)) ? std::optional(id)
+                                                                             : std::nullopt;
+}
+
+std::vector<fs::path> kept_load_tests(const fs::path& study_folder) {
+    std::vector<fs::path> result;
+    std::error_code gone;
+    for (fs::directory_iterator at(study_folder / kept_requests_folder, gone), end;
+         !gone && at != end; at.increment(gone))
+        if (trial_of_kept(at->path())) result.push_back(at->path());
+    const auto key = [](const fs::path& file) {
+        return std::pair(trial_of_kept(file).value_or(0), file.filename().string().size());
+    };
+    std::sort(result.begin(), result.end(), [&](const fs::path& a, const fs::path& b) {
+        return std::tuple(key(a), a) < std::tuple(key(b), b);
+    });
+    return result;
+}
+
+KeptRequests::KeptRequests(const fs::path& folder, Redactor secrets, std::size_t most_bytes)
+    : folder_(folder), secrets_(std::move(secrets)), most_bytes_(most_bytes) {}
+
+void KeptRequests::keep(const MeasuredLoad& load) {
+    const std::scoped_lock lock(mutex_);
+    std::error_code failed;
+    fs::create_directories(folder_ / kept_requests_folder, failed);
+    if (load.number == 0)
+        for (const fs::path& file : kept_load_tests(folder_))
+            if (trial_of_kept(file) == load.trial) fs::remove(file, failed);
+    KeptLoadTest test;
+    test.trial = load.trial;
+    test.seed = load.seed;
+    test.number = load.number;
+    test.configuration = load.configuration;
+    test.called = load.called;
+    test.model = load.model;
+    test.devices = load.test.known.devices;
+    test.servers = 1 + load.test.endpoint.replicas.size();
+    test.result = load.result;
+    write_load_test(folder_ / kept_requests_folder / kept_requests_name(load.trial, load.number),
+                    test, secrets_);
+    make_room();
+}
+
+/// Without the one that was written last.
+void KeptRequests::make_room() {
+    std::vector<std::pair<fs::path, std::uintmax_t>> sizes;
+    std::uintmax_t together = 0;
+    for (const fs::path& file : kept_load_tests(folder_)) {
+        std::error_code unknown;
+        const auto bytes = fs::file_size(file, unknown);
+        if (unknown) continue;
+        sizes.emplace_back(file, bytes);
+        together += bytes;
+    }
+    for (std::size_t i = 0; i + 1 < sizes.size() && together > most_bytes_; ++i) {
+        if (trial_of_kept(sizes[i].first) == 0U) continue;
+        std::error_code stays;
+        if (fs::remove(sizes[i].first, stays)) together -= sizes[i].second;
+    }
+}
+
+}  // namespace servetune

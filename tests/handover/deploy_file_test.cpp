@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "handover/deploy_file.hpp"
+
+#include "support/temporary_folder.hpp"
+#include "support/test.hpp"
+
+#include "base/files.hpp"
+#include "servetune/catalogue.hpp"
+#include "servetune/error.hpp"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+using namespace servetune;
+using namespace servetune::test;
+
+namespace {
+
+const std::filesystem::path spaces_of_deploys =
+    std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces";
+
+/// What a study recommends that tuned these parameters.
+DeploySpec wish_for(std::vector<std::string> flags,
+                    std::map<std::string, std::string> environment = {}, std::int64_t gpus = 0) {
+    DeploySpec wish;
+    static const Engine engine = Catalogue(spaces_of_deploys).engine("vllm");
+    static const auto reader =
+        std::make_shared<const CommandReader>(std::vector{engine}, spaces_of_deploys);
+    wish.engine = engine;
+    wish.reader = reader;
+    wish.flags = std::move(flags);
+    wish.environment = std::move(environment);
+    wish.gpus = gpus;
+    wish.tuned = {"max_num_seqs", "max_num_batched_tokens", "enable_prefix_caching",
+                  "tensor_parallel_size", "--speculative-config"};
+    return wish;
+}
+
+const DeploySpec more_seqs = wish_for({"--max-num-seqs=512"});
+
+DeployEdit edited(const std::string& text, const DeploySpec& wish = more_seqs,
+                  const std::string& name = "deploy.yaml", std::size_t which = 0) {
+    const DeployFile file = read_deploy_file(text, name, wish.engine);
+    REQUIRE(which < file.commands.size());
+    return edit_deploy_file(file, file.commands[which], wish, name);
+}
+
+const std::string compose = R"(# ours
+services:
+  chat:   # the engine
+    image: "vllm/vllm-openai:v0.20.0"
+    command:
+      - --model=Qwen/Qwen3-8B   # its model
+      - --max-num-seqs=64       # small
+
+      # keep the cache on
+      - '--api-key=abcdef-12345'
+    deploy: {resources: {reservations: {devices: [{driver: nvidia, count: 1, capabilities: [gpu]}]}}}
+  web:
+    image: nginx
+    command: [nginx, -g, "daemon off;"]
+)";
+
+const std::string pod = R"(apiVersion: v1
+kind: Pod
+metadata: {name: chat}
+spec:
+  containers:
+  - name: engine
+    image: registry.local/mine:1
+    command: ["vllm", "serve", 'Qwen/Qwen3-8B']
+    args: ["--max-num-seqs", "64", "--port", "8000"]
+    resources:
+      limits: {nvidia.com/gpu: "1"}
+  - name: logs
+    image: fluentd
+    args: [-c, /etc/fluentd.conf]
+)";
+
+}  // namespace
+
+TEST_CASE("deploy file: flags change, come and go where they stand, and nothing else does") {
+    const std::string line =
+        "services:\n  chat:\n    image: mine\n    command: vllm serve m --max-num-seqs 64\n";
+    const std::string dash = "      - '--api-key=abcdef-12345'\n";
+    struct Case {
+        std::string text;
+        std::vector<std::string> flags;
+        std::string what, with;
+    };
+    for (const auto& [text, flags, what, with] : std::vector<Case>{
+             {compose, {"--max-num-seqs=512"}, "--max-num-seqs=64 ", "--max-num-seqs=512 "},
+             {compose, {"--max-num-seqs=64", "--max-num-batched-tokens=8192"}, dash,
+              dash + "      - '--max-num-batched-tokens=8192'\n"},
+             {pod, {"--max-num-seqs=64", "--max-num-batched-tokens=8192"}, "\"8000\"]",
+              "\"8000\", \"--max-num-batched-tokens=8192\"]"},
+             {pod, {"--max-num-seqs=512"}, "\"64\"", "\"512\""},
+             {compose, {}, "      - --max-num-seqs=64       # small\n", ""},
+             {line, {"--max-num-seqs=512"}, "64", "512"},
+             {line, {"--max-num-seqs=64", "--no-enable-prefix-caching"}, "64\n",
+              "64 --no-enable-prefix-caching\n"},
+             {replaced(compose, "--max-num-seqs=64       # small", "--enable-prefix-caching"),
+              {"--no-enable-prefix-caching"}, "--enable", "--no-enable"},
+             {replaced(pod, "\"--max-num-seqs\", \"64\"", "--max_num_batched_tokens=4K"),
+              {"--max-num-batched-tokens=8192"}, "4K", "8192"},
+             {replaced(pod, "\"--port\", \"8000\"", "\"--max-num-seqs\", \"128\""),
+              {"--max-num-seqs=512"}, "\"128\"", "\"512\""},
+             {compose,
+              {"--max-num-seqs=64", R"(--speculative-config={"method":"ngram"})"}, dash,
+              dash + "      - '--speculative-config={\"method\":\"ngram\"}'\n"}}) {
+        std::string windows = "\xEF\xBB\xBF";
+        for (const char c : text) windows += c == '\n' ? std::string("\r\n") : std::string(1, c);
+        const DeployEdit edit = edited(text, wish_for(flags));
+        INFO(edit.unsafe << "\n" << edit.text);
+        CHECK(edit.text == replaced(text, what, with));
+        CHECK(edited(edit.text, wish_for(flags)).text == edit.text);
+        CHECK(edited(windows, wish_for(flags)).text.size() > edit.text.size());
+    }
+    CHECK(edited(replaced(pod, "\"--max-num-seqs\", \"64\"", "--max_num_batched_tokens=8K"),
+                 wish_for({"--max-num-batched-tokens=8192"}))
+              .difference.changes.empty());
+}
+
+TEST_CASE("deploy file: what is not literal, or stands for several places, is not changed") {
+    const std::string flow = replaced(pod, "[\"--max-num-seqs\", \"64\", ",
+                                      "[\"--max-num-seqs\", \"64\",  # fixed\n           ");
+    struct Case {
+        std::string text;
+        std::vector<std::string> flags;
+        std::string why;
+    };
+    const std::string shell = replaced(pod, R"(    command: ["vllm", "serve", 'Qwen/Qwen3-8B']
+    args: ["--max-num-seqs", "64", "--port", "8000"])",
+                                       "    command: [sh, -c]\n    args:\n    - |\n      exec vllm "
+                                       "serve Qwen/Qwen3-8B --max-num-seqs 64");
+    for (const auto& [text, flags, why] : std::vector<Case>{
+             {replaced(compose, "--max-num-seqs=64", "--max-num-seqs=${SEQS}"), {}, "where it runs"},
+             {replaced(compose, "seqs=64", "seqs={{ .Values.n }}"), {}, "where it runs"},
+             {shell, {"--max-num-seqs=512"}, "another program starts it"},
+             {"services:\n  a:\n    image: vllm/vllm-openai\n    command: >\n      --model m\n      "
+              "--port 8000\n",
+              {"--max-num-seqs=512"}, "several lines"},
+             {"services:\n  a:\n    image: x\n    command: vllm serve m --x 'a b'\n",
+              {"--max-num-seqs=512"}, "signs of a shell"},
+             {"kind: ConfigMap\ndata:\n  run.sh: |\n    #!/bin/sh\n    vllm serve m\n",
+              {"--max-num-seqs=512"}, "a script"},
+             {replaced(compose, "'--api-key=abcdef-12345'", "--config=more.yaml"),
+              {"--max-num-seqs=512"}, "--config takes a file"},
+             {replaced(compose, "    command:\n",
+                       "    environment: {VLLM_ADDITIONAL_ARGS: x}\n    command:\n"),
+              {"--max-num-seqs=512"}, "VLLM_ADDITIONAL_ARGS sets flags"},
+             {compose, {"--max-num-seqs=$HOME"}, "may expand"},
+             {flow, {}, "would go"},
+             {replaced(pod, "\"--port\"", "--, \"--port\""), {"--max-num-seqs=64", "--seed=1"},
+              "no word behind which"},
+             {pod, {"--max-num-seqs=64", "--tensor-parallel-size=2"}, "GPUs is changed by hand"},
+             {"services:\n  a:\n    image: vllm/vllm-openai\n    command: [--max-num-seqs=64]\n",
+              {}, "nothing would be left"}}) {
+        INFO(text);
+        const DeployEdit edit = edited(text, wish_for(flags, {}, 2));
+        CHECK(edit.text.empty());
+        CHECK(has(edit.unsafe, why));
+    }
+    DeploySpec more = wish_for({"--max-num-seqs=512"}, {{"VLLM_USE_X", "1"}});
+    more.tuned.insert("VLLM_USE_X");
+    CHECK(has(edited(compose, more).unsafe, "VLLM_USE_X is changed by hand"));
+}
+
+TEST_CASE("deploy file: what is no such file is refused") {
+    std::string bomb = "a0: &a0 [x, x]\n";
+    struct Case {
+        std::string text, name, why;
+    };
+    for (const auto& [text, name, why] : std::vector<Case>{
+             {"a: 1\na: 2\n", "x.yaml", "stands twice"},
+             {"a: [1\n", "x.yaml", "line "},
+             {bomb + compose, "x.yaml", "anchor"},
+             {"a: !!str 1\n", "x.yaml", "a tag"},
+             {"{{ if .Values.x }}\nkind: Pod\n{{ end }}\n", "x.yaml", "template"},
+             {std::string(200, '[') + std::string(200, ']'), "x.yaml", "deeper"},
+             {std::string((1U << 20U) + 1, 'a'), "x.yaml", "1 MiB"},
+             {"#!/bin/sh\nvllm serve m\n", "x.sh", "only files of YAML"},
+             {"[Service]\nExecStart=vllm serve m\n", "x.service", "only files of YAML"},
+             {std::string("a\0b", 3), "x.yaml", "zero byte"}}) {
+        INFO(why);
+        CHECK(has(message_of<ParseError>(
+                      [&] { (void)read_deploy_file(text, name, more_seqs.engine); }),
+                  why));
+    }
+    CHECK(read_deploy_file("a: 1\n", "x.yaml", more_seqs.engine).commands.empty());
+    const std::string helm = "engineConfig:\n  maxNumSeqs: 64\n  extraArgs: [\"--x\"]\n";
+    CHECK(read_deploy_file(helm, "x.yaml", more_seqs.engine).commands.empty());
+}
+
+TEST_CASE("deploy file: several engines and documents have names, and the others stay") {
+    const std::string two = compose +
+                            "  mail:\n    image: vllm/vllm-openai:v0.20.0\n    command: [--model, "
+                            "m, --max-num-seqs, \"8\"]\n";
+    const DeployFile file = read_deploy_file(two, "x.yaml", more_seqs.engine);
+    REQUIRE(file.commands.size() == 2);
+    CHECK(file.commands[0].label == "chat");
+    CHECK(file.commands[1].label == "mail");
+    CHECK(edited(two, more_seqs, "x.yaml", 1).text == replaced(two, "\"8\"", "\"512\""));
+    const std::string other =
+        replaced(replaced(pod, "name: chat", "name: other"), "\"64\"", "\"32\"");
+    const std::string both = pod + "---\n" + other;
+    CHECK(read_deploy_file(both, "x.yaml", more_seqs.engine).commands.at(1).label ==
+          "Pod/other/engine");
+    CHECK(edited(both, more_seqs, "x.yaml", 1).text ==
+          pod + "---\n" + replaced(other, "\"32\"", "\"512\""));
+}
+
+TEST_CASE("deploy file: any beginning of a file is read or refused") {
+    for (const std::string& text : {compose, pod})
+        for (std::size_t length = 0; length <= text.size(); length += 3) {
+            try {
+                const DeployFile file =
+                    read_deploy_file(text.substr(0, length), "a.yaml", more_seqs.engine);
+                for (const DeployCommand& command : file.commands) {
+                    const DeployEdit edit = edit_deploy_file(file, command, more_seqs, "a.yaml");
+                    CHECK((!edit.unsafe.empty() || has(edit.text, "512")));
+                }
+            } catch (const ParseError&) {
+                SUCCEED();
+            }
+        }
+}
+
+TEST_CASE("deploy file: risks are named, and values of unknown flags are not") {
+    const std::string text = replaced(compose, "'--api-key=abcdef-12345'",
+                                      "--kv-cache-dtype=fp8\n      - --own-flag=s3cr3t");
+    DeploySpec wish = wish_for({"--max-num-seqs=512", "--max-model-len=8192"});
+    wish.model = "Qwen/Qwen3-14B";
+    std::string all;
+    for (const std::string& risk : edited(text, wish).difference.risks) all += risk + "\n";
+    for (const char* part : {"--max-model-len=8192 is an argument", "--kv-cache-dtype=fp8",
+                             "serves Qwen/Qwen3-8B", "--own-flag ***"})
+        CHECK(has(all, part));
+    CHECK_FALSE(has(all, "s3cr3t"));
+}
+
+TEST_CASE("deploy file: a checkpoint of the study is written, another model is for a person") {
+    DeploySpec wish = wish_for({"--max-num-seqs=64"});
+    wish.model = "Qwen/Qwen3-8B-FP8";
+    wish.other_models = {"Qwen/Qwen3-8B", "Qwen/Qwen3-8B-AWQ"};
+    for (const std::string& text :
+         {compose, pod, replaced(pod, "'Qwen/Qwen3-8B'", "--model, 'Qwen/Qwen3-8B'")}) {
+        const DeployEdit edit = edited(text, wish);
+        INFO(edit.unsafe);
+        CHECK(edit.text == replaced(text, "Qwen/Qwen3-8B", "Qwen/Qwen3-8B-FP8"));
+        CHECK(has(edit.difference.risks.back(), "have to ask for Qwen/Qwen3-8B-FP8"));
+        CHECK(edited(edit.text, wish).difference.changes.empty());
+    }
+    const DeployEdit other = edited(replaced(pod, "Qwen/Qwen3-8B", "/srv/mine"), wish);
+    CHECK(has(other.unsafe, "model is changed by hand"));
+    CHECK(other.difference.changes.front().by_hand);
+}
+
+TEST_CASE("deploy file: a changed file takes the place of what was read, and of nothing else") {
+    const TemporaryFolder folder;
+    const auto file = folder.write("real.yaml", "old\n");
+    std::filesystem::permissions(file, static_cast<std::filesystem::perms>(0640));
+    std::filesystem::create_symlink("real.yaml", folder.path() / "link.yaml");
+    replace_deploy_file(folder.path() / "link.yaml", "old\n", "new\n");
+    CHECK(read_file(file) == "new\n");
+    CHECK(std::filesystem::is_symlink(folder.path() / "link.yaml"));
+    CHECK(std::filesystem::status(file).permissions() ==
+          static_cast<std::filesystem::perms>(0640));
+    CHECK(has(message_of<IoError>([&] { replace_deploy_file(file, "old\n", "x\n"); }),
+              "changed since it was read"));
+    std::filesystem::create_hard_link(file, folder.path() / "twice.yaml");
+    CHECK(has(message_of<IoError>([&] { replace_deploy_file(file, "new\n", "x\n"); }),
+              "several names"));
+    CHECK(read_file(file) == "new\n");
+}
